@@ -22,7 +22,7 @@ from benchmarks.seeding import PODS, spec_of  # noqa: E402
 from clusters.models import Cluster  # noqa: E402
 from projects.models import Department, Project, User  # noqa: E402
 from workloads.models import Attempt, Event, Pod, Position, Workload  # noqa: E402
-from workloads.specs import to_json  # noqa: E402
+from workloads.specs import encode_spec  # noqa: E402
 
 LOOK = 0.02
 """Seconds between two looks at how far the database is."""
@@ -82,7 +82,7 @@ def _workload(given: Mapping[str, str], project: Project, owner: User) -> Worklo
         architecture="Distributed",
         framework="PyTorch",
         job_kind="kubeflow.org/v1/PyTorchJob",
-        spec=to_json(spec),
+        spec=encode_spec(spec),
         submitted_by=owner,
         requested_pods=PODS,
     )

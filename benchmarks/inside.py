@@ -30,15 +30,15 @@ from django.utils import timezone  # noqa: E402
 
 from benchmarks.seeding import seed  # noqa: E402
 from clusters.models import Cluster  # noqa: E402
-from console import lists  # noqa: E402
+from console import pagination  # noqa: E402
 from projects.models import AccessRule, Project, User  # noqa: E402
 from projects.permissions import L1  # noqa: E402
-from projects.querysets import visible_projects  # noqa: E402
+from projects.querysets import list_visible_project_ids  # noqa: E402
 from workloads import journal, queries  # noqa: E402
 from workloads.filters import Filters  # noqa: E402
-from workloads.journal import Seen  # noqa: E402
+from workloads.journal import Observation  # noqa: E402
 from workloads.models import Pod, Workload  # noqa: E402
-from workloads.slimming import SLIMMING  # noqa: E402
+from workloads.slimming import SLIMMING_DECODER  # noqa: E402
 
 ELSEWHERE = "elsewhere"
 """The cluster of the seeded rows. Nobody follows or asks it, so that what is measured is not
@@ -121,7 +121,9 @@ def rows(username: str) -> Any:
     """How many workloads this person's table has."""
     return (
         Filters()
-        .apply(queries.in_projects(visible_projects(User.objects.get(username=username))))
+        .apply(
+            queries.list_in_projects(list_visible_project_ids(User.objects.get(username=username)))
+        )
         .count()
     )
 
@@ -131,9 +133,14 @@ def cursors(username: str, *pages: str) -> Any:
     has not so many.
     """
     user = User.objects.get(username=username)
-    rows = Filters().apply(queries.in_projects(visible_projects(user))).only("id", "created_at")
+    rows = (
+        Filters()
+        .apply(queries.list_in_projects(list_visible_project_ids(user)))
+        .only("id", "created_at")
+    )
     return [
-        lists.page(rows, queries.NEWEST, "", lists.PAGE * (int(page) - 1)).next for page in pages
+        pagination.load_page(rows, queries.NEWEST, "", pagination.PAGE_SIZE * (int(page) - 1)).next
+        for page in pages
     ]
 
 
@@ -166,9 +173,12 @@ def folded(count: str) -> Any:
     started, busy = time.monotonic(), time.process_time()
     for first in range(0, len(frames), GATHERED):
         began = time.monotonic()
-        journal.observed(
+        journal.record_observations(
             cluster.pk,
-            [Seen("pod", SLIMMING.decode(frame)) for frame in frames[first : first + GATHERED]],
+            [
+                Observation("pod", SLIMMING_DECODER.decode(frame))
+                for frame in frames[first : first + GATHERED]
+            ],
         )
         times.append(time.monotonic() - began)
     took, busy = time.monotonic() - started, time.process_time() - busy

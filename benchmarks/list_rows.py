@@ -38,7 +38,7 @@ from projects.models import (  # noqa: E402
     User,
 )
 from projects.permissions import L1, VIEWER  # noqa: E402
-from projects.scopes import TENANT, Scope, of_department, of_project  # noqa: E402
+from projects.scopes import TENANT, Scope, department_scope, project_scope  # noqa: E402
 from workloads.models import UsedAsset, Workload  # noqa: E402
 
 AT_ONCE = 500
@@ -112,9 +112,9 @@ def _assets(
     def scope(number: int) -> dict[str, Any]:
         chosen = (
             TENANT,
-            of_project(projects[number % MEMBER_OF]),
-            of_project(projects[number]),
-            of_department(departments[number]),
+            project_scope(projects[number % MEMBER_OF]),
+            project_scope(projects[number]),
+            department_scope(departments[number]),
         )
         return chosen[number % 4].columns
 
@@ -164,8 +164,8 @@ def _rules(users: Sequence[User], projects: Sequence[Project], member: User) -> 
             user=user, role=role, key=f"user:{user.pk} {role} {scope}", **scope.columns
         )
 
-    _bulk(AccessRule, len(users), lambda n: rule(users[n], VIEWER, of_project(projects[n])))
-    _bulk(AccessRule, MEMBER_OF, lambda n: rule(member, L1, of_project(projects[n])))
+    _bulk(AccessRule, len(users), lambda n: rule(users[n], VIEWER, project_scope(projects[n])))
+    _bulk(AccessRule, MEMBER_OF, lambda n: rule(member, L1, project_scope(projects[n])))
 
 
 def _project(number: int, cluster: Cluster, department: Department) -> Project:

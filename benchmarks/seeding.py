@@ -23,7 +23,7 @@ from workloads.specs import (
     Gpus,
     Setup,
     Spec,
-    to_json,
+    encode_spec,
 )
 
 AT_ONCE = 1000
@@ -89,7 +89,7 @@ def _workloads(
             name=name,
             architecture="Distributed",
             framework="PyTorch",
-            spec=to_json(spec_of(project, name)),
+            spec=encode_spec(spec_of(project, name)),
             submitted_by=owner,
             status=status,
             status_at=began,

@@ -10,7 +10,7 @@ PEOPLE = (("admin", "administrator"), ("member-of-all", "member of 20 projects")
 FAR = 1000
 """The page that is far; the last one of smaller tables."""
 SHOWN = 50
-"""Rows of a page, as console.lists has it."""
+"""Rows of a page, as console.pagination has it."""
 WARM = 5
 NEXT = re.compile(rb'rel="next" href="([^"]+)"')
 AIM = Aim(60)

@@ -15,16 +15,20 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from clusters import connections, tasks
-from clusters.kube.access import Access, BadKubeconfig
-from clusters.models import Cluster, Way
+from clusters.kube.access import BadKubeconfig, ClusterAccess
+from clusters.models import Cluster, ConnectionWay
 from clusters.tasks import heartbeat
 from console.errors import Clash, UserError
-from projects import audit, leaving
+from projects import audit, project_removal
 from projects.audit import Event
 from projects.models import Project, User
-from projects.scopes import of_cluster
+from projects.scopes import cluster_scope
 
-FIELDS = {Way.KUBECONFIG: "kubeconfig", Way.TOKEN: "server", Way.INSIDE: "way"}
+CREDENTIAL_FIELDS = {
+    ConnectionWay.KUBECONFIG: "kubeconfig",
+    ConnectionWay.TOKEN: "server",
+    ConnectionWay.INSIDE: "way",
+}
 """Which field of a form credentials that cannot be used belong to."""
 
 
@@ -32,101 +36,107 @@ def register(
     name: str,
     kubeconfig: str = "",
     *,
-    way: str = Way.KUBECONFIG,
+    way: str = ConnectionWay.KUBECONFIG,
     is_local: bool = False,
-    by: User | None = None,
+    user: User | None = None,
 ) -> Cluster:
     """A new cluster. Raises UserError, naming the field, for credentials that cannot be used and
     for a name that is taken.
     """
-    access = _access(way, kubeconfig, is_local)
+    access = _validate_access(way, kubeconfig, is_local)
     cluster = Cluster(
         name=name, server=access.server, way=way, kubeconfig=kubeconfig, is_local=is_local
     )
     if Cluster.objects.there().filter(name=name).exists():
-        raise _taken(name)
+        raise _build_name_clash(name)
     try:
         with transaction.atomic():
             cluster.save()
             after = {"server": cluster.server, "way": str(way), "kubeconfig": audit.CHANGED}
-            _record(Event.CREATE, cluster, by, after=after)
+            _record(Event.CREATE, cluster, user, after=after)
     except IntegrityError:
-        raise _taken(name) from None
-    heartbeat.soon(str(cluster.pk))
+        raise _build_name_clash(name) from None
+    heartbeat.enqueue(str(cluster.pk))
     return cluster
 
 
 def reconnect(
-    cluster: Cluster, kubeconfig: str = "", *, way: str = Way.KUBECONFIG, by: User | None = None
+    cluster: Cluster,
+    kubeconfig: str = "",
+    *,
+    way: str = ConnectionWay.KUBECONFIG,
+    user: User | None = None,
 ) -> None:
     """Reach the cluster with other credentials from now on. Raises UserError for those that cannot
     be used.
     """
-    access = _access(way, kubeconfig, cluster.is_local)
+    access = _validate_access(way, kubeconfig, cluster.is_local)
     # What was known of it was known through the other ones: steps may try again at once, and what
     # it can do is found out anew.
     unknown = {"unreachable_since": None, "trouble": "", "probed_at": None, "permissions_at": None}
-    before, after = audit.changed(
+    before, after = audit.select_changes(
         {"server": cluster.server, "way": str(cluster.way)},
         {"server": access.server, "way": str(way), "kubeconfig": audit.CHANGED},
     )
     with transaction.atomic():
-        _change(cluster, server=access.server, way=way, kubeconfig=kubeconfig, **unknown)
-        _record(Event.UPDATE, cluster, by, before, after)
-    heartbeat.soon(str(cluster.pk))
+        _update_cluster(cluster, server=access.server, way=way, kubeconfig=kubeconfig, **unknown)
+        _record(Event.UPDATE, cluster, user, before, after)
+    heartbeat.enqueue(str(cluster.pk))
 
 
-def rename(cluster: Cluster, name: str, *, by: User | None = None) -> None:
+def rename(cluster: Cluster, name: str, *, user: User | None = None) -> None:
     """Show it under another name; nothing in it is called after that. Raises Clash where the name
     is taken.
     """
     before = cluster.name
     try:
         with transaction.atomic():
-            _change(cluster, name=name)
-            _record(Event.UPDATE, cluster, by, {"name": before}, {"name": name})
+            _update_cluster(cluster, name=name)
+            _record(Event.UPDATE, cluster, user, {"name": before}, {"name": name})
     except IntegrityError:
-        raise _taken(name) from None
+        raise _build_name_clash(name) from None
 
 
-def measure(cluster: Cluster, prometheus_url: str, *, by: User | None = None) -> None:
+def set_prometheus_url(cluster: Cluster, prometheus_url: str, *, user: User | None = None) -> None:
     """Ask this Prometheus how its GPUs are used; "" asks none. The address has been judged."""
     before = cluster.prometheus_url
     with transaction.atomic():
-        _change(cluster, prometheus_url=prometheus_url)
-        _record(Event.UPDATE, cluster, by, {"prometheus": before}, {"prometheus": prometheus_url})
+        _update_cluster(cluster, prometheus_url=prometheus_url)
+        _record(Event.UPDATE, cluster, user, {"prometheus": before}, {"prometheus": prometheus_url})
 
 
-def check(cluster: Cluster) -> None:
+def request_check(cluster: Cluster) -> None:
     """Have it found out what the cluster can do and lets us do; `check_asked_at` is set until it
     is. Raises Clash while it is disabled.
     """
     if not cluster.is_enabled:
         raise Clash(f"{cluster.name} is disabled: nothing is asked of it. Enable it first.")
-    _change(cluster, check_asked_at=timezone.now())
-    tasks.check.soon(str(cluster.pk))
+    _update_cluster(cluster, check_asked_at=timezone.now())
+    tasks.check.enqueue(str(cluster.pk))
 
 
-def disable(cluster: Cluster, *, by: User | None = None) -> None:
+def disable(cluster: Cluster, *, user: User | None = None) -> None:
     """Launch nothing there, and neither follow nor ask it, until it is enabled. What runs there
     goes on.
     """
     with transaction.atomic():
-        _change(cluster, is_enabled=False, disabled_at=timezone.now(), check_asked_at=None)
-        _record(Event.UPDATE, cluster, by, {"enabled": True}, {"enabled": False})
+        _update_cluster(cluster, is_enabled=False, disabled_at=timezone.now(), check_asked_at=None)
+        _record(Event.UPDATE, cluster, user, {"enabled": True}, {"enabled": False})
 
 
-def enable(cluster: Cluster, *, by: User | None = None) -> None:
+def enable(cluster: Cluster, *, user: User | None = None) -> None:
     """Use it again: what happened there meanwhile is found out."""
     # Whether it answers is not known any more.
     with transaction.atomic():
-        _change(cluster, is_enabled=True, disabled_at=None, unreachable_since=None, trouble="")
-        _record(Event.UPDATE, cluster, by, {"enabled": False}, {"enabled": True})
-    heartbeat.soon(str(cluster.pk))
+        _update_cluster(
+            cluster, is_enabled=True, disabled_at=None, unreachable_since=None, trouble=""
+        )
+        _record(Event.UPDATE, cluster, user, {"enabled": False}, {"enabled": True})
+    heartbeat.enqueue(str(cluster.pk))
 
 
 @dataclass(frozen=True, slots=True)
-class Hanging:
+class ClusterDependents:
     """What hangs on a cluster: its projects, the workloads that it has not let go of, and those of
     them that are at work.
     """
@@ -136,22 +146,22 @@ class Hanging:
     at_work: int
 
     @property
-    def is_in_the_way(self) -> bool:
+    def is_blocking(self) -> bool:
         """Whether the cluster is removed by force only."""
         return bool(self.projects or self.workloads)
 
     @property
-    def why(self) -> str:
+    def blocking_reason(self) -> str:
         """Why it is not removed without force, and what to do, in a sentence or two; "" where it
         is.
         """
-        if not self.is_in_the_way:
+        if not self.is_blocking:
             return ""
-        has = _counted(len(self.projects), "project")
+        has = _count_noun(len(self.projects), "project")
         if self.workloads:
             has += (
-                f" and {_counted(self.workloads, 'workload')}, {self.at_work or 'none'} of them at "
-                "work"
+                f" and {_count_noun(self.workloads, 'workload')}, {self.at_work or 'none'} of them "
+                "at work"
             )
         return (
             f"It has {has}. Delete its projects first: they then leave nothing behind in the "
@@ -159,18 +169,18 @@ class Hanging:
         )
 
     @property
-    def by_force(self) -> str:
+    def forced_effects(self) -> str:
         """What happens where it is removed all the same."""
         over = []
         if self.projects:
             over.append(
-                f"Deleted here: {_counted(len(self.projects), 'project')}, with roles and "
+                f"Deleted here: {_count_noun(len(self.projects), 'project')}, with roles and "
                 "service accounts."
             )
         if self.workloads:
             over.append(
                 "Listed under Deleted, with history and the logs that are here: "
-                f"{_counted(self.workloads, 'workload')}."
+                f"{_count_noun(self.workloads, 'workload')}."
             )
         over.append(
             "What still runs in the cluster goes on there, and nobody here follows or stops it."
@@ -178,17 +188,21 @@ class Hanging:
         return " ".join(over)
 
 
-def hanging(cluster: Cluster) -> Hanging:
+def load_dependents(cluster: Cluster) -> ClusterDependents:
     """What stands against removing a cluster. A few queries."""
     names = (
         Project.objects.filter(cluster=cluster, removed_at=None)
         .order_by("name")
         .values_list("name", flat=True)
     )
-    return Hanging(list(names), _above("there", cluster.pk), _above("at_work", cluster.pk))
+    return ClusterDependents(
+        list(names),
+        _call_cluster_removal("there", cluster.pk),
+        _call_cluster_removal("at_work", cluster.pk),
+    )
 
 
-def remove(cluster: Cluster, by: User, *, force: bool = False) -> None:
+def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
     """Forget a cluster and its credentials. Nothing is asked of the cluster.
 
     Raises Clash while anything hangs on it, unless `force`: then that ends here, and goes on in the
@@ -198,11 +212,11 @@ def remove(cluster: Cluster, by: User, *, force: bool = False) -> None:
         if not Cluster.objects.there().select_for_update().filter(pk=cluster.pk).exists():
             # Somebody else was faster.
             return
-        hangs = hanging(cluster)
-        if hangs.is_in_the_way and not force:
+        hangs = load_dependents(cluster)
+        if hangs.is_blocking and not force:
             told = (
-                f"{cluster.name} cannot be removed. {hangs.why} To remove it all the same, force "
-                f"it. {hangs.by_force}"
+                f"{cluster.name} cannot be removed. {hangs.blocking_reason} To remove it all the "
+                f"same, force it. {hangs.forced_effects}"
             )
             raise Clash(told, field="force")
         # First of all: from now on nothing is launched there, and no project is made.
@@ -211,9 +225,9 @@ def remove(cluster: Cluster, by: User, *, force: bool = False) -> None:
         f"The cluster {cluster.name} was removed from Muster. What still runs there is not "
         "followed any more."
     )
-    _above("abandon", cluster.pk, why, by)
+    _call_cluster_removal("abandon", cluster.pk, why, user)
     for project in Project.objects.there().filter(cluster=cluster):
-        leaving.leave(project, by)
+        project_removal.remove_project(project, user)
     with transaction.atomic():
         # Before the row goes, and with it its name.
         before = {
@@ -221,12 +235,14 @@ def remove(cluster: Cluster, by: User, *, force: bool = False) -> None:
             "projects": list(hangs.projects),
             "workloads": hangs.workloads,
         }
-        _record(Event.DELETE, cluster, by, before=before)
-        leaving.end_at(of_cluster(cluster.pk), by)
+        _record(Event.DELETE, cluster, user, before=before)
+        project_removal.delete_scope_contents(cluster_scope(cluster.pk), user)
         Project.objects.leaving().filter(cluster=cluster).update(
             removed_at=timezone.now(), sync_error=""
         )
-        if Project.objects.filter(cluster=cluster).exists() or _above("is_remembered", cluster.pk):
+        if Project.objects.filter(cluster=cluster).exists() or _call_cluster_removal(
+            "is_remembered", cluster.pk
+        ):
             cluster.nodes.all().delete()
             Cluster.objects.filter(pk=cluster.pk).update(
                 removed_at=timezone.now(), kubeconfig="", capabilities={}, permissions={}
@@ -236,35 +252,35 @@ def remove(cluster: Cluster, by: User, *, force: bool = False) -> None:
 
 
 def _record(
-    event: Event, cluster: Cluster, by: User | None, before: Any = None, after: Any = None
+    event: Event, cluster: Cluster, user: User | None, before: Any = None, after: Any = None
 ) -> None:
     audit.record(
         event,
         "cluster",
-        by=by,
+        by=user,
         id=cluster.pk,
         name=cluster.name,
-        scope=of_cluster(cluster.pk),
+        scope=cluster_scope(cluster.pk),
         before=before,
         after=after,
     )
 
 
-def _above(what: str, cluster_id: uuid.UUID, *more: Any) -> Any:
+def _call_cluster_removal(what: str, cluster_id: uuid.UUID, *more: Any) -> Any:
     return import_string(f"{settings.ABANDONING}.{what}")(cluster_id, *more)
 
 
-def _access(way: str, kubeconfig: str, is_local: bool) -> Access:
+def _validate_access(way: str, kubeconfig: str, is_local: bool) -> ClusterAccess:
     try:
-        access = connections.access_of(way, kubeconfig)
-        if way != Way.INSIDE:
-            connections.reach(is_local=is_local).check(access.server)
+        access = connections.build_access(way, kubeconfig)
+        if way != ConnectionWay.INSIDE:
+            connections.address_policy(is_local=is_local).check_server(access.server)
     except BadKubeconfig as error:
-        raise UserError(str(error), field=FIELDS[Way(way)]) from error
+        raise UserError(str(error), field=CREDENTIAL_FIELDS[ConnectionWay(way)]) from error
     return access
 
 
-def _change(cluster: Cluster, **values: Any) -> None:
+def _update_cluster(cluster: Cluster, **values: Any) -> None:
     """Write these fields. Raises Clash for a cluster that was removed meanwhile: it keeps no
     credentials, and gets none.
     """
@@ -276,11 +292,11 @@ def _change(cluster: Cluster, **values: Any) -> None:
         setattr(cluster, name, value)
 
 
-def _taken(name: str) -> Clash:
+def _build_name_clash(name: str) -> Clash:
     return Clash(
         f"A cluster named {name} is registered already. Choose another name.", field="name"
     )
 
 
-def _counted(number: int, what: str) -> str:
+def _count_noun(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -11,7 +11,7 @@ PODGROUPS = "scheduling.run.ai/v2alpha2/podgroups"
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class TrainingRuntime:
     """A ClusterTrainingRuntime of Trainer v2: the framework of its label, and the scheduler that
     its pods name ("" for none).
     """
@@ -36,7 +36,7 @@ class Capabilities:
     served: frozenset[str] = frozenset()
     gpu_sharing: bool | None = None
     priority_classes: frozenset[str] = frozenset()
-    runtimes: tuple[Runtime, ...] = ()
+    runtimes: tuple[TrainingRuntime, ...] = ()
     trainjob_fields: frozenset[str] = frozenset()
 
     def serves(self, resource: str) -> bool:
@@ -44,7 +44,7 @@ class Capabilities:
         return not self.known or resource in self.served
 
     @property
-    def kai(self) -> bool:
+    def has_kai(self) -> bool:
         """Whether the KAI scheduler's kinds are there, so that pods may name it."""
         return self.serves(QUEUES) and self.serves(PODGROUPS)
 
@@ -74,7 +74,7 @@ class Capabilities:
             served=frozenset(data.get("served", ())),
             gpu_sharing=data.get("gpu_sharing"),
             priority_classes=frozenset(data.get("priority_classes", ())),
-            runtimes=tuple(Runtime(**each) for each in data.get("runtimes", ())),
+            runtimes=tuple(TrainingRuntime(**each) for each in data.get("runtimes", ())),
             trainjob_fields=frozenset(data.get("trainjob_fields", ())),
         )
 

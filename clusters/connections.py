@@ -10,24 +10,24 @@ from datetime import timedelta
 
 from django.conf import settings
 
-from clusters.kube import inside
-from clusters.kube.access import Access, BadKubeconfig, from_kubeconfig
+from clusters.kube import in_cluster
+from clusters.kube.access import BadKubeconfig, ClusterAccess, parse_kubeconfig
+from clusters.kube.address_policy import ClusterAddressPolicy
 from clusters.kube.client import Client, Timeouts
 from clusters.kube.errors import Unauthorized
-from clusters.kube.pace import Pace
-from clusters.kube.reach import Reach
-from clusters.models import Cluster, Way
+from clusters.kube.rate_limits import RateLimiter
+from clusters.models import Cluster, ConnectionWay
 
-TIMEOUTS = Timeouts(connect=3.0, read=15.0, whole=60.0, turn=10.0)
+TIMEOUTS = Timeouts(connect=3.0, read=15.0, total=60.0, rate_limit=10.0)
 """A cluster that is there but dead costs one thread a quarter of a minute, and no more."""
-PATIENCE = Timeouts(connect=3.0, read=5.0, whole=10.0, turn=5.0)
+TRIAL_TIMEOUTS = Timeouts(connect=3.0, read=5.0, total=10.0, rate_limit=5.0)
 """While a person waits for the answer."""
 
-DEPLOYED = "muster"
+DEPLOY_NAMESPACE = "muster"
 """The namespace of deploy/kustomize: Muster's keys are in it, and in a cluster that is managed from
 elsewhere the token for that.
 """
-_NEEDED = ("way", "kubeconfig", "is_local")
+_CONNECTION_FIELDS = ("way", "kubeconfig", "is_local")
 
 
 @dataclass(slots=True)
@@ -38,11 +38,11 @@ class _Connection:
 
 
 _lock = threading.Lock()
-_open: dict[tuple[uuid.UUID, bool], _Connection] = {}
-_paces: dict[uuid.UUID, Pace] = {}
+_connections: dict[tuple[uuid.UUID, bool], _Connection] = {}
+_rate_limiters: dict[uuid.UUID, RateLimiter] = {}
 
 
-def client(cluster: Cluster | uuid.UUID | str, *, can_wait: bool = False) -> Client:
+def get_client(cluster: Cluster | uuid.UUID | str, *, can_wait: bool = False) -> Client:
     """The client of a cluster, given as a row or by its id. Nothing is sent.
 
     What `can_wait` has a client of its own, which leaves half of the turns to the other one:
@@ -52,57 +52,59 @@ def client(cluster: Cluster | uuid.UUID | str, *, can_wait: bool = False) -> Cli
     Cluster.DoesNotExist for an unknown id.
     """
     row = (
-        cluster if isinstance(cluster, Cluster) else Cluster.objects.only(*_NEEDED).get(pk=cluster)
+        cluster
+        if isinstance(cluster, Cluster)
+        else Cluster.objects.only(*_CONNECTION_FIELDS).get(pk=cluster)
     )
     with _lock:
-        known = _open.get((row.pk, can_wait))
+        known = _connections.get((row.pk, can_wait))
         if known is not None and (known.way, known.kubeconfig) == (row.way, row.kubeconfig):
             return known.client
-        made = _connect(row, can_wait)
-        _open[row.pk, can_wait] = _Connection(row.way, row.kubeconfig, made)
+        made = _connect_client(row, can_wait)
+        _connections[row.pk, can_wait] = _Connection(row.way, row.kubeconfig, made)
     if known is not None:
         known.client.close()
     return made
 
 
-def ahead(cluster_id: uuid.UUID) -> timedelta:
+def clock_offset(cluster_id: uuid.UUID) -> timedelta:
     """By how much a cluster's clock is ahead of ours, as far as this process has heard it. Nothing
     is sent.
     """
     with _lock:
-        known = _open.get((cluster_id, False))
-    return known.client.skew.ahead if known is not None else timedelta(0)
+        known = _connections.get((cluster_id, False))
+    return known.client.clock_skew.offset if known is not None else timedelta(0)
 
 
 def close_all() -> None:
     """Give every connection back; who asks for a client after that gets a new one."""
     with _lock:
-        connections = list(_open.values())
-        _open.clear()
-        _paces.clear()
+        connections = list(_connections.values())
+        _connections.clear()
+        _rate_limiters.clear()
     for connection in connections:
         connection.client.close()
 
 
-def reach(*, is_local: bool = False) -> Reach:
+def address_policy(*, is_local: bool = False) -> ClusterAddressPolicy:
     """Which addresses a cluster may have here, beside public ones. The embedded one is on this
     machine, where `up` started it.
     """
     return (
-        Reach(loopback=True)
+        ClusterAddressPolicy(loopback=True)
         if is_local
-        else Reach(
+        else ClusterAddressPolicy(
             private=settings.OPTIONS.private_clusters, loopback=settings.OPTIONS.local_clusters
         )
     )
 
 
-def access_of(way: str, kubeconfig: str) -> Access:
+def build_access(way: str, kubeconfig: str) -> ClusterAccess:
     """How a cluster that was added in this way is reached. Raises BadKubeconfig."""
     return (
-        inside.access(os.environ, settings.SERVICE_ACCOUNT)
-        if way == Way.INSIDE
-        else from_kubeconfig(kubeconfig)
+        in_cluster.build_access(os.environ, settings.SERVICE_ACCOUNT)
+        if way == ConnectionWay.INSIDE
+        else parse_kubeconfig(kubeconfig)
     )
 
 
@@ -110,39 +112,50 @@ def own_namespaces() -> frozenset[str]:
     """Muster's own, which no project is given: where it runs, and where its credentials are in the
     clusters that it manages.
     """
-    return frozenset({DEPLOYED, inside.namespace(settings.SERVICE_ACCOUNT)} - {""})
+    return frozenset(
+        {DEPLOY_NAMESPACE, in_cluster.read_own_namespace(settings.SERVICE_ACCOUNT)} - {""}
+    )
 
 
-def tried(way: str, kubeconfig: str, *, is_local: bool = False) -> Client:
+def open_trial_client(way: str, kubeconfig: str, *, is_local: bool = False) -> Client:
     """A client of its own for a person who waits, whose credentials need not be saved. Close it.
     Raises BadKubeconfig.
     """
-    return _client(way, kubeconfig, is_local, Pace(), PATIENCE)
+    return _build_client(way, kubeconfig, is_local, RateLimiter(), TRIAL_TIMEOUTS)
 
 
-def _connect(row: Cluster, can_wait: bool) -> Client:
+def _connect_client(row: Cluster, can_wait: bool) -> Client:
     rate = settings.OPTIONS.kube_rate
     # Kept when the client is made anew: it is the same cluster that is spared.
-    pace = _paces.setdefault(row.pk, Pace(rate, max(1, int(2 * rate))))
+    pace = _rate_limiters.setdefault(row.pk, RateLimiter(rate, max(1, int(2 * rate))))
     leave = int(rate) if can_wait else 0
     try:
-        return _client(row.way, row.kubeconfig, row.is_local, pace, TIMEOUTS, leave)
+        return _build_client(row.way, row.kubeconfig, row.is_local, pace, TIMEOUTS, leave)
     except BadKubeconfig as error:
         raise Unauthorized(f"the cluster's kubeconfig cannot be used: {error}") from error
 
 
-def _client(
-    way: str, kubeconfig: str, is_local: bool, pace: Pace, timeouts: Timeouts, leave: int = 0
+def _build_client(
+    way: str,
+    kubeconfig: str,
+    is_local: bool,
+    rate_limiter: RateLimiter,
+    timeouts: Timeouts,
+    spare_turns: int = 0,
 ) -> Client:
-    if way == Way.INSIDE:
-        token = inside.FreshToken(settings.SERVICE_ACCOUNT)
+    if way == ConnectionWay.INSIDE:
+        token = in_cluster.ServiceAccountToken(settings.SERVICE_ACCOUNT)
         return Client(
-            access_of(way, kubeconfig), pace=pace, timeouts=timeouts, leave=leave, token=token
+            build_access(way, kubeconfig),
+            rate_limiter=rate_limiter,
+            timeouts=timeouts,
+            spare_turns=spare_turns,
+            get_token=token,
         )
     return Client(
-        access_of(way, kubeconfig),
-        pace=pace,
+        build_access(way, kubeconfig),
+        rate_limiter=rate_limiter,
         timeouts=timeouts,
-        leave=leave,
-        bars=reach(is_local=is_local).bars,
+        spare_turns=spare_turns,
+        find_address_problem=address_policy(is_local=is_local).find_ip_problem,
     )

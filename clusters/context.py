@@ -9,7 +9,7 @@ from django.utils.functional import SimpleLazyObject
 from clusters.models import Cluster
 from projects.models import Project, User
 
-MOST = 5
+MAX_BANNERS = 5
 """Banners on one page."""
 
 
@@ -19,11 +19,13 @@ def banners(request: HttpRequest) -> dict[str, Any]:
     One small query, where it is asked, and another where a cluster is disabled.
     """
     return {
-        "clusters_in_use": SimpleLazyObject(lambda: _worth_saying(getattr(request, "user", None)))
+        "clusters_in_use": SimpleLazyObject(
+            lambda: _list_clusters_with_banner(getattr(request, "user", None))
+        )
     }
 
 
-def _worth_saying(user: object) -> list[Cluster]:
+def _list_clusters_with_banner(user: object) -> list[Cluster]:
     if not isinstance(user, User) or not user.is_authenticated:
         return []
     telling = Cluster.objects.visible_to(user).filter(
@@ -40,4 +42,4 @@ def _worth_saying(user: object) -> list[Cluster]:
             .values_list("cluster", flat=True)
             .distinct()
         )
-    return [each for each in found if each.pk not in silent][:MOST]
+    return [each for each in found if each.pk not in silent][:MAX_BANNERS]

@@ -14,28 +14,28 @@ from django.utils.module_loading import import_string
 
 from clusters import connections
 from clusters.models import Cluster, NodePool
-from console import editing
+from console import edit_conflicts
 from console.errors import Clash
 from projects import access, audit, quotas
 from projects.models import Department, Project, User
 from projects.permissions import Entity, Permission, Verb
-from projects.quotas import GibField, SharesForm, amount
-from projects.scopes import TENANT, of_cluster, of_department, of_project
+from projects.quotas import GibField, SharesForm, make_amount_field
+from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 
-NAME = RegexValidator(
+NAME_VALIDATOR = RegexValidator(
     r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
     "Use lower-case letters, digits and dashes; start with a letter, end with a letter or a digit.",
 )
 """A DNS label that starts with a letter: what a namespace and a Queue can be named."""
-OF_DEPARTMENTS = "department-"
+DEPARTMENT_QUEUE_PREFIX = "department-"
 """How the Queues of departments begin."""
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CREATE = Permission(Entity.PROJECTS, Verb.CREATE)
-MOST = 500
+MAX_CHOICES = 500
 """Departments and node pools that a form offers."""
 PREEMPTIBLE, NON_PREEMPTIBLE = "preemptible", "non-preemptible"
 
-ADOPTING = (
+NAMESPACE_HELP = (
     "Leave it empty and Muster makes muster-<name>. To name one takes the permission to edit "
     "clusters: who has a project there reads the "
     "Secrets that are in it. A namespace that is there already is adopted: what is in it stays "
@@ -44,18 +44,18 @@ ADOPTING = (
 )
 
 
-def clusters_for(user: User) -> "QuerySet[Cluster]":
+def list_clusters_for_new_project(user: User) -> "QuerySet[Cluster]":
     """Where a user may make projects: all clusters in use, to who makes projects in a department,
     for those are on any of them.
     """
-    where = user.rights.where(_CREATE)
+    where = user.rights.permitted_scopes(_CREATE)
     found: QuerySet[Cluster] = Cluster.objects.in_use().defer("kubeconfig")
     return found if where.tenant or where.departments else found.filter(pk__in=where.clusters)
 
 
-def departments_for(user: User, row: Project | None = None) -> "QuerySet[Department]":
+def list_departments_for_project(user: User, row: Project | None = None) -> "QuerySet[Department]":
     """The departments in which a user may make projects, and the one where this project is."""
-    where = user.rights.where(_CREATE)
+    where = user.rights.permitted_scopes(_CREATE)
     found: QuerySet[Department] = Department.objects.there().order_by("name")
     if where.tenant:
         return found
@@ -71,14 +71,14 @@ def departments_for(user: User, row: Project | None = None) -> "QuerySet[Departm
     )
 
 
-class QuotaForm(SharesForm):
+class ProjectChangeForm(SharesForm):
     """What of a project can be changed later, by `user`. `row` is the project; None for a new
     one.
     """
 
     department = forms.CharField(max_length=40)
-    cpu_limit = amount("CPU limit", "Cores that it may hold at most.", 3, "0.001")
-    memory_limit = amount(
+    cpu_limit = make_amount_field("CPU limit", "Cores that it may hold at most.", 3, "0.001")
+    memory_limit = make_amount_field(
         "Memory limit (GiB)", "Memory that it may hold at most.", None, "0.01", GibField
     )
     node_pools = forms.MultipleChoiceField(
@@ -117,7 +117,7 @@ class QuotaForm(SharesForm):
         super().__init__(*args, row=row, **kwargs)
         self.user = user
         self._offer_departments()
-        named = {str(pool.pk): pool for pool in self._pools()}
+        named = {str(pool.pk): pool for pool in self._list_pools()}
         several = len({pool.cluster_id for pool in named.values()}) > 1
         self.pools = named
         self.fields["node_pools"].choices = [  # type: ignore[attr-defined]
@@ -129,7 +129,7 @@ class QuotaForm(SharesForm):
 
     def _offer_departments(self) -> None:
         names = list(dict.fromkeys(each.name for each in self.departments))
-        if self.makes_departments:
+        if self.can_make_departments:
             self.fields["department"].widget = forms.TextInput(
                 {"list": "departments", "autocomplete": "off", "maxlength": "40"}
             )
@@ -141,13 +141,13 @@ class QuotaForm(SharesForm):
             told = "Projects of one department share its quota."
         self.fields["department"].help_text = told
 
-    def _pools(self) -> Sequence[NodePool]:
+    def _list_pools(self) -> Sequence[NodePool]:
         found = (
             NodePool.objects.filter(cluster__in=self.clusters)
             .select_related("cluster")
             .order_by("cluster__name", "name")
         )
-        return list(found.only("name", "cluster__name")[:MOST])
+        return list(found.only("name", "cluster__name")[:MAX_CHOICES])
 
     @cached_property
     def clusters(self) -> Sequence[Cluster]:
@@ -155,13 +155,13 @@ class QuotaForm(SharesForm):
         return [self.row.cluster]
 
     @cached_property
-    def makes_departments(self) -> bool:
+    def can_make_departments(self) -> bool:
         return access.may(self.user, Verb.CREATE, Entity.DEPARTMENTS, TENANT)
 
     @cached_property
     def departments(self) -> Sequence[Department]:
         """Those in which the user may make projects, and the one where it is."""
-        return list(departments_for(self.user, self.row)[:MOST])
+        return list(list_departments_for_project(self.user, self.row)[:MAX_CHOICES])
 
     @property
     def department_names(self) -> Sequence[str]:
@@ -175,7 +175,7 @@ class QuotaForm(SharesForm):
         given = super().clean()
         if name := given.get("department"):
             self._check_department(name, given)
-        cluster = self._cluster(given)
+        cluster = self._find_cluster(given)
         chosen = [self.pools[key] for key in given.get("node_pools", ())]
         strange = [
             pool.name for pool in chosen if cluster is not None and pool.cluster_id != cluster.pk
@@ -191,46 +191,50 @@ class QuotaForm(SharesForm):
         return given
 
     def _check_department(self, name: str, given: Mapping[str, Any]) -> None:
-        found = departments_for(self.user, self.row).filter(name=name).first()
+        found = list_departments_for_project(self.user, self.row).filter(name=name).first()
         if (
             found is None
-            and self._may_make(given)
+            and self._may_create_department(given)
             and not Department.objects.there().filter(name=name).exists()
         ):
             return
         # One that is hidden from the user is told like one that is not there.
-        if found is None or not self._may_be_in(found, given):
+        if found is None or not self._may_use_department(found, given):
             told = f"There is no department {name} in which you may make projects."
             names = ", ".join(self.department_names[:5])
-            where = f"You may in {names}." if names else access.refusal(self.user, _CREATE, TENANT)
+            where = (
+                f"You may in {names}."
+                if names
+                else access.describe_refusal(self.user, _CREATE, TENANT)
+            )
             self.add_error("department", f"{told} {where}")
             return
-        for field, wrong in quotas.laxer(given, found):
+        for field, wrong in quotas.find_laxer_limits(given, found):
             self.add_error(field, wrong)
 
-    def _may_be_in(self, department: Department, given: Mapping[str, Any]) -> bool:
+    def _may_use_department(self, department: Department, given: Mapping[str, Any]) -> bool:
         if self.row is not None and self.row.department_id == department.pk:
             return True
-        cluster = self._cluster(given)
-        above = [of_department(department), *([of_cluster(cluster.pk)] if cluster else [])]
+        cluster = self._find_cluster(given)
+        above = [department_scope(department), *([cluster_scope(cluster.pk)] if cluster else [])]
         return any(self.user.rights.may(_CREATE, scope) for scope in above)
 
-    def _may_make(self, given: Mapping[str, Any]) -> bool:
+    def _may_create_department(self, given: Mapping[str, Any]) -> bool:
         """Whether the project may be in a department that is new: nothing but its cluster is above
         it then.
         """
-        cluster = self._cluster(given)
-        return self.makes_departments and (
-            cluster is None or self.user.rights.may(_CREATE, of_cluster(cluster.pk))
+        cluster = self._find_cluster(given)
+        return self.can_make_departments and (
+            cluster is None or self.user.rights.may(_CREATE, cluster_scope(cluster.pk))
         )
 
-    def _cluster(self, given: Mapping[str, Any]) -> Cluster | None:
+    def _find_cluster(self, given: Mapping[str, Any]) -> Cluster | None:
         return self.row.cluster if self.row is not None else given.get("cluster")
 
     @staticmethod
     def values(project: Project) -> dict[str, Any]:
         """What the form shows of a project."""
-        return quotas.shown(project) | {
+        return quotas.initial_values(project) | {
             "department": project.department.name,
             "node_pools": [
                 str(pk) for pk in project.node_pools.order_by("name").values_list("pk", flat=True)
@@ -240,7 +244,7 @@ class QuotaForm(SharesForm):
             else NON_PREEMPTIBLE,
         }
 
-    def saved(self, edited: int | None = None) -> Project:
+    def save(self, edited_version: int | None = None) -> Project:
         """The project as the form says, in the database; `edited` is the version that was looked
         at.
 
@@ -254,16 +258,16 @@ class QuotaForm(SharesForm):
                 .select_for_update(of=("self",))
             )
             row: Project = rows.get(pk=self.row.pk)
-            editing.unchanged(row.version, edited, f"Project {row.name}")
-            was, left = told(row), row.department
-            self._give(row)
+            edit_conflicts.check_version(row.version, edited_version, f"Project {row.name}")
+            was, left = describe_for_audit(row), row.department
+            self._set_fields(row)
             if row.department != left:
-                self._require_kept(row, left)
+                self._require_credentials_kept(row, left)
             row.version += 1
-            row.save(update_fields=_COLUMNS)
+            row.save(update_fields=_CHANGED_COLUMNS)
             row.node_pools.set(self.cleaned_data["node_pools"])
-            before, after = audit.changed(was, told(row))
-            scope = of_project(row)
+            before, after = audit.select_changes(was, describe_for_audit(row))
+            scope = project_scope(row)
             audit.record(
                 audit.Event.UPDATE,
                 "project",
@@ -276,22 +280,24 @@ class QuotaForm(SharesForm):
             )
         return row
 
-    def _require_kept(self, project: Project, left: Department) -> None:
+    def _require_credentials_kept(self, project: Project, old_department: Department) -> None:
         """Raises Clash where the project's pods would lose what they log in with, for it is their
         old department's.
         """
-        if lost := import_string(f"{settings.ASSETS}.losing")(project, left.pk, self.user):
+        if lost := import_string(f"{settings.ASSETS}.describe_lost_credentials")(
+            project, old_department.pk, self.user
+        ):
             told = (
                 f"{project.name} cannot go to another department: its workloads and data sources "
-                f"use credentials of {left.name}: {lost}."
+                f"use credentials of {old_department.name}: {lost}."
             )
             raise Clash(
                 f"{told} Make them everybody's, or take them out of these, first.",
                 field="department",
             )
 
-    def _give(self, project: Project) -> None:
-        self.fill(project)
+    def _set_fields(self, project: Project) -> None:
+        self.fill_row(project)
         project.default_preemptible = self.cleaned_data["default_preemptibility"] != NON_PREEMPTIBLE
         name = self.cleaned_data["department"]
         department = Department.objects.there().filter(name=name).first()
@@ -305,13 +311,13 @@ class QuotaForm(SharesForm):
                 by=self.user,
                 id=department.pk,
                 name=name,
-                scope=of_department(department),
+                scope=department_scope(department),
                 after=made,
             )
         project.department = department
 
 
-_COLUMNS = [
+_CHANGED_COLUMNS = [
     *(
         "description",
         "department",
@@ -327,14 +333,14 @@ _COLUMNS = [
 ]
 
 
-class ProjectForm(QuotaForm):
+class ProjectForm(ProjectChangeForm):
     """A new project. Its Queue follows from its name, and so does its namespace unless one is
     named; they stay.
     """
 
     name = forms.CharField(
         max_length=40,
-        validators=[NAME],
+        validators=[NAME_VALIDATOR],
         widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "none"}),
         help_text="Lower-case letters, digits and dashes; at most 40 characters.",
     )
@@ -344,17 +350,17 @@ class ProjectForm(QuotaForm):
         required=False,
         max_length=63,
         widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "none"}),
-        help_text=ADOPTING,
+        help_text=NAMESPACE_HELP,
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["gpu_quota"].initial = self.fields["over_quota_weight"].initial = 1
-        self.fields["cluster"].queryset = clusters_for(self.user)  # type: ignore[attr-defined]
+        self.fields[("cluster")].queryset = list_clusters_for_new_project(self.user)  # type: ignore[attr-defined]
 
     @cached_property
     def clusters(self) -> Sequence[Cluster]:
-        return list(clusters_for(self.user))
+        return list(list_clusters_for_new_project(self.user))
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
@@ -362,15 +368,15 @@ class ProjectForm(QuotaForm):
             raise forms.ValidationError(
                 "There is a project of this name already. Choose another name."
             )
-        if name.startswith(OF_DEPARTMENTS):
+        if name.startswith(DEPARTMENT_QUEUE_PREFIX):
             raise forms.ValidationError(
-                f"Names that begin with {OF_DEPARTMENTS} are those of departments' Queues. "
-                "Choose another name."
+                f"Names that begin with {DEPARTMENT_QUEUE_PREFIX} are those of departments' "
+                "Queues. Choose another name."
             )
-        if namespace_of(name) in connections.own_namespaces():
+        if build_namespace_name(name) in connections.own_namespaces():
             raise forms.ValidationError(
-                f"The namespace {namespace_of(name)} would be its own, and Muster runs there. "
-                "Choose another name."
+                f"The namespace {build_namespace_name(name)} would be its own, and Muster runs "
+                "there. Choose another name."
             )
         return name
 
@@ -397,10 +403,10 @@ class ProjectForm(QuotaForm):
         if (
             given.get("namespace")
             and cluster is not None
-            and not access.may(self.user, Verb.EDIT, Entity.CLUSTERS, of_cluster(cluster.pk))
+            and not access.may(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(cluster.pk))
         ):
-            told = access.refusal(
-                self.user, Permission(Entity.CLUSTERS, Verb.EDIT), of_cluster(cluster.pk)
+            told = access.describe_refusal(
+                self.user, Permission(Entity.CLUSTERS, Verb.EDIT), cluster_scope(cluster.pk)
             )
             why = (
                 "Who has a project in a namespace reads the Secrets that are in it, so to name one "
@@ -412,12 +418,12 @@ class ProjectForm(QuotaForm):
             )
         return given
 
-    def saved(self, edited: int | None = None) -> Project:
+    def save(self, edited_version: int | None = None) -> Project:
         name, given = self.cleaned_data["name"], self.cleaned_data["namespace"]
         project = Project(
             name=name,
             queue=name,
-            namespace=given or namespace_of(name),
+            namespace=given or build_namespace_name(name),
             is_namespace_adopted=bool(given),
             cluster=self.cleaned_data["cluster"],
         )
@@ -434,12 +440,12 @@ class ProjectForm(QuotaForm):
                         "The cluster was removed or disabled meanwhile. Choose another one.",
                         field="cluster",
                     )
-                self._give(project)
+                self._set_fields(project)
                 project.save(force_insert=True)
                 project.node_pools.set(self.cleaned_data["node_pools"])
                 scope, after = (
-                    of_project(project),
-                    told(project)
+                    project_scope(project),
+                    describe_for_audit(project)
                     | {"cluster": project.cluster.name, "namespace": project.namespace},
                 )
                 audit.record(
@@ -452,27 +458,27 @@ class ProjectForm(QuotaForm):
                     after=after,
                 )
         except IntegrityError:
-            raise _clash(project) from None
+            raise _build_clash(project) from None
         return project
 
 
-def namespace_of(name: str) -> str:
+def build_namespace_name(name: str) -> str:
     """The namespace that Muster makes for a project of this name."""
     return f"muster-{name}"
 
 
-def told(project: Project) -> dict[str, Any]:
+def describe_for_audit(project: Project) -> dict[str, Any]:
     """What the audit log has of a project."""
     pools = list(project.node_pools.order_by("name").values_list("name", flat=True))
     return (
         {"name": project.name}
-        | QuotaForm.values(project)
-        | quotas.exact(project)
+        | ProjectChangeForm.values(project)
+        | quotas.exact_values(project)
         | {"node_pools": pools}
     )
 
 
-def _clash(project: Project) -> Clash:
+def _build_clash(project: Project) -> Clash:
     """Who has the name, or the namespace."""
     others = Project.objects.filter(cluster=project.cluster_id, removed_at=None).exclude(
         pk=project.pk

@@ -16,7 +16,7 @@ from clusters.querysets import ClusterQuerySet, NodePoolQuerySet
 from console.encryption import EncryptedTextField
 
 
-class Way(models.TextChoices):
+class ConnectionWay(models.TextChoices):
     """How a cluster was added: what its credentials are made of."""
 
     KUBECONFIG = "kubeconfig", "Kubeconfig"
@@ -32,7 +32,7 @@ class Cluster(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=63)
     server = models.CharField(max_length=255)
-    way = models.CharField(max_length=16, choices=Way, default=Way.KUBECONFIG)
+    way = models.CharField(max_length=16, choices=ConnectionWay, default=ConnectionWay.KUBECONFIG)
     kubeconfig = EncryptedTextField(blank=True)
     """Empty for the cluster that Muster itself runs in: its service account's files are read each
     time.
@@ -89,17 +89,19 @@ class Cluster(models.Model):
             return "Disconnected"
         if not self.last_seen_at:
             return "WaitingToConnect"
-        return "MissingPrerequisites" if prerequisites.lacks(self.can) else "Connected"
+        return (
+            "MissingPrerequisites" if prerequisites.is_missing_required(self.can) else "Connected"
+        )
 
     @property
     def can(self) -> Capabilities:
         """What it can do, as it told when it was last asked."""
-        return Capabilities.from_json(_mapping(self.capabilities))
+        return Capabilities.from_json(_as_mapping(self.capabilities))
 
     @property
-    def found(self) -> Findings:
+    def parsed_findings(self) -> Findings:
         """What else was found then."""
-        return Findings.from_json(_mapping(self.findings))
+        return Findings.from_json(_as_mapping(self.findings))
 
 
 class NodePool(models.Model):
@@ -129,7 +131,7 @@ class NodePool(models.Model):
     def __str__(self) -> str:
         return self.name
 
-    def has(self, labels: Mapping[str, Any]) -> bool:
+    def matches_labels(self, labels: Mapping[str, Any]) -> bool:
         """Whether a node with these labels is in it."""
         return labels.get(self.label_key) == self.label_value
 
@@ -180,5 +182,5 @@ class Node(models.Model):
         return self.name
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _as_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

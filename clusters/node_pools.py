@@ -10,20 +10,20 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils.module_loading import import_string
 
-from clusters import labels
-from clusters.forms import NAME
+from clusters import label_syntax
+from clusters.forms import NAME_VALIDATOR
 from clusters.models import Cluster, NodePool
-from console import editing
+from console import edit_conflicts
 from console.errors import Clash
 from projects import access, audit
 from projects.models import User
 from projects.permissions import Entity, Permission, Verb
-from projects.scopes import of_cluster
+from projects.scopes import cluster_scope
 
-DEFAULT = "default"
+DEFAULT_POOL = "default"
 """What clients call all nodes: no pool may be called so."""
-MOST_NAMED = 5
-_PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+MAX_NAMED = 5
+_PLAIN_INPUT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 
 class NodePoolForm(forms.Form):
@@ -34,13 +34,13 @@ class NodePoolForm(forms.Form):
     )
     label_key = forms.CharField(
         max_length=316,
-        widget=forms.TextInput(_PLAIN),
+        widget=forms.TextInput(_PLAIN_INPUT),
         help_text="The key of a label of nodes, as nvidia.com/gpu.product or example.com/pool.",
     )
     label_value = forms.CharField(
         required=False,
         max_length=63,
-        widget=forms.TextInput(_PLAIN),
+        widget=forms.TextInput(_PLAIN_INPUT),
         help_text=(
             "The nodes whose label has this value are in the pool. What is placed already stays "
             "where it is."
@@ -56,13 +56,13 @@ class NodePoolForm(forms.Form):
 
     def clean_label_key(self) -> str:
         key: str = self.cleaned_data["label_key"].strip()
-        if wrong := labels.wrong_key(key):
+        if wrong := label_syntax.describe_key_problem(key):
             raise forms.ValidationError(wrong)
         return key
 
     def clean_label_value(self) -> str:
         value: str = self.cleaned_data["label_value"].strip()
-        if wrong := labels.wrong_value(value):
+        if wrong := label_syntax.describe_value_problem(value):
             raise forms.ValidationError(wrong)
         return value
 
@@ -100,8 +100,8 @@ class NewNodePoolForm(NodePoolForm):
 
     name = forms.CharField(
         max_length=40,
-        validators=[NAME],
-        widget=forms.TextInput(_PLAIN),
+        validators=[NAME_VALIDATOR],
+        widget=forms.TextInput(_PLAIN_INPUT),
         help_text="Lower-case letters, digits and dashes. It stays.",
     )
     cluster = forms.ModelChoiceField(Cluster.objects.none(), empty_label=None)
@@ -109,34 +109,34 @@ class NewNodePoolForm(NodePoolForm):
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["cluster"].queryset = makeable_on(user)  # type: ignore[attr-defined]
+        self.fields[("cluster")].queryset = list_clusters_for_new_pools(user)  # type: ignore[attr-defined]
 
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
-        if name == DEFAULT:
+        if name == DEFAULT_POOL:
             raise forms.ValidationError(
-                f"{DEFAULT} means all nodes, which need no pool. Choose another name."
+                f"{DEFAULT_POOL} means all nodes, which need no pool. Choose another name."
             )
         return name
 
 
-def makeable_on(user: User) -> Any:
+def list_clusters_for_new_pools(user: User) -> Any:
     """The clusters on which a user may make node pools."""
-    where = user.rights.where(Permission(Entity.NODE_POOLS, Verb.CREATE))
+    where = user.rights.permitted_scopes(Permission(Entity.NODE_POOLS, Verb.CREATE))
     found = Cluster.objects.there().defer("kubeconfig")
     return found if where.tenant else found.filter(pk__in=where.clusters)
 
 
-def create(form: NewNodePoolForm, by: User) -> NodePool:
+def create(form: NewNodePoolForm, user: User) -> NodePool:
     """The pool of a valid form. Raises NotAllowed, Http404, and Clash where its name is taken."""
     given = form.cleaned_data
-    access.require(by, Verb.CREATE, Entity.NODE_POOLS, of_cluster(given["cluster"].pk))
-    made = NodePool(name=given["name"], cluster=given["cluster"], created_by=by)
-    _give(made, form)
+    access.require(user, Verb.CREATE, Entity.NODE_POOLS, cluster_scope(given["cluster"].pk))
+    made = NodePool(name=given["name"], cluster=given["cluster"], created_by=user)
+    _set_fields(made, form)
     try:
         with transaction.atomic():
             made.save(force_insert=True)
-            _record(audit.Event.CREATE, made, by, None, told(made))
+            _record(audit.Event.CREATE, made, user, None, describe_for_audit(made))
     except IntegrityError:
         raise Clash(
             (
@@ -148,36 +148,40 @@ def create(form: NewNodePoolForm, by: User) -> NodePool:
     return made
 
 
-def change(pool: NodePool, form: NodePoolForm, by: User, edited: int | None = None) -> NodePool:
+def change(
+    pool: NodePool, form: NodePoolForm, user: User, edited_version: int | None = None
+) -> NodePool:
     """The pool as a valid form says; `edited` is the version that was looked at. Raises NotAllowed,
     Http404 and ChangedMeanwhile.
     """
-    access.require(by, Verb.EDIT, Entity.NODE_POOLS, of_cluster(pool.cluster_id))
+    access.require(user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(pool.cluster_id))
     with transaction.atomic():
         row: NodePool = NodePool.objects.select_for_update().get(pk=pool.pk)
-        editing.unchanged(row.version, edited, f"Node pool {row.name}")
-        before = told(row)
-        _give(row, form)
+        edit_conflicts.check_version(row.version, edited_version, f"Node pool {row.name}")
+        before = describe_for_audit(row)
+        _set_fields(row, form)
         row.version += 1
         row.save()
-        _record(audit.Event.UPDATE, row, by, *audit.changed(before, told(row)))
+        _record(
+            audit.Event.UPDATE, row, user, *audit.select_changes(before, describe_for_audit(row))
+        )
     return row
 
 
-def delete(pool: NodePool, by: User) -> None:
+def delete(pool: NodePool, user: User) -> None:
     """Delete a pool that nothing names; its nodes stay as they are. Raises NotAllowed, Http404, and
     Clash while something names it.
     """
-    access.require(by, Verb.DELETE, Entity.NODE_POOLS, of_cluster(pool.cluster_id))
+    access.require(user, Verb.DELETE, Entity.NODE_POOLS, cluster_scope(pool.cluster_id))
     with transaction.atomic():
         row = NodePool.objects.select_for_update().get(pk=pool.pk)
-        if hindered := in_the_way(row, by):
+        if hindered := describe_hindrance(row, user):
             raise Clash(hindered)
-        _record(audit.Event.DELETE, row, by, told(row), None)
+        _record(audit.Event.DELETE, row, user, describe_for_audit(row), None)
         row.delete()
 
 
-def in_the_way(pool: NodePool, by: User) -> str:
+def describe_hindrance(pool: NodePool, user: User) -> str:
     """Why a pool cannot be deleted now, as far as one may see it; "" where it can."""
     projects = list(
         pool.projects.filter(left_at=None).order_by("name").values_list("name", flat=True)[:100]
@@ -185,39 +189,39 @@ def in_the_way(pool: NodePool, by: User) -> str:
     users: Sequence[str] = import_string(settings.POOL_USERS)(pool.cluster_id, pool.name)
     found = []
     if projects:
-        found.append(f"Projects allow it: {_some(projects)}. Take it out of them first.")
+        found.append(f"Projects allow it: {_join_some(projects)}. Take it out of them first.")
     if users:
-        sees = access.may(by, Verb.VIEW, Entity.WORKLOADS, of_cluster(pool.cluster_id))
+        sees = access.may(user, Verb.VIEW, Entity.WORKLOADS, cluster_scope(pool.cluster_id))
         found.append(
-            f"Workloads ask for it: {_some(users) if sees else len(users)}. Stop or delete them "
-            "first."
+            f"Workloads ask for it: {_join_some(users) if sees else len(users)}. Stop or delete "
+            "them first."
         )
     return f"Node pool {pool.name} is in use. {' '.join(found)}" if found else ""
 
 
-def told(pool: NodePool) -> dict[str, Any]:
+def describe_for_audit(pool: NodePool) -> dict[str, Any]:
     """What the audit log has of it."""
     return {"name": pool.name} | NodePoolForm.values(pool)
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+def _join_some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
 
 
-def _give(pool: NodePool, form: NodePoolForm) -> None:
+def _set_fields(pool: NodePool, form: NodePoolForm) -> None:
     for name in ("description", "label_key", "label_value"):
         setattr(pool, name, form.cleaned_data[name])
 
 
-def _record(event: audit.Event, pool: NodePool, by: User, before: Any, after: Any) -> None:
+def _record(event: audit.Event, pool: NodePool, user: User, before: Any, after: Any) -> None:
     audit.record(
         event,
         "node-pool",
-        by=by,
+        by=user,
         id=pool.pk,
         name=pool.name,
-        scope=of_cluster(pool.cluster_id),
+        scope=cluster_scope(pool.cluster_id),
         before=before,
         after=after,
     )

@@ -13,26 +13,26 @@ import msgspec
 
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.errors import bounded
+from clusters.kube.errors import limit_text
 from clusters.kube.frames import Page
 from clusters.kube.resources import NODES, PODS
 
 GPU = "nvidia.com/gpu"
-GPU_TYPE = "nvidia.com/gpu.product"
-GPU_MEMORY = "nvidia.com/gpu.memory"
+GPU_TYPE_LABEL = "nvidia.com/gpu.product"
+GPU_MEMORY_LABEL = "nvidia.com/gpu.memory"
 """The label that says how many MiB one of the node's devices has."""
-RESERVATIONS = "kai-resource-reservation"
+RESERVATION_NAMESPACE = "kai-resource-reservation"
 """The namespace in which KAI holds whole devices for those who share them: the sharers are counted,
 not these.
 """
 
-FOREIGN = "app.kubernetes.io/managed-by!=muster"
-PLACED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+FOREIGN_SELECTOR = "app.kubernetes.io/managed-by!=muster"
+PLACED_SELECTOR = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
-ROLE = "node-role.kubernetes.io/"
+ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
 """How the labels begin that say what a node is for."""
 
-MOST = 50
+MAX_ENTRIES = 50
 """Conditions and taints of one node that are kept."""
 MAX_LABELS = 64
 MAX_LABEL = 317
@@ -43,11 +43,22 @@ _QUANTITY = re.compile(
     r"\+?([0-9]{1,20}\.?[0-9]{0,12}|\.[0-9]{1,12})(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?",
     re.ASCII,
 )
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_MOST = Decimal(2**62)
+_DECIMAL_EXPONENTS = {
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
+_BINARY_SUFFIXES = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_MAX_QUANTITY = Decimal(2**62)
 
-Amounts = dict[str, Any]
+Quantities = dict[str, Any]
 
 
 class _Meta(msgspec.Struct):
@@ -90,8 +101,8 @@ class _NodeInfo(msgspec.Struct):
 
 
 class _NodeStatus(msgspec.Struct):
-    capacity: Amounts | None = None
-    allocatable: Amounts | None = None
+    capacity: Quantities | None = None
+    allocatable: Quantities | None = None
     conditions: list[_Condition] | None = None
     addresses: list[_Address] | None = None
     nodeInfo: _NodeInfo = msgspec.field(default_factory=_NodeInfo)  # noqa: N815
@@ -104,8 +115,8 @@ class _Node(msgspec.Struct):
 
 
 class _Resources(msgspec.Struct):
-    requests: Amounts | None = None
-    limits: Amounts | None = None
+    requests: Quantities | None = None
+    limits: Quantities | None = None
 
 
 class _Container(msgspec.Struct):
@@ -122,12 +133,12 @@ class _Pod(msgspec.Struct):
     spec: _PodSpec
 
 
-_nodes = msgspec.json.Decoder(_Node)
-_pods = msgspec.json.Decoder(_Pod)
+_node_decoder = msgspec.json.Decoder(_Node)
+_pod_decoder = msgspec.json.Decoder(_Pod)
 
 
 @dataclass(slots=True)
-class Held:
+class NodeResources:
     """Devices, cores and bytes, and by how many pods."""
 
     gpus: Decimal = Decimal(0)
@@ -137,7 +148,7 @@ class Held:
 
 
 @dataclass(slots=True)
-class Seen:
+class ObservedNode:
     """One node as the cluster shows it; texts and labels are bounded. `trouble` is why it is not
     well, "" when it is.
     """
@@ -147,76 +158,78 @@ class Seen:
     is_schedulable: bool
     trouble: str
     gpu_type: str
-    offers: Held
+    allocatable: NodeResources
     labels: dict[str, str]
     device_memory: Decimal
     """MiB of one of its devices; 0 where it does not say."""
     gpus_unhealthy: Decimal = Decimal(0)
-    pods: int = 0
+    pod_capacity: int = 0
     """How many it takes."""
     conditions: list[dict[str, str]] = field(default_factory=list)
     taints: list[dict[str, str]] = field(default_factory=list)
     roles: str = ""
     address: str = ""
-    about: dict[str, str] = field(default_factory=dict)
-    used: Held = field(default_factory=Held)
+    system_info: dict[str, str] = field(default_factory=dict)
+    foreign_use: NodeResources = field(default_factory=NodeResources)
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class NodeSurvey:
     """All nodes there are; of those in `unreadable` only the names are known."""
 
-    nodes: list[Seen]
+    nodes: list[ObservedNode]
     unreadable: frozenset[str]
 
 
-def survey(client: Client) -> Survey:
+def fetch_survey(client: Client) -> NodeSurvey:
     """The nodes, with what pods that Muster did not make hold on them. Raises KubeError."""
-    found: dict[str, Seen] = {}
+    found: dict[str, ObservedNode] = {}
     unreadable: set[str] = set()
-    for page in calls.list_all(client, NODES, decoder=_nodes):
+    for page in calls.list_all(client, NODES, decoder=_node_decoder):
         if page.first:
             found, unreadable = {}, set()
         # By any other name it is no node: a server that is none of Kubernetes' may say anything.
         found |= {
-            node.metadata.name: _seen(node)
+            node.metadata.name: _build_observed_node(node)
             for node in page.items
             if _NAME.fullmatch(node.metadata.name)
         }
         unreadable |= {each.name for each in page.unreadable}
-    for name, used in _foreign(client, found).items():
-        found[name].used = used
-    return Survey(list(found.values()), frozenset(unreadable))
+    for name, used in _fetch_foreign_use(client, found).items():
+        found[name].foreign_use = used
+    return NodeSurvey(list(found.values()), frozenset(unreadable))
 
 
-def offering(client: Client, until: float) -> list[bool]:
+def fetch_gpu_presence(client: Client, deadline: float) -> list[bool]:
     """Of each node whether it offers GPUs. After the moment `until` of the monotonic clock no page
     is asked for. Raises KubeError.
     """
     found: list[bool] = []
-    for page in calls.list_all(client, NODES, decoder=_nodes):
+    for page in calls.list_all(client, NODES, decoder=_node_decoder):
         found = ([] if page.first else found) + [
-            quantity((node.status.allocatable or {}).get(GPU, 0)) > 0 for node in page.items
+            parse_quantity((node.status.allocatable or {}).get(GPU, 0)) > 0 for node in page.items
         ]
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             break
     return found
 
 
-def quantity(value: object) -> Decimal:
+def parse_quantity(value: object) -> Decimal:
     """A Kubernetes quantity in its base unit; 0 for what is none."""
     match = _QUANTITY.fullmatch(str(value)[:40])
     if match is None:
         return Decimal(0)
     number, suffix = Decimal(match[1]), match[2] or ""
-    if suffix in _BINARY:
-        amount = number * Decimal(1024 ** (_BINARY.index(suffix) + 1))
+    if suffix in _BINARY_SUFFIXES:
+        amount = number * Decimal(1024 ** (_BINARY_SUFFIXES.index(suffix) + 1))
     else:
-        amount = number.scaleb(_DECIMAL[suffix] if suffix in _DECIMAL else int(suffix[1:]))
-    return min(amount, _MOST)
+        amount = number.scaleb(
+            _DECIMAL_EXPONENTS[suffix] if suffix in _DECIMAL_EXPONENTS else int(suffix[1:])
+        )
+    return min(amount, _MAX_QUANTITY)
 
 
-def _seen(node: _Node) -> Seen:
+def _build_observed_node(node: _Node) -> ObservedNode:
     labels = node.metadata.labels or {}
     offers = node.status.allocatable or {}
     conditions = {each.type: each for each in node.status.conditions or ()}
@@ -226,53 +239,69 @@ def _seen(node: _Node) -> Seen:
     # All of a node's other conditions are troubles when they hold.
     told += [each for each in conditions.values() if each.status == "True"]
     kept = sorted(labels.items())[:MAX_LABELS]
-    gpus = quantity(offers.get(GPU, 0))
-    return Seen(
+    gpus = parse_quantity(offers.get(GPU, 0))
+    return ObservedNode(
         name=node.metadata.name,
         is_ready=is_ready,
         is_schedulable=not node.spec.unschedulable,
-        trouble=bounded(
+        trouble=limit_text(
             "; ".join(f"{each.type}: {each.message or each.reason or each.status}" for each in told)
         ),
-        gpu_type=bounded(labels.get(GPU_TYPE, ""))[:128],
-        offers=Held(gpus, quantity(offers.get("cpu", 0)), quantity(offers.get("memory", 0))),
-        labels={bounded(key)[:MAX_LABEL]: bounded(value)[:63] for key, value in kept},
-        device_memory=quantity(labels.get(GPU_MEMORY, 0)),
-        gpus_unhealthy=max(Decimal(0), quantity((node.status.capacity or {}).get(GPU, 0)) - gpus),
-        pods=int(min(quantity(offers.get("pods", 0)), Decimal(10**6))),
-        conditions=[_told(each) for each in (node.status.conditions or ())[:MOST]],
+        gpu_type=limit_text(labels.get(GPU_TYPE_LABEL, ""))[:128],
+        allocatable=NodeResources(
+            gpus, parse_quantity(offers.get("cpu", 0)), parse_quantity(offers.get("memory", 0))
+        ),
+        labels={limit_text(key)[:MAX_LABEL]: limit_text(value)[:63] for key, value in kept},
+        device_memory=parse_quantity(labels.get(GPU_MEMORY_LABEL, 0)),
+        gpus_unhealthy=max(
+            Decimal(0), parse_quantity((node.status.capacity or {}).get(GPU, 0)) - gpus
+        ),
+        pod_capacity=int(min(parse_quantity(offers.get("pods", 0)), Decimal(10**6))),
+        conditions=[
+            _serialize_condition(each) for each in (node.status.conditions or ())[:MAX_ENTRIES]
+        ],
         taints=[
             {
-                "key": bounded(each.key)[:MAX_LABEL],
-                "value": bounded(each.value)[:63],
-                "effect": bounded(each.effect)[:32],
+                "key": limit_text(each.key)[:MAX_LABEL],
+                "value": limit_text(each.value)[:63],
+                "effect": limit_text(each.effect)[:32],
             }
-            for each in (node.spec.taints or ())[:MOST]
+            for each in (node.spec.taints or ())[:MAX_ENTRIES]
         ],
-        roles=bounded(
-            ", ".join(sorted(key.removeprefix(ROLE) for key in labels if key.startswith(ROLE)))
+        roles=limit_text(
+            ", ".join(
+                sorted(
+                    key.removeprefix(ROLE_LABEL_PREFIX)
+                    for key in labels
+                    if key.startswith(ROLE_LABEL_PREFIX)
+                )
+            )
         )[:200],
-        address=bounded(
+        address=limit_text(
             next(
                 (each.address for each in node.status.addresses or () if each.type == "InternalIP"),
                 "",
             )
         )[:64],
-        about={name: bounded(value)[:120] for name, value in _about(node.status.nodeInfo) if value},
+        system_info={
+            name: limit_text(value)[:120]
+            for name, value in _describe_system(node.status.nodeInfo)
+            if value
+        },
     )
 
 
-def _told(condition: _Condition) -> dict[str, str]:
+def _serialize_condition(condition: _Condition) -> dict[str, str]:
     return {
-        "type": bounded(condition.type)[:64],
-        "status": bounded(condition.status)[:16],
-        "reason": bounded(condition.reason)[:128],
-        "message": bounded(condition.message),
-        "since": bounded(condition.lastTransitionTime or "")[:40],
+        "type": limit_text(condition.type)[:64],
+        "status": limit_text(condition.status)[:16],
+        "reason": limit_text(condition.reason)[:128],
+        "message": limit_text(condition.message),
+        "since": limit_text(condition.lastTransitionTime or "")[:40],
     }
 
 
-def _about(info: _NodeInfo) -> list[tuple[str, str]]:
+def _describe_system(info: _NodeInfo) -> list[tuple[str, str]]:
     return [
         ("Kubelet", info.kubeletVersion),
         ("Operating system", info.osImage),
@@ -282,47 +311,52 @@ def _about(info: _NodeInfo) -> list[tuple[str, str]]:
     ]
 
 
-def _foreign(client: Client, nodes: dict[str, Seen]) -> dict[str, Held]:
+def _fetch_foreign_use(client: Client, nodes: dict[str, ObservedNode]) -> dict[str, NodeResources]:
     """What pods of others hold on each node: their requests, and of GPUs what they share."""
-    held: dict[str, Held] = {}
+    held: dict[str, NodeResources] = {}
     for page in calls.list_all(
-        client, PODS, labels=FOREIGN, fields=PLACED, decoder=_pods, expired="go on"
+        client,
+        PODS,
+        labels=FOREIGN_SELECTOR,
+        fields=PLACED_SELECTOR,
+        decoder=_pod_decoder,
+        expired="go on",
     ):
         if page.first:
             held = {}
-        for pod in _counted(page):
+        for pod in _without_reservations(page):
             node = nodes.get(pod.spec.nodeName)
             if node is None:
                 continue
-            sum_ = held.setdefault(pod.spec.nodeName, Held())
-            sum_.gpus += _gpus(pod, node.device_memory)
-            sum_.cpu += _requested(pod, "cpu")
-            sum_.memory += _requested(pod, "memory")
+            sum_ = held.setdefault(pod.spec.nodeName, NodeResources())
+            sum_.gpus += _count_gpus(pod, node.device_memory)
+            sum_.cpu += _sum_requests(pod, "cpu")
+            sum_.memory += _sum_requests(pod, "memory")
             sum_.pods += 1
     return held
 
 
-def _counted(page: Page[_Pod]) -> Iterator[_Pod]:
-    return (pod for pod in page.items if pod.metadata.namespace != RESERVATIONS)
+def _without_reservations(page: Page[_Pod]) -> Iterator[_Pod]:
+    return (pod for pod in page.items if pod.metadata.namespace != RESERVATION_NAMESPACE)
 
 
-def _gpus(pod: _Pod, device_memory: Decimal) -> Decimal:
+def _count_gpus(pod: _Pod, device_memory: Decimal) -> Decimal:
     """Devices that a pod holds, in parts where it shares them by KAI's annotations. `device_memory`
     is MiB, 0 where it is not known.
     """
     asked = pod.metadata.annotations or {}
-    devices = quantity(asked.get("gpu-fraction-num-devices", 1))
+    devices = parse_quantity(asked.get("gpu-fraction-num-devices", 1))
     if "gpu-fraction" in asked:
-        return quantity(asked["gpu-fraction"]) * devices
+        return parse_quantity(asked["gpu-fraction"]) * devices
     if "gpu-memory" in asked and device_memory:
-        return min(Decimal(1), quantity(asked["gpu-memory"]) / device_memory) * devices
-    return _requested(pod, GPU)
+        return min(Decimal(1), parse_quantity(asked["gpu-memory"]) / device_memory) * devices
+    return _sum_requests(pod, GPU)
 
 
-def _requested(pod: _Pod, resource: str) -> Decimal:
+def _sum_requests(pod: _Pod, resource: str) -> Decimal:
     """What a pod's containers ask for together; a limit without a request is a request."""
     total = Decimal(0)
     for container in pod.spec.containers:
         limit = (container.resources.limits or {}).get(resource, 0)
-        total += quantity((container.resources.requests or {}).get(resource, limit))
+        total += parse_quantity((container.resources.requests or {}).get(resource, limit))
     return total

@@ -52,47 +52,47 @@ class Need:
 JOB_KINDS = (PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, JAXJOBS, MPIJOBS_V2, TRAINJOBS, JOBS)
 """The kinds that stand for workloads. Rights know no versions, so MPIJob is here once."""
 
-_FOLLOWED = {"list": "finds what is there", "watch": "sees every change at once"}
-_JOBS = {
+_WATCH_VERBS = {"list": "finds what is there", "watch": "sees every change at once"}
+_JOB_VERBS = {
     "get": "looks at one",
-    **_FOLLOWED,
+    **_WATCH_VERBS,
     "create": "launches workloads",
     "delete": "stops and deletes workloads",
 }
-_GIVEN = {
+_KEEP_VERBS = {
     "get": "sees whose it is",
     "list": "sees that all is as it should be",
     "create": "makes it",
     "patch": "keeps it as it should be",
 }
-_MADE = {**_GIVEN, "delete": "removes it with the project"}
-_CLAIMS = {
+_MANAGE_VERBS = {**_KEEP_VERBS, "delete": "removes it with the project"}
+_CLAIM_VERBS = {
     "get": "looks at one",
     "list": "finds what is there",
     "create": "makes new volumes",
     "delete": "deletes them with workloads",
 }
 
-_TABLE: tuple[tuple[Resource, str, dict[str, str]], ...] = (
-    *((kind, "", _JOBS) for kind in JOB_KINDS),
+_VERBS_BY_KIND: tuple[tuple[Resource, str, dict[str, str]], ...] = (
+    *((kind, "", _JOB_VERBS) for kind in JOB_KINDS),
     (
         PODS,
         "",
         {
             "get": "looks at one",
-            **_FOLLOWED,
+            **_WATCH_VERBS,
             "create": "asks, as a dry run, whether GPUs are shared",
             "delete": "tidies up",
         },
     ),
     (PODS, "log", {"get": "reads logs"}),
-    (EVENTS, "", _FOLLOWED),
-    (PODGROUPS, "", {"get": "sees why a workload waits", **_FOLLOWED}),
-    (PERSISTENTVOLUMECLAIMS, "", _CLAIMS),
-    (NAMESPACES, "", _MADE),
-    (QUEUES, "", _MADE),
-    (SECRETS, "", _MADE),
-    (SERVICEACCOUNTS, "", _GIVEN),
+    (EVENTS, "", _WATCH_VERBS),
+    (PODGROUPS, "", {"get": "sees why a workload waits", **_WATCH_VERBS}),
+    (PERSISTENTVOLUMECLAIMS, "", _CLAIM_VERBS),
+    (NAMESPACES, "", _MANAGE_VERBS),
+    (QUEUES, "", _MANAGE_VERBS),
+    (SECRETS, "", _MANAGE_VERBS),
+    (SERVICEACCOUNTS, "", _KEEP_VERBS),
     (
         PRIORITYCLASSES,
         "",
@@ -104,13 +104,13 @@ _TABLE: tuple[tuple[Resource, str, dict[str, str]], ...] = (
 )
 
 
-def _needs() -> Iterator[Need]:
-    for resource, subresource, verbs in _TABLE:
+def _build_needs() -> Iterator[Need]:
+    for resource, subresource, verbs in _VERBS_BY_KIND:
         for verb, why in verbs.items():
             yield Need(verb, resource, subresource, why)
 
 
-NEEDED: tuple[Need, ...] = tuple(_needs())
+NEEDED: tuple[Need, ...] = tuple(_build_needs())
 """Everything that Muster asks of a cluster, beside discovery and the question what it may do, which
 every user may ask.
 """

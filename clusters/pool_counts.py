@@ -10,14 +10,14 @@ from django.db.models import QuerySet
 
 from clusters.models import Node, NodePool
 
-MOST_COUNTED = 20_000
+MAX_NODES = 20_000
 """Nodes that are looked at."""
 
-Label = tuple[Any, str, str]
+ClusterLabel = tuple[Any, str, str]
 """A cluster's id, and a label's key and value."""
 
 
-class Counted:
+class PoolCounts:
     """How many nodes, and GPUs, there are with each label: asked for once, when the table shows
     it.
     """
@@ -25,23 +25,21 @@ class Counted:
     def __init__(self, pools: "QuerySet[NodePool]") -> None:
         self._pools = pools
 
-    def nodes(self, pool: NodePool) -> int:
-        return self._found[0][pool.cluster_id, pool.label_key, pool.label_value]
+    def count_nodes(self, pool: NodePool) -> int:
+        return self._counts_by_label[0][pool.cluster_id, pool.label_key, pool.label_value]
 
-    def gpus(self, pool: NodePool) -> Decimal:
-        return self._found[1][pool.cluster_id, pool.label_key, pool.label_value]
+    def count_gpus(self, pool: NodePool) -> Decimal:
+        return self._counts_by_label[1][pool.cluster_id, pool.label_key, pool.label_value]
 
     @cached_property
-    def _found(self) -> tuple[Mapping[Label, int], Mapping[Label, Decimal]]:
+    def _counts_by_label(self) -> tuple[Mapping[ClusterLabel, int], Mapping[ClusterLabel, Decimal]]:
         keys: dict[Any, set[str]] = defaultdict(set)
         for cluster, key in self._pools.order_by().values_list("cluster", "label_key").distinct():
             keys[cluster].add(key)
-        nodes: Counter[Label] = Counter()
-        devices: dict[Label, Decimal] = defaultdict(Decimal)
+        nodes: Counter[ClusterLabel] = Counter()
+        devices: dict[ClusterLabel, Decimal] = defaultdict(Decimal)
         rows = Node.objects.filter(cluster__in=list(keys)).order_by()
-        for cluster, labels, count in rows.values_list("cluster_id", "labels", "gpus")[
-            :MOST_COUNTED
-        ]:
+        for cluster, labels, count in rows.values_list("cluster_id", "labels", "gpus")[:MAX_NODES]:
             for key in keys[cluster] & labels.keys():
                 nodes[cluster, key, str(labels[key])] += 1
                 devices[cluster, key, str(labels[key])] += count

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from clusters.capabilities import Capabilities
-from clusters.desired import PRIORITY_CLASSES
 from clusters.findings import Findings
 from clusters.kube.resources import (
     CLUSTERTRAININGRUNTIMES,
@@ -23,6 +22,7 @@ from clusters.kube.resources import (
     XGBOOSTJOBS,
     Resource,
 )
+from clusters.project_manifests import PRIORITY_CLASSES
 
 KAI = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
 INSTALL_KAI = (
@@ -65,10 +65,10 @@ OPERATOR_KINDS = {
     "XGBoostJob": XGBOOSTJOBS,
     "JAXJob": JAXJOBS,
 }
-TRAINING = (*OPERATOR_KINDS.values(), MPIJOBS_V2, MPIJOBS, TRAINJOBS)
+DISTRIBUTED_JOB_KINDS = (*OPERATOR_KINDS.values(), MPIJOBS_V2, MPIJOBS, TRAINJOBS)
 
 
-class Mark(StrEnum):
+class PrerequisiteState(StrEnum):
     """How it stands with one prerequisite."""
 
     HERE = "here"
@@ -84,27 +84,28 @@ class Prerequisite:
     """
 
     title: str
-    mark: Mark
+    state: PrerequisiteState
     text: str
     command: str = ""
     is_required: bool = False
     """Whether nothing works without it; the others make more possible."""
 
 
-def serves(can: Capabilities, resource: Resource) -> bool:
+def is_served(can: Capabilities, resource: Resource) -> bool:
     """Whether the cluster serves this kind; yes while nothing is known of it."""
     return can.serves(f"{resource.api_version}/{resource.plural}")
 
 
-def lacks(can: Capabilities) -> bool:
+def is_missing_required(can: Capabilities) -> bool:
     """Whether the cluster told that something required is not there."""
     return can.known and any(
-        each.is_required and each.mark is Mark.MISSING for each in (_kai(can), _operators(can))
+        each.is_required and each.state is PrerequisiteState.MISSING
+        for each in (_check_kai(can), _check_operators(can))
     )
 
 
-def prerequisites(
-    can: Capabilities, found: Findings, gpus: Sequence[bool] = ()
+def list_prerequisites(
+    can: Capabilities, findings: Findings, gpus: Sequence[bool] = ()
 ) -> list[Prerequisite]:
     """All of them, the required first. `gpus` says of each node whether it offers devices. Nothing
     for a cluster that was never asked.
@@ -112,37 +113,42 @@ def prerequisites(
     if not can.known:
         return []
     listed = [
-        _kai(can),
-        _operators(can),
-        _mpi(can),
-        _trainer(can),
-        _sharing(can, found),
-        _priorities(can, found),
+        _check_kai(can),
+        _check_operators(can),
+        _check_mpi(can),
+        _check_trainer(can),
+        _check_gpu_sharing(can, findings),
+        _check_priority_classes(can, findings),
     ]
-    return [*listed, *_devices(gpus), _metrics(can), _storage(found)]
+    return [
+        *listed,
+        *_check_gpu_devices(gpus),
+        _check_metrics(can),
+        _check_storage_classes(findings),
+    ]
 
 
-def _kai(can: Capabilities) -> Prerequisite:
+def _check_kai(can: Capabilities) -> Prerequisite:
     title = "KAI scheduler: queues, gangs, parts of GPUs"
     missing = [
         f"{each.plural}.{each.group} ({each.version})"
         for each in (QUEUES, PODGROUPS)
-        if not serves(can, each)
+        if not is_served(can, each)
     ]
     if not missing:
         text = (
             "Queues and pod groups are served. Whether the scheduler itself runs shows when pods "
             "wait for it."
         )
-        return Prerequisite(title, Mark.HERE, text, is_required=True)
+        return Prerequisite(title, PrerequisiteState.HERE, text, is_required=True)
     text = (
         f"Not served: {' and '.join(missing)}. Without it there are no queues and quotas, and "
         "workloads start pod by pod."
     )
-    return Prerequisite(title, Mark.MISSING, text, INSTALL_KAI, is_required=True)
+    return Prerequisite(title, PrerequisiteState.MISSING, text, INSTALL_KAI, is_required=True)
 
 
-def _operators(can: Capabilities) -> Prerequisite:
+def _check_operators(can: Capabilities) -> Prerequisite:
     """One that runs any distributed workload is required; the kinds that are still missing are
     told.
     """
@@ -150,170 +156,188 @@ def _operators(can: Capabilities) -> Prerequisite:
     missing = [
         f"{kind} ({each.api_version})"
         for kind, each in OPERATOR_KINDS.items()
-        if not serves(can, each)
+        if not is_served(can, each)
     ]
     if not missing:
         return Prerequisite(
-            title, Mark.HERE, f"{_listed(list(OPERATOR_KINDS))} are served.", is_required=True
+            title,
+            PrerequisiteState.HERE,
+            f"{_join_names(list(OPERATOR_KINDS))} are served.",
+            is_required=True,
         )
     if len(missing) < len(OPERATOR_KINDS):
         return Prerequisite(
             title,
-            Mark.MISSING,
-            f"Not served: {_listed(missing)}. Newer releases bring them.",
+            PrerequisiteState.MISSING,
+            f"Not served: {_join_names(missing)}. Newer releases bring them.",
             INSTALL_OPERATOR,
         )
-    others = any(serves(can, each) for each in TRAINING)
+    others = any(is_served(can, each) for each in DISTRIBUTED_JOB_KINDS)
     instead = (
         "Distributed workloads use what else is there."
         if others
         else "Without one no distributed workload can run."
     )
-    if serves(can, MPIJOBS_V2):
+    if is_served(can, MPIJOBS_V2):
         instead += (
             " Leave out its MPIJob (v1), which cannot be beside the MPI operator's, and name the "
             "other kinds with --enable-scheme."
         )
     return Prerequisite(
         title,
-        Mark.MISSING,
-        f"Not served: {_listed(missing)}. {instead}",
+        PrerequisiteState.MISSING,
+        f"Not served: {_join_names(missing)}. {instead}",
         INSTALL_OPERATOR,
         is_required=not others,
     )
 
 
-def _mpi(can: Capabilities) -> Prerequisite:
+def _check_mpi(can: Capabilities) -> Prerequisite:
     title = "MPI operator"
-    if serves(can, MPIJOBS_V2):
-        return Prerequisite(title, Mark.HERE, "MPIJob is served as v2beta1.")
-    if serves(can, MPIJOBS):
+    if is_served(can, MPIJOBS_V2):
+        return Prerequisite(title, PrerequisiteState.HERE, "MPIJob is served as v2beta1.")
+    if is_served(can, MPIJOBS):
         return Prerequisite(
             title,
-            Mark.HERE,
+            PrerequisiteState.HERE,
             (
                 "MPIJob is served as v1, by the training operator. A cluster has either this one "
                 "or v2beta1."
             ),
         )
     return Prerequisite(
-        title, Mark.MISSING, "Not served: MPIJob (kubeflow.org/v2beta1).", INSTALL_MPI
+        title, PrerequisiteState.MISSING, "Not served: MPIJob (kubeflow.org/v2beta1).", INSTALL_MPI
     )
 
 
-def _trainer(can: Capabilities) -> Prerequisite:
+def _check_trainer(can: Capabilities) -> Prerequisite:
     title = "Kubeflow Trainer v2"
-    operators = any(serves(can, each) for each in OPERATOR_KINDS.values())
-    if not serves(can, TRAINJOBS) or not serves(can, CLUSTERTRAININGRUNTIMES):
+    operators = any(is_served(can, each) for each in OPERATOR_KINDS.values())
+    if not is_served(can, TRAINJOBS) or not is_served(can, CLUSTERTRAININGRUNTIMES):
         text = "Not served: TrainJob (trainer.kubeflow.org/v1alpha1)."
         if operators:
             return Prerequisite(
-                title, Mark.UNNEEDED, f"{text} It is not needed beside the training operator."
+                title,
+                PrerequisiteState.UNNEEDED,
+                f"{text} It is not needed beside the training operator.",
             )
         return Prerequisite(
             title,
-            Mark.MISSING,
+            PrerequisiteState.MISSING,
             f"{text} It can stand in for the training operator.",
             INSTALL_TRAINER,
         )
     if not can.runtimes:
         return Prerequisite(
             title,
-            Mark.MISSING,
+            PrerequisiteState.MISSING,
             "TrainJob is served, but there is no ClusterTrainingRuntime.",
             INSTALL_RUNTIMES,
         )
     names = [f"{each.name} ({each.framework or 'no framework'})" for each in can.runtimes]
     return Prerequisite(
-        title, Mark.HERE, f"TrainJob is served, with the runtimes {_listed(names)}."
+        title,
+        PrerequisiteState.HERE,
+        f"TrainJob is served, with the runtimes {_join_names(names)}.",
     )
 
 
-def _sharing(can: Capabilities, found: Findings) -> Prerequisite:
+def _check_gpu_sharing(can: Capabilities, findings: Findings) -> Prerequisite:
     title = "GPU sharing"
-    if not can.kai:
+    if not can.has_kai:
         return Prerequisite(
             title,
-            Mark.MISSING,
+            PrerequisiteState.MISSING,
             "Only the KAI scheduler shares devices, and it is not there.",
             INSTALL_KAI,
         )
     if can.gpu_sharing:
-        return Prerequisite(title, Mark.HERE, "A pod that asks for a part of a GPU is accepted.")
+        return Prerequisite(
+            title, PrerequisiteState.HERE, "A pod that asks for a part of a GPU is accepted."
+        )
     if can.gpu_sharing is None:
-        why = found.unanswered.get("gpu_sharing", "no pod could be tried")
-        return Prerequisite(title, Mark.UNKNOWN, f"It could not be found out: {why}.", SHARE_GPUS)
+        why = findings.unanswered.get("gpu_sharing", "no pod could be tried")
+        return Prerequisite(
+            title, PrerequisiteState.UNKNOWN, f"It could not be found out: {why}.", SHARE_GPUS
+        )
     return Prerequisite(
         title,
-        Mark.MISSING,
+        PrerequisiteState.MISSING,
         "KAI refuses pods that ask for a part of a GPU: sharing is off. VERSION is the one listed.",
         SHARE_GPUS,
     )
 
 
-def _priorities(can: Capabilities, found: Findings) -> Prerequisite:
+def _check_priority_classes(can: Capabilities, findings: Findings) -> Prerequisite:
     title = "Priority classes"
-    if why := found.unanswered.get("priority_classes"):
-        return Prerequisite(title, Mark.UNKNOWN, f"They could not be listed: {why}.")
+    if why := findings.unanswered.get("priority_classes"):
+        return Prerequisite(title, PrerequisiteState.UNKNOWN, f"They could not be listed: {why}.")
     missing = [name for name in PRIORITY_CLASSES if name not in can.priority_classes]
     if not missing:
-        return Prerequisite(title, Mark.HERE, f"{_listed(list(PRIORITY_CLASSES))} are there.")
+        return Prerequisite(
+            title, PrerequisiteState.HERE, f"{_join_names(list(PRIORITY_CLASSES))} are there."
+        )
     commands = "\n".join(
         f"kubectl create priorityclass {name} --value={PRIORITY_CLASSES[name]}" for name in missing
     )
     text = (
-        f"Missing: {_listed(missing)}. Muster makes them with a project's namespace, where it may."
+        f"Missing: {_join_names(missing)}. Muster makes them with a project's namespace, where it "
+        "may."
     )
-    return Prerequisite(title, Mark.MISSING, text, commands)
+    return Prerequisite(title, PrerequisiteState.MISSING, text, commands)
 
 
-def _devices(gpus: Sequence[bool]) -> Iterator[Prerequisite]:
+def _check_gpu_devices(gpus: Sequence[bool]) -> Iterator[Prerequisite]:
     title = "GPU devices"
     if not gpus:
         return
     offering = sum(gpus)
     nodes = f"{len(gpus)} node" if len(gpus) == 1 else f"{len(gpus)} nodes"
     if offering:
-        yield Prerequisite(title, Mark.HERE, f"{offering} of {nodes} offer nvidia.com/gpu.")
+        yield Prerequisite(
+            title, PrerequisiteState.HERE, f"{offering} of {nodes} offer nvidia.com/gpu."
+        )
     else:
         yield Prerequisite(
             title,
-            Mark.MISSING,
+            PrerequisiteState.MISSING,
             f"None of {nodes} offers nvidia.com/gpu: only CPU work can run.",
             INSTALL_GPUS,
         )
 
 
-def _metrics(can: Capabilities) -> Prerequisite:
+def _check_metrics(can: Capabilities) -> Prerequisite:
     title = "Metrics API"
-    if serves(can, NODE_METRICS):
+    if is_served(can, NODE_METRICS):
         return Prerequisite(
-            title, Mark.HERE, "CPU and memory in use are served (metrics.k8s.io/v1beta1)."
+            title,
+            PrerequisiteState.HERE,
+            "CPU and memory in use are served (metrics.k8s.io/v1beta1).",
         )
     return Prerequisite(
         title,
-        Mark.MISSING,
+        PrerequisiteState.MISSING,
         "Not served: metrics.k8s.io/v1beta1. CPU and memory in use are not known.",
         INSTALL_METRICS,
     )
 
 
-def _storage(found: Findings) -> Prerequisite:
+def _check_storage_classes(findings: Findings) -> Prerequisite:
     title = "Storage classes"
-    if why := found.unanswered.get("storage_classes"):
-        return Prerequisite(title, Mark.UNKNOWN, f"They could not be listed: {why}.")
-    if not found.storage_classes:
+    if why := findings.unanswered.get("storage_classes"):
+        return Prerequisite(title, PrerequisiteState.UNKNOWN, f"They could not be listed: {why}.")
+    if not findings.storage_classes:
         return Prerequisite(
             title,
-            Mark.MISSING,
+            PrerequisiteState.MISSING,
             "There is none: new volumes cannot be made. Existing ones and other sources work.",
         )
     names = [
         f"{each.name} (the default)" if each.is_default else each.name
-        for each in found.storage_classes
+        for each in findings.storage_classes
     ]
-    return Prerequisite(title, Mark.HERE, f"{_listed(names)}.")
+    return Prerequisite(title, PrerequisiteState.HERE, f"{_join_names(names)}.")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import msgspec
 import urllib3
 
-from clusters.kube import wire
+from clusters.kube import sockets
 
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
 CONNECT, READ, WHOLE = 3.0, 5.0, 10.0
 """Seconds: to connect, to be silent, and for all of it."""
-_LATE = "Prometheus did not answer in time."
+_LATE_TEXT = "Prometheus did not answer in time."
 MAX_BODY = 16 << 20
 """Bytes of an answer: some fifty thousand devices."""
 MAX_SERIES = 60_000
@@ -27,7 +27,7 @@ Pod = tuple[str, str]
 """Namespace and name."""
 
 
-class Unanswered(Exception):
+class PrometheusError(Exception):
     """Why there are no figures; fit for a person. It names no address."""
 
 
@@ -46,23 +46,23 @@ class _Answer(msgspec.Struct):
     data: _Data
 
 
-_answers = msgspec.json.Decoder(_Answer)
+_answer_decoder = msgspec.json.Decoder(_Answer)
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class GpuUse:
     """The use of each device that a pod holds, in percent: the most in the time that was asked
     for.
     """
 
     devices: Mapping[Pod, Mapping[str, float]]
 
-    def of(self, namespace: str, pod: str) -> Mapping[str, float]:
+    def devices_of(self, namespace: str, pod: str) -> Mapping[str, float]:
         """By the device's name; empty where Prometheus does not know the pod."""
         return self.devices.get((namespace, pod), {})
 
 
-def question(seconds: int) -> str:
+def build_query(seconds: int) -> str:
     """The most that each device was used in the last so many seconds. Who scrapes may have renamed
     a pod's labels to exported_*.
     """
@@ -70,15 +70,15 @@ def question(seconds: int) -> str:
     return f"max by ({by}) (max_over_time({METRIC}[{max(1, seconds)}s]))"
 
 
-def ask(url: str, *, seconds: int, bars: Callable[[str], str]) -> Use:
+def fetch_gpu_use(url: str, *, seconds: int, find_address_problem: Callable[[str], str]) -> GpuUse:
     """The use of all GPUs in the last so many seconds. `bars` says why nothing is sent to an IP
     address. Raises Unanswered.
     """
-    fields = {"query": question(seconds), "timeout": f"{READ:g}s"}
-    held = wire.Wire()
-    with _pools(bars) as http, _cut_after(WHOLE, held):
+    fields = {"query": build_query(seconds), "timeout": f"{READ:g}s"}
+    held = sockets.Cancellation()
+    with _open_pool_manager(find_address_problem) as http, _cancel_after(WHOLE, held):
         try:
-            with wire.waiting_on(held):
+            with sockets.attach_sockets_to(held):
                 response = http.request(
                     "GET",
                     f"{url.rstrip('/')}/api/v1/query",
@@ -94,25 +94,27 @@ def ask(url: str, *, seconds: int, bars: Callable[[str], str]) -> Use:
                     preload_content=False,
                     decode_content=False,
                 )
-            body = _whole(response)
+            body = _read_body(response)
         except (
             urllib3.exceptions.HTTPError,
             http_client.HTTPException,
             OSError,
             ValueError,
         ) as error:
-            raise Unanswered(_LATE if held.is_cut else _why(error)) from error
-    if held.is_cut:
-        raise Unanswered(_LATE)
+            raise PrometheusError(
+                _LATE_TEXT if held.is_cancelled else _describe_transport_error(error)
+            ) from error
+    if held.is_cancelled:
+        raise PrometheusError(_LATE_TEXT)
     if response.status != 200:
-        raise Unanswered(_refused(response.status))
-    return _read(body)
+        raise PrometheusError(_describe_refusal(response.status))
+    return _parse_answer(body)
 
 
 @contextlib.contextmanager
-def _pools(bars: Callable[[str], str]) -> Iterator[urllib3.PoolManager]:
+def _open_pool_manager(find_address_problem: Callable[[str], str]) -> Iterator[urllib3.PoolManager]:
     manager = urllib3.PoolManager(num_pools=1, maxsize=1)
-    manager.pool_classes_by_scheme = wire.pools(bars)
+    manager.pool_classes_by_scheme = sockets.build_pool_classes(find_address_problem)
     try:
         yield manager
     finally:
@@ -120,9 +122,9 @@ def _pools(bars: Callable[[str], str]) -> Iterator[urllib3.PoolManager]:
 
 
 @contextlib.contextmanager
-def _cut_after(seconds: float, held: wire.Wire) -> Iterator[None]:
+def _cancel_after(seconds: float, cancellation: sockets.Cancellation) -> Iterator[None]:
     """Whatever a server does meanwhile, drip headers or say nothing: then the wait is over."""
-    timer = threading.Timer(seconds, held.cut)
+    timer = threading.Timer(seconds, cancellation.cancel)
     timer.daemon = True
     timer.start()
     try:
@@ -132,45 +134,45 @@ def _cut_after(seconds: float, held: wire.Wire) -> Iterator[None]:
         timer.join()
 
 
-def _whole(response: urllib3.BaseHTTPResponse) -> bytes:
+def _read_body(response: urllib3.BaseHTTPResponse) -> bytes:
     parts, size = [], 0
     try:
         while chunk := response.read1(CHUNK):
             parts.append(chunk)
             size += len(chunk)
             if size > MAX_BODY:
-                raise Unanswered(f"Prometheus answers with more than {MAX_BODY >> 20} MiB.")
+                raise PrometheusError(f"Prometheus answers with more than {MAX_BODY >> 20} MiB.")
     finally:
         response.close()
     return b"".join(parts)
 
 
-def _read(body: bytes) -> Use:
+def _parse_answer(body: bytes) -> GpuUse:
     try:
-        answer = _answers.decode(body)
+        answer = _answer_decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Unanswered("What answers there does not answer as Prometheus does.") from error
+        raise PrometheusError("What answers there does not answer as Prometheus does.") from error
     if answer.status != "success" or answer.data.resultType != "vector":
-        raise Unanswered("What answers there does not answer as Prometheus does.")
+        raise PrometheusError("What answers there does not answer as Prometheus does.")
     if len(answer.data.result) > MAX_SERIES:
-        raise Unanswered(f"Prometheus tells of more than {MAX_SERIES} devices.")
+        raise PrometheusError(f"Prometheus tells of more than {MAX_SERIES} devices.")
     found: dict[Pod, dict[str, float]] = {}
     for series in answer.data.result:
         labels = series.metric
         # Where both are there, `pod` is the exporter's own.
         pod = labels.get("exported_pod") or labels.get("pod", "")
         namespace = labels.get("exported_namespace") or labels.get("namespace", "")
-        percent = _number(series.value[1])
+        percent = _parse_percent(series.value[1])
         if not pod or not namespace or percent is None:
             continue
         device = labels.get("UUID") or f"{labels.get('Hostname', '')}/{labels.get('gpu', '')}"
         devices = found.setdefault((namespace, pod), {})
         name = f"{device}/{labels.get('GPU_I_ID', '')}"
         devices[name] = max(percent, devices.get(name, 0.0))
-    return Use(found)
+    return GpuUse(found)
 
 
-def _number(text: str) -> float | None:
+def _parse_percent(text: str) -> float | None:
     """None for what is no share of a device."""
     try:
         found = float(text)
@@ -179,7 +181,7 @@ def _number(text: str) -> float | None:
     return found if math.isfinite(found) and 0 <= found <= 100 else None
 
 
-def _refused(status: int) -> str:
+def _describe_refusal(status: int) -> str:
     if status in (401, 403):
         return (
             f"Prometheus wants to know who asks (HTTP {status}). Give an address at which it "
@@ -193,8 +195,8 @@ def _refused(status: int) -> str:
     return f"Prometheus answers with an error (HTTP {status})."
 
 
-def _why(error: BaseException) -> str:
-    if isinstance(error, wire.Barred):
+def _describe_transport_error(error: BaseException) -> str:
+    if isinstance(error, sockets.AddressNotAllowed):
         return f"Its address leads where it may not: {error}."
     if isinstance(error, urllib3.exceptions.NameResolutionError):
         return "The name in its address is not known."
@@ -204,5 +206,5 @@ def _why(error: BaseException) -> str:
         error,
         (urllib3.exceptions.ConnectTimeoutError, urllib3.exceptions.ReadTimeoutError, TimeoutError),
     ):
-        return _LATE
+        return _LATE_TEXT
     return "The connection to Prometheus broke off."

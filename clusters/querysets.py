@@ -6,7 +6,7 @@ from django.db import models
 
 from projects.models import User
 from projects.permissions import Entity
-from projects.rights import view
+from projects.rights import view_permission
 
 
 class ClusterQuerySet(models.QuerySet[Any]):
@@ -22,12 +22,12 @@ class ClusterQuerySet(models.QuerySet[Any]):
 
     def visible_to(self, user: User) -> Self:
         """The clusters that the user may view, and those of the projects where they may."""
-        permission = view(Entity.CLUSTERS)
-        where = user.rights.where(permission)
+        permission = view_permission(Entity.CLUSTERS)
+        where = user.rights.permitted_scopes(permission)
         if where.tenant:
             return self.there()
         return self.there().filter(
-            pk__in=where.clusters | {place.cluster for place in user.rights.places(permission)}
+            pk__in=where.clusters | {place.cluster for place in user.rights.list_places(permission)}
         )
 
 
@@ -36,9 +36,9 @@ class NodePoolQuerySet(models.QuerySet[Any]):
         """The node pools of the clusters where the user may view them, or has a project where they
         may.
         """
-        permission = view(Entity.NODE_POOLS)
-        where = user.rights.where(permission)
+        permission = view_permission(Entity.NODE_POOLS)
+        where = user.rights.permitted_scopes(permission)
         if where.tenant:
             return self.filter(cluster__removed_at=None)
-        clusters = where.clusters | {place.cluster for place in user.rights.places(permission)}
+        clusters = where.clusters | {place.cluster for place in user.rights.list_places(permission)}
         return self.filter(cluster__removed_at=None, cluster__in=clusters)

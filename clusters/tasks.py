@@ -14,52 +14,52 @@ from django.db import transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from clusters import checking, connections, drift, leaving, nodes
-from clusters import provision as provisioning
+from clusters import cluster_checks, connections, drift, nodes, project_removal
+from clusters import project_provisioning as provisioning
 from clusters.kube import discovery
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Unauthorized, Unavailable
 from clusters.models import Cluster, Node
-from clusters.nodes import Seen
+from clusters.nodes import ObservedNode
 from console.celery import step
 from console.encryption import Unreadable
 from projects.models import Project
 
 log = logging.getLogger(__name__)
 
-PROVISIONED = 100
+MAX_PROJECTS = 100
 """Projects that one heartbeat asks to be provisioned, and to be removed, at most."""
 
 _MOST_GPUS = Decimal(10**7)
 _MOST_CPU = Decimal(10**10)
 _MOST_MEMORY = Decimal(2**62)
 
-_busy_lock = threading.Lock()
-_busy: set[tuple[str, str]] = set()
+_running_lock = threading.Lock()
+_running: set[tuple[str, str]] = set()
 
 
 @contextmanager
-def alone(what: str, which: str) -> Iterator[bool]:
+def claim_task(work: str, target: str) -> Iterator[bool]:
     """Whether this thread is the only one of the process that does `what` to `which`: a cluster
     that hangs costs one thread, not all.
     """
-    key = (what, which)
-    with _busy_lock:
-        mine = key not in _busy
-        _busy.add(key)
+    key = (work, target)
+    with _running_lock:
+        mine = key not in _running
+        _running.add(key)
     try:
         yield mine
     finally:
         if mine:
-            with _busy_lock:
-                _busy.discard(key)
+            with _running_lock:
+                _running.discard(key)
 
 
 @step
 def heartbeats() -> None:
     """Ask for the heartbeat of every cluster that is in use."""
     for cluster_id in Cluster.objects.in_use().values_list("pk", flat=True):
-        heartbeat.soon(str(cluster_id))
+        heartbeat.enqueue(str(cluster_id))
 
 
 @step
@@ -70,24 +70,24 @@ def heartbeat(cluster_id: str) -> None:
     Where the cluster answers, its projects that are not as they should be are asked to be
     provisioned, and those that have left to be removed.
     """
-    with alone("heartbeat", cluster_id) as mine:
+    with claim_task("heartbeat", cluster_id) as mine:
         cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
         if cluster is None:
             return
         try:
-            client = connections.client(cluster)
-            about = discovery.about(client)
-            if checking.is_probe_due(cluster):
-                checking.probe(client, cluster, about)
-            survey = nodes.survey(client)
+            client = connections.get_client(cluster)
+            about = discovery.fetch_server_version(client)
+            if cluster_checks.is_probe_due(cluster):
+                cluster_checks.update_capabilities(client, cluster, about)
+            survey = nodes.fetch_survey(client)
         except KubeError as error:
-            failed(cluster.pk, error)
+            record_failure(cluster.pk, error)
             return
-    answered(cluster.pk, about.version)
-    _record(cluster, survey)
-    _keep_projects(client, cluster)
-    if checking.is_review_due(cluster):
-        check.soon(cluster_id)
+    record_answer(cluster.pk, about.version)
+    _save_nodes(cluster, survey)
+    _repair_projects(client, cluster)
+    if cluster_checks.is_review_due(cluster):
+        check.enqueue(cluster_id)
 
 
 @step
@@ -95,16 +95,16 @@ def check(cluster_id: str) -> None:
     """Whatever was known of what a cluster can do and lets us do -> as of now; what was asked for
     is then done, however it went.
     """
-    with alone("check", cluster_id) as mine:
+    with claim_task("check", cluster_id) as mine:
         cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
         if cluster is None:
             return
         try:
-            client = connections.client(cluster)
-            checking.probe(client, cluster)
-            checking.review(client, cluster)
+            client = connections.get_client(cluster)
+            cluster_checks.update_capabilities(client, cluster)
+            cluster_checks.update_permissions(client, cluster)
         except KubeError as error:
-            failed(cluster.pk, error)
+            record_failure(cluster.pk, error)
         finally:
             Cluster.objects.filter(pk=cluster_id).update(check_asked_at=None)
 
@@ -121,7 +121,7 @@ def provision(project_id: int) -> None:
         .first()
     )
     if project is not None:
-        provisioning.project(project)
+        provisioning.provision_project(project)
 
 
 @step
@@ -132,7 +132,7 @@ def leave(project_id: int, looks: int = 0) -> None:
     While its workloads go it is looked at so many times more; what is left then, or by a cluster
     that is away, or by a kill, is the heartbeat's to ask for.
     """
-    with alone("leave", str(project_id)) as mine:
+    with claim_task("leave", str(project_id)) as mine:
         project = (
             Project.objects.leaving()
             .select_related("department", "cluster")
@@ -141,32 +141,34 @@ def leave(project_id: int, looks: int = 0) -> None:
             if mine
             else None
         )
-        if project is not None and (again := leaving.project(project)) and looks > 0:
-            leave.later(again, project_id, looks - 1)
+        if project is not None and (again := project_removal.remove_project(project)) and looks > 0:
+            leave.enqueue_after(again, project_id, looks - 1)
 
 
-def _keep_projects(client: Client, cluster: Cluster) -> None:
+def _repair_projects(client: Client, cluster: Cluster) -> None:
     """Ask for what makes the cluster's projects right again; a thing that cannot be looked at now
     is looked at next time.
     """
     gone = set(
-        Project.objects.leaving().filter(cluster=cluster).values_list("pk", flat=True)[:PROVISIONED]
+        Project.objects.leaving()
+        .filter(cluster=cluster)
+        .values_list("pk", flat=True)[:MAX_PROJECTS]
     )
     try:
-        found = drift.found(client, cluster)
-        drift.settle(client, found)
+        found = drift.find_drift(client, cluster)
+        drift.apply_drift(client, found)
     except (KubeError, Unreadable) as error:
         log.warning("the projects of cluster %s could not be compared: %s", cluster.pk, error)
         found = drift.Drift()
-    for project_id in sorted(found.due)[:PROVISIONED]:
-        provision.soon(project_id)
+    for project_id in sorted(found.due_projects)[:MAX_PROJECTS]:
+        provision.enqueue(project_id)
     # What was written while it was being removed is there again.
-    Project.objects.filter(pk__in=found.back).update(removed_at=None)
-    for project_id in sorted(gone | found.back)[:PROVISIONED]:
-        leave.soon(project_id)
+    Project.objects.filter(pk__in=found.leftover_projects).update(removed_at=None)
+    for project_id in sorted(gone | found.leftover_projects)[:MAX_PROJECTS]:
+        leave.enqueue(project_id)
 
 
-def answered(cluster_id: uuid.UUID, version: str = "") -> None:
+def record_answer(cluster_id: uuid.UUID, version: str = "") -> None:
     """Record that a cluster answered just now."""
     known = {"version": version[:64]} if version else {}
     Cluster.objects.filter(pk=cluster_id).update(
@@ -174,7 +176,7 @@ def answered(cluster_id: uuid.UUID, version: str = "") -> None:
     )
 
 
-def failed(cluster_id: uuid.UUID, error: KubeError) -> None:
+def record_failure(cluster_id: uuid.UUID, error: KubeError) -> None:
     """Record why a cluster could not be asked. Since when is kept from the first failure on."""
     rows = Cluster.objects.filter(pk=cluster_id)
     if not isinstance(error, Unavailable | Unauthorized):
@@ -188,10 +190,10 @@ def failed(cluster_id: uuid.UUID, error: KubeError) -> None:
     log.warning("cluster %s: %s (%s)", cluster_id, error.message, error.detail)
 
 
-def _record(cluster: Cluster, survey: nodes.Survey) -> None:
+def _save_nodes(cluster: Cluster, survey: nodes.NodeSurvey) -> None:
     """The rows of the cluster's nodes become what was seen; those of nodes that are gone go."""
     now = timezone.now()
-    rows = [_row(cluster, seen) for seen in survey.nodes]
+    rows = [_build_node(cluster, seen) for seen in survey.nodes]
     for row in rows:
         row.seen_at = now
     kept = {row.name for row in rows} | survey.unreadable
@@ -203,7 +205,7 @@ def _record(cluster: Cluster, survey: nodes.Survey) -> None:
     with transaction.atomic():
         known = dict(Node.objects.filter(cluster=cluster).values_list("name", "pk"))
         gone = [pk for name, pk in known.items() if name not in kept]
-        for part in chunks(gone):
+        for part in split_chunks(gone):
             Node.objects.filter(pk__in=part).delete()
         Node.objects.bulk_create(
             rows,
@@ -214,7 +216,7 @@ def _record(cluster: Cluster, survey: nodes.Survey) -> None:
         )
 
 
-def _row(cluster: Cluster, seen: Seen) -> Node:
+def _build_node(cluster: Cluster, seen: ObservedNode) -> Node:
     return Node(
         cluster=cluster,
         name=seen.name,
@@ -222,32 +224,32 @@ def _row(cluster: Cluster, seen: Seen) -> Node:
         is_schedulable=seen.is_schedulable,
         trouble=seen.trouble,
         gpu_type=seen.gpu_type,
-        gpus=_rounded(seen.offers.gpus, _MOST_GPUS, "0.01"),
-        cpu=_rounded(seen.offers.cpu, _MOST_CPU, "0.001"),
-        memory=int(min(seen.offers.memory, _MOST_MEMORY)),
-        used_gpus=_rounded(seen.used.gpus, _MOST_GPUS, "0.01"),
-        used_cpu=_rounded(seen.used.cpu, _MOST_CPU, "0.001"),
-        used_memory=int(min(seen.used.memory, _MOST_MEMORY)),
-        used_pods=seen.used.pods,
-        gpus_unhealthy=_rounded(seen.gpus_unhealthy, _MOST_GPUS, "0.01"),
+        gpus=_round_down(seen.allocatable.gpus, _MOST_GPUS, "0.01"),
+        cpu=_round_down(seen.allocatable.cpu, _MOST_CPU, "0.001"),
+        memory=int(min(seen.allocatable.memory, _MOST_MEMORY)),
+        used_gpus=_round_down(seen.foreign_use.gpus, _MOST_GPUS, "0.01"),
+        used_cpu=_round_down(seen.foreign_use.cpu, _MOST_CPU, "0.001"),
+        used_memory=int(min(seen.foreign_use.memory, _MOST_MEMORY)),
+        used_pods=seen.foreign_use.pods,
+        gpus_unhealthy=_round_down(seen.gpus_unhealthy, _MOST_GPUS, "0.01"),
         gpu_memory=int(min(seen.device_memory, _MOST_MEMORY)),
-        pods=seen.pods,
+        pods=seen.pod_capacity,
         conditions=seen.conditions,
         taints=seen.taints,
         roles=seen.roles,
         address=seen.address,
-        about=seen.about,
+        about=seen.system_info,
         labels=seen.labels,
     )
 
 
-def _rounded(amount: Decimal, most: Decimal, step: str) -> Decimal:
+def _round_down(amount: Decimal, most: Decimal, step: str) -> Decimal:
     return min(amount, most).quantize(Decimal(step), rounding=ROUND_DOWN)
 
 
 T = TypeVar("T")
 
 
-def chunks(items: list[T], size: int = 500) -> Iterator[list[T]]:
+def split_chunks(items: list[T], size: int = 500) -> Iterator[list[T]]:
     """The items in parts that a database takes at once."""
     return (items[start : start + size] for start in range(0, len(items), size))

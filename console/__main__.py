@@ -9,31 +9,33 @@ from typing import NoReturn
 
 from console import keys, options, processes, up
 
-USAGE = f"usage: python -m console up | {' | '.join(processes.NAMES)}"
+USAGE = f"usage: python -m console up | {' | '.join(processes.PROCESS_NAMES)}"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run what was asked for. 2, with a line that says why, for what makes no sense; otherwise what
     the process ends with.
     """
-    if len(arguments) != 1 or arguments[0] not in ("up", *processes.NAMES):
+    if len(arguments) != 1 or arguments[0] not in ("up", *processes.PROCESS_NAMES):
         print(USAGE, file=sys.stderr)
         return 2
     os.umask(0o077)
     try:
-        chosen = options.read()
-        if refused := processes.refusals(chosen):
+        chosen = options.read_options()
+        if refused := processes.find_refusals(chosen):
             raise options.BadOptions("\n".join(refused))
         if arguments[0] == "up":
             return up.main(chosen)
-        keys.read(chosen)
-        _become(processes.command(arguments[0], chosen), processes.environment(chosen))
+        keys.read_keys(chosen)
+        _exec_command(
+            processes.build_command(arguments[0], chosen), processes.build_environment(chosen)
+        )
     except (options.BadOptions, keys.NoKeys) as refusal:
         print(f"Muster could not start. {refusal}", file=sys.stderr)
         return 2
 
 
-def _become(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
+def _exec_command(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
     """Give this process's place to the command, so that who started it can signal it and sees how
     it ends.
     """

@@ -1,11 +1,11 @@
 from django.apps import AppConfig
 from django.core import checks
 
-from console.checks import TAG, check_options
+from console.checks import OPTIONS_TAG, check_options
 
 
 class Console(AppConfig):
     name = "console"
 
     def ready(self) -> None:
-        checks.register(check_options, TAG)
+        checks.register(check_options, OPTIONS_TAG)

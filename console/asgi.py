@@ -6,16 +6,16 @@ import os
 import django
 from django.urls import get_resolver
 
-from console import static
-from console.bounds import bounded
-from console.handler import Handler
+from console import static_files
+from console.body_limit import limit_body
+from console.handler import SingleThreadHandler
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 django.setup(set_prefix=False)
 # Ahead of the application, which looks once which files there are.
-static.collect()
-application = bounded(Handler())
+static_files.collect_static_files()
+application = limit_body(SingleThreadHandler())
 # The first request does not wait for the views to be imported. What is loaded now stays for good: a
 # full collection that looks through it takes a tenth of a second, which a request would feel.
 assert get_resolver().url_patterns

@@ -13,7 +13,7 @@ from celery import Celery
 from django.conf import settings
 from django.db import close_old_connections, transaction
 
-from console import alive
+from console import liveness
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 app = Celery("muster")
 app.conf.update(settings.CELERY)
 app.autodiscover_tasks()
-app.steps["worker"].add(alive.Shown)
+app.steps["worker"].add(liveness.AliveFileStep)
 
 P = ParamSpec("P")
 
 
-SLOW = 1.0
+BROKER_SLOW_SECONDS = 1.0
 """Seconds after which a broker that fails is taken for one that hangs, not for one that is away."""
-SPARED = 10.0
+BROKER_PAUSE_SECONDS = 10.0
 """Seconds for which a broker that hangs is sent nothing: a person who asks for many things would
 wait for each in turn.
 """
@@ -38,7 +38,7 @@ wait for each in turn.
 class Step:
     """A task by name. Called, it runs here and now; `soon` asks a worker to run it."""
 
-    _spared_until: ClassVar[float] = 0.0
+    _paused_until: ClassVar[float] = 0.0
 
     def __init__(self, function: Callable[..., None], task: Any) -> None:
         self._function = function
@@ -48,13 +48,13 @@ class Step:
     def __call__(self, *arguments: Any) -> None:
         self._function(*arguments)
 
-    def soon(self, *arguments: str | int) -> None:
+    def enqueue(self, *arguments: str | int) -> None:
         """Once the transaction is committed, ask a worker. Arguments are ids. Never fails: what the
         broker loses, the sweep finds.
         """
         transaction.on_commit(functools.partial(self._send, arguments), robust=True)
 
-    def later(self, seconds: float, *arguments: str | int) -> None:
+    def enqueue_after(self, seconds: float, *arguments: str | int) -> None:
         """As `soon`, to be run after so many seconds. For seconds, not hours: a worker keeps it in
         its memory meanwhile.
         """
@@ -62,7 +62,7 @@ class Step:
 
     def _send(self, arguments: tuple[str | int, ...], seconds: float | None = None) -> None:
         began = time.monotonic()
-        if began < Step._spared_until:
+        if began < Step._paused_until:
             log.warning(
                 "%s%r is not queued, for the broker hangs; the sweep will",
                 self._task.name,
@@ -73,8 +73,8 @@ class Step:
             self._task.apply_async(args=arguments, countdown=seconds)
         # The broker's client raises what its transport raises.
         except Exception as error:  # noqa: BLE001
-            if time.monotonic() - began > SLOW:
-                Step._spared_until = time.monotonic() + SPARED
+            if time.monotonic() - began > BROKER_SLOW_SECONDS:
+                Step._paused_until = time.monotonic() + BROKER_PAUSE_SECONDS
             log.warning(
                 "%s%r could not be queued (%s: %s); the sweep will",
                 self._task.name,

@@ -11,8 +11,8 @@ from django.core.checks import CheckMessage, Error, Warning
 
 from console.options import Options
 
-SHORTEST_SECRET = 32
-TAG = "options"
+MIN_SECRET_CHARS = 32
+OPTIONS_TAG = "options"
 """By which a command that looks at no page asks for these checks alone: all others load every
 page's code.
 """
@@ -20,18 +20,18 @@ page's code.
 
 def check_options(**_: Any) -> list[CheckMessage]:
     """Django's system check of this process's options."""
-    return found(settings.OPTIONS, _number(os.environ.get("WEB_CONCURRENCY", "")))
+    return check_settings(settings.OPTIONS, _parse_number(os.environ.get("WEB_CONCURRENCY", "")))
 
 
-def found(options: Options, web_processes: int) -> list[CheckMessage]:
+def check_settings(options: Options, web_processes: int) -> list[CheckMessage]:
     """What is wrong with these options: errors stop every command, warnings are told."""
     return [
-        *_everywhere(options, web_processes),
-        *(_in_production(options) if options.production else ()),
+        *_check_always(options, web_processes),
+        *(_check_production(options) if options.production else ()),
     ]
 
 
-def _everywhere(options: Options, web_processes: int) -> list[CheckMessage]:
+def _check_always(options: Options, web_processes: int) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
     if web_processes > 1 and not options.database_url:
         messages.append(
@@ -69,13 +69,13 @@ def _everywhere(options: Options, web_processes: int) -> list[CheckMessage]:
     return messages
 
 
-def _in_production(options: Options) -> list[CheckMessage]:
+def _check_production(options: Options) -> list[CheckMessage]:
     messages: list[CheckMessage] = []
-    if len(options.secret_key) < SHORTEST_SECRET:
+    if len(options.secret_key) < MIN_SECRET_CHARS:
         messages.append(
             Error(
                 (
-                    f"MUSTER_SECRET_KEY is shorter than {SHORTEST_SECRET} characters, so tokens "
+                    f"MUSTER_SECRET_KEY is shorter than {MIN_SECRET_CHARS} characters, so tokens "
                     "could be forged."
                 ),
                 hint='Make one with: python -c "import secrets; print(secrets.token_urlsafe(64))"',
@@ -101,7 +101,7 @@ def _in_production(options: Options) -> list[CheckMessage]:
     return messages
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 1
 
 

@@ -12,13 +12,13 @@ from console.templatetags.muster import may
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NavigationEntry:
     """A place of the side navigation, by the name of its address."""
 
     name: str
     label: str
     icon: str
-    needs: str = ""
+    permission: str = ""
     """The permission without which it is not offered, as "users:view"."""
     group: str = ""
     """One of GROUPS; its heading stands above it."""
@@ -28,48 +28,66 @@ WORK, ORGANISATION, ACCESS = "Workload manager", "Organisation", "Access"
 GROUPS = ("", WORK, ORGANISATION, ACCESS)
 """The headings in their order; what has none stands above all of them."""
 
-ENTRIES = (
-    Entry("overview", "Overview", icon="layout-dashboard", needs="overview:view"),
-    Entry("workloads", "Workloads", icon="layers", group=WORK),
-    Entry("templates", "Templates", icon="bookmark", group=WORK),
-    Entry("environments", "Environments", icon="container", group=WORK),
-    Entry("compute-resources", "Compute resources", icon="cpu", group=WORK),
-    Entry("data-sources", "Data sources", icon="database", group=WORK),
-    Entry("credentials", "Credentials", icon="key", group=WORK),
-    Entry("policies", "Policies", icon="scale", group=WORK),
-    Entry("projects", "Projects", icon="folder-kanban", group=ORGANISATION),
-    Entry(
-        "departments", "Departments", icon="network", needs="departments:view", group=ORGANISATION
+NAVIGATION = (
+    NavigationEntry("overview", "Overview", icon="layout-dashboard", permission="overview:view"),
+    NavigationEntry("workloads", "Workloads", icon="layers", group=WORK),
+    NavigationEntry("templates", "Templates", icon="bookmark", group=WORK),
+    NavigationEntry("environments", "Environments", icon="container", group=WORK),
+    NavigationEntry("compute-resources", "Compute resources", icon="cpu", group=WORK),
+    NavigationEntry("data-sources", "Data sources", icon="database", group=WORK),
+    NavigationEntry("credentials", "Credentials", icon="key", group=WORK),
+    NavigationEntry("policies", "Policies", icon="scale", group=WORK),
+    NavigationEntry("projects", "Projects", icon="folder-kanban", group=ORGANISATION),
+    NavigationEntry(
+        "departments",
+        "Departments",
+        icon="network",
+        permission="departments:view",
+        group=ORGANISATION,
     ),
-    Entry("node-pools", "Node pools", icon="boxes", needs="node-pools:view", group=ORGANISATION),
-    Entry("clusters", "Clusters", icon="server", group=ORGANISATION),
-    Entry("users", "Users", icon="users", needs="users:view", group=ACCESS),
-    Entry("accounts", "Service accounts", icon="bot", needs="service-accounts:view", group=ACCESS),
-    Entry(
-        "access-rules", "Access rules", icon="key-round", needs="access-rules:view", group=ACCESS
+    NavigationEntry(
+        "node-pools", "Node pools", icon="boxes", permission="node-pools:view", group=ORGANISATION
     ),
-    Entry("roles", "Roles", icon="shield-check", needs="access-rules:view", group=ACCESS),
-    Entry("audit", "Audit log", icon="scroll-text", needs="audit:view", group=ACCESS),
-    Entry("settings", "Settings", icon="settings", needs="settings:view", group=ACCESS),
+    NavigationEntry("clusters", "Clusters", icon="server", group=ORGANISATION),
+    NavigationEntry("users", "Users", icon="users", permission="users:view", group=ACCESS),
+    NavigationEntry(
+        "accounts", "Service accounts", icon="bot", permission="service-accounts:view", group=ACCESS
+    ),
+    NavigationEntry(
+        "access-rules",
+        "Access rules",
+        icon="key-round",
+        permission="access-rules:view",
+        group=ACCESS,
+    ),
+    NavigationEntry(
+        "roles", "Roles", icon="shield-check", permission="access-rules:view", group=ACCESS
+    ),
+    NavigationEntry(
+        "audit", "Audit log", icon="scroll-text", permission="audit:view", group=ACCESS
+    ),
+    NavigationEntry(
+        "settings", "Settings", icon="settings", permission="settings:view", group=ACCESS
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NavigationLink:
     """An entry as one page shows it; `here` says that the page belongs to it."""
 
     url: str
     icon: str
     label: str
-    here: bool
+    is_current: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class NavigationGroup:
     """Entries below one heading, which may be ""."""
 
     heading: str
-    places: Sequence[Place]
+    links: Sequence[NavigationLink]
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
@@ -79,22 +97,24 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     theme = request.COOKIES.get("muster_theme", "")
     return {
         "theme": theme if theme in ("light", "dark") else "",
-        "navigation": SimpleLazyObject(lambda: _navigation(request)),
+        "navigation": SimpleLazyObject(lambda: _build_navigation(request)),
     }
 
 
-def _navigation(request: HttpRequest) -> list[Group]:
+def _build_navigation(request: HttpRequest) -> list[NavigationGroup]:
     user = getattr(request, "user", None)
-    offered = [entry for entry in ENTRIES if not entry.needs or may(user, entry.needs)]
+    offered = [entry for entry in NAVIGATION if not entry.permission or may(user, entry.permission)]
     found = [
-        Group(heading, [_place(request, entry) for entry in offered if entry.group == heading])
+        NavigationGroup(
+            heading, [_build_link(request, entry) for entry in offered if entry.group == heading]
+        )
         for heading in GROUPS
     ]
-    return [group for group in found if group.places]
+    return [group for group in found if group.links]
 
 
-def _place(request: HttpRequest, entry: Entry) -> Place:
+def _build_link(request: HttpRequest, entry: NavigationEntry) -> NavigationLink:
     url = reverse(entry.name)
-    return Place(
+    return NavigationLink(
         url, entry.icon, entry.label, request.path == url or request.path.startswith(f"{url}/")
     )

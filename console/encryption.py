@@ -6,7 +6,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.db import models
 
-DUMPED = "encrypted:"
+DUMP_PREFIX = "encrypted:"
 """Before what is encrypted in a dump."""
 
 
@@ -42,13 +42,13 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
     def value_to_string(self, obj: models.Model) -> str:
         """As a dump of the database has it: encrypted, too."""
         value = self.value_from_object(obj)
-        return f"{DUMPED}{encrypt(value)}" if value else ""
+        return f"{DUMP_PREFIX}{encrypt(value)}" if value else ""
 
     def to_python(self, value: Any) -> Any:
         """As a dump is loaded."""
         return (
-            decrypt(value.removeprefix(DUMPED))
-            if isinstance(value, str) and value.startswith(DUMPED)
+            decrypt(value.removeprefix(DUMP_PREFIX))
+            if isinstance(value, str) and value.startswith(DUMP_PREFIX)
             else super().to_python(value)
         )
 

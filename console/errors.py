@@ -23,11 +23,11 @@ from rest_framework.response import Response
 
 log = logging.getLogger(__name__)
 
-MOST_TOLD = 5
+MAX_PROBLEMS_IN_MESSAGE = 5
 """Problems in one message."""
-MOST_DETAILS = 100
+MAX_DETAILS = 100
 """Problems in the details of one answer."""
-_FULL = ("disk is full", "disk full", "no space left")
+_DISK_FULL_WORDS = ("disk is full", "disk full", "no space left")
 """What databases say of a disk without room, as far as drivers tell it in words only."""
 
 
@@ -86,19 +86,19 @@ class Noncompliant(Invalid):
         self.text = f"{lead} {self.text}".strip()
 
 
-class ForPeople(MiddlewareMixin):
+class UserErrorMiddleware(MiddlewareMixin):
     """A UserError, or a trouble of the database, that nobody caught becomes a page, or for htmx a
     part that says the same.
     """
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        told = not_written(error)
+        told = find_user_error(error)
         if told is not None and not request.path.startswith("/api/"):
-            return refused(request, told)
+            return render_refusal(request, told)
         return None
 
 
-def not_written(error: Exception) -> UserError | None:
+def find_user_error(error: Exception) -> UserError | None:
     """What to tell of an error that is the person's, or the database's for now; None for any
     other.
     """
@@ -107,7 +107,7 @@ def not_written(error: Exception) -> UserError | None:
     if not isinstance(error, OperationalError | InterfaceError):
         return None
     log.error("the database failed", exc_info=error)
-    if any(word in str(error).lower() for word in _FULL):
+    if any(word in str(error).lower() for word in _DISK_FULL_WORDS):
         return UserError(
             (
                 "The disk of the database is full. Nothing was changed by this: do it again once "
@@ -124,23 +124,23 @@ def not_written(error: Exception) -> UserError | None:
     )
 
 
-def refused(request: HttpRequest, error: UserError) -> HttpResponse:
+def render_refusal(request: HttpRequest, error: UserError) -> HttpResponse:
     """The answer to a person whose request cannot be done."""
     partial = bool(getattr(request, "htmx", False))
     template = "errors/_refused.html" if partial else "errors/refused.html"
     return render(request, template, {"error": error}, status=error.status)
 
 
-def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Django's answer to a form without its token."""
     text = (
         "This page was open for too long, or cookies are off, so the form could not be trusted. "
         "Load the page again and repeat it."
     )
-    return refused(request, UserError(text, status=403))
+    return render_refusal(request, UserError(text, status=403))
 
 
-def _giving_back(page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def _close_connection_after(page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """An error's page that leaves no connection to the database behind.
 
     Of a view of the event loop Django renders it in a thread that belongs to no request
@@ -160,58 +160,58 @@ def _giving_back(page: Callable[..., HttpResponse]) -> Callable[..., HttpRespons
     return rendered
 
 
-bad_request = _giving_back(defaults.bad_request)
-permission_denied = _giving_back(defaults.permission_denied)
-not_there = _giving_back(defaults.page_not_found)
-server_error = _giving_back(defaults.server_error)
+bad_request = _close_connection_after(defaults.bad_request)
+permission_denied = _close_connection_after(defaults.permission_denied)
+page_not_found = _close_connection_after(defaults.page_not_found)
+server_error = _close_connection_after(defaults.server_error)
 
 
-def body(status_code: int, message: str, details: Any = None) -> dict[str, Any]:
+def build_error_body(status_code: int, message: str, details: Any = None) -> dict[str, Any]:
     """The REST API's error body: {code, message, details?}."""
     return {"code": status_code, "message": message} | (
         {} if details is None else {"details": details}
     )
 
 
-def for_programs(error: Exception, context: Mapping[str, Any]) -> Response | None:
+def handle_api_exception(error: Exception, context: Mapping[str, Any]) -> Response | None:
     """Every error of the REST API in one shape. What is not expected is logged and becomes a 500
     without its text.
     """
-    told = not_written(error)
+    told = find_user_error(error)
     if told is not None:
-        return _refusal(told)
+        return _answer_user_error(told)
     if isinstance(error, Http404):
-        return _answer(404, str(error) or "There is nothing here that you may see.")
+        return _build_answer(404, str(error) or "There is nothing here that you may see.")
     if isinstance(error, PermissionDenied):
-        return _answer(403, str(error) or "You may not do this.")
+        return _build_answer(403, str(error) or "You may not do this.")
     if isinstance(error, ValidationError):
-        return _answer(400, " ".join(error.messages))
+        return _build_answer(400, " ".join(error.messages))
     if isinstance(error, RequestDataTooBig):
-        return _answer(413, "The body is too large.")
+        return _build_answer(413, "The body is too large.")
     if isinstance(error, SuspiciousOperation | UnreadablePostError):
-        return _answer(400, "The request cannot be read.")
+        return _build_answer(400, "The request cannot be read.")
     if isinstance(error, exceptions.ValidationError):
-        return _problems(list(_flat(error.detail)))
+        return _answer_problems(list(_flatten_detail(error.detail)))
     if isinstance(error, exceptions.APIException):
-        answer = _answer(error.status_code, str(error.detail))
+        answer = _build_answer(error.status_code, str(error.detail))
         if wait := getattr(error, "wait", None):
             answer["Retry-After"] = str(int(wait) + 1)
         if header := getattr(error, "auth_header", None):
             answer["WWW-Authenticate"] = header
         return answer
     log.error("the API failed", exc_info=error)
-    return _answer(
+    return _build_answer(
         status.HTTP_500_INTERNAL_SERVER_ERROR,
         "Something went wrong on our side; it has been logged.",
     )
 
 
-def _refusal(error: UserError) -> Response:
+def _answer_user_error(error: UserError) -> Response:
     if isinstance(error, Noncompliant):
-        answer = _problems(error.problems)
+        answer = _answer_problems(error.problems)
         told = [
             {"field": field, "details": text, "rule": rule}
-            for field, text, rule in error.issues[:MOST_DETAILS]
+            for field, text, rule in error.issues[:MAX_DETAILS]
         ]
         answer.data |= {
             "message": f"{error.lead} {answer.data['message']}".strip(),
@@ -219,11 +219,11 @@ def _refusal(error: UserError) -> Response:
         }
         return answer
     if isinstance(error, Invalid):
-        return _problems(error.problems)
+        return _answer_problems(error.problems)
     # A program learns of bad input by 400, as the API says; pages answer 422 to show the form
     # again.
     code = 400 if error.status == 422 else error.status
-    answer = _answer(
+    answer = _build_answer(
         code, error.text, [{"field": error.field, "message": error.text}] if error.field else None
     )
     if wait := getattr(error, "wait", None):
@@ -231,33 +231,38 @@ def _refusal(error: UserError) -> Response:
     return answer
 
 
-def _problems(problems: Sequence[tuple[str, str]]) -> Response:
+def _answer_problems(problems: Sequence[tuple[str, str]]) -> Response:
     """What is wrong with which field: the first ones in the message, and all of a bearable number
     in the details.
     """
     told = " ".join(
         dict.fromkeys(
-            text if field in text else f"{field}: {text}" for field, text in problems[:MOST_TOLD]
+            text if field in text else f"{field}: {text}"
+            for field, text in problems[:MAX_PROBLEMS_IN_MESSAGE]
         )
     )
-    more = f" And {len(problems) - MOST_TOLD} more." if len(problems) > MOST_TOLD else ""
-    return _answer(
+    more = (
+        f" And {len(problems) - MAX_PROBLEMS_IN_MESSAGE} more."
+        if len(problems) > MAX_PROBLEMS_IN_MESSAGE
+        else ""
+    )
+    return _build_answer(
         400,
         told + more,
-        [{"field": field, "message": text} for field, text in problems[:MOST_DETAILS]],
+        [{"field": field, "message": text} for field, text in problems[:MAX_DETAILS]],
     )
 
 
-def _answer(code: int, message: str, details: Any = None) -> Response:
-    return Response(body(code, message, details), status=code)
+def _build_answer(code: int, message: str, details: Any = None) -> Response:
+    return Response(build_error_body(code, message, details), status=code)
 
 
-def _flat(detail: Any, path: str = "") -> Any:
+def _flatten_detail(detail: Any, path: str = "") -> Any:
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
-            yield from _flat(inner, f"{path}.{name}" if path else str(name))
+            yield from _flatten_detail(inner, f"{path}.{name}" if path else str(name))
     elif isinstance(detail, list | tuple):
         for index, inner in enumerate(detail):
-            yield from _flat(inner, path if isinstance(inner, str) else f"{path}.{index}")
+            yield from _flatten_detail(inner, path if isinstance(inner, str) else f"{path}.{index}")
     else:
         yield path.removesuffix(".non_field_errors"), str(detail)

@@ -6,7 +6,7 @@ from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 
 
-class Handler(ASGIHandler):
+class SingleThreadHandler(ASGIHandler):
     """Django's, whose middleware stays in one thread.
 
     Django's own hands every step of every middleware to that thread and back, twenty times a

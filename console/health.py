@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.http import require_safe
 
-_migrated: set[str] = set()
+_migrated_databases: set[str] = set()
 """The databases that have been seen up to date: what is applied stays applied, and looking costs a
 tenth of a second.
 """
@@ -29,8 +29,8 @@ def readyz(request: HttpRequest) -> HttpResponse:
     """200 when the database answers and has this release's tables; 503 otherwise. A broker that is
     away is told, and is no reason.
     """
-    trouble = _database()
-    lines = [trouble or "ready", "" if trouble else _broker()]
+    trouble = _check_database()
+    lines = [trouble or "ready", "" if trouble else _check_broker()]
     return HttpResponse(
         "".join(f"{line}\n" for line in lines if line),
         content_type="text/plain",
@@ -38,7 +38,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _database() -> str:
+def _check_database() -> str:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -49,15 +49,15 @@ def _database() -> str:
 
 def _is_migrated() -> bool:
     name = str(connection.settings_dict["NAME"])
-    if name not in _migrated:
+    if name not in _migrated_databases:
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             return False
-        _migrated.add(name)
+        _migrated_databases.add(name)
     return True
 
 
-def _broker() -> str:
+def _check_broker() -> str:
     client = redis.Redis.from_url(
         settings.REDIS_URL, socket_connect_timeout=0.5, socket_timeout=0.5
     )

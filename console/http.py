@@ -14,7 +14,7 @@ class Request(HttpRequest):
     htmx: HtmxDetails
 
 
-def page(
+def render_page(
     request: HttpRequest, template: str, part: str, context: dict[str, Any], status: int = 200
 ) -> HttpResponse:
     """The whole page, or only its part where htmx asks to replace that."""
@@ -25,12 +25,12 @@ def page(
     return answer
 
 
-def onward(request: HttpRequest, url: str, told: str = "") -> HttpResponse:
+def redirect_with_message(request: HttpRequest, url: str, message: str = "") -> HttpResponse:
     """Send the browser to another page once something is done, also where htmx asked; `told` is
     said there.
     """
-    if told:
-        messages.success(request, told)
+    if message:
+        messages.success(request, message)
     if getattr(request, "htmx", None):
         return HttpResponse(status=204, headers={"HX-Redirect": url})
     return redirect(url)

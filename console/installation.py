@@ -17,9 +17,9 @@ from console.files import write_private
 from console.options import Options
 from console.supervisor import Service
 
-STOP_SECONDS = {"localkube": 14.0, "redis": 3.0, "web": processes.STREAM_GRACE + 2.0}
-KEPT = "up.json"
-_NAMES = ("redis_port", "redis_password", "localkube_port", "follower")
+STOP_SECONDS = {"localkube": 14.0, "redis": 3.0, "web": processes.STREAM_GRACE_SECONDS + 2.0}
+STATE_FILE = "up.json"
+_STATE_KEYS = ("redis_port", "redis_password", "localkube_port", "follower")
 
 
 class Installation:
@@ -30,32 +30,32 @@ class Installation:
     def __init__(self, options: Options, listener: socket.socket) -> None:
         self.options = options
         self.listener = listener
-        self.environment = processes.environment(options)
+        self.environment = processes.build_environment(options)
         self.kubeconfig = options.data_dir / "localkube" / "kubeconfig"
-        file = options.data_dir / KEPT
-        kept = _read(file)
-        self.base: list[Service] = []
+        file = options.data_dir / STATE_FILE
+        kept = _load_state(file)
+        self.base_services: list[Service] = []
         if not options.redis_url:
-            self.base.append(self._redis(kept))
+            self.base_services.append(self._build_redis(kept))
         if options.localkube:
-            self.base.append(self._localkube(kept))
+            self.base_services.append(self._build_localkube(kept))
         kept.setdefault("follower", secrets.token_hex(8))
         write_private(file, json.dumps(kept))
-        self.web = self._web()
+        self.web = self._build_web()
         # Only one runs at a time, so the next one need not wait until the lease of a killed one has
         # run out.
         holder = f"{socket.gethostname()[:30]}-{kept['follower']}"
         self.workers = [
-            self._worker("worker"),
-            self._worker("beat"),
-            self._worker("follow", "--holder", holder),
+            self._build_worker("worker"),
+            self._build_worker("beat"),
+            self._build_worker("follow", "--holder", holder),
         ]
 
     @property
     def address(self) -> str:
-        return f"http://{ports.authority(*ports.reached_at(self.listener))}"
+        return f"http://{ports.format_authority(*ports.get_local_address(self.listener))}"
 
-    def preparation(self) -> Service:
+    def build_prepare_service(self) -> Service:
         """What brings the database up to date; it waits for the embedded cluster by itself."""
         cluster = ["--localkube", str(self.kubeconfig)] if self.options.localkube else []
         command = [sys.executable, str(processes.BASE / "manage.py"), "prepare", *cluster]
@@ -63,29 +63,29 @@ class Installation:
             name="prepare", command=command, environment=self.environment, directory=processes.BASE
         )
 
-    def _redis(self, kept: dict[str, str]) -> Service:
-        port = ports.free(int(kept.get("redis_port", 0)))
-        password = kept.setdefault("redis_password", secrets.token_urlsafe(32))
-        kept["redis_port"] = str(port)
-        server = redis_server.Server(self.options.data_dir / "redis", port, password)
+    def _build_redis(self, state: dict[str, str]) -> Service:
+        port = ports.pick_free_port(int(state.get("redis_port", 0)))
+        password = state.setdefault("redis_password", secrets.token_urlsafe(32))
+        state["redis_port"] = str(port)
+        server = redis_server.RedisServer(self.options.data_dir / "redis", port, password)
         self.environment["MUSTER_REDIS_URL"] = server.url
         return Service(
             name="redis",
             command=server.command(),
-            environment=processes.scrubbed(os.environ),
+            environment=processes.scrub_environment(os.environ),
             directory=self.options.data_dir,
-            before=server.write_settings,
-            ready=server.answers,
+            before_start=server.write_settings,
+            is_ready=server.is_ready,
             stop_seconds=STOP_SECONDS["redis"],
         )
 
-    def _localkube(self, kept: dict[str, str]) -> Service:
+    def _build_localkube(self, state: dict[str, str]) -> Service:
         port = self.options.localkube_port
         if port:
-            ports.listener("127.0.0.1", port, "MUSTER_LOCALKUBE_PORT").close()
+            ports.open_listener("127.0.0.1", port, "MUSTER_LOCALKUBE_PORT").close()
         else:
-            port = ports.free(int(kept.get("localkube_port", 0)))
-        kept["localkube_port"] = str(port)
+            port = ports.pick_free_port(int(state.get("localkube_port", 0)))
+        state["localkube_port"] = str(port)
         gpus = (
             []
             if self.options.localkube_gpus is None
@@ -106,40 +106,40 @@ class Installation:
                 str(port),
                 *gpus,
             ],
-            environment=processes.scrubbed(os.environ),
+            environment=processes.scrub_environment(os.environ),
             directory=processes.BASE,
-            ready=partial(_exists, self.kubeconfig),
+            is_ready=partial(_file_exists, self.kubeconfig),
             stop_seconds=STOP_SECONDS["localkube"],
         )
 
-    def _web(self) -> Service:
+    def _build_web(self) -> Service:
         # The socket stays open over restarts of the web process: who comes meanwhile waits instead
         # of being turned away.
         handle = self.listener.fileno()
         return Service(
             name="web",
-            command=processes.command("web", self.options, listener=handle),
+            command=processes.build_command("web", self.options, listener=handle),
             environment=self.environment,
             directory=processes.BASE,
             descriptors=(handle,),
-            ready=partial(_serves, *ports.reached_at(self.listener)),
+            is_ready=partial(_is_web_ready, *ports.get_local_address(self.listener)),
             stop_seconds=STOP_SECONDS["web"],
         )
 
-    def _worker(self, name: str, *arguments: str) -> Service:
-        command = [*processes.command(name, self.options), *arguments]
+    def _build_worker(self, name: str, *arguments: str) -> Service:
+        command = [*processes.build_command(name, self.options), *arguments]
         return Service(
             name=name, command=command, environment=self.environment, directory=processes.BASE
         )
 
 
-def _read(file: Path) -> dict[str, str]:
+def _load_state(file: Path) -> dict[str, str]:
     """What was kept; nothing when it is not there or not readable as such, for all of it can be
     made anew.
     """
     try:
         kept = json.loads(file.read_text())
-        found = {name: str(kept[name]) for name in _NAMES if name in kept}
+        found = {name: str(kept[name]) for name in _STATE_KEYS if name in kept}
         return {
             name: text
             for name, text in found.items()
@@ -149,11 +149,11 @@ def _read(file: Path) -> dict[str, str]:
         return {}
 
 
-async def _exists(file: Path) -> bool:
+async def _file_exists(file: Path) -> bool:
     return file.exists()  # noqa: ASYNC240 - asks a local disk once
 
 
-async def _serves(host: str, port: int) -> bool:
+async def _is_web_ready(host: str, port: int) -> bool:
     """Whether the web process there says that it is ready."""
     try:
         async with asyncio.timeout(5):

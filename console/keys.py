@@ -11,10 +11,10 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
-from console.options import Options, listed
+from console.options import Options, split_list
 
-FILE = "keys.json"
-BACK_IT_UP = (
+KEYS_FILE = "keys.json"
+BACKUP_HINT = (
     "Back it up together with the database: without it stored credentials cannot be read any more."
 )
 
@@ -31,24 +31,24 @@ class Keys:
     encryption_keys: list[str]
 
 
-def read(options: Options) -> Keys:
+def read_keys(options: Options) -> Keys:
     """The keys given by the environment, else those of the data directory. Raises NoKeys;
     production takes given keys only.
     """
     if options.secret_key and options.encryption_keys:
-        return Keys(options.secret_key, _usable(listed(options.encryption_keys)))
+        return Keys(options.secret_key, _check_given_keys(split_list(options.encryption_keys)))
     if options.production:
         raise NoKeys(
             "In production MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS must be given. See "
             "docs/production.md."
         )
-    file = options.data_dir / FILE
+    file = options.data_dir / KEYS_FILE
     try:
         kept = json.loads(file.read_text())
-        given = _usable(listed(options.encryption_keys))
+        given = _check_given_keys(split_list(options.encryption_keys))
         return Keys(
             options.secret_key or str(kept["secret_key"]),
-            given or [_usable_of_file(each) for each in kept["encryption_keys"]],
+            given or [_check_file_key(each) for each in kept["encryption_keys"]],
         )
     except FileNotFoundError:
         raise NoKeys(
@@ -62,13 +62,13 @@ def read(options: Options) -> Keys:
         ) from None
 
 
-def _usable_of_file(key: str) -> str:
+def _check_file_key(key: str) -> str:
     """The key as it is. Raises ValueError or TypeError for what is none."""
     Fernet(key)
     return key
 
 
-def _usable(encryption_keys: list[str]) -> list[str]:
+def _check_given_keys(encryption_keys: list[str]) -> list[str]:
     """The keys as they are. Raises NoKeys, which shows none of them, for one that is no key."""
     for number, key in enumerate(encryption_keys, start=1):
         try:
@@ -83,11 +83,11 @@ def _usable(encryption_keys: list[str]) -> list[str]:
     return encryption_keys
 
 
-def make(options: Options) -> bool:
+def ensure_keys(options: Options) -> bool:
     """Make the data directory's keys where there are none, readable by their owner only. True when
     they are new.
     """
-    file = options.data_dir / FILE
+    file = options.data_dir / KEYS_FILE
     options.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     if file.exists():
         return False
@@ -95,7 +95,7 @@ def make(options: Options) -> bool:
         "secret_key": secrets.token_urlsafe(64),
         "encryption_keys": [Fernet.generate_key().decode()],
     }
-    handle, name = tempfile.mkstemp(dir=options.data_dir, prefix=f".{FILE}.")
+    handle, name = tempfile.mkstemp(dir=options.data_dir, prefix=f".{KEYS_FILE}.")
     with os.fdopen(handle, "w") as out:
         json.dump(kept, out)
         out.flush()

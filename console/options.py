@@ -18,11 +18,11 @@ class BadOptions(Exception):
     """What of the environment cannot be used, a line each, naming the variable."""
 
 
-def _absolute(path: Path) -> Path:
+def _make_absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
-def _address(*schemes: str) -> AfterValidator:
+def _url_validator(*schemes: str) -> AfterValidator:
     """An address that begins with one of these; empty is none."""
 
     def check(text: str) -> str:
@@ -37,7 +37,7 @@ def _address(*schemes: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def listed(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """The parts of a comma-separated text."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -47,17 +47,17 @@ class Options(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", env_ignore_empty=True)
 
-    data_dir: Annotated[Path, AfterValidator(_absolute)] = Field(
+    data_dir: Annotated[Path, AfterValidator(_make_absolute)] = Field(
         Path("var"), description="where all data lives: database, keys, logs, the embedded cluster"
     )
-    static_dir: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+    static_dir: Annotated[Path, AfterValidator(_make_absolute)] | None = Field(
         None,
         description=(
             "where the static files lie that were collected ahead, as in an image; into "
             "DATA_DIR/static where it is empty"
         ),
     )
-    alive_file: Annotated[Path, AfterValidator(_absolute)] | None = Field(
+    alive_file: Annotated[Path, AfterValidator(_make_absolute)] | None = Field(
         None,
         description=(
             "a file whose time worker, beat and follow set anew while they go on, for a probe to "
@@ -97,10 +97,10 @@ class Options(BaseSettings):
     behind_proxy: bool = Field(
         False, description="a proxy in front sets X-Forwarded-Proto and X-Forwarded-For"
     )
-    database_url: Annotated[str, _address("postgres", "postgresql")] = Field(
+    database_url: Annotated[str, _url_validator("postgres", "postgresql")] = Field(
         "", description="postgres://user:password@host/name; SQLite in DATA_DIR where it is empty"
     )
-    redis_url: Annotated[str, _address("redis", "rediss")] = Field(
+    redis_url: Annotated[str, _url_validator("redis", "rediss")] = Field(
         "", description="redis://...; `make up` starts one where it is empty"
     )
     admin_password: str = Field(
@@ -156,7 +156,7 @@ class Options(BaseSettings):
             "private address, or be on this machine; not in production where it is empty"
         ),
     )
-    oidc_issuer: Annotated[str, _address("https", "http")] = Field(
+    oidc_issuer: Annotated[str, _url_validator("https", "http")] = Field(
         "",
         description=(
             "the issuer of single sign-on by OpenID Connect, or its discovery address; none where "
@@ -204,7 +204,7 @@ class Options(BaseSettings):
     log_bytes_container: int = Field(
         2 * GIB, ge=MIB, description="how many bytes of one container's log are kept"
     )
-    log_storage: Annotated[str, _address("s3")] = Field(
+    log_storage: Annotated[str, _url_validator("s3")] = Field(
         "", description="s3://bucket/prefix where ended logs go; DATA_DIR/logs where it is empty"
     )
     history_days: float = Field(
@@ -249,14 +249,14 @@ class Options(BaseSettings):
 
     @property
     def hosts(self) -> list[str]:
-        return listed(self.allowed_hosts)
+        return split_list(self.allowed_hosts)
 
     @property
     def origins(self) -> list[str]:
-        return listed(self.trusted_origins)
+        return split_list(self.trusted_origins)
 
 
-def read() -> Options:
+def read_options() -> Options:
     """The options of this process's environment. Raises BadOptions."""
     try:
         return Options()

@@ -17,24 +17,24 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Register:
+class ProcessRegister:
     """Which processes run, in a file: the next supervisor finds there what a killed one has left
     behind.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._began: dict[str, tuple[int, int | None]] = {}
+        self._start_ticks: dict[str, tuple[int, int | None]] = {}
 
     def add(self, name: str, pid: int) -> None:
-        self._began[name] = (pid, began(pid))
+        self._start_ticks[name] = (pid, find_start_ticks(pid))
         self._write()
 
     def remove(self, name: str) -> None:
-        self._began.pop(name, None)
+        self._start_ticks.pop(name, None)
         self._write()
 
-    def left_behind(self) -> dict[str, int]:
+    def find_orphans(self) -> dict[str, int]:
         """Those in the file that live still. A number that another process has since got does not
         count.
         """
@@ -43,7 +43,7 @@ class Register:
             return {
                 str(name): int(pid)
                 for name, (pid, then) in kept.items()
-                if then is not None and began(int(pid)) == then
+                if then is not None and find_start_ticks(int(pid)) == then
             }
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
@@ -52,11 +52,11 @@ class Register:
         # A full disk must not end what runs; the file only helps after a crash.
         with contextlib.suppress(OSError):
             new = self._file.with_suffix(".new")
-            new.write_text(json.dumps(self._began))
+            new.write_text(json.dumps(self._start_ticks))
             new.replace(self._file)
 
 
-def began(pid: int) -> int | None:
+def find_start_ticks(pid: int) -> int | None:
     """When a process began, in the kernel's ticks: with its number this names it for good. None
     when it is gone.
     """
@@ -70,36 +70,38 @@ def began(pid: int) -> int | None:
     return None if is_over else int(fields[18])
 
 
-async def clear(left: Mapping[str, int], within: float) -> None:
+async def end_processes(processes: Mapping[str, int], within: float) -> None:
     """End these processes, which may be somebody else's children: SIGTERM, time to stop,
     SIGKILL.
     """
-    alive = {pid: began(pid) for pid in left.values()}
+    alive = {pid: find_start_ticks(pid) for pid in processes.values()}
     for pid in alive:
         ask_to_end(pid)
     until = time.monotonic() + within
     while alive := {
-        pid: then for pid, then in alive.items() if then is not None and began(pid) == then
+        pid: then
+        for pid, then in alive.items()
+        if then is not None and find_start_ticks(pid) == then
     }:
         if time.monotonic() > until:
             for pid in alive:
-                send(pid, signal.SIGKILL)
+                send_signal(pid, signal.SIGKILL)
         await asyncio.sleep(0.05)
 
 
 def ask_to_end(pid: int) -> None:
     """SIGTERM, which a process that somebody has paused would not get."""
-    send(pid, signal.SIGTERM)
-    send(pid, signal.SIGCONT)
+    send_signal(pid, signal.SIGTERM)
+    send_signal(pid, signal.SIGCONT)
 
 
-def send(pid: int, number: signal.Signals) -> None:
+def send_signal(pid: int, number: signal.Signals) -> None:
     """Signal a process; that it is gone already is fine."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
-async def end_of(process: subprocess.Popen[bytes]) -> int:
+async def wait_for_end(process: subprocess.Popen[bytes]) -> int:
     """Wait for a child's end without a thread; its return code, negative for a signal."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
@@ -113,7 +115,7 @@ async def end_of(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
-def in_words(code: int) -> str:
+def describe_exit(code: int) -> str:
     """How a process ended, from its return code."""
     if code >= 0:
         return f"ended with status {code}"
@@ -123,7 +125,7 @@ def in_words(code: int) -> str:
         return f"was ended by signal {-code}"
 
 
-def dying_with_parent() -> Callable[[], None]:
+def build_parent_death_hook() -> Callable[[], None]:
     """What a child does ahead of its program: ask the kernel for SIGTERM as soon as this process is
     gone, however it went.
     """

@@ -5,11 +5,11 @@ import socket
 BACKLOG = 2048
 
 
-class Taken(Exception):
+class AddressTaken(Exception):
     """The address cannot be listened on; the text says which, why, and how to change it."""
 
 
-def listener(host: str, port: int, variable: str) -> socket.socket:
+def open_listener(host: str, port: int, variable: str) -> socket.socket:
     """A listening socket; connections wait in it until somebody accepts. Port 0 is a free one.
     Raises Taken, naming the variable.
     """
@@ -30,7 +30,7 @@ def listener(host: str, port: int, variable: str) -> socket.socket:
             opened.close()
             raise
     except PermissionError:
-        raise Taken(
+        raise AddressTaken(
             f"Port {port} may not be used by this user: give one above 1023 with {variable}."
         ) from None
     except OSError as error:
@@ -38,16 +38,16 @@ def listener(host: str, port: int, variable: str) -> socket.socket:
             why = f"Port {port} on {host} is taken or cannot be used ({error.strerror})"
         else:
             why = f"{host} is no address of this machine"
-        raise Taken(
+        raise AddressTaken(
             f"{why}. Choose another port with {variable}, for example "
             f"{variable}={port + 1 if port < 65535 else 8001}."
         ) from None
     return opened
 
 
-def free(wanted: int = 0) -> int:
+def pick_free_port(preferred: int = 0) -> int:
     """A loopback port that nobody listens on: the wanted one where that is so, else any."""
-    for port in (wanted, 0):
+    for port in (preferred, 0):
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -55,15 +55,15 @@ def free(wanted: int = 0) -> int:
             except OSError:
                 continue
             return int(tried.getsockname()[1])
-    raise Taken("No port on 127.0.0.1 is free.")
+    raise AddressTaken("No port on 127.0.0.1 is free.")
 
 
-def reached_at(opened: socket.socket) -> tuple[str, int]:
+def get_local_address(listener_socket: socket.socket) -> tuple[str, int]:
     """Host and port under which this machine reaches a listening socket."""
-    host, port = opened.getsockname()[:2]
+    host, port = listener_socket.getsockname()[:2]
     # Compared, not bound.
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104
 
 
-def authority(host: str, port: int) -> str:
+def format_authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

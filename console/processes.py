@@ -11,14 +11,14 @@ from pathlib import Path
 from console.options import Options
 
 BASE = Path(__file__).resolve().parent.parent
-STREAM_GRACE = 3
+STREAM_GRACE_SECONDS = 3
 """Seconds that open pages get to end by themselves when the web process stops; without it, it would
 wait for ever.
 """
-MANIFEST = "staticfiles.json"
+STATIC_MANIFEST = "staticfiles.json"
 """Which static file has which name, written when all of them have been collected."""
-NAMES = ("web", "worker", "beat", "follow")
-_PASSED_ON = (
+PROCESS_NAMES = ("web", "worker", "beat", "follow")
+_ALLOWED_VARIABLES = (
     "PATH",
     "HOME",
     "USER",
@@ -30,10 +30,10 @@ _PASSED_ON = (
     "LD_LIBRARY_PATH",
     "VIRTUAL_ENV",
 )
-_PASSED_ON_BEGINNING = ("LC_", "CUDA_", "NVIDIA_")
+_ALLOWED_PREFIXES = ("LC_", "CUDA_", "NVIDIA_")
 
 
-def command(name: str, options: Options, *, listener: int | None = None) -> list[str]:
+def build_command(name: str, options: Options, *, listener: int | None = None) -> list[str]:
     """How the process of this name is started. `listener` is an open socket for the web process,
     instead of its address.
     """
@@ -47,7 +47,7 @@ def command(name: str, options: Options, *, listener: int | None = None) -> list
         )
         proxy = "--proxy-headers" if options.behind_proxy else "--no-proxy-headers"
         quiet = ["--no-access-log", "--no-server-header", "--lifespan", "off", "--log-level", level]
-        grace = ["--timeout-graceful-shutdown", str(STREAM_GRACE)]
+        grace = ["--timeout-graceful-shutdown", str(STREAM_GRACE_SECONDS)]
         return [python, "-m", "uvicorn", "console.asgi:application", *where, *grace, proxy, *quiet]
     if name == "worker":
         alone = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
@@ -73,7 +73,7 @@ def command(name: str, options: Options, *, listener: int | None = None) -> list
     raise ValueError(f"there is no process {name}")
 
 
-def refusals(options: Options) -> list[str]:
+def find_refusals(options: Options) -> list[str]:
     """Why no process can run with these options, a sentence each."""
     found = []
     if options.production and options.debug:
@@ -81,10 +81,10 @@ def refusals(options: Options) -> list[str]:
             "MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other: debug pages show secrets. "
             "Take one of them away."
         )
-    if options.static_dir and not (options.static_dir / MANIFEST).is_file():
+    if options.static_dir and not (options.static_dir / STATIC_MANIFEST).is_file():
         found.append(
             f"MUSTER_STATIC_DIR names {options.static_dir}, and no static files were collected "
-            f"there ({MANIFEST} is missing). "
+            f"there ({STATIC_MANIFEST} is missing). "
             "Run: python manage.py collectstatic --no-input, or take the setting away."
         )
     if options.database_url and importlib.util.find_spec("psycopg") is None:
@@ -95,18 +95,18 @@ def refusals(options: Options) -> list[str]:
     return found
 
 
-def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """What of an environment the embedded cluster gets: pods are the same user and can read it, so
     no secret may be in it.
     """
     return {
         name: value
         for name, value in environment.items()
-        if name in _PASSED_ON or name.startswith(_PASSED_ON_BEGINNING)
+        if name in _ALLOWED_VARIABLES or name.startswith(_ALLOWED_PREFIXES)
     }
 
 
-def environment(options: Options, **settings: str) -> dict[str, str]:
+def build_environment(options: Options, **settings: str) -> dict[str, str]:
     """The environment of Muster's own processes: this one's, with the data directory spelled out
     and these MUSTER_ settings.
     """

@@ -20,7 +20,7 @@ class NoServer(Exception):
     """There is no program to start; the text says what to install."""
 
 
-def program() -> Path:
+def get_program() -> Path:
     """The server to start: the machine's own, else the one that comes as a package. Raises
     NoServer.
     """
@@ -41,14 +41,14 @@ def program() -> Path:
     )
 
 
-def _quoted(path: Path) -> str:
+def _quote_path(path: Path) -> str:
     """A path as its settings file takes it, whatever characters it has."""
     text = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 
 
 @dataclass(frozen=True)
-class Server:
+class RedisServer:
     """One server on a directory of its own. What it holds may be lost: steps that were queued are
     found by the sweep.
     """
@@ -62,11 +62,11 @@ class Server:
         return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
     @property
-    def settings(self) -> Path:
+    def settings_file(self) -> Path:
         return self.directory / "redis.conf"
 
     def command(self) -> list[str]:
-        return [str(program()), str(self.settings)]
+        return [str(get_program()), str(self.settings_file)]
 
     def write_settings(self) -> None:
         """The password stands in a file that only its owner reads: a command line is seen by
@@ -77,16 +77,16 @@ class Server:
             "bind 127.0.0.1",
             f"port {self.port}",
             f"requirepass {self.password}",
-            f"dir {_quoted(self.directory)}",
+            f"dir {_quote_path(self.directory)}",
             "appendonly yes",
             "appendfsync everysec",
             'save ""',
             "maxmemory-policy noeviction",
             "daemonize no",
         )
-        write_private(self.settings, "\n".join(lines) + "\n")
+        write_private(self.settings_file, "\n".join(lines) + "\n")
 
-    async def answers(self) -> bool:
+    async def is_ready(self) -> bool:
         """Whether it serves: a server that still reads its data says so instead."""
         try:
             async with asyncio.timeout(1):

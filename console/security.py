@@ -7,7 +7,7 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-POLICY = "; ".join(
+CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
@@ -39,15 +39,15 @@ class ContentSecurityPolicy:
 
     def __call__(self, request: HttpRequest) -> Any:
         if iscoroutinefunction(self.get_response):
-            return self._later(request)
-        return _guarded(self.get_response(request))
+            return self._call_async(request)
+        return _add_headers(self.get_response(request))
 
-    async def _later(self, request: HttpRequest) -> HttpResponseBase:
-        return _guarded(await self.get_response(request))
+    async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
+        return _add_headers(await self.get_response(request))
 
 
-def _guarded(response: HttpResponseBase) -> HttpResponseBase:
-    response.headers.setdefault("Content-Security-Policy", POLICY)
+def _add_headers(response: HttpResponseBase) -> HttpResponseBase:
+    response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
     response.headers.setdefault("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
     # Every page is somebody's: only what says otherwise of itself, as static files do, is kept by a
     # browser or a proxy.

@@ -10,8 +10,8 @@ from django.core.exceptions import ImproperlyConfigured
 from console import keys, options
 
 try:
-    OPTIONS = options.read()
-    KEYS = keys.read(OPTIONS)
+    OPTIONS = options.read_options()
+    KEYS = keys.read_keys(OPTIONS)
 except (options.BadOptions, keys.NoKeys) as refusal:
     raise ImproperlyConfigured(str(refusal)) from None
 
@@ -52,7 +52,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "projects.origins.Origins",
+    "projects.origins.OriginMiddleware",
     "console.security.ContentSecurityPolicy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -65,9 +65,9 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "projects.looking.Looking",
-    "projects.passwords.ChangeFirst",
-    "console.errors.ForPeople",
+    "projects.impersonation.ImpersonationMiddleware",
+    "projects.passwords.RequireSetupMiddleware",
+    "console.errors.UserErrorMiddleware",
 ]
 
 ROOT_URLCONF = "console.urls"
@@ -142,11 +142,11 @@ LOGOUT_REDIRECT_URL = "sign-in"
 SESSION_COOKIE_AGE = int(OPTIONS.session_hours * 3600)
 SESSION_COOKIE_NAME = "muster_session"
 CSRF_COOKIE_NAME = "muster_csrf"
-CSRF_FAILURE_VIEW = "console.errors.csrf_failed"
+CSRF_FAILURE_VIEW = "console.errors.csrf_failure"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = OPTIONS.production
 # Of allauth only its flows are used: its pages have no addresses here, it sends no mail, and it
 # limits nothing (`throttle` does).
-ACCOUNT_ADAPTER = "projects.sign_on.adapters.Accounts"
+ACCOUNT_ADAPTER = "projects.sign_on.adapters.AccountAdapter"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False
 ACCOUNT_LOGIN_METHODS = {"username"}
@@ -154,8 +154,8 @@ ACCOUNT_SIGNUP_FIELDS = ["username*"]
 ACCOUNT_RATE_LIMITS = False
 # Seconds between the password and the code of the second factor.
 ACCOUNT_LOGIN_TIMEOUT = 600
-SOCIALACCOUNT_ADAPTER = "projects.sign_on.adapters.Identities"
-MFA_ADAPTER = "projects.sign_on.adapters.Codes"
+SOCIALACCOUNT_ADAPTER = "projects.sign_on.adapters.IdentityAdapter"
+MFA_ADAPTER = "projects.sign_on.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "Muster"
 # Steps of 30 s that a clock may be wrong by.
@@ -192,7 +192,7 @@ STORAGES: dict[str, Any] = {
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
-        else "console.static.Storage"
+        else "console.static_files.Storage"
     },
 }
 if OPTIONS.log_storage:
@@ -208,33 +208,33 @@ WHITENOISE_AUTOREFRESH = False
 
 # Who knows what is free on a cluster's nodes: our pods are rows of the top floor, the pages of
 # clusters lie below it.
-ROOMS = "workloads.queries.rooms.rooms"
+ROOMS = "workloads.queries.node_capacity.rooms"
 # What hangs on a project in the floors above `projects`: `hindering` names what has to be over
 # before it can be deleted, and `cleared` makes the rest go afterwards and says in words what is
 # still there.
-LEAVING = ("workloads.leaving",)
+LEAVING = ("workloads.project_removal",)
 # What belongs to a project, a department or a cluster: `holding` says what elsewhere needs it,
 # `ended` ends it with its scope, in the same transaction, and `losing` says what a project would
 # lose of a department's that it leaves.
-ASSETS = "environments.leaving"
+ASSETS = "environments.scope_removal"
 # The step that brings a project in its cluster up to date; what non-preemptible workloads of some
 # projects hold; and the names of the workloads that name a node pool.
 PROVISION = "clusters.tasks.provision"
-HOLDING = "workloads.queries.holding.non_preemptible"
-POOL_USERS = "workloads.queries.holding.users_of"
+HOLDING = "workloads.queries.removal_blockers.non_preemptible"
+POOL_USERS = "workloads.queries.removal_blockers.users_of"
 # How a project stands now, on top of its page: a room of the top floor with TEMPLATE, STYLES,
 # SCRIPTS, and `now`, which gives the context.
-PROJECT_PAGE = "workloads.overview.project"
+PROJECT_PAGE = "workloads.overview.project_page"
 # Our pods on the nodes of a cluster, and the frameworks that it runs, for the same pages.
-NODE_PODS = "workloads.queries.nodes"
+NODE_PODS = "workloads.queries.node_pods"
 FRAMEWORKS = "workloads.queries.frameworks.frameworks"
 # What hangs on a cluster: `at_work`, `there` and `is_remembered` say what stands against its
 # removal, `abandon` ends it here.
-ABANDONING = "workloads.abandoning"
+ABANDONING = "workloads.cluster_removal"
 # Which workloads were made from an asset: `counts` of many, `users_of` one.
 ASSET_USES = "workloads.asset_uses"
 # The credentials of projects, which their namespaces have as Secrets.
-SECRETS = "environments.cluster_secrets.of_projects"
+SECRETS = "environments.cluster_secrets.build_wanted_secrets"
 
 # Where Kubernetes puts the credentials of a pod's service account, for a Muster that runs in the
 # cluster it manages.
@@ -265,7 +265,7 @@ CELERY = {
     "timezone": "UTC",
     "beat_schedule_filename": str(OPTIONS.data_dir / "beat-schedule"),
     "beat_max_loop_interval": 5,
-    "beat_scheduler": "console.alive:Clock",
+    "beat_scheduler": "console.liveness:Clock",
 }
 
 REST_FRAMEWORK = {
@@ -274,7 +274,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "console.errors.for_programs",
+    "EXCEPTION_HANDLER": "console.errors.handle_api_exception",
     "UNAUTHENTICATED_USER": None,
     # What a view takes is in the schema; an OPTIONS that answers tells what is there to whoever may
     # not see it.
@@ -292,7 +292,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "plain": {
-            "()": "console.tracing.Formatter",
+            "()": "console.tracing.RequestIdFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s: %(message)s",
         }
     },

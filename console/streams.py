@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Streams:
+class StreamCounter:
     """Those of one kind in this process: at most so many for each person."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self._open: Counter[int] = Counter()
 
-    def full(self, person: int) -> bool:
+    def is_full(self, user_id: int) -> bool:
         """Whether this person has as many open as may be."""
-        return self._open[person] >= self.most
+        return self._open[user_id] >= self.limit
 
     @contextmanager
-    def counted(self, person: int) -> Iterator[None]:
+    def count_stream(self, user_id: int) -> Iterator[None]:
         """One more, while it is read: one that nobody began to read takes no place."""
-        self._open[person] += 1
+        self._open[user_id] += 1
         try:
             yield
         finally:
-            self._open[person] -= 1
-            if not self._open[person]:
-                del self._open[person]
+            self._open[user_id] -= 1
+            if not self._open[user_id]:
+                del self._open[user_id]

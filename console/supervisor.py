@@ -15,15 +15,15 @@ from pathlib import Path
 
 from console import pids
 
-FIRST_PAUSE = 0.25
-LONGEST_PAUSE = 8.0
-STEADY = 20.0
+FIRST_PAUSE_SECONDS = 0.25
+MAX_PAUSE_SECONDS = 8.0
+STEADY_SECONDS = 20.0
 """Seconds after which a process counts as running well: the next pause is the first one again."""
-PATIENCE = 3
+MAX_EARLY_ENDS = 3
 """How often a process may end before it was ever ready."""
 LOG_BYTES = 8 << 20
 """Size at which a log moves to NAME.log.1, so that both together are bounded."""
-TAIL = 12
+TAIL_LINES = 12
 """Lines of a log that are shown when a process does not start."""
 
 
@@ -31,11 +31,11 @@ class DidNotStart(Exception):
     """A process cannot be brought up; the text says which, how it ended, and what it said last."""
 
 
-async def _at_once() -> bool:
+async def _is_ready_at_once() -> bool:
     return True
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -49,8 +49,8 @@ class Service:
     command: Sequence[str]
     environment: Mapping[str, str]
     directory: Path
-    ready: Callable[[], Awaitable[bool]] = _at_once
-    before: Callable[[], None] = _nothing
+    is_ready: Callable[[], Awaitable[bool]] = _is_ready_at_once
+    before_start: Callable[[], None] = _do_nothing
     stop_seconds: float = 5.0
     """How long it may take to stop before it is killed."""
     descriptors: tuple[int, ...] = ()
@@ -58,14 +58,14 @@ class Service:
 
 
 @dataclass
-class _Kept:
+class _RunningService:
     service: Service
     task: asyncio.Task[None] | None = None
     process: subprocess.Popen[bytes] | None = None
-    ends: int = 0
+    end_count: int = 0
     is_ready: bool = False
-    stopping: bool = False
-    ended: str = ""
+    is_stopping: bool = False
+    last_end: str = ""
 
 
 class Supervisor:
@@ -73,29 +73,33 @@ class Supervisor:
     unasked.
     """
 
-    def __init__(self, logs: Path, register: pids.Register, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, logs: Path, register: pids.ProcessRegister, say: Callable[[str], None]
+    ) -> None:
         self._logs = logs
         self._register = register
         self._say = say
-        self._kept: dict[str, _Kept] = {}
+        self._services: dict[str, _RunningService] = {}
         logs.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def start(self, *services: Service) -> None:
         """Start them, and again whenever one ends, until they are stopped."""
         for service in services:
-            kept = self._kept[service.name] = _Kept(service)
-            kept.task = asyncio.create_task(self._keep(kept))
+            kept = self._services[service.name] = _RunningService(service)
+            kept.task = asyncio.create_task(self._keep_running(kept))
 
-    async def ready(self, name: str, within: float) -> None:
+    async def wait_until_ready(self, name: str, within: float) -> None:
         """Wait until it serves. Raises DidNotStart when it does not in so many seconds, or keeps
         ending.
         """
-        kept = self._kept[name]
+        kept = self._services[name]
         until = time.monotonic() + within
-        while not await kept.service.ready():
-            if kept.ends >= PATIENCE or time.monotonic() > until:
+        while not await kept.service.is_ready():
+            if kept.end_count >= MAX_EARLY_ENDS or time.monotonic() > until:
                 raise DidNotStart(
-                    self._report(name, kept.ended or f"was not ready after {within:g} s")
+                    self._describe_failure(
+                        name, kept.last_end or f"was not ready after {within:g} s"
+                    )
                 )
             await asyncio.sleep(0.03)
         kept.is_ready = True
@@ -105,12 +109,12 @@ class Supervisor:
         fails.
         """
         with os.fdopen(os.memfd_create(service.name), "w+b") as out:
-            with self._spawned(service, out.fileno()) as process:
-                code = await pids.end_of(process)
+            with self._spawn(service, out.fileno()) as process:
+                code = await pids.wait_for_end(process)
             out.seek(0)
             said = out.read()
         if code:
-            raise DidNotStart(self._report(service.name, pids.in_words(code)))
+            raise DidNotStart(self._describe_failure(service.name, pids.describe_exit(code)))
         return said.decode(errors="replace")
 
     async def stop(self, *names: str) -> None:
@@ -118,68 +122,68 @@ class Supervisor:
         never started are left out.
         """
         await asyncio.gather(
-            *(self._stop(self._kept[name]) for name in names if name in self._kept)
+            *(self._stop_service(self._services[name]) for name in names if name in self._services)
         )
 
-    async def rotate(self, every: float = 2.0) -> None:
+    async def rotate_logs(self, every: float = 2.0) -> None:
         """Keep the logs bounded, for ever."""
         while True:
             for log in self._logs.glob("*.log"):
                 # A disk without room for the copy must not end the processes.
                 with contextlib.suppress(OSError):
-                    _rotate(log)
+                    _rotate_log(log)
             await asyncio.sleep(every)
 
-    async def _keep(self, kept: _Kept) -> None:
-        pause = FIRST_PAUSE
-        while not kept.stopping:
+    async def _keep_running(self, running: _RunningService) -> None:
+        pause = FIRST_PAUSE_SECONDS
+        while not running.is_stopping:
             began = time.monotonic()
             try:
-                kept.service.before()
-                with self._spawned(kept.service) as process:
-                    kept.process = process
-                    kept.ended = pids.in_words(await pids.end_of(process))
+                running.service.before_start()
+                with self._spawn(running.service) as process:
+                    running.process = process
+                    running.last_end = pids.describe_exit(await pids.wait_for_end(process))
             except OSError as error:
-                kept.ended = f"could not be started ({error})"
-            kept.ends += 1
-            if kept.stopping:
+                running.last_end = f"could not be started ({error})"
+            running.end_count += 1
+            if running.is_stopping:
                 return
-            if time.monotonic() - began > STEADY:
-                pause = FIRST_PAUSE
-            if kept.is_ready:
+            if time.monotonic() - began > STEADY_SECONDS:
+                pause = FIRST_PAUSE_SECONDS
+            if running.is_ready:
                 self._say(
-                    f"{kept.service.name} {kept.ended}; it starts "
-                    f"again.{self._last_words(kept.service.name)}"
+                    f"{running.service.name} {running.last_end}; it starts "
+                    f"again.{self._describe_last_line(running.service.name)}"
                 )
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
-    async def _stop(self, kept: _Kept) -> None:
-        kept.stopping = True
-        process, task = kept.process, kept.task
+    async def _stop_service(self, running: _RunningService) -> None:
+        running.is_stopping = True
+        process, task = running.process, running.task
         if task is None or task.done():
             return
         if process is None or process.poll() is not None:
             task.cancel()
         else:
             pids.ask_to_end(process.pid)
-            done, _ = await asyncio.wait([task], timeout=kept.service.stop_seconds)
+            done, _ = await asyncio.wait([task], timeout=running.service.stop_seconds)
             if not done:
                 self._say(
-                    f"{kept.service.name} did not stop within {kept.service.stop_seconds:g} s "
-                    "and is killed."
+                    f"{running.service.name} did not stop within {running.service.stop_seconds:g} "
+                    "s and is killed."
                 )
-                pids.send(process.pid, signal.SIGKILL)
+                pids.send_signal(process.pid, signal.SIGKILL)
         await asyncio.wait([task])
 
     @contextlib.contextmanager
-    def _spawned(
+    def _spawn(
         self, service: Service, stdout: int | None = None
     ) -> Iterator[subprocess.Popen[bytes]]:
         """The running process, in a group of its own so that Ctrl-C reaches the supervisor alone.
         It ends with this context.
         """
-        with _appending(self._log(service.name)) as log:
+        with _open_log(self._get_log_file(service.name)) as log:
             process = subprocess.Popen(
                 service.command,
                 stdin=subprocess.DEVNULL,
@@ -189,7 +193,7 @@ class Supervisor:
                 cwd=service.directory,
                 pass_fds=service.descriptors,
                 start_new_session=True,
-                preexec_fn=pids.dying_with_parent(),
+                preexec_fn=pids.build_parent_death_hook(),
             )
         self._register.add(service.name, process.pid)
         try:
@@ -202,24 +206,24 @@ class Supervisor:
         finally:
             self._register.remove(service.name)
 
-    def _log(self, name: str) -> Path:
+    def _get_log_file(self, name: str) -> Path:
         return self._logs / f"{name}.log"
 
-    def _report(self, name: str, ended: str) -> str:
-        said = tail(self._log(name), TAIL)
+    def _describe_failure(self, name: str, ended: str) -> str:
+        said = read_tail(self._get_log_file(name), TAIL_LINES)
         return (
             f"{name} {ended}."
             + (f" It said:\n\n{said}\n\n" if said else " ")
-            + f"All of it is in {self._log(name)}"
+            + f"All of it is in {self._get_log_file(name)}"
         )
 
-    def _last_words(self, name: str) -> str:
-        said = tail(self._log(name), 1)
+    def _describe_last_line(self, name: str) -> str:
+        said = read_tail(self._get_log_file(name), 1)
         return f' Its last words: "{said[:200]}"' if said else ""
 
 
 @contextlib.contextmanager
-def _appending(log: Path) -> Iterator[int]:
+def _open_log(log: Path) -> Iterator[int]:
     handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         yield handle
@@ -227,7 +231,7 @@ def _appending(log: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def tail(log: Path, lines: int) -> str:
+def read_tail(log: Path, lines: int) -> str:
     """The last lines of a log, without control characters."""
     try:
         with log.open("rb") as file:
@@ -239,7 +243,7 @@ def tail(log: Path, lines: int) -> str:
     return "\n".join("".join(c for c in line if c.isprintable() or c == "\t") for line in shown)
 
 
-def _rotate(log: Path) -> None:
+def _rotate_log(log: Path) -> None:
     # The process goes on writing to the same file, so its text is copied and the file cut, not
     # renamed.
     if log.stat().st_size > LOG_BYTES:

@@ -15,15 +15,15 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.utils.dateparse import parse_date
 
-from console import lists
-from console.http import page
+from console import pagination
+from console.http import render_page
 from console.templatetags.muster import when
 
-MOST_CSV = 20_000
+MAX_CSV_ROWS = 20_000
 """Rows of one file, as Run:ai has it."""
-CSV_CHUNK = 500
-LONGEST_SEARCH = 100
-PART = "parts/_list.html"
+CSV_CHUNK_ROWS = 500
+MAX_SEARCH_CHARS = 100
+LIST_TEMPLATE = "parts/_list.html"
 
 Rows = models.QuerySet[Any]
 
@@ -47,12 +47,12 @@ class Column:
     """Shown only to who chose it."""
     related: tuple[str, ...] = ()
     """What `prefetch_related` has to fetch for it, where it is shown, and for CSV."""
-    shown: Callable[[Any], str] | None = None
+    render: Callable[[Any], str] | None = None
     """What is one filter or tag of a row, and no template then: a table shows it fifty times."""
 
 
-def moment(
-    name: str, title: str, field: str, *, sorts: bool = False, is_extra: bool = False
+def build_time_column(
+    name: str, title: str, field: str, *, is_sortable: bool = False, is_extra: bool = False
 ) -> Column:
     """A column of a row's time: its distance from now on the page, ISO 8601 in CSV."""
 
@@ -64,8 +64,8 @@ def moment(
         name,
         title,
         text,
-        shown=lambda row: when(getattr(row, field)),
-        order=(field,) if sorts else (),
+        render=lambda row: when(getattr(row, field)),
+        order=(field,) if is_sortable else (),
         is_extra=is_extra,
     )
 
@@ -84,12 +84,12 @@ class Filter:
     apply: Callable[[Rows, str], Rows]
     kind: str = "choice"
 
-    def takes(self, request: HttpRequest, value: str) -> bool:
+    def accepts(self, request: HttpRequest, value: str) -> bool:
         """Whether it can be narrowed by this value."""
         if self.kind == "date":
             return _is_day(value)
         if self.kind == "text":
-            return len(value) <= LONGEST_SEARCH and "\x00" not in value
+            return len(value) <= MAX_SEARCH_CHARS and "\x00" not in value
         return value in {key for key, _ in self.choices(request)}
 
 
@@ -124,17 +124,17 @@ class Listing:
     previous: str
 
     @property
-    def is_narrowed(self) -> bool:
+    def is_filtered(self) -> bool:
         """Whether something is left out."""
         return bool(self.search or any(value for _, value, _ in self.filters))
 
     @property
-    def chosen(self) -> frozenset[str]:
+    def column_names(self) -> frozenset[str]:
         """The names of the columns that are shown."""
         return frozenset(column.name for column in self.columns)
 
 
-def answer(
+def render_table(
     request: HttpRequest,
     rows: Rows,
     table: Table,
@@ -150,26 +150,32 @@ def answer(
     `prepare` gets the rows that are shown, some at a time, to put on them what the columns need
     beside the row: it asks for all at once.
     """
-    search, chosen, found = _narrowed(request, rows, table)
-    order = _order(request, table, rows.model)
+    search, chosen, found = _filter_rows(request, rows, table)
+    order = _parse_order(request, table, rows.model)
     if request.GET.get("format") == "csv":
-        return _csv(_with_related(found, table.columns).order_by(*order.keys), table, file, prepare)
-    columns = _columns(request, table)
-    part = lists.page(_with_related(found, columns), order, request.GET.get("cursor", ""))
+        return _render_csv(
+            _prefetch_related(found, table.columns).order_by(*order.keys), table, file, prepare
+        )
+    columns = _parse_columns(request, table)
+    part = pagination.load_page(
+        _prefetch_related(found, columns), order, request.GET.get("cursor", "")
+    )
     if prepare:
         prepare(part.rows)
     filters = [(each, chosen.get(each.name, ""), each.choices(request)) for each in table.filters]
     listing = Listing(
         table, part.rows, columns, order.name, search, filters, part.next, part.previous
     )
-    return page(request, template, PART, {"listing": listing, **context})
+    return render_page(request, template, LIST_TEMPLATE, {"listing": listing, **context})
 
 
-def narrowed(request: HttpRequest, rows: Rows, table: Table) -> Rows:
+def filter_rows(request: HttpRequest, rows: Rows, table: Table) -> Rows:
     """The rows that the address asks for, in its order: for what answers with them in another
     form.
     """
-    return _narrowed(request, rows, table)[2].order_by(*_order(request, table, rows.model).keys)
+    return _filter_rows(request, rows, table)[2].order_by(
+        *_parse_order(request, table, rows.model).keys
+    )
 
 
 def _is_day(text: str) -> bool:
@@ -179,9 +185,11 @@ def _is_day(text: str) -> bool:
         return False
 
 
-def _narrowed(request: HttpRequest, rows: Rows, table: Table) -> tuple[str, dict[str, str], Rows]:
+def _filter_rows(
+    request: HttpRequest, rows: Rows, table: Table
+) -> tuple[str, dict[str, str], Rows]:
     search = (
-        request.GET.get("q", "").replace("\x00", "").strip()[:LONGEST_SEARCH]
+        request.GET.get("q", "").replace("\x00", "").strip()[:MAX_SEARCH_CHARS]
         if table.search
         else ""
     )
@@ -193,23 +201,27 @@ def _narrowed(request: HttpRequest, rows: Rows, table: Table) -> tuple[str, dict
     chosen: dict[str, str] = {}
     for each in table.filters:
         value = request.GET.get(each.name, "")
-        if value and each.takes(request, value):
+        if value and each.accepts(request, value):
             chosen[each.name] = value
             rows = each.apply(rows, value)
     return search, chosen, rows
 
 
-def _order(request: HttpRequest, table: Table, model: type[models.Model]) -> lists.Order:
+def _parse_order(
+    request: HttpRequest, table: Table, model: type[models.Model]
+) -> pagination.SortOrder:
     sortable = {column.name: column.order for column in table.columns if column.order}
     wanted = request.GET.get("sort", "")
     name = wanted if wanted.lstrip("-") in sortable and not wanted.startswith("--") else table.sort
     keys, unique = sortable[name.lstrip("-")], model._meta.pk.name
     if name.startswith("-"):
-        return lists.Order(name, (*lists.Order(name, keys).reversed(), f"-{unique}"))
-    return lists.Order(name, (*keys, unique))
+        return pagination.SortOrder(
+            name, (*pagination.SortOrder(name, keys).reversed_keys(), f"-{unique}")
+        )
+    return pagination.SortOrder(name, (*keys, unique))
 
 
-def _columns(request: HttpRequest, table: Table) -> Sequence[Column]:
+def _parse_columns(request: HttpRequest, table: Table) -> Sequence[Column]:
     wanted = set(request.GET.getlist("column"))
     shown = [
         column
@@ -219,23 +231,23 @@ def _columns(request: HttpRequest, table: Table) -> Sequence[Column]:
     return [column for column in table.columns if column in shown or column is table.columns[0]]
 
 
-def _with_related(rows: Rows, columns: Iterable[Column]) -> Rows:
+def _prefetch_related(rows: Rows, columns: Iterable[Column]) -> Rows:
     return rows.prefetch_related(
         *dict.fromkeys(name for column in columns for name in column.related)
     )
 
 
-def _csv(
+def _render_csv(
     rows: Rows, table: Table, file: str, prepare: Callable[[Sequence[Any]], None] | None
 ) -> HttpResponse:
     def lines() -> Iterator[str]:
-        yield lists.csv_line(column.title for column in table.columns)
-        found = rows[:MOST_CSV].iterator(chunk_size=CSV_CHUNK)
-        while some := list(itertools.islice(found, CSV_CHUNK)):
+        yield pagination.format_csv_line(column.title for column in table.columns)
+        found = rows[:MAX_CSV_ROWS].iterator(chunk_size=CSV_CHUNK_ROWS)
+        while some := list(itertools.islice(found, CSV_CHUNK_ROWS)):
             if prepare:
                 prepare(some)
             for row in some:
-                yield lists.csv_line(column.text(row) for column in table.columns)
+                yield pagination.format_csv_line(column.text(row) for column in table.columns)
 
     # Read here: a stream would leave its reading to a moment when the connection may be somebody
     # else's.

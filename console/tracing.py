@@ -7,18 +7,18 @@ import re
 import uuid
 from contextvars import ContextVar
 
-HEADER = "X-Request-ID"
+REQUEST_ID_HEADER = "X-Request-ID"
 _GOOD = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 request_id: ContextVar[str] = ContextVar("muster_request_id", default="")
 
 
-def chosen(given: str) -> str:
+def choose_request_id(given_id: str) -> str:
     """The id that a proxy or a client gave, where it is a plain one; else a new one."""
-    return given if _GOOD.fullmatch(given) else uuid.uuid4().hex
+    return given_id if _GOOD.fullmatch(given_id) else uuid.uuid4().hex
 
 
-class Formatter(logging.Formatter):
+class RequestIdFormatter(logging.Formatter):
     """Lines that were written for a request end with its id."""
 
     def format(self, record: logging.LogRecord) -> str:

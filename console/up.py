@@ -18,15 +18,21 @@ from console.supervisor import DidNotStart, Supervisor
 
 START_SECONDS = 120.0
 """How long one process may take until it serves. About two do; a busy laptop deserves patience."""
-LEFT_SECONDS = 16.0
+ORPHAN_STOP_SECONDS = 16.0
 """How long what a killed run left behind may take to stop."""
 
 
-class Occupied(Exception):
+class DataDirUnusable(Exception):
     """The data directory cannot be used; the text says why and what to do."""
 
 
-REFUSALS = (Occupied, DidNotStart, ports.Taken, keys.NoKeys, redis_server.NoServer)
+START_ERRORS = (
+    DataDirUnusable,
+    DidNotStart,
+    ports.AddressTaken,
+    keys.NoKeys,
+    redis_server.NoServer,
+)
 
 
 def main(options: Options) -> int:
@@ -34,83 +40,92 @@ def main(options: Options) -> int:
     stderr, when it could not start.
     """
     try:
-        with _own(options.data_dir):
+        with _lock_data_dir(options.data_dir):
             if not options.production:
-                keys.make(options)
-            keys.read(options)
-            return asyncio.run(_run(options))
-    except REFUSALS as refusal:
+                keys.ensure_keys(options)
+            keys.read_keys(options)
+            return asyncio.run(_run_installation(options))
+    except START_ERRORS as refusal:
         print(f"Muster could not start. {refusal}", file=sys.stderr, flush=True)
         return 2
 
 
-async def _run(options: Options) -> int:
+async def _run_installation(options: Options) -> int:
     began = time.monotonic()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    register = pids.Register(options.data_dir / "processes.json")
-    if left := register.left_behind():
-        say(f"An earlier run was killed. Waiting for what it left behind: {', '.join(left)}.")
-        await pids.clear(left, LEFT_SECONDS)
-    with ports.listener(options.host, options.port, "MUSTER_PORT") as listener:
-        supervisor = Supervisor(options.data_dir / "log", register, say)
+    register = pids.ProcessRegister(options.data_dir / "processes.json")
+    if left := register.find_orphans():
+        print_line(
+            f"An earlier run was killed. Waiting for what it left behind: {', '.join(left)}."
+        )
+        await pids.end_processes(left, ORPHAN_STOP_SECONDS)
+    with ports.open_listener(options.host, options.port, "MUSTER_PORT") as listener:
+        supervisor = Supervisor(options.data_dir / "log", register, print_line)
         installation = Installation(options, listener)
-        rotating = asyncio.create_task(supervisor.rotate())
-        starting = asyncio.create_task(_start(installation, supervisor))
+        rotating = asyncio.create_task(supervisor.rotate_logs())
+        starting = asyncio.create_task(_start_services(installation, supervisor))
         stopped = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait([starting, stopped], return_when=asyncio.FIRST_COMPLETED)
             if not stop.is_set():
                 await starting
-                say(f"Muster is ready: {installation.address} ({time.monotonic() - began:.1f} s)")
-                say(
+                print_line(
+                    f"Muster is ready: {installation.address} ({time.monotonic() - began:.1f} s)"
+                )
+                print_line(
                     f"Logs are in {options.data_dir / 'log'}. Ctrl-C stops everything, running "
                     "pods included."
                 )
                 await stopped
-            say("Stopping, running pods included. They come back with the next start.")
+            print_line("Stopping, running pods included. They come back with the next start.")
         finally:
             for task in (rotating, starting, stopped):
                 task.cancel()
-            await _stop(installation, supervisor)
+            await _stop_services(installation, supervisor)
     return 0
 
 
-async def _start(installation: Installation, supervisor: Supervisor) -> None:
+async def _start_services(installation: Installation, supervisor: Supervisor) -> None:
     """Start what the rest stands on, and the web process, while the database is brought up to date;
     then the rest. Raises DidNotStart.
 
     The web process says that it is not ready until the database is; the others would work on tables
     that are not there yet.
     """
-    first = [*installation.base, installation.web]
+    first = [*installation.base_services, installation.web]
     supervisor.start(*first)
-    await _all(
-        _prepare(installation, supervisor),
-        *(supervisor.ready(service.name, START_SECONDS) for service in first),
+    await _run_together(
+        _prepare_database(installation, supervisor),
+        *(supervisor.wait_until_ready(service.name, START_SECONDS) for service in first),
     )
     supervisor.start(*installation.workers)
-    await _all(*(supervisor.ready(service.name, START_SECONDS) for service in installation.workers))
+    await _run_together(
+        *(
+            supervisor.wait_until_ready(service.name, START_SECONDS)
+            for service in installation.workers
+        )
+    )
 
 
-async def _prepare(installation: Installation, supervisor: Supervisor) -> None:
-    for line in (await supervisor.run(installation.preparation())).splitlines():
-        say(line)
+async def _prepare_database(installation: Installation, supervisor: Supervisor) -> None:
+    for line in (await supervisor.run(installation.build_prepare_service())).splitlines():
+        print_line(line)
 
 
-async def _stop(installation: Installation, supervisor: Supervisor) -> None:
+async def _stop_services(installation: Installation, supervisor: Supervisor) -> None:
     """Who works first, then what they work with: the cluster ends its pods while nobody asks it for
     more.
     """
     await supervisor.stop(
         installation.web.name, *(service.name for service in installation.workers)
     )
-    for service in reversed(installation.base):
+    for service in reversed(installation.base_services):
         await supervisor.stop(service.name)
 
 
-async def _all(*steps: Coroutine[Any, Any, None]) -> None:
+async def _run_together(*steps: Coroutine[Any, Any, None]) -> None:
     """All of them at once; the first that fails ends the others, and its error is raised."""
     try:
         async with asyncio.TaskGroup() as group:
@@ -121,13 +136,13 @@ async def _all(*steps: Coroutine[Any, Any, None]) -> None:
 
 
 @contextlib.contextmanager
-def _own(data_dir: Path) -> Iterator[None]:
+def _lock_data_dir(data_dir: Path) -> Iterator[None]:
     """The data directory, made private, for this process alone. Raises Occupied."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (data_dir / "lock").open("a+")
     except OSError as error:
-        raise Occupied(
+        raise DataDirUnusable(
             f"{data_dir} cannot be used ({error.strerror}). Give a directory you may write to "
             "with MUSTER_DATA_DIR."
         ) from None
@@ -135,14 +150,14 @@ def _own(data_dir: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Occupied(
+            raise DataDirUnusable(
                 f"Another one runs on {data_dir}. Stop it first, or use another directory with "
                 "MUSTER_DATA_DIR."
             ) from None
         yield
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Tell whoever watches. That nobody does any more (a closed terminal) is no reason to stop."""
     try:
         print(line, flush=True)

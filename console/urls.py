@@ -4,7 +4,7 @@ from django.urls import include, path
 
 handler400 = "console.errors.bad_request"
 handler403 = "console.errors.permission_denied"
-handler404 = "console.errors.not_there"
+handler404 = "console.errors.page_not_found"
 handler500 = "console.errors.server_error"
 
 urlpatterns = [

@@ -6,30 +6,31 @@ from collections.abc import Mapping, Sequence
 
 from django.db.models import Q
 
-from clusters.desired import SecretWanted
+from clusters.project_manifests import WantedSecret
 from console.encryption import Unreadable
-from environments.credentials import REGISTRY_TYPE, secret_name, secret_object_data
+from environments.credentials import REGISTRY_TYPE, build_secret_data, secret_name
 from environments.models import Credential
 from projects.models import Project
 
-MOST = 200
+MAX_SECRETS = 200
 """Of one project: its own come first, then its department's, its cluster's and everybody's."""
-MOST_REGISTRIES = 20
+MAX_PULL_SECRETS = 20
 """Every pod names each of them."""
 
 
-def of_projects(projects: Sequence[Project]) -> Mapping[int, Sequence[SecretWanted]]:
+def build_wanted_secrets(projects: Sequence[Project]) -> Mapping[int, Sequence[WantedSecret]]:
     """The Secrets of each project, by its id. One query. Raises Unreadable where a credential's key
     is not here any more.
     """
-    found = list(Credential.objects.filter(_around(projects)).order_by("name", "pk"))
-    wanted = {each.pk: _wanted(each) for each in found}
+    found = list(Credential.objects.filter(_build_scope_filter(projects)).order_by("name", "pk"))
+    wanted = {each.pk: _build_wanted_secret(each) for each in found}
     return {
-        project.pk: [wanted[each.pk] for each in _for_use(found, project)] for project in projects
+        project.pk: [wanted[each.pk] for each in _select_usable(found, project)]
+        for project in projects
     }
 
 
-def registries(project: Project) -> Sequence[Credential]:
+def list_registry_credentials(project: Project) -> Sequence[Credential]:
     """The credentials with which the project's pods log in to image registries, without their
     secrets. One query.
     """
@@ -39,15 +40,15 @@ def registries(project: Project) -> Sequence[Credential]:
         .defer("secret")
         .order_by("name", "pk")
     )
-    return _nearest(list(found), project)[:MOST_REGISTRIES]
+    return _sort_by_nearness(list(found), project)[:MAX_PULL_SECRETS]
 
 
-def pull_names(project: Project) -> tuple[str, ...]:
+def list_pull_secret_names(project: Project) -> tuple[str, ...]:
     """The names of their Secrets. One query."""
-    return tuple(map(secret_name, registries(project)))
+    return tuple(map(secret_name, list_registry_credentials(project)))
 
 
-def _around(projects: Sequence[Project]) -> Q:
+def _build_scope_filter(projects: Sequence[Project]) -> Q:
     return (
         Q(project=None, department=None, cluster=None)
         | Q(project__in=[each.pk for each in projects])
@@ -56,21 +57,21 @@ def _around(projects: Sequence[Project]) -> Q:
     )
 
 
-def _for_use(found: Sequence[Credential], project: Project) -> Sequence[Credential]:
+def _select_usable(credentials: Sequence[Credential], project: Project) -> Sequence[Credential]:
     there = [
         each
-        for each in found
+        for each in credentials
         if (each.project_id is None or each.project_id == project.pk)
         and (each.department_id is None or each.department_id == project.department_id)
         and (each.cluster_id is None or each.cluster_id == project.cluster_id)
     ]
-    return _nearest(there, project)[:MOST]
+    return _sort_by_nearness(there, project)[:MAX_SECRETS]
 
 
-def _nearest(found: Sequence[Credential], project: Project) -> list[Credential]:
+def _sort_by_nearness(credentials: Sequence[Credential], project: Project) -> list[Credential]:
     """Those of the project first, and those of everybody last; by name within each."""
     return sorted(
-        found,
+        credentials,
         key=lambda each: (
             each.project_id is None,
             each.department_id is None,
@@ -79,14 +80,14 @@ def _nearest(found: Sequence[Credential], project: Project) -> list[Credential]:
     )
 
 
-def _wanted(credential: Credential) -> SecretWanted:
+def _build_wanted_secret(credential: Credential) -> WantedSecret:
     try:
-        type_, data = secret_object_data(credential)
+        type_, data = build_secret_data(credential)
     except (KeyError, ValueError) as error:
         # What is stored is of a form that this release does not know: said without what it holds.
         raise Unreadable(
             f"The credential {credential.name} cannot be read. Enter its secret anew."
         ) from error
-    return SecretWanted(
+    return WantedSecret(
         secret_name(credential), str(credential.pk), type_, data, is_pull=type_ == REGISTRY_TYPE
     )

@@ -28,7 +28,7 @@ def secret_name(credential: Credential) -> str:
     return f"muster-{credential.kind}-{credential.pk.hex[:12]}"
 
 
-def keys(credential: Credential) -> tuple[str, ...]:
+def list_secret_keys(credential: Credential) -> tuple[str, ...]:
     """The keys of its Secret that a variable can be read from."""
     if credential.kind == Kind.GENERIC:
         return tuple(credential.public.get("keys", ()))
@@ -40,12 +40,12 @@ def keys(credential: Credential) -> tuple[str, ...]:
     }[credential.kind]
 
 
-def secret_object_data(credential: Credential) -> tuple[str, dict[str, str]]:
+def build_secret_data(credential: Credential) -> tuple[str, dict[str, str]]:
     """The type of its Secret, and its data in clear: for the cluster alone."""
     public, secret = credential.public, json.loads(credential.secret or "{}")
     if credential.kind == Kind.REGISTRY:
         return REGISTRY_TYPE, {
-            ".dockerconfigjson": _docker_config(
+            ".dockerconfigjson": _build_docker_config(
                 public["server"], public["username"], secret["password"]
             )
         }
@@ -62,9 +62,9 @@ def secret_object_data(credential: Credential) -> tuple[str, dict[str, str]]:
     return "Opaque", {str(key): str(value) for key, value in secret.items()}
 
 
-def registry_address(given: str) -> str:
+def parse_registry_address(text: str) -> str:
     """An address as images name it, host[:port][/path], however it was pasted. Raises UserError."""
-    address = given.strip().removeprefix("https://").removeprefix("http://").rstrip("/")
+    address = text.strip().removeprefix("https://").removeprefix("http://").rstrip("/")
     if len(address) > 255 or not _SERVER.fullmatch(address):
         raise UserError(
             (
@@ -76,7 +76,7 @@ def registry_address(given: str) -> str:
     return address
 
 
-def opens(server: str, image: str) -> bool:
+def is_login_for(server: str, image: str) -> bool:
     """Whether the log-in to a registry is tried for an image, whose address begins with the
     registry's; without one it is Docker Hub's.
     """
@@ -88,7 +88,7 @@ def opens(server: str, image: str) -> bool:
     return same and path.startswith(below)
 
 
-def _docker_config(server: str, username: str, password: str) -> str:
+def _build_docker_config(server: str, username: str, password: str) -> str:
     """As kubelets read it; Docker Hub goes by an address of old."""
     auth = base64.b64encode(f"{username}:{password}".encode()).decode()
     entry = {"username": username, "password": password, "auth": auth}

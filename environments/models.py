@@ -12,7 +12,7 @@ from django.utils import timezone
 from console.encryption import EncryptedTextField
 from projects.permissions import Entity
 from projects.querysets import ScopedQuerySet
-from projects.scopes import Scoped, name_once, one_scope
+from projects.scopes import Scoped, make_name_constraints, make_one_scope_constraint
 
 FRAMEWORKS = {
     "PyTorch": "PyTorch",
@@ -50,7 +50,7 @@ class Asset(Scoped):
         abstract = True
         ordering = ["name"]
         indexes = [models.Index(fields=["name", "id"], name="%(class)s_in_name_order")]
-        constraints = [one_scope(), *name_once()]
+        constraints = [make_one_scope_constraint(), *make_name_constraints()]
 
     def __str__(self) -> str:
         return self.name
@@ -169,7 +169,9 @@ class Template(Asset):
 
 
 class Link(models.Model):
-    """An asset that a template names. `environments.links` keeps them as its `form` has them."""
+    """An asset that a template names. `environments.template_links` keeps them as its `form` has
+    them.
+    """
 
     template = models.ForeignKey(Template, models.CASCADE, related_name="links")
     asset = models.UUIDField()

@@ -9,11 +9,11 @@ from typing import Any
 
 from django import forms
 
-from console.typed import Typed
+from console.typed_forms import TypedValues
 from environments.models import Asset, Policy
 from projects.models import Project
 
-CHECK, YES_NO, CHOICE, SEVERAL, TEXT, LINES, NAMES, PAIRS = (
+CHECKBOX, YES_NO, CHOICE, MULTIPLE_CHOICE, TEXT, LINES, NAMES, PAIRS = (
     "check",
     "yes-no",
     "choice",
@@ -27,143 +27,145 @@ CHECK, YES_NO, CHOICE, SEVERAL, TEXT, LINES, NAMES, PAIRS = (
 line, names, NAME=value one a line.
 """
 _WHOLE = re.compile(r"[0-9]{1,16}")
-_AREAS = (LINES, NAMES, PAIRS)
+_TEXTAREA_KINDS = (LINES, NAMES, PAIRS)
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class RuleInput:
     """One thing that a rule can say of a field: `attribute` is its name in JSON, `whole` whether
     its texts are whole numbers there.
     """
 
     attribute: str
     label: str
-    way: str
+    kind: str
     choices: tuple[tuple[str, str], ...] = ()
-    whole: bool = False
+    is_whole: bool = False
     help_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Speakable:
+class PolicyFormField:
     """A field of workloads with what a rule can say of it."""
 
     name: str
     label: str
     section: str
     about: str
-    inputs: tuple[Input, ...]
+    inputs: tuple[RuleInput, ...]
 
-    def typed_name(self, attribute: str) -> str:
+    def build_input_name(self, attribute: str) -> str:
         """The name of an input in the form."""
         return f"rule-{self.name.replace('.', '_')}-{attribute}"
 
 
-Judge = Callable[[Asset], Sequence[tuple[str, str, str]]]
+ComplianceJudge = Callable[[Asset], Sequence[tuple[str, str, str]]]
 """What policies have against an asset as it is: (field, sentence, rule) triples."""
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
+class PolicyDefinitions:
     """What workloads bring: the fields, and what to tell of a policy that is there."""
 
-    fields: tuple[Speakable, ...]
-    advise: Callable[[Policy], Sequence[str]]
-    complying: Callable[[Project, str], Judge]
+    fields: tuple[PolicyFormField, ...]
+    describe_ineffective_rules: Callable[[Policy], Sequence[str]]
+    get_judge: Callable[[Project, str], ComplianceJudge]
 
 
-_speech: list[Speech] = []
+_definitions: list[PolicyDefinitions] = []
 
 
-def appoint(speech: Speech) -> None:
+def register_definitions(definitions: PolicyDefinitions) -> None:
     """From now on policies speak of these fields."""
-    _speech[:] = [speech]
+    _definitions[:] = [definitions]
 
 
-def speakable() -> Sequence[Speakable]:
-    return _speech[0].fields
+def list_policy_fields() -> Sequence[PolicyFormField]:
+    return _definitions[0].fields
 
 
-def advice(policy: Policy) -> Sequence[str]:
+def describe_ineffective_rules(policy: Policy) -> Sequence[str]:
     """What of a policy has no effect, beside those of wider scopes: sentences."""
-    return _speech[0].advise(policy)
+    return _definitions[0].describe_ineffective_rules(policy)
 
 
-def complying(project: Project, architecture: str) -> Judge:
+def get_compliance_judge(project: Project, architecture: str) -> ComplianceJudge:
     """Who judges assets for workloads of an architecture in a project. One query."""
-    return _speech[0].complying(project, architecture)
+    return _definitions[0].get_judge(project, architecture)
 
 
-def form_fields() -> dict[str, forms.Field]:
+def build_form_fields() -> dict[str, forms.Field]:
     """All inputs by their names in the form."""
     return {
-        each.typed_name(entry.attribute): _field(each, entry)
-        for each in speakable()
+        each.build_input_name(entry.attribute): _build_form_field(each, entry)
+        for each in list_policy_fields()
         for entry in each.inputs
     }
 
 
-def _field(of: Speakable, entry: Input) -> forms.Field:
+def _build_form_field(policy_field: PolicyFormField, entry: RuleInput) -> forms.Field:
     named: dict[str, Any] = {
-        "label": f"{of.label}: {entry.label}",
+        "label": f"{policy_field.label}: {entry.label}",
         "help_text": entry.help_text,
         "required": False,
     }
-    if entry.way == CHECK:
+    if entry.kind == CHECKBOX:
         return forms.BooleanField(**named)
-    if entry.way in (CHOICE, YES_NO):
-        choices = entry.choices if entry.way == CHOICE else (("yes", "Yes"), ("no", "No"))
+    if entry.kind in (CHOICE, YES_NO):
+        choices = entry.choices if entry.kind == CHOICE else (("yes", "Yes"), ("no", "No"))
         return forms.ChoiceField(choices=[("", "Nothing is said"), *choices], **named)
-    if entry.way == SEVERAL:
+    if entry.kind == MULTIPLE_CHOICE:
         return forms.MultipleChoiceField(
             choices=entry.choices, widget=forms.SelectMultiple(attrs={"size": 5}), **named
         )
     widget = (
         forms.Textarea(attrs={"rows": 2, "spellcheck": "false"})
-        if entry.way in _AREAS
+        if entry.kind in _TEXTAREA_KINDS
         else forms.TextInput()
     )
     return forms.CharField(widget=widget, max_length=200 * 600, **named)
 
 
-def typed_rules(rules: Mapping[str, Any]) -> Typed:
+def build_typed_rules(rules: Mapping[str, Any]) -> TypedValues:
     """The rules of a policy as they would be typed."""
-    found: Typed = {}
-    for each in speakable():
+    found: TypedValues = {}
+    for each in list_policy_fields():
         rule = rules.get(each.name)
         if not isinstance(rule, Mapping):
             continue
         for entry in each.inputs:
             if (value := rule.get(entry.attribute)) not in (None, False, [], {}) or (
-                entry.way == YES_NO and value is False
+                entry.kind == YES_NO and value is False
             ):
-                found[each.typed_name(entry.attribute)] = _typed(entry, value)
+                found[each.build_input_name(entry.attribute)] = _build_typed_value(entry, value)
     return found
 
 
-def _typed(entry: Input, value: Any) -> list[str]:
-    if entry.way == CHECK:
+def _build_typed_value(entry: RuleInput, value: Any) -> list[str]:
+    if entry.kind == CHECKBOX:
         return ["on"]
-    if entry.way == YES_NO:
+    if entry.kind == YES_NO:
         return ["yes" if value else "no"]
-    if entry.way == PAIRS and isinstance(value, Mapping):
+    if entry.kind == PAIRS and isinstance(value, Mapping):
         return ["\n".join(f"{name}={text}" for name, text in value.items())]
     if isinstance(value, list | tuple):
         texts = [str(each) for each in value]
         return (
-            texts if entry.way == SEVERAL else [("\n" if entry.way in _AREAS else " ").join(texts)]
+            texts
+            if entry.kind == MULTIPLE_CHOICE
+            else [("\n" if entry.kind in _TEXTAREA_KINDS else " ").join(texts)]
         )
     return [str(value)]
 
 
-def rules_of(read: Callable[[str], Any]) -> dict[str, Any]:
+def parse_rules(get_typed: Callable[[str], Any]) -> dict[str, Any]:
     """The rules as JSON has them; `read` gives what was typed under a name. What is wrong with them
     is left for their judge to say.
     """
     found: dict[str, Any] = {}
-    for each in speakable():
+    for each in list_policy_fields():
         given = {
-            entry.attribute: _json(entry, read(each.typed_name(entry.attribute)))
+            entry.attribute: _parse_value(entry, get_typed(each.build_input_name(entry.attribute)))
             for entry in each.inputs
         }
         rule = {attribute: value for attribute, value in given.items() if value is not None}
@@ -172,27 +174,27 @@ def rules_of(read: Callable[[str], Any]) -> dict[str, Any]:
     return found
 
 
-def _json(entry: Input, value: Any) -> Any:
+def _parse_value(entry: RuleInput, value: Any) -> Any:
     """None for what is empty."""
-    if entry.way == CHECK:
+    if entry.kind == CHECKBOX:
         return True if value else None
-    if entry.way == YES_NO:
+    if entry.kind == YES_NO:
         return {"yes": True, "no": False}.get(value)
-    if entry.way == SEVERAL:
+    if entry.kind == MULTIPLE_CHOICE:
         return list(value or ()) or None
     text = str(value or "").strip()
     if not text:
         return None
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if entry.way == PAIRS:
+    if entry.kind == PAIRS:
         return {name.strip(): rest for name, _, rest in (line.partition("=") for line in lines)}
-    if entry.way == NAMES:
+    if entry.kind == NAMES:
         return [name for line in lines for name in line.replace(",", " ").split()]
-    if entry.way == LINES:
-        return [_number(entry, line) for line in lines]
-    return _number(entry, text)
+    if entry.kind == LINES:
+        return [_parse_number(entry, line) for line in lines]
+    return _parse_number(entry, text)
 
 
-def _number(entry: Input, text: str) -> int | str:
+def _parse_number(entry: RuleInput, text: str) -> int | str:
     plain = text.replace(",", "")
-    return int(plain) if entry.whole and _WHOLE.fullmatch(plain) else text
+    return int(plain) if entry.is_whole and _WHOLE.fullmatch(plain) else text

@@ -2,11 +2,11 @@
 
 from django.urls import URLPattern, path
 
-from environments.kinds import KINDS, Kind
+from environments.kinds import KINDS, AssetKind
 from environments.views import details, editing, tables
 
 
-def _addresses(kind: Kind) -> list[URLPattern]:
+def _addresses(kind: AssetKind) -> list[URLPattern]:
     given = {"kind": kind}
     below = f"{kind.path}/<uuid:key>"
     found = [

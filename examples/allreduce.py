@@ -39,8 +39,8 @@ Vector = list[float]
 class GroupError(Exception):
     """The group cannot go on; the text names the rank that is to blame."""
 
-    def __init__(self, rank: int, why: str) -> None:
-        super().__init__(f"rank {rank} {why}")
+    def __init__(self, rank: int, message: str) -> None:
+        super().__init__(f"rank {rank} {message}")
         self.rank = rank
 
 
@@ -52,38 +52,38 @@ MAGIC = b"ALR1"
 HELLO, WELCOME, GRADIENT, MEAN, LOST = b"H", b"W", b"G", b"M", b"L"
 
 
-class Unexpected(Exception):
+class ProtocolError(Exception):
     """The other side is not a rank of this group, or not at this step."""
 
 
-def send(peer: socket.socket, kind: bytes, rank: int, step: int, numbers: Vector) -> None:
+def send_message(peer: socket.socket, kind: bytes, rank: int, step: int, numbers: Vector) -> None:
     peer.sendall(
         HEADER.pack(MAGIC, kind, rank, step, len(numbers))
         + struct.pack(f"!{len(numbers)}d", *numbers)
     )
 
 
-def receive(peer: socket.socket, kind: bytes, step: int, count: int) -> tuple[int, Vector]:
+def receive_message(peer: socket.socket, kind: bytes, step: int, count: int) -> tuple[int, Vector]:
     """The rank and the numbers of the next message. Raises Unexpected, GroupError when the hub lost
     a rank, OSError.
     """
-    magic, got, rank, at, length = HEADER.unpack(read(peer, HEADER.size))
+    magic, got, rank, at, length = HEADER.unpack(receive_bytes(peer, HEADER.size))
     if magic != MAGIC:
-        raise Unexpected("speaks another protocol")
+        raise ProtocolError("speaks another protocol")
     if got == LOST and kind != HELLO:
         raise GroupError(rank, f"was lost at step {at}")
     if (got, at, length) != (kind, step, count):
-        raise Unexpected(
+        raise ProtocolError(
             f"sent {got!r} of step {at} with {length} numbers instead of {kind!r} of step {step} "
             f"with {count}"
         )
-    numbers = list(struct.unpack(f"!{count}d", read(peer, 8 * count)))
+    numbers = list(struct.unpack(f"!{count}d", receive_bytes(peer, 8 * count)))
     if not all(map(math.isfinite, numbers)):
-        raise Unexpected("sent a number that is not finite")
+        raise ProtocolError("sent a number that is not finite")
     return rank, numbers
 
 
-def read(peer: socket.socket, size: int) -> bytes:
+def receive_bytes(peer: socket.socket, size: int) -> bytes:
     content = b""
     while len(content) < size:
         part = peer.recv(size - len(content))
@@ -106,50 +106,52 @@ class Group:
     world: int
     peers: dict[int, socket.socket] = field(default_factory=dict)
 
-    def average(self, step: int, mine: Vector) -> Vector:
+    def average(self, step: int, values: Vector) -> Vector:
         """The mean of what the ranks bring to this step, the same bits on each. Raises
         GroupError.
         """
         if self.rank != 0:
-            self.give(0, GRADIENT, step, mine)
-            return self.take(0, MEAN, step, len(mine))
+            self.send_to(0, GRADIENT, step, values)
+            return self.receive_from(0, MEAN, step, len(values))
         try:
-            total = mine
+            total = values
             for rank in sorted(self.peers):
                 total = [
                     a + b
-                    for a, b in zip(total, self.take(rank, GRADIENT, step, len(mine)), strict=True)
+                    for a, b in zip(
+                        total, self.receive_from(rank, GRADIENT, step, len(values)), strict=True
+                    )
                 ]
             mean = [number / self.world for number in total]
             for rank in sorted(self.peers):
-                self.give(rank, MEAN, step, mean)
+                self.send_to(rank, MEAN, step, mean)
         except GroupError as error:
-            self._tell(error.rank, step)
+            self._announce_loss(error.rank, step)
             raise
         return mean
 
-    def give(self, rank: int, kind: bytes, step: int, numbers: Vector) -> None:
+    def send_to(self, rank: int, kind: bytes, step: int, numbers: Vector) -> None:
         try:
-            send(self.peers[rank], kind, self.rank, step, numbers)
+            send_message(self.peers[rank], kind, self.rank, step, numbers)
         except OSError as error:
-            raise self._lost(rank, step, error) from error
+            raise self._describe_loss(rank, step, error) from error
 
-    def take(self, rank: int, kind: bytes, step: int, count: int) -> Vector:
+    def receive_from(self, rank: int, kind: bytes, step: int, count: int) -> Vector:
         try:
-            return receive(self.peers[rank], kind, step, count)[1]
-        except (OSError, Unexpected) as error:
-            raise self._lost(rank, step, error) from error
+            return receive_message(self.peers[rank], kind, step, count)[1]
+        except (OSError, ProtocolError) as error:
+            raise self._describe_loss(rank, step, error) from error
 
-    def _lost(self, rank: int, step: int, error: Exception) -> GroupError:
+    def _describe_loss(self, rank: int, step: int, error: Exception) -> GroupError:
         """What to make of a connection that broke; a last word of the hub about another rank may
         still lie in it.
         """
         if isinstance(error, ConnectionError) and self.rank != 0:
             try:
-                receive(self.peers[rank], LOST, step, 0)
+                receive_message(self.peers[rank], LOST, step, 0)
             except GroupError as told:
                 return told
-            except (OSError, Unexpected):
+            except (OSError, ProtocolError):
                 pass
         why = (
             f"was silent for {STEP_SECONDS:.0f} s"
@@ -158,12 +160,12 @@ class Group:
         )
         return GroupError(rank, f"{why} at step {step}")
 
-    def _tell(self, lost: int, step: int) -> None:
+    def _announce_loss(self, lost: int, step: int) -> None:
         """Let the others know who was lost, as far as they still listen."""
         for rank, peer in self.peers.items():
             if rank != lost:
                 try:
-                    send(peer, LOST, lost, step, [])
+                    send_message(peer, LOST, lost, step, [])
                 except OSError:
                     continue
 
@@ -172,19 +174,19 @@ class Group:
             peer.close()
 
 
-def form(rank: int, world: int, address: tuple[str, int], terms: Vector) -> Group:
+def form_group(rank: int, world: int, address: tuple[str, int], terms: Vector) -> Group:
     """Bring the ranks together. `terms` is what all must agree on. Raises GroupError."""
     if world == 1:
         return Group(0, 1)
     deadline = time.monotonic() + JOIN_SECONDS
     return (
-        gather(world, address, terms, deadline)
+        gather_ranks(world, address, terms, deadline)
         if rank == 0
-        else join(rank, world, address, terms, deadline)
+        else join_hub(rank, world, address, terms, deadline)
     )
 
 
-def gather(world: int, address: tuple[str, int], terms: Vector, deadline: float) -> Group:
+def gather_ranks(world: int, address: tuple[str, int], terms: Vector, deadline: float) -> Group:
     """The hub's side: wait for everybody, then welcome all at once. Strangers are sent away, a rank
     that comes again replaces itself.
     """
@@ -200,10 +202,10 @@ def gather(world: int, address: tuple[str, int], terms: Vector, deadline: float)
                 raise GroupError(missing, f"did not come within {JOIN_SECONDS:.0f} s") from None
             peer.settimeout(HELLO_SECONDS)
             try:
-                rank, theirs = receive(peer, HELLO, world, len(terms))
+                rank, theirs = receive_message(peer, HELLO, world, len(terms))
                 if not 0 < rank < world:
-                    raise Unexpected(f"says it is rank {rank} of {world}")
-            except (OSError, Unexpected) as error:
+                    raise ProtocolError(f"says it is rank {rank} of {world}")
+            except (OSError, ProtocolError) as error:
                 print(f"a connection from {origin[0]} was refused: {error}", file=sys.stderr)
                 peer.close()
                 continue
@@ -213,23 +215,25 @@ def gather(world: int, address: tuple[str, int], terms: Vector, deadline: float)
                 )
             if rank in group.peers:
                 group.peers[rank].close()
-            group.peers[rank] = settle(peer)
+            group.peers[rank] = configure_socket(peer)
     for rank in group.peers:
-        group.give(rank, WELCOME, 0, [])
+        group.send_to(rank, WELCOME, 0, [])
     return group
 
 
-def join(rank: int, world: int, address: tuple[str, int], terms: Vector, deadline: float) -> Group:
+def join_hub(
+    rank: int, world: int, address: tuple[str, int], terms: Vector, deadline: float
+) -> Group:
     """The side of all others: knock until the hub is there and everybody has come."""
     pause = 0.05
     while True:
         left = deadline - time.monotonic()
         try:
             hub = socket.create_connection(address, timeout=max(left, 0.001))
-            send(hub, HELLO, rank, world, terms)
-            receive(hub, WELCOME, 0, 0)
-            return Group(rank, world, {0: settle(hub)})
-        except (OSError, Unexpected) as error:
+            send_message(hub, HELLO, rank, world, terms)
+            receive_message(hub, WELCOME, 0, 0)
+            return Group(rank, world, {0: configure_socket(hub)})
+        except (OSError, ProtocolError) as error:
             if left <= pause:
                 raise GroupError(
                     0,
@@ -242,7 +246,7 @@ def join(rank: int, world: int, address: tuple[str, int], terms: Vector, deadlin
         pause = min(2 * pause, 2.0)
 
 
-def settle(peer: socket.socket) -> socket.socket:
+def configure_socket(peer: socket.socket) -> socket.socket:
     peer.settimeout(STEP_SECONDS)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return peer
@@ -266,7 +270,7 @@ def make_data(rank: int, seed: int) -> list[tuple[Vector, float]]:
     return samples
 
 
-def gradient(weights: Vector, samples: list[tuple[Vector, float]]) -> Vector:
+def compute_gradient(weights: Vector, samples: list[tuple[Vector, float]]) -> Vector:
     """The gradient of the mean logistic loss over the samples, and that loss as the last number."""
     slope = [0.0] * FEATURES
     loss = 0.0
@@ -279,7 +283,7 @@ def gradient(weights: Vector, samples: list[tuple[Vector, float]]) -> Vector:
     return [number / len(samples) for number in (*slope, loss)]
 
 
-def digest(weights: Vector) -> str:
+def hash_weights(weights: Vector) -> str:
     return hashlib.sha256(struct.pack(f"!{len(weights)}d", *weights)).hexdigest()[:16]
 
 
@@ -293,7 +297,7 @@ def train(group: Group, options: argparse.Namespace) -> Vector:
             )
             sys.exit(3)
         time.sleep(options.slow)
-        *slope, loss = group.average(step, gradient(weights, samples))
+        *slope, loss = group.average(step, compute_gradient(weights, samples))
         weights = [
             weight - options.lr * number for weight, number in zip(weights, slope, strict=True)
         ]
@@ -304,7 +308,7 @@ def train(group: Group, options: argparse.Namespace) -> Vector:
 # The command
 
 
-def read_options(arguments: list[str]) -> argparse.Namespace:
+def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Data-parallel logistic regression over TCP, with the standard library alone."
     )
@@ -335,15 +339,15 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def number_from(variable: str, default: str, low: int, high: int) -> int:
+def parse_variable(variable: str, default: str, low: int, high: int) -> int:
     text = os.environ.get(variable) or default
     if not text.isdecimal() or not low <= int(text) <= high:
-        stop(2, f"{variable} is {text!r}: it must be a number from {low} to {high}")
+        exit_with(2, f"{variable} is {text!r}: it must be a number from {low} to {high}")
     return int(text)
 
 
-def stop(code: int, why: str) -> NoReturn:
-    print(why, file=sys.stderr)
+def exit_with(code: int, message: str) -> NoReturn:
+    print(message, file=sys.stderr)
     sys.exit(code)
 
 
@@ -352,21 +356,21 @@ def main(arguments: list[str]) -> None:
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     # As process 1 of a container nothing ends us that we do not handle.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    options = read_options(arguments)
-    world = number_from("WORLD_SIZE", "1", 1, MAX_WORLD)
-    rank = number_from("RANK", "0", 0, world - 1)
-    port = number_from("MASTER_PORT", "29500", 1, 65535)
+    options = parse_options(arguments)
+    world = parse_variable("WORLD_SIZE", "1", 1, MAX_WORLD)
+    rank = parse_variable("RANK", "0", 0, world - 1)
+    port = parse_variable("MASTER_PORT", "29500", 1, 65535)
     if world > 1 and not os.environ.get("MASTER_ADDR"):
-        stop(2, f"MASTER_ADDR is missing: {world} ranks need to know where rank 0 listens")
+        exit_with(2, f"MASTER_ADDR is missing: {world} ranks need to know where rank 0 listens")
     print(f"allreduce: rank {rank} of {world}, {options.steps} steps")
     terms = [float(options.steps), options.lr, float(options.seed)]
     try:
-        group = form(rank, world, (os.environ.get("MASTER_ADDR", ""), port), terms)
+        group = form_group(rank, world, (os.environ.get("MASTER_ADDR", ""), port), terms)
         weights = train(group, options)
     except GroupError as error:
-        stop(1, f"rank {rank} stops: {error}")
+        exit_with(1, f"rank {rank} stops: {error}")
     group.close()
-    print(f"digest {digest(weights)} rank {rank}")
+    print(f"digest {hash_weights(weights)} rank {rank}")
 
 
 if __name__ == "__main__":

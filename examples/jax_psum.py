@@ -29,7 +29,7 @@ FEATURES, SAMPLES = 8, 256
 RANKS = "ranks"
 
 
-def number_from(variable: str, default: str) -> int:
+def parse_variable(variable: str, default: str) -> int:
     """A variable as a whole number. Ends with its name when it is none."""
     text = os.environ.get(variable, default)
     if not text.isdecimal():
@@ -38,12 +38,12 @@ def number_from(variable: str, default: str) -> int:
     return int(text)
 
 
-def join(rank: int, world: int, timeout: int) -> None:
+def join_group(rank: int, world: int, timeout: int) -> None:
     """Become one process of the group. Without GPUs the processes talk through gloo."""
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     address, port = (
         os.environ.get("COORDINATOR_ADDRESS", "127.0.0.1"),
-        number_from("COORDINATOR_PORT", "0"),
+        parse_variable("COORDINATOR_PORT", "0"),
     )
     jax.distributed.initialize(f"{address}:{port}", world, rank, initialization_timeout=timeout)
 
@@ -106,10 +106,10 @@ def main() -> None:
         "--timeout", type=int, default=120, help="seconds that the processes wait for each other"
     )
     options = parser.parse_args()
-    rank, world = number_from("PROCESS_ID", "0"), number_from("NUM_PROCESSES", "1")
+    rank, world = parse_variable("PROCESS_ID", "0"), parse_variable("NUM_PROCESSES", "1")
     try:
         if world > 1:
-            join(rank, world, options.timeout)
+            join_group(rank, world, options.timeout)
         train(options, rank, world)
     except (jax.errors.JaxRuntimeError, RuntimeError) as error:
         print(f"the group broke: {str(error).splitlines()[0]}", file=sys.stderr)

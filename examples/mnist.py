@@ -36,7 +36,7 @@ TORCH_ONLY = (
 """Arguments that allreduce has no use for."""
 
 
-def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+def parse_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(
         description="Train for about a minute, with PyTorch where it is installed.",
         argument_default=None,
@@ -65,8 +65,8 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]
     return known, unknown
 
 
-def translate(
-    known: argparse.Namespace, unknown: list[str], *, torch: bool
+def translate_arguments(
+    known: argparse.Namespace, unknown: list[str], *, has_torch: bool
 ) -> tuple[list[str], list[str]]:
     """The arguments of the program to run, and a line for each argument that is ignored."""
     given = {
@@ -89,13 +89,13 @@ def translate(
             ignored.append(f"{name}: give --checkpoint DIR to keep the weights")
         elif name in TUTORIAL_ONLY:
             ignored.append(f"{name} {value}: {TUTORIAL_ONLY[name]}")
-        elif name == "--backend" and torch and value not in ("auto", "gloo", "nccl"):
+        elif name == "--backend" and has_torch and value not in ("auto", "gloo", "nccl"):
             ignored.append(
                 f"{name} {value}: torch has gloo and nccl here, and the right one is chosen"
             )
         elif name == "--no-cuda":
-            passed += [name] if torch else []
-        elif name in TORCH_ONLY and not torch:
+            passed += [name] if has_torch else []
+        elif name in TORCH_ONLY and not has_torch:
             ignored.append(f"{name} {value}: allreduce has no use for it")
         else:
             passed += [name, str(value)]
@@ -103,9 +103,9 @@ def translate(
 
 
 def main(arguments: list[str]) -> None:
-    known, unknown = read_arguments(arguments)
+    known, unknown = parse_arguments(arguments)
     torch = importlib.util.find_spec("torch") is not None
-    passed, ignored = translate(known, unknown, torch=torch)
+    passed, ignored = translate_arguments(known, unknown, has_torch=torch)
     program = "pytorch_ddp" if torch else "allreduce"
     why = "torch is installed" if torch else "torch is not installed for this Python"
     print(f"mnist: {why}: running {program} {' '.join(passed)}", flush=True)

@@ -19,7 +19,7 @@ UNDER_MPI = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
 FEATURES, SAMPLES = 8, 256
 
 
-def launch() -> None:
+def launch_mpirun() -> None:
     """Become mpirun with this program."""
     mpirun = shutil.which("mpirun") or shutil.which("mpirun", path=os.path.dirname(sys.executable))
     if mpirun is None:
@@ -79,7 +79,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     if not any(variable in os.environ for variable in UNDER_MPI):
-        launch()
+        launch_mpirun()
     train(options)
 
 

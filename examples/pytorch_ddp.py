@@ -40,7 +40,7 @@ CHECKPOINT = "checkpoint.pt"
 
 
 @dataclass(frozen=True)
-class Place:
+class ProcessPlace:
     """Which process this is, of how many, and where it computes."""
 
     rank: int
@@ -56,27 +56,27 @@ class GroupBroken(Exception):
 # Joining
 
 
-def find_place(options: argparse.Namespace) -> Place:
+def detect_place(options: argparse.Namespace) -> ProcessPlace:
     """What the launcher's variables say; without any this is one process alone."""
-    world = number_from("WORLD_SIZE", "1", 1, 1024)
-    rank = number_from("RANK", "0", 0, world - 1)
-    local_rank = number_from("LOCAL_RANK", "0", 0, 1023)
+    world = parse_variable("WORLD_SIZE", "1", 1, 1024)
+    rank = parse_variable("RANK", "0", 0, world - 1)
+    local_rank = parse_variable("LOCAL_RANK", "0", 0, 1023)
     if world > 1 and not os.environ.get("MASTER_ADDR"):
-        stop(2, f"MASTER_ADDR is missing: {world} ranks need to know where rank 0 listens")
+        exit_now(2, f"MASTER_ADDR is missing: {world} ranks need to know where rank 0 listens")
     device = torch.device("cpu")
     if torch.cuda.is_available() and not options.no_cuda:
         device = torch.device("cuda", local_rank % torch.cuda.device_count())
         torch.cuda.set_device(device)
-    return Place(rank, world, local_rank, device)
+    return ProcessPlace(rank, world, local_rank, device)
 
 
-def join_group(place: Place, options: argparse.Namespace) -> Any:
+def join_group(place: ProcessPlace, options: argparse.Namespace) -> Any:
     """Form the group over gloo and give the group that averages gradients: nccl where each rank has
     a GPU of its own.
 
     Raises GroupBroken when the others do not come.
     """
-    if is_here(os.environ.get("MASTER_ADDR", "")):
+    if is_loopback(os.environ.get("MASTER_ADDR", "")):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     timeout = timedelta(seconds=options.timeout)
     try:
@@ -87,10 +87,10 @@ def join_group(place: Place, options: argparse.Namespace) -> Any:
         else:
             dist.init_process_group("gloo", timeout=timeout)
         devices: list[Any] = [None] * place.world
-        dist.all_gather_object(devices, identify(place.device))
+        dist.all_gather_object(devices, identify_gpu(place.device))
         own_gpus = None not in devices and len(set(devices)) == place.world
         if options.backend == "nccl" and not own_gpus:
-            stop(2, "nccl needs a GPU of its own for each rank: use --backend gloo or auto")
+            exit_now(2, "nccl needs a GPU of its own for each rank: use --backend gloo or auto")
         if options.backend != "gloo" and own_gpus:
             return dist.new_group(backend="nccl", timeout=timeout)
     except RuntimeError as error:
@@ -100,7 +100,7 @@ def join_group(place: Place, options: argparse.Namespace) -> Any:
     return dist.group.WORLD
 
 
-def is_here(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether a name means this machine alone; gloo would otherwise need the machine's own name to
     resolve.
     """
@@ -110,7 +110,7 @@ def is_here(host: str) -> bool:
         return False
 
 
-def identify(device: torch.device) -> str | None:
+def identify_gpu(device: torch.device) -> str | None:
     """A GPU's name in the world; None for the CPU."""
     return (
         f"{socket.gethostname()}/{torch.cuda.get_device_properties(device).uuid}"
@@ -132,7 +132,7 @@ def make_data(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return points, (points @ hidden).argmax(dim=1)
 
 
-def batch_of(step: int, place: Place, options: argparse.Namespace) -> torch.Tensor:
+def select_batch(step: int, place: ProcessPlace, options: argparse.Namespace) -> torch.Tensor:
     """The indexes of this rank's part of the step's batch, whose whole does not depend on how many
     ranks share it.
     """
@@ -150,14 +150,14 @@ def make_model(seed: int) -> torch.nn.Module:
     )
 
 
-def digest(model: torch.nn.Module) -> str:
+def hash_model(model: torch.nn.Module) -> str:
     content = hashlib.sha256()
     for tensor in model.state_dict().values():
         content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return content.hexdigest()[:16]
 
 
-def save(folder: Path, state: dict[str, Any], rank: int) -> None:
+def save_checkpoint(folder: Path, state: dict[str, Any], rank: int) -> None:
     """Put the checkpoint in place whole or not at all, also when the machine stops meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f"{CHECKPOINT}.{socket.gethostname()}-{rank}-{os.getpid()}"
@@ -171,7 +171,7 @@ def save(folder: Path, state: dict[str, Any], rank: int) -> None:
         draft.unlink(missing_ok=True)
 
 
-def newest_state(place: Place, folder: Path | None) -> dict[str, Any] | None:
+def load_newest_state(place: ProcessPlace, folder: Path | None) -> dict[str, Any] | None:
     """The state of the checkpoint that is furthest among the ranks', the same on each: their
     folders need not be one.
     """
@@ -191,7 +191,7 @@ def newest_state(place: Place, folder: Path | None) -> dict[str, Any] | None:
 # Training
 
 
-def train(place: Place, group: Any, options: argparse.Namespace) -> None:
+def train(place: ProcessPlace, group: Any, options: argparse.Namespace) -> None:
     """Train from the newest checkpoint, or the start, to the last step. Raises GroupBroken when
     another rank goes away.
     """
@@ -200,7 +200,7 @@ def train(place: Place, group: Any, options: argparse.Namespace) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum)
     done = 0
     try:
-        state = newest_state(place, folder)
+        state = load_newest_state(place, folder)
         if state:
             model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
@@ -212,14 +212,14 @@ def train(place: Place, group: Any, options: argparse.Namespace) -> None:
         dist.barrier()
     except RuntimeError as error:
         raise GroupBroken(f"rank {place.rank} stops: {first_line(error)}") from error
-    print(f"digest {digest(model)} rank {place.rank}")
+    print(f"digest {hash_model(model)} rank {place.rank}")
 
 
 def run_steps(
     done: int,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
-    place: Place,
+    place: ProcessPlace,
     group: Any,
     options: argparse.Namespace,
 ) -> None:
@@ -233,7 +233,7 @@ def run_steps(
             )
             os._exit(3)
         time.sleep(options.slow)
-        mine = batch_of(step, place, options)
+        mine = select_batch(step, place, options)
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(parallel(points[mine]), labels[mine])
         loss.backward()
@@ -247,7 +247,7 @@ def run_steps(
             and place.local_rank == 0
             and (step % options.checkpoint_every == 0 or step == options.steps)
         ):
-            save(
+            save_checkpoint(
                 folder,
                 {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()},
                 place.rank,
@@ -257,7 +257,7 @@ def run_steps(
 # The command
 
 
-def read_options(arguments: list[str]) -> argparse.Namespace:
+def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Data-parallel training of a small classifier with PyTorch DDP."
     )
@@ -319,10 +319,10 @@ def read_options(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def number_from(variable: str, default: str, low: int, high: int) -> int:
+def parse_variable(variable: str, default: str, low: int, high: int) -> int:
     text = os.environ.get(variable) or default
     if not text.isdecimal() or not low <= int(text) <= high:
-        stop(2, f"{variable} is {text!r}: it must be a number from {low} to {high}")
+        exit_now(2, f"{variable} is {text!r}: it must be a number from {low} to {high}")
     return int(text)
 
 
@@ -330,9 +330,9 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def stop(code: int, why: str) -> NoReturn:
+def exit_now(code: int, message: str) -> NoReturn:
     """End at once: an orderly exit would wait for ranks that are gone."""
-    print(why, file=sys.stderr)
+    print(message, file=sys.stderr)
     os._exit(code)
 
 
@@ -344,7 +344,7 @@ def end_on_sigterm() -> None:
 
     def wait() -> None:
         signal.sigwait({signal.SIGTERM})
-        stop(143, "ended by SIGTERM")
+        exit_now(143, "ended by SIGTERM")
 
     threading.Thread(target=wait, daemon=True).start()
 
@@ -352,11 +352,13 @@ def end_on_sigterm() -> None:
 def main(arguments: list[str]) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    options = read_options(arguments)
+    options = parse_options(arguments)
     end_on_sigterm()
-    place = find_place(options)
+    place = detect_place(options)
     if place.world > options.batch_size:
-        stop(2, f"--batch-size {options.batch_size} leaves nothing for some of {place.world} ranks")
+        exit_now(
+            2, f"--batch-size {options.batch_size} leaves nothing for some of {place.world} ranks"
+        )
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
     try:
@@ -365,7 +367,7 @@ def main(arguments: list[str]) -> None:
         print(f"pytorch_ddp: rank {place.rank} of {place.world}, {options.steps} steps, {where}")
         train(place, group, options)
     except GroupBroken as broken:
-        stop(1, str(broken))
+        exit_now(1, str(broken))
     dist.destroy_process_group()
 
 

@@ -35,7 +35,7 @@ TRAINERS = ("chief", "master", "worker")
 """The roles that train, in the order of their ranks."""
 
 
-def read_config() -> dict[str, Any]:
+def parse_config() -> dict[str, Any]:
     """TF_CONFIG without the roles that do not train, for TensorFlow takes those for members of the
     group. Ends at nonsense.
     """
@@ -61,7 +61,7 @@ def read_config() -> dict[str, Any]:
         sys.exit(2)
 
 
-def rank_of(config: dict[str, Any]) -> tuple[int, int]:
+def compute_rank(config: dict[str, Any]) -> tuple[int, int]:
     """The rank of this task among those that train, and how many they are."""
     sizes = [(role, len(members)) for role, members in config["cluster"].items()]
     before = 0
@@ -72,7 +72,7 @@ def rank_of(config: dict[str, Any]) -> tuple[int, int]:
     return before + config["task"]["index"], max(1, sum(size for _, size in sizes))
 
 
-def serve_for_ever() -> None:
+def wait_forever() -> None:
     """A role that does not train is there until the job ends."""
     print("this role has nothing to train: it waits", flush=True)
     while True:
@@ -134,13 +134,13 @@ def main() -> None:
         "--slow", type=float, default=0.0, metavar="SECONDS", help="pause before each step"
     )
     options = parser.parse_args()
-    config = read_config()
+    config = parse_config()
     if config["task"]["type"] not in TRAINERS:
-        serve_for_ever()
+        wait_forever()
     if config["cluster"]:
         os.environ["TF_CONFIG"] = json.dumps(config)
     try:
-        train(options, *rank_of(config))
+        train(options, *compute_rank(config))
     except tf.errors.OpError as error:
         print(f"the group broke: {error.message.splitlines()[0]}", file=sys.stderr)
         sys.exit(1)

@@ -34,7 +34,7 @@ TRIES = 30
 """How often a rank tries to reach the tracker: that of rank 0 may start later."""
 
 
-def number_from(variable: str, default: str) -> int:
+def parse_variable(variable: str, default: str) -> int:
     """A variable as a whole number. Ends with its name when it is none."""
     text = os.environ.get(variable, default)
     if not text.isdecimal():
@@ -43,9 +43,9 @@ def number_from(variable: str, default: str) -> int:
     return int(text)
 
 
-def join(stack: ExitStack, rank: int, world: int, timeout: int) -> None:
+def join_group(stack: ExitStack, rank: int, world: int, timeout: int) -> None:
     """Be one rank of the group until the stack is left; rank 0 keeps the tracker for all."""
-    host, port = os.environ.get("MASTER_ADDR", "127.0.0.1"), number_from("MASTER_PORT", "0")
+    host, port = os.environ.get("MASTER_ADDR", "127.0.0.1"), parse_variable("MASTER_PORT", "0")
     if rank == 0:
         tracker = RabitTracker(
             host_ip=socket.gethostbyname(host),
@@ -111,11 +111,11 @@ def main() -> None:
         "--timeout", type=int, default=120, help="seconds that the ranks wait for each other"
     )
     options = parser.parse_args()
-    rank, world = number_from("RANK", "0"), number_from("WORLD_SIZE", "1")
+    rank, world = parse_variable("RANK", "0"), parse_variable("WORLD_SIZE", "1")
     try:
         with ExitStack() as stack:
             if world > 1:
-                join(stack, rank, world, options.timeout)
+                join_group(stack, rank, world, options.timeout)
             train(options, rank, world)
     except (xgboost.core.XGBoostError, OSError) as error:
         print(f"the group broke: {str(error).splitlines()[-1]}", file=sys.stderr)

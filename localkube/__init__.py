@@ -7,7 +7,7 @@ like any other cluster.
 
 VERSION = "0.1.0"
 
-KUBERNETES = f"v1.33.0+localkube-{VERSION}"
+KUBERNETES_VERSION = f"v1.33.0+localkube-{VERSION}"
 """What clients are told: the Kubernetes release whose API is spoken here. kubectl warns when it
 differs by more than one.
 """

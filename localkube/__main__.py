@@ -13,7 +13,7 @@ from pathlib import Path
 import uvloop
 
 from localkube import VERSION, quantities
-from localkube.cluster import CannotStart, run
+from localkube.cluster import CannotStart, run_cluster
 from localkube.options import Options
 
 MAX_GPUS = 1024
@@ -29,10 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stream=sys.stderr,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    options = read_options(arguments)
+    options = parse_options(arguments)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(run(options))
+            runner.run(run_cluster(options))
     except CannotStart as refusal:
         print(f"localkube: {refusal}", file=sys.stderr)
         return 2
@@ -48,7 +48,7 @@ def _open_standard_streams() -> None:
     os.close(handle)
 
 
-def read_options(arguments: Sequence[str] | None = None) -> Options:
+def parse_options(arguments: Sequence[str] | None = None) -> Options:
     """The options of a command line; exits with usage and reason on stderr for those that make no
     sense.
     """
@@ -68,32 +68,32 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     )
     parser.add_argument(
         "--port",
-        type=_whole(0, 65535),
+        type=_WholeNumber(0, 65535),
         default=6443,
         help="HTTPS port on 127.0.0.1; 0 picks a free one (default 6443)",
     )
     parser.add_argument(
         "--gpus",
         metavar="N",
-        type=_whole(0, MAX_GPUS),
+        type=_WholeNumber(0, MAX_GPUS),
         help="virtual GPUs of 16 GiB (default: the real ones, else 4)",
     )
     parser.add_argument(
         "--cpus",
         metavar="N",
-        type=_cores,
+        type=_parse_cores,
         help="processors to offer (default: all of this machine)",
     )
     parser.add_argument(
         "--memory",
         metavar="Q",
-        type=_bytes,
+        type=_parse_memory,
         help="memory to offer, as 16Gi (default: all of this machine)",
     )
     parser.add_argument(
         "--max-pods",
         metavar="N",
-        type=_whole(1, 10_000),
+        type=_WholeNumber(1, 10_000),
         default=250,
         help="pods at once (default 250)",
     )
@@ -113,7 +113,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     parser.add_argument(
         "--die-with",
         metavar="PID",
-        type=_whole(1, 2**22),
+        type=_WholeNumber(1, 2**22),
         help="stop, with every pod, when process PID ends (for tests)",
     )
     parser.add_argument("--version", action="version", version=f"localkube {VERSION}")
@@ -131,23 +131,23 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     )
 
 
-class _whole:  # noqa: N801 - reads as a function in the table above
+class _WholeNumber:
     """A whole number between two bounds, as argparse's `type`."""
 
-    def __init__(self, least: int, most: int) -> None:
-        self.least, self.most = least, most
+    def __init__(self, minimum: int, maximum: int) -> None:
+        self.minimum, self.maximum = minimum, maximum
 
     def __call__(self, text: str) -> int:
         number = int(text) if text.isascii() and text.isdigit() else -1
-        if not self.least <= number <= self.most:
+        if not self.minimum <= number <= self.maximum:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is not a whole number from {self.least} to {self.most}"
+                f"{text!r} is not a whole number from {self.minimum} to {self.maximum}"
             )
         return number
 
 
-def _cores(text: str) -> float:
-    cores = float(_quantity(text, "processors, as 4 or 500m"))
+def _parse_cores(text: str) -> float:
+    cores = float(_parse_quantity(text, "processors, as 4 or 500m"))
     if not 0 < cores <= 4096:
         raise argparse.ArgumentTypeError(
             f"{text!r} processors make no sense: give between 1m and 4096"
@@ -155,18 +155,18 @@ def _cores(text: str) -> float:
     return cores
 
 
-def _bytes(text: str) -> int:
-    memory = int(_quantity(text, "an amount of memory, as 16Gi"))
+def _parse_memory(text: str) -> int:
+    memory = int(_parse_quantity(text, "an amount of memory, as 16Gi"))
     if memory < 1 << 20:
         raise argparse.ArgumentTypeError(f"{text!r} is less than 1Mi of memory")
     return memory
 
 
-def _quantity(text: str, what: str) -> float:
+def _parse_quantity(text: str, expected: str) -> float:
     try:
-        return float(quantities.parse(text))
+        return float(quantities.parse_quantity(text))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}") from None
 
 
 if __name__ == "__main__":

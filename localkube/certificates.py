@@ -19,7 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from localkube import clock
 
-YEARS = timedelta(days=3650)
+VALIDITY = timedelta(days=3650)
 RENEW_BEFORE = timedelta(days=90)
 
 
@@ -34,14 +34,14 @@ class Identity:
     context: ssl.SSLContext
 
 
-def ensure(directory: Path) -> Identity:
+def ensure_identity(directory: Path) -> Identity:
     """The identity kept under `directory`, made at the first start and renewed before it runs out;
     all files have mode 600.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     bundle, authority, token = directory / "server.pem", directory / "ca.crt", directory / "token"
     if not (bundle.exists() and authority.exists() and _is_fresh(bundle)):
-        _issue(bundle, authority)
+        _issue_certificates(bundle, authority)
     if not (token.exists() and token.read_text().strip()):
         write_private(token, secrets.token_urlsafe(32).encode())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -99,7 +99,7 @@ def _is_fresh(bundle: Path) -> bool:
     return certificate.not_valid_after_utc - clock.now() > RENEW_BEFORE
 
 
-def _issue(bundle: Path, authority: Path) -> None:
+def _issue_certificates(bundle: Path, authority: Path) -> None:
     """A new CA and a server certificate signed by it; the CA's key is not kept, since nothing else
     will ever be signed.
     """
@@ -107,18 +107,18 @@ def _issue(bundle: Path, authority: Path) -> None:
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localkube-ca")])
     authority_key = ec.generate_private_key(ec.SECP256R1())
     certificate_of_authority = (
-        _certificate(issuer, authority_key.public_key(), issuer, now)
+        _build_certificate(issuer, authority_key.public_key(), issuer, now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(
             x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key()), critical=False
         )
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(_build_key_usage(signs_certificates=True), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
     key = ec.generate_private_key(ec.SECP256R1())
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     certificate = (
-        _certificate(
+        _build_certificate(
             x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localkube")]),
             key.public_key(),
             issuer,
@@ -131,7 +131,7 @@ def _issue(bundle: Path, authority: Path) -> None:
             x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()),
             critical=False,
         )
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(_build_key_usage(signs_certificates=False), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
     private = key.private_bytes(
@@ -143,7 +143,7 @@ def _issue(bundle: Path, authority: Path) -> None:
     write_private(bundle, certificate.public_bytes(serialization.Encoding.PEM) + private)
 
 
-def _certificate(
+def _build_certificate(
     subject: x509.Name, key: ec.EllipticCurvePublicKey, issuer: x509.Name, now: datetime
 ) -> x509.CertificateBuilder:
     return (
@@ -153,11 +153,11 @@ def _certificate(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + YEARS)
+        .not_valid_after(now + VALIDITY)
     )
 
 
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def _build_key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=True,
         key_cert_sign=signs_certificates,

@@ -10,17 +10,17 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def stamp(moment: datetime | None = None) -> str:
+def format_time(moment: datetime | None = None) -> str:
     """A metav1.Time: RFC 3339 in whole seconds, as `2026-11-21T03:00:00Z`."""
     return (moment or now()).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def micro(moment: datetime | None = None) -> str:
+def format_micro_time(moment: datetime | None = None) -> str:
     """A metav1.MicroTime: RFC 3339 with six digits, as leases and new-style events carry it."""
     return (moment or now()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def parse(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Read an RFC 3339 time of any precision and offset; nanoseconds are cut. Raises ValueError on
     anything else.
     """

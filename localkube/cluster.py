@@ -21,21 +21,21 @@ from pathlib import Path
 from localkube import ballast, certificates, resources
 from localkube.api.application import Application
 from localkube.api.listener import Listener
-from localkube.controllers import all_controllers
-from localkube.controllers.loop import Loop
+from localkube.controllers import build_controllers
+from localkube.controllers.loop import ControllerLoop
 from localkube.errors import ApiError
+from localkube.event_recorder import EventRecorder
 from localkube.kubelet.agent import Kubelet
 from localkube.metadata import Object, name_of
 from localkube.objects import Objects
-from localkube.options import NODE, Options
-from localkube.recorder import Recorder
+from localkube.options import NODE_NAME, Options
 from localkube.resources.resource import Resource
-from localkube.scheduler import Scheduler, default_priority_classes, default_queues
+from localkube.scheduler import Scheduler, build_default_priority_classes, build_default_queues
 from localkube.store import SchemaTooNew, Store
 
 log = logging.getLogger("localkube")
 
-NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+INITIAL_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 STREAM_GRACE = 2.0
 """Seconds that open watches and logs get to end by themselves when the server stops."""
 
@@ -44,7 +44,7 @@ class CannotStart(Exception):
     """The cluster cannot run as asked; the text says why and what to do."""
 
 
-async def run(options: Options) -> None:
+async def run_cluster(options: Options) -> None:
     """Run the cluster until SIGTERM or SIGINT, or the end of the process it is to die with. Raises
     CannotStart.
     """
@@ -54,10 +54,10 @@ async def run(options: Options) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_own(options.data))
-        stack.enter_context(_room(options.data))
+        stack.enter_context(_lock_data_directory(options.data))
+        stack.enter_context(_use_ballast(options.data))
         if options.die_with is not None:
-            stack.enter_context(_companion(options.die_with, stop))
+            stack.enter_context(_stop_with_process(options.die_with, stop))
         cluster = Cluster(options)
         stack.callback(cluster.store.close)
         try:
@@ -72,15 +72,17 @@ class Cluster:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.identity = certificates.ensure(options.data / "pki")
+        self.identity = certificates.ensure_identity(options.data / "pki")
         self.store = _open_store(options.data / "state.db")
         self.objects = Objects(self.store)
-        _seed(self.objects)
-        self.loop = Loop(self.objects)
-        self.loop.add(Scheduler(self.objects))
-        for controller in all_controllers(self.objects, self.identity.authority.decode()):
-            self.loop.add(controller)
-        self.kubelet = Kubelet(self.objects, Recorder(self.objects, "kubelet", host=NODE), options)
+        _create_initial_objects(self.objects)
+        self.loop = ControllerLoop(self.objects)
+        self.loop.add_controller(Scheduler(self.objects))
+        for controller in build_controllers(self.objects, self.identity.authority.decode()):
+            self.loop.add_controller(controller)
+        self.kubelet = Kubelet(
+            self.objects, EventRecorder(self.objects, "kubelet", host=NODE_NAME), options
+        )
         application = Application(self.objects, self.kubelet, self.identity.token)
         self.listener = Listener(application, self.identity.context, options.port)
         self._started = contextlib.AsyncExitStack()
@@ -102,7 +104,7 @@ class Cluster:
         await self.kubelet.start()
         self._started.push_async_callback(self.kubelet.stop, keep_pods=self.options.keep_pods)
         working = asyncio.create_task(self.loop.run())
-        self._started.push_async_callback(self._stop_working, working)
+        self._started.push_async_callback(self._stop_loop, working)
         address = f"https://127.0.0.1:{self.listener.port}"
         kubeconfig = self.options.data / "kubeconfig"
         certificates.write_kubeconfig(kubeconfig, self.identity, address)
@@ -110,10 +112,10 @@ class Cluster:
         # 30, which requests would feel.
         gc.collect()
         gc.freeze()
-        _say(f"localkube is ready: {address} (kubeconfig: {kubeconfig})")
-        _say(
-            f"Pods run as processes of {_user()} (uid {os.getuid()}) on this machine, without "
-            "isolation."
+        _print_line(f"localkube is ready: {address} (kubeconfig: {kubeconfig})")
+        _print_line(
+            f"Pods run as processes of {_get_user_name()} (uid {os.getuid()}) on this machine, "
+            "without isolation."
         )
 
     async def stop(self) -> None:
@@ -122,12 +124,12 @@ class Cluster:
         """
         await self._started.aclose()
 
-    async def _stop_working(self, working: asyncio.Task[None]) -> None:
+    async def _stop_loop(self, loop_task: asyncio.Task[None]) -> None:
         self.loop.stop()
-        await working
+        await loop_task
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     """Tell whoever started us; that nobody reads it any more is no reason to stop."""
     try:
         print(line, flush=True)
@@ -138,7 +140,7 @@ def _say(line: str) -> None:
         os.close(nowhere)
 
 
-def _user() -> str:
+def _get_user_name() -> str:
     """The name of the user that pods run as, by uid: the environment may say anything."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
@@ -148,7 +150,7 @@ def _user() -> str:
 
 def _open_store(path: Path) -> Store:
     try:
-        return Store(path, _fields)
+        return Store(path, _collect_selectable_fields)
     except SchemaTooNew as error:
         raise CannotStart(str(error)) from error
     except sqlite3.OperationalError as error:
@@ -163,11 +165,11 @@ def _open_store(path: Path) -> Store:
         ) from error
 
 
-def _fields(key: str, obj: Object) -> Mapping[str, str]:
+def _collect_selectable_fields(key: str, obj: Object) -> Mapping[str, str]:
     """What field selectors may ask of an object; nothing for a resource that is no longer
     served.
     """
-    resource = resources.by_key(key)
+    resource = resources.find_by_key(key)
     return (
         {}
         if resource is None
@@ -175,30 +177,30 @@ def _fields(key: str, obj: Object) -> Mapping[str, str]:
     )
 
 
-def _seed(objects: Objects) -> None:
+def _create_initial_objects(objects: Objects) -> None:
     """The objects that every cluster has from its first start. What is there already, changed or
     not, stays.
     """
-    for name in NAMESPACES:
-        _ensure(objects, resources.NAMESPACES, {"metadata": {"name": name}})
-    for priority in default_priority_classes():
-        _ensure(objects, resources.PRIORITYCLASSES, priority)
-    for queue in default_queues():
-        _ensure(objects, resources.QUEUES, queue)
-    _ensure(objects, resources.STORAGECLASSES, resources.local_class())
-    for definition in resources.crd_objects():
-        _ensure(objects, resources.CRDS, definition)
+    for name in INITIAL_NAMESPACES:
+        _ensure_object(objects, resources.NAMESPACES, {"metadata": {"name": name}})
+    for priority in build_default_priority_classes():
+        _ensure_object(objects, resources.PRIORITYCLASSES, priority)
+    for queue in build_default_queues():
+        _ensure_object(objects, resources.QUEUES, queue)
+    _ensure_object(objects, resources.STORAGECLASSES, resources.build_local_class())
+    for definition in resources.build_crds():
+        _ensure_object(objects, resources.CRDS, definition)
         # An upgrade may serve other fields than the data directory was made with.
         objects.modify(
-            resources.CRDS, "", name_of(definition), partial(_redefine, spec=definition["spec"])
+            resources.CRDS, "", name_of(definition), partial(_set_spec, spec=definition["spec"])
         )
 
 
-def _redefine(definition: Object, spec: Object) -> None:
+def _set_spec(definition: Object, spec: Object) -> None:
     definition["spec"] = spec
 
 
-def _ensure(objects: Objects, resource: Resource, obj: Object) -> None:
+def _ensure_object(objects: Objects, resource: Resource, obj: Object) -> None:
     if objects.find(resource, "", name_of(obj)) is not None:
         return
     try:
@@ -210,7 +212,7 @@ def _ensure(objects: Objects, resource: Resource, obj: Object) -> None:
 
 
 @contextlib.contextmanager
-def _own(data: Path) -> Iterator[None]:
+def _lock_data_directory(data: Path) -> Iterator[None]:
     """The data directory, made private, for this process alone."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -233,11 +235,11 @@ def _own(data: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _room(data: Path) -> Iterator[None]:
+def _use_ballast(data: Path) -> Iterator[None]:
     """What is done within may use the ballast of the data directory, and a disk that is full even
     so is a reason not to start.
     """
-    ballast.give_back(data)
+    ballast.release_ballast(data)
     try:
         yield
     except (OSError, ApiError) as error:
@@ -251,7 +253,7 @@ def _room(data: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _companion(pid: int, stop: asyncio.Event) -> Iterator[None]:
+def _stop_with_process(pid: int, stop: asyncio.Event) -> Iterator[None]:
     """Set `stop` when process `pid` ends. A pidfd cannot be fooled by the number being used
     again.
     """

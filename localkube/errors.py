@@ -11,7 +11,7 @@ from typing import Any
 
 from localkube.metadata import Object
 
-UNCHECKED = (
+UNCHECKED_RULES_MESSAGE = (
     "some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation"
 )
@@ -26,16 +26,16 @@ class Cause:
     field: str
 
 
-def required(field: str, text: str = "") -> Cause:
+def required_cause(field: str, text: str = "") -> Cause:
     return Cause("FieldValueRequired", f"Required value{': ' + text if text else ''}", field)
 
 
-def wrong(field: str, value: str, text: str) -> Cause:
+def invalid_cause(field: str, value: str, text: str) -> Cause:
     """An invalid value; `value` is how Go would print it (text in double quotes, numbers bare)."""
     return Cause("FieldValueInvalid", f"Invalid value: {value}: {text}", field)
 
 
-def unsupported(field: str, value: str, allowed: Sequence[str]) -> Cause:
+def unsupported_cause(field: str, value: str, allowed: Sequence[str]) -> Cause:
     return Cause(
         "FieldValueNotSupported",
         (
@@ -46,7 +46,7 @@ def unsupported(field: str, value: str, allowed: Sequence[str]) -> Cause:
     )
 
 
-def frozen(field: str, text: str) -> Cause:
+def forbidden_cause(field: str, text: str) -> Cause:
     return Cause("FieldValueForbidden", f"Forbidden: {text}", field)
 
 
@@ -89,69 +89,69 @@ class ApiError(Exception):
         return body | {"code": self.code}
 
 
-def _details(group: str, kind: str, name: str = "") -> dict[str, Any]:
+def _build_details(group: str, kind: str, name: str = "") -> dict[str, Any]:
     details: dict[str, Any] = {"name": name} if name else {}
     if group:
         details["group"] = group
     return details | {"kind": kind}
 
 
-def _qualified(group: str, word: str) -> str:
+def _qualify_name(group: str, word: str) -> str:
     return f"{word}.{group}" if group else word
 
 
-def bad_request(message: str) -> ApiError:
+def bad_request_error(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-class StrictDecoding(ApiError):
+class StrictDecodingError(ApiError):
     """400 for what strict validation does not take; `fields` says what, as `strict decoding error:
     unknown field "spec.x"`.
     """
 
-    def __init__(self, kind: str, version: str, found: Sequence[str]) -> None:
-        self.fields = f"strict decoding error: {', '.join(found)}"
+    def __init__(self, kind: str, version: str, problems: Sequence[str]) -> None:
+        self.detail = f"strict decoding error: {', '.join(problems)}"
         super().__init__(
             400,
             "BadRequest",
-            f'{kind} in version "{version}" cannot be handled as a {kind}: {self.fields}',
+            f'{kind} in version "{version}" cannot be handled as a {kind}: {self.detail}',
         )
 
 
-def unauthorized() -> ApiError:
+def unauthorized_error() -> ApiError:
     return ApiError(401, "Unauthorized", "Unauthorized")
 
 
-def forbidden(
+def forbidden_error(
     group: str, plural: str, name: str, why: str, causes: Sequence[Cause] = ()
 ) -> ApiError:
     """403; `why` follows `PLURAL "NAME" is forbidden: `."""
-    details = _details(group, plural, name)
+    details = _build_details(group, plural, name)
     if causes:
         details["causes"] = [
             {"reason": c.reason, "message": c.message, "field": c.field} for c in causes
         ]
-    subject = _qualified(group, plural) + (f' "{name}"' if name else "")
+    subject = _qualify_name(group, plural) + (f' "{name}"' if name else "")
     return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", details)
 
 
-def not_found(group: str, plural: str, name: str) -> ApiError:
+def not_found_error(group: str, plural: str, name: str) -> ApiError:
     return ApiError(
         404,
         "NotFound",
-        f'{_qualified(group, plural)} "{name}" not found',
-        _details(group, plural, name),
+        f'{_qualify_name(group, plural)} "{name}" not found',
+        _build_details(group, plural, name),
     )
 
 
-def no_such_path() -> ApiError:
+def no_such_path_error() -> ApiError:
     """An unknown resource or path. A real server answers plain text here; a Status with the same
     code is what every client reads too.
     """
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def not_interactive(subresource: str) -> ApiError:
+def not_interactive_error(subresource: str) -> ApiError:
     """404 for the subresources of a real pod that need a way into a container; kubectl shows the
     sentence.
     """
@@ -161,7 +161,7 @@ def not_interactive(subresource: str) -> ApiError:
     )
 
 
-def method_not_allowed() -> ApiError:
+def method_not_allowed_error() -> ApiError:
     return ApiError(
         405,
         "MethodNotAllowed",
@@ -170,25 +170,29 @@ def method_not_allowed() -> ApiError:
     )
 
 
-def not_acceptable(accepted: Sequence[str]) -> ApiError:
+def not_acceptable_error(media_types: Sequence[str]) -> ApiError:
     return ApiError(
-        406, "NotAcceptable", f"only the following media types are accepted: {', '.join(accepted)}"
+        406,
+        "NotAcceptable",
+        f"only the following media types are accepted: {', '.join(media_types)}",
     )
 
 
-def already_exists(group: str, plural: str, name: str, *, being_deleted: bool = False) -> ApiError:
-    message = f'{_qualified(group, plural)} "{name}" already exists'
+def already_exists_error(
+    group: str, plural: str, name: str, *, being_deleted: bool = False
+) -> ApiError:
+    message = f'{_qualify_name(group, plural)} "{name}" already exists'
     return ApiError(
         409,
         "AlreadyExists",
         f"object is being deleted: {message}" if being_deleted else message,
-        _details(group, plural, name),
+        _build_details(group, plural, name),
     )
 
 
-def modified(group: str, plural: str, name: str) -> ApiError:
+def stale_version_error(group: str, plural: str, name: str) -> ApiError:
     """409 for a stale resourceVersion."""
-    return conflict(
+    return conflict_error(
         group,
         plural,
         name,
@@ -199,26 +203,26 @@ def modified(group: str, plural: str, name: str) -> ApiError:
     )
 
 
-def conflict(group: str, word: str, name: str, why: str) -> ApiError:
+def conflict_error(group: str, word: str, name: str, why: str) -> ApiError:
     """409; `word` is the plural, or the kind for a failed precondition."""
     return ApiError(
         409,
         "Conflict",
-        f'Operation cannot be fulfilled on {_qualified(group, word)} "{name}": {why}',
-        _details(group, word, name),
+        f'Operation cannot be fulfilled on {_qualify_name(group, word)} "{name}": {why}',
+        _build_details(group, word, name),
     )
 
 
-def expired(message: str, metadata: dict[str, Any] | None = None) -> ApiError:
+def expired_error(message: str, metadata: dict[str, Any] | None = None) -> ApiError:
     return ApiError(410, "Expired", message, metadata=metadata)
 
 
-def too_large(limit: int) -> ApiError:
+def too_large_error(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
-def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
-    listed = ", ".join(accepted)
+def unsupported_media_type_error(media_types: Sequence[str]) -> ApiError:
+    listed = ", ".join(media_types)
     return ApiError(
         415,
         "UnsupportedMediaType",
@@ -229,49 +233,51 @@ def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     )
 
 
-def unroutable_media_type() -> ApiError:
+def unroutable_media_type_error() -> ApiError:
     """415 of a kind whose own routes say what they take, so that nothing tells it: how the real
     server refuses a built-in kind's patch.
     """
     return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
-def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
+def invalid_error(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
     """422 with a cause per field; several causes are bracketed in the message, as Go's aggregate
     prints them.
     """
     texts = [f"{c.field}: {c.message}" for c in causes]
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    details = _details(group, kind, name) | {
+    details = _build_details(group, kind, name) | {
         "causes": [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
     }
     return ApiError(
-        422, "Invalid", f'{_qualified(group, kind)} "{name}" is invalid: {joined}', details
+        422, "Invalid", f'{_qualify_name(group, kind)} "{name}" is invalid: {joined}', details
     )
 
 
-def unprocessable() -> ApiError:
+def unprocessable_error() -> ApiError:
     """422 for a JSON patch that does not apply."""
     return ApiError(
         422, "Invalid", "the server rejected our request due to an error in our request", {}
     )
 
 
-def too_many_requests(message: str, retry_after: int = 1) -> ApiError:
+def too_many_requests_error(message: str, retry_after: int = 1) -> ApiError:
     return ApiError(429, "TooManyRequests", message, {"retryAfterSeconds": retry_after})
 
 
-def internal(message: str) -> ApiError:
+def internal_error(message: str) -> ApiError:
     return ApiError(500, "InternalError", message, {"causes": [{"message": message}]})
 
 
-def timeout(message: str, causes: Sequence[dict[str, str]] = (), retry_after: int = 1) -> ApiError:
+def timeout_error(
+    message: str, causes: Sequence[dict[str, str]] = (), retry_after: int = 1
+) -> ApiError:
     return ApiError(
         504, "Timeout", message, {"causes": list(causes), "retryAfterSeconds": retry_after}
     )
 
 
-def storage_full(what: str) -> ApiError:
+def storage_full_error(what: str) -> ApiError:
     """507: the disk or the store's own bound is full. Nothing was written."""
     return ApiError(
         507, "InsufficientStorage", f"the request was not stored: {what}; free space and try again"

@@ -8,39 +8,39 @@ from typing import Any, Literal
 import msgspec
 
 from localkube import errors, resources
-from localkube.metadata import FINISHED, Object, copied, is_terminating
+from localkube.metadata import FINISHED_PHASES, Object, deep_copy, is_terminating
 from localkube.resources import NAMESPACES, PODS
 from localkube.resources.resource import Resource
 
-DEFAULT_GRACE = 30
-IMMORTAL = ("default", "kube-public", "kube-system")
+DEFAULT_GRACE_SECONDS = 30
+UNDELETABLE_NAMESPACES = ("default", "kube-public", "kube-system")
 """Namespaces that may not be deleted (apiserver admission `NamespaceLifecycle`)."""
 
-Policy = Literal["Background", "Foreground", "Orphan"]
+PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
     """`grace` in seconds, None for the kind's own; `uid` and `rv` are preconditions."""
 
-    grace: int | None = None
-    policy: Policy | None = None
+    grace_seconds: int | None = None
+    propagation_policy: PropagationPolicy | None = None
     uid: str | None = None
-    rv: str | None = None
+    resource_version: str | None = None
 
 
-def check_shape(resource: Resource, obj: Any) -> None:
+def check_object_type(resource: Resource, obj: Any) -> None:
     """Refuse what cannot be an object of this kind at all; fill in kind and apiVersion where they
     are left out.
     """
     if not isinstance(obj, dict):
-        raise errors.bad_request(
+        raise errors.bad_request_error(
             f"the object provided is unrecognized (must be of type {resource.kind}): it is not a "
             "JSON object"
         )
     if not isinstance(obj.setdefault("metadata", {}), dict):
         if obj["metadata"] is not None:
-            raise errors.bad_request(
+            raise errors.bad_request_error(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a '
                 f"{resource.kind}: metadata must be an object"
             )
@@ -48,13 +48,13 @@ def check_shape(resource: Resource, obj: Any) -> None:
     if obj.setdefault("kind", resource.kind) != resource.kind:
         _refuse_kind(resource, obj)
     if obj.setdefault("apiVersion", resource.api_version) != resource.api_version:
-        raise errors.bad_request(
+        raise errors.bad_request_error(
             f"the API version in the data ({obj['apiVersion']}) does not match the expected API "
             f"version ({resource.api_version})"
         )
     for part in ("name", "namespace", "generateName", "uid", "resourceVersion"):
         if not isinstance(obj["metadata"].get(part), str | None):
-            raise errors.bad_request(
+            raise errors.bad_request_error(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a '
                 f"{resource.kind}: "
                 f"json: cannot unmarshal into Go struct field ObjectMeta.metadata.{part} of type "
@@ -66,27 +66,27 @@ def _refuse_kind(resource: Resource, obj: Object) -> None:
     kind = str(obj["kind"])
     if resource.custom:
         name = str(obj["metadata"].get("name") or "")
-        raise errors.invalid(
+        raise errors.invalid_error(
             resource.group,
             kind,
             name,
-            [errors.wrong("kind", f'"{kind}"', f"must be {resource.kind}")],
+            [errors.invalid_cause("kind", f'"{kind}"', f"must be {resource.kind}")],
         )
-    raise errors.bad_request(
+    raise errors.bad_request_error(
         f"{kind} in version {str(obj.get('apiVersion', resource.api_version)).split('/')[-1]!r} "
         f"cannot be handled as a {resource.kind}: "
         f"no kind {kind!r} is registered for it".replace("'", '"')
     )
 
 
-def merge_system(resource: Resource, old: Object, new: Object, subresource: str) -> Object:
+def merge_system_fields(resource: Resource, old: Object, new: Object, subresource: str) -> Object:
     """The object that an update stores: what a client may not set comes from the stored one.
 
     A status update of a custom resource changes the status alone; of a built-in one also labels and
     annotations (the update strategies of the real server).
     """
     if subresource == "status":
-        kept = copied(old)
+        kept = deep_copy(old)
         if "status" in new:
             kept["status"] = new["status"]
         else:
@@ -101,7 +101,7 @@ def merge_system(resource: Resource, old: Object, new: Object, subresource: str)
     if resource.has_status:
         new.pop("status", None)
         if "status" in old:
-            new["status"] = copied(old["status"])
+            new["status"] = deep_copy(old["status"])
     metadata, was = new["metadata"], old["metadata"]
     for part in (
         "uid",
@@ -116,18 +116,18 @@ def merge_system(resource: Resource, old: Object, new: Object, subresource: str)
         if part in was:
             metadata[part] = was[part]
     if "managedFields" not in metadata and "managedFields" in was:
-        metadata["managedFields"] = copied(was["managedFields"])
+        metadata["managedFields"] = deep_copy(was["managedFields"])
     return new
 
 
-def same(old: Object, new: Object) -> bool:
+def is_unchanged(old: Object, new: Object) -> bool:
     """True when storing `new` over `old` would change nothing that counts: when a field was written
     is no change of its own.
     """
-    return bool(old == new) or _plain(old) == _plain(new)
+    return bool(old == new) or _encode_comparable(old) == _encode_comparable(new)
 
 
-def _plain(obj: Object) -> bytes:
+def _encode_comparable(obj: Object) -> bytes:
     """For comparing: without the times of managed fields, and empty parts of the metadata are the
     same as none.
     """
@@ -137,13 +137,13 @@ def _plain(obj: Object) -> bytes:
     return msgspec.json.encode(obj | {"metadata": metadata}, order="deterministic")
 
 
-def spec(resource: Resource, obj: Object) -> Object:
+def select_generation_fields(resource: Resource, obj: Object) -> Object:
     """What a change of raises the generation: all but metadata and status."""
     ignored = ("metadata", "status", "kind", "apiVersion")
     return {key: value for key, value in obj.items() if key not in ignored}
 
 
-def released(obj: Object) -> bool:
+def can_be_removed(obj: Object) -> bool:
     """Marked for deletion, with nothing left to wait for."""
     metadata = obj["metadata"]
     waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
@@ -151,14 +151,14 @@ def released(obj: Object) -> bool:
     return is_terminating(obj) and not waits and not held
 
 
-def check_mortal(resource: Resource, obj: Object) -> None:
+def check_deletable(resource: Resource, obj: Object) -> None:
     """Refuse to delete what must stay. Raises ApiError 403."""
     name = str(obj["metadata"]["name"])
-    if resource is NAMESPACES and name in IMMORTAL:
-        raise errors.forbidden(
+    if resource is NAMESPACES and name in UNDELETABLE_NAMESPACES:
+        raise errors.forbidden_error(
             resource.group, resource.plural, name, "this namespace may not be deleted"
         )
-    refusal = resources.admit_deletion(resource, obj)
+    refusal = resources.find_deletion_refusal(resource, obj)
     if refusal:
         raise errors.ApiError(403, "Forbidden", refusal)
 
@@ -171,18 +171,18 @@ def check_preconditions(resource: Resource, obj: Object, options: DeleteOptions)
             f"({metadata['uid']}). "
             "The object might have been deleted and then recreated"
         )
-        raise errors.conflict(resource.group, resource.kind, metadata["name"], why)
-    if options.rv and options.rv != metadata["resourceVersion"]:
+        raise errors.conflict_error(resource.group, resource.kind, metadata["name"], why)
+    if options.resource_version and options.resource_version != metadata["resourceVersion"]:
         why = (
-            f"the ResourceVersion in the precondition ({options.rv}) does not match the "
-            "ResourceVersion in record "
-            f"({metadata['resourceVersion']}). The object might have been modified"
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match "
+            f"the ResourceVersion in record ({metadata['resourceVersion']}). The object might have "
+            "been modified"
         )
-        raise errors.conflict(resource.group, resource.kind, metadata["name"], why)
+        raise errors.conflict_error(resource.group, resource.kind, metadata["name"], why)
 
 
-def deletion_finalizers(
-    resource: Resource, present: list[str], policy: Policy | None, warnings: list[str]
+def choose_deletion_finalizers(
+    resource: Resource, finalizers: list[str], policy: PropagationPolicy | None, warnings: list[str]
 ) -> list[str]:
     """The finalizers that make the garbage collector see to the dependents as `policy` says (engine
     facts 6.5).
@@ -195,21 +195,21 @@ def deletion_finalizers(
             "or set propagationPolicy=Orphan to suppress this warning"
         )
     if policy is None:
-        return present
-    kept = [name for name in present if name not in ("foregroundDeletion", "orphan")]
+        return finalizers
+    kept = [name for name in finalizers if name not in ("foregroundDeletion", "orphan")]
     return kept + {"Foreground": ["foregroundDeletion"], "Orphan": ["orphan"]}.get(policy, [])
 
 
-def grace(resource: Resource, obj: Object, asked: int | None) -> int:
+def compute_grace_seconds(resource: Resource, obj: Object, requested_seconds: int | None) -> int:
     """Seconds until the object may go: only a pod that is bound and not finished has any (pod
     strategy CheckGracefulDelete).
     """
     if resource is not PODS:
         return 0
     spec = obj["spec"]
-    if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in FINISHED:
+    if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in FINISHED_PHASES:
         return 0
-    if asked is not None:
-        return max(asked, 0)
+    if requested_seconds is not None:
+        return max(requested_seconds, 0)
     own = spec.get("terminationGracePeriodSeconds")
-    return DEFAULT_GRACE if own is None else int(own)
+    return DEFAULT_GRACE_SECONDS if own is None else int(own)

@@ -32,7 +32,7 @@ class Usage:
 
     nanocores: int
     memory: int
-    at: datetime
+    measured_at: datetime
     window: float
 
 

@@ -13,13 +13,13 @@ Object = dict[str, Any]
 """A decoded Kubernetes object. Fields are as on the wire: camelCase, times as text."""
 
 
-FINISHED = ("Succeeded", "Failed")
+FINISHED_PHASES = ("Succeeded", "Failed")
 """The phases of a pod that runs no more, and never will again."""
 
 Json = TypeVar("Json")
 
 
-def copied(value: Json) -> Json:
+def deep_copy(value: Json) -> Json:
     """A deep copy of a JSON value; several times faster than copy.deepcopy."""
     copy: Json = msgspec.json.decode(msgspec.json.encode(value))
     return copy
@@ -50,7 +50,7 @@ def is_terminating(obj: Object) -> bool:
     return bool(obj["metadata"].get("deletionTimestamp"))
 
 
-def controller_of(obj: Object) -> Object | None:
+def find_controller_reference(obj: Object) -> Object | None:
     """The owner reference with `controller: true`, if any; there is at most one."""
     return next(
         (ref for ref in obj["metadata"].get("ownerReferences") or () if ref.get("controller")), None
@@ -61,11 +61,11 @@ def is_controlled_by(obj: Object, owner: Object) -> bool:
     """True when `owner` is the controller of `obj`, by uid: a namesake made later is somebody
     else.
     """
-    ref = controller_of(obj)
+    ref = find_controller_reference(obj)
     return ref is not None and ref.get("uid") == uid_of(owner)
 
 
-def owner_reference(owner: Object) -> Object:
+def build_owner_reference(owner: Object) -> Object:
     """The reference an operator puts on what it makes: controller and blocking, as
     `facts/engine.md` 1.3.
     """
@@ -79,16 +79,18 @@ def owner_reference(owner: Object) -> Object:
     }
 
 
-def condition_of(conditions: Iterable[Object], kind: str) -> Object | None:
-    return next((condition for condition in conditions if condition.get("type") == kind), None)
+def find_condition(conditions: Iterable[Object], condition_type: str) -> Object | None:
+    return next(
+        (condition for condition in conditions if condition.get("type") == condition_type), None
+    )
 
 
 def set_condition(conditions: list[Object], new: Object) -> bool:
     """Put `new` into the list by its type; lastTransitionTime moves only when the status does. True
     when anything changed.
     """
-    old = condition_of(conditions, new["type"])
-    new.setdefault("lastTransitionTime", clock.stamp())
+    old = find_condition(conditions, new["type"])
+    new.setdefault("lastTransitionTime", clock.format_time())
     if old is None:
         conditions.append(new)
         return True

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
-from localkube import apply, clock, errors, lifecycle, resources, schemas
+from localkube import clock, errors, field_ownership, lifecycle, resources, schemas
 from localkube.errors import ApiError, Cause
 from localkube.lifecycle import DeleteOptions
-from localkube.metadata import Object, copied, is_terminating
+from localkube.metadata import Object, deep_copy, is_terminating
 from localkube.resources import LEASES, NAMESPACES, NODES, PODS, PRIORITYCLASSES
 from localkube.resources.resource import Resource
 from localkube.store import Change, Record, Store
@@ -24,20 +24,20 @@ from localkube.store import Change, Record, Store
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """What generated names end with: no vowels, so no words (apiserver `storage/names/generate.go`)."""
 
-GENERATED_BASE = 58
+MAX_GENERATED_BASE = 58
 
-Validation = Literal["Ignore", "Warn", "Strict"]
+FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
 
 @dataclass(slots=True)
-class Request:
+class WriteRequest:
     """Who writes, and how. Without a manager (the cluster's own parts) no field ownership is
     tracked.
     """
 
-    manager: str = ""
+    field_manager: str = ""
     dry_run: bool = False
-    validation: Validation = "Warn"
+    field_validation: FieldValidation = "Warn"
     warnings: list[str] = field(default_factory=list)
     """Filled by the verbs; the API sends each as a Warning header."""
 
@@ -47,7 +47,7 @@ class Deletion:
     """The object as the deletion left it, and whether it is gone already."""
 
     object: Object
-    gone: bool
+    is_removed: bool
 
 
 class Objects:
@@ -60,11 +60,11 @@ class Objects:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
         """A fresh copy. Raises ApiError 404."""
-        return self.decode(resource, self._record(resource, namespace, name))
+        return self.decode_record(resource, self._get_record(resource, namespace, name))
 
     def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        record = self.store.get(_stored(resource).key, namespace, name)
-        return self.decode(resource, record) if record else None
+        record = self.store.find(_get_storage_resource(resource).key, namespace, name)
+        return self.decode_record(resource, record) if record else None
 
     def list(
         self,
@@ -74,42 +74,42 @@ class Objects:
     ) -> list[Object]:
         """Fresh copies, ordered by namespace and name; `labels` must all be equal."""
         wanted = (labels or {}).items()
-        records = self.store.list(_stored(resource).key, namespace)
+        records = self.store.list(_get_storage_resource(resource).key, namespace)
         return [
-            self.decode(resource, record)
+            self.decode_record(resource, record)
             for record in records
             if all(record.labels.get(k) == v for k, v in wanted)
         ]
 
-    def owned(self, resource: Resource, uid: str) -> Sequence[Object]:
+    def list_owned(self, resource: Resource, uid: str) -> Sequence[Object]:
         """Fresh copies of the objects that name `uid` among their owners, ordered by name."""
-        records = self.store.owned(_stored(resource).key, uid)
+        records = self.store.list_owned(_get_storage_resource(resource).key, uid)
         return [
-            self.decode(resource, record)
+            self.decode_record(resource, record)
             for record in sorted(records, key=lambda record: record.name)
         ]
 
-    def decode(self, resource: Resource, record: Record) -> Object:
+    def decode_record(self, resource: Resource, record: Record) -> Object:
         """The object of a record, in the form of `resource`."""
-        obj: Object = {"kind": resource.kind, "apiVersion": resource.api_version} | record.object()
-        return obj if resource.read is None else resource.read(obj)
+        obj: Object = {"kind": resource.kind, "apiVersion": resource.api_version} | record.decode()
+        return obj if resource.from_stored is None else resource.from_stored(obj)
 
     def subscribe(
         self, resource: Resource, callback: Callable[[Change], None]
     ) -> Callable[[], None]:
         """See `Store.subscribe`."""
-        return self.store.subscribe(_stored(resource).key, callback)
+        return self.store.subscribe(_get_storage_resource(resource).key, callback)
 
-    def _record(self, resource: Resource, namespace: str, name: str) -> Record:
-        record = self.store.get(_stored(resource).key, namespace, name)
+    def _get_record(self, resource: Resource, namespace: str, name: str) -> Record:
+        record = self.store.find(_get_storage_resource(resource).key, namespace, name)
         if record is None:
-            raise errors.not_found(resource.group, resource.plural, name)
+            raise errors.not_found_error(resource.group, resource.plural, name)
         return record
 
     # Creating
 
     def create(
-        self, resource: Resource, namespace: str, obj: Object, request: Request | None = None
+        self, resource: Resource, namespace: str, obj: Object, request: WriteRequest | None = None
     ) -> Object:
         """Store a new object and return it as stored.
 
@@ -117,11 +117,13 @@ class Objects:
         away or when admission refuses, 404 without the namespace, 409 when the name is taken, 422
         with a cause per field.
         """
-        request = request or Request()
-        new = self._incoming(resource, namespace, obj, request)
+        request = request or WriteRequest()
+        new = self._prepare_object(resource, namespace, obj, request)
         metadata = new["metadata"]
         if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = self._free_name(resource, namespace, str(metadata["generateName"]))
+            metadata["name"] = self._generate_name(
+                resource, namespace, str(metadata["generateName"])
+            )
         self._check_namespace(resource, namespace, str(metadata.get("name") or ""))
         for mine in (
             "resourceVersion",
@@ -131,34 +133,34 @@ class Objects:
             "generation",
         ):
             metadata.pop(mine, None)
-        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": clock.stamp()}
+        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": clock.format_time()}
         if resource.generation:
             metadata["generation"] = 1
         if resource.has_status and resource is not NODES:
             new.pop("status", None)
-        resource.defaults(new)
-        self._track(resource, None, new, request)
+        resource.set_defaults(new)
+        self._track_ownership(resource, None, new, request)
         self._admit(resource, new)
-        self._refuse(resource, new, resources.check(resource, new, None))
+        self._check_causes(resource, new, resources.check_object(resource, new, None))
         taken = self.find(resource, namespace, metadata["name"])
         if taken:
-            raise errors.already_exists(
+            raise errors.already_exists_error(
                 resource.group,
                 resource.plural,
                 metadata["name"],
                 being_deleted=is_terminating(taken),
             )
-        request.warnings.extend(resource.warn(new))
-        return self._store(resource, new, request)
+        request.warnings.extend(resource.find_warnings(new))
+        return self._store_object(resource, new, request)
 
-    def _incoming(
-        self, resource: Resource, namespace: str, obj: Object, request: Request
+    def _prepare_object(
+        self, resource: Resource, namespace: str, obj: Object, request: WriteRequest
     ) -> Object:
         """A copy of what a client sent, of the right kind and place, with unknown fields refused,
         reported or dropped.
         """
-        new = copied(obj)
-        lifecycle.check_shape(resource, new)
+        new = deep_copy(obj)
+        lifecycle.check_object_type(resource, new)
         metadata = new["metadata"]
         for absent in [key for key, value in metadata.items() if value is None]:
             del metadata[absent]
@@ -168,29 +170,33 @@ class Objects:
             metadata["managedFields"] = [{}]
         if resource.namespaced:
             if metadata.setdefault("namespace", namespace) != namespace:
-                raise errors.bad_request(
+                raise errors.bad_request_error(
                     "the namespace of the provided object does not match the namespace sent on "
                     "the request"
                 )
         else:
             metadata.pop("namespace", None)
         if resource.schema:
-            self._prune(resource, new, request)
+            self._prune_unknown_fields(resource, new, request)
         return new
 
-    def _prune(self, resource: Resource, new: Object, request: Request) -> None:
-        message = resources.decode_error(resource, new)
+    def _prune_unknown_fields(self, resource: Resource, new: Object, request: WriteRequest) -> None:
+        message = resources.find_decode_error(resource, new)
         if message:
-            raise errors.bad_request(message)
-        unknown = [f'unknown field "{path}"' for path in schemas.load(resource.schema).prune(new)]
-        if unknown and request.validation == "Strict":
-            raise errors.StrictDecoding(resource.kind, resource.version, unknown)
-        if request.validation == "Warn":
+            raise errors.bad_request_error(message)
+        unknown = [
+            f'unknown field "{path}"' for path in schemas.load_schema(resource.schema).prune(new)
+        ]
+        if unknown and request.field_validation == "Strict":
+            raise errors.StrictDecodingError(resource.kind, resource.version, unknown)
+        if request.field_validation == "Warn":
             request.warnings.extend(unknown)
 
-    def _free_name(self, resource: Resource, namespace: str, base: str) -> str:
+    def _generate_name(self, resource: Resource, namespace: str, base: str) -> str:
         for _ in range(8):
-            name = base[:GENERATED_BASE] + "".join(secrets.choice(NAME_ALPHABET) for _ in range(5))
+            name = base[:MAX_GENERATED_BASE] + "".join(
+                secrets.choice(NAME_ALPHABET) for _ in range(5)
+            )
             if self.find(resource, namespace, name) is None:
                 break
         return name
@@ -198,10 +204,10 @@ class Objects:
     def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
         if not resource.namespaced:
             return
-        home = self.store.get(NAMESPACES.key, "", namespace)
+        home = self.store.find(NAMESPACES.key, "", namespace)
         if home is None:
-            raise errors.not_found("", "namespaces", namespace)
-        if is_terminating(home.object()):
+            raise errors.not_found_error("", "namespaces", namespace)
+        if is_terminating(home.decode()):
             cause = Cause(
                 "NamespaceTerminating",
                 f"namespace {namespace} is being terminated",
@@ -211,7 +217,7 @@ class Objects:
                 f"unable to create new content in namespace {namespace} because it is being "
                 "terminated"
             )
-            raise errors.forbidden(resource.group, resource.plural, name, why, [cause])
+            raise errors.forbidden_error(resource.group, resource.plural, name, why, [cause])
 
     def _admit(self, resource: Resource, new: Object) -> None:
         """What admission plugins do on creation: priorities by name, and the GPU-sharing rules of
@@ -219,7 +225,7 @@ class Objects:
         """
         if resource is PODS:
             self._resolve_priority(new)
-        refusal = resources.admit(resource, new)
+        refusal = resources.find_admission_refusal(resource, new)
         if refusal:
             raise ApiError(403, "Forbidden", refusal)
 
@@ -229,7 +235,7 @@ class Objects:
             return
         found = self.find(PRIORITYCLASSES, "", str(name))
         if found is None:
-            raise errors.forbidden(
+            raise errors.forbidden_error(
                 "",
                 "pods",
                 pod["metadata"].get("name", ""),
@@ -240,35 +246,36 @@ class Objects:
             "preemptionPolicy": found.get("preemptionPolicy", "PreemptLowerPriority"),
         }
 
-    def _refuse(self, resource: Resource, new: Object, causes: Sequence[Cause]) -> None:
+    def _check_causes(self, resource: Resource, new: Object, causes: Sequence[Cause]) -> None:
         if causes:
-            raise errors.invalid(
+            raise errors.invalid_error(
                 resource.group, resource.kind, str(new["metadata"].get("name") or ""), causes
             )
 
-    def _track(
+    def _track_ownership(
         self,
         resource: Resource,
         old: Object | None,
         new: Object,
-        request: Request,
+        request: WriteRequest,
         subresource: str = "",
     ) -> None:
-        if request.manager:
-            schema = schemas.load(resource.schema).root if resource.schema else None
-            apply.track(
+        if request.field_manager:
+            schema = schemas.load_schema(resource.schema).root if resource.schema else None
+            field_ownership.track_ownership(
                 old,
                 new,
-                manager=request.manager,
+                manager=request.field_manager,
                 subresource=subresource,
                 api_version=resource.api_version,
                 schema=schema,
             )
 
-    def _store(self, resource: Resource, new: Object, request: Request) -> Object:
+    def _store_object(self, resource: Resource, new: Object, request: WriteRequest) -> Object:
         if not request.dry_run:
-            self.store.put(
-                _stored(resource).key, new if resource.write is None else resource.write(new)
+            self.store.put_object(
+                _get_storage_resource(resource).key,
+                new if resource.to_stored is None else resource.to_stored(new),
             )
         return new
 
@@ -282,7 +289,7 @@ class Objects:
         obj: Object,
         *,
         subresource: str = "",
-        request: Request | None = None,
+        request: WriteRequest | None = None,
     ) -> Object:
         """Replace an object, or only its status, and return it as stored; an update that changes
         nothing writes nothing.
@@ -290,24 +297,26 @@ class Objects:
         The last finalizer's removal from an object that is being deleted removes it. Raises
         ApiError: 400, 404, 409 for a stale resourceVersion or another uid, 422.
         """
-        request = request or Request()
+        request = request or WriteRequest()
         old = self.get(resource, namespace, name)
-        new = self._incoming(resource, namespace, obj, request)
+        new = self._prepare_object(resource, namespace, obj, request)
         self._check_identity(resource, name, old, new)
-        new = lifecycle.merge_system(resource, old, new, subresource)
+        new = lifecycle.merge_system_fields(resource, old, new, subresource)
         if subresource != "status":
-            resource.defaults(new)
-        self._refuse(resource, new, resources.check(resource, new, old))
-        self._track(resource, old, new, request, subresource)
-        if lifecycle.same(old, new):
+            resource.set_defaults(new)
+        self._check_causes(resource, new, resources.check_object(resource, new, old))
+        self._track_ownership(resource, old, new, request, subresource)
+        if lifecycle.is_unchanged(old, new):
             return old
         if subresource != "status":
-            request.warnings.extend(resource.warn(new))
-        if resource.generation and lifecycle.spec(resource, old) != lifecycle.spec(resource, new):
+            request.warnings.extend(resource.find_warnings(new))
+        if resource.generation and lifecycle.select_generation_fields(
+            resource, old
+        ) != lifecycle.select_generation_fields(resource, new):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        if lifecycle.released(new):
-            return self._remove(resource, new, request).object
-        return self._store(resource, new, request)
+        if lifecycle.can_be_removed(new):
+            return self._remove_object(resource, new, request).object
+        return self._store_object(resource, new, request)
 
     def modify(
         self,
@@ -317,7 +326,7 @@ class Objects:
         change: Callable[[Object], None],
         *,
         subresource: str = "",
-        request: Request | None = None,
+        request: WriteRequest | None = None,
     ) -> Object:
         """Read an object, let `change` alter it in place, and update it. Raises what `get` and
         `update` raise.
@@ -329,7 +338,7 @@ class Objects:
     def _check_identity(self, resource: Resource, name: str, old: Object, new: Object) -> None:
         metadata, was = new["metadata"], old["metadata"]
         if metadata.setdefault("name", name) != name:
-            raise errors.bad_request(
+            raise errors.bad_request_error(
                 f"the name of the object ({metadata['name']}) does not match the name on the URL "
                 f"({name})"
             )
@@ -338,17 +347,17 @@ class Objects:
             why = (
                 f"Precondition failed: UID in precondition: {uid}, UID in object meta: {was['uid']}"
             )
-            raise errors.conflict(resource.group, resource.plural, name, why)
+            raise errors.conflict_error(resource.group, resource.plural, name, why)
         version = metadata.get("resourceVersion")
         if version and version != was["resourceVersion"]:
-            raise errors.modified(resource.group, resource.plural, name)
+            raise errors.stale_version_error(resource.group, resource.plural, name)
         if not version and (resource.custom or resource is LEASES):
-            raise errors.invalid(
+            raise errors.invalid_error(
                 resource.group,
                 resource.kind,
                 name,
                 [
-                    errors.wrong(
+                    errors.invalid_cause(
                         "metadata.resourceVersion", "0x0", "must be specified for an update"
                     )
                 ],
@@ -362,73 +371,76 @@ class Objects:
         namespace: str,
         name: str,
         options: DeleteOptions | None = None,
-        request: Request | None = None,
+        request: WriteRequest | None = None,
     ) -> Deletion:
         """Delete an object, or start to: while it has finalizers, or a running pod its grace
         period, it stays, marked.
 
         Raises ApiError 403 for what must stay, 404, or 409 for a failed precondition.
         """
-        request, options = request or Request(), options or DeleteOptions()
+        request, options = request or WriteRequest(), options or DeleteOptions()
         obj = self.get(resource, namespace, name)
-        lifecycle.check_mortal(resource, obj)
+        lifecycle.check_deletable(resource, obj)
         lifecycle.check_preconditions(resource, obj, options)
         metadata = obj["metadata"]
-        before = copied(obj)
-        metadata["finalizers"] = lifecycle.deletion_finalizers(
-            resource, metadata.get("finalizers") or [], options.policy, request.warnings
+        before = deep_copy(obj)
+        metadata["finalizers"] = lifecycle.choose_deletion_finalizers(
+            resource, metadata.get("finalizers") or [], options.propagation_policy, request.warnings
         )
         if not metadata["finalizers"]:
             del metadata["finalizers"]
-        grace = lifecycle.grace(resource, obj, options.grace)
+        grace = lifecycle.compute_grace_seconds(resource, obj, options.grace_seconds)
         shorter = is_terminating(obj) and grace < int(
             metadata.get("deletionGracePeriodSeconds") or 0
         )
         if not is_terminating(obj) or shorter:
-            metadata["deletionTimestamp"] = clock.stamp(clock.now() + timedelta(seconds=grace))
+            metadata["deletionTimestamp"] = clock.format_time(
+                clock.now() + timedelta(seconds=grace)
+            )
             if resource is not NAMESPACES:
                 metadata["deletionGracePeriodSeconds"] = grace
             if resource.generation:
                 metadata["generation"] = metadata.get("generation", 0) + 1
-        if lifecycle.released(obj):
+        if lifecycle.can_be_removed(obj):
             # What went at once shows no sign of having been about to go, but for a pod (recorded
             # `delete/pod-grace-0`).
-            return self._remove(
+            return self._remove_object(
                 resource, obj if is_terminating(before) or resource is PODS else before, request
             )
         if resource is NAMESPACES:
             obj.setdefault("status", {})["phase"] = "Terminating"
-        if not lifecycle.same(before, obj):
-            self._store(resource, obj, request)
-        return Deletion(obj, gone=False)
+        if not lifecycle.is_unchanged(before, obj):
+            self._store_object(resource, obj, request)
+        return Deletion(obj, is_removed=False)
 
     def delete_all(
         self,
         resource: Resource,
-        found: Iterable[Record],
+        records: Iterable[Record],
         options: DeleteOptions,
-        request: Request | None = None,
+        request: WriteRequest | None = None,
     ) -> Sequence[Object]:
         """Delete each of `found` that is still there, in one transaction, and return the objects as
         they were.
         """
-        request = request or Request()
+        request = request or WriteRequest()
         deleted = []
         with self.store.transaction():
-            for record in found:
+            for record in records:
                 obj = self.find(resource, record.namespace, record.name)
                 if obj is not None:
                     self.delete(resource, record.namespace, record.name, options, request)
                     deleted.append(obj)
         return deleted
 
-    def _remove(self, resource: Resource, obj: Object, request: Request) -> Deletion:
+    def _remove_object(self, resource: Resource, obj: Object, request: WriteRequest) -> Deletion:
         if not request.dry_run:
-            self.store.remove(
-                _stored(resource).key, obj if resource.write is None else resource.write(obj)
+            self.store.remove_object(
+                _get_storage_resource(resource).key,
+                obj if resource.to_stored is None else resource.to_stored(obj),
             )
-        return Deletion(obj, gone=True)
+        return Deletion(obj, is_removed=True)
 
 
-def _stored(resource: Resource) -> Resource:
+def _get_storage_resource(resource: Resource) -> Resource:
     return resource.storage or resource

@@ -3,30 +3,30 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-NODE = "localkube"
+NODE_NAME = "localkube"
 """The name of the one node."""
 
 DOMAIN = "localkube.muster.dev"
 """The prefix of our own labels and annotations."""
 
-HOLD = f"{DOMAIN}/hold"
+HOLD_ANNOTATION = f"{DOMAIN}/hold"
 """A pod with this annotation set to "true" is stored and never scheduled: objects without
 processes, for benchmarks.
 """
 
-GPU_DEVICES = f"{DOMAIN}/gpu-devices"
+GPU_DEVICES_ANNOTATION = f"{DOMAIN}/gpu-devices"
 """Annotation that the scheduler puts on a pod with its binding: the indexes of its devices, as
 "0,1".
 """
 
-ADDRESS = f"{DOMAIN}/address"
+ADDRESS_ANNOTATION = f"{DOMAIN}/address"
 """Annotation of a replica's Service: where its pod listens on this machine, as "127.0.0.1:20017".
 """
 
-MPI_JOB = f"{DOMAIN}/mpi-job"
+MPI_JOB_ANNOTATION = f"{DOMAIN}/mpi-job"
 """Annotation of the pods of an MPIJob: its uid, by which they know each other."""
 
-MPI_WORKER = "localkube-mpi-worker"
+MPI_WORKER_COMMAND = "localkube-mpi-worker"
 """The command of an MPI worker that waits for ranks: a program of our own."""
 
 

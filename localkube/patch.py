@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from localkube.errors import ApiError, bad_request, unprocessable
-from localkube.metadata import Object, copied
+from localkube.errors import ApiError, bad_request_error, unprocessable_error
+from localkube.metadata import Object, deep_copy
 
 MAX_OPERATIONS = 10_000
 """Operations of one JSON patch, as apiserver `handlers/patch.go` bounds them."""
 
-MAX_COPIED = 3 * 1024 * 1024
+MAX_COPIED_BYTES = 3 * 1024 * 1024
 """Bytes that the `copy` operations of one JSON patch may add (apiserver `JSONPatchMaxCopyBytes`).
 """
 
@@ -27,12 +27,12 @@ _MISSING: Any = object()
 # Merge patch
 
 
-def merge(target: Any, patch: Any) -> Any:
+def apply_merge_patch(target: Any, patch: Any) -> Any:
     """RFC 7386. The result shares nothing with the inputs, which stay as they are."""
-    return _merge(copied(target), copied(patch))
+    return _merge_value(deep_copy(target), deep_copy(patch))
 
 
-def _merge(target: Any, patch: Any) -> Any:
+def _merge_value(target: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return patch
     merged = target if isinstance(target, dict) else {}
@@ -40,14 +40,14 @@ def _merge(target: Any, patch: Any) -> Any:
         if value is None:
             merged.pop(key, None)
         else:
-            merged[key] = _merge(merged.get(key), value)
+            merged[key] = _merge_value(merged.get(key), value)
     return merged
 
 
 # JSON patch
 
 
-def json_patch(target: Any, operations: Any) -> Any:
+def apply_json_patch(target: Any, operations: Any) -> Any:
     """RFC 6902: all operations or none. The result shares nothing with the inputs.
 
     Raises ApiError 400 for what is no list of operations, 413 for too many or too much copying, and
@@ -56,20 +56,22 @@ def json_patch(target: Any, operations: Any) -> Any:
     if not isinstance(operations, list) or not all(
         isinstance(operation, dict) for operation in operations
     ):
-        raise bad_request("a JSON patch is a list of operations, each an object with op and path")
+        raise bad_request_error(
+            "a JSON patch is a list of operations, each an object with op and path"
+        )
     if len(operations) > MAX_OPERATIONS:
-        raise _too_large(
+        raise _too_large_error(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got "
             f"{len(operations)}"
         )
-    document = _Document(copied(target))
+    document = _JsonPatchDocument(deep_copy(target))
     for operation in operations:
-        document.run(operation)
+        document.apply_operation(operation)
     _check_depth(document.root)
     return document.root
 
 
-def _too_large(why: str) -> ApiError:
+def _too_large_error(why: str) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
 
 
@@ -84,145 +86,149 @@ def _check_depth(value: Any) -> None:
         ]
         if not level:
             return
-    raise unprocessable()
+    raise unprocessable_error()
 
 
-def _same(left: Any, right: Any) -> bool:
+def _is_equal_json(left: Any, right: Any) -> bool:
     """Equality of JSON values: numbers by value, and unlike in Python true is not 1."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(
-            _same(value, right[key]) for key, value in left.items()
+            _is_equal_json(value, right[key]) for key, value in left.items()
         )
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
+        return len(left) == len(right) and all(map(_is_equal_json, left, right))
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
-class _Document:
+class _JsonPatchDocument:
     """The value that a JSON patch works on, in place."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
-        self.copied = 0
+        self.copied_bytes = 0
 
-    def run(self, operation: dict[str, Any]) -> None:
+    def apply_operation(self, operation: dict[str, Any]) -> None:
         name, path = operation.get("op"), operation.get("path")
         match name:
             case "add":
-                self._add(_tokens(path), copied(_value(operation)))
+                self._add_value(_parse_pointer(path), deep_copy(_get_operation_value(operation)))
             case "remove":
-                self._take(_tokens(path))
+                self._remove_value(_parse_pointer(path))
             case "replace":
-                self._replace(_tokens(path), copied(_value(operation)))
+                self._replace_value(
+                    _parse_pointer(path), deep_copy(_get_operation_value(operation))
+                )
             case "move":
-                self._move(_tokens(operation.get("from")), _tokens(path))
+                self._move_value(_parse_pointer(operation.get("from")), _parse_pointer(path))
             case "copy":
-                self._add(_tokens(path), self._copy(_tokens(operation.get("from"))))
+                self._add_value(
+                    _parse_pointer(path), self._copy_value(_parse_pointer(operation.get("from")))
+                )
             case "test":
-                self._test(_tokens(path), _value(operation))
+                self._test_value(_parse_pointer(path), _get_operation_value(operation))
             case _:
-                raise unprocessable()
+                raise unprocessable_error()
 
-    def _get(self, tokens: list[str]) -> Any:
+    def _get_value(self, tokens: list[str]) -> Any:
         value = self.root
         for token in tokens:
-            value = _child(value, token)
+            value = _get_child(value, token)
         return value
 
-    def _add(self, tokens: list[str], value: Any) -> None:
+    def _add_value(self, tokens: list[str], value: Any) -> None:
         if not tokens:
             self.root = value
             return
-        parent = self._get(tokens[:-1])
+        parent = self._get_value(tokens[:-1])
         if isinstance(parent, dict):
             parent[tokens[-1]] = value
         elif isinstance(parent, list):
             parent.insert(
-                len(parent) if tokens[-1] == "-" else _index(tokens[-1], len(parent)), value
+                len(parent) if tokens[-1] == "-" else _parse_index(tokens[-1], len(parent)), value
             )
         else:
-            raise unprocessable()
+            raise unprocessable_error()
 
-    def _take(self, tokens: list[str]) -> Any:
+    def _remove_value(self, tokens: list[str]) -> Any:
         if not tokens:
-            raise unprocessable()
-        parent = self._get(tokens[:-1])
-        value = _child(parent, tokens[-1])
+            raise unprocessable_error()
+        parent = self._get_value(tokens[:-1])
+        value = _get_child(parent, tokens[-1])
         del parent[tokens[-1] if isinstance(parent, dict) else int(tokens[-1])]
         return value
 
-    def _replace(self, tokens: list[str], value: Any) -> None:
+    def _replace_value(self, tokens: list[str], value: Any) -> None:
         """A missing member is added, as in the library that a real server uses (json-patch
         4.12).
         """
         if not tokens:
             self.root = value
             return
-        parent = self._get(tokens[:-1])
+        parent = self._get_value(tokens[:-1])
         if isinstance(parent, dict):
             parent[tokens[-1]] = value
         else:
-            _child(parent, tokens[-1])
+            _get_child(parent, tokens[-1])
             parent[int(tokens[-1])] = value
 
-    def _move(self, source: list[str], tokens: list[str]) -> None:
+    def _move_value(self, source: list[str], tokens: list[str]) -> None:
         if source == tokens:
-            self._get(source)
+            self._get_value(source)
             return
         if tokens[: len(source)] == source:
-            raise unprocessable()
-        self._add(tokens, self._take(source))
+            raise unprocessable_error()
+        self._add_value(tokens, self._remove_value(source))
 
-    def _copy(self, source: list[str]) -> Any:
-        value = self._get(source)
+    def _copy_value(self, source: list[str]) -> Any:
+        value = self._get_value(source)
         _check_depth(value)
         encoded = msgspec.json.encode(value)
-        self.copied += len(encoded)
-        if self.copied > MAX_COPIED:
-            raise _too_large(
-                f"the copy operations of the JSON patch add {self.copied} bytes, at most "
-                f"{MAX_COPIED} are allowed"
+        self.copied_bytes += len(encoded)
+        if self.copied_bytes > MAX_COPIED_BYTES:
+            raise _too_large_error(
+                f"the copy operations of the JSON patch add {self.copied_bytes} bytes, at most "
+                f"{MAX_COPIED_BYTES} are allowed"
             )
         return msgspec.json.decode(encoded)
 
-    def _test(self, tokens: list[str], wanted: Any) -> None:
+    def _test_value(self, tokens: list[str], expected: Any) -> None:
         """A missing member equals null, as in the library that a real server uses."""
-        parent = self._get(tokens[:-1]) if tokens else None
+        parent = self._get_value(tokens[:-1]) if tokens else None
         missing = isinstance(parent, dict) and tokens[-1] not in parent
-        if not _same(None if missing else self._get(tokens), wanted):
-            raise unprocessable()
+        if not _is_equal_json(None if missing else self._get_value(tokens), expected):
+            raise unprocessable_error()
 
 
-def _value(operation: dict[str, Any]) -> Any:
+def _get_operation_value(operation: dict[str, Any]) -> Any:
     value = operation.get("value", _MISSING)
     if value is _MISSING:
-        raise unprocessable()
+        raise unprocessable_error()
     return value
 
 
-def _tokens(pointer: Any) -> list[str]:
+def _parse_pointer(pointer: Any) -> list[str]:
     """The steps of a JSON pointer (RFC 6901)."""
     if (
         not isinstance(pointer, str)
         or (pointer and not pointer.startswith("/"))
         or re.search("~(?![01])", pointer)
     ):
-        raise unprocessable()
+        raise unprocessable_error()
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
 
 
-def _index(token: str, end: int) -> int:
+def _parse_index(token: str, end: int) -> int:
     if not re.fullmatch("0|[1-9][0-9]{0,9}", token) or int(token) > end:
-        raise unprocessable()
+        raise unprocessable_error()
     return int(token)
 
 
-def _child(parent: Any, token: str) -> Any:
+def _get_child(parent: Any, token: str) -> Any:
     if isinstance(parent, dict) and token in parent:
         return parent[token]
     if isinstance(parent, list):
-        return parent[_index(token, len(parent) - 1)]
-    raise unprocessable()
+        return parent[_parse_index(token, len(parent) - 1)]
+    raise unprocessable_error()
 
 
 # Strategic merge patch
@@ -258,10 +264,10 @@ _OTHER_MERGE_KEYS = {("Service", "ports"): "port", ("ServiceAccount", "imagePull
 _MERGED_SCALARS = (("metadata", "finalizers"), ("spec", "podCIDRs"))
 """Parent and name of the lists of scalars that merge."""
 
-_ORDER, _DROP = "$setElementOrder/", "$deleteFromPrimitiveList/"
+_ORDER_PREFIX, _DELETE_PREFIX = "$setElementOrder/", "$deleteFromPrimitiveList/"
 
 
-def strategic(target: Object, patch: Object) -> Object:
+def apply_strategic_merge_patch(target: Object, patch: Object) -> Object:
     """A strategic merge patch of a built-in kind, with all its directives. The result shares
     nothing with the inputs.
 
@@ -269,11 +275,13 @@ def strategic(target: Object, patch: Object) -> Object:
     `$retainKeys` contradicts the patch.
     """
     if not isinstance(patch, dict):
-        raise bad_request("a strategic merge patch is an object")
-    return _Strategic(str(target.get("kind"))).merge_map(copied(target), copied(patch), "")
+        raise bad_request_error("a strategic merge patch is an object")
+    return _StrategicMerge(str(target.get("kind"))).merge_map(
+        deep_copy(target), deep_copy(patch), ""
+    )
 
 
-class _Strategic:
+class _StrategicMerge:
     """Merges in place; `parent` is the name of the field that holds the map."""
 
     def __init__(self, kind: str) -> None:
@@ -284,25 +292,27 @@ class _Strategic:
     ) -> dict[str, Any]:
         match patch.pop("$patch", "merge"):
             case "replace":
-                return dict(_without_directives(patch))
+                return dict(_strip_directives(patch))
             case "delete":
                 return {}
             case "merge":
                 pass
             case other:
-                raise bad_request(f"unknown patch type: {other} in map")
-        target = _retain(target, patch)
+                raise bad_request_error(f"unknown patch type: {other} in map")
+        target = _retain_keys(target, patch)
         orders = {
-            key.removeprefix(_ORDER): patch.pop(key)
+            key.removeprefix(_ORDER_PREFIX): patch.pop(key)
             for key in list(patch)
-            if key.startswith(_ORDER)
+            if key.startswith(_ORDER_PREFIX)
         }
         drops = {
-            key.removeprefix(_DROP): patch.pop(key) for key in list(patch) if key.startswith(_DROP)
+            key.removeprefix(_DELETE_PREFIX): patch.pop(key)
+            for key in list(patch)
+            if key.startswith(_DELETE_PREFIX)
         }
         for field, values in drops.items():
             if isinstance(target.get(field), list):
-                gone = _scalars(values)
+                gone = _collect_scalars(values)
                 target[field] = [item for item in target[field] if item not in gone]
         before = {
             field: list(target[field]) for field in orders if isinstance(target.get(field), list)
@@ -311,8 +321,8 @@ class _Strategic:
             self._merge_field(target, field, value, parent)
         for field, order in orders.items():
             if isinstance(target.get(field), list):
-                target[field] = _arranged(
-                    target[field], order, before.get(field, []), self._rule(parent, field)
+                target[field] = _arrange_items(
+                    target[field], order, before.get(field, []), self._find_merge_key(parent, field)
                 )
         return target
 
@@ -325,9 +335,9 @@ class _Strategic:
         elif isinstance(value, list) and isinstance(old, list):
             target[field] = self._merge_list(old, value, parent, field)
         elif not (isinstance(value, dict) and value.get("$patch") == "delete"):
-            target[field] = _without_directives(value)
+            target[field] = _strip_directives(value)
 
-    def _rule(self, parent: str, field: str) -> str | None:
+    def _find_merge_key(self, parent: str, field: str) -> str | None:
         """The merge key of a list, "" for a merged list of scalars, None for one that is
         replaced.
         """
@@ -336,17 +346,19 @@ class _Strategic:
         return _OTHER_MERGE_KEYS.get((self.kind, field), _MERGE_KEYS.get(field))
 
     def _merge_list(self, old: list[Any], patch: list[Any], parent: str, field: str) -> list[Any]:
-        key = self._rule(parent, field)
+        key = self._find_merge_key(parent, field)
         if key is None:
-            return list(_without_directives(patch))
+            return list(_strip_directives(patch))
         if key == "":
-            return _arranged(list(_scalars(old) | _scalars(patch)), patch, old, key)
+            return _arrange_items(
+                list(_collect_scalars(old) | _collect_scalars(patch)), patch, old, key
+            )
         if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
-            return [_without_directives(item) for item in patch if "$patch" not in item]
-        items = {_identity(item, key): item for item in old}
+            return [_strip_directives(item) for item in patch if "$patch" not in item]
+        items = {_get_merge_key_value(item, key): item for item in old}
         order = []
         for change in patch:
-            name = _identity(change, key)
+            name = _get_merge_key_value(change, key)
             if change.get("$patch") == "delete":
                 items.pop(name, None)
                 continue
@@ -354,53 +366,55 @@ class _Strategic:
             items[name] = (
                 self.merge_map(items[name], change, field)
                 if name in items
-                else _without_directives(change)
+                else _strip_directives(change)
             )
-        return _arranged(list(items.values()), order, old, key)
+        return _arrange_items(list(items.values()), order, old, key)
 
 
-def _retain(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def _retain_keys(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """What `$retainKeys` leaves of the target: a union such as a volume changes its kind with
     it.
     """
     kept = patch.pop("$retainKeys", None)
     if kept is None:
         return target
-    kept = _scalars(kept)
+    kept = _collect_scalars(kept)
     if any(field not in kept for field in patch if not field.startswith("$")):
-        raise unprocessable()
+        raise unprocessable_error()
     return {field: value for field, value in target.items() if field in kept}
 
 
-def _scalars(values: Any) -> dict[Any, None]:
+def _collect_scalars(values: Any) -> dict[Any, None]:
     """The values as an ordered set."""
     if not isinstance(values, list) or any(isinstance(value, dict | list) for value in values):
-        raise bad_request("a list of scalars is expected where the patch merges or orders one")
+        raise bad_request_error(
+            "a list of scalars is expected where the patch merges or orders one"
+        )
     return dict.fromkeys(values)
 
 
-def _identity(item: Any, key: str) -> Any:
+def _get_merge_key_value(item: Any, key: str) -> Any:
     if not isinstance(item, dict):
-        raise bad_request(
+        raise bad_request_error(
             f"the patch has a list item that is no object where items are merged by {key}"
         )
     if not isinstance(item.get(key), str | int):
-        raise bad_request(
+        raise bad_request_error(
             f"map: {msgspec.json.encode(item).decode()[:256]} does not contain declared merge "
             f"key: {key}"
         )
     return item[key]
 
 
-def _arranged(items: list[Any], wanted: Any, before: list[Any], key: str | None) -> list[Any]:
+def _arrange_items(items: list[Any], order: Any, before: list[Any], key: str | None) -> list[Any]:
     """The items of `wanted` in its order; the others, in the order of `before`, each ahead of the
     first that followed it there.
     """
-    if not isinstance(wanted, list) or key is None:
-        raise bad_request("$setElementOrder gives the order of a list that merges")
-    here = dict(zip(_names(items, key), items, strict=True))
-    places = {name: place for place, name in enumerate(_names(before, key))}
-    asked = [name for name in dict.fromkeys(_names(wanted, key)) if name in here]
+    if not isinstance(order, list) or key is None:
+        raise bad_request_error("$setElementOrder gives the order of a list that merges")
+    here = dict(zip(_collect_identities(items, key), items, strict=True))
+    places = {name: place for place, name in enumerate(_collect_identities(before, key))}
+    asked = [name for name in dict.fromkeys(_collect_identities(order, key)) if name in here]
     first = set(asked)
     others = deque(name for name in here if name not in first)
     arranged = []
@@ -411,22 +425,26 @@ def _arranged(items: list[Any], wanted: Any, before: list[Any], key: str | None)
     return arranged + [here[name] for name in others]
 
 
-def _names(items: list[Any], key: str) -> list[Any]:
+def _collect_identities(items: list[Any], key: str) -> list[Any]:
     """What tells the items of a merged list apart: their merge key, or themselves."""
-    return [_identity(item, key) for item in items] if key else list(_scalars(items))
+    return (
+        [_get_merge_key_value(item, key) for item in items]
+        if key
+        else list(_collect_scalars(items))
+    )
 
 
-def _without_directives(value: Any) -> Any:
+def _strip_directives(value: Any) -> Any:
     """What a patch puts where nothing was: neither directives nor nulls."""
     if isinstance(value, dict):
         return {
-            field: _without_directives(item)
+            field: _strip_directives(item)
             for field, item in value.items()
             if item is not None and not _is_directive(field)
         }
     if isinstance(value, list):
         return [
-            _without_directives(item)
+            _strip_directives(item)
             for item in value
             if not (isinstance(item, dict) and item.get("$patch") in ("delete", "replace"))
         ]
@@ -434,4 +452,4 @@ def _without_directives(value: Any) -> Any:
 
 
 def _is_directive(field: str) -> bool:
-    return field in ("$patch", "$retainKeys") or field.startswith((_ORDER, _DROP))
+    return field in ("$patch", "$retainKeys") or field.startswith((_ORDER_PREFIX, _DELETE_PREFIX))

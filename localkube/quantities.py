@@ -8,14 +8,14 @@ import re
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 
-LONGEST = 64
+MAX_LENGTH = 64
 """Characters; a real quantity has a dozen, and a longer one is only a way to keep the parser busy.
 """
 
-FORMAT_WRONG = (
+FORMAT_MESSAGE = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
-SUFFIX_WRONG = "unable to parse quantity's suffix"
+SUFFIX_MESSAGE = "unable to parse quantity's suffix"
 
 _GRAMMAR = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
 _EXPONENT = re.compile(r"[eE][-+]?[0-9]{1,2}", re.ASCII)
@@ -26,76 +26,76 @@ _BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()}
 
 _EXACT = Context(prec=120)
 _NANO = Decimal("1e-9")
-_MOST = Decimal(2**63 - 1)
+_MAX_VALUE = Decimal(2**63 - 1)
 
 
-def parse(value: str | int | float) -> Decimal:
+def parse_quantity(value: str | int | float) -> Decimal:
     """The value of a quantity in its base unit (cores, bytes, devices), rounded up to nano and
     bounded to 64 bits as Go does.
 
     Raises ValueError with the real server's words for anything else.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(FORMAT_WRONG)
-    return _read(value if isinstance(value, str) else repr(value))[0]
+        raise ValueError(FORMAT_MESSAGE)
+    return _parse_text(value if isinstance(value, str) else repr(value))[0]
 
 
-def canonical(value: str | int | float) -> str:
+def canonicalize_quantity(value: str | int | float) -> str:
     """The form a real server stores: "0.5" becomes "500m", "1024Mi" "1Gi", 1000 "1k". Raises
     ValueError as `parse` does.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(FORMAT_WRONG)
-    number, style = _read(value if isinstance(value, str) else repr(value))
-    return _write(number, style)
+        raise ValueError(FORMAT_MESSAGE)
+    number, style = _parse_text(value if isinstance(value, str) else repr(value))
+    return _format_number(number, style)
 
 
-def cores(value: str | int | float) -> float:
+def parse_cores(value: str | int | float) -> float:
     """Processor cores: "250m" is 0.25. Raises ValueError."""
-    return float(parse(value))
+    return float(parse_quantity(value))
 
 
-def bytes_of(value: str | int | float) -> int:
+def parse_bytes(value: str | int | float) -> int:
     """Whole bytes, rounded up: "1Ki" is 1024. Raises ValueError."""
-    return int(parse(value).to_integral_value(ROUND_CEILING))
+    return int(parse_quantity(value).to_integral_value(ROUND_CEILING))
 
 
-def count(value: str | int | float) -> int:
+def parse_count(value: str | int | float) -> int:
     """Whole things such as devices or pods, rounded up. Raises ValueError."""
-    return int(parse(value).to_integral_value(ROUND_CEILING))
+    return int(parse_quantity(value).to_integral_value(ROUND_CEILING))
 
 
-def text(value: Decimal | int | float, *, binary: bool = False) -> str:
+def format_quantity(value: Decimal | int | float, *, binary: bool = False) -> str:
     """A number as a quantity: `text(0.5)` is "500m", `text(2**30, binary=True)` is "1Gi"."""
     number = value if isinstance(value, Decimal) else Decimal(repr(value))
-    return _write(_bounded(number), "binary" if binary else "decimal")
+    return _format_number(_clamp(number), "binary" if binary else "decimal")
 
 
 @lru_cache(maxsize=4096)
-def _read(written: str) -> tuple[Decimal, str]:
-    match = _GRAMMAR.fullmatch(written) if len(written) <= LONGEST else None
+def _parse_text(text: str) -> tuple[Decimal, str]:
+    match = _GRAMMAR.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
-        raise ValueError(FORMAT_WRONG)
+        raise ValueError(FORMAT_MESSAGE)
     digits, suffix = match.groups()
     number = Decimal(digits)
     if suffix in _DECIMAL:
-        return _bounded(_EXACT.scaleb(number, _DECIMAL[suffix])), "decimal"
+        return _clamp(_EXACT.scaleb(number, _DECIMAL[suffix])), "decimal"
     if suffix in _BINARY:
-        return _bounded(_EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix]))), "binary"
+        return _clamp(_EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix]))), "binary"
     if _EXPONENT.fullmatch(suffix):
-        return _bounded(_EXACT.scaleb(number, int(suffix[1:]))), "exponent"
-    raise ValueError(SUFFIX_WRONG)
+        return _clamp(_EXACT.scaleb(number, int(suffix[1:]))), "exponent"
+    raise ValueError(SUFFIX_MESSAGE)
 
 
-def _bounded(number: Decimal) -> Decimal:
-    if abs(number) >= _MOST:
-        return _MOST.copy_sign(number)
+def _clamp(number: Decimal) -> Decimal:
+    if abs(number) >= _MAX_VALUE:
+        return _MAX_VALUE.copy_sign(number)
     # Away from zero, as Go rounds what is finer than nano: a request is never made smaller.
     size = abs(number).quantize(_NANO, rounding=ROUND_CEILING, context=_EXACT)
     return size.copy_sign(number)
 
 
-def _write(number: Decimal, style: str) -> str:
+def _format_number(number: Decimal, style: str) -> str:
     if not number:
         return "0"
     if style == "binary" and abs(number) >= 1024 and number == number.to_integral_value():

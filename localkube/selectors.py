@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from localkube.errors import ApiError, bad_request
+from localkube.errors import ApiError, bad_request_error
 
 MAX_LENGTH = 16_384
 """Characters of a selector. A real server is bounded by its request line only."""
@@ -49,7 +49,7 @@ class Requirement:
     operator: Operator
     values: frozenset[str] = frozenset()
 
-    def holds(self, labels: Mapping[str, str]) -> bool:
+    def matches(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
         match self.operator:
             case "in":
@@ -61,9 +61,9 @@ class Requirement:
             case "!":
                 return value is None
             case _:
-                return value is not None and self._compares(value)
+                return value is not None and self._matches_bound(value)
 
-    def _compares(self, value: str) -> bool:
+    def _matches_bound(self, value: str) -> bool:
         if not _INT64.fullmatch(value):
             return False
         (bound,) = self.values
@@ -77,11 +77,11 @@ class LabelSelector:
     requirements: tuple[Requirement, ...] = ()
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(requirement.holds(labels) for requirement in self.requirements)
+        return all(requirement.matches(labels) for requirement in self.requirements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class FieldSelector:
     terms: tuple[tuple[str, str, bool], ...] = ()
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.terms
 
     def matches(self, fields: Mapping[str, str]) -> bool:
@@ -100,12 +100,12 @@ class FieldSelector:
         """
         return all((fields.get(name, "") == value) is equal for name, value, equal in self.terms)
 
-    def exact(self, field: str) -> str | None:
+    def find_exact_value(self, field: str) -> str | None:
         """The value that `field` must have, or None when the selector leaves it open."""
         return next((value for name, value, equal in self.terms if equal and name == field), None)
 
 
-def key_problem(key: str) -> str:
+def find_key_problem(key: str) -> str:
     """What is wrong with a label key, in apimachinery's words (`IsQualifiedName`); "" when nothing
     is.
     """
@@ -131,7 +131,7 @@ def key_problem(key: str) -> str:
     return "; ".join(problems)
 
 
-def value_problem(value: str) -> str:
+def find_value_problem(value: str) -> str:
     """What is wrong with a label value, in apimachinery's words (`IsValidLabelValue`); "" when
     nothing is.
     """
@@ -143,62 +143,62 @@ def value_problem(value: str) -> str:
     return "; ".join(problems)
 
 
-def parse_labels(text: str) -> LabelSelector:
+def parse_label_selector(text: str) -> LabelSelector:
     """Read the text form: `a=b, c!=d, e in (x,y), f notin (z), g, !h, i>1`. Raises ApiError 400."""
-    _bound(text)
-    return LabelSelector(tuple(_LabelParser(text).parse()))
+    _check_length(text)
+    return LabelSelector(tuple(_LabelSelectorParser(text).parse()))
 
 
-def parse_fields(text: str, supported: Container[str]) -> FieldSelector:
+def parse_field_selector(text: str, supported: Container[str]) -> FieldSelector:
     r"""Read the text form: `metadata.name=a,status.phase!=Running`; `\` escapes a comma, an equals
     sign and itself.
 
     Raises ApiError 400, also for a field that is not in `supported`.
     """
-    _bound(text)
+    _check_length(text)
     terms = []
     for term in sorted(re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL)):
         name, operator, value = _split_term(text, term)
         terms.append((name, _unescape(value), operator != "!="))
     for name, _, _ in terms:
         if name not in supported:
-            raise bad_request(f"field label not supported: {name}")
+            raise bad_request_error(f"field label not supported: {name}")
     return FieldSelector(tuple(terms))
 
 
-def from_label_selector(obj: Any) -> LabelSelector:
+def decode_label_selector(obj: Any) -> LabelSelector:
     """Read a LabelSelector object (matchLabels, matchExpressions). Raises ApiError 400 for what is
     none.
     """
     try:
         found = [
-            _requirement(key, "in", [value])
+            _build_requirement(key, "in", [value])
             for key, value in (obj.get("matchLabels") or {}).items()
         ]
         for expression in obj.get("matchExpressions") or ():
             found.append(
-                _requirement(
+                _build_requirement(
                     expression["key"],
-                    _operator(expression["operator"]),
+                    _parse_operator(expression["operator"]),
                     expression.get("values") or [],
                 )
             )
     except (AttributeError, KeyError, TypeError) as error:
-        raise bad_request(
+        raise bad_request_error(
             "not a label selector: wants matchLabels {KEY: VALUE} and matchExpressions [{key, "
             "operator, values}]"
         ) from error
     return LabelSelector(tuple(found))
 
 
-def _bound(text: str) -> None:
+def _check_length(text: str) -> None:
     if len(text) > MAX_LENGTH:
-        raise bad_request(
+        raise bad_request_error(
             f"the selector has {len(text)} characters, at most {MAX_LENGTH} are allowed"
         )
 
 
-def _operator(word: str) -> Operator:
+def _parse_operator(word: str) -> Operator:
     known: dict[str, Operator] = {
         "In": "in",
         "NotIn": "notin",
@@ -206,16 +206,16 @@ def _operator(word: str) -> Operator:
         "DoesNotExist": "!",
     }
     if word not in known:
-        raise bad_request(f'"{word}" is not a valid label selector operator')
+        raise bad_request_error(f'"{word}" is not a valid label selector operator')
     return known[word]
 
 
-def _requirement(key: str, operator: Operator, values: list[str]) -> Requirement:
+def _build_requirement(key: str, operator: Operator, values: list[str]) -> Requirement:
     """A checked requirement, as `labels.NewRequirement` checks it; its messages start where ours
     do.
     """
     problems = []
-    if problem := key_problem(key):
+    if problem := find_key_problem(key):
         problems.append(f'key: Invalid value: "{key}": {problem}')
     if operator in ("in", "notin") and not values:
         problems.append(
@@ -232,11 +232,11 @@ def _requirement(key: str, operator: Operator, values: list[str]) -> Requirement
                 f"values[{index}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the "
                 "value must be an integer"
             )
-        if problem := value_problem(value):
+        if problem := find_value_problem(value):
             problems.append(f'values[{index}][{key}]: Invalid value: "{value}": {problem}')
     if problems:
         text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-        raise bad_request(f"unable to parse requirement: {text}")
+        raise bad_request_error(f"unable to parse requirement: {text}")
     return Requirement(key, operator, frozenset(values))
 
 
@@ -253,21 +253,21 @@ _COMPARISONS: dict[str, Operator] = {
 }
 
 
-class _LabelParser:
+class _LabelSelectorParser:
     """Recursive descent over the tokens; `labels/selector.go` is the model, refusals included. The
     empty token ends the text.
     """
 
     def __init__(self, text: str) -> None:
         self.tokens = _TOKEN.findall(text)
-        self.at = 0
+        self.position = 0
 
     def parse(self) -> list[Requirement]:
         found: list[Requirement] = []
         if self._peek() == "":
             return found
         if self._peek() != "!" and not self._is_word(self._peek()):
-            raise bad_request(
+            raise bad_request_error(
                 f"found '{self._peek()}', expected: !, identifier, or 'end of string'"
             )
         while True:
@@ -276,9 +276,9 @@ class _LabelParser:
             if word == "":
                 return found
             if word != ",":
-                raise bad_request(f"found '{word}', expected: ',' or 'end of string'")
+                raise bad_request_error(f"found '{word}', expected: ',' or 'end of string'")
             if self._peek() != "!" and not self._is_word(self._peek()):
-                raise bad_request(f"found '{self._peek()}', expected: identifier after ','")
+                raise bad_request_error(f"found '{self._peek()}', expected: identifier after ','")
 
     def _parse_requirement(self) -> Requirement:
         absent = self._peek() == "!"
@@ -286,9 +286,9 @@ class _LabelParser:
             self._next()
         key = self._next()
         if not self._is_word(key):
-            raise self._refusal(key, "identifier")
-        if problem := key_problem(key):
-            raise bad_request(
+            raise self._build_error(key, "identifier")
+        if problem := find_key_problem(key):
+            raise bad_request_error(
                 f'unable to parse requirement: <nil>: Invalid value: "{key}": {problem}'
             )
         if absent:
@@ -297,23 +297,23 @@ class _LabelParser:
             return Requirement(key, "exists")
         word = self._next()
         if word not in _COMPARISONS:
-            raise self._refusal(word, "in, notin, =, ==, !=, gt, lt")
+            raise self._build_error(word, "in, notin, =, ==, !=, gt, lt")
         values = self._parse_list() if word in ("in", "notin") else [self._parse_value()]
-        return _requirement(key, _COMPARISONS[word], values)
+        return _build_requirement(key, _COMPARISONS[word], values)
 
     def _parse_value(self) -> str:
         if self._peek() in ("", ","):
             return ""
         value = self._next()
         if not self._is_word(value):
-            raise self._refusal(value, "identifier")
+            raise self._build_error(value, "identifier")
         return value
 
     def _parse_list(self) -> list[str]:
         """The values in parentheses, each once; nothing between two commas is the empty value."""
         word = self._next()
         if word != "(":
-            raise bad_request(f"unable to parse requirement: found '{word}' expected: '('")
+            raise bad_request_error(f"unable to parse requirement: found '{word}' expected: '('")
         if self._peek() == ")":
             self._next()
             return []
@@ -324,14 +324,14 @@ class _LabelParser:
             if word == ")":
                 return sorted(values)
             if word != ",":
-                raise self._refusal(word, "',' or ')'")
+                raise self._build_error(word, "',' or ')'")
 
     def _peek(self) -> str:
-        return str(self.tokens[self.at])
+        return str(self.tokens[self.position])
 
     def _next(self) -> str:
         word = self._peek()
-        self.at = min(self.at + 1, len(self.tokens) - 1)
+        self.position = min(self.position + 1, len(self.tokens) - 1)
         return word
 
     @staticmethod
@@ -339,14 +339,16 @@ class _LabelParser:
         return word != "" and word not in _SYMBOLS
 
     @staticmethod
-    def _refusal(found: str, expected: str) -> ApiError:
-        return bad_request(f"unable to parse requirement: found '{found}', expected: {expected}")
+    def _build_error(found: str, expected: str) -> ApiError:
+        return bad_request_error(
+            f"unable to parse requirement: found '{found}', expected: {expected}"
+        )
 
 
 def _split_term(text: str, term: str) -> tuple[str, str, str]:
     split = re.match(r"(.*?)(!=|==|=)(.*)", term, re.DOTALL)
     if not split:
-        raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+        raise bad_request_error(f"invalid selector: '{text}'; can't understand '{term}'")
     name, operator, value = split.groups()
     return name, operator, value
 
@@ -356,7 +358,7 @@ def _unescape(value: str) -> str:
         return value
     wrong = re.search(r"\\(?![\\,=]).?", re.sub(r"\\[\\,=]", "", value), re.DOTALL)
     if wrong:
-        raise bad_request(f"invalid field selector: invalid escape sequence: {wrong[0]}")
+        raise bad_request_error(f"invalid field selector: invalid escape sequence: {wrong[0]}")
     if "=" in re.sub(r"\\[\\,=]", "", value):
-        raise bad_request("invalid field selector: unescaped character in value: =")
+        raise bad_request_error("invalid field selector: unescaped character in value: =")
     return re.sub(r"\\([\\,=])", r"\1", value)

@@ -22,7 +22,7 @@ import msgspec
 from localkube import errors
 from localkube.metadata import Object
 
-SCHEMA = (
+MIGRATIONS = (
     # 1: the first layout
     """
     CREATE TABLE objects (
@@ -52,8 +52,8 @@ folded from beside.
 """
 
 
-Key = tuple[str, str]
-Index = Callable[[str, Object], Mapping[str, str]]
+ObjectKey = tuple[str, str]
+FieldIndexer = Callable[[str, Object], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ class Record:
     owners: tuple[str, ...]
     raw: bytes
 
-    def object(self) -> Object:
+    def decode(self) -> Object:
         """A fresh copy, the caller's to change; without kind and apiVersion."""
         decoded: Object = msgspec.json.decode(self.raw)
         return decoded
@@ -90,41 +90,41 @@ class Change:
 
 
 @dataclass(slots=True)
-class _Shelf:
+class _ResourceTable:
     """The objects of one resource, in order, with what happened to them lately."""
 
-    floor: int
-    records: dict[Key, Record] = field(default_factory=dict)
-    order: list[Key] = field(default_factory=list)
-    owned: dict[str, dict[Key, None]] = field(default_factory=dict)
+    oldest_version: int
+    records: dict[ObjectKey, Record] = field(default_factory=dict)
+    order: list[ObjectKey] = field(default_factory=list)
+    owned_keys: dict[str, dict[ObjectKey, None]] = field(default_factory=dict)
     history: deque[Change] = field(default_factory=deque)
     history_bytes: int = 0
     subscribers: list[Callable[[Change], None]] = field(default_factory=list)
 
-    def place(self, at: Key, record: Record | None) -> None:
-        old = self.records.get(at)
+    def set_record(self, key: ObjectKey, record: Record | None) -> None:
+        old = self.records.get(key)
         if old is not None:
             for uid in old.owners:
-                self.owned[uid].pop(at, None)
-                if not self.owned[uid]:
-                    del self.owned[uid]
+                self.owned_keys[uid].pop(key, None)
+                if not self.owned_keys[uid]:
+                    del self.owned_keys[uid]
         if record is None:
-            del self.records[at]
-            del self.order[bisect.bisect_left(self.order, at)]
+            del self.records[key]
+            del self.order[bisect.bisect_left(self.order, key)]
             return
         if old is None:
-            bisect.insort(self.order, at)
-        self.records[at] = record
+            bisect.insort(self.order, key)
+        self.records[key] = record
         for uid in record.owners:
-            self.owned.setdefault(uid, {})[at] = None
+            self.owned_keys.setdefault(uid, {})[key] = None
 
-    def remember(self, change: Change) -> None:
+    def append_history(self, change: Change) -> None:
         self.history.append(change)
         self.history_bytes += len(change.record.raw)
         while len(self.history) > HISTORY_CHANGES or self.history_bytes > HISTORY_BYTES:
             gone = self.history.popleft()
             self.history_bytes -= len(gone.record.raw)
-            self.floor = gone.record.rv
+            self.oldest_version = gone.record.rv
 
 
 class Store:
@@ -134,44 +134,44 @@ class Store:
     `SchemaTooNew` when the file was written by a later localkube.
     """
 
-    def __init__(self, path: Path, index: Index) -> None:
-        self._index = index
-        self._shelves: dict[str, _Shelf] = {}
-        self._pending: list[Change] | None = None
-        self.count = 0
-        self.bytes = 0
+    def __init__(self, path: Path, index_fields: FieldIndexer) -> None:
+        self._index_fields = index_fields
+        self._tables: dict[str, _ResourceTable] = {}
+        self._pending_changes: list[Change] | None = None
+        self.object_count = 0
+        self.total_bytes = 0
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(f"PRAGMA wal_autocheckpoint={BACKSTOP_PAGES}")
         self._migrate()
         (self.rv,) = self._db.execute("SELECT value FROM counters WHERE name = 'rv'").fetchone()
-        self._load()
-        self._checkpoints = _Checkpoints(path)
+        self._load_objects()
+        self._checkpoints = _CheckpointThread(path)
 
     def _migrate(self) -> None:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version > len(SCHEMA):
-            raise SchemaTooNew(version, len(SCHEMA))
-        for number, script in enumerate(SCHEMA[version:], version + 1):
+        if version > len(MIGRATIONS):
+            raise SchemaTooNew(version, len(MIGRATIONS))
+        for number, script in enumerate(MIGRATIONS[version:], version + 1):
             self._db.executescript(
                 f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;"
             )
 
-    def _load(self) -> None:
+    def _load_objects(self) -> None:
         for resource, rv, data in self._db.execute("SELECT resource, rv, data FROM objects"):
-            record = self._record(resource, msgspec.json.decode(data), rv, data)
-            self._shelf(resource).place((record.namespace, record.name), record)
-            self.count += 1
-            self.bytes += len(data)
+            record = self._build_record(resource, msgspec.json.decode(data), rv, data)
+            self._get_table(resource).set_record((record.namespace, record.name), record)
+            self.object_count += 1
+            self.total_bytes += len(data)
 
-    def _shelf(self, key: str) -> _Shelf:
-        shelf = self._shelves.get(key)
+    def _get_table(self, key: str) -> _ResourceTable:
+        shelf = self._tables.get(key)
         if shelf is None:
-            shelf = self._shelves[key] = _Shelf(floor=self.rv)
+            shelf = self._tables[key] = _ResourceTable(oldest_version=self.rv)
         return shelf
 
-    def _record(self, key: str, obj: Object, rv: int, raw: bytes) -> Record:
+    def _build_record(self, key: str, obj: Object, rv: int, raw: bytes) -> Record:
         metadata = obj["metadata"]
         owners = tuple(ref["uid"] for ref in metadata.get("ownerReferences") or ())
         namespace = metadata.get("namespace") or ""
@@ -181,43 +181,43 @@ class Store:
             metadata["uid"],
             rv,
             metadata.get("labels") or {},
-            self._index(key, obj),
+            self._index_fields(key, obj),
             owners,
             raw,
         )
 
     # Reading
 
-    def get(self, key: str, namespace: str, name: str) -> Record | None:
-        return self._shelf(key).records.get((namespace, name))
+    def find(self, key: str, namespace: str, name: str) -> Record | None:
+        return self._get_table(key).records.get((namespace, name))
 
     def list(self, key: str, namespace: str | None = None) -> Sequence[Record]:
         """All records of a resource, or of one namespace of it, ordered by namespace and name."""
-        shelf = self._shelf(key)
+        shelf = self._get_table(key)
         if namespace is None:
             return [shelf.records[at] for at in shelf.order]
         start = bisect.bisect_left(shelf.order, (namespace, ""))
         end = bisect.bisect_left(shelf.order, (namespace + "\0", ""))
         return [shelf.records[at] for at in shelf.order[start:end]]
 
-    def owned(self, key: str, uid: str) -> Sequence[Record]:
+    def list_owned(self, key: str, uid: str) -> Sequence[Record]:
         """The records of a resource that name `uid` among their owners, in no stated order."""
-        shelf = self._shelf(key)
-        return [shelf.records[at] for at in shelf.owned.get(uid, ())]
+        shelf = self._get_table(key)
+        return [shelf.records[at] for at in shelf.owned_keys.get(uid, ())]
 
-    def floor(self, key: str) -> int:
+    def get_oldest_version(self, key: str) -> int:
         """The oldest resource version from which `since` and `at` can still answer for a
         resource.
         """
-        return self._shelf(key).floor
+        return self._get_table(key).oldest_version
 
-    def since(self, key: str, rv: int) -> Sequence[Change]:
+    def list_changes_since(self, key: str, rv: int) -> Sequence[Change]:
         """What happened to a resource after `rv`, oldest first. Raises ApiError 410 when that is no
         longer known.
         """
-        shelf = self._shelf(key)
-        if rv < shelf.floor:
-            raise errors.expired(f"too old resource version: {rv} ({shelf.floor})")
+        shelf = self._get_table(key)
+        if rv < shelf.oldest_version:
+            raise errors.expired_error(f"too old resource version: {rv} ({shelf.oldest_version})")
         newer = []
         for change in reversed(shelf.history):
             if change.record.rv <= rv:
@@ -225,14 +225,14 @@ class Store:
             newer.append(change)
         return newer[::-1]
 
-    def at(self, key: str, rv: int) -> Sequence[Record]:
+    def list_at_version(self, key: str, rv: int) -> Sequence[Record]:
         """All records of a resource as they were at `rv`, in order. Raises ApiError 410 when that
         is no longer known.
         """
-        shelf = self._shelf(key)
-        if rv < shelf.floor:
-            raise errors.expired("The resourceVersion for the provided list is too old.")
-        before: dict[Key, Record | None] = {}
+        shelf = self._get_table(key)
+        if rv < shelf.oldest_version:
+            raise errors.expired_error("The resourceVersion for the provided list is too old.")
+        before: dict[ObjectKey, Record | None] = {}
         for change in reversed(shelf.history):
             if change.record.rv <= rv:
                 break
@@ -248,13 +248,13 @@ class Store:
 
         Returns the way to stop.
         """
-        subscribers = self._shelf(key).subscribers
+        subscribers = self._get_table(key).subscribers
         subscribers.append(callback)
         return lambda: subscribers.remove(callback)
 
     # Writing
 
-    def put(self, key: str, obj: Object) -> Record:
+    def put_object(self, key: str, obj: Object) -> Record:
         """Store an object under its metadata's namespace and name and set its resourceVersion.
 
         Raises ApiError 507 when nothing fits any more.
@@ -266,20 +266,22 @@ class Store:
             raw = msgspec.json.encode(
                 {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}
             )
-            record = self._record(key, obj, rv, raw)
+            record = self._build_record(key, obj, rv, raw)
             at = (record.namespace, record.name)
-            previous = self._shelf(key).records.get(at)
-            self._make_room(0 if previous else 1, len(raw) - (len(previous.raw) if previous else 0))
+            previous = self._get_table(key).records.get(at)
+            self._check_bounds(
+                0 if previous else 1, len(raw) - (len(previous.raw) if previous else 0)
+            )
             self._db.execute(
                 "INSERT INTO objects (resource, namespace, name, rv, data) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (resource, namespace, name) DO UPDATE SET rv = excluded.rv, data = "
                 "excluded.data",
                 (key, *at, rv, raw),
             )
-            self._stage(Change("MODIFIED" if previous else "ADDED", key, record, previous))
+            self._stage_change(Change("MODIFIED" if previous else "ADDED", key, record, previous))
         return record
 
-    def remove(self, key: str, obj: Object) -> Record:
+    def remove_object(self, key: str, obj: Object) -> Record:
         """Take an object out; `obj` is its last state. Its record, under the resource version of
         the deletion, is returned.
         """
@@ -289,13 +291,13 @@ class Store:
             raw = msgspec.json.encode(
                 {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}
             )
-            record = self._record(key, obj, rv, raw)
-            previous = self._shelf(key).records[record.namespace, record.name]
+            record = self._build_record(key, obj, rv, raw)
+            previous = self._get_table(key).records[record.namespace, record.name]
             self._db.execute(
                 "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?",
                 (key, record.namespace, record.name),
             )
-            self._stage(Change("DELETED", key, record, previous))
+            self._stage_change(Change("DELETED", key, record, previous))
         return record
 
     @contextlib.contextmanager
@@ -306,57 +308,57 @@ class Store:
         May be nested: the outermost decides. Raises ApiError 507 when the disk is full; the store
         is then as it was before.
         """
-        if self._pending is not None:
+        if self._pending_changes is not None:
             yield
             return
-        self._pending = []
+        self._pending_changes = []
         before = self.rv
         try:
             self._db.execute("BEGIN IMMEDIATE")
             yield
-            if self._pending:
+            if self._pending_changes:
                 self._db.execute("UPDATE counters SET value = ? WHERE name = 'rv'", (self.rv,))
             self._db.execute("COMMIT")
         except BaseException as error:
-            self._undo(before)
+            self._roll_back(before)
             if isinstance(error, sqlite3.OperationalError):
-                raise errors.storage_full(
+                raise errors.storage_full_error(
                     f"the data directory cannot be written ({error})"
                 ) from error
             raise
-        changes, self._pending = self._pending, None
+        changes, self._pending_changes = self._pending_changes, None
         for change in changes:
-            shelf = self._shelves[change.key]
-            shelf.remember(change)
+            shelf = self._tables[change.key]
+            shelf.append_history(change)
             for subscriber in tuple(shelf.subscribers):
                 subscriber(change)
 
-    def _make_room(self, objects: int, size: int) -> None:
-        if self.count + objects > MAX_OBJECTS:
-            raise errors.storage_full(f"the cluster holds {MAX_OBJECTS} objects, its bound")
-        if self.bytes + size > MAX_BYTES:
-            raise errors.storage_full(
+    def _check_bounds(self, added_objects: int, added_bytes: int) -> None:
+        if self.object_count + added_objects > MAX_OBJECTS:
+            raise errors.storage_full_error(f"the cluster holds {MAX_OBJECTS} objects, its bound")
+        if self.total_bytes + added_bytes > MAX_BYTES:
+            raise errors.storage_full_error(
                 f"the cluster holds {MAX_BYTES >> 20} MiB of objects, its bound"
             )
 
-    def _stage(self, change: Change) -> None:
-        assert self._pending is not None
-        self._pending.append(change)
-        self._move(change, forward=True)
+    def _stage_change(self, change: Change) -> None:
+        assert self._pending_changes is not None
+        self._pending_changes.append(change)
+        self._move_memory(change, forward=True)
         self.rv = change.record.rv
 
-    def _move(self, change: Change, *, forward: bool) -> None:
+    def _move_memory(self, change: Change, *, forward: bool) -> None:
         """Bring memory to the state after `change`, or back to the one before it."""
         then = None if change.type == "DELETED" else change.record
         was, now = (change.previous, then) if forward else (then, change.previous)
-        self._shelves[change.key].place((change.record.namespace, change.record.name), now)
-        self.count += (now is not None) - (was is not None)
-        self.bytes += (len(now.raw) if now else 0) - (len(was.raw) if was else 0)
+        self._tables[change.key].set_record((change.record.namespace, change.record.name), now)
+        self.object_count += (now is not None) - (was is not None)
+        self.total_bytes += (len(now.raw) if now else 0) - (len(was.raw) if was else 0)
 
-    def _undo(self, rv: int) -> None:
-        for change in reversed(self._pending or ()):
-            self._move(change, forward=False)
-        self._pending = None
+    def _roll_back(self, rv: int) -> None:
+        for change in reversed(self._pending_changes or ()):
+            self._move_memory(change, forward=False)
+        self._pending_changes = None
         self.rv = rv
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
@@ -366,7 +368,7 @@ class Store:
         self._db.close()
 
 
-class _Checkpoints:
+class _CheckpointThread:
     """The thread that folds the write-ahead log into the database while others write."""
 
     def __init__(self, path: Path) -> None:

@@ -12,11 +12,19 @@ from django.utils.http import urlencode
 
 from console.errors import NotAllowed
 from projects.models import AccessRule, Department, Project, User
-from projects.permissions import ROLES, SYSTEM, TENANT_ONLY, Entity, Permission, Verb, permitting
-from projects.rights import view
-from projects.scopes import TENANT, Level, Scope, of_cluster, of_department
+from projects.permissions import (
+    ROLES,
+    SYSTEM,
+    TENANT_ONLY,
+    Entity,
+    Permission,
+    Verb,
+    list_roles_permitting,
+)
+from projects.rights import view_permission
+from projects.scopes import TENANT, Level, Scope, cluster_scope, department_scope
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 def may(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> bool:
@@ -31,34 +39,38 @@ def require(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> No
     permission = Permission(entity, verb)
     if user.rights.may(permission, scope):
         return
-    if scope.level is not Level.TENANT and not sees(user, entity, scope):
+    if scope.level is not Level.TENANT and not can_see(user, entity, scope):
         raise Http404("There is nothing here that you may see.")
-    raise NotAllowed(refusal(user, permission, scope), why=why(permission, scope))
+    raise NotAllowed(
+        describe_refusal(user, permission, scope), why=explanation_url(permission, scope)
+    )
 
 
-def anywhere(user: User, verb: Verb, entity: Entity) -> None:
+def require_anywhere(user: User, verb: Verb, entity: Entity) -> None:
     """Raises NotAllowed where the user may do this in no scope at all: for the page that asks which
     scope it shall be.
     """
     permission = Permission(entity, verb)
-    if not user.rights.anywhere(permission):
-        raise NotAllowed(refusal(user, permission, TENANT), why=why(permission, TENANT))
+    if not user.rights.may_anywhere(permission):
+        raise NotAllowed(
+            describe_refusal(user, permission, TENANT), why=explanation_url(permission, TENANT)
+        )
 
 
-def actionable(user: User, verb: Verb, entity: Entity) -> models.QuerySet[Project]:
+def list_permitted_projects(user: User, verb: Verb, entity: Entity) -> models.QuerySet[Project]:
     """The projects in which the user may do this."""
     found: models.QuerySet[Project] = Project.objects.where(user, Permission(entity, verb))
     return found
 
 
-def why(permission: Permission, scope: Scope) -> str:
+def explanation_url(permission: Permission, scope: Scope) -> str:
     """The address of the page that says why one may, or may not."""
     return f"{reverse('why')}?{urlencode({'permission': str(permission), 'scope': str(scope)})}"
 
 
-def refusal(user: User, permission: Permission, scope: Scope) -> str:
+def describe_refusal(user: User, permission: Permission, scope: Scope) -> str:
     """Why not, in words: see `Refusal`."""
-    return Refusal(user, scope).text(permission)
+    return Refusal(user, scope).describe(permission)
 
 
 class Refusal:
@@ -72,30 +84,37 @@ class Refusal:
         self.user = user
         self.scope = scope
 
-    def text(self, permission: Permission) -> str:
+    def describe(self, permission: Permission) -> str:
         have = (
-            f"You are {listed(self.roles, 'and')} there" if self.roles else "You have no role there"
+            f"You are {join_words(self.roles, 'and')} there"
+            if self.roles
+            else "You have no role there"
         )
         enough = [
             role.label
-            for role in permitting(permission)
+            for role in list_roles_permitting(permission)
             if not role.tenant_only or permission.entity in TENANT_ONLY
         ]
-        wanted = listed(enough[:MOST_NAMED], "or") or ROLES[SYSTEM].label
-        ask = listed(self.givers, "or") or "a system administrator"
+        wanted = join_words(enough[:MAX_NAMED], "or") or ROLES[SYSTEM].label
+        ask = join_words(self.role_givers, "or") or "a system administrator"
         return (
-            f"You may not {permission.words} in {self.where}. {have}; it takes {wanted}. Ask {ask}."
+            f"You may not {permission.words} in {self.scope_name}. {have}; it takes {wanted}. Ask "
+            f"{ask}."
         )
 
     @cached_property
     def roles(self) -> Sequence[str]:
         """What the user is in the scope."""
         return sorted(
-            {grant.role for grant in self.user.rights.grants if grant.scope in self.around}
+            {
+                grant.role
+                for grant in self.user.rights.grants
+                if grant.scope in self.enclosing_scopes
+            }
         )
 
     @cached_property
-    def givers(self) -> Sequence[str]:
+    def role_givers(self) -> Sequence[str]:
         """Some who can give a role in the scope, those nearest to it first."""
         able = [
             key
@@ -103,7 +122,7 @@ class Refusal:
             if role.permits(Permission(Entity.ACCESS_RULES, Verb.CREATE))
         ]
         near = models.Q()
-        for scope in self.around:
+        for scope in self.enclosing_scopes:
             near |= models.Q(**scope.columns)
         rules = AccessRule.objects.filter(
             near, role__in=able, user__is_active=True, user__is_service=False
@@ -114,65 +133,65 @@ class Refusal:
             "user__username",
         )
         names = list(
-            rules.order_by(*order).values_list("user__username", flat=True)[: 4 * MOST_NAMED]
+            rules.order_by(*order).values_list("user__username", flat=True)[: 4 * MAX_NAMED]
         )
         names += (
             User.objects.filter(is_superuser=True, is_active=True)
             .order_by("username")
-            .values_list("username", flat=True)[:MOST_NAMED]
+            .values_list("username", flat=True)[:MAX_NAMED]
         )
-        return list(dict.fromkeys(names))[:MOST_NAMED]
+        return list(dict.fromkeys(names))[:MAX_NAMED]
 
     @cached_property
     def _project(self) -> Project | None:
         return (
-            Project.objects.filter(pk=_key(self.scope)).first()
+            Project.objects.filter(pk=_row_id(self.scope)).first()
             if self.scope.level is Level.PROJECT
             else None
         )
 
     @cached_property
-    def around(self) -> Sequence[Scope]:
+    def enclosing_scopes(self) -> Sequence[Scope]:
         """The scope and those above it."""
         if self._project is None:
             return list({self.scope, TENANT})
         return [
             self.scope,
-            of_department(self._project.department_id),
-            of_cluster(self._project.cluster_id),
+            department_scope(self._project.department_id),
+            cluster_scope(self._project.cluster_id),
             TENANT,
         ]
 
     @cached_property
-    def where(self) -> str:
+    def scope_name(self) -> str:
         """The scope in words."""
         if self._project is not None:
             return f"project {self._project.name}"
         if self.scope.level is Level.DEPARTMENT:
             names = Department.objects.values_list("name", flat=True)
-            return f"department {names.filter(pk=_key(self.scope)).first()}"
+            return f"department {names.filter(pk=_row_id(self.scope)).first()}"
         return "Muster as a whole" if self.scope.level is Level.TENANT else "this cluster"
 
 
-def sees(user: User, entity: Entity, scope: Scope) -> bool:
+def can_see(user: User, entity: Entity, scope: Scope) -> bool:
     """Whether they may view it there, or something that lies in it."""
-    seen = view(entity)
+    seen = view_permission(entity)
     if user.rights.may(seen, scope):
         return True
     if scope.level is Level.PROJECT:
-        return user.rights.may(view(Entity.PROJECTS), scope)
-    places = user.rights.places(seen)
+        return user.rights.may(view_permission(Entity.PROJECTS), scope)
+    places = user.rights.list_places(seen)
     return scope.id in {
         place.cluster if scope.level is Level.CLUSTER else place.department for place in places
     }
 
 
-def _key(scope: Scope) -> int:
+def _row_id(scope: Scope) -> int:
     """The id of a project or a department."""
     assert isinstance(scope.id, int)
     return scope.id
 
 
-def listed(names: Sequence[str], word: str) -> str:
+def join_words(names: Sequence[str], conjunction: str) -> str:
     """As in a sentence: "one, two and three"."""
-    return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return f" {conjunction} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -7,13 +7,13 @@ from typing import Any
 
 from django import forms
 
-from projects import choosing
-from projects.actions import LIVES
-from projects.forms import role_choices
+from projects import scope_choices
+from projects.actions import LIFETIMES
+from projects.forms import list_role_choices
 from projects.models import User
 from projects.permissions import ASSETS, L1, L2, VIEW_ONLY, Entity, Permission, Verb
 from projects.scopes import TENANT, Scope
-from projects.subjects import KINDS, MOST, USER
+from projects.subjects import KINDS, MAX_SUBJECTS, USER
 
 VERBS = tuple(Verb)
 
@@ -22,14 +22,14 @@ class ScopeField(forms.ChoiceField):
     """A scope out of those in which somebody may do something; what is cleaned is a Scope."""
 
     def __init__(self, user: User, permission: Permission, **more: Any) -> None:
-        found = choosing.scopes(user, permission)
+        found = scope_choices.list_scope_choices(user, permission)
         super().__init__(choices=[(str(scope), words) for scope, words in found], **more)
 
     def clean(self, value: Any) -> Scope:
-        return Scope.read(super().clean(value))
+        return Scope.parse(super().clean(value))
 
 
-def _typed(**more: str) -> forms.TextInput:
+def _plain_text_input(**more: str) -> forms.TextInput:
     return forms.TextInput(
         {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"} | more
     )
@@ -42,13 +42,13 @@ class RuleForm(forms.Form):
     subjects = forms.CharField(
         label="Name",
         max_length=2000,
-        widget=_typed(),
+        widget=_plain_text_input(),
         help_text=(
-            f"Several with commas between them, {MOST} at most. A group as your single sign-on "
-            "calls it."
+            f"Several with commas between them, {MAX_SUBJECTS} at most. A group as your single "
+            "sign-on calls it."
         ),
     )
-    role = forms.ChoiceField(choices=role_choices, initial=L1)
+    role = forms.ChoiceField(choices=list_role_choices, initial=L1)
 
     def __init__(self, *args: Any, user: User, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -62,15 +62,17 @@ class AccountForm(forms.Form):
     """A new service account in one of the scopes where its maker may make one."""
 
     name = forms.CharField(
-        max_length=40, help_text="What it is for, e.g. nightly-training.", widget=_typed()
+        max_length=40,
+        help_text="What it is for, e.g. nightly-training.",
+        widget=_plain_text_input(),
     )
     role = forms.ChoiceField(
-        choices=role_choices,
+        choices=list_role_choices,
         initial=L2,
         help_text="Its first access rule; more are given on the page of access rules.",
     )
     expires = forms.ChoiceField(
-        choices=list(LIVES.items()),
+        choices=list(LIFETIMES.items()),
         required=False,
         help_text="From then on its secret opens nothing.",
     )
@@ -88,15 +90,15 @@ class KeyForm(forms.Form):
     """A new personal access key."""
 
     name = forms.CharField(
-        max_length=40, help_text="What it is for, e.g. notebook.", widget=_typed()
+        max_length=40, help_text="What it is for, e.g. notebook.", widget=_plain_text_input()
     )
-    expires = forms.ChoiceField(choices=list(LIVES.items()), required=False, initial="90")
+    expires = forms.ChoiceField(choices=list(LIFETIMES.items()), required=False, initial="90")
 
 
 class CustomRoleForm(forms.Form):
     """A role of one's own making. The permissions are boxes of a table: see `rows`."""
 
-    name = forms.CharField(max_length=63, widget=_typed())
+    name = forms.CharField(max_length=63, widget=_plain_text_input())
     description = forms.CharField(max_length=250, required=False)
     permissions = forms.MultipleChoiceField(
         choices=[(f"{entity}:{verb}",) * 2 for entity in Entity for verb in Verb],

@@ -15,14 +15,19 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from console.errors import Clash, UserError
-from projects import access, audit, choosing, granting
+from projects import access, audit, granting, scope_choices
 from projects.audit import Event
 from projects.models import AccessRule, PersonalKey, Project, ServiceAccount, User
 from projects.permissions import L2, Entity, Verb
-from projects.scopes import TENANT, Level, Scope, of_project
+from projects.scopes import TENANT, Level, Scope, project_scope
 
 _NAME = re.compile(r"[A-Za-z0-9]([-._ A-Za-z0-9]{0,38}[A-Za-z0-9])?")
-LIVES: Mapping[str, str] = {"": "Never", "30": "In 30 days", "90": "In 90 days", "365": "In a year"}
+LIFETIMES: Mapping[str, str] = {
+    "": "Never",
+    "30": "In 30 days",
+    "90": "In 90 days",
+    "365": "In a year",
+}
 """After how many days a secret may end, in words."""
 
 
@@ -40,29 +45,31 @@ def create_service_account(
     Raises NotAllowed or Http404 for somebody who may not, Clash for a name that is taken, UserError
     for one that cannot be.
     """
-    scope = place if isinstance(place, Scope) else of_project(place)
+    scope = place if isinstance(place, Scope) else project_scope(place)
     access.require(by, Verb.CREATE, Entity.SERVICE_ACCOUNTS, scope)
-    if not choosing.is_there(scope):
+    if not scope_choices.scope_exists(scope):
         raise Http404("There is no such scope among those that you may see.")
     require_name(name)
-    secret, client_id = a_secret(), f"sa-{secrets.token_hex(8)}"
+    secret, client_id = generate_secret(), f"sa-{secrets.token_hex(8)}"
     if ServiceAccount.objects.at(scope).filter(name=name).exists():
-        raise Clash(_taken(scope, name), field="name")
+        raise Clash(_describe_taken_name(scope, name), field="name")
     try:
         with transaction.atomic():
-            user = User.objects.create_user(_user_name(scope, name, client_id), is_service=True)
+            user = User.objects.create_user(
+                _make_user_name(scope, name, client_id), is_service=True
+            )
             if role:
-                granting.give(role, to=user, scope=scope, by=by)
+                granting.grant_role(role, to=user, scope=scope, by=by)
             account = ServiceAccount.objects.create(
                 **scope.columns,
                 name=name,
                 user=user,
                 client_id=client_id,
-                secret_hash=digest(secret),
+                secret_hash=hash_secret(secret),
                 expires_at=expires_at,
                 created_by=by,
             )
-            after = {"client id": client_id, "role": role, "expires": _moment(expires_at)}
+            after = {"client id": client_id, "role": role, "expires": _format_moment(expires_at)}
             audit.record(
                 Event.CREATE,
                 "service-account",
@@ -73,7 +80,7 @@ def create_service_account(
                 after=after,
             )
     except IntegrityError:
-        raise Clash(_taken(scope, name), field="name") from None
+        raise Clash(_describe_taken_name(scope, name), field="name") from None
     return account, secret
 
 
@@ -85,9 +92,9 @@ def rotate_secret(account: ServiceAccount, by: User) -> str:
     """
     access.require(by, Verb.EDIT, Entity.SERVICE_ACCOUNTS, account.scope)
     granting.require_not_above(account.user, by)
-    require_in_time(account)
-    secret = a_secret()
-    account.secret_hash, account.rotated_at = digest(secret), timezone.now()
+    require_not_expired(account)
+    secret = generate_secret()
+    account.secret_hash, account.rotated_at = hash_secret(secret), timezone.now()
     with transaction.atomic():
         account.save(update_fields=["secret_hash", "rotated_at"])
         audit.record(
@@ -125,7 +132,9 @@ def end_service_account(account: ServiceAccount, by: User) -> None:
             before=before,
         )
         account.delete()
-        granting.end(AccessRule.objects.filter(user=user).select_related("user", "custom_role"), by)
+        granting.end_rules(
+            AccessRule.objects.filter(user=user).select_related("user", "custom_role"), by
+        )
         user.is_active = False
         user.username = f"{user.username[:100]} (deleted {account.client_id})"
         user.save(update_fields=["is_active", "username"])
@@ -143,7 +152,7 @@ def require_name(name: str) -> None:
         )
 
 
-def require_in_time(key: ServiceAccount | PersonalKey) -> None:
+def require_not_expired(key: ServiceAccount | PersonalKey) -> None:
     """Raises UserError for one whose time is over: a new secret would open nothing."""
     if key.is_expired:
         raise UserError(
@@ -152,16 +161,16 @@ def require_in_time(key: ServiceAccount | PersonalKey) -> None:
         )
 
 
-def expiry(days: str) -> datetime | None:
+def parse_expiry(days: str) -> datetime | None:
     """When something ends that lives so many days from now, one of LIVES."""
     return timezone.now() + timedelta(days=int(days)) if days else None
 
 
-def a_secret() -> str:
+def generate_secret() -> str:
     return secrets.token_urlsafe(32)
 
 
-def digest(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """How a secret is kept. It is 256 random bits, which nobody can guess, so a fast digest is
     enough.
     """
@@ -170,19 +179,19 @@ def digest(secret: str) -> str:
 
 def is_secret_of(account: ServiceAccount | PersonalKey, secret: str) -> bool:
     """Whether this is the account's, or the key's, secret."""
-    return constant_time_compare(account.secret_hash, digest(secret))
+    return constant_time_compare(account.secret_hash, hash_secret(secret))
 
 
-def _user_name(scope: Scope, name: str, client_id: str) -> str:
+def _make_user_name(scope: Scope, name: str, client_id: str) -> str:
     """No person can have a name with a slash, so nobody can pass for a service account; and no
     project one with a colon.
     """
-    wanted = f"{_place_name(scope)}/{name}"
+    wanted = f"{_get_scope_name(scope)}/{name}"
     # A department may have got the name that another one had when its service account was made.
     return f"{wanted} ({client_id})" if User.objects.filter(username=wanted).exists() else wanted
 
 
-def _place_name(scope: Scope) -> str:
+def _get_scope_name(scope: Scope) -> str:
     if scope == TENANT:
         return "all:all"
     # A floor above: a foreign key knows it by name only, and so does this.
@@ -193,10 +202,10 @@ def _place_name(scope: Scope) -> str:
     return str(found) if scope.level is Level.PROJECT else f"{scope.level}:{found}"
 
 
-def _taken(scope: Scope, name: str) -> str:
-    where = f"Project {_place_name(scope)}" if scope.level is Level.PROJECT else "This scope"
+def _describe_taken_name(scope: Scope, name: str) -> str:
+    where = f"Project {_get_scope_name(scope)}" if scope.level is Level.PROJECT else "This scope"
     return f"{where} has a service account {name} already. Choose another name."
 
 
-def _moment(moment: datetime | None) -> str:
+def _format_moment(moment: datetime | None) -> str:
     return "never" if moment is None else moment.isoformat(timespec="seconds")

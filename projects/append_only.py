@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from django.db import transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-_SQLITE_ON = (
+_SQLITE_CREATE = (
     # A row in it says that old entries may go; it is never committed.
     "CREATE TABLE IF NOT EXISTS muster_audit_letting_go (one INTEGER)",
     """CREATE TRIGGER muster_audit_no_update BEFORE UPDATE ON projects_auditentry
@@ -26,13 +26,13 @@ _SQLITE_ON = (
     WHEN EXISTS (SELECT 1 FROM projects_auditentry WHERE id = NEW.id)
     BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END""",
 )
-_SQLITE_OFF = (
+_SQLITE_DROP = (
     "DROP TRIGGER IF EXISTS muster_audit_no_replace",
     "DROP TRIGGER IF EXISTS muster_audit_no_update",
     "DROP TRIGGER IF EXISTS muster_audit_no_delete",
     "DROP TABLE IF EXISTS muster_audit_letting_go",
 )
-_POSTGRES_ON = (
+_POSTGRES_CREATE = (
     """CREATE OR REPLACE FUNCTION muster_audit_stays() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
       IF TG_OP = 'DELETE' THEN
@@ -49,44 +49,44 @@ _POSTGRES_ON = (
     """CREATE TRIGGER muster_audit_no_truncate BEFORE TRUNCATE ON projects_auditentry
     FOR EACH STATEMENT EXECUTE FUNCTION muster_audit_stays()""",
 )
-_POSTGRES_OFF = (
+_POSTGRES_DROP = (
     "DROP TRIGGER IF EXISTS muster_audit_no_change ON projects_auditentry",
     "DROP TRIGGER IF EXISTS muster_audit_no_truncate ON projects_auditentry",
     "DROP FUNCTION IF EXISTS muster_audit_stays()",
 )
 
-_SQLITE_SWITCHED = (
+_SQLITE_ALLOW = (
     "INSERT INTO muster_audit_letting_go VALUES (1)",
     "DELETE FROM muster_audit_letting_go",
 )
-_POSTGRES_SWITCHED = (
+_POSTGRES_ALLOW = (
     "SET LOCAL muster.audit_letting_go = 'on'",
     "SET LOCAL muster.audit_letting_go = 'off'",
 )
 
 
-def put(connection: BaseDatabaseWrapper) -> None:
+def create_triggers(connection: BaseDatabaseWrapper) -> None:
     """Set the triggers up, whether they are there or not."""
-    take(connection)
-    _run(connection, _POSTGRES_ON if connection.vendor == "postgresql" else _SQLITE_ON)
+    drop_triggers(connection)
+    _execute(connection, _POSTGRES_CREATE if connection.vendor == "postgresql" else _SQLITE_CREATE)
 
 
-def take(connection: BaseDatabaseWrapper) -> None:
+def drop_triggers(connection: BaseDatabaseWrapper) -> None:
     """Take them away: for what empties the whole database, or leaves it without the table."""
-    _run(connection, _POSTGRES_OFF if connection.vendor == "postgresql" else _SQLITE_OFF)
+    _execute(connection, _POSTGRES_DROP if connection.vendor == "postgresql" else _SQLITE_DROP)
 
 
 @contextmanager
-def letting_go(connection: BaseDatabaseWrapper) -> Iterator[None]:
+def allow_deletion(connection: BaseDatabaseWrapper) -> Iterator[None]:
     """A transaction in which entries older than a day may be deleted."""
-    begin, end = _POSTGRES_SWITCHED if connection.vendor == "postgresql" else _SQLITE_SWITCHED
+    begin, end = _POSTGRES_ALLOW if connection.vendor == "postgresql" else _SQLITE_ALLOW
     with transaction.atomic(using=connection.alias):
-        _run(connection, (begin,))
+        _execute(connection, (begin,))
         yield
-        _run(connection, (end,))
+        _execute(connection, (end,))
 
 
-def _run(connection: BaseDatabaseWrapper, statements: tuple[str, ...]) -> None:
+def _execute(connection: BaseDatabaseWrapper, statements: tuple[str, ...]) -> None:
     with connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)

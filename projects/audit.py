@@ -16,13 +16,13 @@ Event = AuditEntry.Event
 
 CHANGED = "changed"
 """What stands for a secret."""
-LONGEST_TEXT = 500
-LONGEST_NAME = 150
-MOST_ITEMS = 60
-LARGEST = 32_768
+MAX_TEXT = 500
+MAX_NAME = 150
+MAX_ITEMS = 60
+MAX_JSON = 32_768
 """Characters of one state as JSON."""
-DEEPEST = 6
-AT_ONCE = 200
+MAX_DEPTH = 6
+BATCH_SIZE = 200
 """Entries that one statement adds."""
 _SECRET = re.compile(
     r"pass(word|wd|phrase)|secret|token|kubeconfig|private|api.?key|access.?key|authorization|cookie|totp|otp\b",
@@ -32,7 +32,7 @@ _SECRET = re.compile(
 _NOT_SECRET = re.compile(
     r"access.?key.?id|.*_(at|by|id|seconds)|must_change_password", re.IGNORECASE
 )
-_LOGIN = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
+_URL_LOGIN = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
 """A user's name and password in an address."""
 
 
@@ -44,18 +44,18 @@ class Origin:
     request_id: str = ""
     method: str = ""
     path: str = ""
-    really: str = ""
+    impersonator: str = ""
 
 
 origin: ContextVar[Origin | None] = ContextVar("muster_audit_origin", default=None)
 
 
-def looking_as(really: User) -> None:
+def record_impersonator(impersonator: User) -> None:
     """The request that is being answered is made by `really`, who looks at the console as another:
     entries name both.
     """
     if (here := origin.get()) is not None:
-        here.really = really.username
+        here.impersonator = impersonator.username
 
 
 def record(
@@ -78,14 +78,14 @@ def record(
     secrets: one that changed is named with the value "changed". `by` None is Muster itself, or with
     `claimed` somebody who gave this name and is not signed in.
     """
-    said = _said(event, entity, Of(id, name, scope, before), by, text, claimed)
+    said = _build_fields(event, entity, AuditedObject(id, name, scope, before), by, text, claimed)
     AuditEntry.objects.create(
-        **said, succeeded=succeeded, after=None if after is None else shown(after)
+        **said, succeeded=succeeded, after=None if after is None else redact(after)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Of:
+class AuditedObject:
     """What an entry is of: one of many to which the same was done."""
 
     id: object
@@ -95,45 +95,46 @@ class Of:
 
 
 def record_all(
-    event: Event, entity: str, of: Iterable[Of], *, by: User | None, text: str = ""
+    event: Event, entity: str, objects: Iterable[AuditedObject], *, by: User | None, text: str = ""
 ) -> None:
     """`record` for each of many, as many in a statement as the database takes, and AT_ONCE at
     most.
     """
     AuditEntry.objects.bulk_create(
-        (AuditEntry(**_said(event, entity, each, by, text)) for each in of), batch_size=AT_ONCE
+        (AuditEntry(**_build_fields(event, entity, each, by, text)) for each in objects),
+        batch_size=BATCH_SIZE,
     )
 
 
-def _said(
-    event: Event, entity: str, of: Of, by: User | None, text: str, claimed: str = ""
+def _build_fields(
+    event: Event, entity: str, audited: AuditedObject, by: User | None, text: str, claimed: str = ""
 ) -> dict[str, Any]:
     here = origin.get() or Origin()
-    if here.really and by is not None and here.really != by.username:
-        text = f"{text} Done by {here.really}, who looked as {by.username}.".strip()
+    if here.impersonator and by is not None and here.impersonator != by.username:
+        text = f"{text} Done by {here.impersonator}, who looked as {by.username}.".strip()
     return {
         "event": event,
         "entity": entity[:32],
-        "entity_id": _plain(str(of.id))[:64],
-        "entity_name": _plain(of.name)[:253],
-        "scope": str(of.scope)[:64],
+        "entity_id": _clean_text(str(audited.id))[:64],
+        "entity_name": _clean_text(audited.name)[:253],
+        "scope": str(audited.scope)[:64],
         "user": by,
-        "subject": _plain(by.username if by else claimed or "Muster")[:200],
-        "subject_kind": _kind(by, claimed),
+        "subject": _clean_text(by.username if by else claimed or "Muster")[:200],
+        "subject_kind": _describe_subject_kind(by, claimed),
         "address": here.address,
         "request_id": here.request_id[:64],
         "method": here.method[:8],
-        "path": _plain(here.path)[:300],
-        "before": None if of.before is None else shown(of.before),
-        "text": _plain(text)[:500],
+        "path": _clean_text(here.path)[:300],
+        "before": None if audited.before is None else redact(audited.before),
+        "text": _clean_text(text)[:500],
     }
 
 
-def sign_in_failed(name: str, why: str, user: User | None = None) -> None:
+def record_failed_sign_in(name: str, reason: str, user: User | None = None) -> None:
     """Note an attempt to sign in, or to get a token, that failed: with the name as it was typed and
     nothing else that was.
     """
-    name = name[:LONGEST_NAME]
+    name = name[:MAX_NAME]
     record(
         Event.SIGN_IN,
         "user",
@@ -142,11 +143,11 @@ def sign_in_failed(name: str, why: str, user: User | None = None) -> None:
         id=user.pk if user else "",
         name=name,
         succeeded=False,
-        text=why,
+        text=reason,
     )
 
 
-def changed(
+def select_changes(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The parts of two states that differ, for `record`."""
@@ -154,17 +155,17 @@ def changed(
     return {name: before.get(name) for name in names}, {name: after.get(name) for name in names}
 
 
-def shown(values: Mapping[str, Any]) -> dict[str, Any]:
+def redact(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values as an entry keeps them: JSON, of a bounded size, and "changed" for every secret by
     its name.
     """
-    found = _bounded(values, DEEPEST)
+    found = _truncate(values, MAX_DEPTH)
     assert isinstance(found, dict)
     # Lists of lists can still be large: then only what it is of is told.
-    return found if len(json.dumps(found)) <= LARGEST else dict.fromkeys(found, "...")
+    return found if len(json.dumps(found)) <= MAX_JSON else dict.fromkeys(found, "...")
 
 
-def _kind(by: User | None, claimed: str) -> str:
+def _describe_subject_kind(by: User | None, claimed: str) -> str:
     if by is None:
         return "unknown" if claimed else "system"
     if by.is_service:
@@ -177,24 +178,26 @@ def is_secret(name: str) -> bool:
     return bool(_SECRET.search(name)) and not _NOT_SECRET.fullmatch(name)
 
 
-def _bounded(value: Any, levels: int) -> Any:
+def _truncate(value: Any, depth: int) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
-    if levels == 0:
+    if depth == 0:
         return "..."
     if isinstance(value, Mapping):
-        hidden = _values_of_secrets(value)
-        some = [(str(name), inner) for name, inner in list(value.items())[:MOST_ITEMS]]
+        hidden = _find_secret_values(value)
+        some = [(str(name), inner) for name, inner in list(value.items())[:MAX_ITEMS]]
         return {
-            _plain(name)[:100]: _named("secret" if name in hidden else name, inner, levels)
+            _clean_text(name)[:100]: _redact_named(
+                "secret" if name in hidden else name, inner, depth
+            )
             for name, inner in some
         }
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
-        return [_bounded(inner, levels - 1) for inner in list(value)[:MOST_ITEMS]]
-    return _plain(str(value))[:LONGEST_TEXT]
+        return [_truncate(inner, depth - 1) for inner in list(value)[:MAX_ITEMS]]
+    return _clean_text(str(value))[:MAX_TEXT]
 
 
-def _values_of_secrets(pairs: Mapping[Any, Any]) -> set[str]:
+def _find_secret_values(pairs: Mapping[Any, Any]) -> set[str]:
     """The names of values whose neighbours call them secret: a variable is `name` and `value`,
     typed into a row of a form it is `variables-0-name` and `variables-0-value`.
     """
@@ -211,17 +214,17 @@ def _values_of_secrets(pairs: Mapping[Any, Any]) -> set[str]:
     }
 
 
-def _named(name: str, value: Any, levels: int) -> Any:
+def _redact_named(name: str, value: Any, depth: int) -> Any:
     is_told = value in (None, "", CHANGED) or isinstance(value, bool)
     return (
         value
         if is_secret(name) and is_told
         else CHANGED
         if is_secret(name)
-        else _bounded(value, levels - 1)
+        else _truncate(value, depth - 1)
     )
 
 
-def _plain(text: str) -> str:
+def _clean_text(text: str) -> str:
     """Text that every database keeps, without passwords of addresses."""
-    return _LOGIN.sub("", text.replace("\x00", "")).encode(errors="replace").decode()
+    return _URL_LOGIN.sub("", text.replace("\x00", "")).encode(errors="replace").decode()

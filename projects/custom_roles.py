@@ -8,15 +8,15 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.shortcuts import get_object_or_404
 
-from console.editing import unchanged
+from console.edit_conflicts import check_version
 from console.errors import Clash, UserError
 from projects import access, audit, granting
 from projects.audit import Event
 from projects.models import AccessRule, CustomRole, User
-from projects.permissions import ROLES, Entity, Permission, Verb, read
+from projects.permissions import ROLES, Entity, Permission, Verb, parse_permissions
 from projects.scopes import TENANT
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 def create(name: str, description: str, permissions: Iterable[str], *, by: User) -> CustomRole:
@@ -25,15 +25,20 @@ def create(name: str, description: str, permissions: Iterable[str], *, by: User)
     """
     access.require(by, Verb.CREATE, Entity.ROLES, TENANT)
     role = CustomRole(
-        name=name, description=description, permissions=stored(permissions), created_by=by
+        name=name,
+        description=description,
+        permissions=normalize_permissions(permissions),
+        created_by=by,
     )
-    _require(role, by)
+    _check_role(role, by)
     try:
         with transaction.atomic():
             role.save()
-            audit.record(Event.CREATE, "role", by=by, id=role.pk, name=name, after=state(role))
+            audit.record(
+                Event.CREATE, "role", by=by, id=role.pk, name=name, after=editable_values(role)
+            )
     except IntegrityError:
-        raise _clash(name) from None
+        raise _make_name_clash(name) from None
     return role
 
 
@@ -55,21 +60,21 @@ def edit(
     try:
         with transaction.atomic():
             role = get_object_or_404(CustomRole.objects.select_for_update(), pk=pk)
-            unchanged(role.version, version, role.name)
-            before = state(role)
-            _require(role, by)
+            check_version(role.version, version, role.name)
+            before = editable_values(role)
+            _check_role(role, by)
             role.name, role.description, role.permissions, role.version = (
                 name,
                 description,
-                stored(permissions),
+                normalize_permissions(permissions),
                 role.version + 1,
             )
-            _require(role, by)
+            _check_role(role, by)
             role.save(update_fields=["name", "description", "permissions", "version", "updated_at"])
-            old, new = audit.changed(before, state(role))
+            old, new = audit.select_changes(before, editable_values(role))
             audit.record(Event.UPDATE, "role", by=by, id=role.pk, name=name, before=old, after=new)
     except IntegrityError:
-        raise _clash(name) from None
+        raise _make_name_clash(name) from None
     return role
 
 
@@ -78,23 +83,25 @@ def delete(role: CustomRole, by: User) -> None:
     access.require(by, Verb.DELETE, Entity.ROLES, TENANT)
     with transaction.atomic():
         row = get_object_or_404(CustomRole.objects.select_for_update(), pk=role.pk)
-        if used := in_use(row):
+        if used := describe_uses(row):
             raise Clash(used)
-        audit.record(Event.DELETE, "role", by=by, id=row.pk, name=row.name, before=state(row))
+        audit.record(
+            Event.DELETE, "role", by=by, id=row.pk, name=row.name, before=editable_values(row)
+        )
         row.delete()
 
 
-def in_use(role: CustomRole) -> str:
+def describe_uses(role: CustomRole) -> str:
     """Why it cannot be deleted: the rules that have it; "" where it can."""
-    rules = list(AccessRule.objects.filter(custom_role=role).with_subject()[: MOST_NAMED + 1])
+    rules = list(AccessRule.objects.filter(custom_role=role).with_subject()[: MAX_NAMED + 1])
     if not rules:
         return ""
-    named = "; ".join(f"{rule.subject} in {rule.scope_words}" for rule in rules[:MOST_NAMED])
-    more = " and others" if len(rules) > MOST_NAMED else ""
+    named = "; ".join(f"{rule.subject} in {rule.scope_words}" for rule in rules[:MAX_NAMED])
+    more = " and others" if len(rules) > MAX_NAMED else ""
     return f"{role.name} is the role of {named}{more}. Delete those access rules first."
 
 
-def state(role: CustomRole) -> Mapping[str, Any]:
+def editable_values(role: CustomRole) -> Mapping[str, Any]:
     """What of it can be changed."""
     return {
         "name": role.name,
@@ -103,17 +110,17 @@ def state(role: CustomRole) -> Mapping[str, Any]:
     }
 
 
-def stored(permissions: Iterable[str]) -> Sequence[str]:
+def normalize_permissions(permissions: Iterable[str]) -> Sequence[str]:
     """As a row keeps them: with what they are of no use without, in the order of the table. Raises
     UserError for what is none.
     """
     try:
-        found = {Permission.read(text) for text in permissions}
+        found = {Permission.parse(text) for text in permissions}
     except ValueError:
         raise UserError(
             "There is no such permission. Choose those of the table.", field="permissions"
         ) from None
-    kept = read(str(each) for each in found)
+    kept = parse_permissions(str(each) for each in found)
     if not kept:
         raise UserError(
             "Choose at least one permission: a role without any would be of no use.",
@@ -122,11 +129,11 @@ def stored(permissions: Iterable[str]) -> Sequence[str]:
     return [str(each) for each in sorted(kept)]
 
 
-def _require(role: CustomRole, by: User) -> None:
+def _check_role(role: CustomRole, by: User) -> None:
     if role.name.casefold() in {each.label.casefold() for each in ROLES.values()}:
-        raise _clash(role.name)
-    granting.require_within(read(role.permissions), TENANT, by, role.name)
+        raise _make_name_clash(role.name)
+    granting.require_permissions_within(parse_permissions(role.permissions), TENANT, by, role.name)
 
 
-def _clash(name: str) -> Clash:
+def _make_name_clash(name: str) -> Clash:
     return Clash(f"There is a role {name} already. Choose another name.", field="name")

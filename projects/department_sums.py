@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 from projects.models import Department, Project
 
 
-def with_sums(rows: "QuerySet[Department]") -> "QuerySet[Department]":
+def annotate_sums(rows: "QuerySet[Department]") -> "QuerySet[Department]":
     """With how many projects each has, and what they have and hold together; the same query however
     many there are.
     """
@@ -30,7 +30,7 @@ def with_sums(rows: "QuerySet[Department]") -> "QuerySet[Department]":
     )
 
 
-def quota_of(row: Any) -> Decimal | None:
+def effective_gpu_quota(row: Any) -> Decimal | None:
     """GPUs that are a department's: its own number, or the sum of its projects'; None is without
     limit.
     """
@@ -39,6 +39,6 @@ def quota_of(row: Any) -> Decimal | None:
     return None if row.projects_unlimited else Decimal(row.projects_gpus or 0)
 
 
-def sum_of(row: Any) -> Decimal | None:
+def projects_gpu_quota(row: Any) -> Decimal | None:
     """GPUs that are its projects' together; None is without limit."""
     return None if row.projects_unlimited else Decimal(row.projects_gpus or 0)

@@ -8,14 +8,14 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
-from console import editing
+from console import edit_conflicts
 from console.errors import Clash
-from projects import access, audit, leaving, quotas
+from projects import access, audit, project_removal, quotas
 from projects.models import Department, User
 from projects.permissions import Entity, Verb
-from projects.scopes import of_department
+from projects.scopes import department_scope
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 def create(form: "quotas.SharesForm", by: User) -> Department:
@@ -24,38 +24,40 @@ def create(form: "quotas.SharesForm", by: User) -> Department:
     """
     access.require(by, Verb.CREATE, Entity.DEPARTMENTS)
     made = Department(name=form.cleaned_data["name"])
-    form.fill(made)
+    form.fill_row(made)
     try:
         with transaction.atomic():
             made.save(force_insert=True)
-            _record(audit.Event.CREATE, made, by, None, told(made))
+            _record_change(audit.Event.CREATE, made, by, None, audit_values(made))
     except IntegrityError:
-        raise _taken(made.name) from None
+        raise _make_name_clash(made.name) from None
     return made
 
 
 def change(
-    department: Department, form: "quotas.SharesForm", by: User, edited: int | None = None
+    department: Department, form: "quotas.SharesForm", by: User, version: int | None = None
 ) -> Department:
     """The department as a valid form says; the Queues of its projects follow.
 
     `edited` is the version that was looked at. Raises NotAllowed, Http404, ChangedMeanwhile, and
     Clash where its name is taken.
     """
-    access.require(by, Verb.EDIT, Entity.DEPARTMENTS, of_department(department))
+    access.require(by, Verb.EDIT, Entity.DEPARTMENTS, department_scope(department))
     try:
         with transaction.atomic():
             row: Department = Department.objects.select_for_update().get(pk=department.pk)
-            editing.unchanged(row.version, edited, f"Department {row.name}")
-            before = told(row)
+            edit_conflicts.check_version(row.version, version, f"Department {row.name}")
+            before = audit_values(row)
             row.name = form.cleaned_data["name"]
-            form.fill(row)
+            form.fill_row(row)
             row.version += 1
             row.save()
-            _record(audit.Event.UPDATE, row, by, *audit.changed(before, told(row)))
-            provision(row)
+            _record_change(
+                audit.Event.UPDATE, row, by, *audit.select_changes(before, audit_values(row))
+            )
+            schedule_provisioning(row)
     except IntegrityError:
-        raise _taken(form.cleaned_data["name"]) from None
+        raise _make_name_clash(form.cleaned_data["name"]) from None
     return row
 
 
@@ -67,13 +69,13 @@ def delete(department: Department, by: User) -> None:
     Raises NotAllowed, Http404, and Clash while it has projects, or something elsewhere needs a
     credential of it.
     """
-    access.require(by, Verb.DELETE, Entity.DEPARTMENTS, of_department(department))
+    access.require(by, Verb.DELETE, Entity.DEPARTMENTS, department_scope(department))
     with transaction.atomic():
         row = Department.objects.select_for_update().get(pk=department.pk)
-        if why := hindrances(row, by):
+        if why := describe_blockers(row, by):
             raise Clash(why)
-        _record(audit.Event.DELETE, row, by, told(row), None)
-        leaving.end_at(of_department(row), by)
+        _record_change(audit.Event.DELETE, row, by, audit_values(row), None)
+        project_removal.delete_scope_contents(department_scope(row), by)
         if row.projects.exists():
             row.left_at = timezone.now()
             row.save(update_fields=["left_at"])
@@ -81,51 +83,51 @@ def delete(department: Department, by: User) -> None:
             row.delete()
 
 
-def hindrances(department: Department, by: User) -> str:
+def describe_blockers(department: Department, by: User) -> str:
     """Why a department cannot be deleted now, and what to do, as far as `by` may know; "" where it
     can.
     """
     names = list(department.projects.there().order_by("name").values_list("name", flat=True)[:100])
     if not names:
-        used = import_string(f"{settings.ASSETS}.holding")(of_department(department), by)
+        used = import_string(f"{settings.ASSETS}.describe_uses")(department_scope(department), by)
         told = f"Credentials of department {department.name} are used elsewhere, by {used}."
         return (
             f"{told} Choose other credentials there, or delete what uses them, first."
             if used
             else ""
         )
-    shown = ", ".join(names[:MOST_NAMED])
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    shown = ", ".join(names[:MAX_NAMED])
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return (
         f"Department {department.name} has projects: {shown}{more}. Delete them, or move them to "
         "another department, first."
     )
 
 
-def provision(department: Department) -> None:
+def schedule_provisioning(department: Department) -> None:
     """Have the Queues of its projects brought up to date once this is committed."""
     step: Any = import_string(settings.PROVISION)
-    for project_id in quotas.projects_of(department):
+    for project_id in quotas.list_project_ids(department):
         step.soon(project_id)
 
 
-def told(department: Department) -> Mapping[str, Any]:
+def audit_values(department: Department) -> Mapping[str, Any]:
     """What the audit log has of it."""
-    return {"name": department.name} | quotas.exact(department)
+    return {"name": department.name} | quotas.exact_values(department)
 
 
-def _record(event: audit.Event, row: Department, by: User, before: Any, after: Any) -> None:
+def _record_change(event: audit.Event, row: Department, by: User, before: Any, after: Any) -> None:
     audit.record(
         event,
         "department",
         by=by,
         id=row.pk,
         name=row.name,
-        scope=of_department(row),
+        scope=department_scope(row),
         before=before,
         after=after,
     )
 
 
-def _taken(name: str) -> Clash:
+def _make_name_clash(name: str) -> Clash:
     return Clash(f"There is a department {name} already. Choose another name.", field="name")

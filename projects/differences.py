@@ -15,15 +15,18 @@ class Difference:
     after: str | None
 
 
-def differences(
+def list_differences(
     before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> Sequence[Difference]:
     """The fields of both states, each once, in their order."""
     old, new = before or {}, after or {}
-    return [Difference(name, _text(old, name), _text(new, name)) for name in {**old, **new}]
+    return [
+        Difference(name, _format_value(old, name), _format_value(new, name))
+        for name in {**old, **new}
+    ]
 
 
-def _text(state: Mapping[str, Any], name: str) -> str | None:
+def _format_value(state: Mapping[str, Any], name: str) -> str | None:
     if name not in state:
         return None
     value = state[name]

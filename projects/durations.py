@@ -6,10 +6,10 @@ _UNITS = (("d", "d", 86400), ("h", "h", 3600), ("m", "min", 60), ("s", "s", 1))
 """As typed, in words, and in seconds."""
 _SECONDS = {typed: seconds for typed, _, seconds in _UNITS}
 _PART = re.compile(r"([0-9]{1,9})\s*(d|h|m|s)[a-z]*")
-LONGEST = 366 * 86400
+MAX_SECONDS = 366 * 86400
 
 
-def read(text: str) -> int:
+def parse_duration(text: str) -> int:
     """Seconds of "2h", "90m", "7d" or "1d 12h". Raises ValueError for anything else, and for more
     than LONGEST.
     """
@@ -23,26 +23,26 @@ def read(text: str) -> int:
         at = match.end()
         while at < len(asked) and asked[at] == " ":
             at += 1
-    if not asked or found > LONGEST:
+    if not asked or found > MAX_SECONDS:
         raise ValueError(text)
     return found
 
 
-def typed(seconds: int | None) -> str:
+def format_duration(seconds: int | None) -> str:
     """As it would be typed; "" for none."""
     return (
         ""
         if seconds is None
-        else "".join(f"{count}{unit}" for count, unit, _ in _parts(seconds)) or "0s"
+        else "".join(f"{count}{unit}" for count, unit, _ in _split_units(seconds)) or "0s"
     )
 
 
-def words(seconds: float) -> str:
+def describe_duration(seconds: float) -> str:
     """As a sentence has it: "2 h", "1 h 30 min"."""
-    return " ".join(f"{count} {word}" for count, _, word in _parts(int(seconds))) or "0 s"
+    return " ".join(f"{count} {word}" for count, _, word in _split_units(int(seconds))) or "0 s"
 
 
-def _parts(seconds: int) -> list[tuple[int, str, str]]:
+def _split_units(seconds: int) -> list[tuple[int, str, str]]:
     left, found = max(0, seconds), []
     for unit, word, size in _UNITS:
         count, left = divmod(left, size)

@@ -6,7 +6,7 @@ from django import forms
 from django.contrib.auth import password_validation
 from django.core.validators import RegexValidator
 
-from projects.actions import LIVES
+from projects.actions import LIFETIMES
 from projects.models import CustomRole, User
 from projects.permissions import L2, ROLES
 
@@ -99,9 +99,9 @@ class UserForm(forms.Form):
         help_text="May do everything everywhere, by an access rule that can be taken away.",
     )
 
-    def __init__(self, *args: Any, may_put_in_charge: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, may_make_administrator: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if not may_put_in_charge:
+        if not may_make_administrator:
             del self.fields["is_superuser"]
 
     def clean_username(self) -> str:
@@ -114,24 +114,24 @@ class UserForm(forms.Form):
         return name
 
 
-MOST_CUSTOM = 200
+MAX_CUSTOM_ROLES = 200
 """Custom roles that a list offers, by name."""
 
 
-def role_choices() -> list[tuple[str, str]]:
+def list_role_choices() -> list[tuple[str, str]]:
     """All roles of the table, and the custom ones."""
-    custom = CustomRole.objects.order_by("name").values_list("pk", "name")[:MOST_CUSTOM]
+    custom = CustomRole.objects.order_by("name").values_list("pk", "name")[:MAX_CUSTOM_ROLES]
     return [
         *((key, role.label) for key, role in ROLES.items()),
         *((f"custom:{pk}", name) for pk, name in custom),
     ]
 
 
-def project_roles() -> list[tuple[str, str]]:
+def list_project_role_choices() -> list[tuple[str, str]]:
     """Those of them that can be given in a project."""
     return [
         (key, label)
-        for key, label in role_choices()
+        for key, label in list_role_choices()
         if key not in ROLES or not ROLES[key].tenant_only
     ]
 
@@ -139,7 +139,7 @@ def project_roles() -> list[tuple[str, str]]:
 class RoleForm(forms.Form):
     """Which role somebody has in a project from now on."""
 
-    role = forms.ChoiceField(choices=project_roles)
+    role = forms.ChoiceField(choices=list_project_role_choices)
 
 
 class PersonForm(RoleForm):
@@ -174,8 +174,8 @@ class ServiceAccountForm(forms.Form):
         widget=forms.TextInput({"autocomplete": "off"}),
     )
     role = forms.ChoiceField(
-        choices=project_roles,
+        choices=list_project_role_choices,
         initial=L2,
         help_text="A researcher launches and stops workloads; a viewer reads.",
     )
-    expires = forms.ChoiceField(choices=list(LIVES.items()), required=False)
+    expires = forms.ChoiceField(choices=list(LIFETIMES.items()), required=False)

@@ -7,27 +7,36 @@ from django.db import IntegrityError, transaction
 from django.http import Http404
 
 from console.errors import Clash, NotAllowed, UserError
-from projects import access, audit, charge, choosing
+from projects import access, audit, scope_choices, system_administrators
 from projects.audit import Event
 from projects.models import AccessRule, CustomRole, User
-from projects.permissions import EVERYTHING, ROLES, SYSTEM, Entity, Permission, Role, Verb, read
+from projects.permissions import (
+    EVERYTHING,
+    ROLES,
+    SYSTEM,
+    Entity,
+    Permission,
+    Role,
+    Verb,
+    parse_permissions,
+)
 from projects.scopes import TENANT, Scope
 
 
-def role_of(key: str) -> Role:
+def get_role(key: str) -> Role:
     """The role of the table with this key, or the custom one of "custom:<id>". Raises UserError
     where there is none.
     """
     if key in ROLES:
         return ROLES[key]
-    pk = _custom(key)
+    pk = _parse_custom_id(key)
     custom = CustomRole.objects.filter(pk=pk).first() if pk else None
     if custom is None:
         raise UserError("There is no such role. Choose one of the list.", field="role")
-    return Role(key, custom.name, custom.description, read(custom.permissions))
+    return Role(key, custom.name, custom.description, parse_permissions(custom.permissions))
 
 
-def _custom(key: str) -> int:
+def _parse_custom_id(key: str) -> int:
     """The id of "custom:<id>"; 0 for anything else."""
     name, _, number = key.partition(":")
     return (
@@ -37,22 +46,22 @@ def _custom(key: str) -> int:
     )
 
 
-def give_all(
+def grant_role_to_all(
     key: str, *, to: Sequence[User | Group], scope: Scope, by: User
 ) -> Sequence[AccessRule]:
     """The same rule for several subjects: for all of them, or for none. Raises as `give`."""
     with transaction.atomic():
-        return [give(key, to=_kept(each), scope=scope, by=by) for each in to]
+        return [grant_role(key, to=_ensure_saved(each), scope=scope, by=by) for each in to]
 
 
-def _kept(subject: User | Group) -> User | Group:
+def _ensure_saved(subject: User | Group) -> User | Group:
     """A group that nobody was of yet is there from its first rule on."""
     if isinstance(subject, Group) and subject.pk is None:
         return Group.objects.get_or_create(name=subject.name)[0]
     return subject
 
 
-def give(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessRule:
+def grant_role(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessRule:
     """A new access rule: from now on `to` has the role in the scope and everything below it.
 
     Raises NotAllowed or Http404 where `by` may give none there, or not one that permits what they
@@ -60,20 +69,24 @@ def give(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessRule:
     there is this rule already.
     """
     access.require(by, Verb.CREATE, Entity.ACCESS_RULES, scope)
-    if not choosing.is_there(scope):
+    if not scope_choices.scope_exists(scope):
         raise Http404("There is no such scope among those that you may see.")
     if isinstance(to, User) and to.is_service and not to.is_active:
         raise UserError(
             f"The service account {to} is deleted. Choose another one.", field="subjects"
         )
     subject = {"user": to} if isinstance(to, User) else {"group": to}
-    chosen = {"custom_role_id": _custom(key)} if _custom(key) else {"role": key}
+    chosen = {"custom_role_id": _parse_custom_id(key)} if _parse_custom_id(key) else {"role": key}
     with transaction.atomic():
         # Locked until this is committed: a custom role is not deleted and gets no other permissions
         # between the look at it and the rule.
-        list(CustomRole.objects.select_for_update().filter(pk=_custom(key)).values_list("pk"))
-        role = role_of(key)
-        require_within(role.permissions, scope, by, role.label)
+        list(
+            CustomRole.objects.select_for_update()
+            .filter(pk=_parse_custom_id(key))
+            .values_list("pk")
+        )
+        role = get_role(key)
+        require_permissions_within(role.permissions, scope, by, role.label)
         if role.tenant_only and scope != TENANT:
             raise UserError(
                 (
@@ -101,20 +114,20 @@ def give(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessRule:
     return rule
 
 
-def take(rule: AccessRule, by: User) -> None:
+def revoke_rule(rule: AccessRule, by: User) -> None:
     """Take an access rule away.
 
     Raises NotAllowed or Http404 for who may not, and for who would take the role of system
     administrators without being one; UserError where nobody would be left in charge.
     """
     access.require(by, Verb.DELETE, Entity.ACCESS_RULES, rule.scope)
-    if rule.role == SYSTEM and not is_in_charge(by):
+    if rule.role == SYSTEM and not is_system_administrator(by):
         raise NotAllowed(
             f"{rule.subject} is {rule.role_label}, and only another one can take that away. Ask "
             "a system administrator."
         )
     with transaction.atomic():
-        others = rule.role != SYSTEM or charge.others(rule)
+        others = rule.role != SYSTEM or system_administrators.has_others(rule)
         if not AccessRule.objects.select_for_update().filter(pk=rule.pk).exists():
             raise Http404("This access rule is not there any more.")
         if not others:
@@ -122,10 +135,10 @@ def take(rule: AccessRule, by: User) -> None:
                 "This is the only system administrator who can sign in. Make somebody else one "
                 "first."
             )
-        end([rule], by)
+        end_rules([rule], by)
 
 
-def end(rules: Iterable[AccessRule], by: User) -> None:
+def end_rules(rules: Iterable[AccessRule], by: User) -> None:
     """The same without asking who may: for rules that go with their scope, or with their service
     account. Each has its entry.
     """
@@ -144,7 +157,9 @@ def end(rules: Iterable[AccessRule], by: User) -> None:
             rule.delete()
 
 
-def require_within(permissions: frozenset[Permission], scope: Scope, by: User, label: str) -> None:
+def require_permissions_within(
+    permissions: frozenset[Permission], scope: Scope, by: User, label: str
+) -> None:
     """Raises NotAllowed where these permit something in the scope that `by` may not do there."""
     beyond = sorted(permissions - by.rights.permissions_in(scope))
     if beyond:
@@ -167,6 +182,6 @@ def require_not_above(user: User, by: User) -> None:
             )
 
 
-def is_in_charge(user: User) -> bool:
+def is_system_administrator(user: User) -> bool:
     """Whether they are a system administrator, by a rule or since the installation began."""
     return user.rights.permissions_in(TENANT) >= EVERYTHING

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.contrib.auth.hashers import Argon2PasswordHasher
 
-AT_ONCE = 4
-turns = threading.BoundedSemaphore(AT_ONCE)
+MAX_CONCURRENT = 4
+hash_slots = threading.BoundedSemaphore(MAX_CONCURRENT)
 """Anybody may try to sign in: without turns, a hundred attempts at once would take all memory."""
 
 
@@ -16,9 +16,9 @@ class Argon2(Argon2PasswordHasher):
     """Argon2, a few at once."""
 
     def encode(self, *arguments: Any, **named: Any) -> str:
-        with turns:
+        with hash_slots:
             return super().encode(*arguments, **named)
 
     def verify(self, *arguments: Any, **named: Any) -> bool:
-        with turns:
+        with hash_slots:
             return super().verify(*arguments, **named)

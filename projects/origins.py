@@ -12,7 +12,7 @@ from console import tracing
 from projects import audit, throttle
 
 
-class Origins:
+class OriginMiddleware:
     """What is recorded while a request is answered has its address, id, method and path. Sync and
     async, so that streams stay streams.
     """
@@ -27,19 +27,19 @@ class Origins:
 
     def __call__(self, request: HttpRequest) -> Any:
         if iscoroutinefunction(self.get_response):
-            return self._later(request)
-        with _known(request) as its_id:
-            return _marked(self.get_response(request), its_id)
+            return self._call_async(request)
+        with _track_request(request) as its_id:
+            return _set_id_header(self.get_response(request), its_id)
 
-    async def _later(self, request: HttpRequest) -> HttpResponseBase:
-        with _known(request) as its_id:
-            return _marked(await self.get_response(request), its_id)
+    async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
+        with _track_request(request) as its_id:
+            return _set_id_header(await self.get_response(request), its_id)
 
 
 @contextmanager
-def _known(request: HttpRequest) -> Iterator[str]:
-    its_id = tracing.chosen(request.headers.get(tracing.HEADER, ""))
-    address = throttle.ip_of(request)
+def _track_request(request: HttpRequest) -> Iterator[str]:
+    its_id = tracing.choose_request_id(request.headers.get(tracing.REQUEST_ID_HEADER, ""))
+    address = throttle.find_client_ip(request)
     origin = audit.Origin(
         str(address) if address else None, its_id, request.method or "", request.path
     )
@@ -53,6 +53,6 @@ def _known(request: HttpRequest) -> Iterator[str]:
         audit.origin.reset(names[1])
 
 
-def _marked(response: HttpResponseBase, its_id: str) -> HttpResponseBase:
-    response.headers[tracing.HEADER] = its_id
+def _set_id_header(response: HttpResponseBase, request_id: str) -> HttpResponseBase:
+    response.headers[tracing.REQUEST_ID_HEADER] = request_id
     return response

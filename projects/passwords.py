@@ -9,14 +9,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.deprecation import MiddlewareMixin
 
-from console.errors import UserError, refused
+from console.errors import UserError, render_refusal
 from projects import second_factor, sessions
 
-_OPEN = frozenset({"account", "sign-in", "sign-out", "healthz", "readyz"})
-_SETTING_UP = "second-factor"
+_OPEN_URL_NAMES = frozenset({"account", "sign-in", "sign-out", "healthz", "readyz"})
+_SETUP_URL_NAME = "second-factor"
 
 
-class ChangeFirst(MiddlewareMixin):
+class RequireSetupMiddleware(MiddlewareMixin):
     """Who has to change their password, or to set up a second factor, is sent to do so from every
     page but the way out.
     """
@@ -31,25 +31,25 @@ class ChangeFirst(MiddlewareMixin):
         # nor is the session that person's.
         if hasattr(request, "looker"):
             return None
-        sessions.touch(request)
+        sessions.extend_session(request)
         name = match.url_name if match is not None else ""
         # Who looks as another sees what that one will see, and can set up nothing for them.
-        if name in _OPEN or hasattr(request, "looker"):
+        if name in _OPEN_URL_NAMES or hasattr(request, "looker"):
             return None
         if getattr(request.user, "must_change_password", False):
-            return _first(
+            return _send_to_account(
                 request,
                 "Your password is a temporary one. Choose your own on the account page first.",
             )
-        if name != _SETTING_UP and second_factor.is_missing(request.user):
-            return _first(
+        if name != _SETUP_URL_NAME and second_factor.is_missing(request.user):
+            return _send_to_account(
                 request,
                 "Everybody needs a second factor here. Set up yours on the account page first.",
             )
         return None
 
 
-def _first(request: HttpRequest, text: str) -> HttpResponse:
+def _send_to_account(request: HttpRequest, text: str) -> HttpResponse:
     if request.method != "GET" or getattr(request, "htmx", None):
-        return refused(request, UserError(text, status=403))
+        return render_refusal(request, UserError(text, status=403))
     return redirect("account")

@@ -64,7 +64,7 @@ class Permission:
         return f"{self.verb} {self.entity.label}"
 
     @classmethod
-    def read(cls, text: str) -> "Permission":
+    def parse(cls, text: str) -> "Permission":
         """From "entity:verb". Raises ValueError."""
         entity, _, verb = text.partition(":")
         return cls(Entity(entity), Verb(verb))
@@ -83,17 +83,19 @@ VIEW_ONLY = frozenset({Entity.OVERVIEW, Entity.AUDIT})
 """What nobody makes or changes."""
 
 
-def possible(entity: Entity) -> tuple[Permission, ...]:
+def list_permissions_of(entity: Entity) -> tuple[Permission, ...]:
     """Everything that can be done to an entity."""
     return tuple(
         Permission(entity, verb) for verb in Verb if verb is Verb.VIEW or entity not in VIEW_ONLY
     )
 
 
-EVERYTHING = frozenset(permission for entity in Entity for permission in possible(entity))
+EVERYTHING = frozenset(
+    permission for entity in Entity for permission in list_permissions_of(entity)
+)
 
 
-def closed(permissions: Iterable[Permission]) -> frozenset[Permission]:
+def add_implied(permissions: Iterable[Permission]) -> frozenset[Permission]:
     """With what they are of no use without: changing takes seeing, launching takes seeing assets,
     and everything is in a project.
     """
@@ -120,15 +122,17 @@ class Role:
         return permission in self.permissions
 
 
-def _all(*entities: Entity) -> frozenset[Permission]:
-    return frozenset(permission for entity in entities for permission in possible(entity))
+def _all_permissions(*entities: Entity) -> frozenset[Permission]:
+    return frozenset(
+        permission for entity in entities for permission in list_permissions_of(entity)
+    )
 
 
-def _view(*entities: Entity) -> frozenset[Permission]:
+def _view_permissions(*entities: Entity) -> frozenset[Permission]:
     return frozenset(Permission(entity, Verb.VIEW) for entity in entities)
 
 
-_SEEN = _view(
+_EVERYBODYS_VIEW = _view_permissions(
     Entity.WORKLOADS,
     *ASSETS,
     Entity.POLICIES,
@@ -138,11 +142,11 @@ _SEEN = _view(
     Entity.OVERVIEW,
 )
 """What everybody in a project sees of it."""
-_WORKED_WITH = (Entity.ENVIRONMENTS, Entity.COMPUTE, Entity.DATA_SOURCES, Entity.TEMPLATES)
-_PEOPLE = (Entity.ACCESS_RULES, Entity.SERVICE_ACCOUNTS)
+_WORK_ASSETS = (Entity.ENVIRONMENTS, Entity.COMPUTE, Entity.DATA_SOURCES, Entity.TEMPLATES)
+_MEMBERSHIP = (Entity.ACCESS_RULES, Entity.SERVICE_ACCOUNTS)
 
 
-def _role(
+def _make_role(
     key: str,
     label: str,
     about: str,
@@ -150,13 +154,16 @@ def _role(
     *,
     tenant_only: bool = False,
 ) -> Role:
-    return Role(key, label, about, closed(permissions), tenant_only)
+    return Role(key, label, about, add_implied(permissions), tenant_only)
 
 
-def _of_kind(entity: Entity, noun: str) -> Role:
+def _make_kind_administrator(entity: Entity, noun: str) -> Role:
     key, label = f"{entity.value.removesuffix('s')}-administrator", f"{noun} administrator"
-    return _role(
-        key, label, f"Manages {entity.label}, and looks at the rest.", _SEEN | _all(entity)
+    return _make_role(
+        key,
+        label,
+        f"Manages {entity.label}, and looks at the rest.",
+        _EVERYBODYS_VIEW | _all_permissions(entity),
     )
 
 
@@ -171,63 +178,73 @@ VIEWER = "viewer"
 ROLES: Mapping[str, Role] = {
     role.key: role
     for role in (
-        _role(SYSTEM, "System administrator", "May do everything.", EVERYTHING, tenant_only=True),
-        _role(
+        _make_role(
+            SYSTEM, "System administrator", "May do everything.", EVERYTHING, tenant_only=True
+        ),
+        _make_role(
             DEPARTMENT,
             "Department administrator",
             (
                 "Manages projects with their quotas, people, assets and workloads; changes the "
                 "department."
             ),
-            _SEEN
-            | _all(Entity.WORKLOADS, *ASSETS, Entity.POLICIES, Entity.PROJECTS, *_PEOPLE)
+            _EVERYBODYS_VIEW
+            | _all_permissions(
+                Entity.WORKLOADS, *ASSETS, Entity.POLICIES, Entity.PROJECTS, *_MEMBERSHIP
+            )
             | {
                 Permission(Entity.DEPARTMENTS, Verb.VIEW),
                 Permission(Entity.DEPARTMENTS, Verb.EDIT),
             },
         ),
-        _role(
+        _make_role(
             PROJECT,
             "Project administrator",
             (
                 "Manages a project's people, service accounts, assets, policies and workloads, "
                 "but not its quota."
             ),
-            _SEEN | _all(Entity.WORKLOADS, *ASSETS, Entity.POLICIES, *_PEOPLE),
+            _EVERYBODYS_VIEW
+            | _all_permissions(Entity.WORKLOADS, *ASSETS, Entity.POLICIES, *_MEMBERSHIP),
         ),
-        _role(
+        _make_role(
             MANAGER,
             "Research manager",
             "Manages projects and assets, and looks at workloads.",
-            _SEEN | _all(Entity.PROJECTS, *_WORKED_WITH),
+            _EVERYBODYS_VIEW | _all_permissions(Entity.PROJECTS, *_WORK_ASSETS),
         ),
-        _role(
+        _make_role(
             L1,
             "L1 researcher",
             (
                 "Launches workloads, and makes environments, compute resources, data sources and "
                 "templates."
             ),
-            _SEEN | _all(Entity.WORKLOADS, *_WORKED_WITH),
+            _EVERYBODYS_VIEW | _all_permissions(Entity.WORKLOADS, *_WORK_ASSETS),
         ),
-        _role(
+        _make_role(
             L2,
             "L2 researcher",
             "Launches workloads from the assets that there are.",
-            _SEEN | _all(Entity.WORKLOADS),
+            _EVERYBODYS_VIEW | _all_permissions(Entity.WORKLOADS),
         ),
-        _of_kind(Entity.ENVIRONMENTS, "Environment"),
-        _of_kind(Entity.COMPUTE, "Compute resource"),
-        _of_kind(Entity.DATA_SOURCES, "Data source"),
-        _of_kind(Entity.CREDENTIALS, "Credential"),
-        _of_kind(Entity.TEMPLATES, "Template"),
-        _role(VIEWER, "Viewer", "Looks at everything in its scope, and changes nothing.", _SEEN),
+        _make_kind_administrator(Entity.ENVIRONMENTS, "Environment"),
+        _make_kind_administrator(Entity.COMPUTE, "Compute resource"),
+        _make_kind_administrator(Entity.DATA_SOURCES, "Data source"),
+        _make_kind_administrator(Entity.CREDENTIALS, "Credential"),
+        _make_kind_administrator(Entity.TEMPLATES, "Template"),
+        _make_role(
+            VIEWER,
+            "Viewer",
+            "Looks at everything in its scope, and changes nothing.",
+            _EVERYBODYS_VIEW,
+        ),
     )
 }
 
 
 @cache
-def permitting(permission: Permission) -> tuple[Role, ...]:
+def list_roles_permitting(permission: Permission) -> tuple[Role, ...]:
     """The roles of the table that permit it, the least of them first."""
     return tuple(
         sorted(
@@ -237,12 +254,12 @@ def permitting(permission: Permission) -> tuple[Role, ...]:
     )
 
 
-def read(texts: Iterable[str]) -> frozenset[Permission]:
+def parse_permissions(texts: Iterable[str]) -> frozenset[Permission]:
     """A stored set. What is not known any more is left out: it permits nothing."""
     found = set()
     for text in texts:
         try:
-            found.add(Permission.read(text))
+            found.add(Permission.parse(text))
         except ValueError:
             continue
-    return closed(found & EVERYTHING)
+    return add_implied(found & EVERYTHING)

@@ -5,22 +5,22 @@ from typing import TYPE_CHECKING, Any, Self
 from django.db import models
 
 from projects.permissions import Entity
-from projects.rights import view
+from projects.rights import view_permission
 from projects.scopes import Level, Scope
 
 if TYPE_CHECKING:
     from projects.models import Project, User
     from projects.permissions import Permission
 
-_NAMES = frozenset({"id", "name", "username"})
+_NAME_FIELDS = frozenset({"id", "name", "username"})
 
 
-def visible_projects(user: "User") -> frozenset[int] | None:
+def list_visible_project_ids(user: "User") -> frozenset[int] | None:
     """The ids of the projects whose workloads a user sees; None means every one."""
-    return user.rights.projects(view(Entity.WORKLOADS))
+    return user.rights.project_ids(view_permission(Entity.WORKLOADS))
 
 
-def beside_names(model: type[models.Model], *paths: str) -> tuple[str, ...]:
+def list_fields_beside_names(model: type[models.Model], *paths: str) -> tuple[str, ...]:
     """What to `defer` of related rows of which keys and names are shown: "project", or
     "project__cluster", of a model.
     """
@@ -32,7 +32,7 @@ def beside_names(model: type[models.Model], *paths: str) -> tuple[str, ...]:
         found += [
             f"{path}__{each.name}"
             for each in related._meta.concrete_fields
-            if not each.is_relation and each.name not in _NAMES
+            if not each.is_relation and each.name not in _NAME_FIELDS
         ]
     return tuple(found)
 
@@ -48,11 +48,11 @@ class ProjectQuerySet(models.QuerySet[Any]):
 
     def visible_to(self, user: "User") -> Self:
         """The projects that the user may view. Those that have left are nobody's."""
-        return self.where(user, view(Entity.PROJECTS))
+        return self.where(user, view_permission(Entity.PROJECTS))
 
     def where(self, user: "User", permission: "Permission") -> Self:
         """The projects in which this is permitted to the user."""
-        ids = user.rights.projects(permission)
+        ids = user.rights.project_ids(permission)
         return self.there() if ids is None else self.there().filter(pk__in=ids)
 
 
@@ -63,7 +63,7 @@ class DepartmentQuerySet(models.QuerySet[Any]):
 
     def visible_to(self, user: "User") -> Self:
         """The departments that the user may view. Those that have left are nobody's."""
-        where = user.rights.where(view(Entity.DEPARTMENTS))
+        where = user.rights.permitted_scopes(view_permission(Entity.DEPARTMENTS))
         return self.there() if where.tenant else self.there().filter(pk__in=where.departments)
 
 
@@ -72,7 +72,7 @@ class InProject(models.QuerySet[Any]):
 
     def visible_to(self, user: "User") -> Self:
         """Those of the projects whose workloads the user may view."""
-        ids = visible_projects(user)
+        ids = list_visible_project_ids(user)
         return self if ids is None else self.filter(project__in=ids)
 
 
@@ -85,13 +85,13 @@ class ScopedQuerySet(models.QuerySet[Any]):
         """Those whose scope the user may view, and those above a project that they may view: what
         belongs there is for use there.
         """
-        permission = view(self.model.entity)
-        where = user.rights.where(permission)
+        permission = view_permission(self.model.entity)
+        where = user.rights.permitted_scopes(permission)
         if where.tenant:
             return self
-        if not where.is_anywhere:
+        if not where.is_any:
             return self.none()
-        places = user.rights.places(permission)
+        places = user.rights.list_places(permission)
         return self.filter(
             models.Q(cluster=None, department=None, project=None)
             | models.Q(cluster__in=where.clusters | {place.cluster for place in places})
@@ -115,7 +115,7 @@ class ScopedQuerySet(models.QuerySet[Any]):
         row.
         """
         paths = [level.value for level in Level if level is not Level.TENANT]
-        return self.select_related(*paths).defer(*beside_names(self.model, *paths))
+        return self.select_related(*paths).defer(*list_fields_beside_names(self.model, *paths))
 
     def at(self, scope: Scope) -> Self:
         """Those of exactly this scope."""
@@ -131,11 +131,11 @@ class GovernedQuerySet(ScopedQuerySet):
 
     def visible_to(self, user: "User") -> Self:
         """Those of the scopes in which the user may view them."""
-        permission = view(self.model.entity)
-        where = user.rights.where(permission)
+        permission = view_permission(self.model.entity)
+        where = user.rights.permitted_scopes(permission)
         if where.tenant:
             return self
-        if not where.is_anywhere:
+        if not where.is_any:
             return self.none()
         below = models.Q(cluster__in=where.clusters) | models.Q(department__in=where.departments)
-        return self.filter(below | models.Q(project__in=user.rights.projects(permission) or ()))
+        return self.filter(below | models.Q(project__in=user.rights.project_ids(permission) or ()))

@@ -15,9 +15,9 @@ from projects import durations
 from projects.models import Department, Project
 
 GIB = 1 << 30
-SHORTEST = 60
+MIN_SECONDS = 60
 """Seconds: limits are looked at by the sweep, which cannot tell shorter ones apart."""
-AS_TYPED = "As 2h, 90m or 7d."
+DURATION_EXAMPLES = "As 2h, 90m or 7d."
 _UNITS = {
     "mb": Decimal(10**6),
     "gb": Decimal(10**9),
@@ -28,15 +28,15 @@ _UNITS = {
 _WITH_UNIT = re.compile(r"([0-9.eE+-]{1,40})\s*(mb|gb|mib|gib|bytes)", re.IGNORECASE)
 HUNDREDTH = Decimal("0.01")
 
-AMOUNTS = ("gpu_quota", "gpu_limit", "over_quota_weight", "cpu_quota", "cpu_limit")
-MEMORY = ("memory_quota", "memory_limit")
-LIMITS = {"time_limit": "time_limit_seconds", "idle_limit": "idle_limit_seconds"}
+AMOUNT_FIELDS = ("gpu_quota", "gpu_limit", "over_quota_weight", "cpu_quota", "cpu_limit")
+MEMORY_FIELDS = ("memory_quota", "memory_limit")
+LIMIT_COLUMNS = {"time_limit": "time_limit_seconds", "idle_limit": "idle_limit_seconds"}
 """Fields of a form, and of a row."""
-_WORDS = {"time_limit": "time limit", "idle_limit": "idle limit"}
-_UNIT_WORDS = {"gpu": "GPUs", "cpu": "cores", "memory": "GiB"}
+_LIMIT_NAMES = {"time_limit": "time limit", "idle_limit": "idle limit"}
+_UNIT_NAMES = {"gpu": "GPUs", "cpu": "cores", "memory": "GiB"}
 
 
-class Held(Protocol):
+class AllocatedAmounts(Protocol):
     """GPUs in devices, CPU in cores, memory in bytes."""
 
     @property
@@ -84,26 +84,28 @@ class DurationField(forms.CharField):
         if not text:
             return None
         try:
-            seconds = durations.read(text)
+            seconds = durations.parse_duration(text)
         except ValueError:
             raise forms.ValidationError("Give a duration as 2h, 90m or 7d; at most 366d.") from None
-        if seconds < SHORTEST:
-            raise forms.ValidationError(f"It must be at least {durations.words(SHORTEST)}.")
+        if seconds < MIN_SECONDS:
+            raise forms.ValidationError(
+                f"It must be at least {durations.describe_duration(MIN_SECONDS)}."
+            )
         return seconds
 
 
-def amount(
+def make_amount_field(
     label: str,
     help_text: str,
     places: int | None = 2,
-    least: str = "0",
-    kind: type[forms.DecimalField] = forms.DecimalField,
+    minimum: str = "0",
+    field_class: type[forms.DecimalField] = forms.DecimalField,
 ) -> Any:
     """A field for an amount that may be without limit."""
-    return kind(
+    return field_class(
         label=label,
         required=False,
-        min_value=Decimal(least),
+        min_value=Decimal(minimum),
         max_value=Decimal(10**7),
         max_digits=10 if places is not None else None,
         decimal_places=places,
@@ -118,14 +120,14 @@ class SharesForm(forms.Form):
     description = forms.CharField(
         required=False, max_length=250, widget=forms.TextInput({"autocomplete": "off"})
     )
-    gpu_quota = amount(
+    gpu_quota = make_amount_field(
         "GPU quota",
         (
             "GPUs that are its own, fractions too. Empty is without limit; 0 runs on what others "
             "leave idle."
         ),
     )
-    gpu_limit = amount(
+    gpu_limit = make_amount_field(
         "GPU limit",
         (
             "GPUs that it may hold at most, with what others leave idle. 0 allows work without "
@@ -143,17 +145,19 @@ class SharesForm(forms.Form):
             "Empty is 1."
         ),
     )
-    cpu_quota = amount("CPU quota", "Cores that are its own.", 3)
-    memory_quota = amount("Memory quota (GiB)", "Memory that is its own.", None, kind=GibField)
+    cpu_quota = make_amount_field("CPU quota", "Cores that are its own.", 3)
+    memory_quota = make_amount_field(
+        "Memory quota (GiB)", "Memory that is its own.", None, field_class=GibField
+    )
     time_limit = DurationField(
         label="Time limit",
-        help_text=f"How long a workload may be in Running, over all its runs. {AS_TYPED}",
+        help_text=f"How long a workload may be in Running, over all its runs. {DURATION_EXAMPLES}",
     )
     idle_limit = DurationField(
         label="Idle limit",
         help_text=(
             "How long a workload may leave its GPUs unused, where the cluster tells their use. "
-            f"{AS_TYPED}"
+            f"{DURATION_EXAMPLES}"
         ),
     )
 
@@ -170,8 +174,8 @@ class SharesForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
-        self._keep_bytes(given)
-        for resource, unit in _UNIT_WORDS.items():
+        self._keep_exact_memory(given)
+        for resource, unit in _UNIT_NAMES.items():
             quota, limit = given.get(f"{resource}_quota"), given.get(f"{resource}_limit")
             if limit is None or {f"{resource}_quota", f"{resource}_limit"} & self.errors.keys():
                 continue
@@ -179,34 +183,34 @@ class SharesForm(forms.Form):
                 self.add_error(
                     f"{resource}_limit",
                     (
-                        f"It must be at least the quota, {_words_of(quota)} {unit}. Leave it "
-                        "empty for no limit."
+                        f"It must be at least the quota, {_format_rounded_up(quota)} {unit}. Leave "
+                        "it empty for no limit."
                     ),
                 )
             elif quota is None and self.needs_quota:
                 self.add_error(
                     f"{resource}_quota",
                     (
-                        f"It may hold {_words_of(limit)} {unit} at most, so its quota cannot be "
-                        "unlimited. Give a number."
+                        f"It may hold {_format_rounded_up(limit)} {unit} at most, so its quota "
+                        "cannot be unlimited. Give a number."
                     ),
                 )
         time, idle = given.get("time_limit"), given.get("idle_limit")
         if time is not None and idle is not None and idle >= time:
             told = (
-                f"It must be shorter than the time limit, {durations.words(time)}: it would never "
-                "be reached before that."
+                f"It must be shorter than the time limit, {durations.describe_duration(time)}: it "
+                "would never be reached before that."
             )
             self.add_error("idle_limit", told)
         if self.row is not None and not self.errors:
-            self._check_held(given)
+            self._check_allocated(given)
         return given
 
-    def _keep_bytes(self, given: dict[str, Any]) -> None:
+    def _keep_exact_memory(self, given: dict[str, Any]) -> None:
         """Memory that was left as it was shown stays to the byte: what is shown of it is
         rounded.
         """
-        for name in MEMORY:
+        for name in MEMORY_FIELDS:
             if (
                 self.row is not None
                 and name in self.initial
@@ -219,7 +223,7 @@ class SharesForm(forms.Form):
     needs_quota = True
     """Whether an empty quota is without limit, which no limit goes with."""
 
-    def _check_held(self, given: Mapping[str, Any]) -> None:
+    def _check_allocated(self, given: Mapping[str, Any]) -> None:
         """No quota goes under what cannot be interrupted and runs now."""
         now = {
             "gpu": self.row.gpu_quota,
@@ -234,33 +238,33 @@ class SharesForm(forms.Form):
         ]
         if not less:
             return
-        find: Callable[[Iterable[int]], Held] = import_string(settings.HOLDING)
-        held = find(projects_of(self.row))
+        find: Callable[[Iterable[int]], AllocatedAmounts] = import_string(settings.HOLDING)
+        held = find(list_project_ids(self.row))
         amounts = {"gpu": held.gpus, "cpu": held.cpu, "memory": Decimal(held.memory) / GIB}
         for name in less:
             if amounts[name] > given[f"{name}_quota"]:
                 self.add_error(
                     f"{name}_quota",
-                    f"Non-preemptible workloads use {plain(round(amounts[name], 3))} "
-                    f"{_UNIT_WORDS[name]} now, and nothing may interrupt "
+                    f"Non-preemptible workloads use {format_number(round(amounts[name], 3))} "
+                    f"{_UNIT_NAMES[name]} now, and nothing may interrupt "
                     f"them. Give at least as much, or stop some of them first.",
                 )
 
-    def fill(self, row: Any) -> None:
+    def fill_row(self, row: Any) -> None:
         """Give a row what the form says."""
         row.description = self.cleaned_data["description"]
-        for name in AMOUNTS:
+        for name in AMOUNT_FIELDS:
             if name in self.fields:
                 setattr(row, name, self.cleaned_data[name])
-        for name in MEMORY:
+        for name in MEMORY_FIELDS:
             if name in self.fields:
                 given = self.cleaned_data[name]
                 setattr(row, name, None if given is None else round(given * GIB))
-        for name, column in LIMITS.items():
+        for name, column in LIMIT_COLUMNS.items():
             setattr(row, column, self.cleaned_data[name])
 
 
-def projects_of(row: Department | Project) -> list[int]:
+def list_project_ids(row: Department | Project) -> list[int]:
     """The ids of the projects that share a quota."""
     return (
         [row.pk]
@@ -269,37 +273,48 @@ def projects_of(row: Department | Project) -> list[int]:
     )
 
 
-def shown(row: Department | Project) -> dict[str, Any]:
+def initial_values(row: Department | Project) -> dict[str, Any]:
     """What a form shows of a row: every field of `SharesForm`, and those of a project."""
     found: dict[str, Any] = {"description": row.description}
-    found |= {name: plain(getattr(row, name)) for name in AMOUNTS if hasattr(row, name)}
-    found |= {name: plain(gib(getattr(row, name))) for name in MEMORY if hasattr(row, name)}
-    return found | {name: durations.typed(getattr(row, column)) for name, column in LIMITS.items()}
-
-
-def exact(row: Department | Project) -> dict[str, Any]:
-    """The same to the byte: what the audit log has, and what a change of something else keeps."""
-    return shown(row) | {
-        name: _to_the_byte(getattr(row, name)) for name in MEMORY if hasattr(row, name)
+    found |= {
+        name: format_number(getattr(row, name)) for name in AMOUNT_FIELDS if hasattr(row, name)
+    }
+    found |= {
+        name: format_number(bytes_to_gib(getattr(row, name)))
+        for name in MEMORY_FIELDS
+        if hasattr(row, name)
+    }
+    return found | {
+        name: durations.format_duration(getattr(row, column))
+        for name, column in LIMIT_COLUMNS.items()
     }
 
 
-def _to_the_byte(amount: int | None) -> str | None:
-    short = gib(amount)
+def exact_values(row: Department | Project) -> dict[str, Any]:
+    """The same to the byte: what the audit log has, and what a change of something else keeps."""
+    return initial_values(row) | {
+        name: _format_exact_memory(getattr(row, name))
+        for name in MEMORY_FIELDS
+        if hasattr(row, name)
+    }
+
+
+def _format_exact_memory(amount: int | None) -> str | None:
+    short = bytes_to_gib(amount)
     return (
-        plain(short)
+        format_number(short)
         if amount is None or short is None or round(short * GIB) == amount
         else f"{amount} bytes"
     )
 
 
-def _words_of(amount: Decimal) -> str:
+def _format_rounded_up(amount: Decimal) -> str:
     """An amount that is at least this."""
-    return plain(amount.quantize(Decimal("0.001"), ROUND_CEILING))  # type: ignore[no-any-return]
+    return format_number(amount.quantize(Decimal("0.001"), ROUND_CEILING))  # type: ignore[no-any-return]
 
 
-def as_typed(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The same as a browser would send it, for the seal of `console.editing`."""
+def to_form_data(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The same as a browser would send it, for the seal of `console.edit_conflicts`."""
     listed = {
         name: value if isinstance(value, list | tuple) else [value]
         for name, value in values.items()
@@ -310,17 +325,17 @@ def as_typed(values: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def laxer(given: Mapping[str, Any], department: Department) -> list[tuple[str, str]]:
+def find_laxer_limits(given: Mapping[str, Any], department: Department) -> list[tuple[str, str]]:
     """The limits of a project that are not as strict as its department's: (field, what is
     wrong).
     """
     found = []
-    for name, column in LIMITS.items():
+    for name, column in LIMIT_COLUMNS.items():
         own, above = given.get(name), getattr(department, column)
         if own is not None and above is not None and own > above:
             told = (
-                f"{durations.words(own)} is more than the {_WORDS[name]} of department "
-                f"{department.name}, {durations.words(above)}."
+                f"{durations.describe_duration(own)} is more than the {_LIMIT_NAMES[name]} of "
+                f"department {department.name}, {durations.describe_duration(above)}."
             )
             found.append(
                 (
@@ -334,12 +349,12 @@ def laxer(given: Mapping[str, Any], department: Department) -> list[tuple[str, s
     return found
 
 
-def gib(amount: int | None) -> Decimal | None:
+def bytes_to_gib(amount: int | None) -> Decimal | None:
     """Bytes as they are typed."""
     return None if amount is None else (Decimal(amount) / GIB).quantize(HUNDREDTH)
 
 
-def plain(value: Any) -> Any:
+def format_number(value: Any) -> Any:
     """A number without idle zeros."""
     return f"{value.normalize():f}" if isinstance(value, Decimal) else value
 
@@ -369,7 +384,9 @@ class DepartmentForm(SharesForm):
         ].help_text = "Its part of what is idle, against other departments. Empty is 1."
         self.fields[
             "time_limit"
-        ].help_text = f"Of every workload in its projects, which may be stricter. {AS_TYPED}"
+        ].help_text = (
+            f"Of every workload in its projects, which may be stricter. {DURATION_EXAMPLES}"
+        )
 
     def clean_name(self) -> str:
         name = " ".join(str(self.cleaned_data["name"]).replace("\x00", "").split())
@@ -387,4 +404,4 @@ class DepartmentForm(SharesForm):
     @staticmethod
     def values(department: Department) -> dict[str, Any]:
         """What the form shows of a department."""
-        return {"name": department.name} | shown(department)
+        return {"name": department.name} | initial_values(department)

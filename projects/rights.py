@@ -22,7 +22,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class PermittedScopes:
     """The scopes in which something is permitted, as the rules name them: what is below is
     permitted as well.
     """
@@ -33,7 +33,7 @@ class Where:
     projects: frozenset[int]
 
     @property
-    def is_anywhere(self) -> bool:
+    def is_any(self) -> bool:
         return self.tenant or bool(self.clusters or self.departments or self.projects)
 
 
@@ -46,7 +46,7 @@ class Place:
     cluster: uuid.UUID
 
 
-FindPlaces = Callable[[Where], Sequence[Place]]
+FindPlaces = Callable[[PermittedScopes], Sequence[Place]]
 """The projects below the scopes; for those of the tenant it is not asked."""
 
 
@@ -58,24 +58,24 @@ class Rights:
     def __init__(self, grants: Sequence[Grant], find_places: FindPlaces) -> None:
         self.grants = grants
         self._find_places = find_places
-        self._wheres: dict[Permission, Where] = {}
+        self._permitted_scopes: dict[Permission, PermittedScopes] = {}
 
-    def where(self, permission: Permission) -> Where:
+    def permitted_scopes(self, permission: Permission) -> PermittedScopes:
         """The scopes in which it is permitted."""
-        if permission not in self._wheres:
-            self._wheres[permission] = self._where(permission)
-        return self._wheres[permission]
+        if permission not in self._permitted_scopes:
+            self._permitted_scopes[permission] = self._find_scopes(permission)
+        return self._permitted_scopes[permission]
 
-    def _where(self, permission: Permission) -> Where:
+    def _find_scopes(self, permission: Permission) -> PermittedScopes:
         scopes = [grant.scope for grant in self.grants if permission in grant.permissions]
         tenant = any(scope.level is Level.TENANT for scope in scopes)
         if tenant or permission.entity in TENANT_ONLY:
-            return Where(tenant, frozenset(), frozenset(), frozenset())
-        return _named(scopes)
+            return PermittedScopes(tenant, frozenset(), frozenset(), frozenset())
+        return _collect_scopes(scopes)
 
     def may(self, permission: Permission, scope: Scope) -> bool:
         """Whether it is permitted in this scope."""
-        where = self.where(permission)
+        where = self.permitted_scopes(permission)
         if where.tenant:
             return True
         if scope.level is Level.CLUSTER:
@@ -83,31 +83,33 @@ class Rights:
         if scope.level is Level.DEPARTMENT:
             return scope.id in where.departments
         return scope.level is Level.PROJECT and (
-            scope.id in where.projects or scope.id in self._below(where)
+            scope.id in where.projects or scope.id in self._find_places_below(where)
         )
 
-    def anywhere(self, permission: Permission) -> bool:
+    def may_anywhere(self, permission: Permission) -> bool:
         """Whether it is permitted in any scope at all."""
-        return self.where(permission).is_anywhere
+        return self.permitted_scopes(permission).is_any
 
-    def projects(self, permission: Permission) -> frozenset[int] | None:
+    def project_ids(self, permission: Permission) -> frozenset[int] | None:
         """The ids of the projects in which it is permitted; None means every one. At most one
         query.
         """
-        where = self.where(permission)
+        where = self.permitted_scopes(permission)
         return (
             None
             if where.tenant
             else where.projects
-            if self._is_plain(where)
-            else frozenset(self._below(where))
+            if self._names_projects_only(where)
+            else frozenset(self._find_places_below(where))
         )
 
-    def places(self, permission: Permission) -> Sequence[Place]:
+    def list_places(self, permission: Permission) -> Sequence[Place]:
         """Those projects with what is above each; not to be asked where it is permitted in the
         tenant. At most one query.
         """
-        return list(self._below(self.where(permission), known=False).values())
+        return list(
+            self._find_places_below(self.permitted_scopes(permission), known=False).values()
+        )
 
     @cached_property
     def everything(self) -> frozenset[Permission]:
@@ -126,14 +128,14 @@ class Rights:
         )
 
     @staticmethod
-    def _is_plain(where: Where) -> bool:
+    def _names_projects_only(where: PermittedScopes) -> bool:
         return not (where.clusters or where.departments)
 
-    def _below(self, where: Where, *, known: bool = True) -> dict[int, Place]:
+    def _find_places_below(self, where: PermittedScopes, *, known: bool = True) -> dict[int, Place]:
         """The projects below the scopes by their ids. Where the rules name projects only they are
         `known` without asking.
         """
-        if not where.is_anywhere or (known and self._is_plain(where)):
+        if not where.is_any or (known and self._names_projects_only(where)):
             return {}
         return {
             place.project: place
@@ -148,10 +150,10 @@ class Rights:
         """The projects below all scopes that the rules name: asked for once, whatever permissions
         are asked for.
         """
-        return self._find_places(_named([grant.scope for grant in self.grants]))
+        return self._find_places(_collect_scopes([grant.scope for grant in self.grants]))
 
 
-def _named(scopes: Sequence[Scope]) -> Where:
+def _collect_scopes(scopes: Sequence[Scope]) -> PermittedScopes:
     clusters = frozenset(scope.id for scope in scopes if isinstance(scope.id, uuid.UUID))
     departments, projects = (
         frozenset(
@@ -159,9 +161,9 @@ def _named(scopes: Sequence[Scope]) -> Where:
         )
         for level in (Level.DEPARTMENT, Level.PROJECT)
     )
-    return Where(False, clusters, departments, projects)
+    return PermittedScopes(False, clusters, departments, projects)
 
 
-def view(entity: Entity) -> Permission:
+def view_permission(entity: Entity) -> Permission:
     """To view an entity."""
     return Permission(entity, Verb.VIEW)

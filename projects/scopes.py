@@ -33,7 +33,7 @@ class Scope:
         return str(self.level) if self.id is None else f"{self.level}:{self.id}"
 
     @classmethod
-    def read(cls, text: str) -> Self:
+    def parse(cls, text: str) -> Self:
         """From "tenant" or "level:id", as forms and the REST API carry it. Raises ValueError."""
         name, _, key = text.partition(":")
         level = Level(name)
@@ -48,7 +48,9 @@ class Scope:
         return cls(level, int(key))
 
     @classmethod
-    def of(cls, *, cluster: uuid.UUID | None, department: int | None, project: int | None) -> Self:
+    def from_columns(
+        cls, *, cluster: uuid.UUID | None, department: int | None, project: int | None
+    ) -> Self:
         """From the columns of a `Scoped` row."""
         if project is not None:
             return cls(Level.PROJECT, project)
@@ -66,16 +68,16 @@ class Scope:
 TENANT = Scope(Level.TENANT)
 
 
-def of_project(project: "Project | int") -> Scope:
+def project_scope(project: "Project | int") -> Scope:
     """The scope of a project, or of the project with this id."""
     return Scope(Level.PROJECT, project if isinstance(project, int) else project.pk)
 
 
-def of_department(department: "Department | int") -> Scope:
+def department_scope(department: "Department | int") -> Scope:
     return Scope(Level.DEPARTMENT, department if isinstance(department, int) else department.pk)
 
 
-def of_cluster(cluster: uuid.UUID) -> Scope:
+def cluster_scope(cluster: uuid.UUID) -> Scope:
     return Scope(Level.CLUSTER, cluster)
 
 
@@ -99,7 +101,7 @@ class Scoped(models.Model):
 
     @property
     def scope(self) -> Scope:
-        return Scope.of(
+        return Scope.from_columns(
             cluster=self.cluster_id, department=self.department_id, project=self.project_id
         )
 
@@ -113,7 +115,7 @@ class Scoped(models.Model):
         return "Everybody" if self.cluster is None else f"Cluster {self.cluster.name}"
 
 
-def one_scope() -> models.CheckConstraint:
+def make_one_scope_constraint() -> models.CheckConstraint:
     """At most one of the three columns is given."""
     pairs = (("cluster", "department"), ("cluster", "project"), ("department", "project"))
     condition = models.Q()
@@ -122,7 +124,7 @@ def one_scope() -> models.CheckConstraint:
     return models.CheckConstraint(condition=condition, name="%(class)s_of_one_scope")
 
 
-def name_once() -> list[models.BaseConstraint]:
+def make_name_constraints() -> list[models.BaseConstraint]:
     """A name is given once in each scope."""
     found: list[models.BaseConstraint] = [
         models.UniqueConstraint(fields=[level, "name"], name=f"%(class)s_name_once_a_{level}")

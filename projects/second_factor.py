@@ -25,8 +25,8 @@ from projects.audit import Event
 from projects.models import User
 from projects.permissions import Entity, Verb
 
-WRONG = "This code is not right. Enter the one that your app shows now; each is good once."
-_TOTP, _CODES = Authenticator.Type.TOTP, Authenticator.Type.RECOVERY_CODES
+WRONG_CODE = "This code is not right. Enter the one that your app shows now; each is good once."
+_TOTP, _RECOVERY_CODES = Authenticator.Type.TOTP, Authenticator.Type.RECOVERY_CODES
 
 
 def is_set(user: User) -> bool:
@@ -45,12 +45,12 @@ def is_missing(user: User | AnonymousUser) -> bool:
     )
 
 
-def made() -> str:
+def generate_totp_secret() -> str:
     """A new secret, for an authenticator app."""
     return str(totp.generate_totp_secret())
 
 
-def picture(user: User, secret: str) -> str:
+def render_qr_code(user: User, secret: str) -> str:
     """The secret as a QR code: the address of an image, which holds it all."""
     # Few pages need it, and it takes a while to load.
     import qrcode
@@ -63,7 +63,7 @@ def picture(user: User, secret: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn.getvalue()).decode()}"
 
 
-def set_up(user: User, secret: str, code: str) -> Sequence[str]:
+def set_up_factor(user: User, secret: str, code: str) -> Sequence[str]:
     """From now on the user is asked for codes. The recovery codes, told here only. Raises UserError
     for a code that is not right.
     """
@@ -74,8 +74,8 @@ def set_up(user: User, secret: str, code: str) -> Sequence[str]:
                 "You have a second factor already. Remove it first, to set up another one."
             )
         found = totp.TOTP.activate(user, secret).instance
-        if not _spend(found, code):
-            raise UserError(WRONG, field="code")
+        if not _spend_code(found, code):
+            raise UserError(WRONG_CODE, field="code")
         audit.record(
             Event.UPDATE,
             "user",
@@ -84,10 +84,10 @@ def set_up(user: User, secret: str, code: str) -> Sequence[str]:
             name=user.username,
             text="Set up a second factor.",
         )
-        return _fresh_codes(user)
+        return _create_recovery_codes(user)
 
 
-def passes(user: User, code: str) -> bool:
+def use_code(user: User, code: str) -> bool:
     """Whether it is a code of the user's app, or one of their recovery codes, that was not used
     before. It is used now.
     """
@@ -97,25 +97,26 @@ def passes(user: User, code: str) -> bool:
         }
         if _TOTP not in rows:
             return False
-        return _spend(rows[_TOTP], code) or (
-            _CODES in rows and bool(RecoveryCodes(rows[_CODES]).validate_code(code))
+        return _spend_code(rows[_TOTP], code) or (
+            _RECOVERY_CODES in rows
+            and bool(RecoveryCodes(rows[_RECOVERY_CODES]).validate_code(code))
         )
 
 
-def try_code(user: User, code: str, address: str) -> None:
+def require_code(user: User, code: str, address: str) -> None:
     """The same for a person who types. Raises UserError for a code that is not right, and TooMany
     after too many of them.
     """
     counted = f"second factor:{user.pk}"
-    throttle.attempt(counted, throttle.EVERYWHERE)
-    throttle.attempt(counted, address)
-    if not passes(user, code):
-        raise UserError(WRONG, field="code")
-    throttle.succeeded(counted, throttle.EVERYWHERE)
-    throttle.succeeded(counted, address)
+    throttle.record_attempt(counted, throttle.ANY_ADDRESS)
+    throttle.record_attempt(counted, address)
+    if not use_code(user, code):
+        raise UserError(WRONG_CODE, field="code")
+    throttle.record_success(counted, throttle.ANY_ADDRESS)
+    throttle.record_success(counted, address)
 
 
-def new_codes(user: User) -> Sequence[str]:
+def replace_recovery_codes(user: User) -> Sequence[str]:
     """Other recovery codes, told here only; those before are void."""
     with transaction.atomic():
         User.objects.select_for_update().get(pk=user.pk)
@@ -129,16 +130,16 @@ def new_codes(user: User) -> Sequence[str]:
             name=user.username,
             text="Made new recovery codes.",
         )
-        return _fresh_codes(user)
+        return _create_recovery_codes(user)
 
 
-def codes_left(user: User) -> int:
+def count_recovery_codes(user: User) -> int:
     """Recovery codes that were not used yet."""
-    row = Authenticator.objects.filter(user=user, type=_CODES).first()
+    row = Authenticator.objects.filter(user=user, type=_RECOVERY_CODES).first()
     return len(RecoveryCodes(row).get_unused_codes()) if row is not None else 0
 
 
-def remove(user: User) -> None:
+def remove_factor(user: User) -> None:
     """The user's own wish: they are not asked for codes any more."""
     with transaction.atomic():
         if Authenticator.objects.filter(user=user).delete()[0]:
@@ -152,7 +153,7 @@ def remove(user: User) -> None:
             )
 
 
-def reset(user: User, by: User) -> None:
+def reset_factor(user: User, by: User) -> None:
     """For who has lost it: an administrator takes it away, and the user is signed out
     everywhere.
     """
@@ -161,7 +162,7 @@ def reset(user: User, by: User) -> None:
     with transaction.atomic():
         if not Authenticator.objects.filter(user=user).delete()[0]:
             raise UserError(f"{user} has no second factor.")
-        sessions.end_all(user)
+        sessions.end_all_sessions(user)
         audit.record(
             Event.UPDATE,
             "user",
@@ -172,7 +173,7 @@ def reset(user: User, by: User) -> None:
         )
 
 
-def _spend(row: Authenticator, code: str) -> bool:
+def _spend_code(row: Authenticator, code: str) -> bool:
     secret = get_adapter().decrypt(row.data["secret"])
     for counter in totp.yield_hotp_counters_from_time():
         expected = totp.format_hotp_value(totp.hotp_value(secret, counter))
@@ -186,6 +187,6 @@ def _spend(row: Authenticator, code: str) -> bool:
     return False
 
 
-def _fresh_codes(user: User) -> Sequence[str]:
-    Authenticator.objects.filter(user=user, type=_CODES).delete()
+def _create_recovery_codes(user: User) -> Sequence[str]:
+    Authenticator.objects.filter(user=user, type=_RECOVERY_CODES).delete()
     return list(RecoveryCodes.activate(user).generate_codes())

@@ -24,15 +24,15 @@ from projects.audit import Event
 from projects.models import User
 from projects.permissions import Entity, Verb
 
-MOST = 50
+MAX_SESSIONS = 50
 """Sessions of one person; the longest unused end when there are more."""
 # Nothing listens there, it stands for an address that is not known.
-NOWHERE = "0.0.0.0"  # noqa: S104
-SEEN = "seen"
+UNKNOWN_ADDRESS = "0.0.0.0"  # noqa: S104
+LAST_USED_KEY = "seen"
 """Where a session keeps when it was last used, roughly."""
-ROUGHLY = 300.0
+NOTE_SECONDS = 300.0
 """Seconds between two notes of that: not every request has to write."""
-_BY_ITSELF = ("-live", "-changes", "-stream")
+_POLLING_SUFFIXES = ("-live", "-changes", "-stream")
 """How the names of addresses end that an open page asks by itself: a page that nobody looks at
 keeps no session.
 """
@@ -55,95 +55,101 @@ _SYSTEMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BrowserSession:
     """One session as the account page lists it."""
 
     pk: int
     browser: str
     address: str
-    since: datetime
-    last: datetime
-    here: bool
+    started_at: datetime
+    last_used_at: datetime
+    is_current: bool
 
 
-def of(user: User, key: str | None) -> Sequence[Seen]:
+def list_sessions(user: User, current_key: str | None) -> Sequence[BrowserSession]:
     """The user's sessions that are open, that of `key` first, then the last used ones."""
-    rows = list(UserSession.objects.filter(user=user).order_by("-last_seen_at", "-pk")[:MOST])
-    open_ones = _open(user, [row.session_key for row in rows])
+    rows = list(
+        UserSession.objects.filter(user=user).order_by("-last_seen_at", "-pk")[:MAX_SESSIONS]
+    )
+    open_ones = _find_open_keys(user, [row.session_key for row in rows])
     found = [
-        Seen(
+        BrowserSession(
             row.pk,
-            browser(row.user_agent),
-            "" if row.ip == NOWHERE else row.ip,
+            describe_browser(row.user_agent),
+            "" if row.ip == UNKNOWN_ADDRESS else row.ip,
             row.created_at,
             row.last_seen_at,
-            row.session_key == key,
+            row.session_key == current_key,
         )
         for row in rows
         if row.session_key in open_ones
     ]
-    return sorted(found, key=lambda each: not each.here)
+    return sorted(found, key=lambda each: not each.is_current)
 
 
-def begun(request: HttpRequest) -> None:
+def record_session(request: HttpRequest) -> None:
     """Note a session of somebody who has just signed in, or whose session was not noted; the
     longest unused beyond MOST end.
     """
     UserSession.objects.create_from_request(request)
     rows = UserSession.objects.filter(user=request.user).order_by("-last_seen_at", "-pk")
-    _end(list(rows.values_list("session_key", flat=True)[MOST : 2 * MOST]))
+    _delete_sessions(
+        list(rows.values_list("session_key", flat=True)[MAX_SESSIONS : 2 * MAX_SESSIONS])
+    )
 
 
-def touch(request: HttpRequest) -> None:
+def extend_session(request: HttpRequest) -> None:
     """The person uses their session: it ends as much later. What an open page asks by itself does
     not count.
     """
     match = request.resolver_match
     if not request.user.is_authenticated or (
-        match is not None and (match.url_name or "").endswith(_BY_ITSELF)
+        match is not None and (match.url_name or "").endswith(_POLLING_SUFFIXES)
     ):
         return
     now = time.time()
     # Where sessions are short, they are noted more often.
-    if now - float(request.session.get(SEEN, 0)) < min(ROUGHLY, settings.SESSION_COOKIE_AGE / 20):
+    if now - float(request.session.get(LAST_USED_KEY, 0)) < min(
+        NOTE_SECONDS, settings.SESSION_COOKIE_AGE / 20
+    ):
         return
-    request.session[SEEN] = now
+    request.session[LAST_USED_KEY] = now
     # Who looks as another does so in their own session.
     if request.session.session_key and request.session.get(SESSION_KEY) == str(request.user.pk):
-        begun(request)
+        record_session(request)
 
 
-def renewed(request: HttpRequest, before: str | None) -> None:
+def update_session_key(request: HttpRequest, old_key: str | None) -> None:
     """The session has another key than `before`: it stays the one that it was in the list."""
-    UserSession.objects.filter(session_key=before).update(session_key=request.session.session_key)
+    UserSession.objects.filter(session_key=old_key).update(session_key=request.session.session_key)
 
 
-def end(user: User, pk: int) -> bool:
+def end_session(user: User, pk: int) -> bool:
     """End one of the user's sessions. Whether there was one."""
     keys = list(UserSession.objects.filter(user=user, pk=pk).values_list("session_key", flat=True))
-    _end(keys)
+    _delete_sessions(keys)
     return bool(keys)
 
 
-def end_all(user: User, *, but: str | None = None) -> int:
+def end_all_sessions(user: User, *, except_key: str | None = None) -> int:
     """End the user's sessions, save that of the key `but`; how many there were."""
     keys = list(
         UserSession.objects.filter(user=user)
-        .exclude(session_key=but or "")
-        .values_list("session_key", flat=True)[: 10 * MOST]
+        .exclude(session_key=except_key or "")
+        .values_list("session_key", flat=True)[: 10 * MAX_SESSIONS]
     )
-    _end(keys)
+    _delete_sessions(keys)
     return len(keys)
 
 
-def end_all_of(user: User, by: User) -> None:
+def sign_out_everywhere(user: User, by: User) -> None:
     """An administrator signs somebody out everywhere."""
     access.require(by, Verb.EDIT, Entity.USERS)
     if user.is_service:
         raise UserError("This is a service account: it has no sessions.")
     granting.require_not_above(user, by)
     with transaction.atomic():
-        ended = end_all(user)
+        ended = end_all_sessions(user)
         audit.record(
             Event.SIGN_OUT,
             "user",
@@ -154,19 +160,19 @@ def end_all_of(user: User, by: User) -> None:
         )
 
 
-def forget(key: str | None) -> None:
+def forget_session(key: str | None) -> None:
     """The session of this key has ended."""
     UserSession.objects.filter(session_key=key or "").delete()
 
 
-def browser(agent: str) -> str:
+def describe_browser(agent: str) -> str:
     """What a browser calls itself, in two words. It is hostile text: nothing of it is shown."""
     name = next((words for mark, words in _BROWSERS if mark in agent), "Unknown browser")
     system = next((words for mark, words in _SYSTEMS if mark in agent), "")
     return f"{name} on {system}" if system else name
 
 
-def _open(user: User, keys: Sequence[str]) -> frozenset[str]:
+def _find_open_keys(user: User, keys: Sequence[str]) -> frozenset[str]:
     """Those of the keys whose session is good: not ended, not expired, and of the password that the
     user has now.
     """
@@ -181,11 +187,11 @@ def _open(user: User, keys: Sequence[str]) -> frozenset[str]:
     )
 
 
-def _end(keys: Sequence[str]) -> None:
+def _delete_sessions(keys: Sequence[str]) -> None:
     Session.objects.filter(session_key__in=keys).delete()
     UserSession.objects.filter(session_key__in=keys).delete()
 
 
 @receiver(user_logged_in)
-def _signed_in(request: HttpRequest, **_: object) -> None:
-    request.session[SEEN] = time.time()
+def _note_sign_in(request: HttpRequest, **_: object) -> None:
+    request.session[LAST_USED_KEY] = time.time()

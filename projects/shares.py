@@ -30,12 +30,12 @@ class Shares:
     memory: Share
 
 
-def above(own: Shares, members: Iterable[Shares]) -> Shares:
+def derive_parent_shares(own: Shares, members: Iterable[Shares]) -> Shares:
     """What is above several: its own, and their sum where it has no quota of its own."""
-    total = together(members)
+    total = sum_shares(members)
     return Shares(
         *(
-            _or(mine, sum_)
+            _default_quota(mine, sum_)
             for mine, sum_ in (
                 (own.gpu, total.gpu),
                 (own.cpu, total.cpu),
@@ -45,28 +45,28 @@ def above(own: Shares, members: Iterable[Shares]) -> Shares:
     )
 
 
-def _or(own: Share, sum_: Share) -> Share:
+def _default_quota(own: Share, sum_: Share) -> Share:
     return own if own.quota is not None else replace(own, quota=sum_.quota)
 
 
-def together(shares: Iterable[Shares]) -> Shares:
+def sum_shares(shares: Iterable[Shares]) -> Shares:
     """What they have in sum. It sets no limit of its own, for theirs hold."""
     each = list(shares)
     return Shares(
-        gpu=Share(_sum(one.gpu.quota for one in each)),
-        cpu=Share(_sum(one.cpu.quota for one in each)),
-        memory=Share(_sum(one.memory.quota for one in each)),
+        gpu=Share(_sum_quotas(one.gpu.quota for one in each)),
+        cpu=Share(_sum_quotas(one.cpu.quota for one in each)),
+        memory=Share(_sum_quotas(one.memory.quota for one in each)),
     )
 
 
-def number(amount: Decimal | None, unlimited: int | None = -1) -> int | float | None:
+def to_json_number(amount: Decimal | None, unlimited: int | None = -1) -> int | float | None:
     """An amount as JSON has it: 2, 0.5; `unlimited` for one without limit."""
     if amount is None:
         return unlimited
     return int(amount) if amount == int(amount) else float(amount)
 
 
-def _sum(quotas: Iterable[Decimal | None]) -> Decimal | None:
+def _sum_quotas(quotas: Iterable[Decimal | None]) -> Decimal | None:
     total = Decimal(0)
     for quota in quotas:
         if quota is None:

@@ -10,9 +10,9 @@ from django.db import models
 from console.errors import UserError
 from projects.models import ServiceAccount, User
 
-MOST = 10
+MAX_SUBJECTS = 10
 """Subjects that get the same rule at once."""
-LONGEST = 150
+MAX_NAME = 150
 
 USER, GROUP, SERVICE_ACCOUNT = "user", "group", "service-account"
 KINDS = {USER: "User", GROUP: "Group", SERVICE_ACCOUNT: "Service account"}
@@ -27,7 +27,7 @@ def kind_of(subject: Subject) -> str:
     return SERVICE_ACCOUNT if subject.is_service else USER
 
 
-def read(kind: str, text: str, by: User) -> Sequence[Subject]:
+def parse_subjects(kind: str, text: str, by: User) -> Sequence[Subject]:
     """The subjects of a list with commas. Raises UserError, naming the field "subjects", for one
     that cannot be found, and for too many.
     """
@@ -37,21 +37,23 @@ def read(kind: str, text: str, by: User) -> Sequence[Subject]:
             "Say for whom the rule is: a name, or several with commas between them.",
             field="subjects",
         )
-    if len(names) > MOST:
-        raise UserError(f"A rule can be made for {MOST} at once; take some away.", field="subjects")
-    if any(len(name) > LONGEST or "\x00" in name for name in names):
-        raise UserError(f"A name has at most {LONGEST} letters.", field="subjects")
-    return [one(kind, name, by) for name in names]
+    if len(names) > MAX_SUBJECTS:
+        raise UserError(
+            f"A rule can be made for {MAX_SUBJECTS} at once; take some away.", field="subjects"
+        )
+    if any(len(name) > MAX_NAME or "\x00" in name for name in names):
+        raise UserError(f"A name has at most {MAX_NAME} letters.", field="subjects")
+    return [get_subject(kind, name, by) for name in names]
 
 
-def no_kind(kind: str) -> UserError:
+def unknown_kind_error(kind: str) -> UserError:
     return UserError(
         f"There is no subject of the type {kind[:40]}: there are {', '.join(KINDS)}.",
         field="subjectType",
     )
 
 
-def one(kind: str, name: str, by: User) -> Subject:
+def get_subject(kind: str, name: str, by: User) -> Subject:
     """The subject of this name. Raises UserError where there is none."""
     if kind == GROUP:
         # The name as the single sign-on tells it: the rule may be made before the first of the

@@ -1,10 +1,10 @@
 """The steps of this floor."""
 
 from console.celery import step
-from projects import forgetting
+from projects import audit_retention
 
 
 @step
 def forget() -> None:
     """The audit log -> without what has been kept as long as the settings say."""
-    forgetting.forget_old_entries()
+    audit_retention.delete_old_entries()

@@ -28,17 +28,17 @@ FREE_FOR_ADDRESS = 100
 """Failures of one address with any names."""
 LONGEST_WAIT = 300
 """Seconds between two attempts at most."""
-EVERYWHERE = "*"
+ANY_ADDRESS = "*"
 """In place of an address: attempts from all of them are counted together, for a code that is short
 enough to be guessed from many.
 """
-FORGET = timedelta(hours=1)
+FORGET_AFTER = timedelta(hours=1)
 """Failures count until so long after the last one."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class TooMany(UserError):
+class TooManyAttempts(UserError):
     """An attempt that comes too early. `wait` is in seconds."""
 
     status = 429
@@ -51,7 +51,7 @@ class TooMany(UserError):
         self.wait = wait
 
 
-def ip_of(request: HttpRequest) -> Address | None:
+def find_client_ip(request: HttpRequest) -> Address | None:
     """The address that a request comes from; None where that cannot be known."""
     told = str(request.META.get("REMOTE_ADDR", ""))
     if settings.OPTIONS.behind_proxy:
@@ -65,11 +65,11 @@ def ip_of(request: HttpRequest) -> Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def address_of(request: HttpRequest) -> str:
+def client_address(request: HttpRequest) -> str:
     """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 one, of which one
     person has many addresses.
     """
-    address = ip_of(request)
+    address = find_client_ip(request)
     if address is None:
         return "unknown"
     return (
@@ -79,47 +79,49 @@ def address_of(request: HttpRequest) -> str:
     )
 
 
-def attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> None:
+def record_attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> None:
     """Call before a password is checked. It counts as failed until `succeeded` is called. Raises
     TooMany, which counts for nothing.
     """
-    limits = {_key(name, address): free} | (
-        {} if address == EVERYWHERE else {_key(address): FREE_FOR_ADDRESS}
+    limits = {_hash_key(name, address): free} | (
+        {} if address == ANY_ADDRESS else {_hash_key(address): FREE_FOR_ADDRESS}
     )
     now = timezone.now()
     with transaction.atomic():
-        FailedSignIns.objects.filter(last_at__lt=now - FORGET).delete()
+        FailedSignIns.objects.filter(last_at__lt=now - FORGET_AFTER).delete()
         FailedSignIns.objects.bulk_create(
             [FailedSignIns(key=key) for key in limits], ignore_conflicts=True
         )
         # Locked before they are judged: guesses made at the same time are counted one after the
         # other.
         for row in FailedSignIns.objects.select_for_update().filter(key__in=limits).order_by("key"):
-            left = _wait(row.failures - limits[row.key]) - (now - row.last_at).total_seconds()
+            left = (
+                _compute_wait(row.failures - limits[row.key]) - (now - row.last_at).total_seconds()
+            )
             if row.failures >= limits[row.key] and left > 0:
-                raise TooMany(math.ceil(left))
+                raise TooManyAttempts(math.ceil(left))
         FailedSignIns.objects.filter(key__in=limits).update(
             failures=models.F("failures") + 1, last_at=now
         )
 
 
-def succeeded(name: str, address: str) -> None:
+def record_success(name: str, address: str) -> None:
     """The password was right: the name's failures at this address are forgotten, and the attempt is
     not held against the address.
     """
-    FailedSignIns.objects.filter(key=_key(name, address)).delete()
-    if address != EVERYWHERE:
-        FailedSignIns.objects.filter(key=_key(address), failures__gt=0).update(
+    FailedSignIns.objects.filter(key=_hash_key(name, address)).delete()
+    if address != ANY_ADDRESS:
+        FailedSignIns.objects.filter(key=_hash_key(address), failures__gt=0).update(
             failures=models.F("failures") - 1
         )
 
 
-def _wait(beyond: int) -> int:
+def _compute_wait(surplus: int) -> int:
     """Seconds to wait after so many failures beyond the free ones: 2, 4, 8 and so on."""
-    return min(LONGEST_WAIT, int(2 ** min(16, beyond + 1)))
+    return min(LONGEST_WAIT, int(2 ** min(16, surplus + 1)))
 
 
-def _key(*parts: str) -> str:
+def _hash_key(*parts: str) -> str:
     """A digest, so that what is typed as a name is neither stored nor too long."""
     return hashlib.sha256(
         "\x00".join(part.casefold() for part in parts).encode(errors="replace")

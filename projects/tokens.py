@@ -14,15 +14,17 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from projects import addresses
+from projects import token_addresses
 from projects.models import PersonalKey, ServiceAccount, User
 
 ALGORITHM = "HS256"
-LONGEST = 4096
-NOT_GOOD = "The access token is not valid, or not any more. Get a new one from POST /api/v1/token."
+MAX_TOKEN_LENGTH = 4096
+INVALID_TOKEN = (
+    "The access token is not valid, or not any more. Get a new one from POST /api/v1/token."  # noqa: S105
+)
 
 
-def issue(user: User, key: PersonalKey | None = None) -> tuple[str, int]:
+def issue_token(user: User, key: PersonalKey | None = None) -> tuple[str, int]:
     """A token for a user, and the seconds it is good for: until the personal key, or the service
     account, it was got with expires.
 
@@ -30,16 +32,16 @@ def issue(user: User, key: PersonalKey | None = None) -> tuple[str, int]:
     base64 alphabet, and so may.
     """
     now, life = int(time.time()), settings.OPTIONS.token_seconds
-    way_in = key or _account(user)
+    way_in = key or _find_account(user)
     if way_in is not None and way_in.expires_at is not None:
         life = max(0, min(life, int(way_in.expires_at.timestamp()) - now))
     claims = {"sub": str(user.pk), "iat": now, "exp": now + life, "bound": _fingerprint(user, key)}
     return jwt.encode(
-        claims if key is None else claims | {"key": str(key.pk)}, _key(), ALGORITHM
+        claims if key is None else claims | {"key": str(key.pk)}, _derive_signing_key(), ALGORITHM
     ), life
 
 
-def user_of(token: str) -> User:
+def authenticate_token(token: str) -> User:
     """Whose token it is; `personal_key` of the user is the key it was got with, if it was one.
 
     Raises AuthenticationFailed for one that is forged, expired, or made void by a new password or
@@ -47,14 +49,14 @@ def user_of(token: str) -> User:
     """
     try:
         claims = jwt.decode(
-            token, _key(), [ALGORITHM], options={"require": ["sub", "exp", "bound"]}
+            token, _derive_signing_key(), [ALGORITHM], options={"require": ["sub", "exp", "bound"]}
         )
     except jwt.ExpiredSignatureError:
         raise AuthenticationFailed(
             "The access token has expired. Get a new one from POST /api/v1/token."
         ) from None
     except jwt.InvalidTokenError:
-        raise AuthenticationFailed(NOT_GOOD) from None
+        raise AuthenticationFailed(INVALID_TOKEN) from None
     user = (
         User.objects.select_related("service_account")
         .filter(pk=int(claims["sub"]), is_active=True)
@@ -70,8 +72,8 @@ def user_of(token: str) -> User:
         or ("key" in claims and key is None)
         or not constant_time_compare(str(claims["bound"]), _fingerprint(user, key))
     ):
-        raise AuthenticationFailed(NOT_GOOD)
-    way_in = key or _account(user)
+        raise AuthenticationFailed(INVALID_TOKEN)
+    way_in = key or _find_account(user)
     if way_in is not None and way_in.is_expired:
         raise AuthenticationFailed(
             f"{way_in.name} has expired, and its tokens with it. Make a new one."
@@ -89,10 +91,10 @@ class BearerToken(BaseAuthentication):
         kind, _, token = get_authorization_header(request).partition(b" ")
         if kind.lower() != b"bearer":
             return None
-        if len(token) > LONGEST or not token.isascii():
-            raise AuthenticationFailed(NOT_GOOD)
-        user = user_of(token.decode("ascii").strip())
-        addresses.token_used(user)
+        if len(token) > MAX_TOKEN_LENGTH or not token.isascii():
+            raise AuthenticationFailed(INVALID_TOKEN)
+        user = authenticate_token(token.decode("ascii").strip())
+        token_addresses.record_token_use(user)
         return user, None
 
     def authenticate_header(self, request: Request) -> str:
@@ -122,16 +124,16 @@ def _fingerprint(user: User, key: PersonalKey | None) -> str:
         return salted_hmac(
             "muster.tokens.bound.key", f"{key.client_id}\n{key.secret_hash}"
         ).hexdigest()
-    account = _account(user)
+    account = _find_account(user)
     return salted_hmac(
         "muster.tokens.bound", f"{user.password}\n{account.secret_hash if account else ''}"
     ).hexdigest()
 
 
-def _account(user: User) -> ServiceAccount | None:
+def _find_account(user: User) -> ServiceAccount | None:
     found: ServiceAccount | None = getattr(user, "service_account", None)
     return found
 
 
-def _key() -> bytes:
+def _derive_signing_key() -> bytes:
     return hashlib.sha256(f"muster.tokens.key\n{settings.SECRET_KEY}".encode()).digest()

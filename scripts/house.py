@@ -204,8 +204,13 @@ def describe(modules: Sequence[Module], templates: int) -> Iterator[str]:
     yield "|---|---:|"
     yield f"| lines of a file, median / p95 / most | {format_spread(files)} |"
     yield f"| lines of a function, median / p95 / most | {format_spread(functions)} |"
-    yield f"| import cycles at run time | {len(find_cycles(build_graph(modules, with_typing=False)))} |"
-    yield f"| import cycles with types | {len(find_cycles(build_graph(modules, with_typing=True)))} |"
+    yield (
+        "| import cycles at run time | "
+        f"{len(find_cycles(build_graph(modules, with_typing=False)))} |"
+    )
+    yield (
+        f"| import cycles with types | {len(find_cycles(build_graph(modules, with_typing=True)))} |"
+    )
     yield f"| imports inside functions | {sum(each.deferred_imports for each in modules)} |"
     yield f"| broad excepts | {sum(each.broad_excepts for each in modules)} |"
     yield f"| `type: ignore` | {sum(each.type_ignores for each in modules)} |"

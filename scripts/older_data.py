@@ -32,7 +32,7 @@ django.setup()
 from django.core.management import call_command
 from django.db import connection
 
-from environments import builtin
+from environments import builtin_assets
 from tests.cast import a_spec, make_cast
 from workloads import journal
 from workloads.models import Workload
@@ -42,10 +42,10 @@ def fill() -> None:
     """People, projects, assets, and workloads in two states, made as the console makes them."""
     call_command("migrate", verbosity=0)
     cast = make_cast()
-    builtin.ensure()
+    builtin_assets.ensure_builtin_assets()
     for name in ("older-one", "older-two"):
-        journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob)
-    journal.asked_to_stop(Workload.objects.get(name="older-two").pk, cast.bob)
+        journal.create_workload(a_spec(cast.team_a, name), project=cast.team_a, user=cast.bob)
+    journal.request_stop(Workload.objects.get(name="older-two").pk, cast.bob)
     connection.close()
 
 

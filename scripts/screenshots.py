@@ -160,7 +160,7 @@ SHOTS = (
 def console(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """A console with its day in it: its address and the ids of what is looked at."""
     server = WebServer(folder / "data", debug=0)
-    server.python("from console.static import collect\ncollect()")
+    server.python("from console.static_files import collect\ncollect()")
     with server:
         yield server.url, json.loads(server.python(SEED))
 

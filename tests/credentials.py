@@ -2,7 +2,7 @@
 
 import json
 
-from environments.credentials import registry_address
+from environments.credentials import parse_registry_address
 from environments.models import Credential
 from projects.models import Project
 
@@ -21,7 +21,7 @@ def a_registry(
         name=name,
         project=project,
         kind=Credential.Kind.REGISTRY,
-        public={"server": registry_address(address), "username": username},
+        public={"server": parse_registry_address(address), "username": username},
         secret=json.dumps({"password": password}),
         **scope,
     )

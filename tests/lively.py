@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from clusters.models import Cluster, Node, NodePool
-from environments import actions, builtin
+from environments import actions, builtin_assets
 from environments.models import (
     ComputeResource,
     Credential,
@@ -24,22 +24,22 @@ from environments.models import (
     Policy,
     Template,
 )
-from projects import custom_roles, granting, personal
+from projects import custom_roles, granting, personal_keys
 from projects.actions import create_service_account
 from projects.models import AccessRule, AuditEntry, CustomRole, Project, User
 from projects.permissions import L1, VIEWER
-from projects.scopes import TENANT, of_department, of_project
+from projects.scopes import TENANT, department_scope, project_scope
 from tests.cast import a_spec
 from tests.credentials import a_registry
 from tests.lively_clusters import clusters
 from tests.workloads import objects
-from workloads.forms import copying
-from workloads.logbook import places, stamps
-from workloads.logbook.writing import Writer
+from workloads.forms import workload_copies
+from workloads.logbook import log_paths, stamps
+from workloads.logbook.log_writer import LogWriter
 from workloads.models import Attempt, Draft, Event, Log, Pod, Position, Sample, Workload
-from workloads.specs import Compute, Gpus, Setup, to_json
+from workloads.specs import Compute, Gpus, Setup, encode_spec
 from workloads.specs import Environment as Runs
-from workloads.tasks.sampling import moment
+from workloads.tasks.sampling import round_to_sample_time
 
 GIB = 1 << 30
 TRAINING = "loss {loss:.4f}  lr 3.0e-04  {speed} samples/s  step {step}"
@@ -148,7 +148,7 @@ class _Day:
             "locked": ["environment_choice"],
         }
         template = actions.create(
-            Template, about | {"form": form}, scope=of_project(self.a), by=self.people["alice"]
+            Template, about | {"form": form}, scope=project_scope(self.a), user=self.people["alice"]
         )
         rules = {
             "workers": {"max": 8},
@@ -179,19 +179,19 @@ class _Day:
             ["data-sources:edit", "credentials:view"],
             by=alice,
         )
-        granting.give(
+        granting.grant_role(
             VIEWER,
             to=Group.objects.create(name="ml-team"),
-            scope=of_department(self.a.department_id),
+            scope=department_scope(self.a.department_id),
             by=alice,
         )
-        granting.give(
-            f"custom:{role.pk}", to=self.people["carla"], scope=of_project(self.b), by=alice
+        granting.grant_role(
+            f"custom:{role.pk}", to=self.people["carla"], scope=project_scope(self.b), by=alice
         )
         create_service_account(
             TENANT, "old-export", by=alice, role=VIEWER, expires_at=self._ago(60)
         )
-        personal.create("notebook", of=alice)
+        personal_keys.create_key("notebook", owner=alice)
         return role
 
     def _ago(self, minutes: float) -> datetime:
@@ -200,7 +200,7 @@ class _Day:
     def _ground(self) -> None:
         Cluster.objects.update(name="gpu-cluster", version="v1.32.4", last_seen_at=self.now)
         Project.objects.update(gpu_quota=Decimal(16), synced_at=self._ago(60 * 26))
-        builtin.ensure()
+        builtin_assets.ensure_builtin_assets()
         Node.objects.all().delete()
         for number in range(4):
             self._node(f"gpu-node-{number}", gpus=8, used=(8, 8, 7, 0)[number])
@@ -268,7 +268,7 @@ class _Day:
         given = {
             "architecture": "Distributed",
             "framework": "PyTorch",
-            "spec": to_json(a_spec(project, name, workers=workers, setup=setup)),
+            "spec": encode_spec(a_spec(project, name, workers=workers, setup=setup)),
             "created_at": self._ago(minutes),
             "status_at": self._ago(minutes * 0.9),
             "requested_pods": pods,
@@ -344,15 +344,15 @@ class _Day:
         return made
 
     def _log(self, pod: Pod, texts: Sequence[str], state: str = Log.State.COMPLETE) -> None:
-        path = places.place(pod.workload_id, pod.uid, "pytorch", 0)
+        path = log_paths.build_log_path(pod.workload_id, pod.uid, "pytorch", 0)
         began = int(self._ago(12).timestamp()) * stamps.SECOND
         lines = [
-            stamps.text(began + (3 * number + (pod.rank or 0)) * stamps.SECOND // 4).encode()
+            stamps.format_time(began + (3 * number + (pod.rank or 0)) * stamps.SECOND // 4).encode()
             + b" "
             + text.encode()
             for number, text in enumerate(texts)
         ]
-        with Writer(places.local(path)) as writer:
+        with LogWriter(log_paths.local_path(path)) as writer:
             writer.append(lines)
             size = writer.size
         Log.objects.create(pod=pod, container="pytorch", path=path, size=size, state=state)
@@ -573,7 +573,7 @@ class _Day:
 
     def _samples(self) -> None:
         """A day of what the two projects held: quiet at night."""
-        last = moment(self.now, 600)
+        last = round_to_sample_time(self.now, 600)
         Sample.objects.bulk_create(
             Sample(
                 project=project,
@@ -636,8 +636,10 @@ class _Day:
         )
         setup = Setup(Runs(image="muster/pytorch-ddp"), half)
         spec = a_spec(self.a, "vit-base", setup=setup, workers=3)
-        chosen = copying.Assets(
+        chosen = workload_copies.AvailableAssets(
             list(Environment.objects.all()), list(ComputeResource.objects.all())
         )
-        data = copying.draft_of(spec, project=self.a, name="vit-base-2", assets=chosen)
+        data = workload_copies.build_draft_data(
+            spec, project=self.a, name="vit-base-2", assets=chosen
+        )
         return Draft.objects.create(user=self.people["alice"], data=data)

@@ -5,14 +5,14 @@ and what their nodes say.
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from clusters import probing
-from clusters.capabilities import Capabilities, Runtime
+from clusters import capability_probe
+from clusters.capabilities import Capabilities, TrainingRuntime
 from clusters.findings import Findings, StorageClass
 from clusters.kube.resources import PYTORCHJOBS, TFJOBS
-from clusters.models import Cluster, Node, Way
+from clusters.models import Cluster, ConnectionWay, Node
+from clusters.permission_review import PermissionReview
 from clusters.permissions import NEEDED
 from clusters.prerequisites import PRIORITY_CLASSES
-from clusters.reviewing import Review
 from tests.cast import NOWHERE
 
 ABSENT = ("kubeflow.org", "trainer.kubeflow.org", "scheduling.run.ai", "metrics.k8s.io")
@@ -23,12 +23,12 @@ TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "PreferNoSchedul
 def clusters(first: Cluster, now: datetime) -> dict[str, object]:
     """Fill in the first one and make the others; their ids by name."""
     everything = Capabilities(
-        served=frozenset(map(probing.path, probing.USED)),
+        served=frozenset(map(capability_probe.resource_key, capability_probe.USED_RESOURCES)),
         gpu_sharing=True,
         priority_classes=frozenset(PRIORITY_CLASSES),
         runtimes=(
-            Runtime("torch-distributed", "torch", "kai-scheduler"),
-            Runtime("jax-distributed", "jax"),
+            TrainingRuntime("torch-distributed", "torch", "kai-scheduler"),
+            TrainingRuntime("jax-distributed", "jax"),
         ),
         trainjob_fields=frozenset({"runtimeRef", "trainer", "runtimePatches"}),
     )
@@ -40,11 +40,15 @@ def clusters(first: Cluster, now: datetime) -> dict[str, object]:
     )
     asked = {"probed_at": now, "permissions_at": now - timedelta(minutes=12)}
     _keep(first, everything, found, _review(), platform="RKE2, linux/amd64", **asked)
-    missing = _made("edge-lab", "https://edge-lab.example.com:6443", now, way=Way.TOKEN)
+    missing = _made("edge-lab", "https://edge-lab.example.com:6443", now, way=ConnectionWay.TOKEN)
     there = (
-        each for each in probing.USED if each.group not in ABSENT or each in (PYTORCHJOBS, TFJOBS)
+        each
+        for each in capability_probe.USED_RESOURCES
+        if each.group not in ABSENT or each in (PYTORCHJOBS, TFJOBS)
     )
-    some = Capabilities(served=frozenset(map(probing.path, there)), gpu_sharing=False)
+    some = Capabilities(
+        served=frozenset(map(capability_probe.resource_key, there)), gpu_sharing=False
+    )
     denied = frozenset({("create", "namespaces"), ("delete", "pods"), ("list", "nodes")})
     unanswered = Findings(
         unanswered={"storage_classes": "storageclasses.storage.k8s.io is forbidden"}
@@ -76,7 +80,7 @@ def _made(name: str, server: str, now: datetime, **fields: object) -> Cluster:
 
 
 def _keep(
-    cluster: Cluster, can: Capabilities, found: Findings, review: Review, **fields: object
+    cluster: Cluster, can: Capabilities, found: Findings, review: PermissionReview, **fields: object
 ) -> None:
     kept = {
         "capabilities": can.to_json(),
@@ -89,15 +93,15 @@ def _keep(
 
 def _review(
     denied: frozenset[tuple[str, str]] = frozenset(), served: Capabilities | None = None
-) -> Review:
+) -> PermissionReview:
     answers: dict[str, dict[str, bool]] = {}
     skipped: dict[str, str] = {}
     for need in NEEDED:
-        if served is not None and not served.serves(probing.path(need.resource)):
+        if served is not None and not served.serves(capability_probe.resource_key(need.resource)):
             skipped[need.kind] = "The cluster does not serve it."
         else:
             answers.setdefault(need.kind, {})[need.verb] = (need.verb, need.kind) not in denied
-    return Review(answers, skipped, user="system:serviceaccount:muster:muster")
+    return PermissionReview(answers, skipped, user="system:serviceaccount:muster:muster")
 
 
 def _nodes(cluster: Cluster, now: datetime) -> None:

@@ -1,7 +1,7 @@
 from django.apps import AppConfig
 from django.utils.module_loading import import_string
 
-from environments import judging
+from environments import asset_validators
 
 
 class Workloads(AppConfig):
@@ -10,8 +10,10 @@ class Workloads(AppConfig):
     def ready(self) -> None:
         # By name, for the rules know models, and these are not there before.
         for kind, judge in import_string("workloads.asset_rules.JUDGES").items():
-            judging.appoint(kind, judge)
-        judging.appoint("policy", import_string("workloads.policy_editing.judge"))
-        import_string("environments.policy_fields.appoint")(
+            asset_validators.register_validator(kind, judge)
+        asset_validators.register_validator(
+            "policy", import_string("workloads.policy_editing.judge")
+        )
+        import_string("environments.policy_fields.register_definitions")(
             import_string("workloads.policy_editing.speech")()
         )

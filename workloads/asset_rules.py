@@ -7,11 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 from console.errors import UserError
-from environments.credentials import registry_address, secret_name
+from environments.credentials import parse_registry_address, secret_name
 from workloads.specs import (
     S3,
-    Access,
-    BadWords,
     Claim,
     ClaimAccess,
     Compute,
@@ -21,6 +19,7 @@ from workloads.specs import (
     GitAccess,
     Gpus,
     HostPath,
+    InvalidCommandLine,
     NewClaim,
     Nfs,
     PullPolicy,
@@ -28,24 +27,25 @@ from workloads.specs import (
     Setup,
     Variable,
     Volume,
+    VolumeAccess,
     pod_problems,
-    rules,
-    split_words,
+    split_command_line,
+    value_rules,
 )
 
 Values = Mapping[str, Any]
-Found = Sequence[tuple[str, str]]
+FieldProblems = Sequence[tuple[str, str]]
 
 
-def environment_of(values: Values) -> Environment:
+def build_environment(values: Values) -> Environment:
     """An environment asset's values as the part of a Spec. Raises BadWords for a command or
     arguments that cannot be split.
     """
     return Environment(
         image=values["image"],
         pull_policy=PullPolicy(values["pull_policy"]) if values["pull_policy"] else None,
-        command=split_words(values["command"]),
-        args=split_words(values["args"]),
+        command=split_command_line(values["command"]),
+        args=split_command_line(values["args"]),
         variables=tuple(
             Variable(str(each.get("name", "")), str(each.get("value", "")))
             for each in values["variables"]
@@ -54,7 +54,7 @@ def environment_of(values: Values) -> Environment:
     )
 
 
-def compute_of(values: Values) -> Compute:
+def build_compute(values: Values) -> Compute:
     """A compute resource's values as the part of a Spec."""
     portion = values["gpu_portion"]
     return Compute(
@@ -71,12 +71,12 @@ def compute_of(values: Values) -> Compute:
     )
 
 
-def judge_environment(values: Values) -> Found:
+def judge_environment(values: Values) -> FieldProblems:
     """What is wrong with an environment asset: (field, sentence) pairs."""
-    bad = [(field, f"{words} {wrong}.") for field, words, wrong in _bad_words(values)]
+    bad = [(field, f"{words} {wrong}.") for field, words, wrong in _find_bad_command_lines(values)]
     if bad:
         return bad
-    return _found(Setup(environment_of(values)), "environment.", {})
+    return _find_setup_problems(Setup(build_environment(values)), "environment.", {})
 
 
 _COMPUTE_FIELDS = {
@@ -86,12 +86,14 @@ _COMPUTE_FIELDS = {
 }
 
 
-def judge_compute(values: Values) -> Found:
+def judge_compute(values: Values) -> FieldProblems:
     """What is wrong with a compute resource: (field, sentence) pairs."""
-    return _found(Setup(Environment("none"), compute_of(values)), "compute.", _COMPUTE_FIELDS)
+    return _find_setup_problems(
+        Setup(Environment("none"), build_compute(values)), "compute.", _COMPUTE_FIELDS
+    )
 
 
-def volume_of(values: Values) -> Volume:
+def build_volume(values: Values) -> Volume:
     """A data source's values as a volume. `credential` is the row that it logs in with, or None."""
     origin, credential = values["origin"], values["credential"]
     shared: dict[str, Any] = {"path": values["path"]}
@@ -99,7 +101,7 @@ def volume_of(values: Values) -> Volume:
     if values["kind"] in ("config-map", "secret"):
         shared["mode"] = int(origin["mode"], 8) if origin.get("mode") else None
     elif values["kind"] != "s3":
-        shared["access"] = Access(values["access"])
+        shared["access"] = VolumeAccess(values["access"])
     match values["kind"]:
         case "git":
             way = (
@@ -111,44 +113,44 @@ def volume_of(values: Values) -> Volume:
             )
             return Git(
                 **shared,
-                **_texts(origin, "repository", "branch", "revision"),
+                **_text_fields(origin, "repository", "branch", "revision"),
                 secret=secret,
                 credential=way,
             )
         case "pvc" if origin.get("way") != "new":
-            return Claim(**shared, **_texts(origin, "claim"))
+            return Claim(**shared, **_text_fields(origin, "claim"))
         case "pvc":
             modes = tuple(ClaimAccess(each) for each in origin.get("modes") or ()) or (
                 ClaimAccess.ONE_NODE,
             )
             return NewClaim(
                 **shared,
-                **_texts(origin, "size", "storage_class"),
+                **_text_fields(origin, "size", "storage_class"),
                 modes=modes,
                 ephemeral=bool(origin.get("ephemeral")),
             )
         case "nfs":
-            return Nfs(**shared, **_texts(origin, "server", "export"))
+            return Nfs(**shared, **_text_fields(origin, "server", "export"))
         case "s3":
             return S3(
                 **shared,
-                **_texts(origin, "url", "bucket"),
+                **_text_fields(origin, "url", "bucket"),
                 prefix=origin.get("below", ""),
                 secret=secret,
             )
         case "host-path":
             return HostPath(
-                **shared, **_texts(origin, "source"), propagate=bool(origin.get("propagate"))
+                **shared, **_text_fields(origin, "source"), propagate=bool(origin.get("propagate"))
             )
         case "config-map":
             return ConfigMap(
-                **shared, **_texts(origin, "sub_path"), name=origin.get("configmap", "")
+                **shared, **_text_fields(origin, "sub_path"), name=origin.get("configmap", "")
             )
         case _:
             return Secret(**shared, name=secret)
 
 
-def _texts(origin: Values, *names: str) -> dict[str, Any]:
+def _text_fields(origin: Values, *names: str) -> dict[str, Any]:
     return {name: origin.get(name, "") for name in names}
 
 
@@ -156,16 +158,18 @@ _SOURCE_FIELDS = {"secret": "credential", "name": "configmap", "prefix": "below"
 """Where a data source has a field of a volume under another name."""
 
 
-def judge_data_source(values: Values) -> Found:
+def judge_data_source(values: Values) -> FieldProblems:
     """What is wrong with a data source: (field, sentence) pairs."""
-    volume = volume_of(values)
+    volume = build_volume(values)
     if isinstance(volume, Secret) and not volume.name:
         # The form asks for its credential.
         return []
     where = f" of volume 1 ({volume.noun})"
     found = [
         (field, text.replace(where, ""))
-        for field, text in _found(Setup(Environment("none"), volumes=(volume,)), "volumes.0.", {})
+        for field, text in _find_setup_problems(
+            Setup(Environment("none"), volumes=(volume,)), "volumes.0.", {}
+        )
     ]
     if (
         isinstance(volume, Git)
@@ -185,13 +189,13 @@ MOST_KEYS = 64
 LONGEST_PUBLIC = 1024
 
 
-def judge_credential(values: Values) -> Found:
+def judge_credential(values: Values) -> FieldProblems:
     """What is wrong with what can be shown of a credential: (field, sentence) pairs."""
     public: Values = values["public"]
     found: list[tuple[str, str]] = []
     if values["kind"] == "registry":
         try:
-            registry_address(public.get("server", ""))
+            parse_registry_address(public.get("server", ""))
         except UserError as error:
             found.append(("server", error.text))
     if values["kind"] in ("registry", "password") and not public.get("username"):
@@ -199,20 +203,20 @@ def judge_credential(values: Values) -> Found:
     if values["kind"] == "access-key" and not public.get("access_key_id"):
         found.append(("access_key_id", "The access key id must be given."))
     for name in ("username", "access_key_id"):
-        if wrong := rules.text(public.get(name, ""), LONGEST_PUBLIC):
+        if wrong := value_rules.check_text(public.get(name, ""), LONGEST_PUBLIC):
             found.append((name, f"It {wrong}."))
-    return [*found, *_bad_keys(public.get("keys", ()))]
+    return [*found, *_find_bad_keys(public.get("keys", ()))]
 
 
-def _bad_keys(keys: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _find_bad_keys(keys: Sequence[str]) -> Iterator[tuple[str, str]]:
     if len(keys) > MOST_KEYS:
         yield "keys", f"There can be at most {MOST_KEYS} keys."
     for index, key in enumerate(keys):
-        if wrong := rules.config_key(key):
+        if wrong := value_rules.check_config_key(key):
             yield f"keys.{index}.key", f"The key {wrong}."
 
 
-JUDGES: Mapping[str, Callable[[Values], Found]] = {
+JUDGES: Mapping[str, Callable[[Values], FieldProblems]] = {
     "environment": judge_environment,
     "compute": judge_compute,
     "data-source": judge_data_source,
@@ -220,15 +224,15 @@ JUDGES: Mapping[str, Callable[[Values], Found]] = {
 }
 
 
-def _bad_words(values: Values) -> Iterator[tuple[str, str, str]]:
+def _find_bad_command_lines(values: Values) -> Iterator[tuple[str, str, str]]:
     for field, words in (("command", "The command"), ("args", "The arguments")):
         try:
-            split_words(values[field])
-        except BadWords as error:
+            split_command_line(values[field])
+        except InvalidCommandLine as error:
             yield field, words, str(error)
 
 
-def _found(setup: Setup, prefix: str, names: Mapping[str, str]) -> Found:
-    wrong: Iterable[pod_problems.Wrong] = pod_problems.of_setup(setup)
+def _find_setup_problems(setup: Setup, prefix: str, names: Mapping[str, str]) -> FieldProblems:
+    wrong: Iterable[pod_problems.FieldProblem] = pod_problems.find_setup_problems(setup)
     pairs = [(field.removeprefix(prefix), f"{words} {text}.") for field, words, text in wrong]
     return [(names.get(field, field), text) for field, text in pairs]

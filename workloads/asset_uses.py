@@ -12,13 +12,13 @@ from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.urls import reverse
 
 from environments import kinds
-from environments.cluster_secrets import registries
-from environments.credentials import opens, secret_name
-from environments.kinds import BY_KEY, Kind
+from environments.cluster_secrets import list_registry_credentials
+from environments.credentials import is_login_for, secret_name
+from environments.kinds import BY_KEY, AssetKind
 from environments.models import Asset, Credential
 from projects.models import Project, User
 from workloads.models import UsedAsset, Workload
-from workloads.specs import S3, Git, Setup, Source, Spec
+from workloads.specs import S3, Git, Setup, Spec, VariableSource
 from workloads.specs import Secret as SecretVolume
 
 MASTER = "master"
@@ -29,7 +29,7 @@ _SECRET_NAME = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class AssetReference:
     """An asset that a workload is made from. `part` is MASTER where only the master has it."""
 
     kind: str
@@ -39,9 +39,9 @@ class Used:
     part: str = ""
 
 
-def used(asset: Asset, part: str = "") -> Used:
+def build_asset_reference(asset: Asset, part: str = "") -> AssetReference:
     """An asset as it is now."""
-    return Used(kinds.of(asset).key, asset.pk, asset.name, asset.version, part)
+    return AssetReference(kinds.get_kind(asset).key, asset.pk, asset.name, asset.version, part)
 
 
 def is_secret_name(name: str) -> bool:
@@ -49,44 +49,50 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.fullmatch(name) is not None
 
 
-def credentials_of(spec: Spec, project: Project) -> Sequence[Used]:
+def load_named_credentials(spec: Spec, project: Project) -> Sequence[AssetReference]:
     """The credentials whose Secrets a workload names, whoever wrote them there. One query, and none
     where it names no such Secret.
     """
-    workers = set(filter(is_secret_name, secrets_of(spec.setup)))
+    workers = set(filter(is_secret_name, list_secret_names(spec.setup)))
     master = (
-        set(filter(is_secret_name, secrets_of(spec.master_setup))) if spec.has_master else set()
+        set(filter(is_secret_name, list_secret_names(spec.master_setup)))
+        if spec.has_master
+        else set()
     )
     if not workers | master:
         return ()
     rows = Credential.objects.within(project).defer("secret").order_by("name", "pk")
     named = [(each, secret_name(each)) for each in rows]
     return [
-        used(each, "" if name in workers else MASTER)
+        build_asset_reference(each, "" if name in workers else MASTER)
         for each, name in named
         if name in workers | master
     ]
 
 
-def registries_of(spec: Spec, project: Project) -> Sequence[Used]:
+def load_registry_credentials(spec: Spec, project: Project) -> Sequence[AssetReference]:
     """The credentials with which pods log in to the registry of their image, which nobody names.
     One query.
     """
     workers = spec.setup.environment.image_reference
     master = spec.master_setup.environment.image_reference if spec.has_master else workers
     found = []
-    for each in registries(project):
+    for each in list_registry_credentials(project):
         server = each.public.get("server", "")
-        if opens(server, workers) or opens(server, master):
-            found.append(used(each, "" if opens(server, workers) else MASTER))
+        if is_login_for(server, workers) or is_login_for(server, master):
+            found.append(
+                build_asset_reference(each, "" if is_login_for(server, workers) else MASTER)
+            )
     return found
 
 
-def secrets_of(setup: Setup) -> Iterator[str]:
+def list_secret_names(setup: Setup) -> Iterator[str]:
     """The names of the Secrets that a kind of pod is to have."""
     yield from setup.environment.pull_secrets
     yield from (
-        each.object_name for each in setup.environment.variables if each.source is Source.SECRET
+        each.object_name
+        for each in setup.environment.variables
+        if each.source is VariableSource.SECRET
     )
     for volume in setup.volumes:
         if isinstance(volume, SecretVolume):
@@ -95,11 +101,11 @@ def secrets_of(setup: Setup) -> Iterator[str]:
             yield volume.secret
 
 
-def rows_of(assets: Iterable[Used], workload: Workload) -> list[UsedAsset]:
+def build_used_asset_rows(assets: Iterable[AssetReference], workload: Workload) -> list[UsedAsset]:
     """The rows that remember them, each asset once: what every pod has is not told of the master
     again.
     """
-    told: dict[tuple[str, uuid.UUID], Used] = {}
+    told: dict[tuple[str, uuid.UUID], AssetReference] = {}
     for each in assets:
         known = told.get((each.kind, each.asset))
         if known is None or known.part:
@@ -123,7 +129,7 @@ def counts(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.U
     """
     return dict(
         UsedAsset.objects.filter(
-            Exists(_there(user).filter(pk=OuterRef("workload"))), asset__in=list(ids)
+            Exists(_filter_unreleased(user).filter(pk=OuterRef("workload"))), asset__in=list(ids)
         )
         .order_by()
         .values_list("asset")
@@ -137,7 +143,10 @@ def users_of(asset_id: uuid.UUID, user: User | None) -> QuerySet[Workload]:
     """
     made = UsedAsset.objects.filter(asset=asset_id).values("workload")
     found: QuerySet[Workload] = (
-        _there(user).filter(pk__in=made).select_related("project").order_by("-created_at", "-id")
+        _filter_unreleased(user)
+        .filter(pk__in=made)
+        .select_related("project")
+        .order_by("-created_at", "-id")
     )
     return found
 
@@ -152,13 +161,13 @@ def used_in(project: Project, ids: QuerySet[Any]) -> QuerySet[Any]:
     return rows.order_by().values("asset")
 
 
-def _there(user: User | None) -> QuerySet[Workload]:
+def _filter_unreleased(user: User | None) -> QuerySet[Workload]:
     rows: QuerySet[Workload] = Workload.objects.filter(released_at=None)
     return rows if user is None else Workload.objects.visible_to(user).filter(released_at=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class UsedAssetSummary:
     """An asset that a workload was made from, for a reader: `url` is "" where it is gone or not
     theirs to see.
     """
@@ -171,12 +180,12 @@ class Shown:
     url: str
 
 
-def made_from(workload: Workload, user: User) -> Sequence[Shown]:
+def list_used_assets(workload: Workload, user: User) -> Sequence[UsedAssetSummary]:
     """What a workload was made from, and whether that has changed since. One query for the workload
     and one for each kind.
     """
     rows = list(workload.assets.all())
-    found: list[Shown] = []
+    found: list[UsedAssetSummary] = []
     for key, kind in BY_KEY.items():
         mine = sorted((row for row in rows if row.kind == key), key=lambda row: row.name)
         ids = [row.asset for row in mine]
@@ -187,11 +196,13 @@ def made_from(workload: Workload, user: User) -> Sequence[Shown]:
             if mine
             else {}
         )
-        found += [_shown(row, kind, versions.get(row.asset)) for row in mine]
+        found += [_summarize_used_asset(row, kind, versions.get(row.asset)) for row in mine]
     return found
 
 
-def _shown(row: UsedAsset, kind: Kind, version: int | None) -> Shown:
+def _summarize_used_asset(row: UsedAsset, kind: AssetKind, version: int | None) -> UsedAssetSummary:
     noun = f"{kind.noun[:1].upper()}{kind.noun[1:]}"
     url = reverse(kind.url, args=[row.asset]) if version is not None else ""
-    return Shown(noun, row.name, row.version, row.part, version not in (None, row.version), url)
+    return UsedAssetSummary(
+        noun, row.name, row.version, row.part, version not in (None, row.version), url
+    )

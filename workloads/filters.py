@@ -28,9 +28,9 @@ AGES: Mapping[str, tuple[str, timedelta]] = {
 FRAMEWORKS: Mapping[str, str] = {each.value: each.label for each in Framework} | {
     STANDARD: "None (Standard)"
 }
-MOST = 50
+MOST_VALUES = 50
 """Values of one filter."""
-LONGEST = 63
+LONGEST_SEARCH = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,44 +42,57 @@ class Filters:
     statuses: tuple[str, ...] = ()
     projects: tuple[int, ...] = ()
     frameworks: tuple[str, ...] = ()
-    by: str = ""
+    submitter: str = ""
     age: str = ""
     search: str = ""
     deleted: bool = False
 
     @classmethod
-    def read(cls, query: QueryDict) -> "Filters":
+    def from_query(cls, query: QueryDict) -> "Filters":
         """From an address: status=, project= (ids), framework=, by= (user name), age=, q=,
         deleted=1.
         """
         known = frozenset(Status)
         return cls(
             statuses=tuple(
-                sorted({each for each in query.getlist("status")[:MOST] if each in known})
+                sorted({each for each in query.getlist("status")[:MOST_VALUES] if each in known})
             ),
             projects=tuple(
-                sorted({int(each) for each in query.getlist("project")[:MOST] if _is_id(each)})
+                sorted(
+                    {int(each) for each in query.getlist("project")[:MOST_VALUES] if _is_id(each)}
+                )
             ),
             frameworks=tuple(
-                sorted({each for each in query.getlist("framework")[:MOST] if each in FRAMEWORKS})
+                sorted(
+                    {
+                        each
+                        for each in query.getlist("framework")[:MOST_VALUES]
+                        if each in FRAMEWORKS
+                    }
+                )
             ),
-            by=query.get("by", "").strip()[:150].replace("\x00", ""),
+            submitter=query.get("by", "").strip()[:150].replace("\x00", ""),
             age=query.get("age", "") if query.get("age") in AGES else "",
-            search=query.get("q", "").strip()[:LONGEST].replace("\x00", ""),
+            search=query.get("q", "").strip()[:LONGEST_SEARCH].replace("\x00", ""),
             deleted=query.get("deleted") == "1",
         )
 
     def __bool__(self) -> bool:
         """Whether anything is left out, beside what is deleted or is not."""
         return bool(
-            self.statuses or self.projects or self.frameworks or self.by or self.age or self.search
+            self.statuses
+            or self.projects
+            or self.frameworks
+            or self.submitter
+            or self.age
+            or self.search
         )
 
     def apply(self, workloads: InProject) -> InProject:
         """Those that are looked at."""
         wanted = Q(released_at__isnull=not self.deleted)
         if self.statuses:
-            wanted &= _one_of("status", self.statuses)
+            wanted &= _match_any("status", self.statuses)
         if len(self.projects) == 1:
             wanted &= Q(project_id=self.projects[0])
         elif self.projects:
@@ -90,10 +103,12 @@ class Filters:
             wanted &= Q(
                 framework__in=["" if each == STANDARD else each for each in self.frameworks]
             )
-        if self.by:
+        if self.submitter:
             # Said as one value, so that an index on the submitter also gives the order.
             wanted &= Q(
-                submitted_by_id=Subquery(User.objects.filter(username=self.by).values("pk")[:1])
+                submitted_by_id=Subquery(
+                    User.objects.filter(username=self.submitter).values("pk")[:1]
+                )
             )
         if self.age:
             wanted &= Q(created_at__gte=timezone.now() - AGES[self.age][1])
@@ -101,25 +116,25 @@ class Filters:
             wanted &= Q(name__icontains=self.search)
         return workloads.filter(wanted)
 
-    def pairs(self) -> Iterator[tuple[str, Any]]:
+    def query_pairs(self) -> Iterator[tuple[str, Any]]:
         """What `read` makes an equal one of."""
         yield from (("status", each) for each in self.statuses)
         yield from (("project", each) for each in self.projects)
         yield from (("framework", each) for each in self.frameworks)
         yield from (
             (name, value)
-            for name, value in (("by", self.by), ("age", self.age), ("q", self.search))
+            for name, value in (("by", self.submitter), ("age", self.age), ("q", self.search))
             if value
         )
         if self.deleted:
             yield "deleted", "1"
 
-    def query(self, *more: tuple[str, Any]) -> str:
+    def to_query_string(self, *more: tuple[str, Any]) -> str:
         """The part of an address after "?"."""
-        return urlencode([*self.pairs(), *(pair for pair in more if pair[1])])
+        return urlencode([*self.query_pairs(), *(pair for pair in more if pair[1])])
 
 
-def _one_of(field: str, values: tuple[Any, ...]) -> Q:
+def _match_any(field: str, values: tuple[Any, ...]) -> Q:
     # One value is said as an equality: an index then also gives the order.
     return Q(**{field: values[0]}) if len(values) == 1 else Q(**{f"{field}__in": values})
 

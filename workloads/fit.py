@@ -12,14 +12,20 @@ from django.db.models import Sum
 
 from clusters.models import Cluster, Node
 from projects.models import Project
-from workloads import placing
-from workloads.diagnosis.room import Amounts, NodeRoom, demand, open_to, total_of
+from workloads import placement_rules
+from workloads.diagnosis.node_capacity import (
+    NodeCapacity,
+    ResourceAmounts,
+    calculate_demand,
+    filter_open_nodes,
+    sum_amounts,
+)
 from workloads.manifests import placement
-from workloads.manifests.placement import NO_POOLS, Pools
+from workloads.manifests.placement import NO_POOLS, NodePools
 from workloads.models import Pod, Workload
-from workloads.quantities import counted, parse, plain
+from workloads.quantities import format_count, format_number, parse_quantity
 from workloads.specs import Setup, Spec
-from workloads.states import ACTIVE, LEAVING
+from workloads.states import ACTIVE, ENDING
 
 NONE = Decimal(0)
 MOST_PODS = 20_000
@@ -35,7 +41,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class FitCheck:
     """One finding in a sentence. `seen_at` is the age of what it is based on; None where that is
     our own bookkeeping, or nothing.
     """
@@ -47,11 +53,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    quota: Check
-    nodes: Check
+    quota: FitCheck
+    nodes: FitCheck
 
     @property
-    def checks(self) -> Sequence[Check]:
+    def checks(self) -> Sequence[FitCheck]:
         return (self.quota, self.nodes)
 
     @property
@@ -71,33 +77,34 @@ class Fit:
         return "It may have to wait. You can submit it all the same; it starts when there is room."
 
 
-def of(spec: Spec, project: Project) -> Fit:
+def check_fit(spec: Spec, project: Project) -> Fit:
     """Check a spec without problems against what is known now. Five queries, whatever there is."""
-    needed = Needed.of(spec)
+    needed = WorkloadDemand.from_spec(spec)
     return Fit(
-        _quota(spec, needed, project), _nodes(needed, project.cluster, placing.pools_of(project))
+        _check_quota(spec, needed, project),
+        _check_nodes(needed, project.cluster, placement_rules.load_pools(project)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class WorkloadDemand:
     """What must find room at once for the workload to start: each kind of pod with its number."""
 
-    kinds: Sequence[tuple[Setup, Amounts, int]]
+    kinds: Sequence[tuple[Setup, ResourceAmounts, int]]
 
     @classmethod
-    def of(cls, spec: Spec) -> "Needed":
+    def from_spec(cls, spec: Spec) -> "WorkloadDemand":
         least = min(spec.elastic.min_workers, spec.workers) if spec.elastic else None
         # Only the workers' number can change, and they come after the master.
-        kinds = [(setup, count) for setup, count in spec.kinds]
+        kinds = [(setup, count) for setup, count in spec.pod_kinds]
         if least is not None:
             kinds[-1] = (spec.setup, least)
-        return cls([(setup, asked(setup), count) for setup, count in kinds])
+        return cls([(setup, calculate_pod_demand(setup), count) for setup, count in kinds])
 
     @property
-    def total(self) -> Amounts:
-        return total_of(
-            Amounts(one.gpus * count, one.cpu * count, one.memory * count)
+    def total(self) -> ResourceAmounts:
+        return sum_amounts(
+            ResourceAmounts(one.gpus * count, one.cpu * count, one.memory * count)
             for _, one, count in self.kinds
         )
 
@@ -110,7 +117,7 @@ class Needed:
         return any(setup.compute.gpus.memory for setup, _, _ in self.kinds)
 
 
-def asked(setup: Setup) -> Amounts:
+def calculate_pod_demand(setup: Setup) -> ResourceAmounts:
     """What one such pod asks for; GPU memory of shared devices is not counted, as `demand` does
     not.
     """
@@ -121,19 +128,19 @@ def asked(setup: Setup) -> Amounts:
         else gpus.device_count * (Decimal(1) if gpus.portion is None else gpus.portion)
     )
     cpu, memory = (
-        parse(text or "0")
+        parse_quantity(text or "0")
         for text in (
             compute.cpu_request or compute.cpu_limit,
             compute.memory_request or compute.memory_limit,
         )
     )
-    return Amounts(devices, cpu, memory)
+    return ResourceAmounts(devices, cpu, memory)
 
 
-def _quota(spec: Spec, needed: Needed, project: Project) -> Check:
-    gpus, quota, limit = needed.total.gpus, project.gpu_quota, project.gpu_limit
-    if needed.has_gpu_memory:
-        return Check(
+def _check_quota(spec: Spec, demand: WorkloadDemand, project: Project) -> FitCheck:
+    gpus, quota, limit = demand.total.gpus, project.gpu_quota, project.gpu_limit
+    if demand.has_gpu_memory:
+        return FitCheck(
             Verdict.UNKNOWN,
             (
                 "The quota is not checked: how much of a device a share of GPU memory is, only "
@@ -141,18 +148,18 @@ def _quota(spec: Spec, needed: Needed, project: Project) -> Check:
             ),
         )
     if not gpus:
-        return Check(Verdict.FITS, "It asks for no GPU, so no quota is needed.")
+        return FitCheck(Verdict.FITS, "It asks for no GPU, so no quota is needed.")
     if limit is not None and gpus > limit:
-        most = f"project {project.name} may hold {counted(limit, 'GPU')} at most"
-        return Check(
+        most = f"project {project.name} may hold {format_count(limit, 'GPU')} at most"
+        return FitCheck(
             Verdict.WARNS,
             (
-                f"Over the limit: it needs {counted(gpus, 'GPU')}, and {most}. As it is, it can "
-                "never start."
+                f"Over the limit: it needs {format_count(gpus, 'GPU')}, and {most}. As it is, it "
+                "can never start."
             ),
         )
-    if not project.cluster.can.kai:
-        return Check(
+    if not project.cluster.can.has_kai:
+        return FitCheck(
             Verdict.FITS,
             (
                 f"Cluster {project.cluster.name} has no KAI scheduler, so nothing enforces the "
@@ -160,10 +167,10 @@ def _quota(spec: Spec, needed: Needed, project: Project) -> Check:
             ),
         )
     if quota is None:
-        return Check(
+        return FitCheck(
             Verdict.FITS, f"Project {project.name} has no GPU quota that could be exceeded."
         )
-    states = [status.value for status in ACTIVE | LEAVING]
+    states = [status.value for status in ACTIVE | ENDING]
     held = (
         Workload.objects.filter(project=project, released_at=None, status__in=states).aggregate(
             held=Sum("gpus_allocated")
@@ -171,81 +178,85 @@ def _quota(spec: Spec, needed: Needed, project: Project) -> Check:
         or NONE
     )
     sums = (
-        f"it needs {counted(gpus, 'GPU')}; project {project.name} holds {plain(held)} of its "
-        f"{counted(quota, 'GPU')}"
+        f"it needs {format_count(gpus, 'GPU')}; project {project.name} holds {format_number(held)} "
+        f"of its {format_count(quota, 'GPU')}"
     )
     if limit is not None and held + gpus > limit:
-        most = f"{counted(limit, 'GPU')} is the most it may hold"
-        return Check(
+        most = f"{format_count(limit, 'GPU')} is the most it may hold"
+        return FitCheck(
             Verdict.WARNS,
             f"Over the limit: {sums}, and {most}. It waits until others of the project end.",
         )
     if held + gpus <= quota:
-        return Check(Verdict.FITS, f"Within the quota: {sums}.")
+        return FitCheck(Verdict.FITS, f"Within the quota: {sums}.")
     if spec.is_preemptible:
-        return Check(
+        return FitCheck(
             Verdict.WARNS,
             (
                 f"Over the quota: {sums}. It runs while others leave GPUs free, and gives them "
                 "back when they need theirs."
             ),
         )
-    return Check(
+    return FitCheck(
         Verdict.WARNS,
         f"Over the quota: {sums}. It is not preemptible, so it waits until the quota has room.",
     )
 
 
-def _nodes(needed: Needed, cluster: Cluster, pools: Pools) -> Check:
+def _check_nodes(demand: WorkloadDemand, cluster: Cluster, pools: NodePools) -> FitCheck:
     nodes = list(Node.objects.filter(cluster=cluster))
     if not nodes:
-        return Check(
+        return FitCheck(
             Verdict.UNKNOWN,
             f"The nodes are not checked: nothing is known of those of cluster {cluster.name} yet.",
         )
-    pods = _pods(cluster)
+    pods = _load_pod_amounts(cluster)
     seen = min(node.seen_at for node in nodes)
     if pods is None:
-        return Check(
+        return FitCheck(
             Verdict.UNKNOWN,
             f"The nodes are not checked: more than {MOST_PODS:,} pods run there.",
             seen,
         )
     rooms = [
-        _room(node, pods.get(node.name, []))
+        _build_node_capacity(node, pods.get(node.name, []))
         for node in nodes
         if node.is_ready and node.is_schedulable
     ]
-    placed = place(needed, rooms, pools)
-    memory = " GPU memory is not checked." if needed.has_gpu_memory else ""
-    if placed == needed.pods:
-        return Check(
+    placed = count_placeable_pods(demand, rooms, pools)
+    memory = " GPU memory is not checked." if demand.has_gpu_memory else ""
+    if placed == demand.pods:
+        return FitCheck(
             Verdict.FITS,
-            f"The nodes have room for {_pods_in_words(needed.pods)} now.{memory}",
+            f"The nodes have room for {_describe_pods(demand.pods)} now.{memory}",
             seen,
         )
     able = [
         room
         for room in rooms
-        if any(open_to([room], placement.of_pod(setup, "", pools)) for setup, _, _ in needed.kinds)
+        if any(
+            filter_open_nodes([room], placement.build_placement(setup, "", pools))
+            for setup, _, _ in demand.kinds
+        )
     ]
     if rooms and not able:
         lack = "labels that are asked for are missing, or taints are not tolerated"
-        return Check(Verdict.WARNS, f"{_none_of(len(rooms), needed)}: {lack}.", seen)
-    free = total_of(room.free for room in able)
+        return FitCheck(Verdict.WARNS, f"{_describe_no_node(len(rooms), demand)}: {lack}.", seen)
+    free = sum_amounts(room.free for room in able)
     has = (
-        f"{plain(free.gpus)} of {counted(total_of(room.total for room in able).gpus, 'GPU')} free "
-        f"on {counted(len(able), 'ready node')}"
+        f"{format_number(free.gpus)} of "
+        f"{format_count(sum_amounts(room.total for room in able).gpus, 'GPU')} free on "
+        f"{format_count(len(able), 'ready node')}"
     )
-    return Check(
+    return FitCheck(
         Verdict.WARNS,
-        f"The nodes have room for {placed} of {_pods_in_words(needed.pods)} now: {has}.{memory}",
+        f"The nodes have room for {placed} of {_describe_pods(demand.pods)} now: {has}.{memory}",
         seen,
     )
 
 
-def _none_of(nodes: int, needed: Needed) -> str:
-    pods = _pods_in_words(needed.pods)
+def _describe_no_node(nodes: int, demand: WorkloadDemand) -> str:
+    pods = _describe_pods(demand.pods)
     return (
         f"The one ready node may not take {pods}"
         if nodes == 1
@@ -253,46 +264,50 @@ def _none_of(nodes: int, needed: Needed) -> str:
     )
 
 
-def _pods_in_words(count: int) -> str:
+def _describe_pods(count: int) -> str:
     return "its one pod" if count == 1 else f"its {count:,} pods"
 
 
-def _pods(cluster: Cluster) -> dict[str, list[Amounts]] | None:
+def _load_pod_amounts(cluster: Cluster) -> dict[str, list[ResourceAmounts]] | None:
     """What our unfinished pods hold, by node; None for too many of them."""
     running = (
         Pod.objects.filter(workload__cluster=cluster, vanished_at=None)
         .exclude(node="")
         .exclude(phase__in=("Succeeded", "Failed"))
     )
-    found: dict[str, list[Amounts]] = {}
+    found: dict[str, list[ResourceAmounts]] = {}
     count = 0
     for node, gpus, data in running.values_list("node", "gpus", "data")[: MOST_PODS + 1]:
-        holds = demand(data)
+        holds = calculate_demand(data)
         found.setdefault(node, []).append(
-            Amounts(holds.gpus or gpus or NONE, holds.cpu, holds.memory)
+            ResourceAmounts(holds.gpus or gpus or NONE, holds.cpu, holds.memory)
         )
         count += 1
     return found if count <= MOST_PODS else None
 
 
-def _room(node: Node, pods: Iterable[Amounts]) -> NodeRoom:
-    total = Amounts(node.gpus, node.cpu, Decimal(node.memory))
-    foreign = Amounts(node.used_gpus, node.used_cpu, Decimal(node.used_memory))
+def _build_node_capacity(node: Node, pods: Iterable[ResourceAmounts]) -> NodeCapacity:
+    total = ResourceAmounts(node.gpus, node.cpu, Decimal(node.memory))
+    foreign = ResourceAmounts(node.used_gpus, node.used_cpu, Decimal(node.used_memory))
     labels = {str(key): str(value) for key, value in node.labels.items()}
-    return NodeRoom(node.name, total, total - foreign - total_of(pods), True, labels, node.taints)
+    return NodeCapacity(
+        node.name, total, total - foreign - sum_amounts(pods), True, labels, node.taints
+    )
 
 
-def place(needed: Needed, rooms: Sequence[NodeRoom], pools: Pools = NO_POOLS) -> int:
+def count_placeable_pods(
+    demand: WorkloadDemand, nodes: Sequence[NodeCapacity], pools: NodePools = NO_POOLS
+) -> int:
     """How many of the pods find a node, filling one node after the other."""
-    free = {room.name: room.free for room in rooms}
+    free = {room.name: room.free for room in nodes}
     placed = 0
-    for setup, one, count in needed.kinds:
+    for setup, one, count in demand.kinds:
         left = count
-        for room in open_to(rooms, placement.of_pod(setup, "", pools)):
+        for room in filter_open_nodes(nodes, placement.build_placement(setup, "", pools)):
             if not left:
                 break
-            here = min(left, _times(one, free[room.name]))
-            free[room.name] = free[room.name] - Amounts(
+            here = min(left, _count_copies(one, free[room.name]))
+            free[room.name] = free[room.name] - ResourceAmounts(
                 one.gpus * here, one.cpu * here, one.memory * here
             )
             left -= here
@@ -300,7 +315,7 @@ def place(needed: Needed, rooms: Sequence[NodeRoom], pools: Pools = NO_POOLS) ->
     return placed
 
 
-def _times(one: Amounts, room: Amounts) -> int:
+def _count_copies(one: ResourceAmounts, free: ResourceAmounts) -> int:
     """How often this much goes into a room."""
-    pairs = ((one.gpus, room.gpus), (one.cpu, room.cpu), (one.memory, room.memory))
+    pairs = ((one.gpus, free.gpus), (one.cpu, free.cpu), (one.memory, free.memory))
     return min((int(has // asks) for asks, has in pairs if asks), default=MOST_PODS)

@@ -12,12 +12,12 @@ from django.utils import timezone
 
 from projects.querysets import InProject
 from workloads.specs import Framework
-from workloads.states import GONE, Look, Status
+from workloads.states import GONE, BadgeLook, Status
 
 ZERO = Decimal(0)
 
 
-def _choices(enum: Any) -> list[tuple[str, str]]:
+def _build_choices(enum: Any) -> list[tuple[str, str]]:
     return [(each.value, getattr(each, "label", each.value)) for each in enum]
 
 
@@ -60,7 +60,7 @@ class Workload(models.Model):
     """How long after its end it is deleted by itself; None: it is kept."""
 
     status = models.CharField(
-        max_length=16, choices=_choices(Status), default=Status.CREATING.value
+        max_length=16, choices=_build_choices(Status), default=Status.CREATING.value
     )
     reason = models.TextField(blank=True)
     """Why it is in this status, in words; may come from the cluster, so it is hostile text."""
@@ -190,7 +190,7 @@ class Workload(models.Model):
         return self.name
 
     @property
-    def state(self) -> Status | Look:
+    def state(self) -> Status | BadgeLook:
         """Its status with what the badge shows of it; Deleted, which is no status, once the cluster
         has let go of it.
         """

@@ -10,8 +10,8 @@ from environments.models import Policy as PolicyRow
 from projects.models import Project
 from projects.scopes import TENANT, Level, Scope
 from workloads import policing
-from workloads.asset_uses import Used, used
-from workloads.policing import Merged, Policy, Source
+from workloads.asset_uses import AssetReference, build_asset_reference
+from workloads.policing import MergedPolicies, PolicyRules, PolicySource
 from workloads.specs import Architecture, Spec
 
 LONGEST_NOTE = 1000
@@ -20,90 +20,99 @@ LEVELS = tuple(Level)
 
 
 @dataclass(frozen=True)
-class InForce:
+class PoliciesInForce:
     """The policies of a project, and what they make together for each architecture."""
 
     rows: Sequence[PolicyRow]
 
-    def merged(self, architecture: Architecture | None = None) -> Merged:
+    def merge(self, architecture: Architecture | None = None) -> MergedPolicies:
         """Those for workloads of an architecture; without one, those for all workloads."""
         wanted = ("", architecture.value) if architecture else ("",)
-        return policing.merge(as_policy(row) for row in self.rows if row.architecture in wanted)
+        return policing.merge_policies(
+            build_policy(row) for row in self.rows if row.architecture in wanted
+        )
 
-    def used(self, merged: Merged, spec: Spec) -> Sequence[Used]:
+    def list_references(self, merged: MergedPolicies, spec: Spec) -> Sequence[AssetReference]:
         """Those that have set something of a submission."""
         rows = {str(row.pk): row for row in self.rows}
-        return [used(rows[key]) for key in policing.setters(spec, merged)]
+        return [
+            build_asset_reference(rows[key])
+            for key in policing.list_setting_policy_ids(spec, merged)
+        ]
 
 
-def in_force(project: Project) -> InForce:
+def load_for_project(project: Project) -> PoliciesInForce:
     """The policies of a project and of what is above it."""
-    return InForce(list(PolicyRow.objects.within(project).with_scope().order_by("name", "pk")))
+    return PoliciesInForce(
+        list(PolicyRow.objects.within(project).with_scope().order_by("name", "pk"))
+    )
 
 
-def in_scope(scope: Scope) -> InForce:
+def load_for_scope(scope: Scope) -> PoliciesInForce:
     """The policies of a scope and of what is above it."""
     if scope.level is Level.PROJECT:
-        return in_force(Project.objects.get(**{"pk": scope.id}))
+        return load_for_project(Project.objects.get(**{"pk": scope.id}))
     rows = PolicyRow.objects.with_scope()
     found = rows.at(TENANT) if scope == TENANT else rows.at(TENANT) | rows.at(scope)
-    return InForce(list(found.order_by("name", "pk")))
+    return PoliciesInForce(list(found.order_by("name", "pk")))
 
 
-def as_policy(row: PolicyRow) -> Policy:
+def build_policy(row: PolicyRow) -> PolicyRules:
     """A row, whose scope is loaded with it, as far as merging goes."""
-    return Policy(source_of(row), policing.known(row.rules))
+    return PolicyRules(build_source(row), policing.parse_known_rules(row.rules))
 
 
-def source_of(row: PolicyRow) -> Source:
+def build_source(row: PolicyRow) -> PolicySource:
     """What is said of a policy where its rules are."""
     where = row.scope_words
-    return Source(
+    return PolicySource(
         LEVELS.index(row.scope.level), row.name, str(row.pk), where[0].lower() + where[1:]
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PolicyCheck:
     """A submission held against the policies of its project: `spec` is completed with what they set
     where it says nothing.
     """
 
     spec: Spec
-    merged: Merged
-    policies: InForce
+    merged: MergedPolicies
+    policies: PoliciesInForce
 
-    def require(self) -> None:
+    def require_compliance(self) -> None:
         """Raises Noncompliant where it is not as they want it."""
-        _require(self.spec, self.merged)
+        _require_compliance(self.spec, self.merged)
 
     @property
     def note(self) -> str:
         """What they set, in a sentence."""
         told = "; ".join(
             f"{label} {value} ({by})"
-            for label, value, by in policing.set_by(self.spec, self.merged)
+            for label, value, by in policing.list_set_values(self.spec, self.merged)
         )
         return f"Set by policy: {told[:LONGEST_NOTE]}." if told else ""
 
     @property
-    def used(self) -> Sequence[Used]:
+    def policy_references(self) -> Sequence[AssetReference]:
         """The policies that did."""
-        return self.policies.used(self.merged, self.spec)
+        return self.policies.list_references(self.merged, self.spec)
 
 
-def held(spec: Spec, project: Project, said: Container[str] | None = None) -> Held:
+def check_policies(
+    spec: Spec, project: Project, given_fields: Container[str] | None = None
+) -> PolicyCheck:
     """See `policing.completed` for what `said` is."""
-    policies = in_force(project)
-    merged = policies.merged(spec.architecture)
-    return Held(policing.completed(spec, merged, said), merged, policies)
+    policies = load_for_project(project)
+    merged = policies.merge(spec.architecture)
+    return PolicyCheck(policing.complete_spec(spec, merged, given_fields), merged, policies)
 
 
-def require(spec: Spec, project: Project, lead: str = "") -> None:
+def require_compliance(spec: Spec, project: Project, lead: str = "") -> None:
     """Raises Noncompliant for a workload as it is, unless the policies of today allow it."""
-    _require(spec, in_force(project).merged(spec.architecture), lead)
+    _require_compliance(spec, load_for_project(project).merge(spec.architecture), lead)
 
 
-def _require(spec: Spec, merged: Merged, lead: str = "") -> None:
-    if found := policing.issues(spec, merged):
+def _require_compliance(spec: Spec, merged: MergedPolicies, lead: str = "") -> None:
+    if found := policing.find_issues(spec, merged):
         raise Noncompliant([(issue.field, issue.text, issue.rule) for issue in found], lead)

@@ -8,24 +8,24 @@ from typing import Any
 from environments import policy_fields
 from environments.models import Asset, ComputeResource, Environment, Policy
 from environments.policy_fields import (
-    CHECK,
+    CHECKBOX,
     CHOICE,
     LINES,
+    MULTIPLE_CHOICE,
     NAMES,
     PAIRS,
-    SEVERAL,
     TEXT,
     YES_NO,
-    Input,
-    Judge,
-    Speakable,
-    Speech,
+    ComplianceJudge,
+    PolicyDefinitions,
+    PolicyFormField,
+    RuleInput,
 )
 from projects.models import Project
 from workloads import asset_rules, policing
-from workloads.policies import as_policy, in_force, in_scope
+from workloads.policies import build_policy, load_for_project, load_for_scope
 from workloads.policing import checking
-from workloads.policing.fields import Field
+from workloads.policing.fields import PolicyField
 from workloads.policing.kinds import (
     ATTRIBUTES,
     DEFAULT,
@@ -37,13 +37,13 @@ from workloads.policing.kinds import (
     STEP,
     Choice,
     Flag,
-    Members,
     Pairs,
-    Whole,
+    TextList,
+    WholeNumber,
 )
 from workloads.specs import Architecture
 
-LABELS = {
+ATTRIBUTE_LABELS = {
     DEFAULT: "default",
     REQUIRED: "must be given",
     LEAST: "at least",
@@ -54,56 +54,67 @@ LABELS = {
 }
 
 
-def speech() -> Speech:
+def speech() -> PolicyDefinitions:
     """All of the catalogue."""
-    return Speech(tuple(map(_speakable, policing.CATALOGUE.values())), advice, complying)
+    return PolicyDefinitions(
+        tuple(map(_build_form_field, policing.CATALOGUE.values())),
+        list_idle_rules,
+        build_asset_judge,
+    )
 
 
 def judge(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     """What is wrong with a policy: (input of the form, sentence) pairs."""
-    fields = {each.name: each for each in policy_fields.speakable()}
+    fields = {each.name: each for each in policy_fields.list_policy_fields()}
     found = []
-    for wrong in checking.wrong(values["rules"]):
+    for wrong in checking.find_rule_problems(values["rules"]):
         field = fields.get(wrong.field)
         found.append(
-            (field.typed_name(wrong.attribute) if field and wrong.attribute else "", wrong.text)
+            (
+                field.build_input_name(wrong.attribute) if field and wrong.attribute else "",
+                wrong.text,
+            )
         )
     return found
 
 
-def advice(policy: Policy) -> Sequence[str]:
+def list_idle_rules(policy: Policy) -> Sequence[str]:
     """What of a policy has no effect beside the others that hold in its scope: sentences."""
-    rows = in_scope(policy.scope).rows
+    rows = load_for_scope(policy.scope).rows
     same = ("", policy.architecture) if policy.architecture else ("", "Distributed", "Standard")
-    merged = policing.merge(as_policy(row) for row in rows if row.architecture in same)
+    merged = policing.merge_policies(build_policy(row) for row in rows if row.architecture in same)
     return [each.text for each in merged.idle if each.source.key == str(policy.pk)]
 
 
-def complying(project: Project, architecture: str) -> Judge:
+def build_asset_judge(project: Project, architecture: str) -> ComplianceJudge:
     """Who judges environments and compute resources for a project; other assets nobody has anything
     against.
     """
-    merged = in_force(project).merged(Architecture(architecture))
+    merged = load_for_project(project).merge(Architecture(architecture))
 
     def judge(asset: Asset) -> Sequence[tuple[str, str, str]]:
-        found: Sequence[policing.Issue] = ()
+        found: Sequence[policing.PolicyIssue] = ()
         if isinstance(asset, Environment):
-            found = policing.about_environment(asset_rules.environment_of(vars(asset)), merged)
+            found = policing.find_environment_issues(
+                asset_rules.build_environment(vars(asset)), merged
+            )
         elif isinstance(asset, ComputeResource):
-            found = policing.about_compute(asset_rules.compute_of(vars(asset)), merged)
+            found = policing.find_compute_issues(asset_rules.build_compute(vars(asset)), merged)
         return [(issue.field, issue.text, issue.rule) for issue in found]
 
     return judge
 
 
-def _speakable(field: Field) -> Speakable:
-    inputs = tuple(_input(field, attribute) for attribute in ATTRIBUTES if attribute in field.has)
-    return Speakable(field.name, field.label, field.section, field.about, inputs)
+def _build_form_field(field: PolicyField) -> PolicyFormField:
+    inputs = tuple(
+        _build_input(field, attribute) for attribute in ATTRIBUTES if attribute in field.has
+    )
+    return PolicyFormField(field.name, field.label, field.section, field.about, inputs)
 
 
-def _input(field: Field, attribute: str) -> Input:
+def _build_input(field: PolicyField, attribute: str) -> RuleInput:
     kind = field.kind
-    way, choices = _way(field, attribute)
+    way, choices = _choose_widget(field, attribute)
     help_text = {
         (PAIRS, DEFAULT): "NAME=value, one a line.",
         (NAMES, DEFAULT): "Separated by spaces.",
@@ -111,20 +122,24 @@ def _input(field: Field, attribute: str) -> Input:
         (NAMES, REQUIRED): "Names, separated by spaces.",
         (LINES, OPTIONS): "One a line.",
     }.get((way, attribute), "")
-    label = "these must be there" if way == NAMES and attribute == REQUIRED else LABELS[attribute]
-    return Input(attribute, label, way, choices, isinstance(kind, Whole), help_text)
+    label = (
+        "these must be there"
+        if way == NAMES and attribute == REQUIRED
+        else ATTRIBUTE_LABELS[attribute]
+    )
+    return RuleInput(attribute, label, way, choices, isinstance(kind, WholeNumber), help_text)
 
 
-def _way(field: Field, attribute: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _choose_widget(field: PolicyField, attribute: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     kind = field.kind
     if isinstance(kind, Pairs):
-        return ({DEFAULT: PAIRS, REQUIRED: NAMES}.get(attribute, CHECK)), ()
+        return ({DEFAULT: PAIRS, REQUIRED: NAMES}.get(attribute, CHECKBOX)), ()
     if attribute in (REQUIRED, LOCKED):
-        return CHECK, ()
+        return CHECKBOX, ()
     if isinstance(kind, Flag):
         return YES_NO, ()
     if isinstance(kind, Choice):
-        return (CHOICE if attribute == DEFAULT else SEVERAL), kind.choices
-    if isinstance(kind, Members):
-        return (SEVERAL, kind.choices) if kind.choices else (NAMES, ())
+        return (CHOICE if attribute == DEFAULT else MULTIPLE_CHOICE), kind.choices
+    if isinstance(kind, TextList):
+        return (MULTIPLE_CHOICE, kind.choices) if kind.choices else (NAMES, ())
     return (LINES if attribute == OPTIONS else TEXT), ()

@@ -6,7 +6,7 @@ import functools
 import re
 from decimal import ROUND_CEILING, Decimal
 
-LONGEST = 32
+LONGEST_QUANTITY = 32
 """Characters of a quantity; a real one has a dozen."""
 
 _FORM = re.compile(
@@ -18,13 +18,13 @@ _MEBIBYTE = 1024**2
 
 
 @functools.lru_cache(1024)
-def parse(text: str) -> Decimal:
+def parse_quantity(text: str) -> Decimal:
     """The value in its base unit: cores, bytes, devices. Raises ValueError for anything that is not
     a quantity, or is negative.
     """
-    match = _FORM.fullmatch(text) if len(text) <= LONGEST else None
+    match = _FORM.fullmatch(text) if len(text) <= LONGEST_QUANTITY else None
     if match is None:
-        raise ValueError(f"{text[:LONGEST]!r} is not a quantity")
+        raise ValueError(f"{text[:LONGEST_QUANTITY]!r} is not a quantity")
     number, suffix = Decimal(match[1]), match[2] or ""
     if suffix in _BINARY:
         return number * Decimal(1024 ** (_BINARY.index(suffix) + 1))
@@ -33,38 +33,38 @@ def parse(text: str) -> Decimal:
     return number.scaleb(int(suffix[1:])) if suffix else number
 
 
-def read(value: object) -> Decimal:
+def parse_or_zero(value: object) -> Decimal:
     """A quantity out of a cluster's object, where it may be a number or missing; 0 for what cannot
     be understood.
     """
     try:
-        return parse(str(value))
+        return parse_quantity(str(value))
     except ValueError:
         return Decimal(0)
 
 
-def mebibytes(text: str) -> int:
+def to_mebibytes(text: str) -> int:
     """Whole MiB, rounded up: what a share of a GPU's memory is asked for in. Raises ValueError."""
-    return int((parse(text) / _MEBIBYTE).to_integral_value(ROUND_CEILING))
+    return int((parse_quantity(text) / _MEBIBYTE).to_integral_value(ROUND_CEILING))
 
 
-def plain(number: Decimal) -> str:
+def format_number(number: Decimal) -> str:
     """A number for a sentence: "3", "0.5", "0.33", never with an exponent."""
     text = f"{number:.2f}"
     return text.rstrip("0").rstrip(".")
 
 
-def memory(number: Decimal) -> str:
+def format_memory(number: Decimal) -> str:
     """Bytes for a sentence: "512 MiB", "1.5 GiB"."""
     unit = ""
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if number < 1024:
             break
         number, unit = number / 1024, larger
-    return f"{plain(number)} {unit or 'bytes'}"
+    return f"{format_number(number)} {unit or 'bytes'}"
 
 
-def counted(number: Decimal | int, noun: str) -> str:
+def format_count(number: Decimal | int, noun: str) -> str:
     """A number with its noun: "1 GPU", "3 GPUs", "0.5 GPUs"."""
     number = Decimal(number)
-    return f"{plain(number)} {noun}" if number == 1 else f"{plain(number)} {noun}s"
+    return f"{format_number(number)} {noun}" if number == 1 else f"{format_number(number)} {noun}s"

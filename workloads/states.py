@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from workloads.observed import Object, PodView, holds, listed, number, own, part, plain, view
+from workloads.kube_objects import (
+    Object,
+    PodView,
+    build_pod_view,
+    clean_text,
+    filter_own_pods,
+    find_true_condition,
+    int_or_zero,
+    nested_dict,
+    nested_list,
+)
 
 
 class Status(StrEnum):
@@ -68,7 +78,7 @@ _LOOKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class BadgeLook:
     """What a badge shows where that is not a status."""
 
     label: str
@@ -77,7 +87,7 @@ class Look:
     meaning: str
 
 
-GONE = Look(
+GONE = BadgeLook(
     "Deleted",
     "grey",
     "trash-2",
@@ -89,7 +99,7 @@ ACTIVE = frozenset(
     {*STARTING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.DEGRADED}
 )
 """It has, or wants, resources: it can be stopped."""
-LEAVING = frozenset({Status.STOPPING, Status.DELETING})
+ENDING = frozenset({Status.STOPPING, Status.DELETING})
 TERMINAL = frozenset({Status.FAILED, Status.COMPLETED})
 """Final for its attempt."""
 RESTING = frozenset({*TERMINAL, Status.STOPPED})
@@ -97,15 +107,15 @@ RESTING = frozenset({*TERMINAL, Status.STOPPED})
 BY_ITSELF = "Stopped: "
 """How the reason begins of what Muster stopped by itself."""
 
-_AFTER = {
-    Status.CREATING: ACTIVE - STARTING | TERMINAL | LEAVING | {Status.STOPPED},
-    Status.RESUMING: ACTIVE - STARTING | TERMINAL | LEAVING | {Status.STOPPED},
+_ALLOWED_NEXT = {
+    Status.CREATING: ACTIVE - STARTING | TERMINAL | ENDING | {Status.STOPPED},
+    Status.RESUMING: ACTIVE - STARTING | TERMINAL | ENDING | {Status.STOPPED},
     Status.PENDING: {
         Status.INITIALIZING,
         Status.RUNNING,
         Status.DEGRADED,
         *TERMINAL,
-        *LEAVING,
+        *ENDING,
         Status.STOPPED,
     },
     Status.INITIALIZING: {
@@ -113,11 +123,11 @@ _AFTER = {
         Status.RUNNING,
         Status.DEGRADED,
         *TERMINAL,
-        *LEAVING,
+        *ENDING,
         Status.STOPPED,
     },
-    Status.RUNNING: {Status.PENDING, Status.DEGRADED, *TERMINAL, *LEAVING, Status.STOPPED},
-    Status.DEGRADED: {Status.PENDING, Status.RUNNING, *TERMINAL, *LEAVING, Status.STOPPED},
+    Status.RUNNING: {Status.PENDING, Status.DEGRADED, *TERMINAL, *ENDING, Status.STOPPED},
+    Status.DEGRADED: {Status.PENDING, Status.RUNNING, *TERMINAL, *ENDING, Status.STOPPED},
     Status.STOPPING: {Status.STOPPED, Status.DELETING, *TERMINAL},
     Status.STOPPED: {Status.DELETING},
     Status.FAILED: {Status.DELETING},
@@ -129,19 +139,19 @@ _AFTER = {
 """
 
 
-def may_move(old: Status, new: Status, same_attempt: bool = True) -> bool:
+def can_move(old: Status, new: Status, same_attempt: bool = True) -> bool:
     """Whether a workload may go from one status to another one.
 
     Within an attempt nothing moves backwards, save that one whose pods lost their places is PENDING
     again, and an end is an end. A new attempt begins at rest, with RESUMING or CREATING.
     """
     if same_attempt:
-        return new in _AFTER[old]
+        return new in _ALLOWED_NEXT[old]
     return old in RESTING and new in STARTING
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedStatus:
     """What the cluster's objects say of an attempt.
 
     `reason` is text for the person, from the cluster where it can be, hence hostile and bounded.
@@ -157,13 +167,13 @@ class Derived:
     ended: str = ""
 
 
-def derive(
+def derive_status(
     job: Object | None,
     pods: Iterable[Object],
     pod_group: Object | None = None,
     *,
     before: Status = Status.CREATING,
-) -> Derived:
+) -> DerivedStatus:
     """The status of an attempt from its job (PyTorchJob or any of its kin, or batch Job), the job's
     pods and its PodGroup.
 
@@ -173,53 +183,62 @@ def derive(
     may follow it in the attempt.
     """
     if before is Status.DELETING or (job is None and before in RESTING):
-        return Derived(before)
+        return DerivedStatus(before)
     if job is None:
-        return _without_job(list(pods), before)
-    views = [view(pod) for pod in own(job, pods)]
-    counts = _Counts.of(job, views)
+        return _derive_without_job(list(pods), before)
+    views = [build_pod_view(pod) for pod in filter_own_pods(job, pods)]
+    counts = _PodCounts.from_job(job, views)
     if before in RESTING:
-        return Derived(
+        return DerivedStatus(
             before,
             "",
             counts.running,
             counts.requested,
-            ended=_ended(job, counts.requested) if before in TERMINAL else "",
+            ended=_describe_ends(job, counts.requested) if before in TERMINAL else "",
         )
-    verdict = _verdict(job, views, before)
+    verdict = _derive_from_job(job, views, before)
     if verdict is not None:
         status, reason = verdict
-        ended = _ended(job, counts.requested) if status in TERMINAL else ""
-        return Derived(status, plain(reason), counts.running, counts.requested, ended=ended)
-    status, reason, requeued = _from_pods(counts, pod_group, before)
-    return Derived(status, plain(reason), counts.running, counts.requested, requeued)
+        ended = _describe_ends(job, counts.requested) if status in TERMINAL else ""
+        return DerivedStatus(
+            status, clean_text(reason), counts.running, counts.requested, ended=ended
+        )
+    status, reason, requeued = _derive_from_pods(counts, pod_group, before)
+    return DerivedStatus(status, clean_text(reason), counts.running, counts.requested, requeued)
 
 
-def requested_pods(job: Object) -> int:
+def count_requested_pods(job: Object) -> int:
     """How many pods a job wants now: all of a training job; of a batch Job those that are still to
     succeed and may run at once.
     """
-    spec = part(job, "spec")
+    spec = nested_dict(job, "spec")
     if job.get("kind") == "Job":
-        parallelism = number(spec.get("parallelism", 1))
-        completions = number(
+        parallelism = int_or_zero(spec.get("parallelism", 1))
+        completions = int_or_zero(
             spec.get("completions", 1 if "parallelism" not in spec else parallelism)
         )
-        return max(0, min(parallelism, completions - number(part(job, "status").get("succeeded"))))
+        return max(
+            0,
+            min(
+                parallelism, completions - int_or_zero(nested_dict(job, "status").get("succeeded"))
+            ),
+        )
     if job.get("kind") == "TrainJob":
-        return number(part(spec, "trainer").get("numNodes", 1))
+        return int_or_zero(nested_dict(spec, "trainer").get("numNodes", 1))
     replicas = [
         value
         for name, value in spec.items()
         if name.endswith("ReplicaSpecs") and isinstance(value, dict)
     ]
     return sum(
-        number(part(each).get("replicas", 1)) for kinds in replicas for each in kinds.values()
+        int_or_zero(nested_dict(each).get("replicas", 1))
+        for kinds in replicas
+        for each in kinds.values()
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts:
+class _PodCounts:
     """The pods of a job that matter now. `minimum` is how many are enough where the job is elastic,
     else `requested`.
     """
@@ -228,30 +247,30 @@ class _Counts:
     minimum: int
     live: Sequence[PodView]
     succeeded: int
-    broken: Sequence[PodView]
+    failed: Sequence[PodView]
     """Pods that failed; of a batch Job also those of earlier tries."""
     preempted: bool
-    ending: int
+    terminating: int
     """Pods that are being taken away and have not ended yet."""
 
     @classmethod
-    def of(cls, job: Object, views: Sequence[PodView]) -> "_Counts":
+    def from_job(cls, job: Object, views: Sequence[PodView]) -> "_PodCounts":
         batch = job.get("kind") == "Job"
-        requested = requested_pods(job)
-        elastic = part(job, "spec", "elasticPolicy")
-        least = number(elastic.get("minReplicas")) if elastic else requested
+        requested = count_requested_pods(job)
+        elastic = nested_dict(job, "spec", "elasticPolicy")
+        least = int_or_zero(elastic.get("minReplicas")) if elastic else requested
         succeeded = sum(each.phase == "Succeeded" for each in views)
         if batch:
             # What it has counted is not requested any more.
-            succeeded = max(0, succeeded - number(part(job, "status").get("succeeded")))
+            succeeded = max(0, succeeded - int_or_zero(nested_dict(job, "status").get("succeeded")))
         return cls(
             requested=requested,
             minimum=min(least, requested),
             live=[each for each in views if not each.finished and not each.terminating],
             succeeded=succeeded,
-            broken=[each for each in views if each.phase == "Failed"],
+            failed=[each for each in views if each.phase == "Failed"],
             preempted=any(each.preempted for each in views),
-            ending=sum(each.terminating and not each.finished for each in views),
+            terminating=sum(each.terminating and not each.finished for each in views),
         )
 
     @property
@@ -262,9 +281,9 @@ class _Counts:
         up = self.running + self.succeeded
         return (
             bool(self.succeeded)
-            and not self.broken
+            and not self.failed
             and not self.preempted
-            and up + self.ending >= self.requested
+            and up + self.terminating >= self.requested
         )
 
     @property
@@ -272,58 +291,65 @@ class _Counts:
         return sum(each.ready for each in self.live)
 
     @property
-    def placed(self) -> bool:
+    def has_placed_pod(self) -> bool:
         return any(each.node for each in self.live)
 
 
-def _without_job(pods: Sequence[Object], before: Status) -> Derived:
+def _derive_without_job(pods: Sequence[Object], before: Status) -> DerivedStatus:
     if before in STARTING:
-        return Derived(before)
+        return DerivedStatus(before)
     if before is Status.STOPPING:
         return (
-            Derived(Status.STOPPING, "Its last pods are ending.")
+            DerivedStatus(Status.STOPPING, "Its last pods are ending.")
             if pods
-            else Derived(Status.STOPPED)
+            else DerivedStatus(Status.STOPPED)
         )
-    return Derived(Status.STOPPED, "Its job was deleted in the cluster, and not by Muster.")
+    return DerivedStatus(Status.STOPPED, "Its job was deleted in the cluster, and not by Muster.")
 
 
-def _verdict(job: Object, views: Sequence[PodView], before: Status) -> tuple[Status, str] | None:
+def _derive_from_job(
+    job: Object, views: Sequence[PodView], before: Status
+) -> tuple[Status, str] | None:
     """What the job itself decides: its end, or that it is held. Everything else is the pods' to
     say.
     """
-    if part(job, "metadata").get("deletionTimestamp"):
+    if nested_dict(job, "metadata").get("deletionTimestamp"):
         return (
             Status.STOPPING,
             ""
             if before is Status.STOPPING
             else "Its job is being deleted in the cluster, and not by Muster.",
         )
-    if condition := holds(job, "Failed"):
+    if condition := find_true_condition(job, "Failed"):
         return Status.FAILED, str(condition.get("message") or condition.get("reason") or "")
-    if holds(job, "Succeeded", "Complete"):
+    if find_true_condition(job, "Succeeded", "Complete"):
         return Status.COMPLETED, ""
-    if holds(job, "Suspended") and not (before in STARTING and not _is_held(job)):
+    if find_true_condition(job, "Suspended") and not (
+        before in STARTING and not _is_suspended(job)
+    ):
         return (Status.STOPPING, "Its last pods are ending.") if views else (Status.STOPPED, "")
     return (Status.STOPPING, "") if before is Status.STOPPING else None
 
 
-def _is_held(job: Object) -> bool:
+def _is_suspended(job: Object) -> bool:
     """Whether the spec asks for suspension; the condition of a job that was just released lags
     behind.
     """
-    return bool(part(job, "spec").get("suspend") or part(job, "spec", "runPolicy").get("suspend"))
+    return bool(
+        nested_dict(job, "spec").get("suspend")
+        or nested_dict(job, "spec", "runPolicy").get("suspend")
+    )
 
 
-def _from_pods(
-    counts: _Counts, pod_group: Object | None, before: Status
+def _derive_from_pods(
+    counts: _PodCounts, pod_group: Object | None, before: Status
 ) -> tuple[Status, str, bool]:
     live, there = counts.live, len(counts.live) + counts.succeeded
     complete = there >= counts.requested and all(each.node for each in live)
     if _is_requeued(counts, pod_group, before):
         return (
             Status.PENDING,
-            _why_pending(counts, pod_group) or "Its pods lost their places.",
+            _describe_pending(counts, pod_group) or "Its pods lost their places.",
             True,
         )
     up = counts.running + counts.succeeded
@@ -332,7 +358,7 @@ def _from_pods(
     if before is Status.RUNNING and counts.is_over:
         return Status.RUNNING, "", False
     if before in (Status.RUNNING, Status.DEGRADED):
-        return Status.DEGRADED, _what_is_down(counts), False
+        return Status.DEGRADED, _describe_missing_pods(counts), False
     if counts.running and up >= counts.minimum and not complete:
         return (
             Status.DEGRADED,
@@ -340,31 +366,33 @@ def _from_pods(
             False,
         )
     if complete or before is Status.INITIALIZING:
-        return Status.INITIALIZING, _what_is_down(counts), False
+        return Status.INITIALIZING, _describe_missing_pods(counts), False
     if before is Status.RESUMING and there < counts.requested:
         return before, "", False
     if before is Status.CREATING and not there and pod_group is None:
         return before, "", False
-    return Status.PENDING, _why_pending(counts, pod_group), False
+    return Status.PENDING, _describe_pending(counts, pod_group), False
 
 
-def _is_requeued(counts: _Counts, pod_group: Object | None, before: Status) -> bool:
+def _is_requeued(counts: _PodCounts, pod_group: Object | None, before: Status) -> bool:
     """Whether an attempt that had its places has none, and the scheduler says that it waits: it was
     preempted, or its node went away.
     """
     if (
         before not in (Status.INITIALIZING, Status.RUNNING, Status.DEGRADED)
-        or counts.placed
+        or counts.has_placed_pod
         or counts.succeeded >= counts.requested
     ):
         return False
     waits = any(each.unschedulable for each in counts.live)
-    return waits or counts.preempted or bool(listed(pod_group, "status", "schedulingConditions"))
+    return (
+        waits or counts.preempted or bool(nested_list(pod_group, "status", "schedulingConditions"))
+    )
 
 
-def _why_pending(counts: _Counts, pod_group: Object | None) -> str:
-    for condition in listed(pod_group, "status", "schedulingConditions"):
-        for entry in listed(condition, "reasons"):
+def _describe_pending(counts: _PodCounts, pod_group: Object | None) -> str:
+    for condition in nested_list(pod_group, "status", "schedulingConditions"):
+        for entry in nested_list(condition, "reasons"):
             if entry.get("message"):
                 return str(entry["message"])
         if condition.get("message"):
@@ -372,7 +400,7 @@ def _why_pending(counts: _Counts, pod_group: Object | None) -> str:
     return next((each.reason for each in counts.live if not each.node and each.reason), "")
 
 
-def _what_is_down(counts: _Counts) -> str:
+def _describe_missing_pods(counts: _PodCounts) -> str:
     """The first pod with something to say, else how many are missing."""
     for each in counts.live:
         if each.ready:
@@ -389,26 +417,26 @@ def _what_is_down(counts: _Counts) -> str:
             return f"{each.title}: {told.reason}{': ' if told.message else ''}{told.message}"
     up = counts.running + counts.succeeded
     broken = (
-        f" {counts.broken[-1].title} failed: {counts.broken[-1].reason}." if counts.broken else ""
+        f" {counts.failed[-1].title} failed: {counts.failed[-1].reason}." if counts.failed else ""
     )
     return f"{up} of {counts.requested} pods are up.{broken}" if counts.requested else ""
 
 
-def _ended(job: Object, requested: int) -> str:
+def _describe_ends(job: Object, requested: int) -> str:
     """How the pods ended, by the job's own count, which knows those cleaned away. What neither
     succeeded nor failed was stopped.
     """
-    status = part(job, "status")
+    status = nested_dict(job, "status")
     if job.get("kind") == "Job":
         tallies: Sequence[Object] = [status]
         wanted = 0
     else:
-        tallies = [part(each) for each in part(status, "replicaStatuses").values()]
+        tallies = [nested_dict(each) for each in nested_dict(status, "replicaStatuses").values()]
         wanted = requested
     if not tallies:
         return ""
-    succeeded = sum(number(each.get("succeeded")) for each in tallies)
-    failed = sum(number(each.get("failed")) for each in tallies)
+    succeeded = sum(int_or_zero(each.get("succeeded")) for each in tallies)
+    failed = sum(int_or_zero(each.get("failed")) for each in tallies)
     parts = {
         "succeeded": succeeded,
         "failed": failed,

@@ -19,14 +19,14 @@ table: list[URLPattern] = [
     ),
     path("workloads", table_views.table, name="workloads"),
     path("workloads/changes", table_views.changes, name="workloads-changes"),
-    path("workloads/live", live.live, name="workloads-live"),
-    path("workloads.csv", table_views.as_csv, name="workloads-csv"),
+    path("workloads/live", live.stream_table, name="workloads-live"),
+    path("workloads.csv", table_views.table_csv, name="workloads-csv"),
     path("workloads/bulk", actions.bulk, name="workloads-bulk"),
     path("workloads/<uuid:pk>", details.details, name="workload"),
     path("workloads/<uuid:pk>/head", details.head, name="workload-head"),
     path("workloads/<uuid:pk>/events", details.events, name="workload-events"),
     path("workloads/<uuid:pk>/pods", details.pods, name="workload-pods"),
-    path("workloads/<uuid:pk>/live", live.live_one, name="workload-live"),
+    path("workloads/<uuid:pk>/live", live.stream_workload, name="workload-live"),
     path("workloads/<uuid:pk>/stop", actions.stop, name="workload-stop"),
     path("workloads/<uuid:pk>/run", actions.run, name="workload-run"),
     path("workloads/<uuid:pk>/delete", actions.delete, name="workload-delete"),
@@ -35,23 +35,31 @@ table: list[URLPattern] = [
 
 # The wizard.
 wizard: list[URLPattern] = [
-    path("workloads/new", wizard_views.new, name="workload-new"),
+    path("workloads/new", wizard_views.start_draft, name="workload-new"),
     path(
         "workloads/new/<uuid:draft>/assets/<slug:kind>",
         wizard_assets.new_asset,
         name="wizard-asset",
     ),
-    path("workloads/new/<uuid:draft>/template", template_views.save, name="wizard-template"),
-    path("workloads/new/<uuid:draft>/templates", template_views.choices, name="wizard-templates"),
-    path("templates/design", template_views.design, name="template-design"),
-    path("templates/<uuid:key>/design", template_views.redesign, name="template-redesign"),
-    path("workloads/new/<uuid:draft>/<slug:step>/typed", wizard_views.save, name="wizard-save"),
-    path("workloads/new/<uuid:draft>/<slug:step>", wizard_views.wizard, name="wizard"),
+    path(
+        "workloads/new/<uuid:draft>/template", template_views.save_template, name="wizard-template"
+    ),
+    path(
+        "workloads/new/<uuid:draft>/templates",
+        template_views.template_choices,
+        name="wizard-templates",
+    ),
+    path("templates/design", template_views.design_template, name="template-design"),
+    path("templates/<uuid:key>/design", template_views.redesign_template, name="template-redesign"),
+    path(
+        "workloads/new/<uuid:draft>/<slug:step>/typed", wizard_views.save_step, name="wizard-save"
+    ),
+    path("workloads/new/<uuid:draft>/<slug:step>", wizard_views.wizard_step, name="wizard"),
 ]
 
 # What policies want.
 policies: list[URLPattern] = [
-    path("policies/effective", policy_views.effective, name="policies-effective")
+    path("policies/effective", policy_views.effective_policies, name="policies-effective")
 ]
 
 # Logs.
@@ -67,7 +75,7 @@ glance: list[URLPattern] = [
     path("overview", overview.overview, name="overview"),
     path("overview/allocation", overview.allocation, name="overview-allocation"),
     path("overview/<slug:chart>.csv", overview.chart, name="overview-csv"),
-    path("projects/<int:pk>/now", overview.project_now, name="project-now"),
+    path("projects/<int:pk>/now", overview.project_state, name="project-now"),
     path("projects/<int:pk>/allocation", overview.project_allocation, name="project-allocation"),
 ]
 

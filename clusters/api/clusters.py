@@ -10,19 +10,19 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters import actions, trying
-from clusters.adding import STORED, ClusterChangeForm, ClusterForm
-from clusters.api import describing
-from clusters.models import Cluster, Way
-from clusters.prerequisites import prerequisites
-from clusters.reviewing import Review
-from clusters.trying import Trial
+from clusters import actions, connection_trial
+from clusters.api import cluster_schemas
+from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
+from clusters.connection_trial import ConnectionTrial
+from clusters.models import Cluster, ConnectionWay
+from clusters.permission_review import PermissionReview
+from clusters.prerequisites import list_prerequisites
 from console.errors import Invalid
 from projects import access
 from projects.api import schemas
-from projects.api.base import ApiView, Asked
+from projects.api.base import ApiView, ListQuery
 from projects.permissions import Entity, Verb
-from projects.scopes import of_cluster
+from projects.scopes import cluster_scope
 
 _TEXTS = ("name", "kubeconfig", "server", "token", "ca", "prometheusUrl")
 
@@ -34,13 +34,13 @@ class ClustersView(ApiView):
             "The clusters of the projects that you may see; an administrator of Muster sees all. "
             "The answer is an array."
         ),
-        responses={200: schemas.answer({"type": "array", "items": schemas.CLUSTER})}
-        | schemas.errors(401),
+        responses={200: schemas.json_response({"type": "array", "items": schemas.CLUSTER})}
+        | schemas.error_responses(401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
         found = Cluster.objects.visible_to(self.user).defer("kubeconfig")
-        return Response([shown(cluster) for cluster in found])
+        return Response([serialize_cluster(cluster) for cluster in found])
 
     @extend_schema(
         operation_id="create_cluster",
@@ -48,16 +48,17 @@ class ClustersView(ApiView):
             "Add a cluster, by a kubeconfig, by its address and a token, or the one that Muster "
             "runs in. For administrators."
         ),
-        request=schemas.content(describing.CONNECTION),
-        responses={201: schemas.answer(schemas.CLUSTER)} | schemas.errors(400, 401, 403, 409),
+        request=schemas.json_content(cluster_schemas.CONNECTION),
+        responses={201: schemas.json_response(schemas.CLUSTER)}
+        | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.CLUSTERS)
-        form = _valid(ClusterForm(_typed(request.data)))
+        form = _validate_form(ClusterForm(_parse_body(request.data)))
         way, kubeconfig = form.credentials
-        made = actions.register(form.cleaned_data["name"], kubeconfig, way=way, by=self.user)
-        return Response(shown(made), status=201)
+        made = actions.register(form.cleaned_data["name"], kubeconfig, way=way, user=self.user)
+        return Response(serialize_cluster(made), status=201)
 
 
 class ConnectionTestView(ApiView):
@@ -66,15 +67,16 @@ class ConnectionTestView(ApiView):
         description=(
             "Try a connection and keep nothing. It takes a few seconds. For administrators."
         ),
-        request=schemas.content(describing.CONNECTION),
-        responses={200: schemas.answer(describing.TRIAL)} | schemas.errors(400, 401, 403),
+        request=schemas.json_content(cluster_schemas.CONNECTION),
+        responses={200: schemas.json_response(cluster_schemas.TRIAL)}
+        | schemas.error_responses(400, 401, 403),
         tags=["organisation"],
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.CLUSTERS)
         # For a test a name is not needed.
-        form = _valid(ClusterForm({"name": "test"} | _typed(request.data)))
-        return Response(_told(trying.tried(*form.credentials)))
+        form = _validate_form(ClusterForm({"name": "test"} | _parse_body(request.data)))
+        return Response(_serialize_trial(connection_trial.try_connection(*form.credentials)))
 
 
 class ClusterView(ApiView):
@@ -83,24 +85,26 @@ class ClusterView(ApiView):
         description=(
             "One cluster, with what it can do: its prerequisites and what its credentials may not."
         ),
-        responses={200: schemas.answer(describing.DETAILS)} | schemas.errors(401, 404),
+        responses={200: schemas.json_response(cluster_schemas.DETAILS)}
+        | schemas.error_responses(401, 404),
         tags=["organisation"],
     )
     def get(self, request: Request, pk: uuid.UUID) -> Response:
-        found = _reach(pk, Cluster.objects.visible_to(self.user))
+        found = _get_cluster(pk, Cluster.objects.visible_to(self.user))
         gpus = [each > 0 for each in found.nodes.values_list("gpus", flat=True)]
-        review = Review.from_json(found.permissions)
+        review = PermissionReview.from_json(found.permissions)
         return Response(
-            shown(found)
+            serialize_cluster(found)
             | {
                 "prerequisites": [
-                    _prerequisite(each) for each in prerequisites(found.can, found.found, gpus)
+                    _serialize_prerequisite(each)
+                    for each in list_prerequisites(found.can, found.parsed_findings, gpus)
                 ],
                 "missingPermissions": [
-                    {"verb": need.verb, "resource": need.kind} for need in review.refused
+                    {"verb": need.verb, "resource": need.kind} for need in review.refused_needs
                 ],
-                "probedAt": _moment(found.probed_at),
-                "permissionsCheckedAt": _moment(found.permissions_at),
+                "probedAt": _format_moment(found.probed_at),
+                "permissionsCheckedAt": _format_moment(found.permissions_at),
             }
         )
 
@@ -110,30 +114,31 @@ class ClusterView(ApiView):
             "Another name, other credentials, or whether it is used at all (enabled). What is not "
             "given stays. For administrators."
         ),
-        request=schemas.content(describing.CHANGE),
-        responses={200: schemas.answer(schemas.CLUSTER)} | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(cluster_schemas.CHANGE),
+        responses={200: schemas.json_response(schemas.CLUSTER)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: uuid.UUID) -> Response:
-        access.require(self.user, Verb.EDIT, Entity.CLUSTERS, of_cluster(pk))
-        found = _reach(pk)
+        access.require(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
+        found = _get_cluster(pk)
         body = request.data if isinstance(request.data, dict) else {}
-        stored = {"name": found.name, "way": STORED, "prometheus_url": found.prometheus_url}
-        form = ClusterChangeForm(stored | _typed(body), is_local=found.is_local)
-        _valid(form)
+        stored = {"name": found.name, "way": STORED_WAY, "prometheus_url": found.prometheus_url}
+        form = ClusterChangeForm(stored | _parse_body(body), is_local=found.is_local)
+        _validate_form(form)
         enabled = body.get("enabled")
         if enabled is not None and not isinstance(enabled, bool):
             raise Invalid([("enabled", "enabled must be true or false.")])
         if form.cleaned_data["name"] != found.name:
-            actions.rename(found, form.cleaned_data["name"], by=self.user)
-        if not form.keeps:
+            actions.rename(found, form.cleaned_data["name"], user=self.user)
+        if not form.keeps_credentials:
             way, kubeconfig = form.credentials
-            actions.reconnect(found, kubeconfig, way=way, by=self.user)
+            actions.reconnect(found, kubeconfig, way=way, user=self.user)
         if form.cleaned_data["prometheus_url"] != found.prometheus_url:
-            actions.measure(found, form.cleaned_data["prometheus_url"], by=self.user)
+            actions.set_prometheus_url(found, form.cleaned_data["prometheus_url"], user=self.user)
         if enabled is not None and enabled != found.is_enabled:
-            (actions.enable if enabled else actions.disable)(found, by=self.user)
-        return Response(shown(found))
+            (actions.enable if enabled else actions.disable)(found, user=self.user)
+        return Response(serialize_cluster(found))
 
     @extend_schema(
         operation_id="remove_cluster",
@@ -143,15 +148,18 @@ class ClusterView(ApiView):
             "Deleted, and what runs in the cluster goes on. For administrators."
         ),
         parameters=[
-            schemas.parameter("force", schemas.FLAG, "Whether to remove it with what is on it.")
+            schemas.query_parameter(
+                "force", schemas.BOOLEAN, "Whether to remove it with what is on it."
+            )
         ],
-        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
+        responses={200: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(401, 403, 404, 409),
         tags=["organisation"],
     )
     def delete(self, request: Request, pk: uuid.UUID) -> Response:
-        access.require(self.user, Verb.DELETE, Entity.CLUSTERS, of_cluster(pk))
-        found = _reach(pk)
-        actions.remove(found, self.user, force=Asked(request).flag("force") is True)
+        access.require(self.user, Verb.DELETE, Entity.CLUSTERS, cluster_scope(pk))
+        found = _get_cluster(pk)
+        actions.remove(found, self.user, force=ListQuery(request).flag("force") is True)
         return Response(
             {
                 "code": 200,
@@ -168,16 +176,17 @@ class ClusterTestView(ApiView):
             "administrators."
         ),
         request=None,
-        responses={200: schemas.answer(describing.TRIAL)} | schemas.errors(401, 403, 404),
+        responses={200: schemas.json_response(cluster_schemas.TRIAL)}
+        | schemas.error_responses(401, 403, 404),
         tags=["organisation"],
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
-        access.require(self.user, Verb.EDIT, Entity.CLUSTERS, of_cluster(pk))
-        found = _reach(pk)
-        return Response(_told(trying.stored(found)))
+        access.require(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
+        found = _get_cluster(pk)
+        return Response(_serialize_trial(connection_trial.try_stored_connection(found)))
 
 
-def shown(cluster: Cluster) -> dict[str, Any]:
+def serialize_cluster(cluster: Cluster) -> dict[str, Any]:
     """A cluster as the API has it, without its credentials."""
     return {
         "uuid": str(cluster.pk),
@@ -189,19 +198,19 @@ def shown(cluster: Cluster) -> dict[str, Any]:
         "platform": cluster.platform,
         "enabled": cluster.is_enabled,
         "status": {"state": cluster.state, "message": cluster.trouble},
-        "lastLiveness": _moment(cluster.last_seen_at),
+        "lastLiveness": _format_moment(cluster.last_seen_at),
     }
 
 
-def _reach(pk: uuid.UUID, among: Any = None) -> Cluster:
-    rows = Cluster.objects.there() if among is None else among
+def _get_cluster(pk: uuid.UUID, rows: Any = None) -> Cluster:
+    rows = Cluster.objects.there() if rows is None else rows
     found: Cluster | None = rows.defer("kubeconfig").filter(pk=pk).first()
     if found is None:
         raise Http404("There is no such cluster among those that you may see.")
     return found
 
 
-def _typed(data: Any) -> dict[str, str]:
+def _parse_body(data: Any) -> dict[str, str]:
     """A body as the form has it. Raises Invalid for what is no text where one is wanted."""
     body = data if isinstance(data, dict) else {}
     wrong = [
@@ -215,15 +224,15 @@ def _typed(data: Any) -> dict[str, str]:
     if "prometheusUrl" in given:
         given["prometheus_url"] = given.pop("prometheusUrl")
     if body.get("inCluster") is True:
-        given["way"] = Way.INSIDE.value
+        given["way"] = ConnectionWay.INSIDE.value
     elif "kubeconfig" in given:
-        given["way"] = Way.KUBECONFIG.value
+        given["way"] = ConnectionWay.KUBECONFIG.value
     elif given.keys() & {"server", "token", "ca"}:
-        given["way"] = Way.TOKEN.value
+        given["way"] = ConnectionWay.TOKEN.value
     return given
 
 
-def _valid(form: ClusterForm) -> ClusterForm:
+def _validate_form(form: ClusterForm) -> ClusterForm:
     """The form. Raises Invalid with everything that is wrong."""
     if form.is_valid():
         return form
@@ -231,35 +240,35 @@ def _valid(form: ClusterForm) -> ClusterForm:
     if "way" in form.errors and form.data.get("way") is None:
         problems = [
             *((name, text) for name, text in problems if name != "way"),
-            ("kubeconfig", describing.ONE_WAY),
+            ("kubeconfig", cluster_schemas.ONE_WAY),
         ]
     elif "way" in form.errors:
         problems = [
             (
                 "inCluster" if name == "way" else name,
-                describing.NOT_INSIDE if name == "way" else text,
+                cluster_schemas.NOT_INSIDE if name == "way" else text,
             )
             for name, text in problems
         ]
     raise Invalid(problems)
 
 
-def _told(trial: Trial) -> dict[str, Any]:
+def _serialize_trial(trial: ConnectionTrial) -> dict[str, Any]:
     return {
         "connected": not trial.trouble,
         "message": trial.trouble,
         "version": trial.version,
         "platform": trial.platform,
         "nodes": trial.nodes,
-        "prerequisites": [_prerequisite(each) for each in trial.prerequisites],
+        "prerequisites": [_serialize_prerequisite(each) for each in trial.prerequisites],
         "missingPermissions": [
-            {"verb": need.verb, "resource": need.kind} for need in trial.review.refused
+            {"verb": need.verb, "resource": need.kind} for need in trial.review.refused_needs
         ],
         "permissionsSkipped": trial.review.trouble,
     }
 
 
-def _prerequisite(each: Any) -> dict[str, Any]:
+def _serialize_prerequisite(each: Any) -> dict[str, Any]:
     return {
         "title": each.title,
         "state": each.mark.value,
@@ -269,5 +278,5 @@ def _prerequisite(each: Any) -> dict[str, Any]:
     }
 
 
-def _moment(moment: Any) -> str | None:
+def _format_moment(moment: Any) -> str | None:
     return moment.isoformat() if moment else None

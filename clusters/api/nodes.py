@@ -9,18 +9,18 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters.api import describing
+from clusters.api import cluster_schemas
 from clusters.models import Cluster, Node
-from clusters.rooms import NodeRow, node_rows, pool_names
+from clusters.node_capacity import NodeRow, load_node_rows, load_pool_lookup
 from projects.api import filtering, schemas
-from projects.api.base import ApiView, Asked, listed
+from projects.api.base import ApiView, ListQuery, build_list_body
 
 FIELDS = {
-    "name": filtering.text("name"),
-    "clusterUuid": filtering.uuid("cluster_id"),
-    "clusterName": filtering.text("cluster__name"),
-    "gpuType": filtering.text("gpu_type"),
-    "gpuCount": filtering.number("gpus"),
+    "name": filtering.text_field("name"),
+    "clusterUuid": filtering.uuid_field("cluster_id"),
+    "clusterName": filtering.text_field("cluster__name"),
+    "gpuType": filtering.text_field("gpu_type"),
+    "gpuCount": filtering.number_field("gpus"),
 }
 
 
@@ -29,35 +29,35 @@ class NodesView(ApiView):
         operation_id="list_nodes",
         description="The nodes of the clusters that you may see, as last seen.",
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.items("nodes", describing.NODE))}
-        | schemas.errors(400, 401),
+        responses={200: schemas.json_response(schemas.list_schema("nodes", cluster_schemas.NODE))}
+        | schemas.error_responses(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
+        asked = ListQuery(request)
         nodes = Node.objects.filter(
             cluster__in=Cluster.objects.visible_to(self.user)
         ).select_related("cluster")
         nodes = nodes.defer(
             "cluster__kubeconfig", "cluster__permissions", "cluster__capabilities", "conditions"
         )
-        nodes = filtering.matching(nodes, asked, FIELDS)
+        nodes = filtering.filter_and_search(nodes, asked, FIELDS)
         found, following = asked.page(
-            filtering.ordered(nodes, asked, FIELDS, ("cluster__name", "name", "pk"))
+            filtering.order_rows(nodes, asked, FIELDS, ("cluster__name", "name", "pk"))
         )
         by_cluster: dict[UUID, list[Node]] = defaultdict(list)
         for node in found:
             by_cluster[node.cluster_id].append(node)
-        pools = {cluster_id: pool_names(cluster_id) for cluster_id in by_cluster}
+        pools = {cluster_id: load_pool_lookup(cluster_id) for cluster_id in by_cluster}
         rows = {
             row.node.pk: row
             for cluster_id, some in by_cluster.items()
-            for row in node_rows(some, cluster_id)
+            for row in load_node_rows(some, cluster_id)
         }
         return Response(
-            listed(
+            build_list_body(
                 "nodes",
-                [_shown(rows[node.pk], pools[node.cluster_id](node)) for node in found],
+                [_serialize_node(rows[node.pk], pools[node.cluster_id](node)) for node in found],
                 following,
             )
         )
@@ -67,16 +67,18 @@ class NodesCountView(ApiView):
     @extend_schema(
         operation_id="count_nodes",
         description="How many nodes you may see, of what the list's filterBy and search ask for.",
-        parameters=schemas.filters(FIELDS),
-        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
+        parameters=schemas.filter_parameters(FIELDS),
+        responses={200: schemas.json_response(schemas.COUNT)} | schemas.error_responses(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
         nodes = Node.objects.filter(cluster__in=Cluster.objects.visible_to(self.user))
-        return Response({"count": filtering.matching(nodes, Asked(request), FIELDS).count()})
+        return Response(
+            {"count": filtering.filter_and_search(nodes, ListQuery(request), FIELDS).count()}
+        )
 
 
-def _shown(row: NodeRow, pools: Sequence[str]) -> dict[str, Any]:
+def _serialize_node(row: NodeRow, pools: Sequence[str]) -> dict[str, Any]:
     node = row.node
     status = (
         "NotReady"

@@ -11,29 +11,34 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters import making
-from clusters.forms import ProjectForm, QuotaForm, clusters_for, departments_for
+from clusters import project_saving
+from clusters.forms import (
+    ProjectChangeForm,
+    ProjectForm,
+    list_clusters_for_new_project,
+    list_departments_for_project,
+)
 from clusters.models import NodePool
 from clusters.tasks import leave
 from console.errors import Invalid
-from projects import access, leaving
+from projects import access, project_removal
 from projects.api import projects, quotas, schemas
 from projects.api.base import ApiView
-from projects.api.projects import shown
-from projects.api.schemas import ID, TEXT, array, obj, said, words
+from projects.api.projects import serialize_project
+from projects.api.schemas import ID, TEXT, array_schema, describe_schema, enum_schema, object_schema
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
-from projects.quotas import exact
-from projects.scopes import of_project
+from projects.quotas import exact_values
+from projects.scopes import project_scope
 
-PLACES = quotas.PLACES | {
+PLACES = quotas.FIELD_PATHS | {
     "department": "departmentId",
     "cluster": "clusterId",
     "namespace": "requestedNamespace",
     "node_pools": "nodePools",
     "default_preemptibility": "defaultPreemptibility",
 }
-KNOWN = quotas.OF_BOTH | {
+ACCEPTED_FIELDS = quotas.COMMON_FIELDS | {
     "departmentId",
     "parentId",
     "departmentName",
@@ -41,26 +46,26 @@ KNOWN = quotas.OF_BOTH | {
     "requestedNamespace",
     "namespace",
 }
-KNOWN |= {"nodePools", "defaultNodePools", "defaultPreemptibility"}
-ASKED = obj(
+ACCEPTED_FIELDS |= {"nodePools", "defaultNodePools", "defaultPreemptibility"}
+CREATE_SCHEMA = object_schema(
     ["name", "clusterId"],
     name=TEXT,
     description=TEXT,
     clusterId=ID,
-    departmentId=said(TEXT, "Or parentId: where you may make projects."),
+    departmentId=describe_schema(TEXT, "Or parentId: where you may make projects."),
     parentId=TEXT,
-    requestedNamespace=said(TEXT, "One that is there and is to be adopted."),
+    requestedNamespace=describe_schema(TEXT, "One that is there and is to be adopted."),
     resources=quotas.RESOURCES,
     schedulingRules=quotas.SCHEDULING_RULES,
-    nodePools=said(
-        array(TEXT), "Or defaultNodePools. None, and default alone, is all of the cluster's."
+    nodePools=describe_schema(
+        array_schema(TEXT), "Or defaultNodePools. None, and default alone, is all of the cluster's."
     ),
-    defaultNodePools=array(TEXT),
-    defaultPreemptibility=words("preemptible", "non-preemptible"),
+    defaultNodePools=array_schema(TEXT),
+    defaultPreemptibility=enum_schema("preemptible", "non-preemptible"),
     version=quotas.VERSION,
 )
-CHANGED = ASKED | {"required": []}
-FIXED: Mapping[str, quotas.Fixed] = {
+CHANGE_SCHEMA = CREATE_SCHEMA | {"required": []}
+FIXED: Mapping[str, quotas.FixedValue] = {
     "nodeTypes": quotas.NO_NODE_TYPES,
     "enforceRunaiScheduler": (
         (True,),
@@ -79,32 +84,36 @@ class ProjectsView(projects.ProjectsView):
             "A new project. Without resources it has a quota of no GPUs and runs on what others "
             "leave idle."
         ),
-        request=schemas.content(ASKED),
-        responses={201: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 409),
+        request=schemas.json_content(CREATE_SCHEMA),
+        responses={201: schemas.json_response(schemas.PROJECT)}
+        | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
     def post(self, request: Request) -> Response:
-        access.anywhere(self.user, Verb.CREATE, Entity.PROJECTS)
-        body = quotas.mapping(request.data, KNOWN, FIXED)
+        access.require_anywhere(self.user, Verb.CREATE, Entity.PROJECTS)
+        body = quotas.parse_object(request.data, ACCEPTED_FIELDS, FIXED)
         given = {
             "gpu_quota": "0",
-            "cluster": quotas.text(body, "clusterId"),
-            "namespace": quotas.text(body, "requestedNamespace"),
+            "cluster": quotas.parse_text(body, "clusterId"),
+            "namespace": quotas.parse_text(body, "requestedNamespace"),
         }
-        form = ProjectForm(given | _typed(self.user, body, given["cluster"]), user=self.user)
-        quotas.valid(form, PLACES)
-        return Response(shown(_found(self.user, making.saved(form).pk)), status=201)
+        form = ProjectForm(given | _parse_body(self.user, body, given["cluster"]), user=self.user)
+        quotas.require_valid(form, PLACES)
+        return Response(
+            serialize_project(_get_project(self.user, project_saving.save_project(form).pk)),
+            status=201,
+        )
 
 
 class ProjectView(ApiView):
     @extend_schema(
         operation_id="get_project",
         description="One project.",
-        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(401, 404),
+        responses={200: schemas.json_response(schemas.PROJECT)} | schemas.error_responses(401, 404),
         tags=["organisation"],
     )
     def get(self, request: Request, pk: int) -> Response:
-        return Response(shown(_found(self.user, pk)))
+        return Response(serialize_project(_get_project(self.user, pk)))
 
     @extend_schema(
         operation_id="replace_project",
@@ -112,47 +121,52 @@ class ProjectView(ApiView):
             "The project as the body says; what is not given is empty. Name, cluster and "
             "namespace stay, and so does a department that is not given."
         ),
-        request=schemas.content(CHANGED),
-        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(CHANGE_SCHEMA),
+        responses={200: schemas.json_response(schemas.PROJECT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def put(self, request: Request, pk: int) -> Response:
-        return self._changed(request, pk, whole=True)
+        return self._apply_change(request, pk, whole=True)
 
     @extend_schema(
         operation_id="change_project",
         description="The project with what the body says; what is not given stays.",
-        request=schemas.content(CHANGED),
-        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(CHANGE_SCHEMA),
+        responses={200: schemas.json_response(schemas.PROJECT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: int) -> Response:
-        return self._changed(request, pk, whole=False)
+        return self._apply_change(request, pk, whole=False)
 
-    def _changed(self, request: Request, pk: int, *, whole: bool) -> Response:
-        found = changeable(self.user, pk)
-        body = quotas.mapping(request.data, KNOWN, FIXED)
-        _stays(found, body)
+    def _apply_change(self, request: Request, pk: int, *, whole: bool) -> Response:
+        found = get_editable_project(self.user, pk)
+        body = quotas.parse_object(request.data, ACCEPTED_FIELDS, FIXED)
+        _check_unchanged(found, body)
         kept: dict[str, Any] = (
-            {"department": found.department.name, "gpu_quota": "0"} if whole else _kept(found)
+            {"department": found.department.name, "gpu_quota": "0"}
+            if whole
+            else _serialize_current(found)
         )
-        return changed(
+        return change_project(
             self.user,
             found,
-            kept | _typed(self.user, body, str(found.cluster_id), found),
-            quotas.version(body),
+            kept | _parse_body(self.user, body, str(found.cluster_id), found),
+            quotas.parse_version(body),
         )
 
     @extend_schema(
         operation_id="delete_project",
         description="Delete a project in which nothing is at work. Its history stays.",
-        responses={202: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
+        responses={202: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(401, 403, 404, 409),
         tags=["organisation"],
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found = _found(self.user, pk)
-        leaving.leave(found, self.user)
-        leave.soon(found.pk, making.LOOKS)
+        found = _get_project(self.user, pk)
+        project_removal.remove_project(found, self.user)
+        leave.enqueue(found.pk, project_saving.MAX_REMOVAL_CHECKS)
         return Response(
             {
                 "code": 202,
@@ -168,13 +182,14 @@ class ProjectResourcesView(ApiView):
     @extend_schema(
         operation_id="change_project_resources",
         description="Another quota, as far as the body says one; the rest stays.",
-        request=schemas.content(quotas.CHANGED_RESOURCES),
-        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(quotas.RESOURCES_CHANGE),
+        responses={200: schemas.json_response(schemas.PROJECT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: int) -> Response:
-        found = changeable(self.user, pk)
-        return self._changed(request, found, _kept(found))
+        found = get_editable_project(self.user, pk)
+        return self._apply_change(request, found, _serialize_current(found))
 
     @extend_schema(
         operation_id="replace_project_resources",
@@ -182,44 +197,47 @@ class ProjectResourcesView(ApiView):
             "Another quota: what is not given of it is without limit, GPUs are none. The rest "
             "stays."
         ),
-        request=schemas.content(quotas.CHANGED_RESOURCES),
-        responses={200: schemas.answer(schemas.PROJECT)} | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(quotas.RESOURCES_CHANGE),
+        responses={200: schemas.json_response(schemas.PROJECT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def put(self, request: Request, pk: int) -> Response:
-        found = changeable(self.user, pk)
-        return self._changed(
-            request, found, quotas.without_quota(_kept(found)) | {"gpu_quota": "0"}
+        found = get_editable_project(self.user, pk)
+        return self._apply_change(
+            request, found, quotas.drop_quota(_serialize_current(found)) | {"gpu_quota": "0"}
         )
 
-    def _changed(self, request: Request, found: Project, kept: Mapping[str, Any]) -> Response:
-        body = quotas.resources_only(request.data)
-        return changed(self.user, found, {**kept, **quotas.typed(body)}, quotas.version(body))
+    def _apply_change(self, request: Request, found: Project, kept: Mapping[str, Any]) -> Response:
+        body = quotas.parse_resources_only(request.data)
+        return change_project(
+            self.user, found, {**kept, **quotas.parse_form_data(body)}, quotas.parse_version(body)
+        )
 
 
-def changeable(user: User, pk: int) -> Project:
+def get_editable_project(user: User, pk: int) -> Project:
     """The project, for who may change it. Raises Http404 and NotAllowed."""
-    found = _found(user, pk)
-    access.require(user, Verb.EDIT, Entity.PROJECTS, of_project(pk))
+    found = _get_project(user, pk)
+    access.require(user, Verb.EDIT, Entity.PROJECTS, project_scope(pk))
     return found
 
 
-def changed(
+def change_project(
     user: User, project: Project, given: Mapping[str, Any], version: int | None
 ) -> Response:
     """The answer with the project as it is then. Raises Invalid, Clash and ChangedMeanwhile."""
-    form = QuotaForm(given, user=user, row=project)
-    quotas.valid(form, PLACES)
-    making.saved(form, version)
-    return Response(shown(_found(user, project.pk)))
+    form = ProjectChangeForm(given, user=user, row=project)
+    quotas.require_valid(form, PLACES)
+    project_saving.save_project(form, version)
+    return Response(serialize_project(_get_project(user, project.pk)))
 
 
-def _kept(project: Project) -> dict[str, Any]:
+def _serialize_current(project: Project) -> dict[str, Any]:
     """What a project has, as it would be typed, to the byte: what a body does not name stays."""
-    return QuotaForm.values(project) | exact(project)
+    return ProjectChangeForm.values(project) | exact_values(project)
 
 
-def _stays(project: Project, body: Mapping[str, Any]) -> None:
+def _check_unchanged(project: Project, body: Mapping[str, Any]) -> None:
     """Raises Invalid for what cannot be changed of a project."""
     now = {
         "name": project.name,
@@ -242,30 +260,37 @@ def _stays(project: Project, body: Mapping[str, Any]) -> None:
         )
 
 
-def _typed(
+def _parse_body(
     user: User, body: Mapping[str, Any], cluster: str, row: Project | None = None
 ) -> dict[str, Any]:
     """What a body says, and nothing else, as it would be typed. Raises Invalid."""
-    found = quotas.typed(body)
+    found = quotas.parse_form_data(body)
     for name in ("departmentId", "parentId"):
         if body.get(name) is not None:
-            found["department"] = _department(user, quotas.text(body, name), name, row)
+            found["department"] = _get_department_name(
+                user, quotas.parse_text(body, name), name, row
+            )
     for name in ("defaultNodePools", "nodePools"):
         if body.get(name) is not None:
             # What clients send that know of no pools asks for nothing, as in a workload.
             found["node_pools"] = (
                 []
                 if body[name] == ["default"]
-                else _pools(body[name], name, _cluster(user, cluster, row))
+                else _parse_pools(body[name], name, _get_cluster_id(user, cluster, row))
             )
     if body.get("defaultPreemptibility") is not None:
-        found["default_preemptibility"] = quotas.text(body, "defaultPreemptibility")
+        found["default_preemptibility"] = quotas.parse_text(body, "defaultPreemptibility")
     return found
 
 
-def _department(user: User, text: str, field: str, row: Project | None) -> str:
+def _get_department_name(user: User, text: str, field: str, row: Project | None) -> str:
     key = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-    name = departments_for(user, row).filter(pk=key).values_list("name", flat=True).first()
+    name = (
+        list_departments_for_project(user, row)
+        .filter(pk=key)
+        .values_list("name", flat=True)
+        .first()
+    )
     if name is None:
         raise Invalid(
             [(field, f"There is no department {text[:40]} in which you may make projects.")]
@@ -273,12 +298,17 @@ def _department(user: User, text: str, field: str, row: Project | None) -> str:
     return str(name)
 
 
-def _cluster(user: User, text: str, row: Project | None) -> UUID:
+def _get_cluster_id(user: User, text: str, row: Project | None) -> UUID:
     """Where the project is, or may be: nothing is told of any other cluster. Raises Invalid."""
     if row is not None:
         return row.cluster_id
     try:
-        found = clusters_for(user).filter(pk=UUID(text)).values_list("pk", flat=True).first()
+        found = (
+            list_clusters_for_new_project(user)
+            .filter(pk=UUID(text))
+            .values_list("pk", flat=True)
+            .first()
+        )
     except ValueError:
         found = None
     if found is None:
@@ -288,7 +318,7 @@ def _cluster(user: User, text: str, row: Project | None) -> UUID:
     return found
 
 
-def _pools(given: Any, field: str, cluster: UUID) -> list[str]:
+def _parse_pools(given: Any, field: str, cluster: UUID) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
         raise Invalid([(field, f"{field} must be a list of names.")])
     there = dict(NodePool.objects.filter(cluster=cluster).values_list("name", "pk"))
@@ -298,7 +328,7 @@ def _pools(given: Any, field: str, cluster: UUID) -> list[str]:
     return [str(there[name]) for name in given]
 
 
-def _found(user: User, pk: int) -> Project:
+def _get_project(user: User, pk: int) -> Project:
     rows = (
         Project.objects.visible_to(user)
         .select_related("department", "cluster")

@@ -22,18 +22,18 @@ MAX_SERVER = 255
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _SERVER_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
-_PASTE = (
+_PASTE_HINT = (
     "Paste a kubeconfig with the data inside, such as `kubectl config view --raw --minify "
     "--flatten` prints."
 )
-_SERVICE_ACCOUNT = "Use the token of a service account instead."
+_SERVICE_ACCOUNT_HINT = "Use the token of a service account instead."
 
-_REFUSED_USER = {
-    "exec": ("runs a program on this machine to get its credentials", _SERVICE_ACCOUNT),
-    "auth-provider": ("uses a provider that only kubectl knows", _SERVICE_ACCOUNT),
-    "tokenFile": ("names a file on another machine", _PASTE),
-    "username": ("uses a password, which Kubernetes no longer accepts", _SERVICE_ACCOUNT),
-    "password": ("uses a password, which Kubernetes no longer accepts", _SERVICE_ACCOUNT),
+_REFUSED_USER_FIELDS = {
+    "exec": ("runs a program on this machine to get its credentials", _SERVICE_ACCOUNT_HINT),
+    "auth-provider": ("uses a provider that only kubectl knows", _SERVICE_ACCOUNT_HINT),
+    "tokenFile": ("names a file on another machine", _PASTE_HINT),
+    "username": ("uses a password, which Kubernetes no longer accepts", _SERVICE_ACCOUNT_HINT),
+    "password": ("uses a password, which Kubernetes no longer accepts", _SERVICE_ACCOUNT_HINT),
     "as": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
     "as-uid": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
     "as-groups": ("acts as somebody else", "Use the credentials of the user that Muster shall be."),
@@ -51,7 +51,7 @@ class BadKubeconfig(ValueError):
 
 
 @dataclass(frozen=True)
-class Access:
+class ClusterAccess:
     """One cluster and one user of it. `ca`, `certificate` and `key` are PEM texts; `ca` None means
     what this machine trusts.
 
@@ -81,14 +81,14 @@ class Access:
                 "There is a client certificate without its key, or a key without its "
                 "certificate. Give both."
             )
-        self.tls()
+        self.build_tls_context()
 
     @property
-    def loopback(self) -> bool:
+    def is_loopback(self) -> bool:
         """True when the cluster is on this machine, so that no proxy may come between."""
-        return is_loopback(host_of(self.server))
+        return is_loopback(parse_host(self.server))
 
-    def tls(self) -> ssl.SSLContext:
+    def build_tls_context(self) -> ssl.SSLContext:
         """A TLS context that trusts this cluster only and shows the client certificate, if there is
         one.
         """
@@ -103,53 +103,55 @@ class Access:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if self.certificate is not None and self.key is not None:
-            _show(context, self.certificate, self.key)
+            _load_client_certificate(context, self.certificate, self.key)
         return context
 
 
-def from_kubeconfig(text: str) -> Access:
+def parse_kubeconfig(text: str) -> ClusterAccess:
     """The access of the current context. Only inline data counts; plugins, providers, file
     references and proxies are refused by name.
 
     Raises BadKubeconfig.
     """
     if len(text) > MAX_KUBECONFIG:
-        raise BadKubeconfig(f"The kubeconfig is longer than {MAX_KUBECONFIG >> 10} KiB. {_PASTE}")
-    config = _mapping(_parsed(text), "the kubeconfig")
+        raise BadKubeconfig(
+            f"The kubeconfig is longer than {MAX_KUBECONFIG >> 10} KiB. {_PASTE_HINT}"
+        )
+    config = _require_mapping(_parse_yaml(text), "the kubeconfig")
     current = config.get("current-context")
     if not isinstance(current, str) or not current:
         raise BadKubeconfig(
             "The kubeconfig has no current-context, so it does not say which cluster is meant. "
-            f"{_PASTE}"
+            f"{_PASTE_HINT}"
         )
-    context = _named(config, "context", current)
-    cluster = _named(config, "cluster", context.get("cluster"))
-    user = _named(config, "user", context.get("user"))
+    context = _get_section(config, "context", current)
+    cluster = _get_section(config, "cluster", context.get("cluster"))
+    user = _get_section(config, "user", context.get("user"))
     if cluster.get("proxy-url"):
         raise BadKubeconfig(
             "The cluster names a proxy (proxy-url). Set HTTPS_PROXY for Muster itself instead."
         )
-    for name, (why, instead) in _REFUSED_USER.items():
+    for name, (why, instead) in _REFUSED_USER_FIELDS.items():
         if user.get(name):
             raise BadKubeconfig(f"The user's `{name}` {why}; Muster does not do that. {instead}")
-    access = Access(
-        server=_text(cluster, "server") or "",
-        ca=_pem(cluster, "certificate-authority"),
-        token=_text(user, "token"),
-        certificate=_pem(user, "client-certificate"),
-        key=_pem(user, "client-key"),
+    access = ClusterAccess(
+        server=_find_text(cluster, "server") or "",
+        ca=_find_pem(cluster, "certificate-authority"),
+        token=_find_text(user, "token"),
+        certificate=_find_pem(user, "client-certificate"),
+        key=_find_pem(user, "client-key"),
         insecure=cluster.get("insecure-skip-tls-verify") is True,
-        server_name=_text(cluster, "tls-server-name"),
+        server_name=_find_text(cluster, "tls-server-name"),
     )
     if access.token is None and access.certificate is None:
         raise BadKubeconfig(
             "The user of the current context has neither a token nor a client certificate. "
-            f"{_PASTE}"
+            f"{_PASTE_HINT}"
         )
     return access
 
 
-def as_kubeconfig(server: str, token: str, ca: str = "") -> str:
+def build_kubeconfig(server: str, token: str, ca: str = "") -> str:
     """A kubeconfig that says the same as an address, a token and the PEM text of an authority, ""
     for those that this machine trusts.
     """
@@ -176,7 +178,7 @@ def check_token(token: str) -> None:
         )
 
 
-def host_of(server: str) -> str:
+def parse_host(server: str) -> str:
     """The name or IP address in a server's address, "" where there is none."""
     return urlsplit(server).hostname or ""
 
@@ -229,7 +231,7 @@ def _check_server(server: str) -> None:
         )
 
 
-def _show(context: ssl.SSLContext, certificate: str, key: str) -> None:
+def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
     # The ssl module reads certificates from files only; this one is readable by us alone and gone
     # at once.
     with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
@@ -245,7 +247,7 @@ def _show(context: ssl.SSLContext, certificate: str, key: str) -> None:
             ) from None
 
 
-class _Loader(yaml.SafeLoader):
+class _NoMergeLoader(yaml.SafeLoader):
     """Without merge keys: a few lines of them, each merging the one above ten times, would fill the
     memory.
     """
@@ -258,49 +260,51 @@ class _Loader(yaml.SafeLoader):
                 )
 
 
-def _parsed(text: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     try:
-        return yaml.load(text, _Loader)  # noqa: S506 - it is a safe one
+        return yaml.load(text, _NoMergeLoader)  # noqa: S506 - it is a safe one
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
         # The last two are how the library stumbles over a tag that does not fit its value.
         # The library's own text quotes the lines around the fault, credentials and all.
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark else ""
-        raise BadKubeconfig(f"The kubeconfig is no YAML{where}. {_PASTE}") from None
+        raise BadKubeconfig(f"The kubeconfig is no YAML{where}. {_PASTE_HINT}") from None
 
 
-def _named(config: dict[str, Any], kind: str, name: Any) -> dict[str, Any]:
+def _get_section(config: dict[str, Any], kind: str, name: Any) -> dict[str, Any]:
     entries = config.get(f"{kind}s")
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("name") == name and isinstance(name, str):
-            return _mapping(entry.get(kind), f"the {kind} of the current context")
+            return _require_mapping(entry.get(kind), f"the {kind} of the current context")
     raise BadKubeconfig(
-        f"The {kind} that the current context asks for is not in the kubeconfig. {_PASTE}"
+        f"The {kind} that the current context asks for is not in the kubeconfig. {_PASTE_HINT}"
     )
 
 
-def _mapping(value: Any, what: str) -> dict[str, Any]:
+def _require_mapping(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadKubeconfig(
-            f"{what[0].upper()}{what[1:]} is not a list of names and values. {_PASTE}"
+            f"{what[0].upper()}{what[1:]} is not a list of names and values. {_PASTE_HINT}"
         )
     return value
 
 
-def _text(section: dict[str, Any], name: str) -> str | None:
+def _find_text(section: dict[str, Any], name: str) -> str | None:
     value = section.get(name)
     if value is not None and not isinstance(value, str):
-        raise BadKubeconfig(f"`{name}` is not a text. {_PASTE}")
+        raise BadKubeconfig(f"`{name}` is not a text. {_PASTE_HINT}")
     return value or None
 
 
-def _pem(section: dict[str, Any], name: str) -> str | None:
-    inline = _text(section, f"{name}-data")
+def _find_pem(section: dict[str, Any], name: str) -> str | None:
+    inline = _find_text(section, f"{name}-data")
     if inline is None:
         if section.get(name):
-            raise BadKubeconfig(f"`{name}` names a file on another machine. {_PASTE}")
+            raise BadKubeconfig(f"`{name}` names a file on another machine. {_PASTE_HINT}")
         return None
     try:
         return base64.b64decode(inline, validate=True).decode("ascii")
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        raise BadKubeconfig(f"`{name}-data` is not the base64 of a PEM text. {_PASTE}") from None
+        raise BadKubeconfig(
+            f"`{name}-data` is not the base64 of a PEM text. {_PASTE_HINT}"
+        ) from None

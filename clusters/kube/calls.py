@@ -15,31 +15,31 @@ import msgspec
 from clusters.kube import frames
 from clusters.kube.client import Client, Query, Stream
 from clusters.kube.errors import Expired, Unavailable
-from clusters.kube.frames import OBJECT, Object, Page
+from clusters.kube.frames import OBJECT_DECODER, Object, Page
 from clusters.kube.resources import PODS, Resource
-from clusters.kube.wire import Wire
+from clusters.kube.sockets import Cancellation
 
 T = TypeVar("T")
 Decoder = msgspec.json.Decoder
 
-MANAGER = "muster"
+FIELD_MANAGER = "muster"
 """The name under which our writes are kept in managedFields."""
-PAGE = 500
-PAGES = 2_000
+PAGE_SIZE = 500
+MAX_PAGES = 2_000
 """Pages of one list: a million objects. Nobody has as many, and a list that goes on is none."""
-RESTARTS = 3
+MAX_RESTARTS = 3
 """How often a list begins anew because it took longer than the server remembers."""
-SILENCE = 300.0
+LOG_SILENCE = 300.0
 
 Validation = Literal["Ignore", "Warn", "Strict"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 PatchType = Literal["merge", "json"]
 
-_PATCHES: dict[PatchType, str] = {
+_PATCH_CONTENT_TYPES: dict[PatchType, str] = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
 }
-_APPLY = "application/apply-patch+yaml"
+_APPLY_CONTENT_TYPE = "application/apply-patch+yaml"
 
 
 def create(
@@ -50,7 +50,7 @@ def create(
     namespace: str | None = None,
     dry_run: bool = False,
     validation: Validation = "Strict",
-    manager: str = MANAGER,
+    manager: str = FIELD_MANAGER,
 ) -> Object:
     """Create and give the object as stored, or as it would be on a dry run. A taken name is
     Conflict.already_exists.
@@ -58,8 +58,8 @@ def create(
     With validation Strict a field that the cluster does not know is Rejected instead of being
     dropped in silence.
     """
-    query = _writing(dry_run, manager, validation)
-    return _object(client.send("POST", resource.path(namespace), query=query, body=obj))
+    query = _build_write_query(dry_run, manager, validation)
+    return _parse_object(client.send("POST", resource.path(namespace), query=query, body=obj))
 
 
 @overload
@@ -81,10 +81,10 @@ def get(
     name: str,
     *,
     namespace: str | None = None,
-    decoder: Decoder[Any] = OBJECT,
+    decoder: Decoder[Any] = OBJECT_DECODER,
 ) -> Any:
     """One object. Gone when it is not there."""
-    return _read(client.send("GET", resource.path(namespace, name)), decoder)
+    return _parse_body(client.send("GET", resource.path(namespace, name)), decoder)
 
 
 @overload
@@ -95,9 +95,9 @@ def list_page(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    limit: int = PAGE,
+    limit: int = PAGE_SIZE,
     token: str = "",
-    held: Wire | None = None,
+    cancellation: Cancellation | None = None,
 ) -> Page[Object]: ...
 @overload
 def list_page(
@@ -107,9 +107,9 @@ def list_page(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    limit: int = PAGE,
+    limit: int = PAGE_SIZE,
     token: str = "",
-    held: Wire | None = None,
+    cancellation: Cancellation | None = None,
     decoder: Decoder[T],
 ) -> Page[T]: ...
 def list_page(
@@ -119,10 +119,10 @@ def list_page(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    limit: int = PAGE,
+    limit: int = PAGE_SIZE,
     token: str = "",
-    held: Wire | None = None,
-    decoder: Decoder[Any] = OBJECT,
+    cancellation: Cancellation | None = None,
+    decoder: Decoder[Any] = OBJECT_DECODER,
 ) -> Page[Any]:
     """One page of at most `limit` objects; `token` is that of the page before. Expired when the
     server has forgotten that list.
@@ -130,11 +130,12 @@ def list_page(
     A page may be short, or empty, and still have a token. Objects of a list carry no apiVersion and
     kind if they are built in.
     """
-    query = [*_selection(labels, fields), ("limit", limit)]
+    query = [*_build_selectors(labels, fields), ("limit", limit)]
     if token:
         query.append(("continue", token))
-    return frames.read_page(
-        client.send("GET", resource.path(namespace), query=query, held=held), decoder
+    return frames.parse_page(
+        client.send("GET", resource.path(namespace), query=query, cancellation=cancellation),
+        decoder,
     )
 
 
@@ -146,9 +147,9 @@ def list_all(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    limit: int = PAGE,
+    limit: int = PAGE_SIZE,
     expired: Literal["go on", "restart"] = "restart",
-    held: Wire | None = None,
+    cancellation: Cancellation | None = None,
 ) -> Iterator[Page[Object]]: ...
 @overload
 def list_all(
@@ -158,9 +159,9 @@ def list_all(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    limit: int = PAGE,
+    limit: int = PAGE_SIZE,
     expired: Literal["go on", "restart"] = "restart",
-    held: Wire | None = None,
+    cancellation: Cancellation | None = None,
     decoder: Decoder[T],
 ) -> Iterator[Page[T]]: ...
 def list_all(
@@ -170,17 +171,17 @@ def list_all(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    limit: int = PAGE,
+    limit: int = PAGE_SIZE,
     expired: Literal["go on", "restart"] = "restart",
-    held: Wire | None = None,
-    decoder: Decoder[Any] = OBJECT,
+    cancellation: Cancellation | None = None,
+    decoder: Decoder[Any] = OBJECT_DECODER,
 ) -> Iterator[Page[Any]]:
     """All pages, one in memory at a time. When the server forgets the list in between, either `go
     on` with what it offers (later pages are then not `consistent`) or `restart` (the next page is
     `first` again: drop what came before). Expired after RESTARTS times.
     """
     token, first, consistent, restarts = "", True, True, 0
-    for _ in range(PAGES):
+    for _ in range(MAX_PAGES):
         try:
             page = list_page(
                 client,
@@ -190,12 +191,12 @@ def list_all(
                 fields=fields,
                 limit=limit,
                 token=token,
-                held=held,
+                cancellation=cancellation,
                 decoder=decoder,
             )
         except Expired as error:
             restarts += 1
-            if restarts > RESTARTS:
+            if restarts > MAX_RESTARTS:
                 raise
             if expired == "go on" and error.continue_token:
                 token, consistent = error.continue_token, False
@@ -221,15 +222,19 @@ def patch(
     namespace: str | None = None,
     subresource: str = "",
     dry_run: bool = False,
-    manager: str = MANAGER,
+    manager: str = FIELD_MANAGER,
 ) -> Object:
     """Change one object: a merge patch (a dictionary) or a JSON patch (a list of operations).
     Conflict when a version in it is stale.
     """
     path = resource.path(namespace, name, subresource)
-    return _object(
+    return _parse_object(
         client.send(
-            "PATCH", path, query=_writing(dry_run, manager), body=change, content=_PATCHES[kind]
+            "PATCH",
+            path,
+            query=_build_write_query(dry_run, manager),
+            body=change,
+            content_type=_PATCH_CONTENT_TYPES[kind],
         )
     )
 
@@ -244,7 +249,7 @@ def apply(
     force: bool = False,
     dry_run: bool = False,
     validation: Validation = "Strict",
-    manager: str = MANAGER,
+    manager: str = FIELD_MANAGER,
 ) -> Object:
     """Server-side apply: make the fields of `obj` so, creating the object if need be, and own them
     as `manager`.
@@ -253,11 +258,17 @@ def apply(
     apiVersion and kind.
     """
     query: list[tuple[str, str | int | bool]] = [
-        *_writing(dry_run, manager, validation),
+        *_build_write_query(dry_run, manager, validation),
         ("force", force),
     ]
-    return _object(
-        client.send("PATCH", resource.path(namespace, name), query=query, body=obj, content=_APPLY)
+    return _parse_object(
+        client.send(
+            "PATCH",
+            resource.path(namespace, name),
+            query=query,
+            body=obj,
+            content_type=_APPLY_CONTENT_TYPE,
+        )
     )
 
 
@@ -268,7 +279,7 @@ def delete(
     *,
     namespace: str | None = None,
     propagation: Propagation = "Background",
-    grace: int | None = None,
+    grace_seconds: int | None = None,
     uid: str | None = None,
     dry_run: bool = False,
 ) -> Object:
@@ -277,11 +288,11 @@ def delete(
 
     `grace` is in seconds; None leaves it to the object.
     """
-    body = _deletion(propagation, grace, uid, dry_run)
-    return _object(client.send("DELETE", resource.path(namespace, name), body=body))
+    body = _build_delete_options(propagation, grace_seconds, uid, dry_run)
+    return _parse_object(client.send("DELETE", resource.path(namespace, name), body=body))
 
 
-def deletecollection(
+def delete_collection(
     client: Client,
     resource: Resource,
     *,
@@ -289,19 +300,21 @@ def deletecollection(
     labels: str,
     fields: str = "",
     propagation: Propagation = "Background",
-    grace: int | None = None,
+    grace_seconds: int | None = None,
     dry_run: bool = False,
 ) -> Object:
     """Begin the end of all objects that match; `labels` must be given, "" for every one. It may
     take the server minutes for thousands.
     """
-    body = _deletion(propagation, grace, None, dry_run)
-    return _object(
-        client.send("DELETE", resource.path(namespace), query=_selection(labels, fields), body=body)
+    body = _build_delete_options(propagation, grace_seconds, None, dry_run)
+    return _parse_object(
+        client.send(
+            "DELETE", resource.path(namespace), query=_build_selectors(labels, fields), body=body
+        )
     )
 
 
-def log(
+def open_log(
     client: Client,
     namespace: str,
     pod: str,
@@ -313,8 +326,8 @@ def log(
     previous: bool = False,
     timestamps: bool = False,
     limit_bytes: int | None = None,
-    silence: float = SILENCE,
-    held: Wire | None = None,
+    silence_timeout: float = LOG_SILENCE,
+    cancellation: Cancellation | None = None,
 ) -> Stream:
     """The bytes of a container's log, as they come; close the stream. NotYet before the container
     has started.
@@ -338,17 +351,17 @@ def log(
         "limitBytes": limit_bytes,
     }
     query = [(name, value) for name, value in asked.items() if value is not None]
-    patience = silence if follow else None
-    return client.open(
+    patience = silence_timeout if follow else None
+    return client.open_stream(
         PODS.path(namespace, pod, "log"),
         query=query,
-        answer=patience,
-        silence=patience or client.timeouts.read,
-        held=held,
+        answer_timeout=patience,
+        silence_timeout=patience or client.timeouts.read,
+        cancellation=cancellation,
     )
 
 
-def _selection(labels: str, fields: str) -> list[tuple[str, str | int | bool]]:
+def _build_selectors(labels: str, fields: str) -> list[tuple[str, str | int | bool]]:
     return [
         (name, value)
         for name, value in (("labelSelector", labels), ("fieldSelector", fields))
@@ -356,7 +369,7 @@ def _selection(labels: str, fields: str) -> list[tuple[str, str | int | bool]]:
     ]
 
 
-def _writing(dry_run: bool, manager: str, validation: Validation | None = None) -> Query:
+def _build_write_query(dry_run: bool, manager: str, validation: Validation | None = None) -> Query:
     query: list[tuple[str, str | int | bool]] = [("fieldManager", manager)]
     if dry_run:
         query.append(("dryRun", "All"))
@@ -365,16 +378,16 @@ def _writing(dry_run: bool, manager: str, validation: Validation | None = None) 
     return query
 
 
-def _deletion(
-    propagation: Propagation, grace: int | None, uid: str | None, dry_run: bool
+def _build_delete_options(
+    propagation: Propagation, grace_seconds: int | None, uid: str | None, dry_run: bool
 ) -> Object:
     options: Object = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "propagationPolicy": propagation,
     }
-    if grace is not None:
-        options["gracePeriodSeconds"] = grace
+    if grace_seconds is not None:
+        options["gracePeriodSeconds"] = grace_seconds
     if uid is not None:
         options["preconditions"] = {"uid": uid}
     if dry_run:
@@ -382,14 +395,14 @@ def _deletion(
     return options
 
 
-def _object(body: bytes) -> Object:
-    return _read(body, OBJECT)
+def _parse_object(body: bytes) -> Object:
+    return _parse_body(body, OBJECT_DECODER)
 
 
-def _read(body: bytes, decoder: Decoder[T]) -> T:
+def _parse_body(body: bytes, decoder: Decoder[T]) -> T:
     try:
         return decoder.decode(body)
-    except frames.BAD_JSON as error:
+    except frames.DECODE_ERRORS as error:
         raise Unavailable(
             "the cluster's answer cannot be read", status=200, detail=str(error)
         ) from error

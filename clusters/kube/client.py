@@ -15,16 +15,16 @@ from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
-from clusters.kube import errors, wire
-from clusters.kube.access import Access, check_token
+from clusters.kube import errors, sockets
+from clusters.kube.access import ClusterAccess, check_token
+from clusters.kube.clock_skew import ClockSkew
 from clusters.kube.errors import KubeError, Unavailable
-from clusters.kube.pace import Pace
-from clusters.kube.skew import Skew
-from clusters.kube.wire import Wire
+from clusters.kube.rate_limits import RateLimiter
+from clusters.kube.sockets import Cancellation
 
 JSON = "application/json"
 USER_AGENT = "muster"
-CHUNK = 64 << 10
+CHUNK_SIZE = 64 << 10
 MAX_BODY = 256 << 20
 """Bytes of one answer: a page of 500 objects of half a megabyte each."""
 MAX_REFUSAL = 1 << 20
@@ -35,7 +35,7 @@ urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
 
 Query = Sequence[tuple[str, str | int | bool]]
 
-_TRANSPORT = (urllib3.exceptions.HTTPError, ApiException, OSError, http.client.HTTPException)
+_TRANSPORT_ERRORS = (urllib3.exceptions.HTTPError, ApiException, OSError, http.client.HTTPException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Timeouts:
 
     connect: float = 3.0
     read: float = 30.0
-    whole: float = 120.0
-    turn: float = 10.0
+    total: float = 120.0
+    rate_limit: float = 10.0
 
 
 class Stream:
@@ -58,30 +58,32 @@ class Stream:
     ends when it was closed.
     """
 
-    def __init__(self, response: urllib3.BaseHTTPResponse, held: Wire) -> None:
+    def __init__(self, response: urllib3.BaseHTTPResponse, cancellation: Cancellation) -> None:
         self._response = response
-        self._wire = held
+        self._cancellation = cancellation
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            while not self._wire.is_cut and (chunk := self._response.read1(CHUNK)):
+            while not self._cancellation.is_cancelled and (
+                chunk := self._response.read1(CHUNK_SIZE)
+            ):
                 yield chunk
-        except (*_TRANSPORT, ValueError, AttributeError) as error:
+        except (*_TRANSPORT_ERRORS, ValueError, AttributeError) as error:
             # A response closed under the reader's hands fails in several ways; none of them is
             # news.
-            if not self._wire.is_cut:
-                raise translated(error) from error
+            if not self._cancellation.is_cancelled:
+                raise translate_error(error) from error
         finally:
-            self._end()
+            self._release()
 
     def close(self) -> None:
-        self._wire.cut()
-        self._end()
+        self._cancellation.cancel()
+        self._release()
 
-    def _end(self) -> None:
+    def _release(self) -> None:
         self._response.close()
         self._response.release_conn()
-        self._wire.release()
+        self._cancellation.detach()
 
     def __enter__(self) -> "Stream":
         return self
@@ -92,7 +94,7 @@ class Stream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._end()
+        self._release()
 
 
 class Client:
@@ -107,35 +109,35 @@ class Client:
 
     def __init__(
         self,
-        access: Access,
+        access: ClusterAccess,
         *,
-        pace: Pace | None = None,
+        rate_limiter: RateLimiter | None = None,
         timeouts: Timeouts | None = None,
         connections: int = 32,
-        leave: int = 0,
-        token: Callable[[], str] | None = None,
-        bars: Callable[[str], str] | None = None,
+        spare_turns: int = 0,
+        get_token: Callable[[], str] | None = None,
+        find_address_problem: Callable[[str], str] | None = None,
     ) -> None:
         self.access = access
-        self._token = token
-        self.pace = pace or Pace()
-        self._leave = leave
-        self.skew = Skew()
+        self._get_token = get_token
+        self.rate_limiter = rate_limiter or RateLimiter()
+        self._spare_turns = spare_turns
+        self.clock_skew = ClockSkew()
         self.timeouts = timeouts or Timeouts()
         settings = Configuration(
             host=access.server.rstrip("/"), retries=False, connection_pool_maxsize=connections
         )
         settings.keep_alive = True
         settings.verify_ssl = not access.insecure
-        if access.loopback:
+        if access.is_loopback:
             settings.proxy = None
         if access.token is not None:
             settings.api_key["authorization"] = f"Bearer {access.token}"
         self._api: Any = ApiClient(settings)
         self._api.user_agent = USER_AGENT
         manager: urllib3.PoolManager = self._api.rest_client.pool_manager
-        manager.pool_classes_by_scheme = wire.pools(bars)
-        manager.connection_pool_kw["ssl_context"] = access.tls()
+        manager.pool_classes_by_scheme = sockets.build_pool_classes(find_address_problem)
+        manager.connection_pool_kw["ssl_context"] = access.build_tls_context()
         if access.server_name:
             manager.connection_pool_kw["server_hostname"] = access.server_name
 
@@ -168,77 +170,93 @@ class Client:
         *,
         query: Query = (),
         body: Any = None,
-        content: str = JSON,
+        content_type: str = JSON,
         accept: str = JSON,
-        held: Wire | None = None,
+        cancellation: Cancellation | None = None,
     ) -> bytes:
         """The body of a 2xx answer. A read whose connection broke off is sent once more; nothing
         else is repeated.
 
         Raises KubeError. `held` lets another thread end the wait, which raises Unavailable.
         """
-        held = held or Wire()
+        cancellation = cancellation or Cancellation()
         try:
-            return self._sent(method, path, query, body, content, accept, held)
+            return self._send_once(method, path, query, body, content_type, accept, cancellation)
         except Unavailable as error:
             if (
                 method != "GET"
-                or held.is_cut
+                or cancellation.is_cancelled
                 or not isinstance(error.__cause__, urllib3.exceptions.ProtocolError)
             ):
                 raise
-            return self._sent(method, path, query, body, content, accept, held)
+            return self._send_once(method, path, query, body, content_type, accept, cancellation)
 
-    def open(
+    def open_stream(
         self,
         path: str,
         *,
         query: Query = (),
-        answer: float | None = None,
-        silence: float | None = None,
-        held: Wire | None = None,
+        answer_timeout: float | None = None,
+        silence_timeout: float | None = None,
+        cancellation: Cancellation | None = None,
     ) -> Stream:
         """Start a GET whose 2xx answer is read as it comes. `answer` is how long it may take to
         begin, `silence` between two bytes.
 
         Raises KubeError.
         """
-        held = held or Wire()
-        response = self._answer(
-            "GET", path, query, None, JSON, f"{JSON}, */*", held, answer or self.timeouts.read
+        cancellation = cancellation or Cancellation()
+        response = self._open_response(
+            "GET",
+            path,
+            query,
+            None,
+            JSON,
+            f"{JSON}, */*",
+            cancellation,
+            answer_timeout or self.timeouts.read,
         )
-        held.patience(silence)
-        return Stream(response, held)
+        cancellation.set_read_timeout(silence_timeout)
+        return Stream(response, cancellation)
 
-    def _sent(
-        self, method: str, path: str, query: Query, body: Any, content: str, accept: str, held: Wire
-    ) -> bytes:
-        response = self._answer(
-            method, path, query, body, content, accept, held, self.timeouts.read
-        )
-        try:
-            return self._whole(response, MAX_BODY)
-        finally:
-            held.release()
-
-    def _answer(
+    def _send_once(
         self,
         method: str,
         path: str,
         query: Query,
         body: Any,
-        content: str,
+        content_type: str,
         accept: str,
-        held: Wire,
-        patience: float,
+        cancellation: Cancellation,
+    ) -> bytes:
+        response = self._open_response(
+            method, path, query, body, content_type, accept, cancellation, self.timeouts.read
+        )
+        try:
+            return self._read_body(response, MAX_BODY)
+        finally:
+            cancellation.detach()
+
+    def _open_response(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        body: Any,
+        content_type: str,
+        accept: str,
+        cancellation: Cancellation,
+        read_timeout: float,
     ) -> urllib3.BaseHTTPResponse:
         """A 2xx answer whose body is still to be read."""
-        self.pace.take(self.timeouts.turn, held.ended, leave=self._leave)
-        if self._token is not None and (fresh := self._token()):
+        self.rate_limiter.wait_turn(
+            self.timeouts.rate_limit, cancellation.event, spare_turns=self._spare_turns
+        )
+        if self._get_token is not None and (fresh := self._get_token()):
             self._api.configuration.api_key["authorization"] = f"Bearer {fresh}"
         headers = {"Accept": accept}
         if body is not None:
-            headers["Content-Type"] = content
+            headers["Content-Type"] = content_type
         request = self._api.param_serialize(
             method,
             path,
@@ -247,62 +265,62 @@ class Client:
             auth_settings=["BearerToken"],
         )
         try:
-            with wire.waiting_on(held):
+            with sockets.attach_sockets_to(cancellation):
                 sent = self._api.call_api(
-                    *request[:3], body, None, _request_timeout=(self.timeouts.connect, patience)
+                    *request[:3], body, None, _request_timeout=(self.timeouts.connect, read_timeout)
                 )
-        except _TRANSPORT as error:
-            held.release()
-            raise translated(error) from error
+        except _TRANSPORT_ERRORS as error:
+            cancellation.detach()
+            raise translate_error(error) from error
         response: urllib3.BaseHTTPResponse = sent.response
-        self.skew.heard(response.headers.get("Date", ""))
+        self.clock_skew.record_date(response.headers.get("Date", ""))
         if 200 <= response.status < 300:
             return response
         try:
-            refusal = self._whole(response, MAX_REFUSAL)
+            refusal = self._read_body(response, MAX_REFUSAL)
         finally:
-            held.release()
-        refused = errors.from_answer(response.status, response.headers, refusal)
+            cancellation.detach()
+        refused = errors.error_from_answer(response.status, response.headers, refusal)
         if isinstance(refused, Unavailable) and refused.retry_after is not None:
             # It is asked of all of us, whoever was told.
-            self.pace.hold(refused.retry_after)
+            self.rate_limiter.pause(refused.retry_after)
         raise refused
 
-    def _whole(self, response: urllib3.BaseHTTPResponse, most: int) -> bytes:
+    def _read_body(self, response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
         parts: list[bytes] = []
         size = 0
-        deadline = time.monotonic() + self.timeouts.whole
+        deadline = time.monotonic() + self.timeouts.total
         try:
-            while chunk := response.read1(CHUNK):
+            while chunk := response.read1(CHUNK_SIZE):
                 parts.append(chunk)
                 size += len(chunk)
-                if size > most:
+                if size > max_bytes:
                     raise Unavailable(
-                        f"the answer is longer than {most >> 20} MiB", status=response.status
+                        f"the answer is longer than {max_bytes >> 20} MiB", status=response.status
                     )
                 if time.monotonic() > deadline:
                     raise Unavailable(
-                        f"the answer took longer than {self.timeouts.whole:g} s",
+                        f"the answer took longer than {self.timeouts.total:g} s",
                         status=response.status,
                     )
-        except _TRANSPORT as error:
+        except _TRANSPORT_ERRORS as error:
             response.close()
-            raise translated(error) from error
+            raise translate_error(error) from error
         except KubeError:
             response.close()
             raise
         finally:
-            with contextlib.suppress(*_TRANSPORT):
+            with contextlib.suppress(*_TRANSPORT_ERRORS):
                 response.release_conn()
         return b"".join(parts)
 
 
-def translated(error: BaseException) -> Unavailable:
+def translate_error(error: BaseException) -> Unavailable:
     """What the transport's error means to us. The text names no address; the library's own words go
     into `detail`.
     """
     detail = str(error)
-    if isinstance(error, wire.Barred):
+    if isinstance(error, sockets.AddressNotAllowed):
         text = f"Muster does not connect to the cluster's address: {error}"
     elif isinstance(error, urllib3.exceptions.NameResolutionError):
         text = "the name in the cluster's address is not known"

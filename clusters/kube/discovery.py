@@ -10,19 +10,21 @@ import msgspec
 
 from clusters.kube import frames
 from clusters.kube.client import Client
-from clusters.kube.errors import Unavailable, bounded
+from clusters.kube.errors import Unavailable, limit_text
 from clusters.kube.resources import ACCESS_REVIEWS, SELF_REVIEWS, Resource
 
 T = TypeVar("T")
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+AGGREGATED_ACCEPT = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+)
 """One answer for all groups, from Kubernetes 1.30 on; an older server gives its plain lists, and
 then each version is asked.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedKind:
     """One kind that a cluster serves, in one version."""
 
     resource: Resource
@@ -32,7 +34,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ServerVersion:
     """A server's version as one shows it, such as v1.34.9, and what it runs on, such as
     linux/amd64.
     """
@@ -41,50 +43,50 @@ class About:
     platform: str = ""
 
 
-class _About(msgspec.Struct):
+class _VersionAnswer(msgspec.Struct):
     gitVersion: str  # noqa: N815 - the API's spelling
     platform: str = ""
 
 
-class _Allowed(msgspec.Struct):
+class _AccessReviewStatus(msgspec.Struct):
     allowed: bool = False
 
 
-class _Review(msgspec.Struct):
-    status: _Allowed
+class _AccessReview(msgspec.Struct):
+    status: _AccessReviewStatus
 
 
-class _User(msgspec.Struct):
+class _UserInfo(msgspec.Struct):
     username: str = ""
 
 
-class _Who(msgspec.Struct):
-    userInfo: _User = msgspec.field(default_factory=_User)  # noqa: N815 - the API's spelling
+class _SelfReviewStatus(msgspec.Struct):
+    userInfo: _UserInfo = msgspec.field(default_factory=_UserInfo)  # noqa: N815 - the API's spelling
 
 
-class _Self(msgspec.Struct):
-    status: _Who = msgspec.field(default_factory=_Who)
+class _SelfReview(msgspec.Struct):
+    status: _SelfReviewStatus = msgspec.field(default_factory=_SelfReviewStatus)
 
 
-class _Kind(msgspec.Struct):
+class _ResponseKind(msgspec.Struct):
     kind: str = ""
 
 
-class _Sub(msgspec.Struct):
+class _Subresource(msgspec.Struct):
     subresource: str
 
 
-class _Discovered(msgspec.Struct):
+class _DiscoveredResource(msgspec.Struct):
     resource: str
     scope: str
     verbs: list[str] | None = None
-    responseKind: _Kind | None = None  # noqa: N815 - the API's spelling
-    subresources: list[_Sub] | None = None
+    responseKind: _ResponseKind | None = None  # noqa: N815 - the API's spelling
+    subresources: list[_Subresource] | None = None
 
 
 class _Version(msgspec.Struct):
     version: str
-    resources: list[_Discovered] | None = None
+    resources: list[_DiscoveredResource] | None = None
     freshness: str = ""
 
 
@@ -101,7 +103,7 @@ class _Groups(msgspec.Struct):
     items: list[_Group]
 
 
-class _Gvk(msgspec.Struct, frozen=True):
+class _GroupVersionKind(msgspec.Struct, frozen=True):
     group: str = ""
     kind: str = ""
     version: str = ""
@@ -116,7 +118,9 @@ class _Properties(msgspec.Struct):
 
 
 class _Schema(msgspec.Struct):
-    kinds: list[_Gvk] = msgspec.field(name="x-kubernetes-group-version-kind", default_factory=list)
+    kinds: list[_GroupVersionKind] = msgspec.field(
+        name="x-kubernetes-group-version-kind", default_factory=list
+    )
     properties: _Properties = msgspec.field(default_factory=_Properties)
 
 
@@ -150,7 +154,7 @@ class _PlainGroups(msgspec.Struct):
     versions: list[str] | None = None
 
 
-def access_review(
+def review_access(
     client: Client,
     verb: str,
     resource: Resource,
@@ -174,61 +178,74 @@ def access_review(
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     }
-    return _read(client.send("POST", ACCESS_REVIEWS.path(), body=review), _Review).status.allowed
+    return _parse_body(
+        client.send("POST", ACCESS_REVIEWS.path(), body=review), _AccessReview
+    ).status.allowed
 
 
-def user(client: Client) -> str:
+def fetch_username(client: Client) -> str:
     """The name of the user whose credentials these are, as the cluster knows it."""
     body = {"apiVersion": SELF_REVIEWS.api_version, "kind": "SelfSubjectReview"}
-    return bounded(
-        _read(client.send("POST", SELF_REVIEWS.path(), body=body), _Self).status.userInfo.username
+    return limit_text(
+        _parse_body(
+            client.send("POST", SELF_REVIEWS.path(), body=body), _SelfReview
+        ).status.userInfo.username
     )
 
 
-def version(client: Client) -> str:
+def fetch_version(client: Client) -> str:
     """The version of the server as one shows it, such as v1.34.9."""
-    return about(client).version
+    return fetch_server_version(client).version
 
 
-def about(client: Client) -> About:
+def fetch_server_version(client: Client) -> ServerVersion:
     """What the server says of itself."""
-    told = _read(client.send("GET", "/version"), _About)
-    return About(bounded(told.gitVersion), bounded(told.platform))
+    told = _parse_body(client.send("GET", "/version"), _VersionAnswer)
+    return ServerVersion(limit_text(told.gitVersion), limit_text(told.platform))
 
 
-def spec_fields(client: Client, resource: Resource, kind: str) -> frozenset[str]:
+def fetch_spec_fields(client: Client, resource: Resource, kind: str) -> frozenset[str]:
     """The names of the fields that the spec of a custom kind has there; they differ between
     releases of one API version.
     """
     body = client.send("GET", f"/openapi/v3/apis/{resource.api_version}")
-    for raw in _read(body, _OpenApi).components.schemas.values():
-        schema = _read(raw, _Schema)
+    for raw in _parse_body(body, _OpenApi).components.schemas.values():
+        schema = _parse_body(raw, _Schema)
         if (
-            any(each == _Gvk(resource.group, kind, resource.version) for each in schema.kinds)
+            any(
+                each == _GroupVersionKind(resource.group, kind, resource.version)
+                for each in schema.kinds
+            )
             and schema.properties.spec is not None
         ):
-            return frozenset(map(bounded, schema.properties.spec.properties))
+            return frozenset(map(limit_text, schema.properties.spec.properties))
     return frozenset()
 
 
-def discovery(client: Client, versions: Container[str] | None = None) -> list[Served]:
+def fetch_served_kinds(client: Client, versions: Container[str] | None = None) -> list[ServedKind]:
     """Everything that the cluster serves. Two requests, or one for each group and version of an old
     server. Raises KubeError.
 
     An old server is asked for no others than `versions` ("v1", "batch/v1"), where they are given.
     """
-    return [served for root in ("/api", "/apis") for served in _below(client, root, versions)]
+    return [
+        served
+        for root in ("/api", "/apis")
+        for served in _fetch_kinds_below(client, root, versions)
+    ]
 
 
-def _below(client: Client, root: str, versions: Container[str] | None) -> Iterator[Served]:
-    body = client.send("GET", root, accept=AGGREGATED)
-    plain = _read(body, _PlainGroups)
+def _fetch_kinds_below(
+    client: Client, root: str, versions: Container[str] | None
+) -> Iterator[ServedKind]:
+    body = client.send("GET", root, accept=AGGREGATED_ACCEPT)
+    plain = _parse_body(body, _PlainGroups)
     if plain.kind == "APIGroupDiscoveryList":
-        return _aggregated(_read(body, _Groups))
-    return _plain(client, root, plain, versions)
+        return _parse_aggregated(_parse_body(body, _Groups))
+    return _fetch_plain_kinds(client, root, plain, versions)
 
 
-def _aggregated(groups: _Groups) -> Iterator[Served]:
+def _parse_aggregated(groups: _Groups) -> Iterator[ServedKind]:
     for group in groups.items:
         for version in group.versions or ():
             if version.freshness == "Stale":
@@ -243,7 +260,7 @@ def _aggregated(groups: _Groups) -> Iterator[Served]:
                     found.scope == "Namespaced",
                 )
                 below = frozenset(sub.subresource for sub in found.subresources or ())
-                yield Served(
+                yield ServedKind(
                     resource,
                     found.responseKind.kind if found.responseKind else "",
                     frozenset(found.verbs or ()),
@@ -251,9 +268,9 @@ def _aggregated(groups: _Groups) -> Iterator[Served]:
                 )
 
 
-def _plain(
+def _fetch_plain_kinds(
     client: Client, root: str, groups: _PlainGroups, versions: Container[str] | None
-) -> Iterator[Served]:
+) -> Iterator[ServedKind]:
     asked = [("", version) for version in groups.versions or ()]
     asked += [
         (group.name, version.version) for group in groups.groups or () for version in group.versions
@@ -262,7 +279,7 @@ def _plain(
         api_version = f"{group}/{version}" if group else version
         if versions is not None and api_version not in versions:
             continue
-        found = _read(client.send("GET", f"{root}/{api_version}"), _PlainVersion).resources
+        found = _parse_body(client.send("GET", f"{root}/{api_version}"), _PlainVersion).resources
         below: dict[str, set[str]] = {}
         for entry in found:
             name, _, sub = entry.name.partition("/")
@@ -270,15 +287,15 @@ def _plain(
         for entry in found:
             if "/" not in entry.name:
                 resource = Resource(group, version, entry.name, entry.namespaced)
-                yield Served(
+                yield ServedKind(
                     resource, entry.kind, frozenset(entry.verbs or ()), frozenset(below[entry.name])
                 )
 
 
-def _read(body: bytes | msgspec.Raw, shape: type[T]) -> T:
+def _parse_body(body: bytes | msgspec.Raw, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=shape)
-    except frames.BAD_JSON as error:
+    except frames.DECODE_ERRORS as error:
         raise Unavailable(
             "the cluster's answer cannot be read", status=200, detail=str(error)
         ) from error

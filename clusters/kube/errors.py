@@ -29,10 +29,10 @@ class KubeError(Exception):
     def __init__(
         self, message: str, *, status: int = 0, reason: str = "", detail: str = ""
     ) -> None:
-        self.message = bounded(message)
+        self.message = limit_text(message)
         self.status = status
-        self.reason = bounded(reason)
-        self.detail = bounded(detail)
+        self.reason = limit_text(reason)
+        self.detail = limit_text(detail)
         super().__init__(self.message)
 
 
@@ -67,7 +67,9 @@ class Rejected(KubeError):
         causes: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(message, status=status, reason=reason, detail=detail)
-        self.causes = tuple((bounded(field), bounded(text)) for field, text in causes[:MAX_CAUSES])
+        self.causes = tuple(
+            (limit_text(field), limit_text(text)) for field, text in causes[:MAX_CAUSES]
+        )
 
 
 class NotServed(Rejected):
@@ -76,7 +78,7 @@ class NotServed(Rejected):
     """
 
 
-class NotYet(Rejected):
+class ContainerNotStarted(Rejected):
     """A log that cannot be read so far, because its container has not started: ask again later."""
 
 
@@ -157,42 +159,42 @@ class Status(msgspec.Struct):
     metadata: ListMeta | None = None
 
 
-_status = msgspec.json.Decoder(Status)
+_status_decoder = msgspec.json.Decoder(Status)
 
 
-def bounded(text: str) -> str:
+def limit_text(text: str) -> str:
     """The text on one line, without control characters, cut to MAX_TEXT."""
     line = _CONTROL.sub(" ", text[: MAX_TEXT * 2]).strip()
     return line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 1] + "…"
 
 
-def from_answer(status: int, headers: Mapping[str, str], body: bytes) -> KubeError:
+def error_from_answer(status: int, headers: Mapping[str, str], body: bytes) -> KubeError:
     """The error that an answer other than 2xx stands for. Not every refusal is a Status: a body
     that is none is left out.
     """
-    said = read_status(body)
-    return _error(status, said, _retry_after(headers, said))
+    said = parse_status(body)
+    return _build_error(status, said, _parse_retry_after(headers, said))
 
 
-def from_frame(obj: bytes) -> KubeError:
+def error_from_frame(obj: bytes) -> KubeError:
     """The error that the object of a watch's ERROR frame stands for."""
-    said = read_status(obj)
-    return _error(said.code or 500 if said else 500, said, None)
+    said = parse_status(obj)
+    return _build_error(said.code or 500 if said else 500, said, None)
 
 
-def read_status(body: bytes) -> Status | None:
+def parse_status(body: bytes) -> Status | None:
     """The body as a Status, or None when it is none."""
     try:
-        said = _status.decode(body)
+        said = _status_decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     return said if said.kind == "Status" else None
 
 
-def _error(status: int, said: Status | None, retry_after: float | None) -> KubeError:
-    message = said.message if said else ""
-    reason = said.reason if said else ""
-    details = (said.details if said else None) or Details()
+def _build_error(status: int, answer: Status | None, retry_after: float | None) -> KubeError:
+    message = answer.message if answer else ""
+    reason = answer.reason if answer else ""
+    details = (answer.details if answer else None) or Details()
     if status == 401:
         return Unauthorized(
             "the cluster does not accept the credentials",
@@ -201,11 +203,11 @@ def _error(status: int, said: Status | None, retry_after: float | None) -> KubeE
             detail=message,
         )
     if status == 404:
-        return _missing(message, reason, details)
+        return _build_not_found(message, reason, details)
     if status == 409:
         return Conflict(message or "somebody else changed it first", status=status, reason=reason)
     if status == 410:
-        token = said.metadata.continue_ if said and said.metadata else ""
+        token = answer.metadata.continue_ if answer and answer.metadata else ""
         return Expired(
             "the cluster no longer remembers that far back",
             status=status,
@@ -214,7 +216,7 @@ def _error(status: int, said: Status | None, retry_after: float | None) -> KubeE
             continue_token=token,
         )
     if 400 <= status < 500 and status not in (408, 429):
-        return _rejected(status, message, reason, details)
+        return _build_rejected(status, message, reason, details)
     told = f" ({reason})" if reason else ""
     text = (
         "the cluster asks to come back later"
@@ -224,7 +226,7 @@ def _error(status: int, said: Status | None, retry_after: float | None) -> KubeE
     return Unavailable(text, status=status, reason=reason, detail=message, retry_after=retry_after)
 
 
-def _missing(message: str, reason: str, details: Details) -> KubeError:
+def _build_not_found(message: str, reason: str, details: Details) -> KubeError:
     # A path that is not served answers in plain text, or with a Status that names no object.
     if details.name:
         return Gone(message, status=404, reason=reason)
@@ -236,29 +238,29 @@ def _missing(message: str, reason: str, details: Details) -> KubeError:
     )
 
 
-def _rejected(status: int, message: str, reason: str, details: Details) -> Rejected:
+def _build_rejected(status: int, message: str, reason: str, details: Details) -> Rejected:
     # The server adds a cause of the field `<nil>` to say that it did not check everything.
     causes = [
         (cause.field, cause.message) for cause in details.causes or () if cause.field != "<nil>"
     ]
-    kind = NotYet if status == 400 and "is waiting to start" in message else Rejected
+    kind = ContainerNotStarted if status == 400 and "is waiting to start" in message else Rejected
     return kind(
         message or f"the cluster answered {status}", status=status, reason=reason, causes=causes
     )
 
 
-def _retry_after(headers: Mapping[str, str], said: Status | None) -> float | None:
+def _parse_retry_after(headers: Mapping[str, str], answer: Status | None) -> float | None:
     told = headers.get("Retry-After", "").strip()
     try:
         seconds = float(told)
     except ValueError:
-        seconds = _until(told)
-    if not seconds and said and said.details:
-        seconds = float(said.details.retryAfterSeconds)
+        seconds = _seconds_until(told)
+    if not seconds and answer and answer.details:
+        seconds = float(answer.details.retryAfterSeconds)
     return min(seconds, MAX_RETRY_AFTER) if seconds > 0 and math.isfinite(seconds) else None
 
 
-def _until(date: str) -> float:
+def _seconds_until(date: str) -> float:
     try:
         return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
     except (ValueError, TypeError, IndexError):

@@ -20,11 +20,11 @@ T = TypeVar("T")
 MAX_LINE = 16 << 20
 """Bytes of one frame of a watch. An object in etcd is at most about 1.5 MiB."""
 
-OBJECT: msgspec.json.Decoder[Object] = msgspec.json.Decoder(Object)
-BAD_JSON = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+OBJECT_DECODER: msgspec.json.Decoder[Object] = msgspec.json.Decoder(Object)
+DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
-class Meta(msgspec.Struct):
+class ObjectMeta(msgspec.Struct):
     """What identifies an object, and one state of it."""
 
     name: str = ""
@@ -33,8 +33,8 @@ class Meta(msgspec.Struct):
     resourceVersion: str = ""  # noqa: N815 - the API's spelling
 
 
-class _Head(msgspec.Struct):
-    metadata: Meta
+class _ObjectHead(msgspec.Struct):
+    metadata: ObjectMeta
 
 
 class _List(msgspec.Struct):
@@ -47,13 +47,13 @@ class _Frame(msgspec.Struct):
     object: msgspec.Raw
 
 
-_head = msgspec.json.Decoder(_Head)
-_list = msgspec.json.Decoder(_List)
-_frame = msgspec.json.Decoder(_Frame)
+_head_decoder = msgspec.json.Decoder(_ObjectHead)
+_list_decoder = msgspec.json.Decoder(_List)
+_frame_decoder = msgspec.json.Decoder(_Frame)
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableObject:
     """An object that is there but that the caller's decoder refuses. `type` is "" in a listing,
     else as in Change.
     """
@@ -63,7 +63,7 @@ class Unreadable:
     name: str
     uid: str
     version: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Page(Generic[T]):
     """
 
     items: list[T]
-    unreadable: list[Unreadable]
+    unreadable: list[UnreadableObject]
     version: str
     token: str = ""
     first: bool = True
@@ -89,59 +89,64 @@ class Frame:
 
     type: str
     object: msgspec.Raw
-    meta: Meta
+    meta: ObjectMeta
 
 
-def read_page(body: bytes, decoder: msgspec.json.Decoder[T]) -> Page[T]:
+def parse_page(body: bytes, decoder: msgspec.json.Decoder[T]) -> Page[T]:
     """The page that a list answered. Raises Unavailable when the answer is no list."""
     try:
-        page = _list.decode(body)
-    except BAD_JSON as error:
+        page = _list_decoder.decode(body)
+    except DECODE_ERRORS as error:
         raise Unavailable(
             "the cluster's answer is no list", status=200, detail=str(error)
         ) from error
     items: list[T] = []
-    unreadable: list[Unreadable] = []
+    unreadable: list[UnreadableObject] = []
     for raw in page.items or ():
         try:
             items.append(decoder.decode(raw))
-        except BAD_JSON as error:
-            unreadable.append(unread("", read_meta(raw), error))
+        except DECODE_ERRORS as error:
+            unreadable.append(build_unreadable("", parse_meta(raw), error))
     return Page(items, unreadable, page.metadata.resourceVersion, page.metadata.continue_)
 
 
-def read_frame(line: bytes) -> Frame:
+def parse_frame(line: bytes) -> Frame:
     """One line of a watch. Raises Unavailable when it is none, and what an ERROR frame stands
     for.
     """
     try:
-        frame = _frame.decode(line)
-    except BAD_JSON as error:
+        frame = _frame_decoder.decode(line)
+    except DECODE_ERRORS as error:
         raise Unavailable(
             "the cluster sent something that is no change", status=200, detail=str(error)
         ) from error
     if frame.type == "ERROR":
-        raise errors.from_frame(bytes(frame.object))
-    return Frame(frame.type, frame.object, read_meta(frame.object))
+        raise errors.error_from_frame(bytes(frame.object))
+    return Frame(frame.type, frame.object, parse_meta(frame.object))
 
 
-def read_meta(raw: msgspec.Raw | bytes) -> Meta:
+def parse_meta(raw: msgspec.Raw | bytes) -> ObjectMeta:
     """The metadata of one object. Raises Unavailable when it has none."""
     try:
-        return _head.decode(raw).metadata
-    except BAD_JSON as error:
+        return _head_decoder.decode(raw).metadata
+    except DECODE_ERRORS as error:
         raise Unavailable(
             "the cluster sent an object without metadata", status=200, detail=str(error)
         ) from error
 
 
-def unread(kind: str, meta: Meta, error: BaseException) -> Unreadable:
-    return Unreadable(
-        kind, meta.namespace, meta.name, meta.uid, meta.resourceVersion, errors.bounded(str(error))
+def build_unreadable(kind: str, meta: ObjectMeta, error: BaseException) -> UnreadableObject:
+    return UnreadableObject(
+        kind,
+        meta.namespace,
+        meta.name,
+        meta.uid,
+        meta.resourceVersion,
+        errors.limit_text(str(error)),
     )
 
 
-def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The lines of a stream, without their ends and without empty ones. Holds one line and one
     chunk at a time.
 

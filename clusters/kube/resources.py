@@ -34,21 +34,21 @@ class Resource:
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root]
         if self.namespaced and namespace is not None:
-            parts += ["namespaces", _checked(namespace, _LABEL, 63, "metadata.namespace")]
+            parts += ["namespaces", _quote_name(namespace, _LABEL, 63, "metadata.namespace")]
         elif self.namespaced and name is not None:
             raise Rejected(
                 f"{self.plural} are in a namespace, and none was given", reason="Invalid"
             )
         parts.append(self.plural)
         if name is not None:
-            parts.append(_checked(name, _SUBDOMAIN, 253, "metadata.name"))
+            parts.append(_quote_name(name, _SUBDOMAIN, 253, "metadata.name"))
         if subresource:
             parts.append(quote(subresource, safe=""))
         return "/".join(parts)
 
 
-def _checked(value: str, pattern: re.Pattern[str], longest: int, field: str) -> str:
-    if len(value) > longest or not pattern.fullmatch(value):
+def _quote_name(value: str, pattern: re.Pattern[str], max_length: int, field: str) -> str:
+    if len(value) > max_length or not pattern.fullmatch(value):
         shown = value if len(value) <= 80 else value[:80] + "…"
         message = f"{shown!r} is not a name that an object can have"
         raise Rejected(message, status=422, reason="Invalid", causes=[(field, message)])

@@ -18,28 +18,28 @@ import msgspec
 from clusters.kube import calls, frames
 from clusters.kube.client import Client
 from clusters.kube.errors import Expired, KubeError, Unauthorized, Unavailable
-from clusters.kube.frames import OBJECT, Frame, Object, Unreadable
-from clusters.kube.pace import LONGEST
+from clusters.kube.frames import OBJECT_DECODER, Frame, Object, UnreadableObject
+from clusters.kube.rate_limits import LONGEST_PAUSE
 from clusters.kube.resources import Resource
-from clusters.kube.wire import Wire
+from clusters.kube.sockets import Cancellation
 
 T = TypeVar("T")
 Decoder = msgspec.json.Decoder
 
-GUARD = 0.2
+STOP_POLL_SECONDS = 0.2
 """Seconds between two looks at `stop` while a read waits."""
-BRIEF = 1.0
+MIN_WATCH_SECONDS = 1.0
 """Seconds. A watch that ends sooner, without a word, did not work; that is how client-go sees it,
 too.
 """
-SPOILT = 3
+MAX_VERSION_FAILURES = 3
 """Failures in a row of watches from one version after which the version itself is doubted."""
 
-_raw = msgspec.json.Decoder(msgspec.Raw)
+_raw_decoder = msgspec.json.Decoder(msgspec.Raw)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WatchTimings:
     """Seconds. The server is asked to end a watch after `watch`, and given up when nothing came for
     `watch` + `slack`.
 
@@ -49,19 +49,19 @@ class Patience:
 
     watch: int = 290
     slack: float = 10.0
-    first: float = 1.0
-    most: float = 30.0
+    first_retry: float = 1.0
+    longest_retry: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ListingStarted:
     """A listing is about to be asked for: what the caller knows by now, and the answer lacks, has
     vanished. Told with `parts` only.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[T]):
+class ListingPart(Generic[T]):
     """Some of the objects of the listing that was asked for last. Told with `parts` only.
 
     `first` takes back what was told of it before: the server had forgotten where it was, and has
@@ -69,7 +69,7 @@ class Part(Generic[T]):
     """
 
     items: list[T]
-    unreadable: list[Unreadable]
+    unreadable: list[UnreadableObject]
     first: bool
 
 
@@ -83,12 +83,12 @@ class Listing(Generic[T]):
     """
 
     items: list[T]
-    unreadable: list[Unreadable]
+    unreadable: list[UnreadableObject]
     version: str
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class ObjectChange(Generic[T]):
     """One object as it is now; of a DELETED, as it last was. `version` is the object's."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
@@ -106,7 +106,7 @@ class Bookmark:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class WatchFailed:
     """The cluster is not followed at the moment, and was last heard `since`. Told after every
     failed try; it goes on by itself.
     """
@@ -124,9 +124,11 @@ def follow(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    page: int = calls.PAGE,
-    patience: Patience | None = None,
-) -> Iterator[Listing[Object] | Change[Object] | Unreadable | Bookmark | Lost]: ...
+    page: int = calls.PAGE_SIZE,
+    timings: WatchTimings | None = None,
+) -> Iterator[
+    Listing[Object] | ObjectChange[Object] | UnreadableObject | Bookmark | WatchFailed
+]: ...
 @overload
 def follow(
     client: Client,
@@ -136,10 +138,10 @@ def follow(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    page: int = calls.PAGE,
-    patience: Patience | None = None,
+    page: int = calls.PAGE_SIZE,
+    timings: WatchTimings | None = None,
     decoder: Decoder[T],
-) -> Iterator[Listing[T] | Change[T] | Unreadable | Bookmark | Lost]: ...
+) -> Iterator[Listing[T] | ObjectChange[T] | UnreadableObject | Bookmark | WatchFailed]: ...
 @overload
 def follow(
     client: Client,
@@ -149,11 +151,19 @@ def follow(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    page: int = calls.PAGE,
-    patience: Patience | None = None,
+    page: int = calls.PAGE_SIZE,
+    timings: WatchTimings | None = None,
     decoder: Decoder[T],
     parts: Literal[True],
-) -> Iterator[Asking | Part[T] | Listing[T] | Change[T] | Unreadable | Bookmark | Lost]: ...
+) -> Iterator[
+    ListingStarted
+    | ListingPart[T]
+    | Listing[T]
+    | ObjectChange[T]
+    | UnreadableObject
+    | Bookmark
+    | WatchFailed
+]: ...
 def follow(
     client: Client,
     resource: Resource,
@@ -162,9 +172,9 @@ def follow(
     namespace: str | None = None,
     labels: str = "",
     fields: str = "",
-    page: int = calls.PAGE,
-    patience: Patience | None = None,
-    decoder: Decoder[Any] = OBJECT,
+    page: int = calls.PAGE_SIZE,
+    timings: WatchTimings | None = None,
+    decoder: Decoder[Any] = OBJECT_DECODER,
     parts: bool = False,
 ) -> Iterator[Any]:
     """A complete Listing, then changes until the server forgets where we are, then a Listing again,
@@ -185,7 +195,7 @@ def follow(
         labels,
         fields,
         page,
-        patience or Patience(),
+        timings or WatchTimings(),
         stop,
         decoder,
         parts,
@@ -193,7 +203,15 @@ def follow(
     return follower.run()
 
 
-Item = Asking | Part[Any] | Listing[Any] | Change[Any] | Unreadable | Bookmark | Lost
+WatchItem = (
+    ListingStarted
+    | ListingPart[Any]
+    | Listing[Any]
+    | ObjectChange[Any]
+    | UnreadableObject
+    | Bookmark
+    | WatchFailed
+)
 
 
 class _Follower:
@@ -208,8 +226,8 @@ class _Follower:
         namespace: str | None,
         labels: str,
         fields: str,
-        page: int,
-        patience: Patience,
+        page_size: int,
+        timings: WatchTimings,
         stop: threading.Event,
         decoder: Decoder[Any],
         parts: bool,
@@ -219,55 +237,55 @@ class _Follower:
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
-        self._page = page
-        self._patience = patience
+        self._page_size = page_size
+        self._timings = timings
         self._stop = stop
         self._decoder = decoder
         self._parts = parts
-        self._wire = Wire()
+        self._cancellation = Cancellation()
         self._version = ""
-        self._doubt = False
+        self._must_check_version = False
         self._failures = 0
-        self._spoilt = 0
-        self._opened = 0.0
-        self._heard = datetime.now(UTC)
+        self._version_failures = 0
+        self._opened_at = 0.0
+        self._last_contact = datetime.now(UTC)
 
-    def run(self) -> Iterator[Item]:
+    def run(self) -> Iterator[WatchItem]:
         done = threading.Event()
         guard = threading.Thread(
-            target=_cut_on,
-            args=(self._stop, done, self._wire),
+            target=_cancel_on_stop,
+            args=(self._stop, done, self._cancellation),
             name=f"guard of {self._resource.plural}",
             daemon=True,
         )
         guard.start()
         try:
             while not self._stop.is_set():
-                yield from self._round()
+                yield from self._list_or_watch()
         finally:
             done.set()
             guard.join()
 
-    def _round(self) -> Iterator[Item]:
+    def _list_or_watch(self) -> Iterator[WatchItem]:
         """A listing or a watch, and what follows from its failing."""
         try:
             if not self._version:
-                yield from self._list()
-            elif self._doubt:
-                self._check()
+                yield from self._list_objects()
+            elif self._must_check_version:
+                self._check_version()
             else:
-                yield from self._watch()
+                yield from self._watch_changes()
         except Unauthorized:
             raise
         except KubeError as error:
             if not self._stop.is_set():
-                yield from self._failed(error)
+                yield from self._handle_failure(error)
 
-    def _list(self) -> Iterator[Item]:
+    def _list_objects(self) -> Iterator[WatchItem]:
         if self._parts:
-            yield Asking()
+            yield ListingStarted()
         items: list[Any] = []
-        unreadable: list[Unreadable] = []
+        unreadable: list[UnreadableObject] = []
         version = ""
         pages = calls.list_all(
             self._client,
@@ -275,26 +293,26 @@ class _Follower:
             namespace=self._namespace,
             labels=self._labels,
             fields=self._fields,
-            limit=self._page,
-            held=self._wire,
+            limit=self._page_size,
+            cancellation=self._cancellation,
             decoder=self._decoder,
         )
         for page in pages:
             if page.first:
                 items, unreadable, version = [], [], page.version
             if self._parts:
-                self._live()
-                yield Part(page.items, page.unreadable, page.first)
+                self._record_contact()
+                yield ListingPart(page.items, page.unreadable, page.first)
                 continue
             items += page.items
             unreadable += page.unreadable
-        self._live()
+        self._record_contact()
         if not version:
             raise Unavailable("the cluster's list has no version", status=200)
-        self._version, self._doubt, self._spoilt = version, False, 0
+        self._version, self._must_check_version, self._version_failures = version, False, 0
         yield Listing(items, unreadable, version)
 
-    def _check(self) -> None:
+    def _check_version(self) -> None:
         """After a failure or a long silence: a server that went back in time would let a watch from
         the future wait for ever.
         """
@@ -304,20 +322,20 @@ class _Follower:
             namespace=self._namespace,
             labels=self._labels,
             limit=1,
-            held=self._wire,
-            decoder=_raw,
+            cancellation=self._cancellation,
+            decoder=_raw_decoder,
         )
-        self._live()
-        self._doubt = False
-        if _order(page.version) < _order(self._version):
+        self._record_contact()
+        self._must_check_version = False
+        if _version_number(page.version) < _version_number(self._version):
             self._version = ""
 
-    def _watch(self) -> Iterator[Item]:
+    def _watch_changes(self) -> Iterator[WatchItem]:
         query: list[tuple[str, str | int | bool]] = [
             ("watch", True),
             ("allowWatchBookmarks", True),
             ("resourceVersion", self._version),
-            ("timeoutSeconds", self._patience.watch),
+            ("timeoutSeconds", self._timings.watch),
         ]
         query += [
             (name, value)
@@ -326,83 +344,88 @@ class _Follower:
         ]
         began, told = time.monotonic(), False
         path = self._resource.path(self._namespace)
-        with self._client.open(
-            path, query=query, silence=self._patience.watch + self._patience.slack, held=self._wire
+        with self._client.open_stream(
+            path,
+            query=query,
+            silence_timeout=self._timings.watch + self._timings.slack,
+            cancellation=self._cancellation,
         ) as stream:
-            self._live()
-            self._opened = began
+            self._record_contact()
+            self._opened_at = began
             yield Bookmark(self._version)
-            for line in frames.lines(stream):
-                item = self._told(frames.read_frame(line))
-                self._live()
-                self._failures = self._spoilt = 0
+            for line in frames.split_lines(stream):
+                item = self._parse_change(frames.parse_frame(line))
+                self._record_contact()
+                self._failures = self._version_failures = 0
                 told = True
                 if item is not None:
                     yield item
                 if self._stop.is_set():
                     return
-        self._doubt, self._opened = not told, 0.0
+        self._must_check_version, self._opened_at = not told, 0.0
         if told or self._stop.is_set():
             return
-        if time.monotonic() - began < min(BRIEF, self._patience.watch / 2):
+        if time.monotonic() - began < min(MIN_WATCH_SECONDS, self._timings.watch / 2):
             raise Unavailable("the cluster ended the watch at once", status=200)
         self._failures = 0
 
-    def _told(self, frame: Frame) -> Change[Any] | Unreadable | Bookmark | None:
+    def _parse_change(self, frame: Frame) -> ObjectChange[Any] | UnreadableObject | Bookmark | None:
         kind, version = frame.type, frame.meta.resourceVersion
         # Frames may come out of order: going on from a lower one would only tell again what was
         # told.
-        if version and _order(version) >= _order(self._version):
+        if version and _version_number(version) >= _version_number(self._version):
             self._version = version
         if kind == "BOOKMARK":
             return Bookmark(self._version)
         if kind not in ("ADDED", "MODIFIED", "DELETED"):
             return None
         try:
-            return Change(kind, self._decoder.decode(frame.object), version)  # type: ignore[arg-type]
-        except frames.BAD_JSON as error:
-            return frames.unread(kind, frame.meta, error)
+            return ObjectChange(kind, self._decoder.decode(frame.object), version)  # type: ignore[arg-type]
+        except frames.DECODE_ERRORS as error:
+            return frames.build_unreadable(kind, frame.meta, error)
 
-    def _failed(self, error: KubeError) -> Iterator[Lost]:
-        if self._opened and time.monotonic() - self._opened > self._patience.most:
+    def _handle_failure(self, error: KubeError) -> Iterator[WatchFailed]:
+        if self._opened_at and time.monotonic() - self._opened_at > self._timings.longest_retry:
             # It worked for a while: this is a new trouble, not the last one going on.
             self._failures = 0
-        self._failures, self._opened = self._failures + 1, 0.0
-        self._doubt = True
+        self._failures, self._opened_at = self._failures + 1, 0.0
+        self._must_check_version = True
         if isinstance(error, Expired):
             self._version = ""
             if self._failures == 1:
                 return
         elif error.status not in (0, 429):
-            self._spoilt += 1
-            if self._spoilt >= SPOILT:
+            self._version_failures += 1
+            if self._version_failures >= MAX_VERSION_FAILURES:
                 self._version = ""
-        yield Lost(error, self._heard)
-        self._stop.wait(wait_after(error, self._failures, self._patience))
+        yield WatchFailed(error, self._last_contact)
+        self._stop.wait(compute_retry_delay(error, self._failures, self._timings))
 
-    def _live(self) -> None:
-        self._heard = datetime.now(UTC)
+    def _record_contact(self) -> None:
+        self._last_contact = datetime.now(UTC)
 
 
-def wait_after(error: KubeError, failures: int, patience: Patience) -> float:
+def compute_retry_delay(error: KubeError, failures: int, timings: WatchTimings) -> float:
     """Seconds until the next try after so many failures in a row: never sooner than the server
     asked, and not all clients at once.
     """
-    span = min(patience.most, patience.first * 2 ** min(failures - 1, 16))
+    span = min(timings.longest_retry, timings.first_retry * 2 ** min(failures - 1, 16))
     jitter = random.uniform(span / 2, span)  # noqa: S311 - nothing secret
     asked = error.retry_after if isinstance(error, Unavailable) else None
-    return max(jitter, min(asked, LONGEST) + jitter / 2) if asked else jitter
+    return max(jitter, min(asked, LONGEST_PAUSE) + jitter / 2) if asked else jitter
 
 
-def _order(version: str) -> int:
+def _version_number(version: str) -> int:
     """Versions of one resource and server compare as numbers (64 bits); one that is none is taken
     for older than any.
     """
     return int(version) if version.isascii() and version.isdigit() and len(version) <= 20 else -1
 
 
-def _cut_on(stop: threading.Event, done: threading.Event, held: Wire) -> None:
-    while not done.wait(GUARD):
+def _cancel_on_stop(
+    stop: threading.Event, done: threading.Event, cancellation: Cancellation
+) -> None:
+    while not done.wait(STOP_POLL_SECONDS):
         if stop.is_set():
-            held.cut()
+            cancellation.cancel()
             return

@@ -13,18 +13,18 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from django.views.decorators.http import require_GET
 
-from clusters import reviewing
+from clusters import permission_review
 from clusters.models import Cluster
-from clusters.prerequisites import prerequisites
-from clusters.reviewing import Review
-from clusters.rooms import node_rows, totals
+from clusters.node_capacity import load_node_rows, sum_node_rows
+from clusters.permission_review import PermissionReview
+from clusters.prerequisites import list_prerequisites
 from projects.http import Request
 
-MOST = 200
+MAX_CLUSTERS = 200
 """Clusters that the list shows."""
-MOST_NODES = 1000
+MAX_NODES = 1000
 """Nodes that a cluster's page shows."""
-PATIENCE = 90.0
+CHECK_WAIT_SECONDS = 90.0
 """Seconds for which a page waits for a check that was asked for."""
 
 
@@ -32,27 +32,29 @@ PATIENCE = 90.0
 def clusters(request: Request) -> HttpResponse:
     """The clusters of one's projects."""
     visible = Cluster.objects.visible_to(request.user).defer("kubeconfig", "permissions")
-    found = list(visible.annotate(nodes_count=Count("nodes"), gpus=Sum("nodes__gpus"))[:MOST])
+    found = list(
+        visible.annotate(nodes_count=Count("nodes"), gpus=Sum("nodes__gpus"))[:MAX_CLUSTERS]
+    )
     return render(request, "clusters/clusters.html", {"clusters": found})
 
 
 @require_GET
 def cluster(request: Request, pk: uuid.UUID) -> HttpResponse:
     """One cluster: its id, its state, what it can do, and its nodes with what is free."""
-    found = seen(request, pk)
-    nodes = list(found.nodes.all()[: MOST_NODES + 1])
-    rows = node_rows(nodes[:MOST_NODES], pk)
+    found = get_visible_cluster(request, pk)
+    nodes = list(found.nodes.all()[: MAX_NODES + 1])
+    rows = load_node_rows(nodes[:MAX_NODES], pk)
     context = {
         "cluster": found,
         "rows": rows,
-        "more": len(nodes) > MOST_NODES,
-        "most": MOST_NODES,
-        "totals": totals(rows),
+        "more": len(nodes) > MAX_NODES,
+        "most": MAX_NODES,
+        "totals": sum_node_rows(rows),
     }
     return render(
         request,
         "clusters/cluster.html",
-        context | checks_of(found, [node.gpus > 0 for node in nodes]),
+        context | build_checks_context(found, [node.gpus > 0 for node in nodes]),
     )
 
 
@@ -61,12 +63,14 @@ def checks(request: Request, pk: uuid.UUID) -> HttpResponse:
     """What a cluster can do and lets us do, as the part of its page that is asked for again while a
     check is on its way.
     """
-    found = seen(request, pk)
-    gpus = [each > 0 for each in found.nodes.values_list("gpus", flat=True)[:MOST_NODES]]
-    return render(request, "clusters/_checks.html", {"cluster": found} | checks_of(found, gpus))
+    found = get_visible_cluster(request, pk)
+    gpus = [each > 0 for each in found.nodes.values_list("gpus", flat=True)[:MAX_NODES]]
+    return render(
+        request, "clusters/_checks.html", {"cluster": found} | build_checks_context(found, gpus)
+    )
 
 
-def seen(request: Request, pk: uuid.UUID) -> Cluster:
+def get_visible_cluster(request: Request, pk: uuid.UUID) -> Cluster:
     """The cluster, without its credentials, if the reader may see it. Raises Http404."""
     found: Cluster = get_object_or_404(
         Cluster.objects.visible_to(request.user).defer("kubeconfig"), pk=pk
@@ -74,20 +78,22 @@ def seen(request: Request, pk: uuid.UUID) -> Cluster:
     return found
 
 
-def checks_of(cluster: Cluster, gpus: list[bool]) -> dict[str, Any]:
+def build_checks_context(cluster: Cluster, gpus: list[bool]) -> dict[str, Any]:
     """What templates/clusters/_checks.html needs beside the cluster. `gpus` says of each node
     whether it offers devices.
     """
-    can, review = cluster.can, Review.from_json(cluster.permissions)
+    can, review = cluster.can, PermissionReview.from_json(cluster.permissions)
     asked = cluster.check_asked_at
     return {
         "known": can.known,
         "frameworks": import_string(settings.FRAMEWORKS)(can),
-        "prerequisites": prerequisites(can, cluster.found, gpus),
+        "prerequisites": list_prerequisites(can, cluster.parsed_findings, gpus),
         "review": review,
-        "grant": "\n".join(reviewing.commands(review)),
-        "is_waiting": asked is not None and (timezone.now() - asked).total_seconds() < PATIENCE,
-        "is_late": asked is not None and (timezone.now() - asked).total_seconds() >= PATIENCE,
+        "grant": "\n".join(permission_review.build_grant_commands(review)),
+        "is_waiting": asked is not None
+        and (timezone.now() - asked).total_seconds() < CHECK_WAIT_SECONDS,
+        "is_late": asked is not None
+        and (timezone.now() - asked).total_seconds() >= CHECK_WAIT_SECONDS,
     }
 
 

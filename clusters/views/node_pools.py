@@ -10,26 +10,26 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from clusters import node_pools
 from clusters.models import Cluster, NodePool
+from clusters.node_capacity import load_node_rows, sum_node_rows
 from clusters.node_pools import NewNodePoolForm, NodePoolForm
-from clusters.pool_counts import Counted
-from clusters.rooms import node_rows, totals
-from console import editing, tables
+from clusters.pool_counts import PoolCounts
+from console import edit_conflicts, tables
 from console.errors import Clash
-from console.http import onward, page
-from console.tables import Column, Filter, Table, moment
+from console.http import redirect_with_message, render_page
+from console.tables import Column, Filter, Table, build_time_column
 from console.templatetags.muster import gpus
-from projects import access, changes, quotas
+from projects import access, last_changes, quotas
 from projects.http import Request
 from projects.models import Project
+from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Permission, Verb
-from projects.scopes import of_cluster
-from projects.why import may_not
+from projects.scopes import cluster_scope
 
-MOST_NODES = 1000
+MAX_NODES = 1000
 """Nodes that a pool's page shows."""
 
 
-def table(counted: Counted) -> Table:
+def build_table(counted: PoolCounts) -> Table:
     """The table of node pools."""
     return Table(
         "Node pools",
@@ -44,27 +44,36 @@ def table(counted: Counted) -> Table:
                 ("cluster__name",),
             ),
             Column(
-                "label", "Label", _label, "node_pools/_label.html", ("label_key", "label_value")
+                "label",
+                "Label",
+                _format_label,
+                "node_pools/_label.html",
+                ("label_key", "label_value"),
             ),
-            Column("nodes", "Nodes", counted.nodes, is_number=True),
-            Column("gpus", "GPUs", lambda row: gpus(counted.gpus(row)), is_number=True),
+            Column("nodes", "Nodes", counted.count_nodes, is_number=True),
+            Column("gpus", "GPUs", lambda row: gpus(counted.count_gpus(row)), is_number=True),
             Column("projects", "Projects", lambda row: row.projects_count or 0, is_number=True),
-            moment("updated", "Last changed", "updated_at", sorts=True),
-            moment("created", "Created", "created_at", sorts=True, is_extra=True),
+            build_time_column("updated", "Last changed", "updated_at", is_sortable=True),
+            build_time_column("created", "Created", "created_at", is_sortable=True, is_extra=True),
         ),
         search=("name__icontains", "label_key__icontains", "label_value__icontains"),
         search_words="Search by name or label",
         filters=(
-            Filter("cluster", "Cluster", _clusters, lambda rows, value: rows.filter(cluster=value)),
+            Filter(
+                "cluster",
+                "Cluster",
+                _list_cluster_choices,
+                lambda rows, value: rows.filter(cluster=value),
+            ),
         ),
     )
 
 
-def _label(row: NodePool) -> str:
+def _format_label(row: NodePool) -> str:
     return f"{row.label_key}={row.label_value}"
 
 
-def _clusters(request: HttpRequest) -> list[tuple[str, str]]:
+def _list_cluster_choices(request: HttpRequest) -> list[tuple[str, str]]:
     user: Any = request.user
     return [
         (str(pk), name)
@@ -78,7 +87,7 @@ def _clusters(request: HttpRequest) -> list[tuple[str, str]]:
 def pools(request: Request) -> HttpResponse:
     """The node pools of the clusters that one sees."""
     visible = NodePool.objects.visible_to(request.user)
-    may_create = request.user.rights.anywhere(Permission(Entity.NODE_POOLS, Verb.CREATE))
+    may_create = request.user.rights.may_anywhere(Permission(Entity.NODE_POOLS, Verb.CREATE))
     context = {
         "heading": "Node pools",
         "about": (
@@ -87,7 +96,7 @@ def pools(request: Request) -> HttpResponse:
         "new": reverse("node-pool-new") if may_create else "",
         "new_words": "New node pool",
         "new_dialog": True,
-        "may_not": may_not(
+        "may_not": find_disabled_button(
             request.user,
             Verb.CREATE,
             Entity.NODE_POOLS,
@@ -108,26 +117,33 @@ def pools(request: Request) -> HttpResponse:
         .defer("cluster__kubeconfig", "cluster__permissions")
         .annotate(projects_count=counts)
     )
-    return tables.answer(
-        request, rows, table(Counted(visible)), "parts/list.html", context, file="node-pools"
+    return tables.render_table(
+        request,
+        rows,
+        build_table(PoolCounts(visible)),
+        "parts/list.html",
+        context,
+        file="node-pools",
     )
 
 
 @require_GET
 def pool(request: Request, pk: int) -> HttpResponse:
     """One pool: its label, its nodes with what is free on them, and the projects that it is for."""
-    found = _seen(request, pk)
-    scope = of_cluster(found.cluster_id)
-    nodes = [node for node in found.cluster.nodes.order_by("name") if found.has(node.labels)]
-    rows = node_rows(nodes[:MOST_NODES], found.cluster_id)
+    found = _get_visible_pool(request, pk)
+    scope = cluster_scope(found.cluster_id)
+    nodes = [
+        node for node in found.cluster.nodes.order_by("name") if found.matches_labels(node.labels)
+    ]
+    rows = load_node_rows(nodes[:MAX_NODES], found.cluster_id)
     projects = Project.objects.visible_to(request.user).filter(node_pools=found).order_by("name")
     context = {
         "pool": found,
         "cluster": found.cluster,
         "rows": rows,
-        "more": len(nodes) > MOST_NODES,
-        "most": MOST_NODES,
-        "totals": totals(rows),
+        "more": len(nodes) > MAX_NODES,
+        "most": MAX_NODES,
+        "totals": sum_node_rows(rows),
         "projects": list(projects.only("name")[:100]),
         "may_edit": access.may(request.user, Verb.EDIT, Entity.NODE_POOLS, scope),
         "may_delete": access.may(request.user, Verb.DELETE, Entity.NODE_POOLS, scope),
@@ -138,25 +154,27 @@ def pool(request: Request, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def pool_new(request: Request) -> HttpResponse:
     """A new node pool, for who may make one on some cluster."""
-    access.anywhere(request.user, Verb.CREATE, Entity.NODE_POOLS)
+    access.require_anywhere(request.user, Verb.CREATE, Entity.NODE_POOLS)
     form = NewNodePoolForm(request.POST or None, user=request.user)
     if request.method == "POST" and form.is_valid():
         try:
             made = node_pools.create(form, request.user)
-            return onward(
+            return redirect_with_message(
                 request, reverse("node-pool", args=[made.pk]), f"Node pool {made.name} is created."
             )
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
     way = {"url": reverse("node-pool-new"), "title": "New node pool", "yes": "Create node pool"}
-    return _shown(request, form, way | {"back": reverse("node-pools"), "back_words": "Node pools"})
+    return _render_form(
+        request, form, way | {"back": reverse("node-pools"), "back_words": "Node pools"}
+    )
 
 
 @require_http_methods(["GET", "POST"])
 def pool_edit(request: Request, pk: int) -> HttpResponse:
     """Another label or description. What is placed already stays where it is."""
-    found = _seen(request, pk)
-    access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, of_cluster(found.cluster_id))
+    found = _get_visible_pool(request, pk)
+    access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(found.cluster_id))
     values = NodePoolForm.values(found)
     form = NodePoolForm(request.POST or None, initial=values, row=found)
     way: dict[str, Any] = {
@@ -165,30 +183,32 @@ def pool_edit(request: Request, pk: int) -> HttpResponse:
         "yes": "Save",
     }
     way |= {"back": reverse("node-pool", args=[pk]), "back_words": found.name}
-    way |= editing.fields(found.version, quotas.as_typed(values))
+    way |= edit_conflicts.build_conflict_context(found.version, quotas.to_form_data(values))
     if request.method == "POST":
         # What was started from stays with the form until it is saved, however often it has to be
         # mended.
-        way |= {"started_from": request.POST.get(editing.FIELD, "")}
+        way |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
         if form.is_valid():
             try:
-                node_pools.change(found, form, request.user, editing.started_version(request.POST))
-                return onward(
+                node_pools.change(
+                    found, form, request.user, edit_conflicts.parse_started_version(request.POST)
+                )
+                return redirect_with_message(
                     request, reverse("node-pool", args=[pk]), f"Node pool {found.name} is changed."
                 )
-            except editing.ChangedMeanwhile:
-                now = _seen(request, pk)
-                by, at = changes.last("node-pool", pk)
-                told = editing.fields(
+            except edit_conflicts.ChangedMeanwhile:
+                now = _get_visible_pool(request, pk)
+                by, at = last_changes.find_last_change("node-pool", pk)
+                told = edit_conflicts.build_conflict_context(
                     now.version,
-                    quotas.as_typed(NodePoolForm.values(now)),
+                    quotas.to_form_data(NodePoolForm.values(now)),
                     sent=request.POST,
                     form=form,
-                    by=by,
-                    at=at,
+                    changed_by=by,
+                    changed_at=at,
                 )
-                return _shown(request, form, way | told, status=409)
-    return _shown(request, form, way)
+                return _render_form(request, form, way | told, status=409)
+    return _render_form(request, form, way)
 
 
 @require_http_methods(["GET", "POST"])
@@ -196,16 +216,18 @@ def pool_delete(request: Request, pk: int) -> HttpResponse:
     """The question before a node pool is deleted, with what stands against it, and then the
     deletion.
     """
-    found = _seen(request, pk)
-    access.require(request.user, Verb.DELETE, Entity.NODE_POOLS, of_cluster(found.cluster_id))
+    found = _get_visible_pool(request, pk)
+    access.require(request.user, Verb.DELETE, Entity.NODE_POOLS, cluster_scope(found.cluster_id))
     if request.method == "POST":
         node_pools.delete(found, request.user)
-        return onward(request, reverse("node-pools"), f"Node pool {found.name} is deleted.")
-    context = {"pool": found, "hindered": node_pools.in_the_way(found, request.user)}
-    return page(request, "node_pools/delete.html", "node_pools/_delete.html", context)
+        return redirect_with_message(
+            request, reverse("node-pools"), f"Node pool {found.name} is deleted."
+        )
+    context = {"pool": found, "hindered": node_pools.describe_hindrance(found, request.user)}
+    return render_page(request, "node_pools/delete.html", "node_pools/_delete.html", context)
 
 
-def _seen(request: Request, pk: int) -> NodePool:
+def _get_visible_pool(request: Request, pk: int) -> NodePool:
     """The pool, if the reader may see it. Raises Http404."""
     rows = (
         NodePool.objects.visible_to(request.user)
@@ -216,10 +238,10 @@ def _seen(request: Request, pk: int) -> NodePool:
     return found
 
 
-def _shown(
+def _render_form(
     request: Request, form: NodePoolForm, way: dict[str, Any], status: int = 0
 ) -> HttpResponse:
-    return page(
+    return render_page(
         request,
         "parts/form.html",
         "parts/_form.html",

@@ -11,8 +11,8 @@ from django.utils.module_loading import import_string
 from django.views.decorators.http import require_GET
 
 from clusters.models import Node
-from clusters.rooms import node_rows, pool_names
-from clusters.views.clusters import seen
+from clusters.node_capacity import load_node_rows, load_pool_lookup
+from clusters.views.clusters import get_visible_cluster
 from projects.http import Request
 
 
@@ -21,23 +21,25 @@ def node(request: Request, pk: uuid.UUID, name: str) -> HttpResponse:
     """One node; of the pods on it those that the reader may see, and how many there are beside
     them.
     """
-    cluster = seen(request, pk)
+    cluster = get_visible_cluster(request, pk)
     found = get_object_or_404(Node, cluster=cluster, name=name)
-    [row] = node_rows([found], pk)
+    [row] = load_node_rows([found], pk)
     pods = import_string(f"{settings.NODE_PODS}.pods_on")(pk, name, request.user)
     context = {
         "cluster": cluster,
         "row": row,
         "node": found,
         "pods": pods,
-        "pool": ", ".join(pool_names(pk)(found)),
-        "conditions": [each | {"at": _moment(each.get("since", ""))} for each in found.conditions],
+        "pool": ", ".join(load_pool_lookup(pk)(found)),
+        "conditions": [
+            each | {"at": _parse_moment(each.get("since", ""))} for each in found.conditions
+        ],
         "labels": sorted(found.labels.items()),
     }
     return render(request, "clusters/node.html", context)
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_moment(text: str) -> datetime | None:
     """None for what is no moment, or one that there is not everywhere on Earth."""
     try:
         found = parse_datetime(text)

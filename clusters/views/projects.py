@@ -7,32 +7,34 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from clusters import making
-from clusters.forms import ProjectForm, QuotaForm
+from clusters import project_saving
+from clusters.forms import ProjectChangeForm, ProjectForm
 from clusters.tasks import leave
-from console import editing
+from console import edit_conflicts
 from console.errors import Clash
-from console.http import onward, page
-from projects import access, changes, leaving, quotas
+from console.http import redirect_with_message, render_page
+from projects import access, last_changes, project_removal, quotas
 from projects.http import Request
 from projects.models import Project
 from projects.permissions import Entity, Verb
-from projects.scopes import of_project
+from projects.scopes import project_scope
 
 
 @require_http_methods(["GET", "POST"])
 def project_new(request: Request) -> HttpResponse:
     """A new project, for who may make one somewhere; the form says where."""
-    access.anywhere(request.user, Verb.CREATE, Entity.PROJECTS)
+    access.require_anywhere(request.user, Verb.CREATE, Entity.PROJECTS)
     form = ProjectForm(request.POST or None, user=request.user)
-    if request.method == "POST" and (made := _saved(form)):
-        return onward(
+    if request.method == "POST" and (made := _save_form(form)):
+        return redirect_with_message(
             request,
             reverse("project", args=[made.pk]),
             f"Project {made.name} is created; its namespace and Queue are being made.",
         )
     way = {"url": reverse("project-new"), "title": "New project", "yes": "Create project"}
-    return _shown(request, form, way | {"back": reverse("projects"), "back_words": "Projects"})
+    return _render_form(
+        request, form, way | {"back": reverse("projects"), "back_words": "Projects"}
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -40,41 +42,41 @@ def project_edit(request: Request, pk: int) -> HttpResponse:
     """Another department, quota or limits. Name and cluster stay: objects in the cluster are named
     after them.
     """
-    found = _seen(request, pk)
-    access.require(request.user, Verb.EDIT, Entity.PROJECTS, of_project(pk))
-    values = QuotaForm.values(found)
-    form = QuotaForm(request.POST or None, initial=values, user=request.user, row=found)
+    found = _get_visible_project(request, pk)
+    access.require(request.user, Verb.EDIT, Entity.PROJECTS, project_scope(pk))
+    values = ProjectChangeForm.values(found)
+    form = ProjectChangeForm(request.POST or None, initial=values, user=request.user, row=found)
     page_of = reverse("project", args=[pk])
     way: dict[str, Any] = {
         "url": reverse("project-edit", args=[pk]),
         "title": f"Edit {found.name}",
         "yes": "Save",
     }
-    way |= {"back": page_of, "back_words": found.name} | editing.fields(
-        found.version, quotas.as_typed(values)
+    way |= {"back": page_of, "back_words": found.name} | edit_conflicts.build_conflict_context(
+        found.version, quotas.to_form_data(values)
     )
     if request.method == "POST":
         # What was started from stays with the form until it is saved, however often it has to be
         # mended.
-        way |= {"started_from": request.POST.get(editing.FIELD, "")}
+        way |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
         try:
-            if _saved(form, editing.started_version(request.POST)):
-                return onward(
+            if _save_form(form, edit_conflicts.parse_started_version(request.POST)):
+                return redirect_with_message(
                     request, page_of, f"Project {found.name} is changed; its Queue follows."
                 )
-        except editing.ChangedMeanwhile:
-            now = _seen(request, pk)
-            by, at = changes.last("project", pk)
-            told = editing.fields(
+        except edit_conflicts.ChangedMeanwhile:
+            now = _get_visible_project(request, pk)
+            by, at = last_changes.find_last_change("project", pk)
+            told = edit_conflicts.build_conflict_context(
                 now.version,
-                quotas.as_typed(QuotaForm.values(now)),
+                quotas.to_form_data(ProjectChangeForm.values(now)),
                 sent=request.POST,
                 form=form,
-                by=by,
-                at=at,
+                changed_by=by,
+                changed_at=at,
             )
-            return _shown(request, form, way | told, status=409)
-    return _shown(request, form, way)
+            return _render_form(request, form, way | told, status=409)
+    return _render_form(request, form, way)
 
 
 @require_http_methods(["GET", "POST"])
@@ -82,22 +84,25 @@ def project_delete(request: Request, pk: int) -> HttpResponse:
     """The question before a project is deleted, with what stands against it and what will happen,
     and then the deletion.
     """
-    found = _seen(request, pk)
-    access.require(request.user, Verb.DELETE, Entity.PROJECTS, of_project(pk))
+    found = _get_visible_project(request, pk)
+    access.require(request.user, Verb.DELETE, Entity.PROJECTS, project_scope(pk))
     if request.method == "POST":
-        leaving.leave(found, request.user)
-        leave.soon(found.pk, making.LOOKS)
-        return onward(
+        project_removal.remove_project(found, request.user)
+        leave.enqueue(found.pk, project_saving.MAX_REMOVAL_CHECKS)
+        return redirect_with_message(
             request,
             reverse("projects"),
             f"Project {found.name} is deleted; it is being removed from its cluster.",
         )
-    names = leaving.hindrances(found)
-    context = {"project": found, "hindered": leaving.in_the_way(found, names) if names else ""}
-    return page(request, "projects/delete.html", "projects/_delete.html", context)
+    names = project_removal.find_blockers(found)
+    context = {
+        "project": found,
+        "hindered": project_removal.describe_blockers(found, names) if names else "",
+    }
+    return render_page(request, "projects/delete.html", "projects/_delete.html", context)
 
 
-def _seen(request: Request, pk: int) -> Project:
+def _get_visible_project(request: Request, pk: int) -> Project:
     seen = (
         Project.objects.visible_to(request.user)
         .select_related("department", "cluster")
@@ -107,25 +112,27 @@ def _seen(request: Request, pk: int) -> Project:
     return found
 
 
-def _saved(form: QuotaForm, edited: int | None = None) -> Project | None:
+def _save_form(form: ProjectChangeForm, edited_version: int | None = None) -> Project | None:
     """The project in the database, and asked for in the cluster; None where the form has to be
     mended. Raises ChangedMeanwhile.
     """
     if not form.is_valid():
         return None
     try:
-        return making.saved(form, edited)
-    except editing.ChangedMeanwhile:
+        return project_saving.save_project(form, edited_version)
+    except edit_conflicts.ChangedMeanwhile:
         raise
     except Clash as refusal:
         form.add_error(refusal.field, refusal.text)
         return None
 
 
-def _shown(request: Request, form: QuotaForm, way: dict[str, Any], status: int = 0) -> HttpResponse:
-    datalist = ("departments", form.department_names) if form.makes_departments else None
+def _render_form(
+    request: Request, form: ProjectChangeForm, way: dict[str, Any], status: int = 0
+) -> HttpResponse:
+    datalist = ("departments", form.department_names) if form.can_make_departments else None
     context = {"form": form, "datalist": datalist} | way
-    return page(
+    return render_page(
         request,
         "parts/form.html",
         "parts/_form.html",

@@ -32,12 +32,12 @@ from console import tracing
 
 register = template.Library()
 
-NOTHING = "–"
+NO_VALUE = "–"
 """What stands where there is no value."""
 _PALETTE = {"cyan": "teal", "grey": "grey", "gray": "grey"}
 """Our names of colours that the style sheet calls otherwise."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_UNLIKELY = 7_310_944_186_052
+_PLACEHOLDER_KEY = 7_310_944_186_052
 """A key that no address has in it otherwise."""
 
 
@@ -48,11 +48,11 @@ def icon_tag(parser: Parser, token: Token) -> Node:
     """
     given = [parser.compile_filter(each) for each in token.split_contents()[1:]]
     if any(each.is_var or each.filters for each in given):
-        return _Icon(given)
+        return _IconNode(given)
     return TextNode(icon(*(each.var for each in given)))
 
 
-class _Icon(Node):
+class _IconNode(Node):
     def __init__(self, given: Sequence[FilterExpression]) -> None:
         self._given = given
 
@@ -108,8 +108,10 @@ def when(moment: datetime.datetime | None) -> SafeString | str:
     reader's zone.
     """
     if moment is None:
-        return NOTHING
-    return _time(moment.astimezone(datetime.UTC), "when", _distance(moment, timezone.now()))
+        return NO_VALUE
+    return _render_time(
+        moment.astimezone(datetime.UTC), "when", _describe_distance(moment, timezone.now())
+    )
 
 
 @register.filter
@@ -118,12 +120,12 @@ def at(moment: datetime.datetime | None) -> SafeString | str:
     zone.
     """
     if moment is None:
-        return NOTHING
+        return NO_VALUE
     there = moment.astimezone(datetime.UTC)
-    return _time(there, "at", there.strftime("%-d %b, %H:%M UTC"))
+    return _render_time(there, "at", there.strftime("%-d %b, %H:%M UTC"))
 
 
-def _time(moment: datetime.datetime, kind: str, words: str) -> SafeString:
+def _render_time(moment: datetime.datetime, kind: str, words: str) -> SafeString:
     """A time in UTC. A table has two in each row: nothing in it has to be escaped, which would take
     as long as the rest.
     """
@@ -134,17 +136,17 @@ def _time(moment: datetime.datetime, kind: str, words: str) -> SafeString:
     return mark_safe(f'<time datetime="{exact}" title="{title}" data-{kind}>{words}</time>')  # noqa: S308
 
 
-def _distance(moment: datetime.datetime, now: datetime.datetime) -> str:
+def _describe_distance(moment: datetime.datetime, now: datetime.datetime) -> str:
     seconds = (now - moment).total_seconds()
     if abs(seconds) < 1:
         return "just now"
-    words = _rough(abs(seconds))
+    words = _describe_duration(abs(seconds))
     if not words:
         return moment.astimezone(datetime.UTC).strftime("%-d %b %Y")
     return f"{words} ago" if seconds > 0 else f"in {words}"
 
 
-def _rough(seconds: float) -> str:
+def _describe_duration(seconds: float) -> str:
     """One unit is enough for a distance; "" where a date says more."""
     for bound, unit, word in ((_MINUTE, 1, "s"), (_HOUR, _MINUTE, "min"), (_DAY, _HOUR, "h")):
         if seconds < bound:
@@ -157,7 +159,7 @@ def _rough(seconds: float) -> str:
 def duration(seconds: float | None) -> str:
     """Seconds in the two units that matter: "45 s", "3 min 12 s", "2 h 5 min", "3 d 4 h"."""
     if seconds is None or not math.isfinite(seconds):
-        return NOTHING
+        return NO_VALUE
     whole = max(0, int(seconds))
     if whole < _MINUTE:
         return f"{whole} s"
@@ -172,11 +174,11 @@ def duration(seconds: float | None) -> str:
 def gpus(number: Decimal | float | str | None) -> str:
     """A count of GPUs without idle zeros: 0.1, 1, 2.5; a dash for none at all."""
     if number is None or number == "":
-        return NOTHING
+        return NO_VALUE
     try:
         exact = Decimal(str(number)).quantize(Decimal("0.001"))
     except InvalidOperation:
-        return NOTHING
+        return NO_VALUE
     return f"{exact.normalize():f}" if exact else "0"
 
 
@@ -184,7 +186,7 @@ def gpus(number: Decimal | float | str | None) -> str:
 def bytes_(number: int | None) -> str:
     """A size in the unit in which it reads best: 512 B, 1.5 GiB."""
     if number is None:
-        return NOTHING
+        return NO_VALUE
     size = float(number)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(size) < 1024 or unit == "TiB":
@@ -194,7 +196,7 @@ def bytes_(number: int | None) -> str:
                 else f"{size:.1f} {unit}"
             )
         size /= 1024
-    return NOTHING
+    return NO_VALUE
 
 
 @register.simple_tag
@@ -277,14 +279,14 @@ def address(name: str, key: int | uuid.UUID) -> str:
     """As `url` with one key, for what a table says hundreds of times: the address is looked up
     once, and the key put in.
     """
-    before, after = _around_key(name, isinstance(key, uuid.UUID), get_script_prefix())
+    before, after = _split_around_key(name, isinstance(key, uuid.UUID), get_script_prefix())
     return f"{before}{key}{after}"
 
 
 @lru_cache(maxsize=1024)
-def _around_key(name: str, is_uuid: bool, _prefix: str) -> tuple[str, str]:
+def _split_around_key(name: str, is_uuid: bool, _prefix: str) -> tuple[str, str]:
     """What stands in an address before its key and after it."""
-    key = uuid.UUID(int=_UNLIKELY) if is_uuid else _UNLIKELY
+    key = uuid.UUID(int=_PLACEHOLDER_KEY) if is_uuid else _PLACEHOLDER_KEY
     before, _, after = reverse(name, args=[key]).partition(str(key))
     return before, after
 

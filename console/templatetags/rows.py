@@ -12,7 +12,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from console.tables import Column, Listing
-from console.templatetags.muster import NOTHING
+from console.templatetags.muster import NO_VALUE
 
 register = template.Library()
 
@@ -21,7 +21,7 @@ register = template.Library()
 def cell(column: Column, row: Any) -> str:
     """What a column says of a row; a dash for nothing."""
     text = column.text(row)
-    return NOTHING if text is None or text == "" else text if isinstance(text, str) else str(text)
+    return NO_VALUE if text is None or text == "" else text if isinstance(text, str) else str(text)
 
 
 @register.simple_tag(takes_context=True)
@@ -31,13 +31,13 @@ def rows(context: Context, listing: Listing) -> SafeString:
     """
     columns = [
         (
-            *_around(column, column is listing.columns[0]),
+            *_build_cell_tags(column, column is listing.columns[0]),
             column,
-            _template(context, column.template),
+            _get_template(context, column.template),
         )
         for column in listing.columns
     ]
-    actions = _template(context, listing.table.actions)
+    actions = _get_template(context, listing.table.actions)
     drawn: list[str] = []
     with context.push():
         for row in listing.rows:
@@ -46,13 +46,13 @@ def rows(context: Context, listing: Listing) -> SafeString:
             for opening, closing, column, shown in columns:
                 drawn += (
                     opening,
-                    _rendered(shown, context, column)
+                    _render_template(shown, context, column)
                     if shown
-                    else conditional_escape(_said(column, row)),
+                    else conditional_escape(_render_cell(column, row)),
                     closing,
                 )
             if actions:
-                drawn += ('<td class="mu-end">', _rendered(actions, context), "</td>")
+                drawn += ('<td class="mu-end">', _render_template(actions, context), "</td>")
             drawn.append("</tr>\n")
     # Texts are escaped above, and templates escape what they show.
     return mark_safe("".join(drawn))  # noqa: S308
@@ -70,11 +70,11 @@ def options(choices: Iterable[tuple[str, str]], chosen: str) -> SafeString:
     return mark_safe("".join(drawn))  # noqa: S308 - escaped above
 
 
-def _said(column: Column, row: Any) -> str:
-    return column.shown(row) if column.shown else cell(column, row)
+def _render_cell(column: Column, row: Any) -> str:
+    return column.render(row) if column.render else cell(column, row)
 
 
-def _around(column: Column, is_first: bool) -> tuple[str, str]:
+def _build_cell_tags(column: Column, is_first: bool) -> tuple[str, str]:
     if is_first:
         return format_html(
             '<th scope="row" class="mu-name" data-column="{}">', column.name
@@ -84,12 +84,12 @@ def _around(column: Column, is_first: bool) -> tuple[str, str]:
     ), "</td>"
 
 
-def _template(context: Context, name: str) -> Template | None:
+def _get_template(context: Context, name: str) -> Template | None:
     assert context.template is not None
     return context.template.engine.get_template(name) if name else None
 
 
-def _rendered(shown: Template, context: Context, column: Column | None = None) -> str:
+def _render_template(shown: Template, context: Context, column: Column | None = None) -> str:
     """As `include` has it: what a template sets stays in it. It is drawn as a part of the page: no
     `cycle` or `block` stands in it.
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, path
 
-from environments.api.views import view_of, views_of
+from environments.api.views import build_form_views, build_kind_view
 from environments.kinds import KINDS
 
 
@@ -18,11 +18,13 @@ def _addresses() -> Iterator[URLPattern]:
             if form.rest and "/" in form.rest.path
         }
         for name in sorted(above):
-            yield path(f"asset/{name}", view_of(kind, name).as_view(), name=f"api-asset-{name}")
+            yield path(
+                f"asset/{name}", build_kind_view(kind, name).as_view(), name=f"api-asset-{name}"
+            )
         for form in kind.forms.values():
             if form.rest is None:
                 continue
-            many, one = views_of(form)
+            many, one = build_form_views(form)
             yield path(
                 f"asset/{form.rest.path}", many.as_view(), name=f"api-asset-{form.rest.name}"
             )

@@ -12,20 +12,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
-from console.typed import Typed, TypedForm
+from console.typed_forms import TypedForm, TypedValues
 from environments import actions, kinds
-from environments.api import bodies, late
-from environments.api.complying import KINDS, complying
-from environments.api.complying import PARAMETERS as COMPLYING
-from environments.api.narrowing import FIELDS, PARAMETERS, asked_for
-from environments.choosing import choices, prepare
-from environments.forms import AssetForm, defaults_of
-from environments.kinds import Kind
+from environments.api import bodies, late_changes
+from environments.api.asset_filters import FIELDS, PARAMETERS, filter_assets
+from environments.api.compliance import CHECKED_KINDS, build_compliance_check
+from environments.api.compliance import PARAMETERS as COMPLYING
+from environments.forms import AssetForm, build_defaults
+from environments.kinds import AssetKind
 from environments.models import Asset
-from environments.rest import Rest, merged
+from environments.rest_mapping import RestMapping, merge_typed
+from environments.scope_choices import annotate_rows, list_scope_choices
 from projects import access
 from projects.api import filtering, schemas
-from projects.api.base import ApiView, Asked, listed
+from projects.api.base import ApiView, ListQuery, build_list_body
 from projects.permissions import Verb
 
 
@@ -35,43 +35,50 @@ class AssetsView(ApiView):
     form: ClassVar[type[AssetForm]]
 
     @property
-    def kind(self) -> Kind:
-        return kinds.of(self.form.model)
+    def kind(self) -> AssetKind:
+        return kinds.get_kind(self.form.model)
 
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
-        rows = asked_for(_rows(self.kind, self.form, self), asked)
-        found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("name", "pk")))
-        prepare(self.kind, found, self.user)
-        comply = complying(asked, self.user) if self.kind.key in KINDS else None
+        asked = ListQuery(request)
+        rows = filter_assets(_query_assets(self.kind, self.form, self), asked)
+        found, following = asked.page(filtering.order_rows(rows, asked, FIELDS, ("name", "pk")))
+        annotate_rows(self.kind, found, self.user)
+        comply = (
+            build_compliance_check(asked, self.user) if self.kind.key in CHECKED_KINDS else None
+        )
         entries = [
-            bodies.shown(self.kind, each, _used(each)) | (comply(each) if comply else {})
+            bodies.serialize_asset(self.kind, each, _serialize_uses(each))
+            | (comply(each) if comply else {})
             for each in found
         ]
-        return Response(listed("entries", entries, following))
+        return Response(build_list_body("entries", entries, following))
 
     def post(self, request: Request) -> Response:
-        access.anywhere(self.user, Verb.CREATE, self.form.model.entity)
-        given, _ = bodies.read(_rest(self.form), request.data)
-        typed = merged(defaults_of(self.form, ""), given)
-        form = judged(self.form, typed, scopes=choices(self.user, self.kind), by=self.user)
-        made = actions.create(self.form.model, form.values, scope=form.asset_scope, by=self.user)
-        return Response(_told(self, made.pk), status=202)
+        access.require_anywhere(self.user, Verb.CREATE, self.form.model.entity)
+        given, _ = bodies.parse_asset(_get_rest(self.form), request.data)
+        typed = merge_typed(build_defaults(self.form, ""), given)
+        form = validate_form(
+            self.form, typed, scopes=list_scope_choices(self.user, self.kind), by=self.user
+        )
+        made = actions.create(self.form.model, form.values, scope=form.asset_scope, user=self.user)
+        return Response(_serialize_current(self, made.pk), status=202)
 
 
 class KindView(ApiView):
     """Those of every form of a kind."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[AssetKind]
 
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
-        rows = asked_for(actions.seen(self.kind.model, self.user), asked)
-        found, following = asked.page(filtering.ordered(rows, asked, FIELDS, ("name", "pk")))
-        prepare(self.kind, found, self.user)
+        asked = ListQuery(request)
+        rows = filter_assets(actions.list_visible(self.kind.model, self.user), asked)
+        found, following = asked.page(filtering.order_rows(rows, asked, FIELDS, ("name", "pk")))
+        annotate_rows(self.kind, found, self.user)
         return Response(
-            listed(
-                "entries", [bodies.shown(self.kind, each, _used(each)) for each in found], following
+            build_list_body(
+                "entries",
+                [bodies.serialize_asset(self.kind, each, _serialize_uses(each)) for each in found],
+                following,
             )
         )
 
@@ -82,73 +89,78 @@ class AssetView(ApiView):
     form: ClassVar[type[AssetForm]]
 
     @property
-    def kind(self) -> Kind:
-        return kinds.of(self.form.model)
+    def kind(self) -> AssetKind:
+        return kinds.get_kind(self.form.model)
 
     def get(self, request: Request, key: uuid.UUID) -> Response:
-        return Response(_told(self, key))
+        return Response(_serialize_current(self, key))
 
     def put(self, request: Request, key: uuid.UUID) -> Response:
-        return self._change(request, key, keeps=False)
+        return self._change_asset(request, key, keeps=False)
 
     def patch(self, request: Request, key: uuid.UUID) -> Response:
-        return self._change(request, key, keeps=True)
+        return self._change_asset(request, key, keeps=True)
 
     def delete(self, request: Request, key: uuid.UUID) -> Response:
-        asset = _reach(self, key)
-        version = Asked(request).whole("version", 0, 1, 2**31) or None
-        with late.told(self.kind, asset, version):
+        asset = _get_asset(self, key)
+        version = ListQuery(request).integer("version", 0, 1, 2**31) or None
+        with late_changes.explain_late_change(self.kind, asset, version):
             actions.remove(asset, self.user, version=version)
         return Response(
             {"code": 202, "message": f"The {self.kind.noun} {asset.name} was deleted."}, status=202
         )
 
-    def _change(self, request: Request, key: uuid.UUID, *, keeps: bool) -> Response:
+    def _change_asset(self, request: Request, key: uuid.UUID, *, keeps: bool) -> Response:
         """Give it what the body says; what that does not say stays (`keeps`), or becomes what a new
         one has.
         """
-        asset = _reach(self, key)
+        asset = _get_asset(self, key)
         actions.require_change(asset, self.user)
-        given, version = bodies.read(_rest(self.form), request.data)
-        was = self.kind.typed(asset)
+        given, version = bodies.parse_asset(_get_rest(self.form), request.data)
+        was = self.kind.build_typed(asset)
         start = (
             was
             if keeps
-            else defaults_of(self.form, str(asset.scope))
+            else build_defaults(self.form, str(asset.scope))
             | {"name": [asset.name]}
-            | _secret(self.form, was)
+            | _select_secret_values(self.form, was)
         )
-        scopes = choices(self.user, self.kind, asset)
-        form = judged(
-            self.form, merged(start, given), scopes=scopes, by=self.user, asset=asset, changes=True
+        scopes = list_scope_choices(self.user, self.kind, asset)
+        form = validate_form(
+            self.form,
+            merge_typed(start, given),
+            scopes=scopes,
+            by=self.user,
+            asset=asset,
+            changes=True,
         )
-        with late.told(self.kind, asset, version):
+        with late_changes.explain_late_change(self.kind, asset, version):
             actions.change(
-                asset, form.values, scope=form.asset_scope, by=self.user, version=version
+                asset, form.values, scope=form.asset_scope, user=self.user, version=version
             )
-        return Response(_told(self, key), status=202)
+        return Response(_serialize_current(self, key), status=202)
 
 
-def judged(form: type[AssetForm], typed: Typed, **more: Any) -> AssetForm:
+def validate_form(form: type[AssetForm], typed: TypedValues, **more: Any) -> AssetForm:
     """The form with nothing wrong. Raises Invalid that names the places of the body."""
     found = form(typed, **more)
-    if found.judged():
+    if found.validate():
         return found
-    rest, rows = _rest(form), found.rows
+    rest, rows = _get_rest(form), found.rows
     problems = list(
-        _told_of(found, lambda name: rest.place_of(name) if name != NON_FIELD_ERRORS else "")
+        _list_errors(found, lambda name: rest.get_place(name) if name != NON_FIELD_ERRORS else "")
     )
-    for number, row in enumerate(rows.filled if rows is not None else ()):
+    for number, row in enumerate(rows.filled_rows if rows is not None else ()):
         listed = f"{rows.name}.{number}" if rows is not None else ""
-        problems += _told_of(row, lambda name, at=listed: rest.place_of(f"{at}.{name}"))  # type: ignore[misc]
-    raise Invalid(_once(problems))
+        problems += _list_errors(row, lambda name, at=listed: rest.get_place(f"{at}.{name}"))  # type: ignore[misc]
+    raise Invalid(_drop_repeated(problems))
 
 
-def _told_of(form: TypedForm, place: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _list_errors(form: TypedForm, place: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     return ((place(name), str(text)) for name, texts in form.errors.items() for text in texts)
 
 
-def _once(problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _drop_repeated(problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """What stands beside a field needs not to be said of the whole as well."""
     beside = {text for place, text in problems if place}
     return [
@@ -158,36 +170,36 @@ def _once(problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
     ]
 
 
-def _secret(form: type[AssetForm], was: Typed) -> Typed:
+def _select_secret_values(form: type[AssetForm], was: TypedValues) -> TypedValues:
     """What stands for what is stored and never shown: as typed, it keeps it."""
-    secret = tuple(part.field for part in _rest(form).parts if part.is_secret)
+    secret = tuple(part.field for part in _get_rest(form).parts if part.is_secret)
     return {name: values for name, values in was.items() if name.partition("-")[0] in secret}
 
 
-def _rest(form: type[AssetForm]) -> Rest:
+def _get_rest(form: type[AssetForm]) -> RestMapping:
     assert form.rest is not None
     return form.rest
 
 
-def _rows(kind: Kind, form: type[AssetForm], view: ApiView) -> "models.QuerySet[Any]":
-    rows: models.QuerySet[Any] = actions.seen(kind.model, view.user)
+def _query_assets(kind: AssetKind, form: type[AssetForm], view: ApiView) -> "models.QuerySet[Any]":
+    rows: models.QuerySet[Any] = actions.list_visible(kind.model, view.user)
     return rows.filter(kind=form.subtype) if kind.has_subtypes else rows
 
 
-def _reach(view: AssetsView | AssetView, key: uuid.UUID) -> Asset:
-    found = _rows(view.kind, view.form, view).filter(pk=key).first()
+def _get_asset(view: AssetsView | AssetView, key: uuid.UUID) -> Asset:
+    found = _query_assets(view.kind, view.form, view).filter(pk=key).first()
     if found is None:
         raise Http404(f"There is no such {view.kind.noun} among those that you may see.")
     return cast(Asset, found)
 
 
-def _told(view: AssetsView | AssetView, key: uuid.UUID) -> dict[str, Any]:
-    found = _reach(view, key)
-    prepare(view.kind, [found], view.user)
-    return bodies.shown(view.kind, found, _used(found))
+def _serialize_current(view: AssetsView | AssetView, key: uuid.UUID) -> dict[str, Any]:
+    found = _get_asset(view, key)
+    annotate_rows(view.kind, [found], view.user)
+    return bodies.serialize_asset(view.kind, found, _serialize_uses(found))
 
 
-def _used(asset: Any) -> Mapping[str, int]:
+def _serialize_uses(asset: Any) -> Mapping[str, int]:
     return {
         "workloads": asset.workloads,
         "templates": asset.templates,
@@ -195,7 +207,7 @@ def _used(asset: Any) -> Mapping[str, int]:
     }
 
 
-def view_of(kind: Kind, name: str) -> type[KindView]:
+def build_kind_view(kind: AssetKind, name: str) -> type[KindView]:
     """The view of all forms of a kind, described."""
 
     class Every(KindView):
@@ -206,8 +218,12 @@ def view_of(kind: Kind, name: str) -> type[KindView]:
                 f"{kind.about}"
             ),
             parameters=[*schemas.list_parameters(FIELDS), *PARAMETERS],
-            responses={200: schemas.answer(schemas.items("entries", bodies.any_schema(kind)))}
-            | schemas.errors(400, 401),
+            responses={
+                200: schemas.json_response(
+                    schemas.list_schema("entries", bodies.build_any_schema(kind))
+                )
+            }
+            | schemas.error_responses(400, 401),
             tags=["assets"],
         )
         def get(self, request: Request) -> Response:
@@ -217,12 +233,15 @@ def view_of(kind: Kind, name: str) -> type[KindView]:
     return Every
 
 
-def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
+def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
     """The views of one form, described."""
-    rest, kind = _rest(form), kinds.of(form.model)
+    rest, kind = _get_rest(form), kinds.get_kind(form.model)
     noun, name = f"{form.label} {kind.noun}".strip(), rest.name.replace("-", "_")
-    one, asking = bodies.schema(kind, form), schemas.content(bodies.asking(form))
-    done = {202: schemas.answer(one)}
+    one, asking = (
+        bodies.build_asset_schema(kind, form),
+        schemas.json_content(bodies.build_request_schema(form)),
+    )
+    done = {202: schemas.json_response(one)}
 
     class Many(AssetsView):
         @extend_schema(
@@ -231,10 +250,10 @@ def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
             parameters=[
                 *schemas.list_parameters(FIELDS),
                 *PARAMETERS,
-                *(COMPLYING if kind.key in KINDS else ()),
+                *(COMPLYING if kind.key in CHECKED_KINDS else ()),
             ],
-            responses={200: schemas.answer(schemas.items("entries", one))}
-            | schemas.errors(400, 401),
+            responses={200: schemas.json_response(schemas.list_schema("entries", one))}
+            | schemas.error_responses(400, 401),
             tags=["assets"],
         )
         def get(self, request: Request) -> Response:
@@ -244,7 +263,7 @@ def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
             operation_id=f"create_asset_{name}",
             description=f"A new one of the sort “{noun}”.",
             request=asking,
-            responses=done | schemas.errors(400, 401, 403, 404, 409),
+            responses=done | schemas.error_responses(400, 401, 403, 404, 409),
             tags=["assets"],
         )
         def post(self, request: Request) -> Response:
@@ -254,7 +273,7 @@ def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
         @extend_schema(
             operation_id=f"get_asset_{name}",
             description=f"One of the sort “{noun}”. What is secret of it is not shown.",
-            responses={200: schemas.answer(one)} | schemas.errors(401, 404),
+            responses={200: schemas.json_response(one)} | schemas.error_responses(401, 404),
             tags=["assets"],
         )
         def get(self, request: Request, key: uuid.UUID) -> Response:
@@ -267,7 +286,7 @@ def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
                 "scope and secret stay."
             ),
             request=asking,
-            responses=done | schemas.errors(400, 401, 403, 404, 409),
+            responses=done | schemas.error_responses(400, 401, 403, 404, 409),
             tags=["assets"],
         )
         def put(self, request: Request, key: uuid.UUID) -> Response:
@@ -277,7 +296,7 @@ def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
             operation_id=f"change_asset_{name}",
             description="Change what the body says; what is not given stays.",
             request=asking,
-            responses=done | schemas.errors(400, 401, 403, 404, 409),
+            responses=done | schemas.error_responses(400, 401, 403, 404, 409),
             tags=["assets"],
         )
         def patch(self, request: Request, key: uuid.UUID) -> Response:
@@ -287,11 +306,12 @@ def views_of(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
             operation_id=f"delete_asset_{name}",
             description="Delete it. Refused while something needs it; the message names what.",
             parameters=[
-                schemas.parameter(
-                    "version", schemas.WHOLE, "Refused where it is not the asset's any more."
+                schemas.query_parameter(
+                    "version", schemas.INTEGER, "Refused where it is not the asset's any more."
                 )
             ],
-            responses={202: schemas.answer(schemas.DONE)} | schemas.errors(400, 401, 403, 404, 409),
+            responses={202: schemas.json_response(schemas.DONE)}
+            | schemas.error_responses(400, 401, 403, 404, 409),
             tags=["assets"],
         )
         def delete(self, request: Request, key: uuid.UUID) -> Response:

@@ -2,19 +2,31 @@
 REST alike.
 """
 
-from console.typed import Typed
-from environments.forms.asset import AssetForm, defaults_of, first_scope, typed_asset
+from console.typed_forms import TypedValues
+from environments.forms.asset import (
+    AssetForm,
+    build_defaults,
+    build_typed_asset,
+    choose_first_scope,
+)
 from environments.forms.compute import (
-    COMPUTE_PLACES,
+    COMPUTE_RENAMED_FIELDS,
     ComputeFields,
     ComputeResourceForm,
-    typed_compute,
+    build_typed_compute,
 )
 from environments.forms.environment import EnvironmentForm
-from environments.forms.fields import HUNDRED, VariableRow, lines, percent, whole, words
+from environments.forms.fields import (
+    HUNDRED,
+    VariableRow,
+    lines_field,
+    percent_field,
+    text_field,
+    whole_number_input,
+)
 
 __all__ = [
-    "COMPUTE_PLACES",
+    "COMPUTE_RENAMED_FIELDS",
     "FORMS",
     "HUNDRED",
     "AssetForm",
@@ -22,15 +34,15 @@ __all__ = [
     "ComputeResourceForm",
     "EnvironmentForm",
     "VariableRow",
-    "defaults",
-    "defaults_of",
-    "first_scope",
-    "lines",
-    "percent",
-    "typed_asset",
-    "typed_compute",
-    "whole",
-    "words",
+    "build_defaults",
+    "build_kind_defaults",
+    "build_typed_asset",
+    "build_typed_compute",
+    "choose_first_scope",
+    "lines_field",
+    "percent_field",
+    "text_field",
+    "whole_number_input",
 ]
 
 FORMS: dict[str, type[AssetForm]] = {
@@ -39,6 +51,6 @@ FORMS: dict[str, type[AssetForm]] = {
 """Those that a workload's wizard makes in place."""
 
 
-def defaults(kind: str, scope: str) -> Typed:
+def build_kind_defaults(kind: str, scope: str) -> TypedValues:
     """One of these before anything is typed."""
-    return defaults_of(FORMS[kind], scope)
+    return build_defaults(FORMS[kind], scope)

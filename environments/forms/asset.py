@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from console.typed import Rows, Typed, TypedForm
-from environments import judging
-from environments.forms.fields import words
+from console.typed_forms import FormRows, TypedForm, TypedValues
+from environments import asset_validators
+from environments.forms.fields import text_field
 from environments.models import Asset
-from environments.rest import Rest
-from projects.choosing import Choice
+from environments.rest_mapping import RestMapping
 from projects.models import User
+from projects.scope_choices import ScopeChoice
 from projects.scopes import Scope
 
 
@@ -30,16 +30,16 @@ class AssetForm(TypedForm):
     """Which of the model's kinds it is for, where the model has several."""
     label: ClassVar[str] = ""
     """What the subtype is called."""
-    places: ClassVar[dict[str, str]] = {}
+    renamed_fields: ClassVar[dict[str, str]] = {}
     """Where the form shows a field of the rules under another name."""
-    rest: ClassVar[Rest | None] = None
-    last: ClassVar[tuple[str, ...]] = ()
+    rest: ClassVar[RestMapping | None] = None
+    last_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that stand below the others."""
-    asks_scope: ClassVar[bool] = False
+    requires_scope_choice: ClassVar[bool] = False
     """Whether none of several scopes is chosen beforehand, where too wide a one gives something
     away.
     """
-    secrets: ClassVar[tuple[str, ...]] = ()
+    secret_fields: ClassVar[tuple[str, ...]] = ()
     """Fields whose values are never shown again."""
 
     name = forms.CharField(
@@ -48,7 +48,7 @@ class AssetForm(TypedForm):
         error_messages={"required": "Give it a name."},
         help_text="Shown on its card in the wizard.",
     )
-    description = words("Description", max_length=250)
+    description = text_field("Description", max_length=250)
     scope = forms.ChoiceField(
         label="Scope",
         help_text="Who can see and use it.",
@@ -60,9 +60,9 @@ class AssetForm(TypedForm):
 
     def __init__(
         self,
-        data: Typed,
+        data: TypedValues,
         *,
-        scopes: Sequence[Choice],
+        scopes: Sequence[ScopeChoice],
         by: User | None = None,
         asset: Asset | None = None,
         changes: bool = False,
@@ -72,7 +72,9 @@ class AssetForm(TypedForm):
         super().__init__(data, quiet=quiet, **more)
         self.by, self.asset, self.changes = by, asset, changes
         unchosen = (
-            [("", "Choose a scope")] if self.asks_scope and not changes and len(scopes) > 1 else []
+            [("", "Choose a scope")]
+            if self.requires_scope_choice and not changes and len(scopes) > 1
+            else []
         )
         self.fields["scope"].choices = [  # type: ignore[attr-defined]
             *unchosen,
@@ -82,18 +84,18 @@ class AssetForm(TypedForm):
     @property
     def asset_scope(self) -> Scope:
         """Where it is to be; asked for once nothing is wrong."""
-        return Scope.read(self.read("scope", ""))
+        return Scope.parse(self.read("scope", ""))
 
     @property
-    def rows(self) -> Rows[Any] | None:
+    def rows(self) -> FormRows[Any] | None:
         """Its rows that repeat, where it has some."""
         return None
 
     @property
-    def own(self) -> Sequence[forms.BoundField]:
+    def own_fields(self) -> Sequence[forms.BoundField]:
         """The fields that only this kind has, in their order; the `last` at the end."""
         found = [each for each in self if each.name not in AssetForm.base_fields]
-        return sorted(found, key=lambda each: each.name in self.last)
+        return sorted(found, key=lambda each: each.name in self.last_fields)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -106,41 +108,41 @@ class AssetForm(TypedForm):
         return ()
 
     @classmethod
-    def typed_of(cls, asset: Asset) -> Typed:
+    def build_typed(cls, asset: Asset) -> TypedValues:
         """The fields that only this kind has, as they would be typed to make this asset; nothing of
         a secret.
         """
         return {}
 
-    def judged(self) -> bool:
+    def validate(self) -> bool:
         """Whether nothing is wrong; what is, stands beside its field from now on."""
         self.quiet = False
-        if not self.is_wrong:
-            for field, text in judging.problems(self.kind, self.values):
-                self.blame_asset(self.places.get(field, field), text)
-        return not self.is_wrong
+        if not self.has_errors:
+            for field, text in asset_validators.find_problems(self.kind, self.values):
+                self.add_asset_error(self.renamed_fields.get(field, field), text)
+        return not self.has_errors
 
-    def blame_asset(self, field: str, text: str) -> None:
+    def add_asset_error(self, field: str, text: str) -> None:
         """Put a problem beside its field, also one of a row ("variables.1.name"); those of no field
         stand above all.
         """
         listed, _, rest = field.partition(".")
         if self.rows is None or listed != self.rows.name:
-            self.blame(field, text)
+            self.add_error_once(field, text)
             return
         if rest:
             number, _, part = rest.partition(".")
             self.rows.quiet = False
-            self.rows.filled[int(number)].blame(part, text)
-        self.blame(None, text)
+            self.rows.filled_rows[int(number)].blame(part, text)
+        self.add_error_once(None, text)
 
 
-def first_scope(form: type[AssetForm], scopes: Sequence[Choice]) -> str:
+def choose_first_scope(form: type[AssetForm], scopes: Sequence[ScopeChoice]) -> str:
     """The scope that stands in a new asset's form before one is chosen; "" where it has to be."""
-    return "" if form.asks_scope and len(scopes) > 1 else str(scopes[0][0])
+    return "" if form.requires_scope_choice and len(scopes) > 1 else str(scopes[0][0])
 
 
-def defaults_of(form: type[AssetForm], scope: str) -> Typed:
+def build_defaults(form: type[AssetForm], scope: str) -> TypedValues:
     """A new asset's form before anything is typed."""
     fields = {
         name: [str(field.initial)]
@@ -150,11 +152,11 @@ def defaults_of(form: type[AssetForm], scope: str) -> Typed:
     return fields | {"scope": [scope]}
 
 
-def typed_asset(form: type[AssetForm], asset: Asset) -> Typed:
+def build_typed_asset(form: type[AssetForm], asset: Asset) -> TypedValues:
     """An asset as if it had been typed into its form."""
     return {
         "name": [asset.name],
         "description": [asset.description],
         "scope": [str(asset.scope)],
-        **form.typed_of(asset),
+        **form.build_typed(asset),
     }

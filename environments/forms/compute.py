@@ -8,11 +8,20 @@ from typing import Any
 
 from django import forms
 
-from console.typed import Typed, TypedForm
+from console.typed_forms import TypedForm, TypedValues
 from environments.forms.asset import AssetForm
-from environments.forms.fields import HUNDRED, percent, whole, words
+from environments.forms.fields import HUNDRED, percent_field, text_field, whole_number_input
 from environments.models import Asset, ComputeResource
-from environments.rest import FLAG, TEXT, WHOLE, Part, Rest, choice, cores, portion
+from environments.rest_mapping import (
+    CORES,
+    FLAG,
+    PORTION,
+    TEXT,
+    WHOLE,
+    BodyPart,
+    RestMapping,
+    build_choice_shape,
+)
 
 
 class ComputeFields(TypedForm):
@@ -22,7 +31,7 @@ class ComputeFields(TypedForm):
         label="GPU devices per pod",
         required=False,
         initial=0,
-        widget=whole(),
+        widget=whole_number_input(),
         help_text="0 means that no GPU is used.",
     )
     gpu_share = forms.ChoiceField(
@@ -35,16 +44,18 @@ class ComputeFields(TypedForm):
         required=False,
         initial="whole",
     )
-    gpu_percent = percent(2)
-    gpu_memory = words("GPU memory of each device", "A number with a unit, such as 500M or 8Gi.")
-    cpu_request = words(
+    gpu_percent = percent_field(2)
+    gpu_memory = text_field(
+        "GPU memory of each device", "A number with a unit, such as 500M or 8Gi."
+    )
+    cpu_request = text_field(
         "CPU request", "Cores such as 0.1 or 2, or thousandths of one such as 500m.", initial="0.1"
     )
-    cpu_limit = words("CPU limit", "Empty: no limit.")
-    memory_request = words(
+    cpu_limit = text_field("CPU limit", "Empty: no limit.")
+    memory_request = text_field(
         "CPU memory request", "A number with a unit, such as 100M or 1Gi.", initial="100M"
     )
-    memory_limit = words(
+    memory_limit = text_field(
         "CPU memory limit", "Empty: no limit. A container that goes over its limit is killed."
     )
     large_shm = forms.BooleanField(
@@ -60,7 +71,7 @@ class ComputeFields(TypedForm):
         missing = {"portion": "gpu_percent", "memory": "gpu_memory"}.get(
             cleaned.get("gpu_share") or ""
         )
-        if missing and missing not in self.wrong and not cleaned.get(missing):
+        if missing and missing not in self.all_errors and not cleaned.get(missing):
             self.add_error(missing, "Say how much of each device, or choose the whole device.")
         return cleaned
 
@@ -80,11 +91,11 @@ class ComputeFields(TypedForm):
         } | {name: self.read(name, "") for name in texts}
 
 
-COMPUTE_PLACES = {"gpu_portion": "gpu_percent"}
+COMPUTE_RENAMED_FIELDS = {"gpu_portion": "gpu_percent"}
 """Where the form shows a field of a ComputeResource under another name."""
 
 
-def typed_compute(values: Mapping[str, Any]) -> Typed:
+def build_typed_compute(values: Mapping[str, Any]) -> TypedValues:
     """The values of a ComputeResource as if they had been typed."""
     portion = values["gpu_portion"]
     share = "memory" if values["gpu_memory"] else "whole" if portion is None else "portion"
@@ -107,33 +118,33 @@ def typed_compute(values: Mapping[str, Any]) -> Typed:
 class ComputeResourceForm(AssetForm, ComputeFields):
     kind = "compute"
     model = ComputeResource
-    places = COMPUTE_PLACES
-    rest = Rest(
+    renamed_fields = COMPUTE_RENAMED_FIELDS
+    rest = RestMapping(
         "compute",
         (
-            Part("spec.gpuDevicesRequest", "gpu_devices", WHOLE),
-            Part(
+            BodyPart("spec.gpuDevicesRequest", "gpu_devices", WHOLE),
+            BodyPart(
                 "spec.gpuRequestType",
                 "gpu_share",
-                choice(whole="whole", portion="portion", memory="memory"),
+                build_choice_shape(whole="whole", portion="portion", memory="memory"),
             ),
-            Part("spec.gpuPortionRequest", "gpu_percent", portion),
-            Part("spec.gpuMemoryRequest", "gpu_memory", TEXT),
-            Part("spec.cpuCoreRequest", "cpu_request", cores),
-            Part("spec.cpuCoreLimit", "cpu_limit", cores),
-            Part("spec.cpuMemoryRequest", "memory_request", TEXT),
-            Part("spec.cpuMemoryLimit", "memory_limit", TEXT),
-            Part("spec.largeShmRequest", "large_shm", FLAG),
+            BodyPart("spec.gpuPortionRequest", "gpu_percent", PORTION),
+            BodyPart("spec.gpuMemoryRequest", "gpu_memory", TEXT),
+            BodyPart("spec.cpuCoreRequest", "cpu_request", CORES),
+            BodyPart("spec.cpuCoreLimit", "cpu_limit", CORES),
+            BodyPart("spec.cpuMemoryRequest", "memory_request", TEXT),
+            BodyPart("spec.cpuMemoryLimit", "memory_limit", TEXT),
+            BodyPart("spec.largeShmRequest", "large_shm", FLAG),
         ),
     )
 
     # A tenth of a percent is what the row can hold.
-    gpu_percent = percent(1)
+    gpu_percent = percent_field(1)
 
     @property
     def values(self) -> dict[str, Any]:
         return super().values | self.compute_values
 
     @classmethod
-    def typed_of(cls, asset: Asset) -> Typed:
-        return typed_compute(vars(asset))
+    def build_typed(cls, asset: Asset) -> TypedValues:
+        return build_typed_compute(vars(asset))

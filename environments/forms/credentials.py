@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from console.typed import RowForm, Rows, Typed, as_rows
+from console.typed_forms import FormRows, RowForm, TypedValues, build_row_values
 from environments.forms.asset import AssetForm
-from environments.forms.fields import needed, words
+from environments.forms.fields import required_text_field, text_field
 from environments.models import Asset, Credential
-from environments.rest import TEXT, Part, Rest, row_list
+from environments.rest_mapping import TEXT, BodyPart, RestMapping, build_rows_shape
 
-LONGEST_SECRET = 64 << 10
+MAX_SECRET_CHARS = 64 << 10
 
 
 class SecretText(forms.PasswordInput):
@@ -27,7 +27,7 @@ class SecretArea(forms.Textarea):
         return ""
 
 
-def secret(label: str, help_text: str = "", *, is_long: bool = False) -> forms.CharField:
+def secret_field(label: str, help_text: str = "", *, is_long: bool = False) -> forms.CharField:
     """A field whose value is never shown again."""
     attributes = {"autocomplete": "off", "spellcheck": "false"}
     widget = (
@@ -40,7 +40,7 @@ def secret(label: str, help_text: str = "", *, is_long: bool = False) -> forms.C
         help_text=help_text,
         required=False,
         strip=False,
-        max_length=LONGEST_SECRET,
+        max_length=MAX_SECRET_CHARS,
         widget=widget,
     )
 
@@ -52,12 +52,12 @@ class CredentialForm(AssetForm):
 
     kind = "credential"
     model = Credential
-    asks_scope = True
+    requires_scope_choice = True
     public_fields: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, data: Typed, **more: Any) -> None:
+    def __init__(self, data: TypedValues, **more: Any) -> None:
         super().__init__(data, **more)
-        for name in self.secrets:
+        for name in self.secret_fields:
             field = self.fields[name]
             field.required = not self.changes
             field.error_messages["required"] = f"{field.label} must be given."
@@ -74,13 +74,13 @@ class CredentialForm(AssetForm):
             "kind": self.subtype,
             "public": {name: value for name, value in public.items() if value},
         }
-        typed = {name: self.read(name, "") for name in self.secrets}
+        typed = {name: self.read(name, "") for name in self.secret_fields}
         return found | (
             {"secret": json.dumps(typed)} if any(typed.values()) or not self.changes else {}
         )
 
     @classmethod
-    def typed_of(cls, asset: Asset) -> Typed:
+    def build_typed(cls, asset: Asset) -> TypedValues:
         assert isinstance(asset, Credential)
         return {name: [str(asset.public.get(name, ""))] for name in cls.public_fields}
 
@@ -88,82 +88,82 @@ class CredentialForm(AssetForm):
 class RegistryForm(CredentialForm):
     subtype, label = Credential.Kind.REGISTRY.value, Credential.Kind.REGISTRY.label
     public_fields = ("server", "username")
-    secrets = ("password",)
-    rest = Rest(
+    secret_fields = ("password",)
+    rest = RestMapping(
         "credentials/docker-registry",
         (
-            Part("spec.url", "server", TEXT),
-            Part("spec.user", "username", TEXT),
-            Part("spec.password", "password", TEXT, is_secret=True),
+            BodyPart("spec.url", "server", TEXT),
+            BodyPart("spec.user", "username", TEXT),
+            BodyPart("spec.password", "password", TEXT, is_secret=True),
         ),
     )
 
-    server = needed(
+    server = required_text_field(
         "Registry",
         (
             "The address that its images begin with, as registry.example.com:5000. Pods log in "
             "to it by themselves."
         ),
     )
-    username = needed("User")
-    password = secret("Password or token")
+    username = required_text_field("User")
+    password = secret_field("Password or token")
 
 
 class AccessKeyForm(CredentialForm):
     subtype, label = Credential.Kind.ACCESS_KEY.value, Credential.Kind.ACCESS_KEY.label
     public_fields = ("access_key_id",)
-    secrets = ("secret_key",)
-    rest = Rest(
+    secret_fields = ("secret_key",)
+    rest = RestMapping(
         "credentials/access-key",
         (
-            Part("spec.accessKeyId", "access_key_id", TEXT),
-            Part("spec.secretAccessKey", "secret_key", TEXT, is_secret=True),
+            BodyPart("spec.accessKeyId", "access_key_id", TEXT),
+            BodyPart("spec.secretAccessKey", "secret_key", TEXT, is_secret=True),
         ),
     )
 
-    access_key_id = needed("Access key id")
-    secret_key = secret("Secret key")
+    access_key_id = required_text_field("Access key id")
+    secret_key = secret_field("Secret key")
 
 
 class PasswordForm(CredentialForm):
     subtype, label = Credential.Kind.PASSWORD.value, Credential.Kind.PASSWORD.label
     public_fields = ("username",)
-    secrets = ("password",)
-    rest = Rest(
+    secret_fields = ("password",)
+    rest = RestMapping(
         "credentials/password",
         (
-            Part("spec.user", "username", TEXT),
-            Part("spec.password", "password", TEXT, is_secret=True),
+            BodyPart("spec.user", "username", TEXT),
+            BodyPart("spec.password", "password", TEXT, is_secret=True),
         ),
     )
 
-    username = needed("User")
-    password = secret("Password or token")
+    username = required_text_field("User")
+    password = secret_field("Password or token")
 
 
 class SshKeyForm(CredentialForm):
     subtype, label = Credential.Kind.SSH_KEY.value, Credential.Kind.SSH_KEY.label
     public_fields = ("known_hosts",)
-    secrets = ("private_key",)
-    rest = Rest(
+    secret_fields = ("private_key",)
+    rest = RestMapping(
         "credentials/ssh-key",
         (
-            Part("spec.privateKey", "private_key", TEXT, is_secret=True),
-            Part("spec.knownHosts", "known_hosts", TEXT),
+            BodyPart("spec.privateKey", "private_key", TEXT, is_secret=True),
+            BodyPart("spec.knownHosts", "known_hosts", TEXT),
         ),
     )
 
-    private_key = secret(
+    private_key = secret_field(
         "Private key", "As a file of ssh-keygen has it, without a passphrase.", is_long=True
     )
-    known_hosts = words(
+    known_hosts = text_field(
         "Known hosts",
         (
             "Lines as ssh-keyscan writes them. Whoever else answers is not believed, so a Git "
             "repository needs its server's."
         ),
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-        max_length=LONGEST_SECRET,
+        max_length=MAX_SECRET_CHARS,
     )
 
     @property
@@ -180,32 +180,39 @@ class SshKeyForm(CredentialForm):
 class SecretRow(RowForm):
     """A key and its value, which is never shown again."""
 
-    content = ("key", "value")
-    key = words("Key")
-    value = secret("Value", is_long=True)
+    content_fields = ("key", "value")
+    key = text_field("Key")
+    value = secret_field("Value", is_long=True)
 
 
 class GenericForm(CredentialForm):
     subtype, label = Credential.Kind.GENERIC.value, Credential.Kind.GENERIC.label
-    rest = Rest(
+    rest = RestMapping(
         "credentials/generic-secret",
-        (Part("spec.keyValuePairs", "keys", row_list(key="key", value="value"), is_secret=True),),
+        (
+            BodyPart(
+                "spec.keyValuePairs",
+                "keys",
+                build_rows_shape(key="key", value="value"),
+                is_secret=True,
+            ),
+        ),
     )
 
-    def __init__(self, data: Typed, **more: Any) -> None:
+    def __init__(self, data: TypedValues, **more: Any) -> None:
         super().__init__(data, **more)
-        self.keys = Rows("keys", SecretRow, data)
+        self.keys = FormRows("keys", SecretRow, data)
         self.help = "Leave a value empty to keep the one that is stored." if self.changes else ""
 
     @property
-    def rows(self) -> Rows[Any]:
+    def rows(self) -> FormRows[Any]:
         return self.keys
 
     @property
     def values(self) -> dict[str, Any]:
-        given = {row.read("key", ""): row.read("value", "") for row in self.keys.filled}
+        given = {row.read("key", ""): row.read("value", "") for row in self.keys.filled_rows}
         found = super().values | {"public": {"keys": list(given)}}
-        kept = self._stored if self.changes else {}
+        kept = self._stored_secret if self.changes else {}
         secret = {key: value or kept.get(key, "") for key, value in given.items()}
         return (
             found | {"secret": json.dumps(secret)}
@@ -214,31 +221,33 @@ class GenericForm(CredentialForm):
         )
 
     @property
-    def _stored(self) -> dict[str, str]:
+    def _stored_secret(self) -> dict[str, str]:
         assert isinstance(self.asset, Credential)
         found: dict[str, str] = json.loads(self.asset.secret or "{}")
         return found
 
     @classmethod
-    def typed_of(cls, asset: Asset) -> Typed:
+    def build_typed(cls, asset: Asset) -> TypedValues:
         assert isinstance(asset, Credential)
-        return as_rows("keys", [{"key": key, "value": ""} for key in asset.public.get("keys", ())])
+        return build_row_values(
+            "keys", [{"key": key, "value": ""} for key in asset.public.get("keys", ())]
+        )
 
-    def judged(self) -> bool:
+    def validate(self) -> bool:
         self.quiet = False
         kept = (
             self.asset.public.get("keys", ())
             if self.changes and isinstance(self.asset, Credential)
             else ()
         )
-        if not self.keys.filled:
-            self.blame(None, "There must be at least one key with its value.")
-        for row in self.keys.filled:
+        if not self.keys.filled_rows:
+            self.add_error_once(None, "There must be at least one key with its value.")
+        for row in self.keys.filled_rows:
             if not row.read("value", "") and row.read("key", "") not in kept:
                 self.keys.quiet = False
-                row.blame("value", "The value must be given.")
-                self.blame(None, "Each key needs a value.")
-        return super().judged()
+                row.add_error_once("value", "The value must be given.")
+                self.add_error_once(None, "Each key needs a value.")
+        return super().validate()
 
 
 CREDENTIAL_FORMS: dict[str, type[CredentialForm]] = {

@@ -9,44 +9,52 @@ from django import forms
 from django.db import models
 
 from clusters.models import Cluster
-from console import reach
-from console.typed import Typed
-from environments.covering import covers
+from console import url_safety
+from console.typed_forms import TypedValues
 from environments.forms.asset import AssetForm
-from environments.forms.fields import needed, words
+from environments.forms.fields import required_text_field, text_field
 from environments.models import Asset, Credential, DataSource
-from environments.rest import FLAG, TEXT, Part, Rest, choice, flag, flags
+from environments.rest_mapping import (
+    FLAG,
+    TEXT,
+    BodyPart,
+    RestMapping,
+    build_choice_shape,
+    build_flag_shape,
+    build_flags_shape,
+)
+from environments.scope_coverage import scope_covers
 from projects.scopes import Level, Scope
 
-MOST_CREDENTIALS = 500
+MAX_CREDENTIALS = 500
 READ_ONLY, READ_WRITE, RANK_0 = "read-only", "read-write", "rank-0-writes"
-ACCESS = {
+ACCESS_LABELS = {
     READ_ONLY: "Read-only",
     READ_WRITE: "Every pod reads and writes",
     RANK_0: "Writable by rank 0 only",
 }
-MODES = {
+ACCESS_MODES = {
     "ReadWriteOnce": "Pods of one node (ReadWriteOnce)",
     "ReadOnlyMany": "All pods, to read (ReadOnlyMany)",
     "ReadWriteMany": "All pods (ReadWriteMany)",
 }
-_ACCESS_WORDS = choice(
+_ACCESS_SHAPE = build_choice_shape(
     **{"read-only": READ_ONLY, "read-write": READ_WRITE, "rank-0-writes": RANK_0}
 )
-_MODE_FLAGS = flags(
+_MODE_SHAPE = build_flags_shape(
     readWriteOnce="ReadWriteOnce", readOnlyMany="ReadOnlyMany", readWriteMany="ReadWriteMany"
 )
 
 
-def access(default: str, help_text: str = "") -> forms.ChoiceField:
+def access_field(default: str, help_text: str = "") -> forms.ChoiceField:
     """Who may write; `default` stands first."""
-    choices = sorted(ACCESS.items(), key=lambda each: each[0] != default)
+    choices = sorted(ACCESS_LABELS.items(), key=lambda each: each[0] != default)
     return forms.ChoiceField(
         label="Access", choices=choices, required=False, initial=default, help_text=help_text
     )
 
 
-def credential(
+def credential_field(
     label: str = "Credential", help_text: str = "", *, required: bool = False
 ) -> forms.ChoiceField:
     """One of the credentials of a kind; the form says which there are."""
@@ -66,21 +74,21 @@ class DataSourceForm(AssetForm):
 
     kind = "data-source"
     model = DataSource
-    last = ("path", "access")
-    origin: ClassVar[tuple[str, ...]] = ()
+    last_fields = ("path", "access")
+    origin_fields: ClassVar[tuple[str, ...]] = ()
     """The fields that say where the data is."""
     credential_kinds: ClassVar[tuple[str, ...]] = ()
-    addresses: ClassVar[dict[str, tuple[str, ...]]] = {}
+    address_fields: ClassVar[dict[str, tuple[str, ...]]] = {}
     """Fields that are addresses, with the schemes that they may begin with; a host alone has none.
     """
 
-    path = needed("Container path", "Where the files are in the container, as /data.")
+    path = required_text_field("Container path", "Where the files are in the container, as /data.")
 
-    def __init__(self, data: Typed, **more: Any) -> None:
+    def __init__(self, data: TypedValues, **more: Any) -> None:
         super().__init__(data, **more)
         self.credentials: dict[str, Credential] = {}
         if "credential" in self.fields:
-            self.credentials = {str(each.pk): each for each in self._usable()}
+            self.credentials = {str(each.pk): each for each in self._load_usable_credentials()}
             first = (
                 [("", "None: it is public")]
                 if not self.fields["credential"].required
@@ -92,12 +100,12 @@ class DataSourceForm(AssetForm):
             ]
             self.fields["credential"].choices = [*first, *named]  # type: ignore[attr-defined]
 
-    def _usable(self) -> Sequence[Credential]:
+    def _load_usable_credentials(self) -> Sequence[Credential]:
         if self.by is None:
             return []
         rows = Credential.objects.visible_to(self.by).with_scope().defer("secret")
         return list(
-            rows.filter(kind__in=self.credential_kinds).order_by("name", "pk")[:MOST_CREDENTIALS]
+            rows.filter(kind__in=self.credential_kinds).order_by("name", "pk")[:MAX_CREDENTIALS]
         )
 
     @property
@@ -110,7 +118,7 @@ class DataSourceForm(AssetForm):
 
     @property
     def values(self) -> dict[str, Any]:
-        origin = {name: self.read(name, "") for name in self.origin}
+        origin = {name: self.read(name, "") for name in self.origin_fields}
         access = self.read("access", "") if "access" in self.fields else READ_ONLY
         mine = {
             "kind": self.subtype,
@@ -121,41 +129,45 @@ class DataSourceForm(AssetForm):
         return super().values | mine | {"credential": self.chosen_credential}
 
     @classmethod
-    def typed_of(cls, asset: Asset) -> Typed:
+    def build_typed(cls, asset: Asset) -> TypedValues:
         assert isinstance(asset, DataSource)
-        origin = {name: _typed(asset.origin.get(name, "")) for name in cls.origin}
+        origin = {
+            name: _build_typed_value(asset.origin.get(name, "")) for name in cls.origin_fields
+        }
         key = str(asset.credential_id) if asset.credential_id else ""
         return {"path": [asset.path], "access": [asset.access], "credential": [key]} | origin
 
-    def judged(self) -> bool:
-        super().judged()
-        if not self.is_wrong:
-            for field, schemes in self.addresses.items():
-                if why := self._barred(self.read(field, ""), schemes):
-                    self.blame(field, f"{self.fields[field].label} {why}.")
-            self._judge_credential()
-        return not self.is_wrong
+    def validate(self) -> bool:
+        super().validate()
+        if not self.has_errors:
+            for field, schemes in self.address_fields.items():
+                if why := self._find_address_problem(self.read(field, ""), schemes):
+                    self.add_error_once(field, f"{self.fields[field].label} {why}.")
+            self._check_credential_scope()
+        return not self.has_errors
 
-    def _judge_credential(self) -> None:
+    def _check_credential_scope(self) -> None:
         chosen = self.chosen_credential
-        if chosen is not None and not covers(chosen.scope, self.asset_scope):
+        if chosen is not None and not scope_covers(chosen.scope, self.asset_scope):
             text = (
                 f"{chosen.name} is for {chosen.scope_words} only, and this data source is seen "
                 "beyond that. Choose a narrower scope for it."
             )
-            self.blame("credential", text)
+            self.add_error_once("credential", text)
 
-    def _barred(self, address: str, schemes: tuple[str, ...]) -> str:
+    def _find_address_problem(self, address: str, schemes: tuple[str, ...]) -> str:
         if not address or address.startswith("file://"):
             return ""
-        there = reach.sources(is_local=_is_local(self.asset_scope))
+        there = url_safety.build_source_policy(is_local=_is_local(self.asset_scope))
         if schemes:
-            return reach.problem(address, there, schemes=schemes, user="ssh" in schemes)
-        why = there.bars_host(address)
+            return url_safety.find_url_problem(
+                address, there, schemes=schemes, allow_user="ssh" in schemes
+            )
+        why = there.find_host_problem(address)
         return f"leads where it may not: {why}" if why else ""
 
 
-def _typed(value: Any) -> list[str]:
+def _build_typed_value(value: Any) -> list[str]:
     if isinstance(value, bool):
         return ["on"] if value else []
     return [str(each) for each in value] if isinstance(value, list) else [str(value)]
@@ -176,31 +188,31 @@ def _is_local(scope: Scope) -> bool:
 
 class GitForm(DataSourceForm):
     subtype, label = DataSource.Kind.GIT.value, DataSource.Kind.GIT.label
-    origin = ("repository", "branch", "revision")
+    origin_fields = ("repository", "branch", "revision")
     credential_kinds = (Credential.Kind.PASSWORD.value, Credential.Kind.SSH_KEY.value)
-    addresses: ClassVar = {"repository": reach.GIT}
-    rest = Rest(
+    address_fields: ClassVar = {"repository": url_safety.GIT_SCHEMES}
+    rest = RestMapping(
         "datasource/git",
         (
-            Part("spec.repository", "repository", TEXT),
-            Part("spec.branch", "branch", TEXT),
-            Part("spec.revision", "revision", TEXT),
-            Part("spec.credentialId", "credential", TEXT),
-            Part("spec.path", "path", TEXT),
-            Part("spec.access", "access", _ACCESS_WORDS),
+            BodyPart("spec.repository", "repository", TEXT),
+            BodyPart("spec.branch", "branch", TEXT),
+            BodyPart("spec.revision", "revision", TEXT),
+            BodyPart("spec.credentialId", "credential", TEXT),
+            BodyPart("spec.path", "path", TEXT),
+            BodyPart("spec.access", "access", _ACCESS_SHAPE),
         ),
     )
 
-    repository = needed(
+    repository = required_text_field(
         "Repository",
         "As https://git.example.com/team/code.git or git@git.example.com:team/code.git",
     )
-    branch = words("Branch", "Empty: the default one.")
-    revision = words("Revision", "A commit or tag; it goes before the branch.")
-    credential = credential(
+    branch = text_field("Branch", "Empty: the default one.")
+    revision = text_field("Revision", "A commit or tag; it goes before the branch.")
+    credential = credential_field(
         help_text="User and password for an https address, an SSH key for an SSH one."
     )
-    access = access(READ_WRITE, "Each pod has a copy of its own; nothing goes back.")
+    access = access_field(READ_WRITE, "Each pod has a copy of its own; nothing goes back.")
 
 
 EXISTING, NEW = "existing", "new"
@@ -208,18 +220,18 @@ EXISTING, NEW = "existing", "new"
 
 class PvcForm(DataSourceForm):
     subtype, label = DataSource.Kind.PVC.value, DataSource.Kind.PVC.label
-    origin = ("way", "claim", "size", "storage_class", "modes", "ephemeral")
-    rest = Rest(
+    origin_fields = ("way", "claim", "size", "storage_class", "modes", "ephemeral")
+    rest = RestMapping(
         "datasource/pvc",
         (
-            Part("spec.existingPvc", "way", flag(EXISTING, NEW)),
-            Part("spec.claimName", "claim", TEXT),
-            Part("spec.claimInfo.size", "size", TEXT),
-            Part("spec.claimInfo.storageClass", "storage_class", TEXT),
-            Part("spec.claimInfo.accessModes", "modes", _MODE_FLAGS),
-            Part("spec.ephemeral", "ephemeral", FLAG),
-            Part("spec.path", "path", TEXT),
-            Part("spec.access", "access", _ACCESS_WORDS),
+            BodyPart("spec.existingPvc", "way", build_flag_shape(EXISTING, NEW)),
+            BodyPart("spec.claimName", "claim", TEXT),
+            BodyPart("spec.claimInfo.size", "size", TEXT),
+            BodyPart("spec.claimInfo.storageClass", "storage_class", TEXT),
+            BodyPart("spec.claimInfo.accessModes", "modes", _MODE_SHAPE),
+            BodyPart("spec.ephemeral", "ephemeral", FLAG),
+            BodyPart("spec.path", "path", TEXT),
+            BodyPart("spec.access", "access", _ACCESS_SHAPE),
         ),
     )
 
@@ -232,12 +244,12 @@ class PvcForm(DataSourceForm):
         initial=EXISTING,
         widget=forms.RadioSelect,
     )
-    claim = words("Name of the PVC", "For one that exists.")
-    size = words("Size", "For a new one: a number with a unit, as 10Gi.")
-    storage_class = words("Storage class", "For a new one. Empty: the cluster's default.")
+    claim = text_field("Name of the PVC", "For one that exists.")
+    size = text_field("Size", "For a new one: a number with a unit, as 10Gi.")
+    storage_class = text_field("Storage class", "For a new one. Empty: the cluster's default.")
     modes = forms.MultipleChoiceField(
         label="Who may mount it",
-        choices=list(MODES.items()),
+        choices=list(ACCESS_MODES.items()),
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text="For a new one. None ticked: pods of one node.",
@@ -245,7 +257,7 @@ class PvcForm(DataSourceForm):
     ephemeral = forms.BooleanField(
         label="One for each pod, gone with it", required=False, help_text="For a new one."
     )
-    access = access(READ_WRITE)
+    access = access_field(READ_WRITE)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -262,70 +274,70 @@ class PvcForm(DataSourceForm):
 
 class NfsForm(DataSourceForm):
     subtype, label = DataSource.Kind.NFS.value, DataSource.Kind.NFS.label
-    origin = ("server", "export")
-    addresses: ClassVar = {"server": ()}
-    rest = Rest(
+    origin_fields = ("server", "export")
+    address_fields: ClassVar = {"server": ()}
+    rest = RestMapping(
         "datasource/nfs",
         (
-            Part("spec.server", "server", TEXT),
-            Part("spec.path", "export", TEXT),
-            Part("spec.mountPath", "path", TEXT),
-            Part("spec.access", "access", _ACCESS_WORDS),
+            BodyPart("spec.server", "server", TEXT),
+            BodyPart("spec.path", "export", TEXT),
+            BodyPart("spec.mountPath", "path", TEXT),
+            BodyPart("spec.access", "access", _ACCESS_SHAPE),
         ),
     )
 
-    server = needed("Server", "A name or an address.")
-    export = needed("Exported path", "As /export/datasets.")
-    access = access(READ_ONLY)
+    server = required_text_field("Server", "A name or an address.")
+    export = required_text_field("Exported path", "As /export/datasets.")
+    access = access_field(READ_ONLY)
 
 
 class S3Form(DataSourceForm):
     subtype, label = DataSource.Kind.S3.value, DataSource.Kind.S3.label
-    origin = ("url", "bucket", "below")
+    origin_fields = ("url", "bucket", "below")
     credential_kinds = (Credential.Kind.ACCESS_KEY.value,)
-    addresses: ClassVar = {"url": reach.WEB}
-    rest = Rest(
+    address_fields: ClassVar = {"url": url_safety.WEB_SCHEMES}
+    rest = RestMapping(
         "datasource/s3",
         (
-            Part("spec.url", "url", TEXT),
-            Part("spec.bucket", "bucket", TEXT),
-            Part("spec.prefix", "below", TEXT),
-            Part("spec.accessKeyAssetId", "credential", TEXT),
-            Part("spec.path", "path", TEXT),
+            BodyPart("spec.url", "url", TEXT),
+            BodyPart("spec.bucket", "bucket", TEXT),
+            BodyPart("spec.prefix", "below", TEXT),
+            BodyPart("spec.accessKeyAssetId", "credential", TEXT),
+            BodyPart("spec.path", "path", TEXT),
         ),
     )
 
-    url = words("Address of the service", "As https://s3.example.com. Empty: Amazon's.")
-    bucket = needed("Bucket")
-    below = words("Only below", "As datasets/imagenet. Empty: the whole bucket.")
-    credential = credential(
+    url = text_field("Address of the service", "As https://s3.example.com. Empty: Amazon's.")
+    bucket = required_text_field("Bucket")
+    below = text_field("Only below", "As datasets/imagenet. Empty: the whole bucket.")
+    credential = credential_field(
         "Access key", "It is read only: each pod downloads a copy before it starts."
     )
 
 
 class HostPathForm(DataSourceForm):
     subtype, label = DataSource.Kind.HOST_PATH.value, DataSource.Kind.HOST_PATH.label
-    origin = ("source", "propagate")
-    rest = Rest(
+    origin_fields = ("source", "propagate")
+    rest = RestMapping(
         "datasource/host-path",
         (
-            Part("spec.path", "source", TEXT),
-            Part("spec.mountPath", "path", TEXT),
-            Part(
+            BodyPart("spec.path", "source", TEXT),
+            BodyPart("spec.mountPath", "path", TEXT),
+            BodyPart(
                 "spec.mountPropagation",
                 "propagate",
-                choice(**{"None": "", "HostToContainer": "on"}),
+                build_choice_shape(**{"None": "", "HostToContainer": "on"}),
             ),
-            Part("spec.access", "access", _ACCESS_WORDS),
+            BodyPart("spec.access", "access", _ACCESS_SHAPE),
         ),
     )
 
-    source = needed("Path on the node", "As /mnt/datasets.")
+    source = required_text_field("Path on the node", "As /mnt/datasets.")
     propagate = forms.BooleanField(label="See later mounts of the host", required=False)
-    access = access(READ_ONLY)
+    access = access_field(READ_ONLY)
 
 
-def file_mode() -> forms.RegexField:
+def file_mode_field() -> forms.RegexField:
     return forms.RegexField(
         label="File mode",
         regex=r"^0?[0-7]{3}$",
@@ -337,37 +349,39 @@ def file_mode() -> forms.RegexField:
 
 class ConfigMapForm(DataSourceForm):
     subtype, label = DataSource.Kind.CONFIG_MAP.value, DataSource.Kind.CONFIG_MAP.label
-    origin = ("configmap", "sub_path", "mode")
-    rest = Rest(
+    origin_fields = ("configmap", "sub_path", "mode")
+    rest = RestMapping(
         "datasource/config-map",
         (
-            Part("spec.configMap", "configmap", TEXT),
-            Part("spec.mountPath", "path", TEXT),
-            Part("spec.subPath", "sub_path", TEXT),
-            Part("spec.defaultMode", "mode", TEXT),
+            BodyPart("spec.configMap", "configmap", TEXT),
+            BodyPart("spec.mountPath", "path", TEXT),
+            BodyPart("spec.subPath", "sub_path", TEXT),
+            BodyPart("spec.defaultMode", "mode", TEXT),
         ),
     )
 
-    configmap = needed("Name of the ConfigMap", "It has to exist in the project's namespace.")
-    sub_path = words("One file of it", "Empty: all of them.")
-    mode = file_mode()
+    configmap = required_text_field(
+        "Name of the ConfigMap", "It has to exist in the project's namespace."
+    )
+    sub_path = text_field("One file of it", "Empty: all of them.")
+    mode = file_mode_field()
 
 
 class SecretForm(DataSourceForm):
     subtype, label = DataSource.Kind.SECRET.value, DataSource.Kind.SECRET.label
-    origin = ("mode",)
+    origin_fields = ("mode",)
     credential_kinds = tuple(Credential.Kind.values)
-    rest = Rest(
+    rest = RestMapping(
         "datasource/secrets",
         (
-            Part("spec.credentialAssetId", "credential", TEXT),
-            Part("spec.mountPath", "path", TEXT),
-            Part("spec.defaultMode", "mode", TEXT),
+            BodyPart("spec.credentialAssetId", "credential", TEXT),
+            BodyPart("spec.mountPath", "path", TEXT),
+            BodyPart("spec.defaultMode", "mode", TEXT),
         ),
     )
 
-    credential = credential(help_text="Its keys become files.", required=True)
-    mode = file_mode()
+    credential = credential_field(help_text="Its keys become files.", required=True)
+    mode = file_mode_field()
 
 
 DATA_SOURCE_FORMS: dict[str, type[DataSourceForm]] = {

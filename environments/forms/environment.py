@@ -4,32 +4,45 @@ from typing import Any
 
 from django import forms
 
-from console.typed import Rows, Typed, as_rows
+from console.typed_forms import FormRows, TypedValues, build_row_values
 from environments.forms.asset import AssetForm
-from environments.forms.fields import VariableRow, lines, words
+from environments.forms.fields import VariableRow, lines_field, text_field
 from environments.models import FRAMEWORKS, Asset, Environment
-from environments.rest import TEXT, Part, Rest, choice, row_list, serving
+from environments.rest_mapping import (
+    TEXT,
+    BodyPart,
+    RestMapping,
+    build_choice_shape,
+    build_rows_shape,
+    build_serving_shape,
+)
 
-_TEXTS = ("image", "command", "args", "working_dir", "pull_policy")
+_TEXT_FIELDS = ("image", "command", "args", "working_dir", "pull_policy")
 
 
 class EnvironmentForm(AssetForm):
     kind = "environment"
     model = Environment
-    rest = Rest(
+    rest = RestMapping(
         "environment",
         (
-            Part("spec.image", "image", TEXT),
-            Part("spec.command", "command", TEXT),
-            Part("spec.args", "args", TEXT),
-            Part("spec.workingDir", "working_dir", TEXT),
-            Part(
+            BodyPart("spec.image", "image", TEXT),
+            BodyPart("spec.command", "command", TEXT),
+            BodyPart("spec.args", "args", TEXT),
+            BodyPart("spec.workingDir", "working_dir", TEXT),
+            BodyPart(
                 "spec.imagePullPolicy",
                 "pull_policy",
-                choice(**{each.value: each.value for each in Environment.PullPolicy}),
+                build_choice_shape(**{each.value: each.value for each in Environment.PullPolicy}),
             ),
-            Part("spec.environmentVariables", "variables", row_list(name="name", value="value")),
-            Part("meta.workloadSupportedTypes", "serves", serving(tuple(FRAMEWORKS))),
+            BodyPart(
+                "spec.environmentVariables",
+                "variables",
+                build_rows_shape(name="name", value="value"),
+            ),
+            BodyPart(
+                "meta.workloadSupportedTypes", "serves", build_serving_shape(tuple(FRAMEWORKS))
+            ),
         ),
     )
 
@@ -38,11 +51,11 @@ class EnvironmentForm(AssetForm):
         help_text="As registry.example.com/team/train:1.2",
         error_messages={"required": "The image must be given."},
     )
-    command = lines(
+    command = lines_field(
         "Command", "Words are split at spaces, quotes keep them together. Empty: the image's own."
     )
-    args = lines("Arguments", "Split likewise. Empty: the image's own.")
-    working_dir = words("Working directory", "Empty: the image's own.")
+    args = lines_field("Arguments", "Split likewise. Empty: the image's own.")
+    working_dir = text_field("Working directory", "Empty: the image's own.")
     pull_policy = forms.ChoiceField(
         label="Image pull policy",
         choices=[("", "The cluster's default"), *Environment.PullPolicy.choices],
@@ -62,12 +75,12 @@ class EnvironmentForm(AssetForm):
         help_text="An environment serves one architecture.",
     )
 
-    def __init__(self, data: Typed, **more: Any) -> None:
+    def __init__(self, data: TypedValues, **more: Any) -> None:
         super().__init__(data, **more)
-        self.variables = Rows("variables", VariableRow, data)
+        self.variables = FormRows("variables", VariableRow, data)
 
     @property
-    def rows(self) -> Rows[Any]:
+    def rows(self) -> FormRows[Any]:
         return self.variables
 
     @property
@@ -75,9 +88,9 @@ class EnvironmentForm(AssetForm):
         architecture, _, framework = self.read("serves", ":").partition(":")
         rows = [
             {"name": row.read("name", ""), "value": row.read("value", "")}
-            for row in self.variables.filled
+            for row in self.variables.filled_rows
         ]
-        texts = {name: self.read(name, "") for name in _TEXTS}
+        texts = {name: self.read(name, "") for name in _TEXT_FIELDS}
         return (
             super().values
             | texts
@@ -85,11 +98,11 @@ class EnvironmentForm(AssetForm):
         )
 
     @classmethod
-    def typed_of(cls, asset: Asset) -> Typed:
+    def build_typed(cls, asset: Asset) -> TypedValues:
         assert isinstance(asset, Environment)
-        texts = {name: [str(getattr(asset, name))] for name in _TEXTS}
+        texts = {name: [str(getattr(asset, name))] for name in _TEXT_FIELDS}
         return (
             texts
             | {"serves": [f"{asset.architecture}:{asset.framework}"]}
-            | as_rows("variables", asset.variables)
+            | build_row_values("variables", asset.variables)
         )

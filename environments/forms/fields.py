@@ -5,17 +5,17 @@ from typing import Any
 
 from django import forms
 
-from console.typed import RowForm
+from console.typed_forms import RowForm
 
 HUNDRED = Decimal(100)
 
 
-def words(label: str, help_text: str = "", **more: Any) -> forms.CharField:
+def text_field(label: str, help_text: str = "", **more: Any) -> forms.CharField:
     """A line of text that may stay empty: whether it may is for the rules to say."""
     return forms.CharField(label=label, help_text=help_text, required=False, **more)
 
 
-def needed(label: str, help_text: str = "", **more: Any) -> forms.CharField:
+def required_text_field(label: str, help_text: str = "", **more: Any) -> forms.CharField:
     """A line of text that must not stay empty."""
     return forms.CharField(
         label=label,
@@ -25,19 +25,19 @@ def needed(label: str, help_text: str = "", **more: Any) -> forms.CharField:
     )
 
 
-def lines(label: str, help_text: str = "", **more: Any) -> forms.CharField:
+def lines_field(label: str, help_text: str = "", **more: Any) -> forms.CharField:
     """The same for what may have several lines, which a one-line field would join."""
-    return words(
+    return text_field(
         label, help_text, widget=forms.Textarea(attrs={"rows": 1, "spellcheck": "false"}), **more
     )
 
 
-def whole() -> forms.NumberInput:
+def whole_number_input() -> forms.NumberInput:
     """A field for whole numbers from 0."""
     return forms.NumberInput(attrs={"min": 0})
 
 
-def percent(places: int) -> forms.DecimalField:
+def percent_field(places: int) -> forms.DecimalField:
     """A part of a device with so many decimal places."""
     wrong = "The part of each device must be above 0 and at most 100 %%."
     return forms.DecimalField(
@@ -54,6 +54,6 @@ def percent(places: int) -> forms.DecimalField:
 class VariableRow(RowForm):
     """A name and a value."""
 
-    content = ("name", "value")
-    name = words("Name")
-    value = lines("Value", strip=False)
+    content_fields = ("name", "value")
+    name = text_field("Name")
+    value = lines_field("Value", strip=False)

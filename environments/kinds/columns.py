@@ -5,31 +5,31 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from console.tables import Column, Filter, Rows, Table, moment
-from environments.kinds.recipe import Kind
+from console.tables import Column, Filter, Rows, Table, build_time_column
+from environments.kinds.asset_kind import AssetKind
 from environments.models import Asset
 from projects.scopes import Level
 
 MOST_CHOICES = 200
 
 
-def by(asset: Asset) -> str:
+def describe_creator(asset: Asset) -> str:
     """Who made it."""
     return (
         "Built in" if asset.is_built_in else asset.created_by.username if asset.created_by else ""
     )
 
 
-def _cluster(asset: Asset) -> str:
+def _describe_cluster(asset: Asset) -> str:
     found = asset.cluster or (asset.project.cluster if asset.project else None)
     return found.name if found else "All"
 
 
-def field(
+def build_field_column(
     name: str,
     title: str,
     *,
-    sorts: bool = False,
+    is_sortable: bool = False,
     is_extra: bool = False,
     is_number: bool = False,
     template: str = "",
@@ -44,13 +44,13 @@ def field(
         title,
         text,
         template=template,
-        order=(name,) if sorts else (),
+        order=(name,) if is_sortable else (),
         is_extra=is_extra,
         is_number=is_number,
     )
 
 
-def of_choices(
+def build_choice_filter(
     name: str, title: str, choices: Sequence[tuple[str, str]], lookup: str = ""
 ) -> Filter:
     """A filter by one of a field's choices."""
@@ -59,30 +59,30 @@ def of_choices(
     )
 
 
-def _of_level(rows: Rows, level: str) -> Rows:
+def _filter_by_level(rows: Rows, level: str) -> Rows:
     if level == Level.TENANT:
         return rows.filter(project=None, department=None, cluster=None)
     return rows.filter(**{f"{level}__isnull": False})
 
 
-def _levels(_: HttpRequest) -> Sequence[tuple[str, str]]:
+def _list_levels(_: HttpRequest) -> Sequence[tuple[str, str]]:
     return [
         (Level.TENANT.value, "Everybody"),
         *((level.value, level.value.capitalize()) for level in Level if level is not Level.TENANT),
     ]
 
 
-def used(name: str, title: str, of: Callable[[Any], object]) -> Column:
+def build_count_column(name: str, title: str, count: Callable[[Any], object]) -> Column:
     """A number that `tables` puts on the rows."""
-    return Column(name, title, of, is_number=True)
+    return Column(name, title, count, is_number=True)
 
 
-def table(kind: Kind) -> Table:
+def build_table(kind: AssetKind) -> Table:
     """The table of a kind."""
     counted = (
         (
-            used("workloads", "Workloads", lambda row: row.workloads),
-            used("templates", "Templates", lambda row: row.templates),
+            build_count_column("workloads", "Workloads", lambda row: row.workloads),
+            build_count_column("templates", "Templates", lambda row: row.templates),
         )
         if kind.is_counted
         else ()
@@ -99,10 +99,10 @@ def table(kind: Kind) -> Table:
         *kind.columns,
         Column("scope", "Scope", lambda row: row.scope_words),
         *counted,
-        Column("by", "Created by", by),
-        moment("created", "Created", "created_at", sorts=True, is_extra=True),
-        moment("updated", "Last updated", "updated_at", sorts=True),
-        Column("cluster", "Cluster", _cluster, is_extra=True),
+        Column("by", "Created by", describe_creator),
+        build_time_column("created", "Created", "created_at", is_sortable=True, is_extra=True),
+        build_time_column("updated", "Last updated", "updated_at", is_sortable=True),
+        Column("cluster", "Cluster", _describe_cluster, is_extra=True),
     )
     return Table(
         kind.title,
@@ -110,6 +110,6 @@ def table(kind: Kind) -> Table:
         search=("name__icontains", "description__icontains", *kind.search),
         search_words="Search by name, description"
         + (", image" if "image__icontains" in kind.search else ""),
-        filters=(*kind.filters, Filter("scope", "Scope", _levels, _of_level)),
+        filters=(*kind.filters, Filter("scope", "Scope", _list_levels, _filter_by_level)),
         actions="environments/_row_actions.html",
     )

@@ -4,12 +4,12 @@ from typing import Any
 
 from console.tables import Column
 from environments.forms import ComputeResourceForm
-from environments.kinds.columns import field
-from environments.kinds.recipe import Kind
+from environments.kinds.asset_kind import AssetKind
+from environments.kinds.columns import build_field_column
 from environments.models import ComputeResource
 
 
-def of_each_device(row: Any) -> str:
+def describe_device_share(row: Any) -> str:
     """What is asked for of each GPU device, in words."""
     if row.gpu_memory:
         return str(row.gpu_memory)
@@ -18,7 +18,7 @@ def of_each_device(row: Any) -> str:
     return "100 %" if row.gpu_devices else ""
 
 
-COMPUTE = Kind(
+COMPUTE = AssetKind(
     key="compute",
     model=ComputeResource,
     forms={"": ComputeResourceForm},
@@ -44,13 +44,13 @@ COMPUTE = Kind(
         "large_shm",
     ),
     columns=(
-        field("gpu_devices", "GPU devices per pod", sorts=True, is_number=True),
-        Column("gpu_memory", "GPU memory per device", of_each_device),
-        field("memory_request", "CPU memory request"),
-        field("memory_limit", "CPU memory limit", is_extra=True),
-        field("cpu_request", "CPU compute request"),
-        field("cpu_limit", "CPU compute limit", is_extra=True),
+        build_field_column("gpu_devices", "GPU devices per pod", is_sortable=True, is_number=True),
+        Column("gpu_memory", "GPU memory per device", describe_device_share),
+        build_field_column("memory_request", "CPU memory request"),
+        build_field_column("memory_limit", "CPU memory limit", is_extra=True),
+        build_field_column("cpu_request", "CPU compute request"),
+        build_field_column("cpu_limit", "CPU compute limit", is_extra=True),
     ),
-    held_by=("template",),
+    blocked_by=("template",),
     fields_template="environments/_compute_fields.html",
 )

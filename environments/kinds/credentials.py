@@ -3,11 +3,11 @@
 from console.tables import Column
 from environments.credentials import secret_name
 from environments.forms.credentials import CREDENTIAL_FORMS
-from environments.kinds.columns import field, of_choices, used
-from environments.kinds.recipe import Kind
+from environments.kinds.asset_kind import AssetKind
+from environments.kinds.columns import build_choice_filter, build_count_column, build_field_column
 from environments.models import Credential
 
-CREDENTIAL = Kind(
+CREDENTIAL = AssetKind(
     key="credential",
     model=Credential,
     forms=CREDENTIAL_FORMS,
@@ -22,11 +22,11 @@ CREDENTIAL = Kind(
     ),
     fields=("kind", "public"),
     columns=(
-        field("kind", "Type", sorts=True),
+        build_field_column("kind", "Type", is_sortable=True),
         Column("kubernetes", "Kubernetes name", secret_name, is_extra=True),
-        used("data_sources", "Data sources", lambda row: row.sources),
+        build_count_column("data_sources", "Data sources", lambda row: row.sources),
     ),
-    filters=(of_choices("kind", "Type", Credential.Kind.choices),),
-    held_by=("data-source", "workload", "template"),
+    filters=(build_choice_filter("kind", "Type", Credential.Kind.choices),),
+    blocked_by=("data-source", "workload", "template"),
     deferred=("secret",),
 )

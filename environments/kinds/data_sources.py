@@ -5,19 +5,19 @@ from typing import Any
 from console.tables import Column
 from environments.credentials import secret_name
 from environments.forms.data_sources import DATA_SOURCE_FORMS
-from environments.kinds.columns import field, of_choices
-from environments.kinds.recipe import Kind
+from environments.kinds.asset_kind import AssetKind
+from environments.kinds.columns import build_choice_filter, build_field_column
 from environments.models import DataSource
 
 
-def kubernetes_name(row: Any) -> str:
+def get_kubernetes_name(row: Any) -> str:
     """What the data is in its cluster, where it is an object with a name."""
     if row.kind == DataSource.Kind.SECRET and row.credential:
         return secret_name(row.credential)
     return str(row.origin.get("claim") or row.origin.get("configmap") or "")
 
 
-DATA_SOURCE = Kind(
+DATA_SOURCE = AssetKind(
     key="data-source",
     model=DataSource,
     forms=DATA_SOURCE_FORMS,
@@ -29,10 +29,10 @@ DATA_SOURCE = Kind(
     about="Files that workloads read: repositories, volumes, buckets, and what the cluster has.",
     fields=("kind", "origin", "path", "access", "credential"),
     columns=(
-        field("kind", "Type", sorts=True),
-        field("path", "Container path"),
-        Column("kubernetes", "Kubernetes name", kubernetes_name, is_extra=True),
+        build_field_column("kind", "Type", is_sortable=True),
+        build_field_column("path", "Container path"),
+        Column("kubernetes", "Kubernetes name", get_kubernetes_name, is_extra=True),
     ),
-    filters=(of_choices("kind", "Type", DataSource.Kind.choices),),
-    held_by=("template",),
+    filters=(build_choice_filter("kind", "Type", DataSource.Kind.choices),),
+    blocked_by=("template",),
 )

@@ -1,11 +1,11 @@
 """Environments: what runs."""
 
 from environments.forms import EnvironmentForm
-from environments.kinds.columns import field, of_choices
-from environments.kinds.recipe import Kind
+from environments.kinds.asset_kind import AssetKind
+from environments.kinds.columns import build_choice_filter, build_field_column
 from environments.models import FRAMEWORKS, Environment
 
-ENVIRONMENT = Kind(
+ENVIRONMENT = AssetKind(
     key="environment",
     model=Environment,
     forms={"": EnvironmentForm},
@@ -29,18 +29,18 @@ ENVIRONMENT = Kind(
         "framework",
     ),
     columns=(
-        field("image", "Image", sorts=True, template="environments/_image.html"),
-        field("serves", "Workload architecture"),
+        build_field_column("image", "Image", is_sortable=True, template="environments/_image.html"),
+        build_field_column("serves", "Workload architecture"),
     ),
     filters=(
-        of_choices(
+        build_choice_filter(
             "architecture",
             "Architecture",
             [("Distributed", "Distributed"), ("Standard", "Standard")],
         ),
-        of_choices("framework", "Framework", list(FRAMEWORKS.items())),
+        build_choice_filter("framework", "Framework", list(FRAMEWORKS.items())),
     ),
     search=("image__icontains",),
-    held_by=("template",),
+    blocked_by=("template",),
     fields_template="environments/_environment_fields.html",
 )

@@ -9,89 +9,98 @@ from typing import Any
 from django import forms
 from django.forms import BoundField
 
-from console.typed import Typed
+from console.typed_forms import TypedValues
 from environments import policy_fields
 from environments.forms import AssetForm
-from environments.kinds.columns import of_choices
-from environments.kinds.recipe import Kind
+from environments.kinds.asset_kind import AssetKind
+from environments.kinds.columns import build_choice_filter
 from environments.models import Asset, Policy
-from environments.rest import Part, Rest, Shape, Unfit, choice
+from environments.rest_mapping import (
+    BodyPart,
+    RestMapping,
+    ValueShape,
+    WrongType,
+    build_choice_shape,
+)
 
-MOST_OF_SCOPE = 50
+MAX_PER_SCOPE = 50
 """Policies of one scope."""
 
 
-def _read_rules(_: str, value: Any) -> Typed:
+def _parse_rules(_: str, value: Any) -> TypedValues:
     if not isinstance(value, Mapping):
-        raise Unfit("must be an object with a rule for each field")
-    known = {each.name: each for each in policy_fields.speakable()}
+        raise WrongType("must be an object with a rule for each field")
+    known = {each.name: each for each in policy_fields.list_policy_fields()}
     for name, rule in value.items():
         if name not in known:
-            raise Unfit(f"has {str(name)[:60]}, which is not a field that a policy can speak of")
+            raise WrongType(
+                f"has {str(name)[:60]}, which is not a field that a policy can speak of"
+            )
         if not isinstance(rule, Mapping):
-            raise Unfit(f"must have an object for {name}")
+            raise WrongType(f"must have an object for {name}")
         said = {entry.attribute for entry in known[name].inputs}
         for attribute in rule:
             if attribute not in said:
-                raise Unfit(
+                raise WrongType(
                     f"says {str(attribute)[:40]} of {name}, of which can be said "
                     f"{', '.join(sorted(said))}"
                 )
     try:
         # The name without an input says that there are rules, though they may be none.
-        return {"rule-": [""], **policy_fields.typed_rules(value)}
+        return {"rule-": [""], **policy_fields.build_typed_rules(value)}
     except (TypeError, ValueError):
-        raise Unfit("cannot be understood") from None
+        raise WrongType("cannot be understood") from None
 
 
-def _show_rules(_: str, typed: Typed) -> Any:
+def _serialize_rules(_: str, typed: TypedValues) -> Any:
     def read(name: str) -> Any:
         values = typed.get(name, [])
-        return values if len(values) > 1 or _is_several(name) else next(iter(values), "")
+        return values if len(values) > 1 or _is_multiple_choice(name) else next(iter(values), "")
 
-    return policy_fields.rules_of(read)
+    return policy_fields.parse_rules(read)
 
 
-def _is_several(name: str) -> bool:
+def _is_multiple_choice(name: str) -> bool:
     return any(
-        each.typed_name(entry.attribute) == name and entry.way == policy_fields.SEVERAL
-        for each in policy_fields.speakable()
+        each.build_input_name(entry.attribute) == name
+        and entry.kind == policy_fields.MULTIPLE_CHOICE
+        for each in policy_fields.list_policy_fields()
         for entry in each.inputs
     )
 
 
-class PolicyRest(Rest):
+class PolicyRestMapping(RestMapping):
     """Inputs of the form are places of the rules."""
 
-    def place_of(self, field: str) -> str:
-        for each in policy_fields.speakable():
+    def get_place(self, field: str) -> str:
+        for each in policy_fields.list_policy_fields():
             for entry in each.inputs:
-                if each.typed_name(entry.attribute) == field:
+                if each.build_input_name(entry.attribute) == field:
                     return f"spec.rules.{each.name}.{entry.attribute}"
-        return super().place_of(field)
+        return super().get_place(field)
 
 
-RULES = Shape(
-    {"type": "object", "additionalProperties": {"type": "object"}}, _read_rules, _show_rules
+RULES_SHAPE = ValueShape(
+    {"type": "object", "additionalProperties": {"type": "object"}}, _parse_rules, _serialize_rules
 )
 
 
 @dataclass(frozen=True)
-class Entry:
+class PolicyEntry:
     """A field of workloads with the inputs of its rule."""
 
     label: str
     about: str
     inputs: Sequence[BoundField]
-    says: bool
+    has_rule: bool
 
 
 @dataclass(frozen=True)
-class Section:
+class PolicySection:
     """Fields that belong together; `is_open` where a rule of theirs says something or is wrong."""
 
     title: str
-    entries: Sequence[Entry]
+    entries: Sequence[PolicyEntry]
     is_open: bool
 
 
@@ -102,15 +111,15 @@ class PolicyForm(AssetForm):
 
     kind = "policy"
     model = Policy
-    rest = PolicyRest(
+    rest = PolicyRestMapping(
         "policies",
         (
-            Part(
+            BodyPart(
                 "spec.workloadType",
                 "architecture",
-                choice(all="", distributed="Distributed", training="Standard"),
+                build_choice_shape(all="", distributed="Distributed", training="Standard"),
             ),
-            Part("spec.rules", "rules", RULES),
+            BodyPart("spec.rules", "rules", RULES_SHAPE),
         ),
     )
 
@@ -125,9 +134,9 @@ class PolicyForm(AssetForm):
         help_text="Of other workloads its rules say nothing.",
     )
 
-    def __init__(self, data: Typed, **more: Any) -> None:
+    def __init__(self, data: TypedValues, **more: Any) -> None:
         super().__init__(data, **more)
-        self.fields.update(policy_fields.form_fields())
+        self.fields.update(policy_fields.build_form_fields())
         self.fields["name"].help_text = "It is named wherever one of its rules is broken."
         self.fields["scope"].help_text = "It holds there and in everything below."
 
@@ -135,42 +144,47 @@ class PolicyForm(AssetForm):
     def values(self) -> dict[str, Any]:
         return super().values | {
             "architecture": self.read("architecture", ""),
-            "rules": policy_fields.rules_of(self.read),
+            "rules": policy_fields.parse_rules(self.read),
         }
 
     @classmethod
-    def typed_of(cls, asset: Asset) -> Typed:
+    def build_typed(cls, asset: Asset) -> TypedValues:
         assert isinstance(asset, Policy)
-        return {"architecture": [asset.architecture], **policy_fields.typed_rules(asset.rules)}
+        return {
+            "architecture": [asset.architecture],
+            **policy_fields.build_typed_rules(asset.rules),
+        }
 
-    def judged(self) -> bool:
+    def validate(self) -> bool:
         """As for every asset; and a scope has room for so many only."""
-        if not super().judged():
+        if not super().validate():
             return False
         stays = self.changes and self.asset is not None and self.asset.scope == self.asset_scope
         if (
             not stays
-            and Policy.objects.at(self.asset_scope)[MOST_OF_SCOPE - 1 : MOST_OF_SCOPE].exists()
+            and Policy.objects.at(self.asset_scope)[MAX_PER_SCOPE - 1 : MAX_PER_SCOPE].exists()
         ):
-            self.blame(
+            self.add_error_once(
                 "scope",
                 (
-                    f"There are {MOST_OF_SCOPE} policies there already. Add the rules to one of "
+                    f"There are {MAX_PER_SCOPE} policies there already. Add the rules to one of "
                     "them, or delete one."
                 ),
             )
-        return not self.is_wrong
+        return not self.has_errors
 
     @property
-    def sections(self) -> Sequence[Section]:
+    def sections(self) -> Sequence[PolicySection]:
         """The inputs, by section."""
-        found: dict[str, list[Entry]] = {}
-        for each in policy_fields.speakable():
-            inputs = [self[each.typed_name(entry.attribute)] for entry in each.inputs]
+        found: dict[str, list[PolicyEntry]] = {}
+        for each in policy_fields.list_policy_fields():
+            inputs = [self[each.build_input_name(entry.attribute)] for entry in each.inputs]
             says = any(bound.errors or bound.value() for bound in inputs)
-            found.setdefault(each.section, []).append(Entry(each.label, each.about, inputs, says))
+            found.setdefault(each.section, []).append(
+                PolicyEntry(each.label, each.about, inputs, says)
+            )
         return [
-            Section(title, entries, any(entry.says for entry in entries))
+            PolicySection(title, entries, any(entry.has_rule for entry in entries))
             for title, entries in found.items()
         ]
 
@@ -178,13 +192,13 @@ class PolicyForm(AssetForm):
     def advice(self) -> Sequence[str]:
         """What of the stored policy has no effect beside wider ones."""
         return (
-            policy_fields.advice(self.asset)
+            policy_fields.describe_ineffective_rules(self.asset)
             if isinstance(self.asset, Policy) and self.changes
             else ()
         )
 
 
-POLICY = Kind(
+POLICY = AssetKind(
     key="policy",
     model=Policy,
     forms={"": PolicyForm},
@@ -199,7 +213,7 @@ POLICY = Kind(
     ),
     fields=("architecture", "rules"),
     filters=(
-        of_choices(
+        build_choice_filter(
             "architecture",
             "For",
             [("Distributed", "Distributed workloads"), ("Standard", "Standard workloads")],

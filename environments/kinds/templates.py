@@ -9,8 +9,8 @@ its own page. Whoever writes a template gives its values to `environments.action
 from typing import Any
 
 from environments.forms import AssetForm
-from environments.kinds.columns import field, of_choices
-from environments.kinds.recipe import Kind
+from environments.kinds.asset_kind import AssetKind
+from environments.kinds.columns import build_choice_filter, build_field_column
 from environments.models import FRAMEWORKS, Template
 
 
@@ -31,15 +31,15 @@ class TemplateForm(AssetForm):
     def values(self) -> dict[str, Any]:
         return super().values | self.content
 
-    def judged(self) -> bool:
+    def validate(self) -> bool:
         if not self.content:
-            self.blame(
+            self.add_error_once(
                 None, "A template is made in the wizard: fill it in there, and save it at its end."
             )
-        return super().judged()
+        return super().validate()
 
 
-TEMPLATE = Kind(
+TEMPLATE = AssetKind(
     key="template",
     model=Template,
     forms={"": TemplateForm},
@@ -54,16 +54,16 @@ TEMPLATE = Kind(
     ),
     fields=("architecture", "framework", "form", "locked"),
     columns=(
-        field("architecture", "Workload architecture", sorts=True),
-        field("framework", "Framework"),
+        build_field_column("architecture", "Workload architecture", is_sortable=True),
+        build_field_column("framework", "Framework"),
     ),
     filters=(
-        of_choices(
+        build_choice_filter(
             "architecture",
             "Architecture",
             [("Distributed", "Distributed"), ("Standard", "Standard")],
         ),
-        of_choices("framework", "Framework", list(FRAMEWORKS.items())),
+        build_choice_filter("framework", "Framework", list(FRAMEWORKS.items())),
     ),
     is_counted=False,
     new_url="template-design",

@@ -9,16 +9,16 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from environments import actions, uses
-from environments.choosing import creating
 from environments.forms import AssetForm
-from environments.kinds import CREDENTIAL, Kind
+from environments.kinds import CREDENTIAL, AssetKind
 from environments.models import Asset, Credential
-from environments.views.reaching import reached
+from environments.scope_choices import get_create_permission
+from environments.views.asset_lookup import get_asset
 from projects.http import Request
 from projects.models import AuditEntry
 from projects.permissions import Verb
 
-MOST_CHANGES = 20
+MAX_CHANGES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Change:
 
 
 @require_GET
-def details(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
+def details(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
     """One asset, for whoever may see it."""
-    asset = reached(request, kind, key)
-    form = kind.form_of(asset)(
-        kind.typed(asset),
+    asset = get_asset(request, kind, key)
+    form = kind.get_form(asset)(
+        kind.build_typed(asset),
         scopes=[(asset.scope, asset.scope_words)],
         by=request.user,
         asset=asset,
@@ -50,36 +50,39 @@ def details(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
     )
     used = []
     if kind.is_counted:
-        used += [*uses.workloads(asset, request.user), *uses.templates(asset, request.user)]
+        used += [
+            *uses.list_workloads(asset, request.user),
+            *uses.list_templates(asset, request.user),
+        ]
     if kind is CREDENTIAL:
-        used += uses.data_sources(asset, request.user)
+        used += uses.list_data_sources(asset, request.user)
     context = {
         "kind": kind,
         "asset": asset,
-        "facts": _facts(form, asset),
+        "facts": _list_facts(form, asset),
         "advice": form.advice,
         "used": used,
-        "most_used": uses.MOST,
-        "changes": _changes(kind, asset),
-        "may_create": request.user.rights.anywhere(creating(kind)),
+        "most_used": uses.MAX_USES,
+        "changes": _list_changes(kind, asset),
+        "may_create": request.user.rights.may_anywhere(get_create_permission(kind)),
         "may_edit": actions.may_change(asset, request.user),
         "may_delete": actions.may_change(asset, request.user, Verb.DELETE),
     }
     return render(request, "environments/details.html", context)
 
 
-def _facts(form: AssetForm, asset: Asset) -> Sequence[Fact]:
+def _list_facts(form: AssetForm, asset: Asset) -> Sequence[Fact]:
     found = [Fact("Type", [form.label])] if form.label else []
     found += [
-        Fact(str(each.label), _words(form, each.name))
-        for each in form.own
-        if each.name not in form.secrets
+        Fact(str(each.label), _describe_value(form, each.name))
+        for each in form.own_fields
+        if each.name not in form.secret_fields
     ]
     if form.rows is not None:
         # A row of a secret has its name only.
         lines = [
             "=".join(filter(None, (str(bound.value() or "") for bound in row)))
-            for row in form.rows.filled
+            for row in form.rows.filled_rows
         ]
         found.append(Fact(form.rows.name.capitalize(), lines))
     if isinstance(asset, Credential):
@@ -87,7 +90,7 @@ def _facts(form: AssetForm, asset: Asset) -> Sequence[Fact]:
     return [fact for fact in found if any(fact.values)]
 
 
-def _words(form: AssetForm, name: str) -> Sequence[str]:
+def _describe_value(form: AssetForm, name: str) -> Sequence[str]:
     """What stands in a field, choices by their words."""
     field, value = form.fields[name], form[name].value()
     if isinstance(value, bool):
@@ -97,10 +100,10 @@ def _words(form: AssetForm, name: str) -> Sequence[str]:
     return [choices.get(str(each), str(each)) for each in values if each not in (None, "")]
 
 
-def _changes(kind: Kind, asset: Asset) -> Sequence[Change]:
+def _list_changes(kind: AssetKind, asset: Asset) -> Sequence[Change]:
     entries = AuditEntry.objects.filter(entity=kind.key, entity_id=str(asset.pk)).order_by(
         "-at", "-id"
-    )[:MOST_CHANGES]
+    )[:MAX_CHANGES]
     return [
         Change(
             each,

@@ -11,39 +11,39 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from console import editing
+from console import edit_conflicts
 from console.errors import Clash
-from console.http import onward, page
-from console.typed import Typed, typed, with_row, without_row
+from console.http import redirect_with_message, render_page
+from console.typed_forms import TypedValues, add_row, parse_typed, remove_row
 from environments import actions
-from environments.choosing import choices
-from environments.forms import AssetForm, defaults_of, first_scope
-from environments.kinds import Kind
+from environments.forms import AssetForm, build_defaults, choose_first_scope
+from environments.kinds import AssetKind
 from environments.models import Asset
-from environments.views.reaching import reached
+from environments.scope_choices import list_scope_choices
+from environments.views.asset_lookup import get_asset
 from projects import access
 from projects.http import Request
 from projects.permissions import Verb
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class FormTask:
     """What a form is for: a new asset of a form, perhaps as a copy of `asset`, or a change of
     that.
     """
 
-    kind: Kind
+    kind: AssetKind
     form: type[AssetForm]
-    start: Typed
+    start: TypedValues
     asset: Asset | None = None
-    changes: bool = False
+    is_change: bool = False
 
 
 @require_http_methods(["GET", "POST"])
 @never_cache
-def new(request: Request, kind: Kind, subtype: str = "") -> HttpResponse:
+def new(request: Request, kind: AssetKind, subtype: str = "") -> HttpResponse:
     """A new one; of a kind that has several subtypes, one of these is chosen first."""
-    access.anywhere(request.user, Verb.CREATE, kind.model.entity)
+    access.require_anywhere(request.user, Verb.CREATE, kind.model.entity)
     if kind.new_url and request.method == "GET":
         return redirect(kind.new_url)
     if kind.has_subtypes and not subtype:
@@ -52,35 +52,43 @@ def new(request: Request, kind: Kind, subtype: str = "") -> HttpResponse:
     if subtype not in kind.forms:
         raise Http404(f"There is no such {kind.noun}.")
     form = kind.forms[subtype]
-    return _form(
-        request, Task(kind, form, defaults_of(form, first_scope(form, choices(request.user, kind))))
+    return _handle_form(
+        request,
+        FormTask(
+            kind,
+            form,
+            build_defaults(form, choose_first_scope(form, list_scope_choices(request.user, kind))),
+        ),
     )
 
 
 @require_http_methods(["GET", "POST"])
 @never_cache
-def edit(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
+def edit(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
     """Change one; workloads made from it stay as they are."""
-    asset = reached(request, kind, key)
+    asset = get_asset(request, kind, key)
     actions.require_change(asset, request.user)
-    return _form(request, Task(kind, kind.form_of(asset), kind.typed(asset), asset, changes=True))
+    return _handle_form(
+        request,
+        FormTask(kind, kind.get_form(asset), kind.build_typed(asset), asset, is_change=True),
+    )
 
 
 @require_http_methods(["GET", "POST"])
 @never_cache
-def copy(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
+def copy(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
     """A new one that starts as another is."""
-    asset = reached(request, kind, key)
-    access.anywhere(request.user, Verb.CREATE, kind.model.entity)
-    scopes = choices(request.user, kind)
-    was = kind.typed(asset)
+    asset = get_asset(request, kind, key)
+    access.require_anywhere(request.user, Verb.CREATE, kind.model.entity)
+    scopes = list_scope_choices(request.user, kind)
+    was = kind.build_typed(asset)
     is_allowed = was["scope"][0] in {str(scope) for scope, _ in scopes}
-    scope = was["scope"] if is_allowed else [first_scope(kind.form_of(asset), scopes)]
-    return _form(
+    scope = was["scope"] if is_allowed else [choose_first_scope(kind.get_form(asset), scopes)]
+    return _handle_form(
         request,
-        Task(
+        FormTask(
             kind,
-            kind.form_of(asset),
+            kind.get_form(asset),
             was | {"name": [f"{asset.name[:58]}-copy"], "scope": scope},
             asset,
         ),
@@ -89,86 +97,92 @@ def copy(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @never_cache
-def delete(request: Request, kind: Kind, key: uuid.UUID) -> HttpResponse:
+def delete(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
     """Ask, and then delete; where something holds it, say what."""
-    asset = reached(request, kind, key)
+    asset = get_asset(request, kind, key)
     actions.require_change(asset, request.user, Verb.DELETE)
     if request.method == "POST":
         actions.remove(asset, request.user)
-        return onward(request, reverse(kind.name), f"The {kind.noun} {asset.name} was deleted.")
-    context = {"kind": kind, "asset": asset, "held": actions.holding(asset, request.user)}
-    return page(request, "environments/delete.html", "environments/_delete.html", context)
+        return redirect_with_message(
+            request, reverse(kind.name), f"The {kind.noun} {asset.name} was deleted."
+        )
+    context = {"kind": kind, "asset": asset, "held": actions.find_uses(asset, request.user)}
+    return render_page(request, "environments/delete.html", "environments/_delete.html", context)
 
 
-def _form(request: Request, task: Task) -> HttpResponse:
+def _handle_form(request: Request, task: FormTask) -> HttpResponse:
     """The form as it starts, or as it was sent: with a row more or less, with errors beside their
     fields, or saved.
     """
-    what = typed(request.POST, ("add", "remove")) if request.method == "POST" else task.start
-    form = _bound(request, task, what)
+    what = parse_typed(request.POST, ("add", "remove")) if request.method == "POST" else task.start
+    form = _bind_form(request, task, what)
     if request.method != "POST":
-        return _show(request, task, form)
+        return _render_form(request, task, form)
     if "add" in request.POST and form.rows is not None:
-        return _show(request, task, _bound(request, task, with_row(what, form.rows)))
+        return _render_form(request, task, _bind_form(request, task, add_row(what, form.rows)))
     if "remove" in request.POST:
-        return _show(
-            request, task, _bound(request, task, without_row(what, request.POST["remove"]))
+        return _render_form(
+            request, task, _bind_form(request, task, remove_row(what, request.POST["remove"]))
         )
-    if not form.judged():
-        return _show(request, task, form, status=422)
+    if not form.validate():
+        return _render_form(request, task, form, status=422)
     try:
-        saved = _saved(request, task, form)
-    except editing.ChangedMeanwhile:
-        return _show(request, task, form, status=409)
+        saved = _save_form(request, task, form)
+    except edit_conflicts.ChangedMeanwhile:
+        return _render_form(request, task, form, status=409)
     except Clash as clash:
-        form.blame(clash.field or None, clash.text)
-        return _show(request, task, form, status=422)
+        form.add_error_once(clash.field or None, clash.text)
+        return _render_form(request, task, form, status=422)
     messages.success(request, f"The {task.kind.noun} {saved} was saved.")
     return redirect(task.kind.name)
 
 
-def _saved(request: Request, task: Task, form: AssetForm) -> str:
-    if task.changes and task.asset is not None:
-        version = editing.started_version(request.POST)
+def _save_form(request: Request, task: FormTask, form: AssetForm) -> str:
+    if task.is_change and task.asset is not None:
+        version = edit_conflicts.parse_started_version(request.POST)
         actions.change(
-            task.asset, form.values, scope=form.asset_scope, by=request.user, version=version
+            task.asset, form.values, scope=form.asset_scope, user=request.user, version=version
         )
     else:
-        actions.create(form.model, form.values, scope=form.asset_scope, by=request.user)
+        actions.create(form.model, form.values, scope=form.asset_scope, user=request.user)
     return str(form.values["name"])
 
 
-def _show(request: Request, task: Task, form: AssetForm, status: int = 200) -> HttpResponse:
+def _render_form(
+    request: Request, task: FormTask, form: AssetForm, status: int = 200
+) -> HttpResponse:
     context: dict[str, Any] = {
         "kind": task.kind,
-        "asset": task.asset if task.changes else None,
+        "asset": task.asset if task.is_change else None,
         "form": form,
     }
-    if task.changes and task.asset is not None:
-        context |= _started(request, task, form, is_late=status == 409)
+    if task.is_change and task.asset is not None:
+        context |= _build_conflict_context(request, task, form, is_late=status == 409)
     return render(request, "environments/form.html", context, status=status)
 
 
-def _started(request: Request, task: Task, form: AssetForm, *, is_late: bool) -> dict[str, Any]:
+def _build_conflict_context(
+    request: Request, task: FormTask, form: AssetForm, *, is_late: bool
+) -> dict[str, Any]:
     """The seal: what the form started from, or, once it came too late, what is there now with what
     changed meanwhile.
     """
     assert task.asset is not None
     if request.method == "POST" and not is_late:
         # Shown again for another reason: it still starts from what it started from.
-        return {"started_from": request.POST.get(editing.FIELD, "")}
-    now = reached(request, task.kind, task.asset.pk)
+        return {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
+    now = get_asset(request, task.kind, task.asset.pk)
     sent = request.POST if is_late else None
-    return editing.fields(
+    return edit_conflicts.build_conflict_context(
         now.version,
-        task.kind.typed(now),
+        task.kind.build_typed(now),
         sent=sent,
         form=form,
-        by=now.updated_by,
-        at=now.updated_at,
+        changed_by=now.updated_by,
+        changed_at=now.updated_at,
     )
 
 
-def _bound(request: Request, task: Task, data: Typed) -> AssetForm:
-    scopes = choices(request.user, task.kind, task.asset if task.changes else None)
-    return task.form(data, scopes=scopes, by=request.user, asset=task.asset, changes=task.changes)
+def _bind_form(request: Request, task: FormTask, data: TypedValues) -> AssetForm:
+    scopes = list_scope_choices(request.user, task.kind, task.asset if task.is_change else None)
+    return task.form(data, scopes=scopes, by=request.user, asset=task.asset, changes=task.is_change)

@@ -8,25 +8,25 @@ from django.views.decorators.http import require_GET
 
 from console import tables
 from environments import actions
-from environments.choosing import creating, prepare
-from environments.kinds import BY_KEY, Kind
-from environments.kinds.columns import table as table_of
+from environments.kinds import BY_KEY, AssetKind
+from environments.kinds.columns import build_table as table_of
+from environments.scope_choices import annotate_rows, get_create_permission
 from projects.http import Request
-from projects.why import may_not
+from projects.permission_explanations import find_disabled_button
 
 
 @require_GET
-def table(request: Request, kind: Kind) -> HttpResponse:
+def table(request: Request, kind: AssetKind) -> HttpResponse:
     """Those that the reader may see: searched, filtered, sorted, a page at a time, or as CSV."""
-    create = creating(kind)
-    may_create = request.user.rights.anywhere(create)
+    create = get_create_permission(kind)
+    may_create = request.user.rights.may_anywhere(create)
     context = {
         "kind": kind,
         "heading": kind.title,
         "about": kind.about,
         "new": reverse(f"{kind.url}-new") if may_create else "",
         "new_words": f"New {kind.noun}",
-        "may_not": may_not(
+        "may_not": find_disabled_button(
             request.user,
             create.verb,
             create.entity,
@@ -37,18 +37,18 @@ def table(request: Request, kind: Kind) -> HttpResponse:
         "may_create": may_create,
         "empty": "environments/_nothing.html",
     }
-    rows = actions.seen(kind.model, request.user)
-    return tables.answer(
+    rows = actions.list_visible(kind.model, request.user)
+    return tables.render_table(
         request,
         rows,
-        _table(kind.key),
+        _build_table(kind.key),
         "parts/list.html",
         context,
         file=kind.path,
-        prepare=lambda shown: prepare(kind, shown, request.user),
+        prepare=lambda shown: annotate_rows(kind, shown, request.user),
     )
 
 
 @cache
-def _table(key: str) -> tables.Table:
+def _build_table(key: str) -> tables.Table:
     return table_of(BY_KEY[key])

@@ -9,21 +9,21 @@ from typing import Any
 
 import msgspec
 
-from localkube import KUBERNETES, errors, resources
+from localkube import KUBERNETES_VERSION, errors, resources
 from localkube.api import access, bodies, health, negotiation, routes, yaml_text
 from localkube.api.access import Target
-from localkube.api.deleting import Deleter
-from localkube.api.delivery import Delivery, Send
-from localkube.api.discovery import Discovery
-from localkube.api.exchange import Call, Receive, Response
-from localkube.api.logs import Logs
-from localkube.api.metrics import Metrics
-from localkube.api.openapi import OpenApi
-from localkube.api.reading import Reader
-from localkube.api.reviews import Reviews
-from localkube.api.scaling import Scaler
-from localkube.api.watching import Watches
-from localkube.api.writing import Writer
+from localkube.api.deleting import DeleteHandler
+from localkube.api.discovery import DiscoveryHandler
+from localkube.api.http_messages import ApiCall, Receive, Response
+from localkube.api.logs import LogHandler
+from localkube.api.metrics import MetricsSource
+from localkube.api.openapi import OpenApiHandler
+from localkube.api.reading import ReadHandler
+from localkube.api.response_delivery import ResponseSender, Send
+from localkube.api.reviews import ReviewHandler
+from localkube.api.scaling import ScaleHandler
+from localkube.api.watching import WatchHandler
+from localkube.api.writing import WriteHandler
 from localkube.errors import ApiError
 from localkube.machine import Machine
 from localkube.objects import Objects
@@ -33,11 +33,11 @@ from localkube.resources.resource import Resource
 log = logging.getLogger("localkube.api")
 
 
-TOO_MANY = "Too many requests, please try again later."
+TOO_MANY_REQUESTS = "Too many requests, please try again later."
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ConcurrencyLimits:
     """How much may be asked at once; beyond it a client is told to try again."""
 
     requests: int = 400
@@ -55,25 +55,28 @@ class Application:
         objects: Objects,
         machine: Machine,
         token: str,
-        version: str = KUBERNETES,
-        bounds: Bounds = Bounds(),
+        version: str = KUBERNETES_VERSION,
+        limits: ConcurrencyLimits = ConcurrencyLimits(),
     ) -> None:
         self._token = token
         self._version = version
-        self._bounds = bounds
-        self._in_flight = 0
-        self._delivery = Delivery()
-        reader = bodies.Reader()
-        metrics = Metrics(objects, machine)
-        self._reader = Reader(objects, {POD_METRICS: metrics.pods, NODE_METRICS: metrics.nodes})
-        self._watches = Watches(objects, bounds.watches)
-        self._writer = Writer(objects, reader)
-        self._deleter = Deleter(objects, reader)
-        self._scaler = Scaler(objects, reader)
-        self._logs = Logs(objects, machine, bounds.followed_logs)
-        self._reviews = Reviews(reader)
-        self._discovery = Discovery(resources.served())
-        self._openapi = OpenApi(resources.served(), version)
+        self._limits = limits
+        self._requests_in_flight = 0
+        self._delivery = ResponseSender()
+        reader = bodies.BodyReader()
+        metrics = MetricsSource(objects, machine)
+        self._reader = ReadHandler(
+            objects,
+            {POD_METRICS: metrics.list_pod_metrics, NODE_METRICS: metrics.list_node_metrics},
+        )
+        self._watches = WatchHandler(objects, limits.watches)
+        self._writer = WriteHandler(objects, reader)
+        self._deleter = DeleteHandler(objects, reader)
+        self._scaler = ScaleHandler(objects, reader)
+        self._logs = LogHandler(objects, machine, limits.followed_logs)
+        self._reviews = ReviewHandler(reader)
+        self._discovery = DiscoveryHandler(resources.list_served())
+        self._openapi = OpenApiHandler(resources.list_served(), version)
 
     def end_streams(self) -> None:
         """End every watch and followed log; the server is about to stop."""
@@ -81,15 +84,15 @@ class Application:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request. Whatever goes wrong becomes a Status; the server goes on."""
-        self._in_flight += 1
+        self._requests_in_flight += 1
         counted = True
         warnings: list[str] = []
         try:
-            response = await self._answer(scope, receive, warnings)
+            response = await self._answer_request(scope, receive, warnings)
             if response.live:
-                self._in_flight -= 1
+                self._requests_in_flight -= 1
                 counted = False
-            gzip = "gzip" in _header(scope, b"accept-encoding")
+            gzip = "gzip" in _read_header(scope, b"accept-encoding")
             head = scope["method"] == "HEAD"
             await self._delivery.send(
                 response, send, receive, head=head, gzip=gzip, warnings=warnings
@@ -101,45 +104,45 @@ class Application:
                 scope["path"],
             )
         finally:
-            self._in_flight -= counted
+            self._requests_in_flight -= counted
 
-    async def _answer(
+    async def _answer_request(
         self, scope: dict[str, Any], receive: Receive, warnings: list[str]
     ) -> Response:
         """The response, or the refusal as one."""
         try:
-            if self._in_flight > self._bounds.requests:
-                raise errors.too_many_requests(TOO_MANY)
-            call = Call.of(scope, receive)
+            if self._requests_in_flight > self._limits.requests:
+                raise errors.too_many_requests_error(TOO_MANY_REQUESTS)
+            call = ApiCall.from_scope(scope, receive)
             call.warnings = warnings
             return await self._dispatch(call)
         except ApiError as refusal:
-            return _refusal(refusal, _header(scope, b"accept"))
+            return _build_refusal(refusal, _read_header(scope, b"accept"))
         except bodies.ClientGone:
             raise
         except Exception:  # the loop's edge: one request's defect must not take the others down
             log.exception("%s %s failed", scope["method"], scope["path"])
-            return _refusal(
-                errors.internal("an internal error occurred; the server's log says which"), ""
+            return _build_refusal(
+                errors.internal_error("an internal error occurred; the server's log says which"), ""
             )
 
-    async def _dispatch(self, call: Call) -> Response:
+    async def _dispatch(self, call: ApiCall) -> Response:
         access.authenticate(call, self._token)
-        target = routes.target_of(call.parts)
+        target = routes.parse_target(call.parts)
         if target is None:
             access.authorize(call, "", None)
             return self._answer_path(call)
-        verb = routes.verb_of(call, target)
+        verb = routes.choose_verb(call, target)
         access.authorize(call, verb, target)
-        if self._reviews.serves(target):
+        if self._reviews.is_review(target):
             return await self._reviews.create(call, target)
-        resource = routes.resolve(target)
+        resource = routes.resolve_resource(target)
         routes.check_verb(resource, target, verb, call.method)
         if target.subresource:
             return await self._answer_subresource(call, resource, target, verb)
         return await self._answer_resource(call, resource, target, verb)
 
-    def _answer_path(self, call: Call) -> Response:
+    def _answer_path(self, call: ApiCall) -> Response:
         first = call.parts[0] if call.parts else ""
         if first in ("healthz", "livez", "readyz"):
             return health.answer_health(call)
@@ -148,13 +151,13 @@ class Application:
         if first == "openapi":
             return self._openapi.answer(call)
         if call.parts not in ((), ("version",)):
-            raise errors.no_such_path()
+            raise errors.no_such_path_error()
         if call.method not in ("GET", "HEAD"):
-            raise errors.method_not_allowed()
+            raise errors.method_not_allowed_error()
         return health.answer_version(self._version) if call.parts else health.answer_root()
 
     async def _answer_resource(
-        self, call: Call, resource: Resource, target: Target, verb: str
+        self, call: ApiCall, resource: Resource, target: Target, verb: str
     ) -> Response:
         home, name = target.namespace or "", target.name
         answers: dict[str, Callable[[], Awaitable[Response]]] = {
@@ -172,11 +175,11 @@ class Application:
         return await answers[verb]()
 
     async def _answer_subresource(
-        self, call: Call, resource: Resource, target: Target, verb: str
+        self, call: ApiCall, resource: Resource, target: Target, verb: str
     ) -> Response:
         home, name, subresource = target.namespace or "", target.name, target.subresource
         if subresource == "log":
-            return await self._logs.read(call, home, name)
+            return await self._logs.read_log(call, home, name)
         if subresource == "scale":
             return await self._scaler.answer(call, resource, home, name, verb)
         if subresource == "eviction":
@@ -189,19 +192,21 @@ class Application:
         return await answers[verb]()
 
 
-def _header(scope: dict[str, Any], name: bytes) -> str:
+def _read_header(scope: dict[str, Any], name: bytes) -> str:
     return ",".join(value.decode("latin-1") for key, value in scope["headers"] if key == name)
 
 
-def _refusal(refusal: ApiError, accept: str) -> Response:
+def _build_refusal(refusal: ApiError, accept: str) -> Response:
     """A Status, as YAML for who accepts nothing else."""
     headers = [("retry-after", str(refusal.retry_after))] if refusal.retry_after is not None else []
     if refusal.code == 413:
         headers.append(("connection", "close"))
     try:
-        accepted = negotiation.choose(accept)
+        accepted = negotiation.choose_media(accept)
     except ApiError:
-        accepted = negotiation.Accepted()
+        accepted = negotiation.AcceptedMedia()
     if accepted.yaml:
-        return Response(refusal.code, yaml_text.dump(refusal.status()), "application/yaml", headers)
+        return Response(
+            refusal.code, yaml_text.dump_yaml(refusal.status()), "application/yaml", headers
+        )
     return Response(refusal.code, msgspec.json.encode(refusal.status()) + b"\n", headers=headers)

@@ -11,8 +11,8 @@ import msgspec
 
 from localkube import errors
 from localkube.api import protobuf, yaml_text
-from localkube.api.exchange import Call
-from localkube.api.negotiation import ACCEPTED
+from localkube.api.http_messages import ApiCall
+from localkube.api.negotiation import SUPPORTED_MEDIA_TYPES
 from localkube.errors import ApiError
 
 MAX_BODY = 3 << 20
@@ -27,26 +27,26 @@ MAX_DEPTH = 200
 """Levels of nesting. Real objects have about twenty; a real server allows 10,000, which no
 recursive reader of ours would survive.
 """
-OFF_LOOP = 64 << 10
+THREAD_FROM_BYTES = 64 << 10
 """YAML beyond this is read in a thread: it takes about a second per MB."""
 
 JSON_TYPES = ("application/json",)
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
-class Reader:
+class BodyReader:
     """Reads bodies and keeps count of what they hold together."""
 
     def __init__(self) -> None:
-        self.buffered = 0
+        self.buffered_bytes = 0
 
-    async def read(self, call: Call) -> bytes:
+    async def read_body(self, call: ApiCall) -> bytes:
         """The body. Raises ApiError: 413 above the bound, 429 while too much is being read already,
         408 for a client that stalls.
         """
         try:
             async with asyncio.timeout(READ_TIMEOUT):
-                return await self._read(call)
+                return await self._receive_body(call)
         except TimeoutError:
             raise ApiError(
                 408,
@@ -55,7 +55,7 @@ class Reader:
                 {},
             ) from None
 
-    async def _read(self, call: Call) -> bytes:
+    async def _receive_body(self, call: ApiCall) -> bytes:
         chunks: list[bytes] = []
         size = 0
         try:
@@ -66,16 +66,18 @@ class Reader:
                 chunk = message.get("body", b"")
                 size += len(chunk)
                 if size <= MAX_BODY:
-                    self.buffered += len(chunk)
+                    self.buffered_bytes += len(chunk)
                     chunks.append(chunk)
-                if self.buffered > MAX_BUFFERED:
-                    raise errors.too_many_requests("Too many requests, please try again later.")
+                if self.buffered_bytes > MAX_BUFFERED:
+                    raise errors.too_many_requests_error(
+                        "Too many requests, please try again later."
+                    )
                 if not message.get("more_body") or size > MAX_DRAINED:
                     break
         finally:
-            self.buffered -= sum(map(len, chunks))
+            self.buffered_bytes -= sum(map(len, chunks))
         if size > MAX_BODY:
-            raise errors.too_large(MAX_BODY)
+            raise errors.too_large_error(MAX_BODY)
         return b"".join(chunks)
 
 
@@ -83,20 +85,20 @@ class ClientGone(Exception):
     """The client closed the connection before its request was whole; nobody waits for an answer."""
 
 
-def media_type(call: Call) -> str:
+def get_media_type(call: ApiCall) -> str:
     return call.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def decode(raw: bytes, media: str, kind: str) -> Any:
+async def decode_body(raw: bytes, media_type: str, kind: str) -> Any:
     """The values of a body of one object; `kind` is what a refusal names. Raises ApiError 400, or
     415 for another media type.
     """
-    if media in YAML_TYPES:
+    if media_type in YAML_TYPES:
         return await decode_yaml(raw, kind)
-    if media == protobuf.MEDIA_TYPE:
+    if media_type == protobuf.MEDIA_TYPE:
         return decode_protobuf(raw, kind)
-    if media and media not in JSON_TYPES:
-        raise errors.unsupported_media_type(ACCEPTED)
+    if media_type and media_type not in JSON_TYPES:
+        raise errors.unsupported_media_type_error(SUPPORTED_MEDIA_TYPES)
     return decode_json(raw, kind)
 
 
@@ -105,7 +107,7 @@ def decode_json(raw: bytes, kind: str) -> Any:
     try:
         return parse_json(raw)
     except ValueError as error:
-        raise unrecognized(
+        raise unrecognized_error(
             kind, f"couldn't get version/kind; json parse error: {error}", raw
         ) from error
 
@@ -113,9 +115,9 @@ def decode_json(raw: bytes, kind: str) -> Any:
 def decode_protobuf(raw: bytes, kind: str) -> Any:
     """Raises ApiError 400."""
     try:
-        return protobuf.decode(raw)
+        return protobuf.decode_object(raw)
     except protobuf.BadProtobuf as error:
-        raise unrecognized(kind, str(error), raw) from error
+        raise unrecognized_error(kind, str(error), raw) from error
 
 
 async def decode_yaml(raw: bytes, kind: str) -> Any:
@@ -127,12 +129,14 @@ async def decode_yaml(raw: bytes, kind: str) -> Any:
             pass
     try:
         return (
-            await asyncio.to_thread(yaml_text.load, raw)
-            if len(raw) > OFF_LOOP
-            else yaml_text.load(raw)
+            await asyncio.to_thread(yaml_text.parse_yaml, raw)
+            if len(raw) > THREAD_FROM_BYTES
+            else yaml_text.parse_yaml(raw)
         )
     except yaml_text.BadYaml as error:
-        raise unrecognized(kind, f"error converting YAML to JSON: yaml: {error}", raw) from error
+        raise unrecognized_error(
+            kind, f"error converting YAML to JSON: yaml: {error}", raw
+        ) from error
 
 
 def parse_json(raw: bytes) -> Any:
@@ -146,20 +150,21 @@ def parse_json(raw: bytes) -> Any:
     except UnicodeDecodeError:
         return parse_json(raw.decode("utf-8", "replace").encode())
     except msgspec.DecodeError as error:
-        raise ValueError(_go_words(raw)) from error
-    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _is_deep(value):
+        raise ValueError(_describe_json_error(raw)) from error
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _is_too_deep(value):
         raise ValueError("exceeded max depth")
     return value
 
 
-def unrecognized(kind: str, why: str, raw: bytes) -> ApiError:
+def unrecognized_error(kind: str, why: str, raw: bytes) -> ApiError:
     """400 for a body that is no object of a kind, with the start of what was sent."""
-    return errors.bad_request(
-        f"the object provided is unrecognized (must be of type {kind}): {why} ({summary(raw)})"
+    return errors.bad_request_error(
+        f"the object provided is unrecognized (must be of type {kind}): {why} "
+        f"({summarize_body(raw)})"
     )
 
 
-def summary(raw: bytes) -> str:
+def summarize_body(raw: bytes) -> str:
     """The start of a body as a refusal quotes it (apiserver `summarizeData`)."""
     if not raw:
         return "<empty>"
@@ -168,7 +173,7 @@ def summary(raw: bytes) -> str:
     return raw[:30].hex() + (" ..." if len(raw) > 30 else "")
 
 
-def duplicate_fields(raw: bytes) -> list[str]:
+def find_duplicate_fields(raw: bytes) -> list[str]:
     """The paths of keys that come twice in one JSON object, as `spec.replicas`; [] for a body that
     is no JSON.
     """
@@ -180,31 +185,31 @@ def duplicate_fields(raw: bytes) -> list[str]:
         if len(plain) != len(items):
             found = True
             keys = [key for key, _ in items]
-            return _Doubled(plain, sorted({key for key in keys if keys.count(key) > 1}))
+            return _DuplicateKeyDict(plain, sorted({key for key in keys if keys.count(key) > 1}))
         return plain
 
     try:
         value = json.loads(raw, object_pairs_hook=pairs)
     except (ValueError, RecursionError):
         return []
-    return _doubled_paths(value) if found else []
+    return _find_duplicate_paths(value) if found else []
 
 
-class _Doubled(dict[str, Any]):
+class _DuplicateKeyDict(dict[str, Any]):
     """An object some of whose keys came twice."""
 
-    def __init__(self, plain: dict[str, Any], twice: list[str]) -> None:
-        super().__init__(plain)
-        self.twice = twice
+    def __init__(self, values: dict[str, Any], duplicate_keys: list[str]) -> None:
+        super().__init__(values)
+        self.duplicate_keys = duplicate_keys
 
 
-def _doubled_paths(root: Any) -> list[str]:
+def _find_duplicate_paths(root: Any) -> list[str]:
     paths: list[str] = []
     stack: list[tuple[str, Any]] = [("", root)]
     while stack:
         path, value = stack.pop()
-        if isinstance(value, _Doubled):
-            paths += [f"{path}.{key}".lstrip(".") for key in value.twice]
+        if isinstance(value, _DuplicateKeyDict):
+            paths += [f"{path}.{key}".lstrip(".") for key in value.duplicate_keys]
         if isinstance(value, dict):
             stack += [(f"{path}.{key}", child) for key, child in value.items()]
         elif isinstance(value, list):
@@ -212,16 +217,16 @@ def _doubled_paths(root: Any) -> list[str]:
     return sorted(paths)
 
 
-def _is_deep(root: Any) -> bool:
+def _is_too_deep(root: Any) -> bool:
     level = [root]
     for _ in range(MAX_DEPTH):
-        level = [child for value in level for child in _children(value)]
+        level = [child for value in level for child in _list_containers(value)]
         if not level:
             return False
     return True
 
 
-def _children(value: Any) -> list[Any]:
+def _list_containers(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [child for child in value.values() if isinstance(child, dict | list)]
     return (
@@ -231,7 +236,7 @@ def _children(value: Any) -> list[Any]:
     )
 
 
-_GO_WORDS = (
+_GO_MESSAGES = (
     (re.compile("Expecting value"), "looking for beginning of value"),
     (re.compile("Expecting property name"), "looking for beginning of object key string"),
     (re.compile("Extra data"), "after top-level value"),
@@ -242,7 +247,7 @@ _GO_WORDS = (
 )
 
 
-def _go_words(raw: bytes) -> str:
+def _describe_json_error(raw: bytes) -> str:
     """What Go's decoder says about JSON that does not parse: found by asking Python's, whose errors
     know their place.
     """
@@ -255,7 +260,7 @@ def _go_words(raw: bytes) -> str:
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
             return "unexpected end of JSON input"
         words = next(
-            (words for pattern, words in _GO_WORDS if pattern.search(error.msg)), "in the text"
+            (words for pattern, words in _GO_MESSAGES if pattern.search(error.msg)), "in the text"
         )
         return f"invalid character {text[error.pos]!r} {words}"
     return "invalid value"

@@ -12,16 +12,16 @@ import msgspec
 
 from localkube import errors
 from localkube.api import negotiation, reviews, yaml_text
-from localkube.api.exchange import Call, Response
+from localkube.api.http_messages import ApiCall, Response
 from localkube.metadata import Object
 from localkube.resources.resource import Resource
 
-AGGREGATED = (negotiation.DISCOVERY_V2, negotiation.DISCOVERY_V2BETA1)
-PREFERRED = ("v1", "v2", "v1beta1")
+AGGREGATED_FORMS = (negotiation.DISCOVERY_V2, negotiation.DISCOVERY_V2BETA1)
+PREFERRED_VERSIONS = ("v1", "v2", "v1beta1")
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _DiscoveryEntry:
     """One resource as discovery tells it; `subresources` by name, each as it appears in an
     APIResourceList.
     """
@@ -36,45 +36,45 @@ class _Entry:
     subresources: tuple[tuple[str, Object], ...] = ()
 
 
-class Discovery:
+class DiscoveryHandler:
     """Answers discovery. `served` is everything that the registry has; the reviews, which are
     stored nowhere, are added.
     """
 
-    def __init__(self, served: Iterable[Resource]) -> None:
-        self._entries: dict[tuple[str, str], list[_Entry]] = {}
-        for resource in served:
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._entries: dict[tuple[str, str], list[_DiscoveryEntry]] = {}
+        for resource in resources:
             self._entries.setdefault((resource.group, resource.version), []).append(
-                _entry(resource)
+                _build_entry(resource)
             )
-        for (group, version, plural), kind in reviews.KINDS.items():
-            entry = _Entry(plural, kind.lower(), kind, False, ("create",))
+        for (group, version, plural), kind in reviews.REVIEW_KINDS.items():
+            entry = _DiscoveryEntry(plural, kind.lower(), kind, False, ("create",))
             self._entries.setdefault((group, version), []).append(entry)
 
-    def answer(self, call: Call) -> Response:
+    def answer(self, call: ApiCall) -> Response:
         """GET of any discovery path. Raises ApiError: 404 for what is not served, 405, 406."""
         if call.method not in ("GET", "HEAD"):
-            raise errors.method_not_allowed()
+            raise errors.method_not_allowed_error()
         parts = call.parts
         if parts in (("api",), ("apis",)):
-            return self._root(call, core=parts == ("api",))
-        accepted = negotiation.choose(call.headers.get("accept", ""))
+            return self._answer_root(call, is_core=parts == ("api",))
+        accepted = negotiation.choose_media(call.headers.get("accept", ""))
         if parts[0] == "api" and len(parts) == 2:
-            found = self._resource_list("", parts[1])
+            found = self._find_resource_list("", parts[1])
         elif len(parts) == 2:
-            found = self._group(parts[1])
+            found = self._find_group(parts[1])
         elif len(parts) == 3 and parts[0] == "apis":
-            found = self._resource_list(parts[1], parts[2])
+            found = self._find_resource_list(parts[1], parts[2])
         else:
             found = None
         if found is None:
-            raise errors.no_such_path()
-        return _plain(found, accepted.yaml)
+            raise errors.no_such_path_error()
+        return _build_response(found, accepted.yaml)
 
-    def _root(self, call: Call, *, core: bool) -> Response:
-        accepted = negotiation.choose(call.headers.get("accept", ""), AGGREGATED)
-        if accepted.form != negotiation.PLAIN:
-            body, etag = self._aggregated[core, accepted.form[2]]
+    def _answer_root(self, call: ApiCall, *, is_core: bool) -> Response:
+        accepted = negotiation.choose_media(call.headers.get("accept", ""), AGGREGATED_FORMS)
+        if accepted.form != negotiation.PLAIN_FORM:
+            body, etag = self._aggregated_documents[is_core, accepted.form[2]]
             headers = [("etag", etag), ("vary", "Accept"), ("cache-control", "public")]
             if call.headers.get("if-none-match", "").strip() == etag:
                 return Response(304, content_type="", headers=headers)
@@ -83,10 +83,10 @@ class Discovery:
                 f"v={accepted.form[2]};as=APIGroupDiscoveryList"
             )
             return Response(body=body, content_type=kind, headers=headers)
-        if core:
+        if is_core:
             host = call.headers.get("host", "127.0.0.1")
             addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}]
-            return _plain(
+            return _build_response(
                 {
                     "kind": "APIVersions",
                     "versions": ["v1"],
@@ -95,25 +95,31 @@ class Discovery:
                 accepted.yaml,
             )
         groups = [
-            _group_entry(group, versions) for group, versions in self._groups.items() if group
+            _build_group(group, versions)
+            for group, versions in self._versions_by_group.items()
+            if group
         ]
-        return _plain({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}, accepted.yaml)
+        return _build_response(
+            {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}, accepted.yaml
+        )
 
     @cached_property
-    def _groups(self) -> dict[str, list[str]]:
+    def _versions_by_group(self) -> dict[str, list[str]]:
         """Versions by group, the preferred one first."""
         groups: dict[str, list[str]] = {}
         for group, version in self._entries:
             groups.setdefault(group, []).append(version)
-        return {group: sorted(versions, key=_rank) for group, versions in groups.items()}
+        return {group: sorted(versions, key=_rank_version) for group, versions in groups.items()}
 
     @cached_property
-    def _aggregated(self) -> dict[tuple[bool, str], tuple[bytes, str]]:
+    def _aggregated_documents(self) -> dict[tuple[bool, str], tuple[bytes, str]]:
         """Body and ETag of both roots in both versions."""
         made = {}
         for core in (True, False):
             items = [
-                self._aggregated_group(group) for group in self._groups if (group == "") is core
+                self._build_aggregated_group(group)
+                for group in self._versions_by_group
+                if (group == "") is core
             ]
             for version in ("v2", "v2beta1"):
                 api_version = f"apidiscovery.k8s.io/{version}"
@@ -127,21 +133,24 @@ class Discovery:
                 made[core, version] = body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
         return made
 
-    def _aggregated_group(self, group: str) -> Object:
+    def _build_aggregated_group(self, group: str) -> Object:
         versions = []
-        for version in self._groups[group]:
+        for version in self._versions_by_group[group]:
             entries = [
-                _aggregated_entry(entry, group, version) for entry in self._entries[group, version]
+                _build_aggregated_entry(entry, group, version)
+                for entry in self._entries[group, version]
             ]
             versions.append({"version": version, "resources": entries, "freshness": "Current"})
         return {"metadata": {"name": group} if group else {}, "versions": versions}
 
-    def _group(self, group: str) -> Object | None:
-        if not group or group not in self._groups:
+    def _find_group(self, group: str) -> Object | None:
+        if not group or group not in self._versions_by_group:
             return None
-        return {"kind": "APIGroup", "apiVersion": "v1"} | _group_entry(group, self._groups[group])
+        return {"kind": "APIGroup", "apiVersion": "v1"} | _build_group(
+            group, self._versions_by_group[group]
+        )
 
-    def _resource_list(self, group: str, version: str) -> Object | None:
+    def _find_resource_list(self, group: str, version: str) -> Object | None:
         entries = self._entries.get((group, version))
         if entries is None:
             return None
@@ -149,32 +158,39 @@ class Discovery:
         if group:
             head["apiVersion"] = "v1"
         head["groupVersion"] = f"{group}/{version}" if group else version
-        return head | {"resources": [line for entry in entries for line in _lines(entry)]}
+        return head | {
+            "resources": [line for entry in entries for line in _build_resource_lines(entry)]
+        }
 
 
-def _plain(value: Object, as_yaml: bool) -> Response:
+def _build_response(value: Object, as_yaml: bool) -> Response:
     if as_yaml:
-        return Response(body=yaml_text.dump(value), content_type="application/yaml")
+        return Response(body=yaml_text.dump_yaml(value), content_type="application/yaml")
     return Response(body=msgspec.json.encode(value) + b"\n")
 
 
-def _rank(version: str) -> tuple[int, str]:
-    return (PREFERRED.index(version) if version in PREFERRED else len(PREFERRED), version)
+def _rank_version(version: str) -> tuple[int, str]:
+    return (
+        PREFERRED_VERSIONS.index(version)
+        if version in PREFERRED_VERSIONS
+        else len(PREFERRED_VERSIONS),
+        version,
+    )
 
 
-def _group_entry(group: str, versions: list[str]) -> Object:
+def _build_group(group: str, versions: list[str]) -> Object:
     listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
     return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _entry(resource: Resource) -> _Entry:
+def _build_entry(resource: Resource) -> _DiscoveryEntry:
     subresources = []
     for name, sub in resource.subresources.items():
         line: Object = {"group": sub.group, "version": sub.version} if sub.group else {}
         subresources.append(
             (name, line | {"kind": sub.kind or resource.kind, "verbs": list(sub.verbs)})
         )
-    return _Entry(
+    return _DiscoveryEntry(
         resource.plural,
         resource.singular,
         resource.kind,
@@ -186,7 +202,7 @@ def _entry(resource: Resource) -> _Entry:
     )
 
 
-def _lines(entry: _Entry) -> Iterable[Object]:
+def _build_resource_lines(entry: _DiscoveryEntry) -> Iterable[Object]:
     """A resource and its subresources, as an APIResourceList has them."""
     line: Object = {
         "name": entry.plural,
@@ -194,7 +210,7 @@ def _lines(entry: _Entry) -> Iterable[Object]:
         "namespaced": entry.namespaced,
     }
     line |= {"kind": entry.kind, "verbs": list(entry.verbs)}
-    yield line | _names(entry)
+    yield line | _build_names(entry)
     for name, sub in entry.subresources:
         yield {
             "name": f"{entry.plural}/{name}",
@@ -203,7 +219,7 @@ def _lines(entry: _Entry) -> Iterable[Object]:
         } | sub
 
 
-def _names(entry: _Entry) -> Object:
+def _build_names(entry: _DiscoveryEntry) -> Object:
     names: dict[str, Any] = {}
     if entry.short_names:
         names["shortNames"] = list(entry.short_names)
@@ -212,22 +228,23 @@ def _names(entry: _Entry) -> Object:
     return names
 
 
-def _aggregated_entry(entry: _Entry, group: str, version: str) -> Object:
+def _build_aggregated_entry(entry: _DiscoveryEntry, group: str, version: str) -> Object:
     line: Object = {
         "resource": entry.plural,
         "responseKind": {"group": group, "version": version, "kind": entry.kind},
         "scope": "Namespaced" if entry.namespaced else "Cluster",
         "singularResource": entry.singular,
         "verbs": list(entry.verbs),
-    } | _names(entry)
+    } | _build_names(entry)
     if entry.subresources:
         line["subresources"] = [
-            _aggregated_sub(name, sub, group, version) for name, sub in entry.subresources
+            _build_aggregated_subresource(name, sub, group, version)
+            for name, sub in entry.subresources
         ]
     return line
 
 
-def _aggregated_sub(name: str, sub: Object, group: str, version: str) -> Object:
+def _build_aggregated_subresource(name: str, sub: Object, group: str, version: str) -> Object:
     kind = {
         "group": sub.get("group", group),
         "version": sub.get("version", version),

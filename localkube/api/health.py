@@ -4,10 +4,10 @@ import platform
 import sys
 
 from localkube import errors
-from localkube.api.exchange import Call, Response, json_response, text_response
+from localkube.api.http_messages import ApiCall, Response, json_response, text_response
 
 CHECKS = ("ping", "log", "storage")
-PATHS = (
+ROOT_PATHS = (
     "/api",
     "/api/v1",
     "/apis",
@@ -41,14 +41,14 @@ def answer_version(version: str) -> Response:
     )
 
 
-def answer_health(call: Call) -> Response:
+def answer_health(call: ApiCall) -> Response:
     """`ok`, or with ?verbose a line a check. Single checks are below, as /readyz/ping."""
     if call.method not in ("GET", "HEAD"):
-        raise errors.method_not_allowed()
+        raise errors.method_not_allowed_error()
     name, *rest = call.parts
     if rest:
         if len(rest) > 1 or rest[0] not in CHECKS:
-            raise errors.no_such_path()
+            raise errors.no_such_path_error()
         return text_response("ok")
     if not call.query.flag("verbose"):
         return text_response("ok")
@@ -57,4 +57,4 @@ def answer_health(call: Call) -> Response:
 
 
 def answer_root() -> Response:
-    return json_response({"paths": list(PATHS)})
+    return json_response({"paths": list(ROOT_PATHS)})

@@ -30,23 +30,23 @@ MAX_DESCRIPTORS = 65_536
 MAX_HEADERS = 256 << 10
 ACCEPTS_AT_ONCE = 64
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-ACCEPT_PAUSE = 0.5
-STOP_POLL = 0.02
+ACCEPT_PAUSE_SECONDS = 0.5
+STOP_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """How many connections there may be, None for what the descriptors allow, and how long, in
     seconds, each may do nothing.
     """
 
-    connections: int | None = None
-    handshake: float = 5.0
-    request: float = 15.0
+    max_connections: int | None = None
+    handshake_seconds: float = 5.0
+    request_seconds: float = 15.0
     """From a connection's start, or a request's first byte, to the end of the request's headers."""
-    idle: float = 90.0
+    idle_seconds: float = 90.0
     """Between two requests."""
-    stall: float = 120.0
+    stall_seconds: float = 120.0
     """While the client takes nothing of what is sent to it."""
 
 
@@ -60,7 +60,7 @@ class Listener:
         application: Application,
         context: ssl.SSLContext,
         port: int,
-        limits: Limits = Limits(),
+        limits: ConnectionLimits = ConnectionLimits(),
     ) -> None:
         self.port = port
         self._application = application
@@ -76,19 +76,19 @@ class Listener:
             log_level="error",
             access_log=False,
             proxy_headers=False,
-            timeout_keep_alive=cast(int, limits.idle),
+            timeout_keep_alive=cast(int, limits.idle_seconds),
         )
         self._state = ServerState()
         self._socket: socket.socket | None = None
-        self._accepting: set[asyncio.Task[None]] = set()
-        self.bound = MAX_CONNECTIONS
-        self.count = 0
+        self._handshake_tasks: set[asyncio.Task[None]] = set()
+        self.max_connections = MAX_CONNECTIONS
+        self.connection_count = 0
         """Open connections, those in their TLS handshake included."""
 
     async def start(self) -> None:
         """Listen. Raises OSError for a taken port."""
         self._config.load()
-        self.bound = self._limits.connections or connection_bound()
+        self.max_connections = self._limits.max_connections or compute_max_connections()
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -100,7 +100,7 @@ class Listener:
             raise
         self._socket = listening
         self.port = listening.getsockname()[1]
-        asyncio.get_running_loop().add_reader(listening, self._accept)
+        asyncio.get_running_loop().add_reader(listening, self._accept_waiting)
 
     async def stop(self, grace: float) -> None:
         """Take no more connections, end the streams, let running requests finish for `grace`
@@ -112,26 +112,26 @@ class Listener:
         self._socket.close()
         self._socket = None
         self._application.end_streams()
-        for task in self._accepting:
+        for task in self._handshake_tasks:
             task.cancel()
-        for connection in self._connections():
+        for connection in self._list_connections():
             connection.shutdown()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace
-        await _until(
+        await _wait_until(
             lambda: (
                 loop.time() >= deadline
-                or not any(connection.busy for connection in self._connections())
+                or not any(connection.is_busy for connection in self._list_connections())
             )
         )
-        for connection in self._connections():
+        for connection in self._list_connections():
             connection.transport.abort()
-        await _until(lambda: not self.count and not self._state.tasks)
+        await _wait_until(lambda: not self.connection_count and not self._state.tasks)
 
-    def _connections(self) -> tuple["_Connection", ...]:
+    def _list_connections(self) -> tuple["_Connection", ...]:
         return cast(tuple[_Connection, ...], tuple(self._state.connections))
 
-    def _accept(self) -> None:
+    def _accept_waiting(self) -> None:
         """Take what is waiting. Above the bound a connection is closed at once: that client is
         told, the others are served.
         """
@@ -145,30 +145,30 @@ class Listener:
                 if error.errno not in OUT_OF_DESCRIPTORS:
                     raise
                 log.warning("no connection can be accepted now: %s", error)
-                self._pause()
+                self._pause_accepting()
                 return
-            if self.count >= self.bound:
+            if self.connection_count >= self.max_connections:
                 accepted.close()
                 continue
-            self.count += 1
-            task = asyncio.get_running_loop().create_task(self._connect(accepted))
-            self._accepting.add(task)
-            task.add_done_callback(self._accepting.discard)
+            self.connection_count += 1
+            task = asyncio.get_running_loop().create_task(self._complete_handshake(accepted))
+            self._handshake_tasks.add(task)
+            task.add_done_callback(self._handshake_tasks.discard)
 
-    def _pause(self) -> None:
+    def _pause_accepting(self) -> None:
         """Leave the queue alone for a moment: the loop would spin on a socket that stays
         readable.
         """
         assert self._socket is not None
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket)
-        loop.call_later(ACCEPT_PAUSE, self._resume)
+        loop.call_later(ACCEPT_PAUSE_SECONDS, self._resume_accepting)
 
-    def _resume(self) -> None:
+    def _resume_accepting(self) -> None:
         if self._socket is not None:
-            asyncio.get_running_loop().add_reader(self._socket, self._accept)
+            asyncio.get_running_loop().add_reader(self._socket, self._accept_waiting)
 
-    async def _connect(self, accepted: socket.socket) -> None:
+    async def _complete_handshake(self, accepted: socket.socket) -> None:
         """The TLS handshake of one connection; a client that fails it is dropped without a word in
         the log.
         """
@@ -177,7 +177,7 @@ class Listener:
         def release() -> None:
             nonlocal held
             if held:
-                self.count -= 1
+                self.connection_count -= 1
             held = False
 
         made = False
@@ -188,7 +188,7 @@ class Listener:
                 lambda: _Connection(self._config, self._state, self._limits, release),
                 accepted,
                 ssl=self._context,
-                ssl_handshake_timeout=self._limits.handshake,
+                ssl_handshake_timeout=self._limits.handshake_seconds,
             )
             made = True
         except (OSError, ssl.SSLError) as error:
@@ -199,10 +199,10 @@ class Listener:
                 release()
 
 
-async def _until(condition: Callable[[], bool]) -> None:
+async def _wait_until(condition: Callable[[], bool]) -> None:
     # A transport tells nobody when its buffer has become empty.
     while not condition():  # noqa: ASYNC110
-        await asyncio.sleep(STOP_POLL)
+        await asyncio.sleep(STOP_POLL_SECONDS)
 
 
 class _Connection(HttpToolsProtocol):
@@ -211,36 +211,40 @@ class _Connection(HttpToolsProtocol):
     """
 
     def __init__(
-        self, config: uvicorn.Config, state: ServerState, limits: Limits, closed: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        state: ServerState,
+        limits: ConnectionLimits,
+        on_closed: Callable[[], None],
     ) -> None:
         super().__init__(config, state, {})
         self._limits = limits
-        self._closed = closed
+        self._on_closed = on_closed
         self._header_bytes = 0
         self._in_headers = True
-        self._waiting: asyncio.TimerHandle | None = None
-        self._stalled: asyncio.TimerHandle | None = None
+        self._request_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """An answer is being made, or is not wholly sent."""
         unfinished = self.cycle is not None and not self.cycle.response_complete
         return unfinished or self.transport.get_write_buffer_size() > 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_request()
+        self._start_request_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_timers()
         super().connection_lost(exc)
-        self._closed()
+        self._on_closed()
 
     def data_received(self, data: bytes) -> None:
         if self._in_headers:
             self._header_bytes += len(data)
-            if self._waiting is None:
-                self._await_request()
+            if self._request_timer is None:
+                self._start_request_timer()
         super().data_received(data)
         if self._in_headers and self._header_bytes > MAX_HEADERS:
             self.transport.abort()
@@ -252,9 +256,9 @@ class _Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_headers = False
         self._header_bytes = 0
-        if self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -263,26 +267,30 @@ class _Connection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self._stalled is None:
-            self._stalled = self.loop.call_later(self._limits.stall, self.transport.abort)
+        if self._stall_timer is None:
+            self._stall_timer = self.loop.call_later(
+                self._limits.stall_seconds, self.transport.abort
+            )
 
     def resume_writing(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
         super().resume_writing()
 
-    def _await_request(self) -> None:
-        self._waiting = self.loop.call_later(self._limits.request, self.transport.abort)
+    def _start_request_timer(self) -> None:
+        self._request_timer = self.loop.call_later(
+            self._limits.request_seconds, self.transport.abort
+        )
 
     def _cancel_timers(self) -> None:
-        for timer in (self._waiting, self._stalled):
+        for timer in (self._request_timer, self._stall_timer):
             if timer is not None:
                 timer.cancel()
         self._unset_keepalive_if_required()
 
 
-def connection_bound() -> int:
+def compute_max_connections() -> int:
     """Connections to hold at most: half of the descriptors this process may have, after raising
     that to what the system allows.
     """

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import timedelta
 
 from localkube import clock, errors
-from localkube.api.exchange import Call, Query, Response
+from localkube.api.http_messages import ApiCall, QueryParameters, Response
 from localkube.machine import LogOptions, Machine
 from localkube.metadata import Object, name_of
 from localkube.objects import Objects
@@ -17,83 +17,89 @@ still gets its code.
 """
 MAX_SECONDS = 10**9
 
-TEXT = "text/plain"
+PLAIN_TEXT = "text/plain"
 
 
-class Logs:
+class LogHandler:
     """Answers reads of logs; `bound` of them may be followed at once."""
 
-    def __init__(self, objects: Objects, machine: Machine, bound: int) -> None:
+    def __init__(self, objects: Objects, machine: Machine, max_followed: int) -> None:
         self._objects = objects
-        self._bound = bound
+        self._max_followed = max_followed
         self._machine = machine
-        self._followed = 0
+        self._followed_count = 0
 
-    async def read(self, call: Call, namespace: str, name: str) -> Response:
+    async def read_log(self, call: ApiCall, namespace: str, name: str) -> Response:
         """A container's log as plain text; 204 for a pod that has no node yet.
 
         Raises ApiError: 400 for a container that must be named, does not exist or has not started,
         404, 422 for a bad query, 429 when too many logs are followed.
         """
-        options = read_options(call.query, name)
+        options = parse_log_options(call.query, name)
         pod = self._objects.get(PODS, namespace, name)
         container = choose_container(pod, call.query.text("container"))
         if not (pod.get("spec") or {}).get("nodeName"):
             return Response(204, content_type="")
         if not options.follow:
             return Response(
-                content_type=TEXT,
-                stream=await _begun(self._machine.read_log(pod, container, options)),
+                content_type=PLAIN_TEXT,
+                stream=await _start_stream(self._machine.read_log(pod, container, options)),
             )
-        if self._followed >= self._bound:
-            raise errors.too_many_requests(
-                f"{self._bound} logs are followed, and no more can be: try again when some have "
-                "ended"
+        if self._followed_count >= self._max_followed:
+            raise errors.too_many_requests_error(
+                f"{self._max_followed} logs are followed, and no more can be: try again when some "
+                "have ended"
             )
-        self._followed += 1
+        self._followed_count += 1
         try:
-            stream = await _begun(self._machine.read_log(pod, container, options))
+            stream = await _start_stream(self._machine.read_log(pod, container, options))
         except BaseException:
-            self._followed -= 1
+            self._followed_count -= 1
             raise
-        return Response(content_type=TEXT, stream=stream, live=True, release=self._unfollow)
+        return Response(
+            content_type=PLAIN_TEXT, stream=stream, live=True, release=self._release_follower
+        )
 
-    def _unfollow(self) -> None:
-        self._followed -= 1
+    def _release_follower(self) -> None:
+        self._followed_count -= 1
 
 
-def read_options(query: Query, pod: str) -> LogOptions:
+def parse_log_options(query: QueryParameters, pod: str) -> LogOptions:
     """The query of a log, checked as core/validation `ValidatePodLogOptions` does. Raises ApiError
     400, 422.
     """
     tail, limit, seconds = (
-        query.whole("tailLines"),
-        query.whole("limitBytes"),
-        query.whole("sinceSeconds"),
+        query.integer("tailLines"),
+        query.integer("limitBytes"),
+        query.integer("sinceSeconds"),
     )
     since_time = query.text("sinceTime")
     causes = []
     if tail is not None and tail < 0:
-        causes.append(errors.wrong("tailLines", str(tail), "must be greater than or equal to 0"))
+        causes.append(
+            errors.invalid_cause("tailLines", str(tail), "must be greater than or equal to 0")
+        )
     if limit is not None and limit < 1:
-        causes.append(errors.wrong("limitBytes", str(limit), "must be greater than 0"))
+        causes.append(errors.invalid_cause("limitBytes", str(limit), "must be greater than 0"))
     if seconds is not None and since_time:
         causes.append(
-            errors.frozen("", "at most one of `sinceTime` or `sinceSeconds` may be specified")
+            errors.forbidden_cause(
+                "", "at most one of `sinceTime` or `sinceSeconds` may be specified"
+            )
         )
     elif seconds is not None and seconds < 1:
-        causes.append(errors.wrong("sinceSeconds", str(seconds), "must be greater than 0"))
+        causes.append(errors.invalid_cause("sinceSeconds", str(seconds), "must be greater than 0"))
     if causes:
-        raise errors.invalid("", "PodLogOptions", pod, causes)
+        raise errors.invalid_error("", "PodLogOptions", pod, causes)
     since = None
     if seconds is not None:
         since = clock.now() - timedelta(seconds=min(seconds, MAX_SECONDS))
     elif since_time:
         try:
-            since = clock.parse(since_time)
+            since = clock.parse_time(since_time)
         except ValueError:
             text = since_time[:64]
-            raise errors.bad_request(
+            raise errors.bad_request_error(
                 f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}"'
             ) from None
     return LogOptions(
@@ -101,54 +107,56 @@ def read_options(query: Query, pod: str) -> LogOptions:
     )
 
 
-def choose_container(pod: Object, wanted: str) -> str:
+def choose_container(pod: Object, requested_name: str) -> str:
     """The container to read: the only one, or the one that was named. Raises ApiError 400 (recorded
     `log/400-*`).
     """
     spec = pod.get("spec") or {}
     containers = [container["name"] for container in spec.get("containers") or ()]
     inits = [container["name"] for container in spec.get("initContainers") or ()]
-    if not wanted:
+    if not requested_name:
         if len(containers) == 1:
             return str(containers[0])
         choice = (
             f"a container name must be specified for pod {name_of(pod)}, choose one of: "
             f"[{' '.join(containers)}]"
         )
-        raise errors.bad_request(
+        raise errors.bad_request_error(
             choice + (f" or one of the init containers: [{' '.join(inits)}]" if inits else "")
         )
-    if wanted not in containers + inits:
-        raise errors.bad_request(f"container {wanted} is not valid for pod {name_of(pod)}")
-    return wanted
+    if requested_name not in containers + inits:
+        raise errors.bad_request_error(
+            f"container {requested_name} is not valid for pod {name_of(pod)}"
+        )
+    return requested_name
 
 
-async def _begun(chunks: AsyncIterator[bytes]) -> "_Begun":
+async def _start_stream(chunks: AsyncIterator[bytes]) -> "_StartedStream":
     """The same chunks, with the first one asked for already, so that a refusal comes before the
     answer's first line.
     """
-    stream = _Begun(chunks)
-    await stream.begin()
+    stream = _StartedStream(chunks)
+    await stream.start()
     return stream
 
 
-class _Begun:
+class _StartedStream:
     """A stream whose first chunk is on its way before anybody iterates."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
-        self._first: asyncio.Task[bytes] | None = None
+        self._first_chunk: asyncio.Task[bytes] | None = None
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         """Raises the refusal when the first chunk turns out to be one soon."""
-        self._first = asyncio.create_task(self._read_first())
+        self._first_chunk = asyncio.create_task(self._read_first())
         try:
-            await asyncio.wait({self._first}, timeout=FIRST_CHUNK_WAIT)
+            await asyncio.wait({self._first_chunk}, timeout=FIRST_CHUNK_WAIT)
         except asyncio.CancelledError:
             await self.aclose()
             raise
-        if self._first.done():
-            self._first.result()
+        if self._first_chunk.done():
+            self._first_chunk.result()
 
     async def _read_first(self) -> bytes:
         return await anext(self._chunks, b"")
@@ -157,15 +165,15 @@ class _Begun:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._first is not None:
-            first, self._first = self._first, None
+        if self._first_chunk is not None:
+            first, self._first_chunk = self._first_chunk, None
             return await first
         return await anext(self._chunks)
 
     async def aclose(self) -> None:
         """Let go of the log, whether it was read or not."""
-        if self._first is not None:
-            self._first.cancel()
-            await asyncio.wait({self._first})
+        if self._first_chunk is not None:
+            self._first_chunk.cancel()
+            await asyncio.wait({self._first_chunk})
         if isinstance(self._chunks, AsyncGenerator):
             await self._chunks.aclose()

@@ -5,16 +5,16 @@ are made of like any other.
 from collections.abc import Mapping, Sequence
 
 from localkube import clock
-from localkube.api.forms import bare_json
+from localkube.api.representations import encode_bare_object
 from localkube.machine import Machine, Usage
 from localkube.metadata import Object, labels_of, name_of, namespace_of, uid_of
 from localkube.objects import Objects
-from localkube.options import NODE
+from localkube.options import NODE_NAME
 from localkube.resources import NODES, PODS
 from localkube.store import Record
 
 
-class Metrics:
+class MetricsSource:
     """The measured records. A pod that is not measured yet has none, as with a real metrics
     server.
     """
@@ -23,7 +23,7 @@ class Metrics:
         self._objects = objects
         self._machine = machine
 
-    def pods(self) -> Sequence[Record]:
+    def list_pod_metrics(self) -> Sequence[Record]:
         """PodMetrics of every running pod that is measured, ordered by namespace and name."""
         measured = self._machine.pod_usage()
         if not measured:
@@ -32,37 +32,39 @@ class Metrics:
         for record in self._objects.store.list(PODS.key):
             usage = measured.get(record.uid)
             if usage:
-                found.append(_record(self._objects.decode(PODS, record), usage))
+                found.append(_build_record(self._objects.decode_record(PODS, record), usage))
         return found
 
-    def nodes(self) -> Sequence[Record]:
+    def list_node_metrics(self) -> Sequence[Record]:
         """NodeMetrics of the one node, once it is measured."""
         usage = self._machine.node_usage()
-        node = self._objects.find(NODES, "", NODE)
-        return [] if usage is None or node is None else [_record(node, usage)]
+        node = self._objects.find(NODES, "", NODE_NAME)
+        return [] if usage is None or node is None else [_build_record(node, usage)]
 
 
-def _record(measured: Object, usage: Usage | Mapping[str, Usage]) -> Record:
+def _build_record(measured: Object, usage: Usage | Mapping[str, Usage]) -> Record:
     """Metrics carry the name and labels of what they measure, and the last moment of the
     measurement.
     """
-    newest = usage if isinstance(usage, Usage) else max(usage.values(), key=lambda one: one.at)
+    newest = (
+        usage if isinstance(usage, Usage) else max(usage.values(), key=lambda one: one.measured_at)
+    )
     metadata: Object = {"name": name_of(measured)}
     if namespace_of(measured):
         metadata["namespace"] = namespace_of(measured)
-    metadata["creationTimestamp"] = clock.stamp()
+    metadata["creationTimestamp"] = clock.format_time()
     if labels_of(measured):
         metadata["labels"] = labels_of(measured)
     body: Object = {
         "metadata": metadata,
-        "timestamp": clock.stamp(newest.at),
+        "timestamp": clock.format_time(newest.measured_at),
         "window": f"{newest.window:.3f}s",
     }
     if isinstance(usage, Usage):
-        body["usage"] = _quantities(usage)
+        body["usage"] = _build_usage(usage)
     else:
         body["containers"] = [
-            {"name": name, "usage": _quantities(one)} for name, one in usage.items()
+            {"name": name, "usage": _build_usage(one)} for name, one in usage.items()
         ]
     return Record(
         namespace_of(measured),
@@ -72,9 +74,9 @@ def _record(measured: Object, usage: Usage | Mapping[str, Usage]) -> Record:
         labels_of(measured),
         {},
         (),
-        bare_json(body),
+        encode_bare_object(body),
     )
 
 
-def _quantities(usage: Usage) -> dict[str, str]:
+def _build_usage(usage: Usage) -> dict[str, str]:
     return {"cpu": f"{usage.nanocores}n", "memory": f"{usage.memory // 1024}Ki"}

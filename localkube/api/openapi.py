@@ -14,7 +14,7 @@ import msgspec
 
 from localkube import errors, schemas
 from localkube.api import negotiation
-from localkube.api.exchange import Call, Response
+from localkube.api.http_messages import ApiCall, Response
 from localkube.metadata import Object
 from localkube.resources.resource import Resource
 
@@ -35,25 +35,25 @@ PATCH_PARAMETERS = (
 )
 
 
-class OpenApi:
+class OpenApiHandler:
     """Answers the OpenAPI paths for the resources of `served`."""
 
-    def __init__(self, served: Iterable[Resource], version: str) -> None:
+    def __init__(self, resources: Iterable[Resource], version: str) -> None:
         self._info = {"title": "localkube", "version": version}
         self._groups: dict[str, list[Resource]] = {}
-        for resource in served:
-            self._groups.setdefault(_root(resource), []).append(resource)
-        self._document = cache(self._make)
+        for resource in resources:
+            self._groups.setdefault(_build_root_path(resource), []).append(resource)
+        self._document = cache(self._build_document)
 
-    def answer(self, call: Call) -> Response:
+    def answer(self, call: ApiCall) -> Response:
         """GET of /openapi/v2, the /openapi/v3 index, or one of its documents. Raises ApiError: 404,
         405, 406.
         """
         if call.method not in ("GET", "HEAD"):
-            raise errors.method_not_allowed()
+            raise errors.method_not_allowed_error()
         _, *rest = call.parts
         if rest == ["v2"]:
-            negotiation.choose(call.headers.get("accept", ""))
+            negotiation.choose_media(call.headers.get("accept", ""))
             return Response(
                 body=msgspec.json.encode(
                     {"swagger": "2.0", "info": self._info, "paths": {}, "definitions": {}}
@@ -67,21 +67,21 @@ class OpenApi:
             return Response(body=msgspec.json.encode({"paths": paths}))
         root = "/".join(rest[1:])
         if rest[:1] != ["v3"] or root not in self._groups:
-            raise errors.no_such_path()
-        negotiation.choose(call.headers.get("accept", ""))
+            raise errors.no_such_path_error()
+        negotiation.choose_media(call.headers.get("accept", ""))
         body, digest = self._document(root)
         headers = [("etag", f'"{digest}"'), ("vary", "Accept")]
         if call.headers.get("if-none-match", "").strip() == f'"{digest}"':
             return Response(304, content_type="", headers=headers)
         return Response(body=body, headers=headers)
 
-    def _make(self, root: str) -> tuple[bytes, str]:
+    def _build_document(self, root: str) -> tuple[bytes, str]:
         """The document of a group and version with its digest."""
         paths: Object = {}
         components: Object = {}
         for resource in self._groups[root]:
-            paths |= _paths(root, resource)
-            components[_schema_name(resource)] = _schema(resource)
+            paths |= _build_paths(root, resource)
+            components[_build_schema_name(resource)] = _build_schema(resource)
         document = {
             "openapi": "3.0.0",
             "info": self._info,
@@ -92,23 +92,23 @@ class OpenApi:
         return body, hashlib.sha512(body).hexdigest().upper()
 
 
-def _root(resource: Resource) -> str:
+def _build_root_path(resource: Resource) -> str:
     return (
         f"apis/{resource.group}/{resource.version}" if resource.group else f"api/{resource.version}"
     )
 
 
-def _paths(root: str, resource: Resource) -> Object:
+def _build_paths(root: str, resource: Resource) -> Object:
     scope = "/namespaces/{namespace}" if resource.namespaced else ""
     collection = f"/{root}{scope}/{resource.plural}"
-    found: Object = {collection: _operations(resource, {"get": "list", "post": "create"})}
-    found[f"{collection}/{{name}}"] = _operations(
+    found: Object = {collection: _build_operations(resource, {"get": "list", "post": "create"})}
+    found[f"{collection}/{{name}}"] = _build_operations(
         resource, {"get": "get", "put": "update", "patch": "patch", "delete": "delete"}
     )
     return found
 
 
-def _operations(resource: Resource, verbs: dict[str, str]) -> Object:
+def _build_operations(resource: Resource, verbs: dict[str, str]) -> Object:
     """The operations of a path. The patch has its parameters: kubectl looks there for
     fieldValidation before it trusts the server.
     """
@@ -122,7 +122,7 @@ def _operations(resource: Resource, verbs: dict[str, str]) -> Object:
             else "put"
             if verb == "update"
             else verb,
-            "x-kubernetes-group-version-kind": _kind(resource),
+            "x-kubernetes-group-version-kind": _build_group_version_kind(resource),
             "responses": {"200": {"description": "OK"}},
         }
         if method in ("patch", "post", "put"):
@@ -138,11 +138,11 @@ def _operations(resource: Resource, verbs: dict[str, str]) -> Object:
     return made
 
 
-def _kind(resource: Resource) -> Object:
+def _build_group_version_kind(resource: Resource) -> Object:
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
 
-def _schema_name(resource: Resource) -> str:
+def _build_schema_name(resource: Resource) -> str:
     home = (
         ".".join(reversed(resource.group.split(".")))
         if "." in resource.group
@@ -151,6 +151,8 @@ def _schema_name(resource: Resource) -> str:
     return f"{home}.{resource.version}.{resource.kind}"
 
 
-def _schema(resource: Resource) -> Object:
-    root: Object = schemas.load(resource.schema).root if resource.schema else {"type": "object"}
-    return {**root, "x-kubernetes-group-version-kind": [_kind(resource)]}
+def _build_schema(resource: Resource) -> Object:
+    root: Object = (
+        schemas.load_schema(resource.schema).root if resource.schema else {"type": "object"}
+    )
+    return {**root, "x-kubernetes-group-version-kind": [_build_group_version_kind(resource)]}

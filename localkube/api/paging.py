@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import msgspec
 
 from localkube import errors
-from localkube.api.exchange import Query
+from localkube.api.http_messages import QueryParameters
 from localkube.errors import ApiError, Cause
 from localkube.store import Store
 
-ENCODING = "meta.k8s.io/v1"
-INCONSISTENT = -1
+TOKEN_ENCODING = "meta.k8s.io/v1"  # noqa: S105 - an API version
+INCONSISTENT_VERSION = -1
 """The resource version in a token that goes on with whatever is there now."""
 
-FUTURE_WAIT = 3.0
+FUTURE_WAIT_SECONDS = 3.0
 """Seconds that a read waits for a resource version that is not there yet (control-plane facts, item
 5).
 """
-POLL = 0.05
+POLL_SECONDS = 0.05
 
 TOO_OLD_PAGE = (
     "The provided continue parameter is too old to display a consistent list result. You can "
@@ -37,11 +37,11 @@ TOO_OLD_PAGE = (
 )
 TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 
-Position = tuple[str, str]
+ListPosition = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageRequest:
     """What a list asks for. `exact` is the version that it must show, None for the newest; `least`
     one that must be reached first.
 
@@ -49,38 +49,40 @@ class Page:
     """
 
     limit: int = 0
-    exact: int | None = None
-    least: int = 0
-    after: Position | None = None
+    exact_version: int | None = None
+    minimum_version: int = 0
+    after: ListPosition | None = None
 
 
-def read_page(query: Query, namespace: str | None) -> Page:
+def parse_page_request(query: QueryParameters, namespace: str | None) -> PageRequest:
     """Raises ApiError 400 for values that are none, 422 for combinations that the API forbids."""
-    limit = max(query.whole("limit") or 0, 0)
+    limit = max(query.integer("limit") or 0, 0)
     text, match, token = (
         query.text("resourceVersion"),
         query.text("resourceVersionMatch"),
         query.text("continue"),
     )
     _check_match(query, text, match, token)
-    version = read_version(text)
+    version = parse_version(text)
     if token:
         if version:
-            raise errors.bad_request(
+            raise errors.bad_request_error(
                 "specifying resource version is not allowed when using continue"
             )
-        rv, after = read_token(token, namespace)
-        return Page(limit, exact=None if rv == INCONSISTENT else rv, after=after)
+        rv, after = decode_token(token, namespace)
+        return PageRequest(
+            limit, exact_version=None if rv == INCONSISTENT_VERSION else rv, after=after
+        )
     if match == "Exact":
-        return Page(limit, exact=version)
+        return PageRequest(limit, exact_version=version)
     if text == "0":
-        return Page(0)
+        return PageRequest(0)
     if limit and version and not match:
-        return Page(limit, exact=version)
-    return Page(limit, least=version or 0)
+        return PageRequest(limit, exact_version=version)
+    return PageRequest(limit, minimum_version=version or 0)
 
 
-def read_version(text: str) -> int | None:
+def parse_version(text: str) -> int | None:
     """A resource version, or None for none. Raises ApiError 400."""
     if not text:
         return None
@@ -89,113 +91,125 @@ def read_version(text: str) -> int | None:
             f'resourceVersion: Invalid value: "{text[:64]}": strconv.ParseUint: parsing '
             f'"{text[:64]}": invalid syntax'
         )
-        raise errors.bad_request(why)
+        raise errors.bad_request_error(why)
     return int(text)
 
 
-def _check_match(query: Query, version: str, match: str, token: str) -> None:
+def _check_match(query: QueryParameters, version: str, match: str, token: str) -> None:
     """The rules of apimachinery `ValidateListOptions`."""
     causes = []
     field = "resourceVersionMatch"
     if match:
         if not version:
             causes.append(
-                errors.frozen(
+                errors.forbidden_cause(
                     field, "resourceVersionMatch is forbidden unless resourceVersion is provided"
                 )
             )
         if token:
             causes.append(
-                errors.frozen(field, "resourceVersionMatch is forbidden when continue is provided")
+                errors.forbidden_cause(
+                    field, "resourceVersionMatch is forbidden when continue is provided"
+                )
             )
         if match not in ("Exact", "NotOlderThan"):
-            causes.append(errors.unsupported(field, match, ("Exact", "NotOlderThan", "")))
+            causes.append(errors.unsupported_cause(field, match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and version == "0":
             causes.append(
-                errors.frozen(
+                errors.forbidden_cause(
                     field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
                 )
             )
     if "sendInitialEvents" in query:
-        causes.append(errors.frozen("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    refuse_options(causes)
+        causes.append(
+            errors.forbidden_cause("sendInitialEvents", "sendInitialEvents is forbidden for list")
+        )
+    check_options(causes)
 
 
-def refuse_options(causes: list[Cause], kind: str = "ListOptions") -> None:
+def check_options(causes: list[Cause], kind: str = "ListOptions") -> None:
     """Raises ApiError 422 about the options of a request when there is anything wrong with them."""
     if causes:
-        raise errors.invalid("meta.k8s.io", kind, "", causes)
+        raise errors.invalid_error("meta.k8s.io", kind, "", causes)
 
 
-async def reach(store: Store, version: int) -> None:
+async def wait_for_version(store: Store, version: int) -> None:
     """Wait until the store has come to `version`. Raises ApiError 504 when it does not within three
     seconds.
     """
-    deadline = time.monotonic() + FUTURE_WAIT
+    deadline = time.monotonic() + FUTURE_WAIT_SECONDS
     while store.rv < version:
         if time.monotonic() >= deadline:
             cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-            raise errors.timeout(
+            raise errors.timeout_error(
                 f"Timeout: Too large resource version: {version}, current: {store.rv}", [cause]
             )
-        await asyncio.sleep(POLL)
+        await asyncio.sleep(POLL_SECONDS)
 
 
-def write_token(rv: int, last: Position, namespace: str | None) -> str:
+def encode_token(rv: int, last_position: ListPosition, namespace: str | None) -> str:
     """A continue token that starts after `last`; with `namespace` the list is of that one alone and
     the token says only the name.
     """
-    start = ("/" if namespace is not None else f"{last[0]}/" if last[0] else "") + last[1] + "\0"
-    raw = msgspec.json.encode({"v": ENCODING, "rv": rv, "start": start})
+    start = (
+        ("/" if namespace is not None else f"{last_position[0]}/" if last_position[0] else "")
+        + last_position[1]
+        + "\0"
+    )
+    raw = msgspec.json.encode({"v": TOKEN_ENCODING, "rv": rv, "start": start})
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def read_token(token: str, namespace: str | None) -> tuple[int, Position]:
+def decode_token(token: str, namespace: str | None) -> tuple[int, ListPosition]:
     """The resource version and position in a token. Raises ApiError 400."""
-    raw = _decoded(token)
+    raw = _decode_base64(token)
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
-        raise _bad_token(
-            f"invalid character '{_go_rune(raw)}' looking for beginning of value"
+        raise _bad_token_error(
+            f"invalid character '{_format_go_rune(raw)}' looking for beginning of value"
         ) from None
-    if not isinstance(value, dict) or value.get("v") != ENCODING:
-        raise _bad_token(
+    if not isinstance(value, dict) or value.get("v") != TOKEN_ENCODING:
+        raise _bad_token_error(
             "server does not recognize this encoded version "
             f'"{value.get("v") if isinstance(value, dict) else ""}"'
         )
     rv, start = value.get("rv"), value.get("start")
-    if not isinstance(rv, int) or (rv <= 0 and rv != INCONSISTENT):
-        raise _bad_token(f"incorrect encoded start resourceVersion (version {ENCODING})")
+    if not isinstance(rv, int) or (rv <= 0 and rv != INCONSISTENT_VERSION):
+        raise _bad_token_error(
+            f"incorrect encoded start resourceVersion (version {TOKEN_ENCODING})"
+        )
     if not isinstance(start, str) or not start.rstrip("\0"):
-        raise _bad_token(f"encoded start key is empty (version {ENCODING})")
+        raise _bad_token_error(f"encoded start key is empty (version {TOKEN_ENCODING})")
     home, _, name = start.rstrip("\0").lstrip("/").rpartition("/")
     return rv, (home if namespace is None else namespace, name)
 
 
-def expired_token(last: Position, namespace: str | None) -> ApiError:
+def expired_token_error(last_position: ListPosition, namespace: str | None) -> ApiError:
     """410 with a token that goes on without consistency."""
-    return errors.expired(TOO_OLD_PAGE, {"continue": write_token(INCONSISTENT, last, namespace)})
+    return errors.expired_error(
+        TOO_OLD_PAGE, {"continue": encode_token(INCONSISTENT_VERSION, last_position, namespace)}
+    )
 
 
-def _decoded(token: str) -> bytes:
+def _decode_base64(token: str) -> bytes:
     """Unpadded URL-safe base64, refused as Go refuses it: at the first byte that does not
     belong.
     """
     text = token.rstrip("=")
     for index, character in enumerate(text):
         if not (character.isascii() and (character.isalnum() or character in "-_")):
-            raise _bad_token(f"illegal base64 data at input byte {index}")
+            raise _bad_token_error(f"illegal base64 data at input byte {index}")
     try:
         return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except binascii.Error:
-        raise _bad_token(f"illegal base64 data at input byte {len(text) - 1}") from None
+        raise _bad_token_error(f"illegal base64 data at input byte {len(text) - 1}") from None
 
 
-def _go_rune(raw: bytes) -> str:
+def _format_go_rune(raw: bytes) -> str:
     first = raw[0] if raw else 0
     return chr(first) if 32 <= first < 127 else f"\\u{first:04x}"
 
 
-def _bad_token(why: str) -> ApiError:
-    return errors.bad_request(f"invalid continue token: continue key is not valid: {why}")
+def _bad_token_error(why: str) -> ApiError:
+    return errors.bad_request_error(f"invalid continue token: continue key is not valid: {why}")

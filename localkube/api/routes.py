@@ -4,12 +4,12 @@ refused.
 
 from localkube import errors, resources
 from localkube.api.access import Target
-from localkube.api.exchange import Call
+from localkube.api.http_messages import ApiCall
 from localkube.resources import PODS
 from localkube.resources.resource import Resource
 
 NAMESPACE_SUBRESOURCES = ("status", "finalize")
-INTERACTIVE = ("attach", "exec", "portforward")
+INTERACTIVE_SUBRESOURCES = ("attach", "exec", "portforward")
 NAMED_VERBS = {
     "GET": "get",
     "HEAD": "get",
@@ -21,7 +21,7 @@ NAMED_VERBS = {
 COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 
 
-def target_of(parts: tuple[str, ...]) -> Target | None:
+def parse_target(parts: tuple[str, ...]) -> Target | None:
     """What a path names, or None for one that is no resource's: discovery, health, nonsense."""
     if parts[:1] == ("api",) and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
@@ -43,28 +43,28 @@ def target_of(parts: tuple[str, ...]) -> Target | None:
     return Target(group, version, rest[0], namespace, *rest[1:])
 
 
-def verb_of(call: Call, target: Target) -> str:
+def choose_verb(call: ApiCall, target: Target) -> str:
     """The verb that RBAC would check; for a method that has none, the method in lower case."""
     verbs = NAMED_VERBS if target.name else COLLECTION_VERBS
     verb = verbs.get(call.method, call.method.lower())
     return "watch" if verb == "list" and call.query.flag("watch") else verb
 
 
-def resolve(target: Target) -> Resource:
+def resolve_resource(target: Target) -> Resource:
     """The served resource that a target names. Raises ApiError 404 for an unknown one, or for a
     scope that it does not have.
     """
-    resource = resources.by_path(target.group, target.version, target.plural)
+    resource = resources.find_by_path(target.group, target.version, target.plural)
     if resource is None:
-        raise errors.no_such_path()
+        raise errors.no_such_path_error()
     if target.namespace is not None and not resource.namespaced:
-        raise errors.no_such_path()
+        raise errors.no_such_path_error()
     if target.namespace is None and resource.namespaced and target.name:
-        raise errors.no_such_path()
+        raise errors.no_such_path_error()
     if target.subresource and target.subresource not in resource.subresources:
-        if resource is PODS and target.subresource in INTERACTIVE:
-            raise errors.not_interactive(target.subresource)
-        raise errors.no_such_path()
+        if resource is PODS and target.subresource in INTERACTIVE_SUBRESOURCES:
+            raise errors.not_interactive_error(target.subresource)
+        raise errors.no_such_path_error()
     return resource
 
 
@@ -75,17 +75,17 @@ def check_verb(resource: Resource, target: Target, verb: str, method: str) -> No
     if target.subresource:
         allowed = resource.subresources[target.subresource].verbs
         if verb not in allowed:
-            raise errors.method_not_allowed()
+            raise errors.method_not_allowed_error()
         return
     if not target.name and method not in COLLECTION_VERBS:
         raise (
-            errors.bad_request("name must be provided")
+            errors.bad_request_error("name must be provided")
             if resource.custom and method in NAMED_VERBS
-            else errors.method_not_allowed()
+            else errors.method_not_allowed_error()
         )
     if verb not in resource.verbs or (verb == "watch" and method == "HEAD"):
-        raise errors.method_not_allowed()
+        raise errors.method_not_allowed_error()
     if method == "POST" and target.name and not resource.custom:
-        raise errors.method_not_allowed()
+        raise errors.method_not_allowed_error()
     if resource.namespaced and target.namespace is None and verb not in ("list", "watch"):
-        raise errors.method_not_allowed()
+        raise errors.method_not_allowed_error()

@@ -7,15 +7,15 @@ from typing import Any
 
 from localkube import errors, resources
 from localkube.api import bodies
-from localkube.api.exchange import Call, Response, json_response
+from localkube.api.http_messages import ApiCall, Response, json_response
 from localkube.api.writing import (
-    APPLY,
+    APPLY_PATCH,
     JSON_PATCH,
-    MERGE,
+    MERGE_PATCH,
     apply_patch,
     decode_patch,
-    patch_type,
-    read_request,
+    get_patch_type,
+    parse_write_request,
 )
 from localkube.metadata import Object
 from localkube.objects import Objects
@@ -24,109 +24,115 @@ from localkube.resources.resource import Resource
 MAX_REPLICAS = 2**31 - 1
 
 
-class Scaler:
+class ScaleHandler:
     """Answers get, update and patch of scale."""
 
-    def __init__(self, objects: Objects, reader: bodies.Reader) -> None:
+    def __init__(self, objects: Objects, reader: bodies.BodyReader) -> None:
         self._objects = objects
-        self._bodies = reader
+        self._body_reader = reader
 
     async def answer(
-        self, call: Call, resource: Resource, namespace: str, name: str, verb: str
+        self, call: ApiCall, resource: Resource, namespace: str, name: str, verb: str
     ) -> Response:
         """Raises ApiError: 400, 404, 409 for a stale version, 415 for an apply, 422 for what is no
         number of replicas.
         """
         if verb == "get":
-            return json_response(scale_of(resource, self._objects.get(resource, namespace, name)))
+            return json_response(
+                build_scale(resource, self._objects.get(resource, namespace, name))
+            )
         patching = verb == "patch"
-        request = read_request(call, "PatchOptions" if patching else "UpdateOptions")
-        media = patch_type(call, resource) if patching else bodies.media_type(call)
-        if media == APPLY:
-            raise errors.unsupported_media_type((JSON_PATCH, MERGE))
-        raw = await self._bodies.read(call)
+        request = parse_write_request(call, "PatchOptions" if patching else "UpdateOptions")
+        media = get_patch_type(call, resource) if patching else bodies.get_media_type(call)
+        if media == APPLY_PATCH:
+            raise errors.unsupported_media_type_error((JSON_PATCH, MERGE_PATCH))
+        raw = await self._body_reader.read_body(call)
         change = await (
-            decode_patch(raw, media, resource) if patching else bodies.decode(raw, media, "Scale")
+            decode_patch(raw, media, resource)
+            if patching
+            else bodies.decode_body(raw, media, "Scale")
         )
         obj = self._objects.get(resource, namespace, name)
         scale = (
-            apply_patch(resource, scale_of(resource, obj), change, media) if patching else change
+            apply_patch(resource, build_scale(resource, obj), change, media) if patching else change
         )
-        _check(scale, name)
-        _rescale(resource, obj, scale)
+        _check_scale(scale, name)
+        _set_replicas(resource, obj, scale)
         return json_response(
-            scale_of(
+            build_scale(
                 resource, self._objects.update(resource, namespace, name, obj, request=request)
             )
         )
 
 
-def scale_of(resource: Resource, obj: Object) -> Object:
+def build_scale(resource: Resource, obj: Object) -> Object:
     """The Scale of an object; numbers that are not there are 0 (recorded
     `pytorchjob/scale-get`).
     """
-    paths = resources.scale_paths(resource)
+    paths = resources.get_scale_paths(resource)
     metadata = {
         key: obj["metadata"][key]
         for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     }
-    status = {"replicas": _find(obj, _steps(paths, "statusReplicasPath")) or 0}
-    selector = _find(obj, _steps(paths, "labelSelectorPath"))
+    status = {"replicas": _find_value(obj, _split_path(paths, "statusReplicasPath")) or 0}
+    selector = _find_value(obj, _split_path(paths, "labelSelectorPath"))
     if selector:
         status["selector"] = selector
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": metadata,
-        "spec": {"replicas": _find(obj, _steps(paths, "specReplicasPath")) or 0},
+        "spec": {"replicas": _find_value(obj, _split_path(paths, "specReplicasPath")) or 0},
         "status": status,
     }
 
 
-def _rescale(resource: Resource, obj: Object, scale: Object) -> None:
+def _set_replicas(resource: Resource, obj: Object, scale: Object) -> None:
     """Put the wanted number, and the version it was decided on, into the object. Raises ApiError
     422 where there is no place for it.
     """
     version = (scale.get("metadata") or {}).get("resourceVersion")
     if version:
         obj["metadata"]["resourceVersion"] = version
-    *path, last = _steps(resources.scale_paths(resource), "specReplicasPath")
-    holder = _find(obj, path)
+    *path, last = _split_path(resources.get_scale_paths(resource), "specReplicasPath")
+    holder = _find_value(obj, path)
     if not isinstance(holder, dict):
-        cause = errors.wrong(
+        cause = errors.invalid_cause(
             "spec.replicas", "null", f".{'.'.join(path)} does not exist: there is nothing to scale"
         )
-        raise errors.invalid(resource.group, resource.kind, obj["metadata"]["name"], [cause])
+        raise errors.invalid_error(resource.group, resource.kind, obj["metadata"]["name"], [cause])
     holder[last] = scale["spec"].get("replicas", 0)
 
 
-def _steps(paths: Mapping[str, str], name: str) -> list[str]:
+def _split_path(paths: Mapping[str, str], name: str) -> list[str]:
     return [step for step in paths.get(name, "").split(".") if step]
 
 
-def _find(obj: Object, path: Sequence[str]) -> Any:
+def _find_value(obj: Object, path: Sequence[str]) -> Any:
     value: Any = obj if path else None
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value
 
 
-def _check(scale: Any, name: str) -> None:
+def _check_scale(scale: Any, name: str) -> None:
     if (
         not isinstance(scale, dict)
         or not isinstance(scale.get("spec"), dict)
         or not isinstance(scale.get("metadata") or {}, dict)
     ):
-        raise errors.bad_request(
+        raise errors.bad_request_error(
             "the object provided is unrecognized (must be of type Scale): it has no spec"
         )
     if scale.get("kind", "Scale") != "Scale":
-        raise errors.bad_request(f"{scale['kind']} cannot be handled as a Scale")
+        raise errors.bad_request_error(f"{scale['kind']} cannot be handled as a Scale")
     replicas = scale["spec"].get("replicas", 0)
     if (
         isinstance(replicas, bool)
         or not isinstance(replicas, int)
         or not 0 <= replicas <= MAX_REPLICAS
     ):
-        cause = errors.wrong("spec.replicas", f"{replicas!r}", "must be greater than or equal to 0")
-        raise errors.invalid("autoscaling", "Scale", name, [cause])
+        cause = errors.invalid_cause(
+            "spec.replicas", f"{replicas!r}", "must be greater than or equal to 0"
+        )
+        raise errors.invalid_error("autoscaling", "Scale", name, [cause])

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from localkube import selectors
-from localkube.api.exchange import Query
+from localkube.api.http_messages import QueryParameters
 from localkube.resources.resource import Resource
 from localkube.selectors import FieldSelector, LabelSelector
 from localkube.store import Record
@@ -22,21 +22,21 @@ class Selection:
     fields: FieldSelector
 
     @property
-    def selective(self) -> bool:
-        return not (self.labels.empty and self.fields.empty)
+    def is_selective(self) -> bool:
+        return not (self.labels.is_empty and self.fields.is_empty)
 
     def matches(self, record: Record) -> bool:
         if self.namespace is not None and record.namespace != self.namespace:
             return False
-        if not self.labels.empty and not self.labels.matches(record.labels):
+        if not self.labels.is_empty and not self.labels.matches(record.labels):
             return False
-        return self.fields.empty or self.fields.matches(_fields(record))
+        return self.fields.is_empty or self.fields.matches(_collect_fields(record))
 
-    def filter(self, records: Iterable[Record]) -> Iterator[Record]:
+    def filter_records(self, records: Iterable[Record]) -> Iterator[Record]:
         return (record for record in records if self.matches(record))
 
 
-def select(resource: Resource, namespace: str | None, query: Query) -> Selection:
+def parse_selection(resource: Resource, namespace: str | None, query: QueryParameters) -> Selection:
     """Raises ApiError 400 for a selector that does not parse or a field that this kind does not
     offer.
     """
@@ -44,10 +44,10 @@ def select(resource: Resource, namespace: str | None, query: Query) -> Selection
     supported = {*resource.field_selectors, *common}
     return Selection(
         namespace,
-        selectors.parse_labels(query.text("labelSelector")),
-        selectors.parse_fields(query.text("fieldSelector"), supported),
+        selectors.parse_label_selector(query.text("labelSelector")),
+        selectors.parse_field_selector(query.text("fieldSelector"), supported),
     )
 
 
-def _fields(record: Record) -> dict[str, str]:
+def _collect_fields(record: Record) -> dict[str, str]:
     return {**record.fields, "metadata.name": record.name, "metadata.namespace": record.namespace}

@@ -15,10 +15,15 @@ import msgspec
 
 from localkube import errors
 from localkube.api import negotiation, paging
-from localkube.api.exchange import Call, Response
-from localkube.api.forms import Form, bare_json, form_of, stored_json
-from localkube.api.reading import joined, read_include
-from localkube.api.selection import Selection, select
+from localkube.api.http_messages import ApiCall, Response
+from localkube.api.reading import join_chunks, parse_include
+from localkube.api.representations import (
+    Representation,
+    choose_representation,
+    encode_bare_object,
+    encode_record,
+)
+from localkube.api.selection import Selection, parse_selection
 from localkube.errors import ApiError, Cause
 from localkube.objects import Objects
 from localkube.resources.resource import Resource
@@ -26,20 +31,20 @@ from localkube.store import Change, Record, Store
 
 MAX_BACKLOG_BYTES = 16 << 20
 MAX_BACKLOG_EVENTS = 20_000
-DEFAULT_TIMEOUT = (1_800, 3_600)
+DEFAULT_TIMEOUT_SECONDS = (1_800, 3_600)
 """Seconds, picked at random between the two as a real server does, so that watches do not all
 return at once.
 """
-MAX_TIMEOUT = 24 * 3_600
-BOOKMARK_EVERY = 60.0
+MAX_TIMEOUT_SECONDS = 24 * 3_600
+BOOKMARK_INTERVAL = 60.0
 BOOKMARK_BEFORE_END = 2.0
 """Seconds before the timeout at which the last bookmark is sent (control-plane facts, item 20)."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
-FORMS = (negotiation.TABLE, negotiation.PARTIAL)
+WATCH_FORMS = (negotiation.TABLE, negotiation.PARTIAL)
 
 
-class _Frames:
+class _ChangeFrames:
     """One change as bytes, made when somebody first needs them in a form and kept for the
     others.
     """
@@ -48,73 +53,75 @@ class _Frames:
         self.change = change
         self._objects = objects
         self._resource = resource
-        self._made: dict[tuple[Form, str, bool], bytes] = {}
+        self._frames: dict[tuple[Representation, str, bool], bytes] = {}
 
-    def get(self, form: Form, kind: str, *, columns: bool) -> bytes:
-        key = (form, kind, columns and form.has_columns)
-        frame = self._made.get(key)
+    def get_frame(self, form: Representation, event_type: str, *, with_columns: bool) -> bytes:
+        key = (form, event_type, with_columns and form.has_columns)
+        frame = self._frames.get(key)
         if frame is None:
-            left = kind == "DELETED" and self.change.type != "DELETED"
+            left = event_type == "DELETED" and self.change.type != "DELETED"
             raw = (
-                self._left()
+                self._encode_last_match()
                 if left
-                else stored_json(self._objects, self._resource, self.change.record)
+                else encode_record(self._objects, self._resource, self.change.record)
             )
-            frame = self._made[key] = _frame(kind, form.one(raw, columns=columns))
+            frame = self._frames[key] = _encode_frame(
+                event_type, form.encode_object(raw, with_columns=with_columns)
+            )
         return frame
 
-    def _left(self) -> bytes:
+    def _encode_last_match(self) -> bytes:
         """An object that stopped matching, as it was when it last did, under the version of the
         change (recorded `leaves-selector`).
         """
         assert self.change.previous is not None
-        obj = self._objects.decode(self._resource, self.change.previous)
+        obj = self._objects.decode_record(self._resource, self.change.previous)
         obj["metadata"]["resourceVersion"] = str(self.change.record.rv)
-        return bare_json(obj)
+        return encode_bare_object(obj)
 
 
 @dataclass(slots=True)
-class _Options:
+class _WatchOptions:
     """The query of a watch. `since` is None for a watch that starts with what is there."""
 
     since: int | None
-    initial: bool
-    bookmarks: bool
-    announce_end: bool
+    sends_initial_events: bool
+    sends_bookmarks: bool
+    announces_end: bool
     timeout: float
 
 
 class _Watcher:
     """One client's watch: what it still has to send, and when it has to end."""
 
-    def __init__(self, form: Form, selection: Selection, options: _Options) -> None:
+    def __init__(self, form: Representation, selection: Selection, options: _WatchOptions) -> None:
         self.form = form
         self.selection = selection
         self.options = options
-        self.floor = options.since or 0
+        self.start_version = options.since or 0
         self.wake = asyncio.Event()
-        self.behind = False
-        self._pending: list[tuple[_Frames, str]] = []
-        self._size = 0
-        self._columns = True
+        self.is_behind = False
+        self._pending: list[tuple[_ChangeFrames, str]] = []
+        self._pending_bytes = 0
+        self._columns_due = True
 
-    def offer(self, frames: _Frames) -> None:
+    def offer_change(self, frames: _ChangeFrames) -> None:
         """Called for each change; queues the event that this watcher's selection makes of it, if
         any.
         """
-        if self.behind or frames.change.record.rv <= self.floor:
+        if self.is_behind or frames.change.record.rv <= self.start_version:
             return
-        kind = self.kind(frames.change)
+        kind = self.classify_change(frames.change)
         if not kind:
             return
         self._pending.append((frames, kind))
-        self._size += len(frames.change.record.raw)
-        if self._size > MAX_BACKLOG_BYTES or len(self._pending) > MAX_BACKLOG_EVENTS:
-            self.behind = True
-            self._pending, self._size = [], 0
+        self._pending_bytes += len(frames.change.record.raw)
+        if self._pending_bytes > MAX_BACKLOG_BYTES or len(self._pending) > MAX_BACKLOG_EVENTS:
+            self.is_behind = True
+            self._pending, self._pending_bytes = [], 0
         self.wake.set()
 
-    def kind(self, change: Change) -> str:
+    def classify_change(self, change: Change) -> str:
         """The event as this selection sees it: entering it is ADDED, leaving it DELETED; "" for
         none (recorded `leaves-selector`).
         """
@@ -124,23 +131,23 @@ class _Watcher:
             return "MODIFIED" if was else "ADDED"
         return "DELETED" if was else ""
 
-    def encode(self, frames: _Frames, kind: str) -> bytes:
-        return frames.get(self.form, kind, columns=self.take_columns())
+    def encode_event(self, frames: _ChangeFrames, event_type: str) -> bytes:
+        return frames.get_frame(self.form, event_type, with_columns=self.take_columns())
 
     def take_columns(self) -> bool:
         """True once: only the first event of a Table watch carries the columns."""
-        columns, self._columns = self._columns, False
+        columns, self._columns_due = self._columns_due, False
         return columns
 
-    def take(self) -> bytes:
+    def take_pending(self) -> bytes:
         """All that is pending, as one chunk."""
-        chunk = b"".join([self.encode(frames, kind) for frames, kind in self._pending])
-        self._pending, self._size = [], 0
+        chunk = b"".join([self.encode_event(frames, kind) for frames, kind in self._pending])
+        self._pending, self._pending_bytes = [], 0
         self.wake.clear()
         return chunk
 
 
-class _Channel:
+class _WatchChannel:
     """The watchers of one resource, fed by one subscription that lives as long as there is any."""
 
     def __init__(self, objects: Objects, resource: Resource) -> None:
@@ -151,7 +158,7 @@ class _Channel:
 
     def add(self, watcher: _Watcher) -> None:
         if self._unsubscribe is None:
-            self._unsubscribe = self._objects.subscribe(self._resource, self._tell)
+            self._unsubscribe = self._objects.subscribe(self._resource, self._notify_watchers)
         self.watchers[watcher] = None
 
     def remove(self, watcher: _Watcher) -> None:
@@ -160,127 +167,137 @@ class _Channel:
             self._unsubscribe()
             self._unsubscribe = None
 
-    def frames(self, change: Change) -> _Frames:
-        return _Frames(self._objects, self._resource, change)
+    def build_frames(self, change: Change) -> _ChangeFrames:
+        return _ChangeFrames(self._objects, self._resource, change)
 
-    def _tell(self, change: Change) -> None:
-        frames = self.frames(change)
+    def _notify_watchers(self, change: Change) -> None:
+        frames = self.build_frames(change)
         for watcher in self.watchers:
-            watcher.offer(frames)
+            watcher.offer_change(frames)
 
 
-class Watches:
+class WatchHandler:
     """All open watches, of which there may be `bound`."""
 
-    def __init__(self, objects: Objects, bound: int) -> None:
+    def __init__(self, objects: Objects, max_watches: int) -> None:
         self._objects = objects
-        self._bound = bound
+        self._max_watches = max_watches
         self._store: Store = objects.store
-        self._channels: dict[Resource, _Channel] = {}
-        self.open = 0
+        self._channels: dict[Resource, _WatchChannel] = {}
+        self.open_count = 0
 
-    async def watch(self, call: Call, resource: Resource, namespace: str | None) -> Response:
+    async def watch(self, call: ApiCall, resource: Resource, namespace: str | None) -> Response:
         """A stream of events. Raises ApiError: 400, 406, 422, 429 beyond the bound, 504. What is
         too old is told in the stream.
         """
-        accepted = negotiation.choose(call.headers.get("accept", ""), FORMS)
-        form = form_of(
-            resource, negotiation.Accepted(False, accepted.form), read_include(call.query)
+        accepted = negotiation.choose_media(call.headers.get("accept", ""), WATCH_FORMS)
+        form = choose_representation(
+            resource, negotiation.AcceptedMedia(False, accepted.form), parse_include(call.query)
         )
-        selection = select(resource, namespace, call.query)
-        options = _read_options(call)
-        if options.announce_end and options.since is not None:
-            await paging.reach(self._store, options.since)
-        if self.open >= self._bound:
-            raise errors.too_many_requests(
-                f"{self._bound} watches are open, and no more can be: try again when some have "
-                "ended"
+        selection = parse_selection(resource, namespace, call.query)
+        options = _parse_watch_options(call)
+        if options.announces_end and options.since is not None:
+            await paging.wait_for_version(self._store, options.since)
+        if self.open_count >= self._max_watches:
+            raise errors.too_many_requests_error(
+                f"{self._max_watches} watches are open, and no more can be: try again when some "
+                "have ended"
             )
         watcher = _Watcher(form, selection, options)
-        channel = self._channels.setdefault(resource, _Channel(self._objects, resource))
+        channel = self._channels.setdefault(resource, _WatchChannel(self._objects, resource))
         try:
-            history = self._history(resource, watcher, channel)
+            history = self._prepare_history(resource, watcher, channel)
         except ApiError as refusal:
-            return Response(stream=_refused(refusal), live=True)
+            return Response(stream=_stream_refusal(refusal), live=True)
         channel.add(watcher)
-        self.open += 1
+        self.open_count += 1
 
         def release() -> None:
-            self.open -= 1
+            self.open_count -= 1
             channel.remove(watcher)
 
-        return Response(stream=self._stream(watcher, history), live=True, release=release)
+        return Response(stream=self._stream_events(watcher, history), live=True, release=release)
 
-    def _history(self, resource: Resource, watcher: _Watcher, channel: _Channel) -> Iterator[bytes]:
+    def _prepare_history(
+        self, resource: Resource, watcher: _Watcher, channel: _WatchChannel
+    ) -> Iterator[bytes]:
         """The events before the live ones; what they are made of is fixed now, their encoding waits
         until they are sent.
         """
         key = (resource.storage or resource).key
         options = watcher.options
-        if options.initial:
+        if options.sends_initial_events:
             records = self._store.list(key, watcher.selection.namespace)
-            return self._existing(resource, watcher, records, self._store.rv)
+            return self._encode_existing(resource, watcher, records, self._store.rv)
         if options.since is None or options.since >= self._store.rv:
             return iter(())
-        changes = self._store.since(key, options.since)
+        changes = self._store.list_changes_since(key, options.since)
         return (
-            watcher.encode(channel.frames(change), kind)
+            watcher.encode_event(channel.build_frames(change), kind)
             for change in changes
-            if (kind := watcher.kind(change))
+            if (kind := watcher.classify_change(change))
         )
 
-    def _existing(
+    def _encode_existing(
         self, resource: Resource, watcher: _Watcher, records: Sequence[Record], version: int
     ) -> Iterator[bytes]:
-        for record in watcher.selection.filter(records):
-            raw = stored_json(self._objects, resource, record)
-            yield _frame("ADDED", watcher.form.one(raw, columns=watcher.take_columns()))
-        if watcher.options.announce_end and watcher.options.bookmarks:
-            yield _bookmark(watcher.form, version, {INITIAL_EVENTS_END: "true"})
+        for record in watcher.selection.filter_records(records):
+            raw = encode_record(self._objects, resource, record)
+            yield _encode_frame(
+                "ADDED", watcher.form.encode_object(raw, with_columns=watcher.take_columns())
+            )
+        if watcher.options.announces_end and watcher.options.sends_bookmarks:
+            yield _encode_bookmark(watcher.form, version, {INITIAL_EVENTS_END: "true"})
 
-    async def _stream(
+    async def _stream_events(
         self, watcher: _Watcher, history: Iterator[bytes]
     ) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         end = loop.time() + watcher.options.timeout
-        async for chunk in joined(history):
+        async for chunk in join_chunks(history):
             yield chunk
-        bookmarks = _Bookmarks(loop.time(), end) if watcher.options.bookmarks else None
+        bookmarks = _BookmarkSchedule(loop.time(), end) if watcher.options.sends_bookmarks else None
         alarm = _Alarm(watcher.wake)
         try:
-            while not watcher.behind:
+            while not watcher.is_behind:
                 now = loop.time()
                 if now >= end:
                     return
-                chunk = watcher.take()
-                if bookmarks and bookmarks.are_due(now) and self._store.rv >= watcher.floor:
-                    chunk += _bookmark(watcher.form, self._store.rv)
-                    bookmarks.sent(now)
+                chunk = watcher.take_pending()
+                if bookmarks and bookmarks.are_due(now) and self._store.rv >= watcher.start_version:
+                    chunk += _encode_bookmark(watcher.form, self._store.rv)
+                    bookmarks.schedule_next(now)
                 if chunk:
                     yield chunk
                     continue
-                alarm.set(
-                    min(end, bookmarks.next) if bookmarks and not bookmarks.are_due(now) else end
+                alarm.schedule(
+                    min(end, bookmarks.next_time)
+                    if bookmarks and not bookmarks.are_due(now)
+                    else end
                 )
                 await watcher.wake.wait()
         finally:
             alarm.cancel()
-        yield _error(errors.expired("the watch fell too far behind and was ended: list again"))
+        yield _encode_error(
+            errors.expired_error("the watch fell too far behind and was ended: list again")
+        )
 
 
-class _Bookmarks:
+class _BookmarkSchedule:
     """When bookmarks are sent: each minute, and once shortly before the end."""
 
     def __init__(self, now: float, end: float) -> None:
         self._end = end
-        self._last = end - min(BOOKMARK_BEFORE_END, (end - now) / 4)
-        self.next = min(now + BOOKMARK_EVERY, self._last)
+        self._last_time = end - min(BOOKMARK_BEFORE_END, (end - now) / 4)
+        self.next_time = min(now + BOOKMARK_INTERVAL, self._last_time)
 
     def are_due(self, now: float) -> bool:
-        return now >= self.next
+        return now >= self.next_time
 
-    def sent(self, now: float) -> None:
-        self.next = min(now + BOOKMARK_EVERY, self._last) if now < self._last else self._end
+    def schedule_next(self, now: float) -> None:
+        self.next_time = (
+            min(now + BOOKMARK_INTERVAL, self._last_time) if now < self._last_time else self._end
+        )
 
 
 class _Alarm:
@@ -290,87 +307,93 @@ class _Alarm:
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
-        self._at = 0.0
+        self._moment = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    def set(self, at: float) -> None:
-        if at != self._at:
+    def schedule(self, moment: float) -> None:
+        if moment != self._moment:
             self.cancel()
-            self._at = at
-            self._timer = asyncio.get_running_loop().call_at(at, self._ring)
+            self._moment = moment
+            self._timer = asyncio.get_running_loop().call_at(moment, self._set_event)
 
     def cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _ring(self) -> None:
+    def _set_event(self) -> None:
         """A timer may ring a little early: the same moment can then be waited for again."""
-        self._at = 0.0
+        self._moment = 0.0
         self._event.set()
 
 
-async def _refused(refusal: ApiError) -> AsyncGenerator[bytes, None]:
+async def _stream_refusal(refusal: ApiError) -> AsyncGenerator[bytes, None]:
     """A watch that cannot start says so in its first and only event, with HTTP 200 (recorded
     `errors/410-watch-too-old`).
     """
-    yield _error(refusal)
+    yield _encode_error(refusal)
 
 
-def _read_options(call: Call) -> _Options:
+def _parse_watch_options(call: ApiCall) -> _WatchOptions:
     query = call.query
-    version = paging.read_version(query.text("resourceVersion"))
+    version = paging.parse_version(query.text("resourceVersion"))
     announce = "sendInitialEvents" in query
     _check_match(query.text("resourceVersionMatch"), query.text("continue"), announce)
     wanted = query.flag("sendInitialEvents") if announce else not version
-    seconds = query.whole("timeoutSeconds")
+    seconds = query.integer("timeoutSeconds")
     timeout = (
-        random.uniform(*DEFAULT_TIMEOUT)  # noqa: S311 - spreads load
+        random.uniform(*DEFAULT_TIMEOUT_SECONDS)  # noqa: S311 - spreads load
         if not seconds or seconds < 0
-        else min(seconds, MAX_TIMEOUT)
+        else min(seconds, MAX_TIMEOUT_SECONDS)
     )
-    return _Options(
+    return _WatchOptions(
         since=version or None,
-        initial=wanted,
-        bookmarks=query.flag("allowWatchBookmarks"),
-        announce_end=announce and wanted,
+        sends_initial_events=wanted,
+        sends_bookmarks=query.flag("allowWatchBookmarks"),
+        announces_end=announce and wanted,
         timeout=float(timeout),
     )
 
 
-def _check_match(match: str, token: str, announce: bool) -> None:
+def _check_match(match: str, token: str, announces_end: bool) -> None:
     """The rules of apimachinery `validateWatchOptions`."""
     field = "resourceVersionMatch"
     causes: list[Cause] = []
-    if announce and match != "NotOlderThan":
+    if announces_end and match != "NotOlderThan":
         causes.append(
-            errors.frozen(
+            errors.forbidden_cause(
                 field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             )
         )
-    if match and not announce:
+    if match and not announces_end:
         causes.append(
-            errors.frozen(
+            errors.forbidden_cause(
                 field,
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             )
         )
     if match not in ("", "NotOlderThan"):
-        causes.append(errors.unsupported(field, match, ("NotOlderThan",)))
+        causes.append(errors.unsupported_cause(field, match, ("NotOlderThan",)))
     if match and token:
         causes.append(
-            errors.frozen(field, "resourceVersionMatch is forbidden when continue is provided")
+            errors.forbidden_cause(
+                field, "resourceVersionMatch is forbidden when continue is provided"
+            )
         )
-    paging.refuse_options(causes)
+    paging.check_options(causes)
 
 
-def _frame(kind: str, obj: bytes) -> bytes:
-    return b'{"type":"' + kind.encode() + b'","object":' + obj + b"}\n"
+def _encode_frame(event_type: str, obj: bytes) -> bytes:
+    return b'{"type":"' + event_type.encode() + b'","object":' + obj + b"}\n"
 
 
-def _bookmark(form: Form, version: int, annotations: dict[str, str] | None = None) -> bytes:
+def _encode_bookmark(
+    form: Representation, version: int, annotations: dict[str, str] | None = None
+) -> bytes:
     metadata = {"annotations": annotations} if annotations else {}
-    return _frame("BOOKMARK", form.bookmark({**metadata, "resourceVersion": str(version)}))
+    return _encode_frame(
+        "BOOKMARK", form.encode_bookmark({**metadata, "resourceVersion": str(version)})
+    )
 
 
-def _error(refusal: ApiError) -> bytes:
-    return _frame("ERROR", msgspec.json.encode(refusal.status()))
+def _encode_error(refusal: ApiError) -> bytes:
+    return _encode_frame("ERROR", msgspec.json.encode(refusal.status()))

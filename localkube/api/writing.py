@@ -9,148 +9,154 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from localkube import apply, errors, patch, schemas
+from localkube import errors, field_ownership, patch, schemas
 from localkube.api import bodies, negotiation, protobuf
-from localkube.api.exchange import Call, Response
-from localkube.api.negotiation import ACCEPTED
-from localkube.api.paging import refuse_options
-from localkube.api.reading import ITEM_FORMS, answer_object
+from localkube.api.http_messages import ApiCall, Response
+from localkube.api.negotiation import SUPPORTED_MEDIA_TYPES
+from localkube.api.paging import check_options
+from localkube.api.reading import ITEM_FORMS, build_object_response
 from localkube.errors import Cause
 from localkube.metadata import Object
-from localkube.objects import Objects, Request
+from localkube.objects import Objects, WriteRequest
 from localkube.resources.resource import Resource
 
-MERGE = "application/merge-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
-APPLY = "application/apply-patch+yaml"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 
-MAX_MANAGER = 128
-VALIDATIONS = ("Ignore", "Strict", "Warn")
+MAX_MANAGER_BYTES = 128
+FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
 
 
-class Writer:
+class WriteHandler:
     """Answers create, update and patch."""
 
-    def __init__(self, objects: Objects, reader: bodies.Reader) -> None:
+    def __init__(self, objects: Objects, reader: bodies.BodyReader) -> None:
         self._objects = objects
-        self._bodies = reader
+        self._body_reader = reader
 
     async def create(
-        self, call: Call, resource: Resource, namespace: str, name: str = ""
+        self, call: ApiCall, resource: Resource, namespace: str, name: str = ""
     ) -> Response:
         """POST. `name` is that of the path: on one of a custom resource a POST creates (recorded
         `409-post-on-named-resource`).
         """
-        request = read_request(call, "CreateOptions")
+        request = parse_write_request(call, "CreateOptions")
         check_acceptable(call)
         obj = await self._read_object(call, resource, request)
         if name and isinstance(obj.setdefault("metadata", {}), dict):
             obj["metadata"].setdefault("name", name)
         created = self._objects.create(resource, namespace, obj, request)
-        return answer_object(call, resource, created, 201)
+        return build_object_response(call, resource, created, 201)
 
     async def update(
-        self, call: Call, resource: Resource, namespace: str, name: str, subresource: str
+        self, call: ApiCall, resource: Resource, namespace: str, name: str, subresource: str
     ) -> Response:
         """PUT."""
-        request = read_request(call, "UpdateOptions")
+        request = parse_write_request(call, "UpdateOptions")
         check_acceptable(call)
         obj = await self._read_object(call, resource, request)
         _check_name(obj, name)
         updated = self._objects.update(
             resource, namespace, name, obj, subresource=subresource, request=request
         )
-        return answer_object(call, resource, updated)
+        return build_object_response(call, resource, updated)
 
     async def patch(
-        self, call: Call, resource: Resource, namespace: str, name: str, subresource: str
+        self, call: ApiCall, resource: Resource, namespace: str, name: str, subresource: str
     ) -> Response:
         """PATCH in any of the four forms; an apply to an object that is not there creates it."""
-        media = patch_type(call, resource)
-        request = read_request(call, "PatchOptions", applying=media == APPLY)
+        media = get_patch_type(call, resource)
+        request = parse_write_request(call, "PatchOptions", is_apply=media == APPLY_PATCH)
         check_acceptable(call)
-        raw = await self._bodies.read(call)
+        raw = await self._body_reader.read_body(call)
         change = await decode_patch(raw, media, resource)
-        if request.validation == "Strict" and media != JSON_PATCH:
-            refuse_duplicates(raw, resource)
-        if media == APPLY:
-            return self._apply(call, resource, namespace, name, subresource, change, request)
+        if request.field_validation == "Strict" and media != JSON_PATCH:
+            check_duplicates(raw, resource)
+        if media == APPLY_PATCH:
+            return self._apply_configuration(
+                call, resource, namespace, name, subresource, change, request
+            )
         current = self._objects.get(resource, namespace, name)
         patched = apply_patch(resource, current, change, media)
         try:
             updated = self._objects.update(
                 resource, namespace, name, patched, subresource=subresource, request=request
             )
-        except errors.StrictDecoding as error:
+        except errors.StrictDecodingError as error:
             # A real server blames the patch, not the object (apiserver `handlers/patch.go`).
             shown = msgspec.json.encode(patched).decode()
-            raise errors.invalid(
-                "", "", "", [errors.wrong("patch", f'"{shown}"', error.fields)]
+            raise errors.invalid_error(
+                "", "", "", [errors.invalid_cause("patch", f'"{shown}"', error.detail)]
             ) from error
-        return answer_object(call, resource, updated)
+        return build_object_response(call, resource, updated)
 
-    def _apply(
+    def _apply_configuration(
         self,
-        call: Call,
+        call: ApiCall,
         resource: Resource,
         namespace: str,
         name: str,
         subresource: str,
         intent: Object,
-        request: Request,
+        request: WriteRequest,
     ) -> Response:
         _check_intent(resource, intent, namespace, name)
         current = self._objects.find(resource, namespace, name)
         if current is None and subresource:
-            raise errors.not_found(resource.group, resource.plural, name)
-        merged = apply.apply(
+            raise errors.not_found_error(resource.group, resource.plural, name)
+        merged = field_ownership.apply_configuration(
             current,
             intent,
-            manager=request.manager,
+            manager=request.field_manager,
             force=call.query.flag("force"),
             subresource=subresource,
             api_version=resource.api_version,
-            schema=schemas.load(resource.schema).root if resource.schema else None,
+            schema=schemas.load_schema(resource.schema).root if resource.schema else None,
         )
-        applied = replace(request, manager="")  # who owns what is in the merged object already
+        applied = replace(
+            request, field_manager=""
+        )  # who owns what is in the merged object already
         if current is None:
-            return answer_object(
+            return build_object_response(
                 call, resource, self._objects.create(resource, namespace, merged, applied), 201
             )
         updated = self._objects.update(
             resource, namespace, name, merged, subresource=subresource, request=applied
         )
-        return answer_object(call, resource, updated)
+        return build_object_response(call, resource, updated)
 
-    async def _read_object(self, call: Call, resource: Resource, request: Request) -> Object:
-        media = bodies.media_type(call)
+    async def _read_object(
+        self, call: ApiCall, resource: Resource, request: WriteRequest
+    ) -> Object:
+        media = bodies.get_media_type(call)
         if resource.custom and media == protobuf.MEDIA_TYPE:
-            raise errors.unsupported_media_type(ACCEPTED[:2])
-        raw = await self._bodies.read(call)
-        obj = await bodies.decode(raw, media, resource.kind)
+            raise errors.unsupported_media_type_error(SUPPORTED_MEDIA_TYPES[:2])
+        raw = await self._body_reader.read_body(call)
+        obj = await bodies.decode_body(raw, media, resource.kind)
         if not isinstance(obj, dict):
             why = (
                 "couldn't get version/kind; json parse error: json: cannot unmarshal "
-                f"{_go_type(obj)} into Go value"
+                f"{_name_go_type(obj)} into Go value"
             )
-            raise bodies.unrecognized(resource.kind, why, raw)
+            raise bodies.unrecognized_error(resource.kind, why, raw)
         if resource.custom and not obj.get("kind"):
-            raise bodies.unrecognized(
-                resource.kind, f"Object 'Kind' is missing in '{bodies.summary(raw)}'", raw
+            raise bodies.unrecognized_error(
+                resource.kind, f"Object 'Kind' is missing in '{bodies.summarize_body(raw)}'", raw
             )
-        if request.validation == "Strict" and media in ("", *bodies.JSON_TYPES):
-            refuse_duplicates(raw, resource)
+        if request.field_validation == "Strict" and media in ("", *bodies.JSON_TYPES):
+            check_duplicates(raw, resource)
         return obj
 
 
-def read_request(call: Call, options: str, *, applying: bool = False) -> Request:
+def parse_write_request(call: ApiCall, options: str, *, is_apply: bool = False) -> WriteRequest:
     """The query that every write shares. Raises ApiError 422 about `options`, a kind such as
     CreateOptions, for what it forbids.
     """
     query = call.query
     causes: list[Cause] = []
-    dry_run = query.all("dryRun")
+    dry_run = query.texts("dryRun")
     if any(value != "All" for value in dry_run):
         shown = ", ".join(f'"{value[:64]}"' for value in dry_run)
         causes.append(
@@ -161,106 +167,112 @@ def read_request(call: Call, options: str, *, applying: bool = False) -> Request
             )
         )
     validation = query.text("fieldValidation") or "Warn"
-    if validation not in VALIDATIONS:
-        causes.append(errors.unsupported("fieldValidation", validation[:64], ("", *VALIDATIONS)))
+    if validation not in FIELD_VALIDATIONS:
+        causes.append(
+            errors.unsupported_cause("fieldValidation", validation[:64], ("", *FIELD_VALIDATIONS))
+        )
     manager = query.text("fieldManager")
-    if len(manager.encode()) > MAX_MANAGER:
+    if len(manager.encode()) > MAX_MANAGER_BYTES:
         causes.append(
             Cause(
                 "FieldValueTooLong",
-                f"Too long: may not be more than {MAX_MANAGER} bytes",
+                f"Too long: may not be more than {MAX_MANAGER_BYTES} bytes",
                 "fieldManager",
             )
         )
     elif not manager.isprintable():
         causes.append(
-            errors.wrong("fieldManager", f'"{manager}"', "should only contain printable characters")
+            errors.invalid_cause(
+                "fieldManager", f'"{manager}"', "should only contain printable characters"
+            )
         )
-    if applying and not manager:
-        causes.append(errors.required("fieldManager", "is required for apply patch"))
-    if options == "PatchOptions" and not applying and "force" in query:
-        causes.append(errors.frozen("force", "may not be specified for non-apply patch"))
-    refuse_options(causes, options)
-    return Request(
-        manager=manager or default_manager(call),
+    if is_apply and not manager:
+        causes.append(errors.required_cause("fieldManager", "is required for apply patch"))
+    if options == "PatchOptions" and not is_apply and "force" in query:
+        causes.append(errors.forbidden_cause("force", "may not be specified for non-apply patch"))
+    check_options(causes, options)
+    return WriteRequest(
+        field_manager=manager or default_field_manager(call),
         dry_run=bool(dry_run),
-        validation=cast(Literal["Ignore", "Warn", "Strict"], validation),
+        field_validation=cast(Literal["Ignore", "Warn", "Strict"], validation),
         warnings=call.warnings,
     )
 
 
-def default_manager(call: Call) -> str:
+def default_field_manager(call: ApiCall) -> str:
     """Who writes when nobody says so: the User-Agent up to its slash (apiserver
     `prefixFromUserAgent`).
     """
     agent = call.headers.get("user-agent", "").partition("/")[0]
     return (
-        "".join(character for character in agent if character.isprintable())[:MAX_MANAGER]
+        "".join(character for character in agent if character.isprintable())[:MAX_MANAGER_BYTES]
         or "unknown"
     )
 
 
-def check_acceptable(call: Call) -> None:
+def check_acceptable(call: ApiCall) -> None:
     """Refuse a write whose answer the client could not take, before it is done. Raises ApiError
     406.
     """
-    negotiation.choose(call.headers.get("accept", ""), ITEM_FORMS)
+    negotiation.choose_media(call.headers.get("accept", ""), ITEM_FORMS)
 
 
-def patch_type(call: Call, resource: Resource) -> str:
+def get_patch_type(call: ApiCall, resource: Resource) -> str:
     """The media type of a patch. Raises ApiError 415, which lists of a custom kind what it
     takes.
     """
     accepted = (
-        (JSON_PATCH, MERGE, APPLY) if resource.custom else (JSON_PATCH, MERGE, STRATEGIC, APPLY)
+        (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+        if resource.custom
+        else (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
     )
-    media = bodies.media_type(call)
+    media = bodies.get_media_type(call)
     if media not in accepted:
         raise (
-            errors.unsupported_media_type(accepted)
+            errors.unsupported_media_type_error(accepted)
             if resource.custom
-            else errors.unroutable_media_type()
+            else errors.unroutable_media_type_error()
         )
     return media
 
 
 async def decode_patch(raw: bytes, media: str, resource: Resource) -> Any:
     """The values of a patch. Raises ApiError 400."""
-    if media == APPLY:
+    if media == APPLY_PATCH:
         return await bodies.decode_yaml(raw, resource.kind)
     try:
         change = bodies.parse_json(raw)
     except ValueError as error:
-        raise errors.bad_request(f"error decoding patch: {error}") from error
+        raise errors.bad_request_error(f"error decoding patch: {error}") from error
     if media != JSON_PATCH and not isinstance(change, dict):
         why = (
-            f"json: cannot unmarshal {_go_type(change)} into Go value of type map[string]interface "
-            f"{{}}"
+            f"json: cannot unmarshal {_name_go_type(change)} into Go value of type "
+            f"map[string]interface {{}}"
         )
-        raise errors.bad_request(f"error decoding patch: {why}")
+        raise errors.bad_request_error(f"error decoding patch: {why}")
     return change
 
 
 def apply_patch(resource: Resource, current: Object, change: Any, media: str) -> Object:
     """What a merge, JSON or strategic patch makes of an object. Raises ApiError: 400, 413, 422."""
     if media == JSON_PATCH:
-        patched = patch.json_patch(current, change)
-    elif media == STRATEGIC:
-        patched = patch.strategic(current, change)
+        patched = patch.apply_json_patch(current, change)
+    elif media == STRATEGIC_MERGE_PATCH:
+        patched = patch.apply_strategic_merge_patch(current, change)
     else:
-        patched = patch.merge(current, change)
+        patched = patch.apply_merge_patch(current, change)
     if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
-        raise errors.unprocessable()
+        raise errors.unprocessable_error()
     return patched
 
 
-def refuse_duplicates(raw: bytes, resource: Resource) -> None:
+def check_duplicates(raw: bytes, resource: Resource) -> None:
     """What strict validation says about keys that come twice in one JSON object. Raises ApiError
     400.
     """
-    found = bodies.duplicate_fields(raw)
+    found = bodies.find_duplicate_fields(raw)
     if found:
-        raise errors.StrictDecoding(
+        raise errors.StrictDecodingError(
             resource.kind, resource.version, [f'duplicate field "{path}"' for path in found]
         )
 
@@ -270,12 +282,12 @@ def _check_name(obj: Object, name: str) -> None:
     metadata = obj.get("metadata")
     found = metadata.get("name") if isinstance(metadata, dict) else None
     if not found:
-        raise errors.bad_request(
+        raise errors.bad_request_error(
             f"the name of the object ({name} based on URL) was undeterminable: name must be "
             "provided"
         )
     if found != name:
-        raise errors.bad_request(
+        raise errors.bad_request_error(
             f"the name of the object ({found}) does not match the name on the URL ({name})"
         )
 
@@ -283,27 +295,27 @@ def _check_name(obj: Object, name: str) -> None:
 def _check_intent(resource: Resource, intent: Any, namespace: str, name: str) -> None:
     """An applied object must say what it is, and may not claim ownership. Raises ApiError 400."""
     if not isinstance(intent, dict) or not intent.get("kind") or not intent.get("apiVersion"):
-        raise errors.bad_request(
+        raise errors.bad_request_error(
             "error decoding YAML: Object 'Kind' and 'apiVersion' must be set in an applied "
             "configuration"
         )
     metadata = intent.setdefault("metadata", {})
     if not isinstance(metadata, dict):
-        raise errors.bad_request("error decoding YAML: metadata must be an object")
+        raise errors.bad_request_error("error decoding YAML: metadata must be an object")
     if metadata.get("managedFields") is not None:
-        raise errors.bad_request("metadata.managedFields must be nil")
+        raise errors.bad_request_error("metadata.managedFields must be nil")
     if metadata.setdefault("name", name) != name:
-        raise errors.bad_request(
+        raise errors.bad_request_error(
             f"the name of the object ({metadata['name']}) does not match the name on the URL "
             f"({name})"
         )
     if resource.namespaced and metadata.setdefault("namespace", namespace) != namespace:
-        raise errors.bad_request(
+        raise errors.bad_request_error(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
 
 
-def _go_type(value: Any) -> str:
+def _name_go_type(value: Any) -> str:
     if isinstance(value, bool):
         return "bool"
     return {str: "string", int: "number", float: "number", list: "array"}.get(type(value), "null")

@@ -31,18 +31,18 @@ class BadYaml(Exception):
     """A text that is no single YAML document of plain values; the message says why."""
 
 
-def load(text: bytes) -> Any:
+def parse_yaml(text: bytes) -> Any:
     """The values of one document, None for an empty one. Raises BadYaml."""
-    reader = _Reader()
+    reader = _DocumentBuilder()
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            reader.take(event)
+            reader.handle_event(event)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadYaml(str(error)) from error
     return reader.root
 
 
-def dump(value: Any) -> bytes:
+def dump_yaml(value: Any) -> bytes:
     """Block style, keys in their order, as `kubectl -o yaml` shows an object."""
     text: bytes = yaml.dump(
         value, Dumper=yaml.CSafeDumper, encoding="utf-8", sort_keys=False, allow_unicode=True
@@ -51,7 +51,7 @@ def dump(value: Any) -> bytes:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenCollection:
     """A collection whose end has not been read. `size` counts the values in it; `key` is the
     mapping's key that waits for a value.
     """
@@ -64,20 +64,20 @@ class _Open:
     merges: list[Any] = field(default_factory=list)
 
 
-class _Reader:
+class _DocumentBuilder:
     """Takes the parser's events and builds the document's value."""
 
     def __init__(self) -> None:
         self.root: Any = None
         self._documents = 0
-        self._left = MAX_NODES
-        self._stack: list[_Open] = []
+        self._values_left = MAX_NODES
+        self._stack: list[_OpenCollection] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
 
-    def take(self, event: yaml.Event) -> None:
+    def handle_event(self, event: yaml.Event) -> None:
         """Raises BadYaml."""
         if isinstance(event, yaml.ScalarEvent):
-            self._scalar(event)
+            self._add_scalar(event)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(self._stack) >= MAX_DEPTH:
                 raise BadYaml(f"document is nested more than {MAX_DEPTH} levels deep")
@@ -86,28 +86,30 @@ class _Reader:
                 and isinstance(self._stack[-1].value, dict)
                 and self._stack[-1].key is None
             ):
-                raise BadYaml(f"line {_line(event)}: a key must be plain text")
+                raise BadYaml(f"line {_get_line_number(event)}: a key must be plain text")
             value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-            self._stack.append(_Open(value, event.anchor, _line(event)))
+            self._stack.append(_OpenCollection(value, event.anchor, _get_line_number(event)))
         elif isinstance(event, yaml.CollectionEndEvent):
             done = self._stack.pop()
             for source in done.merges:
                 done.value = source | done.value
-            self._put(done.value, done.size, done.anchor, done.line)
+            self._add_value(done.value, done.size, done.anchor, done.line)
         elif isinstance(event, yaml.AliasEvent):
             anchor = str(event.anchor)
             if anchor not in self._anchors:
-                raise BadYaml(f"line {_line(event)}: unknown anchor '{anchor[:64]}' referenced")
+                raise BadYaml(
+                    f"line {_get_line_number(event)}: unknown anchor '{anchor[:64]}' referenced"
+                )
             shared, size = self._anchors[anchor]
-            self._spend(size)
-            self._put(copy.deepcopy(shared), size, None, _line(event))
+            self._spend_budget(size)
+            self._add_value(copy.deepcopy(shared), size, None, _get_line_number(event))
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
                 raise BadYaml("expected a single document in the stream but found another document")
 
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
-        line = _line(event)
+    def _add_scalar(self, event: yaml.ScalarEvent) -> None:
+        line = _get_line_number(event)
         top = self._stack[-1] if self._stack else None
         if top is not None and isinstance(top.value, dict) and top.key is None:
             if event.value in top.value:
@@ -115,11 +117,13 @@ class _Reader:
             top.key = event.value
             return
         plain = event.style in (None, "") and event.tag != _STRING_TAG
-        self._put(_plain_value(event.value) if plain else event.value, 1, event.anchor, line)
+        self._add_value(
+            _parse_plain_scalar(event.value) if plain else event.value, 1, event.anchor, line
+        )
 
-    def _put(self, value: Any, size: int, anchor: str | None, line: int) -> None:
+    def _add_value(self, value: Any, size: int, anchor: str | None, line: int) -> None:
         if size == 1:
-            self._spend(1)
+            self._spend_budget(1)
         if anchor is not None:
             self._anchors[anchor] = value, size
         if not self._stack:
@@ -142,17 +146,17 @@ class _Reader:
         else:
             top.value[key] = value
 
-    def _spend(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0:
+    def _spend_budget(self, size: int) -> None:
+        self._values_left -= size
+        if self._values_left < 0:
             raise BadYaml(f"document contains more than {MAX_NODES} values")
 
 
-def _line(event: yaml.Event) -> int:
+def _get_line_number(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 0
 
 
-def _plain_value(text: str) -> Any:
+def _parse_plain_scalar(text: str) -> Any:
     """The value of an unquoted scalar by the rules of YAML 1.1 without times and base-60 numbers,
     as Go's reader has them.
     """
@@ -161,7 +165,7 @@ def _plain_value(text: str) -> Any:
     if text.lower() in _TRUE or text.lower() in _FALSE:
         return text.lower() in _TRUE
     if _INTEGER.match(text):
-        return _integer(text.replace("_", ""))
+        return _parse_integer(text.replace("_", ""))
     if _FLOAT.match(text):
         number = float(text.replace("_", ""))
         if math.isinf(number):
@@ -170,7 +174,7 @@ def _plain_value(text: str) -> Any:
     return text
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     digits = text.lstrip("+-")
     if len(digits) > 64:
         raise BadYaml(f"number out of range: {text[:64]}...")

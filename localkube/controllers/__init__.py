@@ -6,37 +6,37 @@ Any of them may be killed at any moment and goes on after the next start from wh
 
 from collections.abc import Sequence
 
-from localkube.controllers.claims import Claims
+from localkube.controllers.claims import ClaimController
 from localkube.controllers.expiry import EventExpiry, JobExpiry
-from localkube.controllers.garbage import Garbage
+from localkube.controllers.garbage import GarbageCollector
 from localkube.controllers.jax import Jax
-from localkube.controllers.jobs import Jobs
+from localkube.controllers.jobs import JobController
 from localkube.controllers.loop import Controller
-from localkube.controllers.mpi import MpiJobs
-from localkube.controllers.namespaces import Namespaces
-from localkube.controllers.ports import Ports
+from localkube.controllers.mpi import MpiJobController
+from localkube.controllers.namespaces import NamespaceController
+from localkube.controllers.ports import PortAllocator
 from localkube.controllers.pytorch import PyTorch
 from localkube.controllers.tensorflow import TensorFlow
-from localkube.controllers.training import Training
+from localkube.controllers.training import TrainingController
 from localkube.controllers.xgboost import XGBoost
 from localkube.objects import Objects
 
 
-def all_controllers(objects: Objects, root_ca: str = "") -> Sequence[Controller]:
+def build_controllers(objects: Objects, root_ca: str = "") -> Sequence[Controller]:
     """Every controller of the cluster. `root_ca` is the PEM text that each namespace gets as
     ConfigMap kube-root-ca.crt.
     """
-    ports = Ports(objects)
+    ports = PortAllocator(objects)
     return (
-        Namespaces(objects, root_ca),
-        Garbage(objects),
+        NamespaceController(objects, root_ca),
+        GarbageCollector(objects),
         EventExpiry(objects),
         JobExpiry(objects),
-        Jobs(objects),
-        Claims(objects),
+        JobController(objects),
+        ClaimController(objects),
         *(
-            Training(objects, framework, ports)
+            TrainingController(objects, framework, ports)
             for framework in (PyTorch(), TensorFlow(), XGBoost(), Jax())
         ),
-        MpiJobs(objects),
+        MpiJobController(objects),
     )

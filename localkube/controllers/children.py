@@ -3,10 +3,10 @@ reasons of the real controllers.
 """
 
 from localkube.errors import ApiError
+from localkube.event_recorder import EventRecorder
 from localkube.lifecycle import DeleteOptions
-from localkube.metadata import Object, name_of, namespace_of, owner_reference, uid_of
+from localkube.metadata import Object, build_owner_reference, name_of, namespace_of, uid_of
 from localkube.objects import Objects
-from localkube.recorder import Recorder
 from localkube.resources.resource import Resource
 
 RETRY_AFTER = 5.0
@@ -20,7 +20,7 @@ class Children:
     on; else SuccessfulCreate.
     """
 
-    def __init__(self, objects: Objects, recorder: Recorder, *, kind_in_reason: bool) -> None:
+    def __init__(self, objects: Objects, recorder: EventRecorder, *, kind_in_reason: bool) -> None:
         self._objects = objects
         self._recorder = recorder
         self._kind_in_reason = kind_in_reason
@@ -31,24 +31,24 @@ class Children:
 
         A refusal because the namespace is going away is nobody's news.
         """
-        child["metadata"]["ownerReferences"] = [owner_reference(owner)]
+        child["metadata"]["ownerReferences"] = [build_owner_reference(owner)]
         try:
             made = self._objects.create(resource, namespace_of(owner), child)
         except ApiError as refusal:
             causes = (refusal.details or {}).get("causes") or ()
             if not any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
-                self._recorder.event(
+                self._recorder.record_event(
                     owner,
                     "Warning",
-                    self._reason("FailedCreate", resource),
+                    self._event_reason("FailedCreate", resource),
                     f"Error creating: {refusal.message}",
                 )
             return None
-        self._recorder.event(
+        self._recorder.record_event(
             owner,
             "Normal",
-            self._reason("SuccessfulCreate", resource),
-            f"Created {_word(resource)}: {name_of(made)}",
+            self._event_reason("SuccessfulCreate", resource),
+            f"Created {_kind_name(resource)}: {name_of(made)}",
         )
         return made
 
@@ -60,18 +60,18 @@ class Children:
             resource,
             namespace_of(owner),
             name_of(child),
-            DeleteOptions(policy="Background", uid=uid_of(child)),
+            DeleteOptions(propagation_policy="Background", uid=uid_of(child)),
         )
-        self._recorder.event(
+        self._recorder.record_event(
             owner,
             "Normal",
-            self._reason("SuccessfulDelete", resource),
-            f"Deleted {_word(resource)}: {name_of(child)}",
+            self._event_reason("SuccessfulDelete", resource),
+            f"Deleted {_kind_name(resource)}: {name_of(child)}",
         )
 
-    def _reason(self, stem: str, resource: Resource) -> str:
+    def _event_reason(self, stem: str, resource: Resource) -> str:
         return stem + (resource.kind if self._kind_in_reason else "")
 
 
-def _word(resource: Resource) -> str:
+def _kind_name(resource: Resource) -> str:
     return resource.kind.lower()

@@ -5,9 +5,16 @@ uses it.
 from collections.abc import Iterator, Mapping
 
 from localkube.controllers.loop import Key, Trigger
-from localkube.metadata import FINISHED, Object, is_terminating, name_of, namespace_of, uid_of
+from localkube.event_recorder import EventRecorder
+from localkube.metadata import (
+    FINISHED_PHASES,
+    Object,
+    is_terminating,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from localkube.objects import Objects
-from localkube.recorder import Recorder
 from localkube.resources import PERSISTENTVOLUMECLAIMS, PODS, STORAGECLASSES
 from localkube.resources.resource import Resource
 from localkube.resources.storage import PROVISIONER
@@ -18,10 +25,10 @@ PROTECTION = "kubernetes.io/pvc-protection"
 ended.
 """
 
-MENTION = b'"persistentVolumeClaim"'
+CLAIM_FIELD = b'"persistentVolumeClaim"'
 
 
-class Claims:
+class ClaimController:
     """Binds claims and protects those in use. Their directories are the kubelet's, who makes one
     when a pod first needs it.
     """
@@ -30,7 +37,7 @@ class Claims:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._recorder = Recorder(objects, self.name)
+        self._recorder = EventRecorder(objects, self.name)
 
     def triggers(self) -> Mapping[Resource, Trigger]:
         return {
@@ -46,19 +53,19 @@ class Claims:
         protected = PROTECTION in (claim["metadata"].get("finalizers") or ())
         if is_terminating(claim):
             if protected and not self._is_used(claim):
-                self._objects.modify(PERSISTENTVOLUMECLAIMS, *key, _unprotect)
+                self._objects.modify(PERSISTENTVOLUMECLAIMS, *key, _remove_finalizer)
             return None
         if not protected:
-            self._objects.modify(PERSISTENTVOLUMECLAIMS, *key, _protect)
-        self._bind(claim)
+            self._objects.modify(PERSISTENTVOLUMECLAIMS, *key, _add_finalizer)
+        self._bind_claim(claim)
         return None
 
-    def _bind(self, claim: Object) -> None:
+    def _bind_claim(self, claim: Object) -> None:
         spec, wanted = claim["spec"], str(claim["spec"].get("storageClassName") or "")
         storage = self._objects.find(STORAGECLASSES, "", wanted) if wanted else None
         if storage is None:
             if wanted:
-                self._recorder.event(
+                self._recorder.record_event(
                     claim,
                     "Warning",
                     "ProvisioningFailed",
@@ -66,14 +73,14 @@ class Claims:
                 )
             else:
                 text = "no persistent volumes available for this claim and no storage class is set"
-                self._recorder.event(claim, "Normal", "FailedBinding", text)
+                self._recorder.record_event(claim, "Normal", "FailedBinding", text)
             return
         if storage.get("provisioner") != PROVISIONER:
             text = (
                 f"localkube has no provisioner {storage.get('provisioner')!r}, only {PROVISIONER}: "
                 "use a storage class of that one"
             )
-            self._recorder.event(claim, "Warning", "ProvisioningFailed", text)
+            self._recorder.record_event(claim, "Warning", "ProvisioningFailed", text)
             return
         namespace, name = namespace_of(claim), name_of(claim)
         if not spec.get("volumeName"):
@@ -85,7 +92,7 @@ class Claims:
                 lambda it: it["spec"].update(volumeName=volume),
             )
             text = f"Successfully provisioned volume {volume}"
-            self._recorder.event(claim, "Normal", "ProvisioningSucceeded", text)
+            self._recorder.record_event(claim, "Normal", "ProvisioningSucceeded", text)
         amount = spec["resources"]["requests"]["storage"]
         bound = {
             "phase": "Bound",
@@ -107,9 +114,10 @@ class Claims:
         busy = (
             record
             for record in records
-            if MENTION in record.raw and record.fields.get("status.phase") not in FINISHED
+            if CLAIM_FIELD in record.raw
+            and record.fields.get("status.phase") not in FINISHED_PHASES
         )
-        return any(name_of(claim) in claims_of(record.object()) for record in busy)
+        return any(name_of(claim) in list_claim_names(record.decode()) for record in busy)
 
     def _claim_changed(self, change: Change) -> Iterator[Key]:
         if change.type != "DELETED":
@@ -118,10 +126,10 @@ class Claims:
     def _pod_changed(self, change: Change) -> Iterator[Key]:
         """A claim that is on its way out may have waited for this pod's end."""
         record = change.record
-        if MENTION in record.raw and (
-            change.type == "DELETED" or record.fields.get("status.phase") in FINISHED
+        if CLAIM_FIELD in record.raw and (
+            change.type == "DELETED" or record.fields.get("status.phase") in FINISHED_PHASES
         ):
-            yield from ((record.namespace, name) for name in claims_of(record.object()))
+            yield from ((record.namespace, name) for name in list_claim_names(record.decode()))
 
     def _class_changed(self, change: Change) -> Iterator[Key]:
         if change.type == "ADDED":
@@ -131,7 +139,7 @@ class Claims:
             )
 
 
-def claims_of(pod: Object) -> set[str]:
+def list_claim_names(pod: Object) -> set[str]:
     """The names of the claims that a pod mounts."""
     volumes = pod["spec"].get("volumes") or ()
     return {
@@ -141,11 +149,11 @@ def claims_of(pod: Object) -> set[str]:
     }
 
 
-def _protect(claim: Object) -> None:
+def _add_finalizer(claim: Object) -> None:
     claim["metadata"]["finalizers"] = [*(claim["metadata"].get("finalizers") or ()), PROTECTION]
 
 
-def _unprotect(claim: Object) -> None:
+def _remove_finalizer(claim: Object) -> None:
     left = [name for name in claim["metadata"].pop("finalizers") if name != PROTECTION]
     if left:
         claim["metadata"]["finalizers"] = left

@@ -13,10 +13,10 @@ from localkube.resources import EVENTS, JOBS
 from localkube.resources.resource import Resource
 from localkube.store import Change
 
-EVENT_AGE = timedelta(hours=1)
-EVENTS_PER_NAMESPACE = 5000
+MAX_EVENT_AGE = timedelta(hours=1)
+MAX_EVENTS_PER_NAMESPACE = 5000
 
-PAUSE = 5.0
+MIN_PAUSE_SECONDS = 5.0
 """Seconds at least until a timer looks at a namespace's events again, so that they go in batches.
 """
 
@@ -29,35 +29,39 @@ class EventExpiry:
     name = "event-expiry"
 
     def __init__(
-        self, objects: Objects, *, age: timedelta = EVENT_AGE, bound: int = EVENTS_PER_NAMESPACE
+        self,
+        objects: Objects,
+        *,
+        max_age: timedelta = MAX_EVENT_AGE,
+        max_events: int = MAX_EVENTS_PER_NAMESPACE,
     ) -> None:
         self._objects = objects
-        self._age = age
-        self._bound = bound
-        self._written: dict[str, OrderedDict[str, datetime]] = {}
-        self._ordered: set[str] = set()
+        self._max_age = max_age
+        self._max_events = max_events
+        self._write_times: dict[str, OrderedDict[str, datetime]] = {}
+        self._sorted_namespaces: set[str] = set()
 
     def triggers(self) -> Mapping[Resource, Trigger]:
-        return {EVENTS: self._note}
+        return {EVENTS: self._event_changed}
 
     def reconcile(self, key: Key) -> float | None:
         namespace, _ = key
-        if namespace not in self._ordered:
-            self._put_in_order(namespace)
-        written = self._written.get(namespace, OrderedDict())
-        oldest_allowed = clock.now() - self._age
+        if namespace not in self._sorted_namespaces:
+            self._sort_events(namespace)
+        written = self._write_times.get(namespace, OrderedDict())
+        oldest_allowed = clock.now() - self._max_age
         while written:
             name, when = next(iter(written.items()))
-            if when > oldest_allowed and len(written) <= self._bound:
-                return max(PAUSE, (when - oldest_allowed).total_seconds())
+            if when > oldest_allowed and len(written) <= self._max_events:
+                return max(MIN_PAUSE_SECONDS, (when - oldest_allowed).total_seconds())
             del written[name]
             if self._objects.find(EVENTS, namespace, name) is not None:
                 self._objects.delete(EVENTS, namespace, name)
         return None
 
-    def _note(self, change: Change) -> Iterator[Key]:
+    def _event_changed(self, change: Change) -> Iterator[Key]:
         """Keep the events of each namespace in the order of their last write."""
-        written = self._written.setdefault(change.record.namespace, OrderedDict())
+        written = self._write_times.setdefault(change.record.namespace, OrderedDict())
         if change.type == "DELETED":
             written.pop(change.record.name, None)
             return
@@ -65,18 +69,18 @@ class EventExpiry:
         written.move_to_end(change.record.name)
         yield change.record.namespace, ""
 
-    def _put_in_order(self, namespace: str) -> None:
+    def _sort_events(self, namespace: str) -> None:
         """Take the times of the events that were there at the start from themselves: nobody saw
         them written.
         """
-        seen = self._written.get(namespace, OrderedDict())
+        seen = self._write_times.get(namespace, OrderedDict())
         records = self._objects.store.list(EVENTS.key, namespace)
         found = (
-            (record.name, seen.get(record.name) or _last_written(record.object()))
+            (record.name, seen.get(record.name) or _last_write_time(record.decode()))
             for record in records
         )
-        self._written[namespace] = OrderedDict(sorted(found, key=lambda each: each[1]))
-        self._ordered.add(namespace)
+        self._write_times[namespace] = OrderedDict(sorted(found, key=lambda each: each[1]))
+        self._sorted_namespaces.add(namespace)
 
 
 class JobExpiry:
@@ -100,35 +104,37 @@ class JobExpiry:
         job = self._objects.find(JOBS, *key)
         if job is None or is_terminating(job):
             return None
-        ttl, end = job["spec"].get("ttlSecondsAfterFinished"), _finished_at(job)
+        ttl, end = job["spec"].get("ttlSecondsAfterFinished"), _finish_time(job)
         if ttl is None or end is None:
             return None
         left = (end + timedelta(seconds=int(ttl)) - clock.now()).total_seconds()
         if left > 0:
             return left
-        self._objects.delete(JOBS, *key, DeleteOptions(policy="Foreground", uid=uid_of(job)))
+        self._objects.delete(
+            JOBS, *key, DeleteOptions(propagation_policy="Foreground", uid=uid_of(job))
+        )
         return None
 
 
-def _last_written(event: Object) -> datetime:
+def _last_write_time(event: Object) -> datetime:
     """When an event that was there at the start was last written, as well as it tells: its own
     times may say anything.
     """
-    made = clock.parse(event["metadata"]["creationTimestamp"])
+    made = clock.parse_time(event["metadata"]["creationTimestamp"])
     series = event.get("series") or {}
     text = (
         series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or ""
     )
     try:
-        return max(made, min(clock.parse(str(text)), clock.now()))
+        return max(made, min(clock.parse_time(str(text)), clock.now()))
     except ValueError:
         return made
 
 
-def _finished_at(job: Object) -> datetime | None:
+def _finish_time(job: Object) -> datetime | None:
     for condition in (job.get("status") or {}).get("conditions") or ():
         if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
-            return clock.parse(
+            return clock.parse_time(
                 str(condition.get("lastTransitionTime") or job["metadata"]["creationTimestamp"])
             )
     return None

@@ -14,7 +14,7 @@ from localkube.metadata import Object, name_of, namespace_of
 from localkube.resources.resource import Resource
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never", "ExitCode")
-CLEAN_POLICIES = ("None", "Running", "All")
+CLEAN_POD_POLICIES = ("None", "Running", "All")
 OPERATOR = "kubeflow.org/training-operator"
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -28,7 +28,7 @@ class Address:
     port: int
 
 
-Addresses = Callable[[str, int], Address]
+FindAddress = Callable[[str, int], Address]
 """The address of a replica, by its type and index."""
 
 
@@ -38,7 +38,7 @@ class Replica:
 
     type: str
     count: int
-    restart: str
+    restart_policy: str
     template: Object
 
     def pod_name(self, job: str, index: int) -> str:
@@ -51,9 +51,9 @@ class TrainingJob:
 
     object: Object
     replicas: Mapping[str, Replica]
-    clean: str
-    ttl: int | None
-    deadline: int | None
+    clean_pod_policy: str
+    ttl_seconds: int | None
+    deadline_seconds: int | None
     backoff_limit: int | None
     suspended: bool
     managed_by: str
@@ -67,13 +67,13 @@ class TrainingJob:
         return namespace_of(self.object)
 
     @property
-    def total(self) -> int:
+    def total_replicas(self) -> int:
         """The replicas of all types together."""
         return sum(replica.count for replica in self.replicas.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class PodCounts:
     """How many pods of a replica type are in which phase. Pending ones are in none of them."""
 
     active: int = 0
@@ -83,7 +83,7 @@ class Tally:
     """Whether the pod with index 0 is among those that succeeded."""
 
 
-Tallies = Mapping[str, Tally]
+CountsByType = Mapping[str, PodCounts]
 
 
 class Framework(Protocol):
@@ -92,14 +92,14 @@ class Framework(Protocol):
     @property
     def resource(self) -> Resource: ...
     @property
-    def field(self) -> str:
+    def replicas_field(self) -> str:
         """The replica map in the spec, such as pytorchReplicaSpecs."""
         ...
 
     @property
     def replica_types(self) -> Sequence[str]: ...
     @property
-    def container(self) -> str:
+    def container_name(self) -> str:
         """The container that does the training and whose exit code decides."""
         ...
 
@@ -108,16 +108,16 @@ class Framework(Protocol):
     @property
     def port(self) -> int: ...
     @property
-    def restart(self) -> str:
+    def default_restart_policy(self) -> str:
         """The default restart policy."""
         ...
 
     @property
-    def removed_reason(self) -> str:
+    def expired_reason(self) -> str:
         """The reason of the event that tells of a removal by ttlSecondsAfterFinished."""
         ...
 
-    def problems(self, job: TrainingJob) -> Iterator[str]:
+    def find_problems(self, job: TrainingJob) -> Iterator[str]:
         """What the kind's admission webhook would refuse, beyond what it does for every kind."""
         ...
 
@@ -125,21 +125,21 @@ class Framework(Protocol):
         """Whether a replica gets the label job-role: master."""
         ...
 
-    def makes_anew(self, replica: Replica) -> bool:
+    def replaces_failed_pod(self, replica: Replica) -> bool:
         """Whether the operator replaces a failed pod of this replica type, as far as the exit code
         allows; else its failure is final.
         """
         ...
 
-    def forgives(self, job: TrainingJob, type: str) -> bool:
+    def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
         """Whether the job goes on although a replica of this type has failed for good."""
         ...
 
-    def is_running(self, job: TrainingJob, tallies: Tallies) -> bool: ...
-    def has_succeeded(self, job: TrainingJob, tallies: Tallies) -> bool: ...
+    def is_running(self, job: TrainingJob, counts: CountsByType) -> bool: ...
+    def has_succeeded(self, job: TrainingJob, counts: CountsByType) -> bool: ...
 
-    def prepare(
-        self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object
+    def configure_pod(
+        self, job: TrainingJob, type: str, index: int, find_address: FindAddress, spec: Object
     ) -> None:
         """Put what the framework needs, mostly environment variables, into the pod spec of one
         replica.
@@ -147,72 +147,74 @@ class Framework(Protocol):
         ...
 
 
-def operator_of(framework: Framework) -> str:
+def operator_name(framework: Framework) -> str:
     """The name under which the operator labels what it makes and tells events:
     pytorchjob-controller.
     """
     return f"{framework.resource.kind.lower()}-controller"
 
 
-def read(framework: Framework, obj: Object) -> TrainingJob:
+def parse_training_job(framework: Framework, obj: Object) -> TrainingJob:
     """A job from its object, whatever is wrong with it: see `problems`."""
     spec = obj.get("spec") or {}
     policy = spec.get("runPolicy") or {}
-    given = spec.get(framework.field) or {}
+    given = spec.get(framework.replicas_field) or {}
     known = [kind for kind in framework.replica_types if kind in given]
     return TrainingJob(
         object=obj,
         replicas={
-            kind: _read_replica(framework, kind, given[kind] or {})
+            kind: _parse_replica(framework, kind, given[kind] or {})
             for kind in [*known, *sorted(set(given) - set(known))]
         },
-        clean=policy.get("cleanPodPolicy") or "None",
-        ttl=policy.get("ttlSecondsAfterFinished"),
-        deadline=policy.get("activeDeadlineSeconds"),
+        clean_pod_policy=policy.get("cleanPodPolicy") or "None",
+        ttl_seconds=policy.get("ttlSecondsAfterFinished"),
+        deadline_seconds=policy.get("activeDeadlineSeconds"),
         backoff_limit=policy.get("backoffLimit"),
         suspended=bool(policy.get("suspend")),
         managed_by=policy.get("managedBy") or OPERATOR,
     )
 
 
-def _read_replica(framework: Framework, kind: str, given: Object) -> Replica:
+def _parse_replica(framework: Framework, kind: str, given: Object) -> Replica:
     count = given.get("replicas")
     return Replica(
         type=kind,
         count=1 if count is None else int(count),
-        restart=given.get("restartPolicy") or framework.restart,
+        restart_policy=given.get("restartPolicy") or framework.default_restart_policy,
         template=given.get("template") or {},
     )
 
 
-def problems(framework: Framework, job: TrainingJob) -> Sequence[str]:
+def find_problems(framework: Framework, job: TrainingJob) -> Sequence[str]:
     """Why the job makes no sense. A real cluster has an admission webhook for most of this; here
     the operator says it.
     """
-    return [*_general_problems(framework, job), *framework.problems(job)]
+    return [*_find_general_problems(framework, job), *framework.find_problems(job)]
 
 
-def _general_problems(framework: Framework, job: TrainingJob) -> Iterator[str]:
+def _find_general_problems(framework: Framework, job: TrainingJob) -> Iterator[str]:
     if not job.replicas:
-        yield f"spec.{framework.field} must be specified"
+        yield f"spec.{framework.replicas_field} must be specified"
     if not _DNS_1035.fullmatch(job.name):
         yield (
             f"the name {job.name!r} must consist of lower case letters, digits and '-', start with "
             "a letter and not end with '-'"
         )
-    if job.clean not in CLEAN_POLICIES:
+    if job.clean_pod_policy not in CLEAN_POD_POLICIES:
         yield (
-            f"spec.runPolicy.cleanPodPolicy is {job.clean!r}, must be one of "
-            f"{', '.join(CLEAN_POLICIES)}"
+            f"spec.runPolicy.cleanPodPolicy is {job.clean_pod_policy!r}, must be one of "
+            f"{', '.join(CLEAN_POD_POLICIES)}"
         )
     for replica in job.replicas.values():
         yield from (
-            f"spec.{framework.field}[{replica.type}]{text}"
-            for text in _replica_problems(framework, job, replica)
+            f"spec.{framework.replicas_field}[{replica.type}]{text}"
+            for text in _find_replica_problems(framework, job, replica)
         )
 
 
-def _replica_problems(framework: Framework, job: TrainingJob, replica: Replica) -> Iterator[str]:
+def _find_replica_problems(
+    framework: Framework, job: TrainingJob, replica: Replica
+) -> Iterator[str]:
     if replica.type not in framework.replica_types:
         yield f" is unknown, must be one of {', '.join(framework.replica_types)}"
         return
@@ -224,8 +226,11 @@ def _replica_problems(framework: Framework, job: TrainingJob, replica: Replica) 
         )
     if replica.count < 0:
         yield f".replicas is {replica.count}, must not be negative"
-    if replica.restart not in RESTART_POLICIES:
-        yield f".restartPolicy is {replica.restart!r}, must be one of {', '.join(RESTART_POLICIES)}"
+    if replica.restart_policy not in RESTART_POLICIES:
+        yield (
+            f".restartPolicy is {replica.restart_policy!r}, must be one of "
+            f"{', '.join(RESTART_POLICIES)}"
+        )
     containers = (replica.template.get("spec") or {}).get("containers") or ()
     if not containers:
         yield ".template.spec.containers must be specified"
@@ -233,11 +238,11 @@ def _replica_problems(framework: Framework, job: TrainingJob, replica: Replica) 
     for container in containers:
         if not container.get("image"):
             yield f".template.spec: the container {container.get('name')!r} has no image"
-    if all(container.get("name") != framework.container for container in containers):
-        yield f".template.spec must have a container named {framework.container}"
+    if all(container.get("name") != framework.container_name for container in containers):
+        yield f".template.spec must have a container named {framework.container_name}"
 
 
-def set_variables(
+def add_variables(
     containers: Sequence[Object], forced: dict[str, str], unless_set: Mapping[str, str]
 ) -> None:
     """Add variables to every container after its own, so that `forced` ones win; the others only

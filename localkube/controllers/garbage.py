@@ -8,7 +8,7 @@ from itertools import islice
 
 from localkube import resources
 from localkube.controllers.loop import Key, Trigger
-from localkube.lifecycle import DeleteOptions, Policy
+from localkube.lifecycle import DeleteOptions, PropagationPolicy
 from localkube.metadata import Object, is_terminating, name_of, namespace_of, uid_of
 from localkube.objects import Objects
 from localkube.resources.resource import Resource
@@ -17,13 +17,13 @@ from localkube.store import Change, Record
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 
-BATCH = 50
+ORPHANS_PER_RECONCILE = 50
 """Dependents that one reconcile orphans, so that an owner of ten thousand does not hold up
 everything else.
 """
 
 
-class Garbage:
+class GarbageCollector:
     """Deletes objects whose owners are all gone, and sees deletions with a propagation policy
     through.
 
@@ -37,12 +37,12 @@ class Garbage:
         self._objects = objects
         self._kinds = {
             kind.key: kind
-            for kind in resources.served()
+            for kind in resources.list_served()
             if kind.storage is None and "delete" in kind.verbs
         }
 
     def triggers(self) -> Mapping[Resource, Trigger]:
-        return {kind: partial(self._concerned, kind) for kind in self._kinds.values()}
+        return {kind: partial(self._keys_for_change, kind) for kind in self._kinds.values()}
 
     def reconcile(self, key: Key) -> float | None:
         place, name = key
@@ -56,22 +56,26 @@ class Garbage:
             return None
         finalizers = obj["metadata"].get("finalizers") or ()
         if ORPHAN in finalizers:
-            return self._orphan(kind, obj)
+            return self._orphan_dependents(kind, obj)
         if FOREGROUND in finalizers and not any(
-            _blocks(record, uid_of(obj)) for _, record in self._dependents(uid_of(obj))
+            _blocks_deletion(record, uid_of(obj))
+            for _, record in self._list_dependents(uid_of(obj))
         ):
-            self._drop_finalizer(kind, obj, FOREGROUND)
+            self._remove_finalizer(kind, obj, FOREGROUND)
         return None
 
-    def _concerned(self, kind: Resource, change: Change) -> Iterator[Key]:
+    def _keys_for_change(self, kind: Resource, change: Change) -> Iterator[Key]:
         record = change.record
         if change.type == "DELETED":
-            yield from (_key(dependent, found) for dependent, found in self._dependents(record.uid))
+            yield from (
+                _build_key(dependent, found)
+                for dependent, found in self._list_dependents(record.uid)
+            )
             yield from self._owner_keys(record)
             return
         if change.previous is None or change.previous.owners != record.owners:
             if record.owners:
-                yield _key(kind, record)
+                yield _build_key(kind, record)
             if change.previous is not None:
                 yield from self._owner_keys(change.previous)
         # Finding the words costs a microsecond; decoding each changed object to look at its
@@ -79,32 +83,35 @@ class Garbage:
         if b'"deletionTimestamp"' in record.raw and (
             b'"foregroundDeletion"' in record.raw or b'"orphan"' in record.raw
         ):
-            yield _key(kind, record)
-            yield from (_key(dependent, found) for dependent, found in self._dependents(record.uid))
+            yield _build_key(kind, record)
+            yield from (
+                _build_key(dependent, found)
+                for dependent, found in self._list_dependents(record.uid)
+            )
 
     def _owner_keys(self, record: Record) -> Iterator[Key]:
         """The owners of a dependent that went or was let go: one of them may have waited for just
         that.
         """
         if record.owners:
-            for ref in record.object()["metadata"]["ownerReferences"]:
-                kind, owner = self._owner(ref, record.namespace)
+            for ref in record.decode()["metadata"]["ownerReferences"]:
+                kind, owner = self._find_owner(ref, record.namespace)
                 if kind is not None and owner is not None:
-                    yield _key(kind, owner)
+                    yield _build_key(kind, owner)
 
-    def _dependents(self, uid: str) -> Iterator[tuple[Resource, Record]]:
+    def _list_dependents(self, uid: str) -> Iterator[tuple[Resource, Record]]:
         for kind in self._kinds.values():
-            for record in self._objects.store.owned(kind.key, uid):
+            for record in self._objects.store.list_owned(kind.key, uid):
                 yield kind, record
 
-    def _owner(self, ref: Object, namespace: str) -> tuple[Resource | None, Record | None]:
+    def _find_owner(self, ref: Object, namespace: str) -> tuple[Resource | None, Record | None]:
         """The kind of an owner, None when it is not served, and its record, None when it is
         gone.
         """
-        kind = resources.by_kind(str(ref.get("apiVersion")), str(ref.get("kind")))
+        kind = resources.find_by_kind(str(ref.get("apiVersion")), str(ref.get("kind")))
         if kind is None or (kind.namespaced and not namespace):
             return None, None
-        record = self._objects.store.get(
+        record = self._objects.store.find(
             kind.key, namespace if kind.namespaced else "", str(ref.get("name"))
         )
         return kind, record if record is not None and record.uid == ref.get("uid") else None
@@ -116,13 +123,13 @@ class Garbage:
         refs = obj["metadata"].get("ownerReferences") or []
         waiting, solid = False, []
         for ref in refs:
-            owner_kind, owner = self._owner(ref, namespace_of(obj))
+            owner_kind, owner = self._find_owner(ref, namespace_of(obj))
             if owner_kind is None:
                 # An owner of a kind that is not served cannot be looked up: deleting for its sake
                 # would be a guess.
                 solid.append(ref)
             elif owner is not None:
-                if _goes_in_foreground(owner):
+                if _is_foreground_deletion(owner):
                     waiting = True
                 else:
                     solid.append(ref)
@@ -136,53 +143,60 @@ class Garbage:
                 lambda it: it["metadata"].update(ownerReferences=solid),
             )
             return
-        policy: Policy = (
-            "Foreground" if waiting and any(self._dependents(uid_of(obj))) else _own_policy(obj)
+        policy: PropagationPolicy = (
+            "Foreground"
+            if waiting and any(self._list_dependents(uid_of(obj)))
+            else _choose_policy(obj)
         )
         self._objects.delete(
-            kind, namespace_of(obj), name_of(obj), DeleteOptions(policy=policy, uid=uid_of(obj))
+            kind,
+            namespace_of(obj),
+            name_of(obj),
+            DeleteOptions(propagation_policy=policy, uid=uid_of(obj)),
         )
 
-    def _orphan(self, kind: Resource, owner: Object) -> float | None:
+    def _orphan_dependents(self, kind: Resource, owner: Object) -> float | None:
         uid = uid_of(owner)
-        batch = list(islice(self._dependents(uid), BATCH))
+        batch = list(islice(self._list_dependents(uid), ORPHANS_PER_RECONCILE))
         for dependent, record in batch:
-            self._objects.modify(dependent, record.namespace, record.name, partial(_let_go, uid))
+            self._objects.modify(
+                dependent, record.namespace, record.name, partial(_remove_owner_reference, uid)
+            )
         if batch:
             return 0
-        self._drop_finalizer(kind, owner, ORPHAN)
+        self._remove_finalizer(kind, owner, ORPHAN)
         return None
 
-    def _drop_finalizer(self, kind: Resource, obj: Object, finalizer: str) -> None:
+    def _remove_finalizer(self, kind: Resource, obj: Object, finalizer: str) -> None:
         left = [name for name in obj["metadata"]["finalizers"] if name != finalizer]
         self._objects.modify(
             kind, namespace_of(obj), name_of(obj), lambda it: it["metadata"].update(finalizers=left)
         )
 
 
-def _key(kind: Resource, record: Record) -> Key:
+def _build_key(kind: Resource, record: Record) -> Key:
     return f"{kind.key}/{record.namespace}", record.name
 
 
-def _let_go(uid: str, obj: Object) -> None:
+def _remove_owner_reference(uid: str, obj: Object) -> None:
     left = [ref for ref in obj["metadata"].pop("ownerReferences") if ref.get("uid") != uid]
     if left:
         obj["metadata"]["ownerReferences"] = left
 
 
-def _blocks(record: Record, uid: str) -> bool:
-    refs = record.object()["metadata"].get("ownerReferences") or ()
+def _blocks_deletion(record: Record, uid: str) -> bool:
+    refs = record.decode()["metadata"].get("ownerReferences") or ()
     return any(ref.get("uid") == uid and ref.get("blockOwnerDeletion") for ref in refs)
 
 
-def _goes_in_foreground(owner: Record) -> bool:
+def _is_foreground_deletion(owner: Record) -> bool:
     if b'"foregroundDeletion"' not in owner.raw:
         return False
-    obj = owner.object()
+    obj = owner.decode()
     return is_terminating(obj) and FOREGROUND in (obj["metadata"].get("finalizers") or ())
 
 
-def _own_policy(obj: Object) -> Policy:
+def _choose_policy(obj: Object) -> PropagationPolicy:
     """An object may carry the wish for how its own dependents go."""
     finalizers = obj["metadata"].get("finalizers") or ()
     if ORPHAN in finalizers:

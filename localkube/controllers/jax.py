@@ -4,7 +4,13 @@ coordinator.
 
 from collections.abc import Iterator, Sequence
 
-from localkube.controllers.framework import Addresses, Replica, Tallies, TrainingJob, set_variables
+from localkube.controllers.framework import (
+    CountsByType,
+    FindAddress,
+    Replica,
+    TrainingJob,
+    add_variables,
+)
 from localkube.metadata import Object
 from localkube.resources import JAXJOBS
 from localkube.resources.resource import Resource
@@ -16,36 +22,36 @@ class Jax:
     """JAXJob, as the training operator 1.9 runs it (engine facts 1)."""
 
     resource: Resource = JAXJOBS
-    field = "jaxReplicaSpecs"
+    replicas_field = "jaxReplicaSpecs"
     replica_types: Sequence[str] = (WORKER,)
-    container = "jax"
+    container_name = "jax"
     port_name = "jaxjob-port"
     port = 6666
-    restart = "Never"
-    removed_reason = "SuccessfulDeletePod"
+    default_restart_policy = "Never"
+    expired_reason = "SuccessfulDeletePod"
 
-    def problems(self, job: TrainingJob) -> Iterator[str]:
+    def find_problems(self, job: TrainingJob) -> Iterator[str]:
         yield from ()
 
     def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
         return index == 0
 
-    def makes_anew(self, replica: Replica) -> bool:
-        return replica.restart != "Never"
+    def replaces_failed_pod(self, replica: Replica) -> bool:
+        return replica.restart_policy != "Never"
 
-    def forgives(self, job: TrainingJob, type: str) -> bool:
+    def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
         return False
 
-    def is_running(self, job: TrainingJob, tallies: Tallies) -> bool:
-        return tallies[WORKER].active > 0
+    def is_running(self, job: TrainingJob, counts: CountsByType) -> bool:
+        return counts[WORKER].active > 0
 
-    def has_succeeded(self, job: TrainingJob, tallies: Tallies) -> bool:
-        return tallies[WORKER].succeeded >= job.replicas[WORKER].count
+    def has_succeeded(self, job: TrainingJob, counts: CountsByType) -> bool:
+        return counts[WORKER].succeeded >= job.replicas[WORKER].count
 
-    def prepare(
-        self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object
+    def configure_pod(
+        self, job: TrainingJob, type: str, index: int, find_address: FindAddress, spec: Object
     ) -> None:
-        coordinator = addresses(WORKER, 0)
+        coordinator = find_address(WORKER, 0)
         variables = {
             "PYTHONUNBUFFERED": "1",
             "COORDINATOR_PORT": str(coordinator.port),
@@ -53,4 +59,4 @@ class Jax:
             "NUM_PROCESSES": str(job.replicas[WORKER].count),
             "PROCESS_ID": str(index),
         }
-        set_variables(spec["containers"], variables, {})
+        add_variables(spec["containers"], variables, {})

@@ -4,19 +4,19 @@ each until it is counted.
 
 from collections.abc import Iterable, Sequence
 
-from localkube.controllers.job_rules import INDEX, index_of
-from localkube.controllers.podstate import is_ready, phase_of
-from localkube.metadata import Object, copied, name_of, namespace_of, uid_of
-from localkube.objects import GENERATED_BASE, Objects
+from localkube.controllers.job_rules import COMPLETION_INDEX, completion_index
+from localkube.controllers.pod_state import is_ready, phase_of
+from localkube.metadata import Object, deep_copy, name_of, namespace_of, uid_of
+from localkube.objects import MAX_GENERATED_BASE, Objects
 from localkube.resources import PODS
 
-FINALIZER = "batch.kubernetes.io/job-tracking"
+TRACKING_FINALIZER = "batch.kubernetes.io/job-tracking"
 JOB_NAME = "batch.kubernetes.io/job-name"
 
 
-def build(job: Object, index: int | None) -> Object:
+def build_job_pod(job: Object, index: int | None) -> Object:
     """A pod of the Job; with `index`, the one for that completion index."""
-    template = copied(job["spec"]["template"])
+    template = deep_copy(job["spec"]["template"])
     given = template.get("metadata") or {}
     labels = dict(given.get("labels") or {}) | {
         "batch.kubernetes.io/controller-uid": uid_of(job),
@@ -27,49 +27,52 @@ def build(job: Object, index: int | None) -> Object:
     metadata: Object = {
         "generateName": f"{name_of(job)}-",
         "labels": labels,
-        "finalizers": [FINALIZER],
+        "finalizers": [TRACKING_FINALIZER],
     }
     if given.get("annotations"):
         metadata["annotations"] = dict(given["annotations"])
     if index is not None:
-        _give_index(metadata, template["spec"], name_of(job), index)
+        _set_completion_index(metadata, template["spec"], name_of(job), index)
     return {"metadata": metadata, "spec": template["spec"]}
 
 
-def _give_index(metadata: Object, spec: Object, job: str, index: int) -> None:
+def _set_completion_index(metadata: Object, spec: Object, job: str, index: int) -> None:
     ending = f"-{index}-"
-    metadata["generateName"] = job[: GENERATED_BASE - len(ending)] + ending
-    metadata["labels"][INDEX] = str(index)
-    metadata["annotations"] = metadata.get("annotations", {}) | {INDEX: str(index)}
+    metadata["generateName"] = job[: MAX_GENERATED_BASE - len(ending)] + ending
+    metadata["labels"][COMPLETION_INDEX] = str(index)
+    metadata["annotations"] = metadata.get("annotations", {}) | {COMPLETION_INDEX: str(index)}
     spec.setdefault("hostname", f"{job}-{index}"[:63])
     variable = {
         "name": "JOB_COMPLETION_INDEX",
-        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
+        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}},
     }
     for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
         given = container.get("env") or []
         if all(each.get("name") != "JOB_COMPLETION_INDEX" for each in given):
-            container["env"] = [*given, copied(variable)]
+            container["env"] = [*given, deep_copy(variable)]
 
 
-def is_held(pod: Object) -> bool:
+def has_tracking_finalizer(pod: Object) -> bool:
     """Whether the pod still waits to be counted."""
-    return FINALIZER in (pod["metadata"].get("finalizers") or ())
+    return TRACKING_FINALIZER in (pod["metadata"].get("finalizers") or ())
 
 
-def release(objects: Objects, pod: Object) -> None:
+def release_pod(objects: Objects, pod: Object) -> None:
     """Let a pod that is counted, or that shall not be, go when it is deleted."""
-    if is_held(pod) and objects.find(PODS, namespace_of(pod), name_of(pod)) is not None:
-        objects.modify(PODS, namespace_of(pod), name_of(pod), _drop_finalizer)
+    if (
+        has_tracking_finalizer(pod)
+        and objects.find(PODS, namespace_of(pod), name_of(pod)) is not None
+    ):
+        objects.modify(PODS, namespace_of(pod), name_of(pod), _remove_finalizer)
 
 
-def _drop_finalizer(pod: Object) -> None:
-    left = [name for name in pod["metadata"].pop("finalizers") if name != FINALIZER]
+def _remove_finalizer(pod: Object) -> None:
+    left = [name for name in pod["metadata"].pop("finalizers") if name != TRACKING_FINALIZER]
     if left:
         pod["metadata"]["finalizers"] = left
 
 
-def removal_order(active: Iterable[Object], completions: int | None) -> Sequence[Object]:
+def sort_for_removal(active: Iterable[Object], completions: int | None) -> Sequence[Object]:
     """Active pods in the order in which surplus ones go.
 
     First those with an index that is out of range or taken by another pod; then the unscheduled,
@@ -84,7 +87,7 @@ def removal_order(active: Iterable[Object], completions: int | None) -> Sequence
         reverse=True,
     )
     for pod in reversed(youngest_first):
-        index = index_of(pod)
+        index = completion_index(pod)
         surplus[uid_of(pod)] = completions is not None and (
             index in seen or not 0 <= index < completions
         )

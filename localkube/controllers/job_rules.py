@@ -8,18 +8,18 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from localkube import clock
-from localkube.controllers.podstate import finished_at, is_finished, phase_of, restarts_of
-from localkube.metadata import Object, annotations_of, condition_of, is_terminating
+from localkube.controllers.pod_state import finish_time, is_finished, phase_of, restarts_of
+from localkube.metadata import Object, annotations_of, find_condition, is_terminating
 
-INDEX = "batch.kubernetes.io/job-completion-index"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 FIRST_DELAY = timedelta(seconds=10)
-LAST_DELAY = timedelta(minutes=6)
+MAX_DELAY = timedelta(minutes=6)
 """After a failure a Job waits before it starts another pod: 10 s, doubled each time up to six
 minutes, as documented.
 """
 
-Action = Literal["FailJob", "Ignore", "Count"]
+FailureAction = Literal["FailJob", "Ignore", "Count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class JobSpec:
     completions: int | None
     indexed: bool
     backoff_limit: int
-    deadline: int | None
+    deadline_seconds: int | None
     suspended: bool
     restart_in_place: bool
     """restartPolicy OnFailure: the kubelet restarts containers, and their restarts count against
@@ -43,7 +43,7 @@ class JobSpec:
     failure_rules: Sequence[Object]
 
     @classmethod
-    def of(cls, job: Object) -> "JobSpec":
+    def from_job(cls, job: Object) -> "JobSpec":
         spec = job["spec"]
         parallelism, completions = spec.get("parallelism"), spec.get("completions")
         if parallelism is None and completions is None:
@@ -54,7 +54,7 @@ class JobSpec:
             completions=None if completions is None else int(completions),
             indexed=spec.get("completionMode") == "Indexed",
             backoff_limit=int(spec.get("backoffLimit", 6)),
-            deadline=spec.get("activeDeadlineSeconds"),
+            deadline_seconds=spec.get("activeDeadlineSeconds"),
             suspended=bool(spec.get("suspend")),
             restart_in_place=(spec["template"].get("spec") or {}).get("restartPolicy")
             == "OnFailure",
@@ -66,9 +66,9 @@ class JobSpec:
         )
 
 
-def index_of(pod: Object) -> int:
+def completion_index(pod: Object) -> int:
     """The completion index of a pod; -1 when it has none that can be read."""
-    text = annotations_of(pod).get(INDEX, "")
+    text = annotations_of(pod).get(COMPLETION_INDEX, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
@@ -100,7 +100,7 @@ def _format_run(first: int, last: int) -> str:
     return f"{first}{',' if last == first + 1 else '-'}{last}"
 
 
-def failed(pod: Object, spec: JobSpec) -> bool:
+def counts_as_failed(pod: Object, spec: JobSpec) -> bool:
     """Whether a pod counts as failed: in phase Failed or, where such are replaced at once, on its
     way out without having succeeded.
     """
@@ -109,19 +109,21 @@ def failed(pod: Object, spec: JobSpec) -> bool:
     return spec.replace_terminating and is_terminating(pod) and phase_of(pod) != "Succeeded"
 
 
-def delay_left(failures: Iterable[Object], successes: Iterable[Object], now: datetime) -> float:
+def seconds_until_retry(
+    failures: Iterable[Object], successes: Iterable[Object], now: datetime
+) -> float:
     """Seconds until another pod may be started, by the failed pods that ended after the last
     success.
     """
-    last_success = max((finished_at(pod) for pod in successes), default=None)
-    ends = [end for end in map(finished_at, failures) if last_success is None or end > last_success]
+    last_success = max((finish_time(pod) for pod in successes), default=None)
+    ends = [end for end in map(finish_time, failures) if last_success is None or end > last_success]
     if not ends:
         return 0
-    delay = min(LAST_DELAY, FIRST_DELAY * (1 << min(len(ends) - 1, 10)))
+    delay = min(MAX_DELAY, FIRST_DELAY * (1 << min(len(ends) - 1, 10)))
     return max(0.0, (max(ends) + delay - now).total_seconds())
 
 
-def restarted_too_often(pods: Iterable[Object], spec: JobSpec) -> bool:
+def exceeds_restart_limit(pods: Iterable[Object], spec: JobSpec) -> bool:
     """The limit of restarts in place, over the pods that are not finished
     (pastBackoffLimitOnFailure of the real controller).
     """
@@ -131,7 +133,7 @@ def restarted_too_often(pods: Iterable[Object], spec: JobSpec) -> bool:
     return restarts > 0 if spec.backoff_limit == 0 else restarts >= spec.backoff_limit
 
 
-def judge(pod: Object, rules: Sequence[Object]) -> tuple[Action, str]:
+def match_failure_policy(pod: Object, rules: Sequence[Object]) -> tuple[FailureAction, str]:
     """What the first matching rule of the pod failure policy says of a failed pod, and the sentence
     for FailJob.
 
@@ -139,18 +141,18 @@ def judge(pod: Object, rules: Sequence[Object]) -> tuple[Action, str]:
     it counts too.
     """
     for number, rule in enumerate(rules):
-        text = _exit_code_match(pod, rule.get("onExitCodes")) or _condition_match(
+        text = _match_exit_code(pod, rule.get("onExitCodes")) or _match_condition(
             pod, rule.get("onPodConditions") or ()
         )
         if text:
-            action: Action = (
+            action: FailureAction = (
                 rule["action"] if rule.get("action") in ("FailJob", "Ignore") else "Count"
             )
             return action, f"{text} matching {rule.get('action')} rule at index {number}"
     return "Count", ""
 
 
-def _exit_code_match(pod: Object, wanted: Object | None) -> str:
+def _match_exit_code(pod: Object, wanted: Object | None) -> str:
     if not wanted:
         return ""
     status = pod.get("status") or {}
@@ -173,10 +175,10 @@ def _exit_code_match(pod: Object, wanted: Object | None) -> str:
     return ""
 
 
-def _condition_match(pod: Object, patterns: Iterable[Object]) -> str:
+def _match_condition(pod: Object, patterns: Iterable[Object]) -> str:
     metadata = pod["metadata"]
     for pattern in patterns:
-        found = condition_of(
+        found = find_condition(
             (pod.get("status") or {}).get("conditions") or (), str(pattern.get("type"))
         )
         if found is not None and found.get("status") == pattern.get("status", "True"):
@@ -184,13 +186,13 @@ def _condition_match(pod: Object, patterns: Iterable[Object]) -> str:
     return ""
 
 
-def put_condition(
+def set_job_condition(
     conditions: list[Object], kind: str, status: bool, reason: str, message: str
 ) -> bool:
     """Add or change a condition; one that is not there is not added only to say False. True when
     anything changed.
     """
-    old = condition_of(conditions, kind)
+    old = find_condition(conditions, kind)
     if old is None and not status:
         return False
     if old is not None and (old["status"], old.get("reason"), old.get("message")) == (
@@ -199,7 +201,7 @@ def put_condition(
         message,
     ):
         return False
-    now = clock.stamp()
+    now = clock.format_time()
     moved = old["lastTransitionTime"] if old is not None and old["status"] == str(status) else now
     new = {
         "type": kind,

@@ -8,23 +8,23 @@ counts for nothing.
 from collections.abc import Iterator, Mapping
 
 from localkube.controllers.children import Children
-from localkube.controllers.job_pods import FINALIZER, JOB_NAME, release
-from localkube.controllers.job_run import JobRun
+from localkube.controllers.job_pods import JOB_NAME, TRACKING_FINALIZER, release_pod
+from localkube.controllers.job_reconciler import JobReconciler
 from localkube.controllers.loop import Key, Trigger
-from localkube.metadata import Object, condition_of, is_controlled_by
+from localkube.event_recorder import EventRecorder
+from localkube.metadata import Object, find_condition, is_controlled_by
 from localkube.objects import Objects
-from localkube.recorder import Recorder
 from localkube.resources import JOBS, PODS
 from localkube.resources.resource import Resource
 from localkube.store import Change, Record
 
 MANAGER = "kubernetes.io/job-controller"
 
-POD = "pods/"
+POD_KEY_PREFIX = "pods/"
 """What a key that is about one pod, and not about a Job, begins with; no Job's name can."""
 
 
-class Jobs:
+class JobController:
     """Brings each Job's pods and status in line with its spec.
 
     Every pod carries a finalizer until its end is counted, so that a pod deleted early is counted
@@ -36,7 +36,7 @@ class Jobs:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._recorder = Recorder(objects, self.name)
+        self._recorder = EventRecorder(objects, self.name)
         self._children = Children(objects, self._recorder, kind_in_reason=False)
 
     def triggers(self) -> Mapping[Resource, Trigger]:
@@ -44,22 +44,22 @@ class Jobs:
 
     def reconcile(self, key: Key) -> float | None:
         namespace, name = key
-        if name.startswith(POD):
-            self._release_stray(namespace, name.removeprefix(POD))
+        if name.startswith(POD_KEY_PREFIX):
+            self._release_ownerless_pod(namespace, name.removeprefix(POD_KEY_PREFIX))
             return None
         job = self._objects.find(JOBS, namespace, name)
         if job is None or job["spec"].get("managedBy", MANAGER) != MANAGER:
             return None
         pods = [
             pod
-            for pod in self._objects.owned(PODS, job["metadata"]["uid"])
+            for pod in self._objects.list_owned(PODS, job["metadata"]["uid"])
             if is_controlled_by(pod, job)
         ]
         if _is_finished(job):
             for pod in pods:
-                release(self._objects, pod)
+                release_pod(self._objects, pod)
             return None
-        return JobRun(self._objects, self._children, self._recorder, job, pods).go()
+        return JobReconciler(self._objects, self._children, self._recorder, job, pods).reconcile()
 
     def _job_changed(self, change: Change) -> Iterator[Key]:
         record = change.record
@@ -67,8 +67,8 @@ class Jobs:
             yield record.namespace, record.name
             return
         yield from (
-            (pod.namespace, POD + pod.name)
-            for pod in self._objects.store.owned(PODS.key, record.uid)
+            (pod.namespace, POD_KEY_PREFIX + pod.name)
+            for pod in self._objects.store.list_owned(PODS.key, record.uid)
         )
 
     def _pod_changed(self, change: Change) -> Iterator[Key]:
@@ -79,25 +79,25 @@ class Jobs:
         yield record.namespace, job
         if (
             change.type != "DELETED"
-            and FINALIZER.encode() in record.raw
+            and TRACKING_FINALIZER.encode() in record.raw
             and not self._has_job(record, job)
         ):
-            yield record.namespace, POD + record.name
+            yield record.namespace, POD_KEY_PREFIX + record.name
 
     def _has_job(self, pod: Record, name: str) -> bool:
-        job = self._objects.store.get(JOBS.key, pod.namespace, name)
+        job = self._objects.store.find(JOBS.key, pod.namespace, name)
         return job is not None and job.uid in pod.owners
 
-    def _release_stray(self, namespace: str, name: str) -> None:
+    def _release_ownerless_pod(self, namespace: str, name: str) -> None:
         """A pod whose Job is gone waits for nobody."""
-        record = self._objects.store.get(PODS.key, namespace, name)
+        record = self._objects.store.find(PODS.key, namespace, name)
         if record is not None and not self._has_job(record, record.labels.get(JOB_NAME, "")):
-            release(self._objects, self._objects.decode(PODS, record))
+            release_pod(self._objects, self._objects.decode_record(PODS, record))
 
 
 def _is_finished(job: Object) -> bool:
     conditions = (job.get("status") or {}).get("conditions") or ()
     return any(
-        (condition_of(conditions, kind) or {}).get("status") == "True"
+        (find_condition(conditions, kind) or {}).get("status") == "True"
         for kind in ("Complete", "Failed")
     )

@@ -10,43 +10,45 @@ from collections.abc import Iterator, Mapping
 from localkube.controllers.children import Children
 from localkube.controllers.loop import Key, Trigger
 from localkube.controllers.mpi_objects import JOB_NAME, OPERATOR, OPERATOR_NAME
-from localkube.controllers.mpi_run import MpiRun, Tools
-from localkube.controllers.mpi_spec import MANAGER, problems, read
+from localkube.controllers.mpi_reconciler import MpiContext, MpiJobReconciler
+from localkube.controllers.mpi_spec import MANAGER, find_problems, parse_mpi_job
+from localkube.event_recorder import EventRecorder
 from localkube.metadata import is_terminating
 from localkube.objects import Objects
-from localkube.recorder import Recorder
 from localkube.resources import JOBS, MPIJOBS, PODS
 from localkube.resources.resource import Resource
 from localkube.store import Change
 
 
-class MpiJobs:
+class MpiJobController:
     """Brings the objects and the status of each MPIJob in line with its spec."""
 
     name = "mpi-job-controller"
 
     def __init__(self, objects: Objects) -> None:
-        recorder = Recorder(objects, self.name)
-        self._tools = Tools(objects, Children(objects, recorder, kind_in_reason=True), recorder)
+        recorder = EventRecorder(objects, self.name)
+        self._context = MpiContext(
+            objects, Children(objects, recorder, kind_in_reason=True), recorder
+        )
 
     def triggers(self) -> Mapping[Resource, Trigger]:
         return {MPIJOBS: self._job_changed, PODS: self._child_changed, JOBS: self._child_changed}
 
     def reconcile(self, key: Key) -> float | None:
-        obj = self._tools.objects.find(MPIJOBS, *key)
+        obj = self._context.objects.find(MPIJOBS, *key)
         # A job on its way out makes nothing any more; what it has made is the garbage collector's.
         if obj is None or is_terminating(obj):
             return None
-        job = read(obj)
+        job = parse_mpi_job(obj)
         if job.managed_by != MANAGER:
             return None
-        wrong = "; ".join(problems(job))
+        wrong = "; ".join(find_problems(job))
         if wrong:
-            self._tools.recorder.event(
+            self._context.recorder.record_event(
                 obj, "Warning", "ValidationError", f"Found validation errors: {wrong}"
             )
             return None
-        return MpiRun(self._tools, job).go()
+        return MpiJobReconciler(self._context, job).reconcile()
 
     def _job_changed(self, change: Change) -> Iterator[Key]:
         if change.type != "DELETED":

@@ -4,9 +4,9 @@ one machine the kubelet adds.
 
 from collections.abc import Iterable
 
-from localkube.controllers.mpi_spec import MpiJob, Role
-from localkube.metadata import Object, copied, uid_of
-from localkube.options import MPI_JOB, MPI_WORKER
+from localkube.controllers.mpi_spec import MpiJob, MpiReplica
+from localkube.metadata import Object, deep_copy, uid_of
+from localkube.options import MPI_JOB_ANNOTATION, MPI_WORKER_COMMAND
 
 OPERATOR = "mpi-operator"
 JOB_NAME = "training.kubeflow.org/job-name"
@@ -32,27 +32,27 @@ def worker_name(job: MpiJob, index: int) -> str:
     return f"{job.name}-worker-{index}"
 
 
-def config_name(job: MpiJob) -> str:
+def config_map_name(job: MpiJob) -> str:
     return f"{job.name}-config"
 
 
-def labels(job: MpiJob, role: str) -> dict[str, str]:
+def build_labels(job: MpiJob, role: str) -> dict[str, str]:
     return {OPERATOR_NAME: OPERATOR, JOB_NAME: job.name, JOB_ROLE: role}
 
 
-def hostfile(job: MpiJob) -> str:
+def build_hostfile(job: MpiJob) -> str:
     """A line for each pod that runs ranks, in the words of the job's MPI."""
-    pods = [launcher_name(job)] if job.launcher_works else []
-    pods += [worker_name(job, index) for index in range(job.workers)]
+    pods = [launcher_name(job)] if job.runs_launcher_as_worker else []
+    pods += [worker_name(job, index) for index in range(job.worker_count)]
     hosts = [f"{pod}.{job.name}.{job.namespace}.svc" for pod in pods]
     form = "{} slots={}\n" if job.implementation == "OpenMPI" else "{}:{}\n"
-    return "".join(form.format(host, job.slots) for host in hosts)
+    return "".join(form.format(host, job.slots_per_worker) for host in hosts)
 
 
-def build_config(job: MpiJob) -> Object:
+def build_config_map(job: MpiJob) -> Object:
     return {
-        "metadata": {"name": config_name(job), "labels": {"app": job.name}},
-        "data": {HOSTFILE: hostfile(job)},
+        "metadata": {"name": config_map_name(job), "labels": {"app": job.name}},
+        "data": {HOSTFILE: build_hostfile(job)},
     }
 
 
@@ -65,64 +65,66 @@ def build_service(job: MpiJob) -> Object:
     return {"metadata": {"name": job.name, "labels": {"app": job.name}}, "spec": spec}
 
 
-def build_worker(job: MpiJob, role: Role, index: int) -> Object:
+def build_worker(job: MpiJob, role: MpiReplica, index: int) -> Object:
     """The pod of one worker. Without a command of its own, or with sshd as its command, it waits
     for ranks.
     """
-    pod = _pod(job, role, "worker", worker_name(job, index))
+    pod = _build_pod(job, role, "worker", worker_name(job, index))
     pod["metadata"]["name"] = worker_name(job, index)
-    pod["metadata"]["labels"][REPLICA_INDEX] = str(index + 1 if job.launcher_works else index)
+    pod["metadata"]["labels"][REPLICA_INDEX] = str(
+        index + 1 if job.runs_launcher_as_worker else index
+    )
     container = pod["spec"]["containers"][0]
     if not (container.get("command") or container.get("args")) or _is_remote_shell(container):
-        container["command"] = [MPI_WORKER]
+        container["command"] = [MPI_WORKER_COMMAND]
         container.pop("args", None)
-    _add(container, {"K_MPI_JOB_ROLE": "worker"})
+    _add_variables(container, {"K_MPI_JOB_ROLE": "worker"})
     return pod
 
 
-def build_launcher(job: MpiJob, role: Role) -> Object:
+def build_launcher(job: MpiJob, role: MpiReplica) -> Object:
     """The batch Job that runs mpirun; restarts, limits and time to live are its own."""
-    pod = _pod(job, role, "launcher", launcher_name(job))
-    if job.launcher_works:
+    pod = _build_pod(job, role, "launcher", launcher_name(job))
+    if job.runs_launcher_as_worker:
         pod["metadata"]["labels"][REPLICA_INDEX] = "0"
     container = pod["spec"]["containers"][0]
-    _add(container, {"K_MPI_JOB_ROLE": "launcher"} | _variables(job))
-    if not job.launcher_works:
-        _add(container, {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""})
+    _add_variables(container, {"K_MPI_JOB_ROLE": "launcher"} | _launcher_variables(job))
+    if not job.runs_launcher_as_worker:
+        _add_variables(container, {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""})
     container.setdefault("volumeMounts", []).append(
         {"name": CONFIG_VOLUME, "mountPath": CONFIG_PATH}
     )
     items = [{"key": HOSTFILE, "path": HOSTFILE, "mode": 0o444}]
     pod["spec"].setdefault("volumes", []).append(
-        {"name": CONFIG_VOLUME, "configMap": {"name": config_name(job), "items": items}}
+        {"name": CONFIG_VOLUME, "configMap": {"name": config_map_name(job), "items": items}}
     )
-    spec = {"template": pod, **job.policy} | ({"suspend": True} if job.suspended else {})
+    spec = {"template": pod, **job.launcher_policy} | ({"suspend": True} if job.suspended else {})
     return {
         "metadata": {
             "name": launcher_name(job),
-            "labels": {"app": job.name, **labels(job, "launcher")},
+            "labels": {"app": job.name, **build_labels(job, "launcher")},
         },
         "spec": spec,
     }
 
 
-def _pod(job: MpiJob, role: Role, word: str, host: str) -> Object:
-    template = copied(role.template)
+def _build_pod(job: MpiJob, role: MpiReplica, role_label: str, host: str) -> Object:
+    template = deep_copy(role.template)
     given, spec = template.get("metadata") or {}, template["spec"]
-    spec["restartPolicy"] = role.restart
+    spec["restartPolicy"] = role.restart_policy
     spec["hostname"], spec["subdomain"] = host, job.name
     metadata = {
-        "labels": (given.get("labels") or {}) | labels(job, word),
-        "annotations": (given.get("annotations") or {}) | {MPI_JOB: uid_of(job.object)},
+        "labels": (given.get("labels") or {}) | build_labels(job, role_label),
+        "annotations": (given.get("annotations") or {}) | {MPI_JOB_ANNOTATION: uid_of(job.object)},
     }
     return {"metadata": metadata, "spec": spec}
 
 
-def _variables(job: MpiJob) -> dict[str, str]:
+def _launcher_variables(job: MpiJob) -> dict[str, str]:
     """How the launcher finds the hosts, for each MPI. Open MPI 5 reads other names than those that
     the real operator sets.
     """
-    path, slots = f"{CONFIG_PATH}/{HOSTFILE}", str(job.slots)
+    path, slots = f"{CONFIG_PATH}/{HOSTFILE}", str(job.slots_per_worker)
     if job.implementation == "Intel":
         return {"I_MPI_HYDRA_HOST_FILE": path, "I_MPI_PERHOST": slots}
     if job.implementation == "MPICH":
@@ -135,7 +137,7 @@ def _variables(job: MpiJob) -> dict[str, str]:
     }
 
 
-def _add(container: Object, variables: dict[str, str]) -> None:
+def _add_variables(container: Object, variables: dict[str, str]) -> None:
     container["env"] = [
         *(container.get("env") or ()),
         *({"name": name, "value": value} for name, value in variables.items()),

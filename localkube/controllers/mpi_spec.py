@@ -11,18 +11,18 @@ from localkube.metadata import Object, name_of, namespace_of
 LAUNCHER, WORKER = "Launcher", "Worker"
 MANAGER = "kubeflow.org/mpi-operator"
 AT_STARTUP, WHEN_READY = "AtStartup", "WaitForWorkersReady"
-CLEAN_POLICIES = ("None", "Running", "All")
+CLEAN_POD_POLICIES = ("None", "Running", "All")
 RESTART_POLICIES = ("Never", "OnFailure")
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class MpiReplica:
     """An entry of the replica map with its defaults."""
 
     count: int
-    restart: str
+    restart_policy: str
     template: Object
 
 
@@ -33,17 +33,17 @@ class MpiJob:
     """
 
     object: Object
-    launcher: Role | None
-    worker: Role | None
-    slots: int
-    launcher_works: bool
+    launcher: MpiReplica | None
+    worker: MpiReplica | None
+    slots_per_worker: int
+    runs_launcher_as_worker: bool
     """runLauncherAsWorker: ranks run in the launcher's pod as well."""
-    creation: str
+    launcher_creation_policy: str
     implementation: str
-    clean: str
+    clean_pod_policy: str
     suspended: bool
     managed_by: str
-    policy: Object
+    launcher_policy: Object
 
     @property
     def name(self) -> str:
@@ -54,26 +54,26 @@ class MpiJob:
         return namespace_of(self.object)
 
     @property
-    def workers(self) -> int:
+    def worker_count(self) -> int:
         return 0 if self.worker is None else self.worker.count
 
 
-def read(obj: Object) -> MpiJob:
+def parse_mpi_job(obj: Object) -> MpiJob:
     """A job from its object, whatever is wrong with it: see `problems`."""
     spec = obj.get("spec") or {}
     policy, roles = spec.get("runPolicy") or {}, spec.get("mpiReplicaSpecs") or {}
     return MpiJob(
         object=obj,
-        launcher=_role(roles.get(LAUNCHER), "OnFailure"),
-        worker=_role(roles.get(WORKER), "Never"),
-        slots=int(spec.get("slotsPerWorker") or 1),
-        launcher_works=bool(spec.get("runLauncherAsWorker")),
-        creation=spec.get("launcherCreationPolicy") or AT_STARTUP,
+        launcher=_parse_replica(roles.get(LAUNCHER), "OnFailure"),
+        worker=_parse_replica(roles.get(WORKER), "Never"),
+        slots_per_worker=int(spec.get("slotsPerWorker") or 1),
+        runs_launcher_as_worker=bool(spec.get("runLauncherAsWorker")),
+        launcher_creation_policy=spec.get("launcherCreationPolicy") or AT_STARTUP,
         implementation=spec.get("mpiImplementation") or "OpenMPI",
-        clean=policy.get("cleanPodPolicy") or "None",
+        clean_pod_policy=policy.get("cleanPodPolicy") or "None",
         suspended=bool(policy.get("suspend")),
         managed_by=policy.get("managedBy") or MANAGER,
-        policy={
+        launcher_policy={
             key: policy[key]
             for key in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
             if key in policy
@@ -81,22 +81,22 @@ def read(obj: Object) -> MpiJob:
     )
 
 
-def _role(given: Object | None, restart: str) -> Role | None:
+def _parse_replica(given: Object | None, restart: str) -> MpiReplica | None:
     if given is None:
         return None
     count = given.get("replicas")
-    return Role(
+    return MpiReplica(
         1 if count is None else int(count),
         given.get("restartPolicy") or restart,
         given.get("template") or {},
     )
 
 
-def problems(job: MpiJob) -> Iterator[str]:
+def find_problems(job: MpiJob) -> Iterator[str]:
     """Why the operator does nothing for the job; it says so in one event (ValidateMPIJob of the
     real one).
     """
-    longest = f"{job.name}-worker-{max(job.workers - 1, 0)}"
+    longest = f"{job.name}-worker-{max(job.worker_count - 1, 0)}"
     if len(longest) > 63 or not _DNS_1035.fullmatch(longest):
         yield (
             f"metadata.name: {longest!r}, which it makes, must be a name of at most 63 small "
@@ -111,25 +111,25 @@ def problems(job: MpiJob) -> Iterator[str]:
             f"spec.mpiReplicaSpecs[{WORKER}].replicas: must be greater than or equal to 1, not "
             f"{job.worker.count}"
         )
-    if job.slots < 1:
-        yield f"spec.slotsPerWorker: must be greater than or equal to 1, not {job.slots}"
-    if job.clean not in CLEAN_POLICIES:
+    if job.slots_per_worker < 1:
+        yield f"spec.slotsPerWorker: must be greater than or equal to 1, not {job.slots_per_worker}"
+    if job.clean_pod_policy not in CLEAN_POD_POLICIES:
         yield (
-            f"spec.runPolicy.cleanPodPolicy: {job.clean!r} must be one of "
-            f"{', '.join(CLEAN_POLICIES)}"
+            f"spec.runPolicy.cleanPodPolicy: {job.clean_pod_policy!r} must be one of "
+            f"{', '.join(CLEAN_POD_POLICIES)}"
         )
-    if job.creation not in (AT_STARTUP, WHEN_READY):
+    if job.launcher_creation_policy not in (AT_STARTUP, WHEN_READY):
         yield (
-            f"spec.launcherCreationPolicy: {job.creation!r} must be one of {AT_STARTUP}, "
-            f"{WHEN_READY}"
+            f"spec.launcherCreationPolicy: {job.launcher_creation_policy!r} must be one of "
+            f"{AT_STARTUP}, {WHEN_READY}"
         )
     for type, role in ((LAUNCHER, job.launcher), (WORKER, job.worker)):
         if role is None:
             continue
-        if role.restart not in RESTART_POLICIES:
+        if role.restart_policy not in RESTART_POLICIES:
             yield (
-                f"spec.mpiReplicaSpecs[{type}].restartPolicy: {role.restart!r} must be one of "
-                f"{', '.join(RESTART_POLICIES)}"
+                f"spec.mpiReplicaSpecs[{type}].restartPolicy: {role.restart_policy!r} must be one "
+                f"of {', '.join(RESTART_POLICIES)}"
             )
         if not (role.template.get("spec") or {}).get("containers"):
             yield (

@@ -18,11 +18,11 @@ FINALIZER = "kubernetes"
 ROOT_CA = "kube-root-ca.crt"
 DEFAULT_ACCOUNT = "default"
 
-BATCH = 100
+DELETIONS_PER_RECONCILE = 100
 """Objects that one reconcile deletes."""
 
 
-class Namespaces:
+class NamespaceController:
     """Sees the deletion of namespaces through, as the real namespace controller does: pods first,
     then everything else.
     """
@@ -32,10 +32,10 @@ class Namespaces:
     def __init__(self, objects: Objects, root_ca: str = "") -> None:
         self._objects = objects
         self._root_ca = root_ca
-        self._going: set[str] = set()
+        self._terminating_names: set[str] = set()
         self._kinds = [
             kind
-            for kind in resources.served()
+            for kind in resources.list_served()
             if kind.namespaced and kind.storage is None and "delete" in kind.verbs
         ]
         self._kinds.sort(key=lambda kind: kind is not PODS)
@@ -52,32 +52,32 @@ class Namespaces:
         if namespace is None:
             return None
         if not is_terminating(namespace):
-            self._furnish(name)
+            self._ensure_default_objects(name)
             return None
-        more = self._empty(name)
-        left = self._left(name)
-        self._tell(name, left)
+        more = self._delete_contents(name)
+        left = self._list_remaining(name)
+        self._report_remaining(name, left)
         if not left and FINALIZER in (namespace["spec"].get("finalizers") or ()):
-            self._objects.modify(NAMESPACES, "", name, _let_go, subresource="finalize")
+            self._objects.modify(NAMESPACES, "", name, _remove_finalizer, subresource="finalize")
         return 0 if more else None
 
     def _namespace_changed(self, change: Change) -> Iterator[Key]:
         name = change.record.name
         if change.type == "DELETED":
-            self._going.discard(name)
+            self._terminating_names.discard(name)
             return
         if b'"deletionTimestamp"' in change.record.raw:
-            self._going.add(name)
+            self._terminating_names.add(name)
             yield "", name
         elif change.type == "ADDED":
             yield "", name
 
     def _content_changed(self, change: Change) -> Iterator[Key]:
         furniture = change.type == "DELETED" and change.record.name in (DEFAULT_ACCOUNT, ROOT_CA)
-        if change.record.namespace in self._going or furniture:
+        if change.record.namespace in self._terminating_names or furniture:
             yield "", change.record.namespace
 
-    def _furnish(self, name: str) -> None:
+    def _ensure_default_objects(self, name: str) -> None:
         """What every namespace of a real cluster has: the default service account, and the
         cluster's certificate for its pods.
         """
@@ -93,15 +93,19 @@ class Namespaces:
                 CONFIGMAPS, name, {"metadata": metadata, "data": {"ca.crt": self._root_ca}}
             )
 
-    def _empty(self, name: str) -> bool:
+    def _delete_contents(self, name: str) -> bool:
         """Delete a batch of what is in the namespace; true when there is more to delete right
         away.
         """
         for kind in self._kinds:
             found = self._objects.store.list(kind.key, name)
-            fresh = [record for record in found if not _is_going(record)]
-            self._objects.delete_all(kind, fresh[:BATCH], DeleteOptions(policy="Background"))
-            if len(fresh) > BATCH:
+            fresh = [record for record in found if not _is_record_terminating(record)]
+            self._objects.delete_all(
+                kind,
+                fresh[:DELETIONS_PER_RECONCILE],
+                DeleteOptions(propagation_policy="Background"),
+            )
+            if len(fresh) > DELETIONS_PER_RECONCILE:
                 return True
             if kind is PODS and self._objects.store.list(kind.key, name):
                 # Pods are let to end before what they may still need on their way out (secrets,
@@ -109,35 +113,38 @@ class Namespaces:
                 return False
         return False
 
-    def _left(self, name: str) -> Mapping[Resource, list[Record]]:
+    def _list_remaining(self, name: str) -> Mapping[Resource, list[Record]]:
         found = {kind: list(self._objects.store.list(kind.key, name)) for kind in self._kinds}
         return {kind: records for kind, records in found.items() if records}
 
-    def _tell(self, name: str, left: Mapping[Resource, list[Record]]) -> None:
+    def _report_remaining(self, name: str, remaining: Mapping[Resource, list[Record]]) -> None:
         finalizers = Counter(
-            f for records in left.values() for record in records for f in _finalizers(record)
+            f
+            for records in remaining.values()
+            for record in records
+            for f in _parse_finalizers(record)
         )
         conditions = [
-            _condition(
+            _build_condition(
                 "NamespaceDeletionDiscoveryFailure",
                 False,
                 "ResourcesDiscovered",
                 "All resources successfully discovered",
             ),
-            _condition(
+            _build_condition(
                 "NamespaceDeletionGroupVersionParsingFailure",
                 False,
                 "ParsedGroupVersions",
                 "All legacy kube types successfully parsed",
             ),
-            _condition(
+            _build_condition(
                 "NamespaceDeletionContentFailure",
                 False,
                 "ContentDeleted",
                 "All content successfully deleted, may be waiting on finalization",
             ),
-            _remaining(left),
-            _finalizing(finalizers),
+            _build_content_condition(remaining),
+            _build_finalizers_condition(finalizers),
         ]
 
         def apply(namespace: Object) -> None:
@@ -148,55 +155,55 @@ class Namespaces:
         self._objects.modify(NAMESPACES, "", name, apply, subresource="status")
 
 
-def _let_go(namespace: Object) -> None:
+def _remove_finalizer(namespace: Object) -> None:
     namespace["spec"]["finalizers"] = [
         name for name in namespace["spec"]["finalizers"] if name != FINALIZER
     ]
 
 
-def _is_going(record: Record) -> bool:
-    return b'"deletionTimestamp"' in record.raw and is_terminating(record.object())
+def _is_record_terminating(record: Record) -> bool:
+    return b'"deletionTimestamp"' in record.raw and is_terminating(record.decode())
 
 
-def _finalizers(record: Record) -> list[str]:
+def _parse_finalizers(record: Record) -> list[str]:
     # Most objects have none, and a namespace may hold ten thousand: only those that mention the
     # word are decoded.
     return (
         []
         if b'"finalizers"' not in record.raw
-        else record.object()["metadata"].get("finalizers") or []
+        else record.decode()["metadata"].get("finalizers") or []
     )
 
 
-def _condition(kind: str, status: bool, reason: str, message: str) -> Object:
+def _build_condition(kind: str, status: bool, reason: str, message: str) -> Object:
     return {"type": kind, "status": str(status), "reason": reason, "message": message}
 
 
-def _remaining(left: Mapping[Resource, list[Record]]) -> Object:
+def _build_content_condition(remaining: Mapping[Resource, list[Record]]) -> Object:
     kind = "NamespaceContentRemaining"
-    if not left:
-        return _condition(kind, False, "ContentRemoved", "All content successfully removed")
+    if not remaining:
+        return _build_condition(kind, False, "ContentRemoved", "All content successfully removed")
     # The dot after a name without a group (`pods. has 2 resource instances`) is how the real one
     # prints it.
     listed = sorted(
         f"{resource.plural}.{resource.group} has {len(records)} resource instances"
-        for resource, records in left.items()
+        for resource, records in remaining.items()
     )
-    return _condition(
+    return _build_condition(
         kind, True, "SomeResourcesRemain", f"Some resources are remaining: {', '.join(listed)}"
     )
 
 
-def _finalizing(finalizers: Counter[str]) -> Object:
+def _build_finalizers_condition(finalizers: Counter[str]) -> Object:
     kind = "NamespaceFinalizersRemaining"
     if not finalizers:
-        return _condition(
+        return _build_condition(
             kind, False, "ContentHasNoFinalizers", "All content-preserving finalizers finished"
         )
     listed = ", ".join(
         f"{name} in {count} resource instances" for name, count in sorted(finalizers.items())
     )
-    return _condition(
+    return _build_condition(
         kind,
         True,
         "SomeFinalizersRemain",

@@ -9,11 +9,11 @@ from itertools import chain
 
 from localkube.metadata import annotations_of
 from localkube.objects import Objects
-from localkube.options import ADDRESS
+from localkube.options import ADDRESS_ANNOTATION
 from localkube.resources import SERVICES
 from localkube.store import Change
 
-FIRST, LAST = 20000, 32000
+FIRST_PORT, LAST_PORT = 20000, 32000
 """Below the range from which Linux takes ports for outgoing connections (32768 and up), so nothing
 else drifts in.
 """
@@ -21,32 +21,36 @@ else drifts in.
 HOST = "127.0.0.1"
 
 
-class Ports:
+class PortAllocator:
     """The ports of the living Services, kept by following them; their annotations are the only
     place where a port is stored.
     """
 
     def __init__(self, objects: Objects) -> None:
-        self._taken: dict[int, str] = {}
+        self._used_ports: dict[int, str] = {}
         # Somewhere in the lower half: clusters that share a machine would else draw the same ports
         # at the same time.
         # Spreads, hides nothing.
-        self._last = random.randrange(FIRST, (FIRST + LAST) // 2) - 1  # noqa: S311
+        self._last_port = random.randrange(FIRST_PORT, (FIRST_PORT + LAST_PORT) // 2) - 1  # noqa: S311
         for record in objects.store.list(SERVICES.key):
-            self._follow(Change("ADDED", SERVICES.key, record, None))
-        objects.subscribe(SERVICES, self._follow)
+            self._service_changed(Change("ADDED", SERVICES.key, record, None))
+        objects.subscribe(SERVICES, self._service_changed)
 
-    exhausted = f"no port of {FIRST} to {LAST - 1} is free on this machine: delete finished jobs"
+    exhausted_message = (
+        f"no port of {FIRST_PORT} to {LAST_PORT - 1} is free on this machine: delete finished jobs"
+    )
 
-    def pick(self) -> int | None:
+    def find_free_port(self) -> int | None:
         """A port that no Service holds and nothing on the machine uses; None when there is none.
 
         It is the next one after the last that was given out, so a new run does not meet what an old
         one left on its port.
         """
-        for port in chain(range(self._last + 1, LAST), range(FIRST, self._last + 1)):
-            if port not in self._taken and self.is_free(port):
-                self._last = port
+        for port in chain(
+            range(self._last_port + 1, LAST_PORT), range(FIRST_PORT, self._last_port + 1)
+        ):
+            if port not in self._used_ports and self.is_free(port):
+                self._last_port = port
                 return port
         return None
 
@@ -63,20 +67,20 @@ class Ports:
                 return False
             return True
 
-    def _follow(self, change: Change) -> None:
-        if f'"{ADDRESS}"'.encode() not in change.record.raw:
+    def _service_changed(self, change: Change) -> None:
+        if f'"{ADDRESS_ANNOTATION}"'.encode() not in change.record.raw:
             return
-        port = port_of(annotations_of(change.record.object()).get(ADDRESS, ""))
+        port = parse_port(annotations_of(change.record.decode()).get(ADDRESS_ANNOTATION, ""))
         if port is None:
             return
         if change.type == "DELETED":
-            self._taken.pop(port, None)
+            self._used_ports.pop(port, None)
         else:
-            self._taken[port] = change.record.uid
-            self._last = max(self._last, port)
+            self._used_ports[port] = change.record.uid
+            self._last_port = max(self._last_port, port)
 
 
-def port_of(address: str) -> int | None:
+def parse_port(address: str) -> int | None:
     """The port of an address annotation; None for one that somebody has broken."""
     found = re.fullmatch(r"127\.0\.0\.1:(\d{1,5})", address)
     return int(found[1]) if found else None

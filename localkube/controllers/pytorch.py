@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 
 from localkube.controllers.framework import (
     Address,
-    Addresses,
+    CountsByType,
+    FindAddress,
+    PodCounts,
     Replica,
-    Tallies,
-    Tally,
     TrainingJob,
-    set_variables,
+    add_variables,
 )
 from localkube.metadata import Object
 from localkube.resources import PYTORCHJOBS
@@ -23,7 +23,11 @@ from localkube.resources.resource import Resource
 
 MASTER, WORKER = "Master", "Worker"
 
-MACHINE = {"PET_LOCAL_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo", "TP_SOCKET_IFNAME": "lo"}
+LOOPBACK_VARIABLES = {
+    "PET_LOCAL_ADDR": "127.0.0.1",
+    "GLOO_SOCKET_IFNAME": "lo",
+    "TP_SOCKET_IFNAME": "lo",
+}
 """What torch needs on one machine whose own host name may not resolve; a value in the user's
 template wins.
 """
@@ -33,21 +37,27 @@ class PyTorch:
     """PyTorchJob, as the training operator 1.9 runs it (engine facts 1)."""
 
     resource: Resource = PYTORCHJOBS
-    field = "pytorchReplicaSpecs"
+    replicas_field = "pytorchReplicaSpecs"
     replica_types: Sequence[str] = (MASTER, WORKER)
-    container = "pytorch"
+    container_name = "pytorch"
     port_name = "pytorchjob-port"
     port = 23456
-    restart = "OnFailure"
-    removed_reason = "SuccessfulDeletePod"
+    default_restart_policy = "OnFailure"
+    expired_reason = "SuccessfulDeletePod"
 
-    def problems(self, job: TrainingJob) -> Iterator[str]:
+    def find_problems(self, job: TrainingJob) -> Iterator[str]:
         spec = job.object["spec"]
         elastic = spec.get("elasticPolicy")
-        if MASTER in job.replicas and (spec[self.field][MASTER] or {}).get("replicas") != 1:
-            yield f"spec.{self.field}[{MASTER}].replicas must be 1"
+        if (
+            MASTER in job.replicas
+            and (spec[self.replicas_field][MASTER] or {}).get("replicas") != 1
+        ):
+            yield f"spec.{self.replicas_field}[{MASTER}].replicas must be 1"
         if elastic is not None and WORKER not in job.replicas:
-            yield f"spec.{self.field}[{WORKER}] must be configured if spec.elasticPolicy is used"
+            yield (
+                f"spec.{self.replicas_field}[{WORKER}] must be configured if spec.elasticPolicy is "
+                "used"
+            )
         if spec.get("nprocPerNode") is not None and (elastic or {}).get("nProcPerNode") is not None:
             yield (
                 "spec.elasticPolicy.nProcPerNode is deprecated, use spec.nprocPerNode instead of "
@@ -57,65 +67,65 @@ class PyTorch:
     def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
         return type == MASTER if MASTER in job.replicas else type == WORKER and index == 0
 
-    def makes_anew(self, replica: Replica) -> bool:
-        return replica.restart != "Never"
+    def replaces_failed_pod(self, replica: Replica) -> bool:
+        return replica.restart_policy != "Never"
 
-    def forgives(self, job: TrainingJob, type: str) -> bool:
+    def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
         return False
 
-    def is_running(self, job: TrainingJob, tallies: Tallies) -> bool:
+    def is_running(self, job: TrainingJob, counts: CountsByType) -> bool:
         """The master alone decides where there is one; else any worker."""
-        return tallies[MASTER if MASTER in job.replicas else WORKER].active > 0
+        return counts[MASTER if MASTER in job.replicas else WORKER].active > 0
 
-    def has_succeeded(self, job: TrainingJob, tallies: Tallies) -> bool:
+    def has_succeeded(self, job: TrainingJob, counts: CountsByType) -> bool:
         if MASTER in job.replicas:
-            return tallies[MASTER].succeeded >= job.replicas[MASTER].count
-        workers = tallies.get(WORKER, Tally())
+            return counts[MASTER].succeeded >= job.replicas[MASTER].count
+        workers = counts.get(WORKER, PodCounts())
         return workers.succeeded >= job.replicas[WORKER].count or (
             _is_elastic(job) and workers.succeeded > 0
         )
 
-    def prepare(
-        self, job: TrainingJob, type: str, index: int, addresses: Addresses, spec: Object
+    def configure_pod(
+        self, job: TrainingJob, type: str, index: int, find_address: FindAddress, spec: Object
     ) -> None:
         elastic = job.object["spec"].get("elasticPolicy")
         variables = {"PYTHONUNBUFFERED": "1"}
         if MASTER in job.replicas:
-            variables |= self._fixed(
-                job, index if type == MASTER else index + 1, addresses(MASTER, 0)
+            variables |= self._static_variables(
+                job, index if type == MASTER else index + 1, find_address(MASTER, 0)
             )
-        variables["PET_NPROC_PER_NODE"] = _processes(job)
+        variables["PET_NPROC_PER_NODE"] = _processes_per_node(job)
         if elastic is None:
-            variables["PET_NNODES"] = str(job.total)
+            variables["PET_NNODES"] = str(job.total_replicas)
         else:
-            variables |= self._elastic(job, elastic, (type, index), addresses)
-        set_variables(spec["containers"], variables, MACHINE)
+            variables |= self._elastic_variables(job, elastic, (type, index), find_address)
+        add_variables(spec["containers"], variables, LOOPBACK_VARIABLES)
 
-    def _fixed(self, job: TrainingJob, rank: int, master: Address) -> dict[str, str]:
+    def _static_variables(self, job: TrainingJob, rank: int, master: Address) -> dict[str, str]:
         """For torch.distributed's env:// and torchrun's static rendezvous. RANK counts pods, not
         processes, as there.
         """
-        per_node = _processes(job)
+        per_node = _processes_per_node(job)
         return {
             "MASTER_PORT": str(master.port),
             "PET_MASTER_PORT": str(master.port),
             "MASTER_ADDR": master.host,
             "PET_MASTER_ADDR": master.host,
-            "WORLD_SIZE": str(job.total * (int(per_node) if per_node.isdecimal() else 1)),
+            "WORLD_SIZE": str(job.total_replicas * (int(per_node) if per_node.isdecimal() else 1)),
             "RANK": str(rank),
             "PET_NODE_RANK": str(rank),
         }
 
-    def _elastic(
-        self, job: TrainingJob, policy: Object, replica: tuple[str, int], addresses: Addresses
+    def _elastic_variables(
+        self, job: TrainingJob, policy: Object, replica: tuple[str, int], find_address: FindAddress
     ) -> dict[str, str]:
         least, most = policy.get("minReplicas"), policy.get("maxReplicas")
         workers = job.replicas[WORKER].count
         least, most = (least or most or workers), (most or least or workers)
         backend = policy.get("rdzvBackend") or "c10d"
-        host = _rendezvous_replica(job, policy)
+        host = _find_rendezvous_replica(job, policy)
         endpoint = (
-            addresses(*host)
+            find_address(*host)
             if host
             else Address(str(policy["rdzvHost"]), int(policy.get("rdzvPort") or self.port))
         )
@@ -145,7 +155,7 @@ class PyTorch:
         return variables
 
 
-def _rendezvous_replica(job: TrainingJob, policy: Object) -> tuple[str, int] | None:
+def _find_rendezvous_replica(job: TrainingJob, policy: Object) -> tuple[str, int] | None:
     """The replica that hosts the rendezvous: the first worker, or the one that rdzvHost names; None
     for a host elsewhere.
 
@@ -166,7 +176,7 @@ def _is_elastic(job: TrainingJob) -> bool:
     return job.object["spec"].get("elasticPolicy") is not None
 
 
-def _processes(job: TrainingJob) -> str:
+def _processes_per_node(job: TrainingJob) -> str:
     """Processes a pod: a number, or `auto`, `cpu` or `gpu`, which torchrun resolves."""
     spec = job.object["spec"]
     deprecated = (spec.get("elasticPolicy") or {}).get("nProcPerNode")

@@ -5,49 +5,51 @@ have in common.
 from collections.abc import Iterator, Mapping
 
 from localkube.controllers.children import Children
-from localkube.controllers.framework import OPERATOR, Framework, operator_of, read
+from localkube.controllers.framework import OPERATOR, Framework, operator_name, parse_training_job
 from localkube.controllers.loop import Key, Trigger
-from localkube.controllers.mirror import Mirror
-from localkube.controllers.ports import Ports
-from localkube.controllers.training_estate import Tools
+from localkube.controllers.owned_objects import TrainingContext
+from localkube.controllers.ports import PortAllocator
 from localkube.controllers.training_pods import JOB_NAME, OPERATOR_NAME
-from localkube.controllers.training_run import TrainingRun
+from localkube.controllers.training_reconciler import TrainingReconciler
+from localkube.controllers.trouble_reports import TroubleReports
+from localkube.event_recorder import EventRecorder
 from localkube.metadata import is_terminating
 from localkube.objects import Objects
-from localkube.recorder import Recorder
 from localkube.resources import PODS, SERVICES
 from localkube.resources.resource import Resource
 from localkube.store import Change
 
 
-class Training:
+class TrainingController:
     """Brings the pods, services and status of each job of one kind in line with its spec."""
 
-    def __init__(self, objects: Objects, framework: Framework, ports: Ports) -> None:
-        recorder = Recorder(objects, operator_of(framework))
+    def __init__(self, objects: Objects, framework: Framework, ports: PortAllocator) -> None:
+        recorder = EventRecorder(objects, operator_name(framework))
         children = Children(objects, recorder, kind_in_reason=True)
-        self._tools = Tools(objects, framework, children, recorder, ports, Mirror(recorder))
+        self._context = TrainingContext(
+            objects, framework, children, recorder, ports, TroubleReports(recorder)
+        )
 
     @property
     def name(self) -> str:
-        return operator_of(self._tools.framework)
+        return operator_name(self._context.framework)
 
     def triggers(self) -> Mapping[Resource, Trigger]:
         return {
-            self._tools.framework.resource: self._job_changed,
+            self._context.framework.resource: self._job_changed,
             PODS: self._child_changed,
             SERVICES: self._child_changed,
         }
 
     def reconcile(self, key: Key) -> float | None:
-        obj = self._tools.objects.find(self._tools.framework.resource, *key)
+        obj = self._context.objects.find(self._context.framework.resource, *key)
         # A job on its way out makes nothing any more; what it has made is the garbage collector's.
         if obj is None or is_terminating(obj):
             return None
-        job = read(self._tools.framework, obj)
+        job = parse_training_job(self._context.framework, obj)
         if job.managed_by != OPERATOR:
             return None
-        return TrainingRun(self._tools, job).go()
+        return TrainingReconciler(self._context, job).reconcile()
 
     def _job_changed(self, change: Change) -> Iterator[Key]:
         if change.type != "DELETED":

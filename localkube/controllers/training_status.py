@@ -5,10 +5,10 @@ times, and counts by replica type.
 from collections.abc import Iterable, Mapping
 
 from localkube import clock
-from localkube.controllers.framework import Tallies, Tally
-from localkube.metadata import Object, condition_of, copied
+from localkube.controllers.framework import CountsByType, PodCounts
+from localkube.metadata import Object, deep_copy, find_condition
 
-_EVICTS: Mapping[str, str] = {"Running": "Restarting", "Restarting": "Running"}
+_REPLACES: Mapping[str, str] = {"Running": "Restarting", "Restarting": "Running"}
 
 
 class TrainingStatus:
@@ -17,24 +17,30 @@ class TrainingStatus:
     def __init__(self, kind: str, stored: Object | None) -> None:
         self._kind = kind
         self._stored = stored or {}
-        self.body: Object = copied(self._stored)
+        self.body: Object = deep_copy(self._stored)
 
     @property
     def conditions(self) -> list[Object]:
         found: list[Object] = self.body.setdefault("conditions", [])
         return found
 
-    def has(self, type: str) -> bool:
+    def has_condition(self, type: str) -> bool:
         """Whether a condition is there and true."""
-        condition = condition_of(self.conditions, type)
+        condition = find_condition(self.conditions, type)
         return condition is not None and condition.get("status") == "True"
 
     @property
     def is_finished(self) -> bool:
-        return self.has("Failed") or self.has("Succeeded")
+        return self.has_condition("Failed") or self.has_condition("Succeeded")
 
-    def note(
-        self, type: str, message: str, *, status: bool = True, word: str = "", reason: str = ""
+    def set_condition(
+        self,
+        type: str,
+        message: str,
+        *,
+        status: bool = True,
+        reason_word: str = "",
+        reason: str = "",
     ) -> bool:
         """Set a condition as the real operator does. True when it is news.
 
@@ -44,13 +50,13 @@ class TrainingStatus:
         A changed condition moves to the end. Running and Restarting take each other's place; the
         end of a job turns Running to False and keeps it. After Failed nothing is written any more.
         """
-        if self.has("Failed"):
+        if self.has_condition("Failed"):
             return False
-        old = condition_of(self.conditions, type)
-        reason = reason or self._kind + (word or type)
+        old = find_condition(self.conditions, type)
+        reason = reason or self._kind + (reason_word or type)
         if old is not None and (old.get("status"), old.get("reason")) == (str(status), reason):
             return False
-        now = clock.stamp()
+        now = clock.format_time()
         moved = (
             old["lastTransitionTime"]
             if old is not None and old.get("status") == str(status)
@@ -64,33 +70,34 @@ class TrainingStatus:
             "lastUpdateTime": now,
             "lastTransitionTime": moved,
         }
-        kept = [each for each in self.conditions if each["type"] not in (type, _EVICTS.get(type))]
+        kept = [each for each in self.conditions if each["type"] not in (type, _REPLACES.get(type))]
         for each in kept:
             if type in ("Succeeded", "Failed") and each["type"] == "Running":
                 each["status"] = "False"
         self.body["conditions"] = [*kept, new]
         return True
 
-    def start(self) -> None:
-        self.body["startTime"] = clock.stamp()
+    def set_start_time(self) -> None:
+        self.body["startTime"] = clock.format_time()
 
-    def complete(self) -> None:
-        self.body.setdefault("completionTime", clock.stamp())
+    def set_completion_time(self) -> None:
+        self.body.setdefault("completionTime", clock.format_time())
 
-    def count(self, tallies: Tallies, selectors: Mapping[str, str]) -> None:
+    def set_replica_statuses(self, counts: CountsByType, selectors: Mapping[str, str]) -> None:
         """Put the counts by replica type; zeros are left out, as Go's omitempty does."""
         self.body["replicaStatuses"] = {
-            type: _counts(tally) | {"selector": selectors[type]} for type, tally in tallies.items()
+            type: _serialize_counts(tally) | {"selector": selectors[type]}
+            for type, tally in counts.items()
         }
 
-    def fold_active(self) -> None:
+    def count_active_as_succeeded(self) -> None:
         """Of a job that succeeded, what still was active counts as succeeded."""
-        for counts in self._counts():
+        for counts in self._replica_counts():
             active = counts.pop("active", 0)
             if active:
                 counts["succeeded"] = counts.get("succeeded", 0) + active
 
-    def keep_active(self, active: Mapping[str, int]) -> None:
+    def update_active(self, active: Mapping[str, int]) -> None:
         """Bring the counts of active pods up to date, by type, and leave the others as they
         were.
         """
@@ -99,7 +106,7 @@ class TrainingStatus:
             if active.get(type):
                 counts["active"] = active[type]
 
-    def _counts(self) -> Iterable[Object]:
+    def _replica_counts(self) -> Iterable[Object]:
         found: dict[str, Object] = self.body.get("replicaStatuses") or {}
         return found.values()
 
@@ -108,6 +115,10 @@ class TrainingStatus:
         return self.body != self._stored
 
 
-def _counts(tally: Tally) -> Object:
-    counts = {"active": tally.active, "succeeded": tally.succeeded, "failed": tally.failed}
+def _serialize_counts(pod_counts: PodCounts) -> Object:
+    counts = {
+        "active": pod_counts.active,
+        "succeeded": pod_counts.succeeded,
+        "failed": pod_counts.failed,
+    }
     return {name: count for name, count in counts.items() if count}

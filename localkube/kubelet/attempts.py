@@ -12,21 +12,21 @@ from localkube.kubelet import runs
 from localkube.metadata import Object
 
 FIRST_DELAY = 10
-LONGEST_DELAY = 300
-FORGIVEN_AFTER = timedelta(minutes=10)
+MAX_DELAY = 300
+DELAY_RESET_AFTER = timedelta(minutes=10)
 """A container that ran this long starts its next series of delays anew, and the first restart of a
 series is at once.
 """
 
-KEPT = 2
+KEPT_RUNS = 2
 """The newest run and the one before it, whose log `previous` shows."""
 
 TERMINATION_LOG = "termination-log"
-_DELAY = "restart-delay"
+_DELAY_FILE = "restart-delay"
 
 CANNOT_RUN = "ContainerCannotRun"
-LOST = "ContainerStatusUnknown"
-LOST_MESSAGE = "The container could not be located when the pod was terminated"
+STATUS_UNKNOWN = "ContainerStatusUnknown"
+STATUS_UNKNOWN_MESSAGE = "The container could not be located when the pod was terminated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Attempt:
         return isinstance(self.state, runs.Starting | runs.Running)
 
 
-def history(pod_directory: Path, container: str, stored: Object | None) -> Sequence[Attempt]:
+def load_attempts(pod_directory: Path, container: str, stored: Object | None) -> Sequence[Attempt]:
     """What the disk knows of a container's starts, oldest first.
 
     `stored` is its entry in the pod's status. When that tells of a run and the disk has none, the
@@ -60,24 +60,26 @@ def history(pod_directory: Path, container: str, stored: Object | None) -> Seque
     )
     if not numbers and stored is not None and stored.get("containerID"):
         number = int(stored.get("restartCount") or 0)
-        seen = _last_seen(stored)
+        seen = _last_known_time(stored)
         return [
             Attempt(
-                number, place / str(number), runs.Exited(137, None, LOST, LOST_MESSAGE, seen, seen)
+                number,
+                place / str(number),
+                runs.Exited(137, None, STATUS_UNKNOWN, STATUS_UNKNOWN_MESSAGE, seen, seen),
             )
         ]
     return [
         Attempt(
             number,
             place / str(number),
-            runs.state(place / str(number)),
+            runs.read_run_state(place / str(number)),
             _read_delay(place / str(number)),
         )
         for number in numbers
     ]
 
 
-def following(pod_directory: Path, container: str, last: Attempt | None) -> Attempt:
+def next_attempt(pod_directory: Path, container: str, last: Attempt | None) -> Attempt:
     """The start that comes after `last`, or `last` itself while that has no process. Nothing is
     written yet.
     """
@@ -88,21 +90,21 @@ def following(pod_directory: Path, container: str, last: Attempt | None) -> Atte
     return Attempt(number, pod_directory / container / str(number), runs.UNSTARTED, delay)
 
 
-def make(attempt: Attempt) -> None:
+def create_attempt(attempt: Attempt) -> None:
     """Make the directory of a start, with what must be known of it after a crash."""
     attempt.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (attempt.directory / _DELAY).write_text(str(attempt.delay))
+    (attempt.directory / _DELAY_FILE).write_text(str(attempt.delay))
     (attempt.directory / TERMINATION_LOG).touch(mode=0o600)
 
 
-def superseded(pod_directory: Path, container: str) -> Sequence[Path]:
+def list_superseded(pod_directory: Path, container: str) -> Sequence[Path]:
     """The directories of runs that are older than the last two."""
     place = pod_directory / container
     numbers = sorted(int(path.name) for path in place.iterdir() if path.name.isdigit())
-    return [place / str(number) for number in numbers[:-KEPT]]
+    return [place / str(number) for number in numbers[:-KEPT_RUNS]]
 
 
-def restart_at(last: Attempt, policy: str) -> datetime | None:
+def restart_time(last: Attempt, policy: str) -> datetime | None:
     """When an ended run is to be followed by another, by the restart policy; None: never. A moment
     in the past: at once.
     """
@@ -110,34 +112,34 @@ def restart_at(last: Attempt, policy: str) -> datetime | None:
     assert isinstance(ended, runs.Exited)
     if policy == "Never" or (policy == "OnFailure" and ended.exit_code == 0):
         return None
-    return ended.finished_at + timedelta(seconds=0 if _is_forgiven(ended) else last.delay)
+    return ended.finished_at + timedelta(seconds=0 if _resets_delay(ended) else last.delay)
 
 
 def next_delay(last: Attempt) -> int:
     """The delay in force after the restart that follows `last`: 10 s, doubling to 5 min (kubelet
     `backOff`).
     """
-    if last.delay == 0 or (isinstance(last.state, runs.Exited) and _is_forgiven(last.state)):
+    if last.delay == 0 or (isinstance(last.state, runs.Exited) and _resets_delay(last.state)):
         return FIRST_DELAY
-    return min(LONGEST_DELAY, 2 * last.delay)
+    return min(MAX_DELAY, 2 * last.delay)
 
 
-def _is_forgiven(ended: runs.Exited) -> bool:
-    return ended.finished_at - ended.started_at >= FORGIVEN_AFTER
+def _resets_delay(ended: runs.Exited) -> bool:
+    return ended.finished_at - ended.started_at >= DELAY_RESET_AFTER
 
 
-def _last_seen(stored: Object) -> datetime:
+def _last_known_time(stored: Object) -> datetime:
     """When a run of which only the status tells was last known to be."""
     state = stored.get("state") or {}
     times = [
         state.get("running", {}).get("startedAt"),
         state.get("terminated", {}).get("finishedAt"),
     ]
-    return next((clock.parse(time) for time in times if time), datetime.fromtimestamp(0, UTC))
+    return next((clock.parse_time(time) for time in times if time), datetime.fromtimestamp(0, UTC))
 
 
 def _read_delay(directory: Path) -> int:
     try:
-        return int((directory / _DELAY).read_text())
+        return int((directory / _DELAY_FILE).read_text())
     except (FileNotFoundError, ValueError):
         return 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from localkube import quantities
 from localkube.kubelet import mpi
 from localkube.metadata import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
-from localkube.options import GPU_DEVICES
+from localkube.options import GPU_DEVICES_ANNOTATION
 
 POD_IP = "127.0.0.1"
 """Every pod shares the network of this machine."""
@@ -40,7 +40,7 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class PodSources:
     """How to read the secrets, config maps and claims of a pod's namespace by name, and what the
     node has.
     """
@@ -54,7 +54,7 @@ class Sources:
     """Where the directories of bound claims are, each named by its claim's uid."""
 
 
-def base(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]:
+def build_base_environment(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]:
     """What every container starts from; `python` is the directory of the interpreter, so that
     `python` means the same one here.
 
@@ -69,12 +69,12 @@ def base(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]
         "HOSTNAME": name_of(pod),
         "GLOO_SOCKET_IFNAME": "lo",
         "NCCL_SOCKET_IFNAME": "lo",
-        **mpi.variables(pod),
+        **mpi.build_variables(pod),
     }
 
 
-def variables(
-    pod: Object, container: Object, sources: Sources, start: Mapping[str, str]
+def build_environment(
+    pod: Object, container: Object, sources: PodSources, base_environment: Mapping[str, str]
 ) -> dict[str, str]:
     """The whole environment, `start` first; later wins, and a value may refer to earlier ones as
     `$(NAME)`.
@@ -82,14 +82,14 @@ def variables(
     Raises ConfigError for a missing secret, config map or key that is not optional, an unknown
     field, or too much of it.
     """
-    env = dict(start)
+    env = dict(base_environment)
     for source in container.get("envFrom") or ():
-        env |= _from_source(source, namespace_of(pod), sources)
+        env |= _load_source(source, namespace_of(pod), sources)
     for item in container.get("env") or ():
-        value = _value(item, pod, container, sources, env)
+        value = _resolve_value(item, pod, container, sources, env)
         if value is not None:
             env[item["name"]] = value
-    env |= devices(pod, container, virtual=sources.virtual_gpus)
+    env |= build_device_variables(pod, container, virtual=sources.virtual_gpus)
     check_size(env, ())
     return env
 
@@ -110,7 +110,7 @@ def check_size(env: Mapping[str, str], argv: Sequence[str]) -> None:
         raise ConfigError(f"arguments and environment take {sum(sizes)} bytes, at most {MAX_TOTAL}")
 
 
-def expand(text: str, env: Mapping[str, str]) -> str:
+def expand_variables(text: str, env: Mapping[str, str]) -> str:
     """Replace `$(NAME)` by its value, `$$` by `$`; an unknown name stays as it is written."""
 
     def substitute(match: re.Match[str]) -> str:
@@ -120,53 +120,58 @@ def expand(text: str, env: Mapping[str, str]) -> str:
     return _REFERENCE.sub(substitute, text)
 
 
-def _from_source(source: Object, namespace: str, sources: Sources) -> dict[str, str]:
+def _load_source(source: Object, namespace: str, sources: PodSources) -> dict[str, str]:
     prefix = source.get("prefix") or ""
     if ref := source.get("secretRef"):
-        data = secret_data(sources, ref["name"], optional=bool(ref.get("optional")))
+        data = load_secret_data(sources, ref["name"], optional=bool(ref.get("optional")))
     elif ref := source.get("configMapRef"):
-        data = config_map_data(sources, ref["name"], optional=bool(ref.get("optional")))
+        data = load_config_map_data(sources, ref["name"], optional=bool(ref.get("optional")))
     else:
         return {}
     pairs = {
-        prefix + key: _text(value, f"{namespace}/{ref['name']}", key) for key, value in data.items()
+        prefix + key: _decode_text(value, f"{namespace}/{ref['name']}", key)
+        for key, value in data.items()
     }
     return {name: value for name, value in pairs.items() if name and "=" not in name}
 
 
-def _value(
-    item: Object, pod: Object, container: Object, sources: Sources, env: Mapping[str, str]
+def _resolve_value(
+    item: Object, pod: Object, container: Object, sources: PodSources, env: Mapping[str, str]
 ) -> str | None:
     """The value of one env entry; None when an optional reference leads nowhere."""
     source = item.get("valueFrom")
     if not source:
-        return expand(str(item.get("value") or ""), env)
+        return expand_variables(str(item.get("value") or ""), env)
     if ref := source.get("fieldRef"):
-        return field(pod, ref["fieldPath"])
+        return resolve_field(pod, ref["fieldPath"])
     if ref := source.get("resourceFieldRef"):
-        return resource_field(pod, container, ref, sources.allocatable)
+        return resolve_resource_field(pod, container, ref, sources.allocatable)
     if ref := source.get("secretKeyRef"):
-        return _key(ref, "Secret", secret_data, pod, sources)
+        return _resolve_key(ref, "Secret", load_secret_data, pod, sources)
     if ref := source.get("configMapKeyRef"):
-        return _key(ref, "ConfigMap", config_map_data, pod, sources)
+        return _resolve_key(ref, "ConfigMap", load_config_map_data, pod, sources)
     raise ConfigError(
         f"environment variable {item['name']}: valueFrom {', '.join(source)} is not on localkube"
     )
 
 
-def _key(
-    ref: Object, kind: str, read: Callable[..., Mapping[str, bytes]], pod: Object, sources: Sources
+def _resolve_key(
+    ref: Object,
+    kind: str,
+    load_data: Callable[..., Mapping[str, bytes]],
+    pod: Object,
+    sources: PodSources,
 ) -> str | None:
     optional = bool(ref.get("optional"))
-    data = read(sources, ref["name"], optional=optional)
+    data = load_data(sources, ref["name"], optional=optional)
     if ref["key"] in data:
-        return _text(data[ref["key"]], f"{namespace_of(pod)}/{ref['name']}", ref["key"])
+        return _decode_text(data[ref["key"]], f"{namespace_of(pod)}/{ref['name']}", ref["key"])
     if optional:
         return None
     raise ConfigError(f"couldn't find key {ref['key']} in {kind} {namespace_of(pod)}/{ref['name']}")
 
 
-def _text(value: bytes, name: str, key: str) -> str:
+def _decode_text(value: bytes, name: str, key: str) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
@@ -175,34 +180,38 @@ def _text(value: bytes, name: str, key: str) -> str:
         ) from error
 
 
-def secret_data(sources: Sources, name: str, *, optional: bool = False) -> Mapping[str, bytes]:
+def load_secret_data(
+    sources: PodSources, name: str, *, optional: bool = False
+) -> Mapping[str, bytes]:
     """The decoded values of a secret. Raises ConfigError when it is missing and not optional."""
     secret = sources.secret(name)
     if secret is None:
-        return _missing("secret", name, optional)
+        return _accept_missing("secret", name, optional)
     return {key: base64.b64decode(value) for key, value in (secret.get("data") or {}).items()}
 
 
-def config_map_data(sources: Sources, name: str, *, optional: bool = False) -> Mapping[str, bytes]:
+def load_config_map_data(
+    sources: PodSources, name: str, *, optional: bool = False
+) -> Mapping[str, bytes]:
     """The values of a config map, binary ones too. Raises ConfigError when it is missing and not
     optional.
     """
     config = sources.config_map(name)
     if config is None:
-        return _missing("configmap", name, optional)
+        return _accept_missing("configmap", name, optional)
     text = {key: value.encode() for key, value in (config.get("data") or {}).items()}
     return text | {
         key: base64.b64decode(value) for key, value in (config.get("binaryData") or {}).items()
     }
 
 
-def _missing(kind: str, name: str, optional: bool) -> Mapping[str, bytes]:
+def _accept_missing(kind: str, name: str, optional: bool) -> Mapping[str, bytes]:
     if optional:
         return {}
     raise ConfigError(f'{kind} "{name}" not found')
 
 
-def field(pod: Object, path: str) -> str:
+def resolve_field(pod: Object, path: str) -> str:
     """A pod's field by its path (the downward API). Raises ConfigError for a path that it does not
     offer.
     """
@@ -215,8 +224,8 @@ def field(pod: Object, path: str) -> str:
         "metadata.name": lambda: name_of(pod),
         "metadata.namespace": lambda: namespace_of(pod),
         "metadata.uid": lambda: uid_of(pod),
-        "metadata.labels": lambda: _pairs(labels_of(pod)),
-        "metadata.annotations": lambda: _pairs(annotations_of(pod)),
+        "metadata.labels": lambda: _format_pairs(labels_of(pod)),
+        "metadata.annotations": lambda: _format_pairs(annotations_of(pod)),
         "spec.nodeName": lambda: str(spec.get("nodeName") or ""),
         "spec.serviceAccountName": lambda: str(spec.get("serviceAccountName") or "default"),
     }
@@ -228,7 +237,7 @@ def field(pod: Object, path: str) -> str:
     return known[path]()
 
 
-def _pairs(values: Mapping[str, str]) -> str:
+def _format_pairs(values: Mapping[str, str]) -> str:
     quoted = (
         (key, value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n"))
         for key, value in sorted(values.items())
@@ -236,7 +245,7 @@ def _pairs(values: Mapping[str, str]) -> str:
     return "\n".join(f'{key}="{value}"' for key, value in quoted)
 
 
-def resource_field(
+def resolve_resource_field(
     pod: Object, container: Object, ref: Object, allocatable: Mapping[str, str]
 ) -> str:
     """A request or limit of a container, rounded up in units of the divisor; a limit that is not
@@ -256,11 +265,11 @@ def resource_field(
         raise ConfigError(f"unsupported container resource: {ref['resource']}")
     if amount is None:
         amount = allocatable.get(name, "0") if kind == "limits" else "0"
-    divisor = quantities.parse(ref.get("divisor") or "1") or Decimal(1)
-    return str(math.ceil(quantities.parse(amount) / divisor))
+    divisor = quantities.parse_quantity(ref.get("divisor") or "1") or Decimal(1)
+    return str(math.ceil(quantities.parse_quantity(amount) / divisor))
 
 
-def devices(pod: Object, container: Object, *, virtual: bool) -> dict[str, str]:
+def build_device_variables(pod: Object, container: Object, *, virtual: bool) -> dict[str, str]:
     """Which GPUs a container sees: those the scheduler gave the pod, dealt out in order to the
     containers that ask for whole ones.
 
@@ -270,15 +279,17 @@ def devices(pod: Object, container: Object, *, virtual: bool) -> dict[str, str]:
     """
     if virtual:
         return {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
-    given = [index for index in annotations_of(pod).get(GPU_DEVICES, "").split(",") if index]
-    wants = [(c["name"], _gpus(c)) for c in pod["spec"]["containers"]]
+    given = [
+        index for index in annotations_of(pod).get(GPU_DEVICES_ANNOTATION, "").split(",") if index
+    ]
+    wants = [(c["name"], _gpu_count(c)) for c in pod["spec"]["containers"]]
     if any(count for _, count in wants):
-        given = _dealt(given, wants, container["name"])
+        given = _select_devices(given, wants, container["name"])
     listed = ",".join(given)
     return {"CUDA_VISIBLE_DEVICES": listed, "NVIDIA_VISIBLE_DEVICES": listed or "void"}
 
 
-def _dealt(given: list[str], wants: Iterable[tuple[str, int]], name: str) -> list[str]:
+def _select_devices(given: list[str], wants: Iterable[tuple[str, int]], name: str) -> list[str]:
     start = 0
     for owner, count in wants:
         if owner == name:
@@ -287,9 +298,9 @@ def _dealt(given: list[str], wants: Iterable[tuple[str, int]], name: str) -> lis
     return given
 
 
-def _gpus(container: Object) -> int:
+def _gpu_count(container: Object) -> int:
     amount = ((container.get("resources") or {}).get("limits") or {}).get("nvidia.com/gpu")
-    return quantities.count(amount) if amount is not None else 0
+    return quantities.parse_count(amount) if amount is not None else 0
 
 
 def _all_containers(pod: Object) -> list[Object]:

@@ -25,11 +25,11 @@ class Gpu:
     virtual: bool = False
 
 
-def detect(wanted: int | None) -> Sequence[Gpu]:
+def detect_gpus(wanted: int | None) -> Sequence[Gpu]:
     """The devices to offer: the first `wanted` real ones (None: all); without real ones `wanted`
     virtual ones of 16 GiB (None: 4).
     """
-    found = real()
+    found = list_real_gpus()
     if found:
         return found[:wanted]
     count = VIRTUAL_COUNT if wanted is None else wanted
@@ -39,7 +39,7 @@ def detect(wanted: int | None) -> Sequence[Gpu]:
     ]
 
 
-def real() -> Sequence[Gpu]:
+def list_real_gpus() -> Sequence[Gpu]:
     """What nvidia-smi lists, in its order; nothing where it is absent, fails or takes longer than
     two seconds.
     """
@@ -54,10 +54,10 @@ def real() -> Sequence[Gpu]:
         )
     except (OSError, subprocess.SubprocessError):
         return []
-    return [gpu for line in answer.stdout.splitlines() if (gpu := _read(line)) is not None]
+    return [gpu for line in answer.stdout.splitlines() if (gpu := _parse_gpu(line)) is not None]
 
 
-def _read(line: str) -> Gpu | None:
+def _parse_gpu(line: str) -> Gpu | None:
     """One line of the answer; None for a device that does not say how much memory it has (`[N/A]`,
     `[Insufficient Permissions]`).
     """

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localkube.options import MPI_WORKER
+from localkube.options import MPI_WORKER_COMMAND
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
-TABLE = PACKAGE / "images.toml"
+IMAGE_TABLE = PACKAGE / "images.toml"
 
 _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
@@ -24,7 +24,7 @@ _REFERENCE = re.compile(
 """The grammar of image references (distribution/reference)."""
 
 
-OWN = {MPI_WORKER: "localkube/programs/mpi_worker.py"}
+OWN_PROGRAMS = {MPI_WORKER_COMMAND: "localkube/programs/mpi_worker.py"}
 """Commands that are programs of ours, below the project's root."""
 
 
@@ -40,16 +40,16 @@ class Program:
     command: Sequence[str]
     args: Sequence[str]
     image_id: str
-    note: str
+    event_text: str
     files: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Bundled:
+class BundledImage:
     """One entry of the table."""
 
     name: str
-    run: str
+    program_path: str
     files: Mapping[str, Path]
 
 
@@ -63,18 +63,18 @@ class ImageError(Exception):
         self.reason = reason
 
 
-def resolve(image: str, command: Sequence[str], args: Sequence[str]) -> Program:
+def resolve_program(image: str, command: Sequence[str], args: Sequence[str]) -> Program:
     """The program of a container; its own command wins over that of a bundled image, as with a real
     entry point.
 
     Raises ImageError: InvalidImageName for what is no image reference, ErrImagePull for an unknown
     image without a command.
     """
-    bundled = catalog().get(short_name(image))
+    bundled = load_catalog().get(parse_short_name(image))
     files = bundled.files if bundled else {}
     image_id = f"localkube://{bundled.name}" if bundled else "localkube://host"
-    if command and command[0] in OWN:
-        run = OWN[command[0]]
+    if command and command[0] in OWN_PROGRAMS:
+        run = OWN_PROGRAMS[command[0]]
         note = f'Container image "{image}" is not pulled: localkube runs its own {run}'
         return Program([sys.executable, "-I", str(ROOT / run)], args, image_id, note, files)
     if command:
@@ -86,17 +86,19 @@ def resolve(image: str, command: Sequence[str], args: Sequence[str]) -> Program:
     if bundled:
         note = (
             f'Container image "{image}" already present on machine: it stands for the bundled '
-            f"{bundled.run}"
+            f"{bundled.program_path}"
         )
-        return Program([sys.executable, str(ROOT / bundled.run)], args, image_id, note, files)
+        return Program(
+            [sys.executable, str(ROOT / bundled.program_path)], args, image_id, note, files
+        )
     raise ImageError(
         "ErrImagePull",
         f'image "{image}" cannot be pulled: localkube runs commands of this machine, not images: '
-        f"give the container a command or use one of: {', '.join(sorted(catalog()))}",
+        f"give the container a command or use one of: {', '.join(sorted(load_catalog()))}",
     )
 
 
-def short_name(image: str) -> str:
+def parse_short_name(image: str) -> str:
     """An image's name without leading slash, registry, `library/`, tag and digest. Raises
     ImageError InvalidImageName.
     """
@@ -114,14 +116,14 @@ def short_name(image: str) -> str:
 
 
 @functools.cache
-def catalog() -> Mapping[str, Bundled]:
+def load_catalog() -> Mapping[str, BundledImage]:
     """The bundled images by name, read once."""
-    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))["images"]
+    table = tomllib.loads(IMAGE_TABLE.read_text(encoding="utf-8"))["images"]
     return {
-        name: Bundled(name, entry["run"], _files(entry.get("files", {})))
+        name: BundledImage(name, entry["run"], _resolve_files(entry.get("files", {})))
         for name, entry in table.items()
     }
 
 
-def _files(entry: Mapping[str, str]) -> Mapping[str, Path]:
+def _resolve_files(entry: Mapping[str, str]) -> Mapping[str, Path]:
     return {path: ROOT / here for path, here in entry.items()}

@@ -51,7 +51,9 @@ def find_executable(name: str, env: Mapping[str, str], cwd: str) -> str:
     try:
         mode = os.stat(os.path.join(cwd, name)).st_mode
     except (OSError, ValueError) as error:
-        raise CannotRunError(127, f'exec: "{name}": stat {name}: {_reason(error)}') from error
+        raise CannotRunError(
+            127, f'exec: "{name}": stat {name}: {_describe_error(error)}'
+        ) from error
     if stat.S_ISDIR(mode):
         raise CannotRunError(126, f'exec: "{name}": is a directory')
     if not os.access(os.path.join(cwd, name), os.X_OK):
@@ -59,7 +61,9 @@ def find_executable(name: str, env: Mapping[str, str], cwd: str) -> str:
     return name
 
 
-def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, output: int) -> int:
+def spawn_process(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, output: int
+) -> int:
     """Run the command in a session of its own with exactly this environment; its pid. Raises
     CannotRunError when exec fails.
 
@@ -71,18 +75,22 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, out
     try:
         os.close(os.open(cwd, os.O_PATH | os.O_DIRECTORY))
     except (OSError, ValueError) as error:
-        raise CannotRunError(128, f'chdir to cwd ("{cwd}") failed: {_reason(error)}') from error
+        raise CannotRunError(
+            128, f'chdir to cwd ("{cwd}") failed: {_describe_error(error)}'
+        ) from error
     path = find_executable(argv[0], env, cwd)
     trouble, report = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
-            _exec(path, argv, env, cwd, umask, output, parent)
+            _exec_command(path, argv, env, cwd, umask, output, parent)
         except (OSError, ValueError, UnicodeError) as error:
             os.write(
                 report,
-                f"{getattr(error, 'errno', None) or 0} {_reason(error)}".encode(errors="replace"),
+                f"{getattr(error, 'errno', None) or 0} {_describe_error(error)}".encode(
+                    errors="replace"
+                ),
             )
         finally:
             os._exit(128)
@@ -97,7 +105,7 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, out
     raise CannotRunError(code, f"exec {argv[0]}: {reason}")
 
 
-def _exec(
+def _exec_command(
     path: str,
     argv: Sequence[str],
     env: Mapping[str, str],
@@ -111,7 +119,7 @@ def _exec(
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(128)  # the parent ended before it could take us with it
-    _be_expendable()
+    _raise_oom_score()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -124,7 +132,7 @@ def _exec(
     os.execve(path, list(argv), env)  # noqa: S606  running what a pod asks for is the purpose
 
 
-def _be_expendable() -> None:
+def _raise_oom_score() -> None:
     try:
         with open("/proc/self/oom_score_adj", "r+") as file:
             if int(file.read()) < OOM_SCORE_ADJ:
@@ -133,7 +141,7 @@ def _be_expendable() -> None:
         return  # a machine that forbids this runs containers all the same
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """An errno as Go prints it: in small letters."""
     number = getattr(error, "errno", None)
     if number == errno.ENOEXEC:

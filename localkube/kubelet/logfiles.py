@@ -33,8 +33,8 @@ _FULL_ENTRY = re.compile(rb"(?m)^.{30} F [^\n]*\n")
 _ENTRY = re.compile(rb"(?m)^(.{30}) [FP] [^\n]*\n")
 
 
-async def read(
-    directory: Path, options: LogOptions, running: Callable[[], bool]
+async def read_log(
+    directory: Path, options: LogOptions, is_running: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     """The log in chunks of at most BLOCK_BYTES, from where `options` say.
 
@@ -44,18 +44,18 @@ async def read(
     missing.
     """
     place = str(directory)
-    cursor = _Cursor(place, await _first_position(place, options))
-    stop_at = sys.maxsize if options.follow else _end(place)
-    decoder = _Decoder(options.timestamps)
+    cursor = _LogCursor(place, await _find_first_position(place, options))
+    stop_at = sys.maxsize if options.follow else _end_position(place)
+    decoder = _EntryDecoder(options.timestamps)
     budget = sys.maxsize if options.limit_bytes is None else options.limit_bytes
     nap = QUICK_POLL_SECONDS
     try:
         while budget > 0:
             over = not (
-                options.follow and running()
+                options.follow and is_running()
             )  # asked before reading: what ended before has written everything
             entries = cursor.next_entries(stop_at)
-            for chunk in (decoder.gap(cursor.take_lost()), decoder.decode(entries)):
+            for chunk in (decoder.describe_gap(cursor.pop_lost_bytes()), decoder.decode(entries)):
                 if chunk and budget > 0:
                     yield chunk[:budget]
                     budget -= len(chunk)
@@ -67,7 +67,7 @@ async def read(
         cursor.close()
 
 
-class _Cursor:
+class _LogCursor:
     """A place in a log that moves forward from file to file. A file stays readable to it after it
     was rotated away.
     """
@@ -76,30 +76,30 @@ class _Cursor:
         self._directory = directory
         self._position = position
         self._handle = -1
-        self._begin = 0
-        self._lost = 0
+        self._file_begin = 0
+        self._lost_bytes = 0
 
     def next_entries(self, stop_at: int) -> bytes:
         """Whole entries, BLOCK_BYTES at most and none beyond `stop_at`; empty when there are none
         now.
         """
-        while self._handle >= 0 or self._reach():
+        while self._handle >= 0 or self._open_current():
             if (
-                (entries := self._take(stop_at))
+                (entries := self._read_entries(stop_at))
                 or self._position >= stop_at
                 or not self._is_sealed()
             ):
                 return entries
             # Read once more: what was written before the file was sealed, and after the first read.
-            if entries := self._take(stop_at):
+            if entries := self._read_entries(stop_at):
                 return entries
-            if not self._advance():
+            if not self._open_next():
                 break
         return b""
 
-    def take_lost(self) -> int:
+    def pop_lost_bytes(self) -> int:
         """How many bytes were skipped, since last asked, because their files were gone."""
-        lost, self._lost = self._lost, 0
+        lost, self._lost_bytes = self._lost_bytes, 0
         return lost
 
     def close(self) -> None:
@@ -107,11 +107,11 @@ class _Cursor:
             os.close(self._handle)
             self._handle = -1
 
-    def _take(self, stop_at: int) -> bytes:
+    def _read_entries(self, stop_at: int) -> bytes:
         data = os.pread(
             self._handle,
             max(min(BLOCK_BYTES, stop_at - self._position), 0),
-            self._position - self._begin,
+            self._position - self._file_begin,
         )
         entries = data[: data.rfind(b"\n") + 1]
         self._position += len(entries)
@@ -120,22 +120,22 @@ class _Cursor:
     def _is_sealed(self) -> bool:
         """Whether the open file has a successor, or was removed: then it is written no more."""
         successor = os.path.join(self._directory, logwriter.file_name(self._position))
-        return (self._position > self._begin and os.path.exists(successor)) or os.fstat(
+        return (self._position > self._file_begin and os.path.exists(successor)) or os.fstat(
             self._handle
         ).st_nlink == 0
 
-    def _reach(self) -> bool:
+    def _open_current(self) -> bool:
         """Open the file that holds the position, or else the first one after it."""
-        known = logwriter.positions(self._directory)
-        return self._open(known[max(bisect.bisect_right(known, self._position) - 1, 0) :])
+        known = logwriter.list_positions(self._directory)
+        return self._open_first(known[max(bisect.bisect_right(known, self._position) - 1, 0) :])
 
-    def _advance(self) -> bool:
+    def _open_next(self) -> bool:
         """Leave the open file for the one after it."""
         self.close()
-        known = logwriter.positions(self._directory)
-        return self._open(known[bisect.bisect_right(known, self._begin) :])
+        known = logwriter.list_positions(self._directory)
+        return self._open_first(known[bisect.bisect_right(known, self._file_begin) :])
 
-    def _open(self, begins: Sequence[int]) -> bool:
+    def _open_first(self, begins: Sequence[int]) -> bool:
         """Open the first of these files that is still there, and count as lost what lies before
         it.
         """
@@ -146,14 +146,14 @@ class _Cursor:
                 )
             except FileNotFoundError:
                 continue
-            self._begin = begin
-            self._lost += max(begin - self._position, 0)
+            self._file_begin = begin
+            self._lost_bytes += max(begin - self._position, 0)
             self._position = max(begin, self._position)
             return True
         return False
 
 
-class _Decoder:
+class _EntryDecoder:
     """Turns entries into what the container wrote, with each line's time before it when asked."""
 
     def __init__(self, timestamps: bool) -> None:
@@ -169,22 +169,22 @@ class _Decoder:
         # Every head then follows a newline: a pattern that begins with one byte is found fast.
         framed = b"\n" + entries[:-1]
         if self._inside_line or _PART_HEAD.search(framed):
-            return b"".join(map(self._text_of, framed[1:].split(b"\n")))
+            return b"".join(map(self._decode_entry, framed[1:].split(b"\n")))
         return (
             _FULL_TAG.sub(rb"\n\1", framed) if self._timestamps else _FULL_HEAD.sub(b"\n", framed)
         )[1:] + b"\n"
 
-    def gap(self, lost: int) -> bytes:
+    def describe_gap(self, lost: int) -> bytes:
         """The line that stands for bytes which are gone; nothing for none."""
         if not lost:
             return b""
         note = b"[localkube: %d bytes of log were rotated away before they were read]\n" % lost
-        time_now = logwriter.stamp(time.time_ns()) + b" " if self._timestamps else b""
+        time_now = logwriter.format_stamp(time.time_ns()) + b" " if self._timestamps else b""
         before = b"\n" if self._inside_line else b""
         self._inside_line = False
         return before + time_now + note
 
-    def _text_of(self, entry: bytes) -> bytes:
+    def _decode_entry(self, entry: bytes) -> bytes:
         is_part = _is_part(entry)
         head = (
             entry[: logwriter.STAMP_BYTES + 1]
@@ -195,34 +195,34 @@ class _Decoder:
         return head + entry[logwriter.HEAD_BYTES :] + (b"" if is_part else b"\n")
 
 
-async def _first_position(directory: str, options: LogOptions) -> int:
+async def _find_first_position(directory: str, options: LogOptions) -> int:
     """Where to begin: the later of what `tail_lines` and `since` ask for; a log that is not there
     yet begins at 0.
     """
-    known = logwriter.positions(directory)
+    known = logwriter.list_positions(directory)
     position = known[0] if known else 0
     if options.tail_lines is not None:
-        position = await _tail_position(directory, known, options.tail_lines)
+        position = await _find_tail_position(directory, known, options.tail_lines)
     if options.since is not None:
         since = options.since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z").encode()
-        position = max(position, _since_position(directory, known, since))
+        position = max(position, _find_since_position(directory, known, since))
     return position
 
 
-def _end(directory: str) -> int:
+def _end_position(directory: str) -> int:
     """The position after the last byte that is there now."""
-    known = logwriter.positions(directory)
-    return known[-1] + _size(directory, known[-1]) if known else 0
+    known = logwriter.list_positions(directory)
+    return known[-1] + _file_size(directory, known[-1]) if known else 0
 
 
-def _size(directory: str, begin: int) -> int:
+def _file_size(directory: str, begin: int) -> int:
     try:
         return os.stat(os.path.join(directory, logwriter.file_name(begin))).st_size
     except FileNotFoundError:
         return 0
 
 
-def _block(directory: str, begin: int, offset: int, size: int) -> bytes:
+def _read_block(directory: str, begin: int, offset: int, size: int) -> bytes:
     """Bytes of one file; none when it was rotated away."""
     try:
         with open(os.path.join(directory, logwriter.file_name(begin)), "rb", buffering=0) as file:
@@ -232,16 +232,16 @@ def _block(directory: str, begin: int, offset: int, size: int) -> bytes:
         return b""
 
 
-async def _tail_position(directory: str, known: Sequence[int], lines: int) -> int:
+async def _find_tail_position(directory: str, begins: Sequence[int], lines: int) -> int:
     """Where the last `lines` lines begin, looked for backwards, a block at a time. The parts of one
     line count as one.
     """
     wanted = 0
-    for begin in reversed(known):
-        end = _size(directory, begin)
+    for begin in reversed(begins):
+        end = _file_size(directory, begin)
         while end > 0:
             start = max(end - BLOCK_BYTES, 0)
-            data = _block(directory, begin, start, end - start)
+            data = _read_block(directory, begin, start, end - start)
             first = data.find(b"\n") + 1 if start else 0
             whole = data.rfind(b"\n") + 1
             if not wanted and whole:
@@ -256,31 +256,31 @@ async def _tail_position(directory: str, known: Sequence[int], lines: int) -> in
             wanted -= len(ends)
             end = start + first if first < len(data) else start
             await asyncio.sleep(0)
-    return known[0] if known else 0
+    return begins[0] if begins else 0
 
 
-def _since_position(directory: str, known: Sequence[int], since: bytes) -> int:
+def _find_since_position(directory: str, begins: Sequence[int], since: bytes) -> int:
     """Where the first entry of that time or later begins. Times never fall, so it is bisected: by
     files, by blocks, then looked for.
     """
-    for begin in reversed(known):
-        stamp = _block(directory, begin, 0, logwriter.STAMP_BYTES)
+    for begin in reversed(begins):
+        stamp = _read_block(directory, begin, 0, logwriter.STAMP_BYTES)
         if stamp and stamp < since:
             break
     else:
-        return known[0] if known else 0
+        return begins[0] if begins else 0
 
     def first_stamp(offset: int) -> bytes:
         """The time of the first entry that begins after `offset`; later than any when there is
         none.
         """
-        data = _block(directory, begin, offset, BLOCK_BYTES)
+        data = _read_block(directory, begin, offset, BLOCK_BYTES)
         found = _ENTRY.search(data, data.find(b"\n") + 1)
         return found[1] if found else b"~"
 
-    blocks = range(0, max(_size(directory, begin), 1), BLOCK_BYTES)
+    blocks = range(0, max(_file_size(directory, begin), 1), BLOCK_BYTES)
     offset = blocks[max(bisect.bisect_left(blocks, since, lo=1, key=first_stamp) - 1, 0)]
-    data = _block(directory, begin, offset, 2 * BLOCK_BYTES)
+    data = _read_block(directory, begin, offset, 2 * BLOCK_BYTES)
     later = begin + offset
     for found in _ENTRY.finditer(data, data.find(b"\n") + 1 if offset else 0):
         if found[1] >= since:

@@ -28,7 +28,7 @@ def file_name(position: int) -> str:
     return f"{position:020d}{SUFFIX}"
 
 
-def positions(directory: str) -> list[int]:
+def list_positions(directory: str) -> list[int]:
     """Where the log files of a run begin, in order; empty before the first output."""
     try:
         names = os.listdir(directory)
@@ -41,7 +41,7 @@ def positions(directory: str) -> list[int]:
     )
 
 
-def stamp(nanoseconds: int) -> bytes:
+def format_stamp(nanoseconds: int) -> bytes:
     """RFC 3339 in UTC with nine digits, always STAMP_BYTES long, so that stamps compare as text."""
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     return b"%s.%09dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)).encode(), rest)
@@ -59,86 +59,88 @@ class LogWriter:
         self._directory = directory
         self._max_bytes = max_bytes
         self._max_files = max_files
-        self._begin = self._end = 0
+        self._file_begin = self._end_position = 0
         self._handle = -1
-        self._held = b""
-        self._dropped = 0
-        self._trouble = b""
-        self._last = 0
+        self._unended_line = b""
+        self._dropped_bytes = 0
+        self._refusal = b""
+        self._last_time = 0
 
-    def feed(self, data: bytes) -> None:
+    def write_output(self, data: bytes) -> None:
         """Take bytes as the container wrote them, cut anywhere."""
-        self._last = max(self._last, time.time_ns())
-        data = self._held + data
+        self._last_time = max(self._last_time, time.time_ns())
+        data = self._unended_line + data
         whole = data.rfind(b"\n") + 1
         unended = data[whole:]
         parts_end = max(len(unended) - 1, 0) // PART_BYTES * PART_BYTES
-        self._held = unended[parts_end:]
-        self._store(self._lines(data[:whole]) + self._parts(unended[:parts_end]))
+        self._unended_line = unended[parts_end:]
+        self._store_entries(
+            self._format_lines(data[:whole]) + self._format_parts(unended[:parts_end])
+        )
 
     def close(self) -> None:
         """The output has ended: write what was held back, and the marker if bytes are missing."""
-        self._last = max(self._last, time.time_ns())
-        self._store(self._parts(self._held))
-        self._held = b""
-        self._leave()
+        self._last_time = max(self._last_time, time.time_ns())
+        self._store_entries(self._format_parts(self._unended_line))
+        self._unended_line = b""
+        self._close_file()
 
-    def _lines(self, data: bytes) -> bytes:
+    def _format_lines(self, data: bytes) -> bytes:
         """Ended lines as entries. Only lines that are too long are looked at one by one."""
-        head = stamp(self._last) + b" F "
+        head = format_stamp(self._last_time) + b" F "
         pieces = []
         done = 0
-        for begin, end in _long_lines(data):
+        for begin, end in _find_long_lines(data):
             if begin > done:
                 pieces += [head, data[done : begin - 1].replace(b"\n", b"\n" + head), b"\n"]
             last = begin + (end - begin - 1) // PART_BYTES * PART_BYTES
-            pieces += [self._parts(data[begin:last]), head, data[last : end + 1]]
+            pieces += [self._format_parts(data[begin:last]), head, data[last : end + 1]]
             done = end + 1
         if done < len(data):
             pieces += [head, data[done:-1].replace(b"\n", b"\n" + head), b"\n"]
         return b"".join(pieces)
 
-    def _parts(self, text: bytes) -> bytes:
-        head = stamp(self._last) + b" P "
+    def _format_parts(self, text: bytes) -> bytes:
+        head = format_stamp(self._last_time) + b" P "
         return b"".join(
             head + text[i : i + PART_BYTES] + b"\n" for i in range(0, len(text), PART_BYTES)
         )
 
-    def _store(self, entries: bytes) -> None:
+    def _store_entries(self, entries: bytes) -> None:
         """Write all entries, or count as dropped what the disk refused of them."""
-        before = self._end
+        before = self._end_position
         try:
-            if self._dropped:
+            if self._dropped_bytes:
                 marker = b"[localkube: %d bytes of log were dropped: %s]\n" % (
-                    self._dropped,
-                    self._trouble,
+                    self._dropped_bytes,
+                    self._refusal,
                 )
-                self._put(stamp(self._last) + b" F " + marker, 0)
-                self._dropped = 0
-                before = self._end
-            while self._end - before < len(entries):
-                self._put(entries, self._end - before)
+                self._put_entries(format_stamp(self._last_time) + b" F " + marker, 0)
+                self._dropped_bytes = 0
+                before = self._end_position
+            while self._end_position - before < len(entries):
+                self._put_entries(entries, self._end_position - before)
         except OSError as error:
-            self._dropped += len(entries) - (self._end - before)
-            self._trouble = os.strerror(error.errno or errno.EIO).lower().encode()
+            self._dropped_bytes += len(entries) - (self._end_position - before)
+            self._refusal = os.strerror(error.errno or errno.EIO).lower().encode()
 
-    def _put(self, entries: bytes, begin: int) -> None:
+    def _put_entries(self, entries: bytes, begin: int) -> None:
         """Write as many entries as the file has room for, or rotate it; an entry larger than a
         whole file gets one of its own.
         """
-        room = self._max_bytes - (self._end - self._begin)
+        room = self._max_bytes - (self._end_position - self._file_begin)
         end = entries.rfind(b"\n", begin, begin + max(room, 0)) + 1
         if end:
-            self._write(memoryview(entries)[begin:end])
-        elif self._end > self._begin:
-            self._leave()
-            self._begin = self._end
+            self._write_entries(memoryview(entries)[begin:end])
+        elif self._end_position > self._file_begin:
+            self._close_file()
+            self._file_begin = self._end_position
         else:
-            self._write(memoryview(entries)[begin : entries.index(b"\n", begin) + 1])
+            self._write_entries(memoryview(entries)[begin : entries.index(b"\n", begin) + 1])
 
-    def _write(self, entries: memoryview) -> None:
+    def _write_entries(self, entries: memoryview) -> None:
         if self._handle < 0:
-            self._open()
+            self._open_file()
         written = 0
         try:
             while written < len(entries):
@@ -146,25 +148,25 @@ class LogWriter:
         except OSError:
             # Readers take whole entries only, so cutting off half a one is not seen.
             written = bytes(entries[:written]).rfind(b"\n") + 1
-            os.ftruncate(self._handle, self._end - self._begin + written)
+            os.ftruncate(self._handle, self._end_position - self._file_begin + written)
             raise
         finally:
-            self._end += written
+            self._end_position += written
 
-    def _open(self) -> None:
+    def _open_file(self) -> None:
         """Begin the next file; the oldest makes room first."""
-        for position in positions(self._directory)[: -(self._max_files - 1) or None]:
+        for position in list_positions(self._directory)[: -(self._max_files - 1) or None]:
             os.unlink(os.path.join(self._directory, file_name(position)))
-        path = os.path.join(self._directory, file_name(self._begin))
+        path = os.path.join(self._directory, file_name(self._file_begin))
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def _leave(self) -> None:
+    def _close_file(self) -> None:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
 
 
-def _long_lines(data: bytes) -> Iterator[tuple[int, int]]:
+def _find_long_lines(data: bytes) -> Iterator[tuple[int, int]]:
     """Begin and end (the place of its newline) of each line over PART_BYTES in `data`, which ends
     with a newline.
 

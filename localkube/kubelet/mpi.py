@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from localkube.metadata import Object, annotations_of, labels_of, name_of
-from localkube.options import MPI_JOB
+from localkube.options import MPI_JOB_ANNOTATION
 
 JOB_ROLE = "training.kubeflow.org/job-role"
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 
 
-def variables(pod: Object) -> Mapping[str, str]:
+def build_variables(pod: Object) -> Mapping[str, str]:
     """Nothing for other pods. A value in the container's own environment wins over each of these.
 
     All hosts are one machine here, and Open MPI does not expect that. Ranks are not bound and yield
@@ -25,7 +25,7 @@ def variables(pod: Object) -> Mapping[str, str]:
     number their shared memory by host: two hosts of one machine would write into the same. For that
     reason too the collectives that look for neighbours (han, sm) are left out.
     """
-    job = annotations_of(pod).get(MPI_JOB)
+    job = annotations_of(pod).get(MPI_JOB_ANNOTATION)
     if job is None:
         return {}
     shell = f"python -I {PROGRAMS / 'mpi_rsh.py'}"
@@ -45,12 +45,13 @@ def variables(pod: Object) -> Mapping[str, str]:
     }
 
 
-def wrapped(pod: Object, container: Object, argv: Sequence[str]) -> list[str]:
+def wrap_command(pod: Object, container: Object, argv: Sequence[str]) -> list[str]:
     """The command of a launcher under the program that knows a lost worker; that of any other pod
     as it is.
     """
     launches = (
-        labels_of(pod).get(JOB_ROLE) == "launcher" and annotations_of(pod).get(MPI_JOB) is not None
+        labels_of(pod).get(JOB_ROLE) == "launcher"
+        and annotations_of(pod).get(MPI_JOB_ANNOTATION) is not None
     )
     if not launches or container["name"] != pod["spec"]["containers"][0]["name"]:
         return list(argv)

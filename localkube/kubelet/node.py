@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
-from localkube import KUBERNETES, VERSION, ballast, clock, quantities
+from localkube import KUBERNETES_VERSION, VERSION, ballast, clock, quantities
 from localkube.errors import ApiError
 from localkube.kubelet import proctree
 from localkube.kubelet.environment import POD_IP
 from localkube.kubelet.gpus import Gpu
-from localkube.metadata import Object, condition_of, labels_of, set_condition
+from localkube.metadata import Object, find_condition, labels_of, set_condition
 from localkube.objects import Objects
-from localkube.options import DOMAIN, NODE, Options
+from localkube.options import DOMAIN, NODE_NAME, Options
 from localkube.resources import LEASES, NODES
 
 LEASE_NAMESPACE = "kube-node-lease"
@@ -26,14 +26,14 @@ RENEW_SECONDS = 10.0
 REPORT_EVERY = 30
 """Renewals between two writes of an unchanged node: five minutes, as a real kubelet."""
 
-LOW_DISK = 1 << 30
-LOW_SHARE = 0.05
+MIN_FREE_BYTES = 1 << 30
+MIN_FREE_SHARE = 0.05
 """The disk is nearly full with less than 1 GiB free, or less than 5 % of a smaller one."""
 
 log = logging.getLogger(__name__)
 
 
-class Node:
+class NodeReporter:
     """Keeps the node's object and lease. `allocatable` is what pods may ask for; `pressure` why
     none may start now, or nothing.
     """
@@ -44,19 +44,19 @@ class Node:
         self._devices = devices
         self._stopping = False
         self._renewals = 0
-        self.allocatable = capacity(options, len(devices))
+        self.allocatable = measure_capacity(options, len(devices))
         self.pressure = ""
 
     def register(self) -> bool:
         """Bring the node's object up to date, making it when there is none; True when the machine
         was booted since it was written.
         """
-        old = self._objects.find(NODES, "", NODE)
+        old = self._objects.find(NODES, "", NODE_NAME)
         booted_before = ((old or {}).get("status") or {}).get("nodeInfo", {}).get("bootID")
         if old is None:
-            self._create()
+            self._create_node()
         else:
-            self._objects.modify(NODES, "", NODE, self._relabel)
+            self._objects.modify(NODES, "", NODE_NAME, self._update_labels)
         self._stopping = False
         self.renew(report=True)
         return bool(booted_before) and booted_before != proctree.boot_id()
@@ -70,39 +70,45 @@ class Node:
         """
         self._keep_ballast()
         try:
-            self._renew(report)
+            self._renew_and_report(report)
         except ApiError as refusal:
-            if refusal.code != HTTPStatus.INSUFFICIENT_STORAGE or not ballast.give_back(
+            if refusal.code != HTTPStatus.INSUFFICIENT_STORAGE or not ballast.release_ballast(
                 self._options.data
             ):
                 raise
-            self._renew(report)
+            self._renew_and_report(report)
 
     def _keep_ballast(self) -> None:
         usage = shutil.disk_usage(self._options.data)
-        if not is_nearly_full(usage.free - ballast.size(usage.total), usage.total):
-            ballast.take(self._options.data, usage.total)
+        if not is_nearly_full(usage.free - ballast.compute_size(usage.total), usage.total):
+            ballast.create_ballast(self._options.data, usage.total)
 
-    def _renew(self, report: bool) -> None:
-        self.pressure = disk_pressure(self._options.data)
+    def _renew_and_report(self, report: bool) -> None:
+        self.pressure = describe_disk_pressure(self._options.data)
         self._renewals += 1
         report = report or self._renewals % REPORT_EVERY == 0
-        if self._objects.find(NODES, "", NODE) is None:
-            self._create()
+        if self._objects.find(NODES, "", NODE_NAME) is None:
+            self._create_node()
         self._objects.modify(
-            NODES, "", NODE, lambda node: self._update(node, report=report), subresource="status"
+            NODES,
+            "",
+            NODE_NAME,
+            lambda node: self._update_status(node, report=report),
+            subresource="status",
         )
         try:
             self._renew_lease()
         except ApiError as refusal:
             log.warning("the node's lease was not renewed: %s", refusal.message)
 
-    def _create(self) -> None:
+    def _create_node(self) -> None:
         self._objects.create(
-            NODES, "", {"metadata": {"name": NODE, "labels": labels(self._devices)}, "spec": {}}
+            NODES,
+            "",
+            {"metadata": {"name": NODE_NAME, "labels": build_labels(self._devices)}, "spec": {}},
         )
 
-    def leave(self) -> None:
+    def report_shutdown(self) -> None:
         """Say that the node shuts down, so that nothing is placed on it meanwhile. It does so too
         where that cannot be written.
         """
@@ -112,16 +118,16 @@ class Node:
         except ApiError as refusal:
             log.warning("the node goes without a word: %s", refusal.message)
 
-    def _relabel(self, node: Object) -> None:
+    def _update_labels(self, node: Object) -> None:
         ours = ("nvidia.com/gpu", f"{DOMAIN}/virtual-gpu")
         kept = {key: value for key, value in labels_of(node).items() if not key.startswith(ours)}
-        node["metadata"]["labels"] = kept | labels(self._devices)
+        node["metadata"]["labels"] = kept | build_labels(self._devices)
 
-    def _update(self, node: Object, *, report: bool) -> None:
+    def _update_status(self, node: Object, *, report: bool) -> None:
         status = node.setdefault("status", {})
         conditions = status.setdefault("conditions", [])
-        for condition in self._conditions():
-            old = condition_of(conditions, condition["type"])
+        for condition in self._build_conditions():
+            old = find_condition(conditions, condition["type"])
             if (
                 old is not None
                 and old["status"] == condition["status"]
@@ -129,18 +135,18 @@ class Node:
                 and not report
             ):
                 continue
-            set_condition(conditions, condition | {"lastHeartbeatTime": clock.stamp()})
+            set_condition(conditions, condition | {"lastHeartbeatTime": clock.format_time()})
         # The API server stores quantities in one form; written in that form, an unchanged status is
         # an unchanged object.
         status["capacity"] = status["allocatable"] = dict(self.allocatable)
         status["addresses"] = [
             {"type": "InternalIP", "address": POD_IP},
-            {"type": "Hostname", "address": NODE},
+            {"type": "Hostname", "address": NODE_NAME},
         ]
         status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 0}}
-        status["nodeInfo"] = node_info()
+        status["nodeInfo"] = build_node_info()
 
-    def _conditions(self) -> Sequence[Object]:
+    def _build_conditions(self) -> Sequence[Object]:
         ready = ("True", "KubeletReady", "kubelet is posting ready status")
         if self._stopping:
             ready = ("False", "KubeletNotReady", "node is shutting down")
@@ -168,21 +174,23 @@ class Node:
 
     def _renew_lease(self) -> None:
         spec = {
-            "holderIdentity": NODE,
+            "holderIdentity": NODE_NAME,
             "leaseDurationSeconds": LEASE_SECONDS,
-            "renewTime": clock.micro(),
+            "renewTime": clock.format_micro_time(),
         }
-        if self._objects.find(LEASES, LEASE_NAMESPACE, NODE) is None:
+        if self._objects.find(LEASES, LEASE_NAMESPACE, NODE_NAME) is None:
             self._objects.create(
                 LEASES,
                 LEASE_NAMESPACE,
-                {"metadata": {"name": NODE, "namespace": LEASE_NAMESPACE}, "spec": spec},
+                {"metadata": {"name": NODE_NAME, "namespace": LEASE_NAMESPACE}, "spec": spec},
             )
             return
-        self._objects.modify(LEASES, LEASE_NAMESPACE, NODE, lambda lease: lease.update(spec=spec))
+        self._objects.modify(
+            LEASES, LEASE_NAMESPACE, NODE_NAME, lambda lease: lease.update(spec=spec)
+        )
 
 
-def labels(devices: Sequence[Gpu]) -> dict[str, str]:
+def build_labels(devices: Sequence[Gpu]) -> dict[str, str]:
     """The node's labels; those of GPUs as NVIDIA's feature discovery writes them, memory in MiB of
     one device.
     """
@@ -192,7 +200,7 @@ def labels(devices: Sequence[Gpu]) -> dict[str, str]:
         for key, value in system.items()
         for prefix in ("", "beta.")
     }
-    found["kubernetes.io/hostname"] = NODE
+    found["kubernetes.io/hostname"] = NODE_NAME
     if devices:
         found |= {
             "nvidia.com/gpu.count": str(len(devices)),
@@ -204,21 +212,23 @@ def labels(devices: Sequence[Gpu]) -> dict[str, str]:
     return found
 
 
-def capacity(options: Options, gpus: int) -> Mapping[str, str]:
+def measure_capacity(options: Options, gpus: int) -> Mapping[str, str]:
     """What the node has: what the options say, else what this machine (or the control group that
     confines us) has.
     """
-    disk = shutil.disk_usage(_existing(options.data)).total
+    disk = shutil.disk_usage(_nearest_existing(options.data)).total
     found = {
-        "cpu": quantities.text(options.cpus or float(len(os.sched_getaffinity(0)))),
-        "memory": quantities.text((options.memory or machine_memory()) >> 10 << 10, binary=True),
-        "ephemeral-storage": quantities.text(disk >> 10 << 10, binary=True),
-        "pods": quantities.text(options.max_pods),
+        "cpu": quantities.format_quantity(options.cpus or float(len(os.sched_getaffinity(0)))),
+        "memory": quantities.format_quantity(
+            (options.memory or measure_memory()) >> 10 << 10, binary=True
+        ),
+        "ephemeral-storage": quantities.format_quantity(disk >> 10 << 10, binary=True),
+        "pods": quantities.format_quantity(options.max_pods),
     }
-    return found | ({"nvidia.com/gpu": quantities.text(gpus)} if gpus else {})
+    return found | ({"nvidia.com/gpu": quantities.format_quantity(gpus)} if gpus else {})
 
 
-def machine_memory() -> int:
+def measure_memory() -> int:
     """Bytes of memory that processes here can have: the machine's, or less where a control group
     says so.
     """
@@ -236,9 +246,9 @@ def machine_memory() -> int:
     return total
 
 
-def disk_pressure(data: Path) -> str:
+def describe_disk_pressure(data: Path) -> str:
     """Why the disk under the data directory is too full to start anything; empty when it is not."""
-    usage = shutil.disk_usage(_existing(data))
+    usage = shutil.disk_usage(_nearest_existing(data))
     if not is_nearly_full(usage.free, usage.total):
         return ""
     return (
@@ -249,10 +259,10 @@ def disk_pressure(data: Path) -> str:
 
 def is_nearly_full(free: int, total: int) -> bool:
     """Whether a disk with so many bytes is too full to start anything on."""
-    return free < min(LOW_DISK, int(total * LOW_SHARE))
+    return free < min(MIN_FREE_BYTES, int(total * MIN_FREE_SHARE))
 
 
-def _existing(path: Path) -> Path:
+def _nearest_existing(path: Path) -> Path:
     return next(place for place in (path, *path.parents) if place.exists())
 
 
@@ -262,7 +272,7 @@ def architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
-def node_info() -> Object:
+def build_node_info() -> Object:
     return {
         "machineID": "",
         "systemUUID": "",
@@ -270,7 +280,7 @@ def node_info() -> Object:
         "kernelVersion": platform.release(),
         "osImage": _os_name(),
         "containerRuntimeVersion": f"localkube://{VERSION}",
-        "kubeletVersion": KUBERNETES,
+        "kubeletVersion": KUBERNETES_VERSION,
         "kubeProxyVersion": "",
         "operatingSystem": platform.system().lower(),
         "architecture": architecture(),

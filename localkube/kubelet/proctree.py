@@ -28,19 +28,19 @@ def boot_id() -> str:
 
 def start_ticks(pid: int) -> int | None:
     """When the process started, in clock ticks since boot; None when there is no such process."""
-    fields = _stat(pid)
+    fields = _read_stat(pid)
     return int(fields[_START]) if fields else None
 
 
 def is_alive(pid: int, ticks: int) -> bool:
     """True while that very process runs; a zombie has ended."""
-    fields = _stat(pid)
+    fields = _read_stat(pid)
     return (
         fields is not None and int(fields[_START]) == ticks and fields[_STATE] not in (b"Z", b"X")
     )
 
 
-def send(pid: int, ticks: int, signum: int) -> bool:
+def send_signal(pid: int, ticks: int, signum: int) -> bool:
     """Signal that very process, never one that got its pid later. False when it is gone or not ours
     to signal.
     """
@@ -61,43 +61,43 @@ def send(pid: int, ticks: int, signum: int) -> bool:
     return True
 
 
-def kill(pid: int) -> bool:
+def kill_process(pid: int) -> bool:
     """SIGKILL for a process that was just seen below this one; False when it is a zombie, gone, or
     not ours to kill.
     """
-    fields = _stat(pid)
+    fields = _read_stat(pid)
     return (
         fields is not None
         and fields[_STATE] not in (b"Z", b"X")
-        and send(pid, int(fields[_START]), signal.SIGKILL)
+        and send_signal(pid, int(fields[_START]), signal.SIGKILL)
     )
 
 
-def descendants(root: int) -> list[int]:
+def list_descendants(root: int) -> list[int]:
     """Every process below `root`, parents before children, without `root` itself. One that forks
     meanwhile may be missed.
     """
     if not os.path.exists(f"/proc/{root}/task/{root}/children"):
-        return _below(root, _children_by_parent())
+        return _list_below(root, _map_children())
     found: list[int] = []
     todo = [root]
     while todo:
-        children = _children(todo.pop())
+        children = _list_children(todo.pop())
         found += children
         todo += children
     return found
 
 
-def rss(pids: Iterable[int]) -> int:
+def measure_rss(pids: Iterable[int]) -> int:
     """Resident bytes, summed: pages that processes share count once for each of them. Cheap."""
     total = 0
     for pid in pids:
-        fields = _read(f"/proc/{pid}/statm").split()
+        fields = _read_file(f"/proc/{pid}/statm").split()
         total += int(fields[1]) * PAGE_BYTES if fields else 0
     return total
 
 
-def pss(pids: Iterable[int]) -> int:
+def measure_pss(pids: Iterable[int]) -> int:
     """Resident bytes with each shared page divided among those that share it. Milliseconds for each
     gigabyte.
 
@@ -105,41 +105,41 @@ def pss(pids: Iterable[int]) -> int:
     """
     total = 0
     for pid in pids:
-        _, found, rest = _read(f"/proc/{pid}/smaps_rollup").partition(b"\nPss:")
-        total += int(rest.split(None, 1)[0]) * 1024 if found else rss((pid,))
+        _, found, rest = _read_file(f"/proc/{pid}/smaps_rollup").partition(b"\nPss:")
+        total += int(rest.split(None, 1)[0]) * 1024 if found else measure_rss((pid,))
     return total
 
 
-def cpu_seconds(root: int) -> float:
+def measure_cpu_seconds(root: int) -> float:
     """Processor time of everything that ever ran below `root`, without `root`'s own.
 
     Rises only, but for a child that ends between two looks at the tree: take a difference below
     zero for zero.
     """
-    own = _stat(root)
+    own = _read_stat(root)
     if own is None:
         return 0.0
     ticks = sum(int(value) for value in own[_TIMES][2:])
-    for pid in descendants(root):
-        fields = _stat(pid)
+    for pid in list_descendants(root):
+        fields = _read_stat(pid)
         ticks += sum(int(value) for value in fields[_TIMES]) if fields else 0
     return ticks / TICKS_PER_SECOND
 
 
-def marked(variable: str) -> dict[int, str]:
+def list_marked_processes(variable: str) -> dict[int, str]:
     """The processes that were started with this environment variable, and its value in each; only
     those we may look into.
     """
     prefix = b"\0" + os.fsencode(variable) + b"="
     found = {}
-    for pid in _all_pids():
-        _, there, value = (b"\0" + _read(f"/proc/{pid}/environ")).partition(prefix)
+    for pid in _list_pids():
+        _, there, value = (b"\0" + _read_file(f"/proc/{pid}/environ")).partition(prefix)
         if there:
             found[pid] = os.fsdecode(value.partition(b"\0")[0])
     return found
 
 
-def kill_all(find: Callable[[], Collection[int]], seconds: float) -> list[int]:
+def kill_all(find_pids: Callable[[], Collection[int]], seconds: float) -> list[int]:
     """Kill what `find` returns, with everything below it, again and again until nothing is left.
     The survivors after `seconds`.
 
@@ -148,8 +148,8 @@ def kill_all(find: Callable[[], Collection[int]], seconds: float) -> list[int]:
     deadline = time.monotonic() + seconds
     met: dict[int, int] = {}
     while True:
-        families = _children_by_parent()
-        found = {child for pid in find() for child in (pid, *_below(pid, families))}
+        families = _map_children()
+        found = {child for pid in find_pids() for child in (pid, *_list_below(pid, families))}
         # Those met before are waited for too: once their parent is dead they are below nobody, and
         # they may still be dying.
         met |= {pid: ticks for pid in found if (ticks := start_ticks(pid)) is not None}
@@ -157,11 +157,11 @@ def kill_all(find: Callable[[], Collection[int]], seconds: float) -> list[int]:
         if not left or time.monotonic() > deadline:
             return [pid for pid, _ in left]
         for pid, ticks in left:
-            send(pid, ticks, signal.SIGKILL)
+            send_signal(pid, ticks, signal.SIGKILL)
         time.sleep(0.005)
 
 
-def _read(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     """The whole file, or nothing: any process may end, or turn out not to be ours, between two
     looks.
     """
@@ -172,16 +172,16 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def _stat(pid: int) -> list[bytes] | None:
+def _read_stat(pid: int) -> list[bytes] | None:
     # The command's name is in parentheses and may itself contain blanks and parentheses.
-    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or None
+    return _read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split() or None
 
 
-def _all_pids() -> list[int]:
+def _list_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def _children(pid: int) -> list[int]:
+def _list_children(pid: int) -> list[int]:
     """The children of every thread of a process: each thread has those that it forked."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
@@ -190,19 +190,19 @@ def _children(pid: int) -> list[int]:
     return [
         int(child)
         for thread in threads
-        for child in _read(f"/proc/{pid}/task/{thread}/children").split()
+        for child in _read_file(f"/proc/{pid}/task/{thread}/children").split()
     ]
 
 
-def _children_by_parent() -> dict[int, list[int]]:
+def _map_children() -> dict[int, list[int]]:
     families: dict[int, list[int]] = {}
-    for pid in _all_pids():
-        if fields := _stat(pid):
+    for pid in _list_pids():
+        if fields := _read_stat(pid):
             families.setdefault(int(fields[_PARENT]), []).append(pid)
     return families
 
 
-def _below(root: int, families: Mapping[int, list[int]]) -> list[int]:
+def _list_below(root: int, families: Mapping[int, list[int]]) -> list[int]:
     found = list(families.get(root, ()))
     for pid in found:  # grows while it is walked, until the leaves
         found += families.get(pid, ())

@@ -36,13 +36,13 @@ STOP = "stop.json"
 EXIT = "exit.json"
 """How it ended. Whoever makes this file first is right."""
 
-ERRORS = "supervisor.err"
+ERROR_LOG = "supervisor.err"
 """What a supervisor says when it fails; normally empty."""
 
-MARK = "LOCALKUBE_RUN"
+MARK_VARIABLE = "LOCALKUBE_RUN"
 """Environment variable of every process of a run; the value is the run's directory."""
 
-ROOM = "exit.room"
+EXIT_ROOM = "exit.room"
 """The room on the disk for the exit record, taken before the run: one that fills the disk must
 still be able to end.
 """
@@ -50,7 +50,7 @@ still be able to end.
 _ROOM_BYTES = 4096
 
 
-def read(directory: str, name: str) -> dict[str, Any] | None:
+def read_record(directory: str, name: str) -> dict[str, Any] | None:
     """The record; None where there is none yet, or none that a power cut, or the container, left
     whole.
 
@@ -69,16 +69,16 @@ def read(directory: str, name: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def write(directory: str, name: str, record: Json) -> None:
+def write_record(directory: str, name: str, record: Json) -> None:
     """Put the record in place of what was there, all at once. OSError when there is no room."""
-    os.replace(_draft(directory, name, record), os.path.join(directory, name))
+    os.replace(_write_draft(directory, name, record), os.path.join(directory, name))
 
 
-def write_first(directory: str, name: str, record: Json) -> bool:
+def write_record_once(directory: str, name: str, record: Json) -> bool:
     """Put the record there unless one is; False when one was. Of any number of processes that try,
     exactly one is told True.
     """
-    draft = _draft(directory, name, record)
+    draft = _write_draft(directory, name, record)
     try:
         os.link(draft, os.path.join(directory, name))
     except FileExistsError:
@@ -88,11 +88,11 @@ def write_first(directory: str, name: str, record: Json) -> bool:
     return True
 
 
-def reserve(directory: str) -> None:
+def reserve_room(directory: str) -> None:
     """Take the room for a stop and the exit record, unless it is taken. OSError when there is
     none.
     """
-    for name in (STOP, ROOM):
+    for name in (STOP, EXIT_ROOM):
         with contextlib.suppress(FileExistsError):
             _write_new(os.path.join(directory, name), b" " * _ROOM_BYTES, os.O_EXCL)
 
@@ -101,15 +101,15 @@ def write_stop(directory: str, record: Json) -> None:
     """Put a stop into the room reserved for it. A reader at the same moment may find none, so
     signal after writing.
     """
-    _write_over(os.path.join(directory, STOP), _in_room(record))
+    _write_over(os.path.join(directory, STOP), _pad_record(record))
 
 
 def write_exit(directory: str, record: Json) -> bool:
     """Put the exit record in place, in the room reserved for it, safe from a power cut too. False
     when the run has one already.
     """
-    room = os.path.join(directory, ROOM)
-    _write_over(room, _in_room(record), sync=True)
+    room = os.path.join(directory, EXIT_ROOM)
+    _write_over(room, _pad_record(record), sync=True)
     try:
         os.link(room, os.path.join(directory, EXIT))
     except FileExistsError:
@@ -124,13 +124,13 @@ def write_exit(directory: str, record: Json) -> bool:
     return True
 
 
-def _in_room(record: Json) -> bytes:
+def _pad_record(record: Json) -> bytes:
     # Overwritten in place and never made shorter: on a full disk that needs no new block. Blanks
     # behind JSON are still JSON.
     return json.dumps(record).encode().ljust(_ROOM_BYTES)
 
 
-def _draft(directory: str, name: str, record: Json) -> str:
+def _write_draft(directory: str, name: str, record: Json) -> str:
     draft = os.path.join(directory, f".{name}.{os.getpid()}")
     _write_new(draft, json.dumps(record).encode(), os.O_TRUNC)
     return draft

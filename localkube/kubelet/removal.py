@@ -11,7 +11,7 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 
-def remove(directory: Path | str) -> None:
+def remove_tree(directory: Path | str) -> None:
     """Remove a directory with all below it; what a link leads to is not touched. Raises nothing:
     what stays is logged.
 
@@ -27,10 +27,12 @@ def remove(directory: Path | str) -> None:
     moved = os.path.join(root, f".removed-{secrets.token_hex(4)}-")
     found = [root]
     for path in found:  # grows while it is walked, until the leaves
-        for entry in _entries(path):
+        for entry in _list_entries(path):
             if entry.is_dir(follow_symlinks=False):
                 found.append(
-                    entry.path if path == root else _move(entry.path, f"{moved}{len(found)}")
+                    entry.path
+                    if path == root
+                    else _move_directory(entry.path, f"{moved}{len(found)}")
                 )
             else:
                 with contextlib.suppress(OSError):
@@ -39,7 +41,7 @@ def remove(directory: Path | str) -> None:
         _remove_empty(path)
 
 
-def _entries(path: str) -> list[os.DirEntry[str]]:
+def _list_entries(path: str) -> list[os.DirEntry[str]]:
     """What is in a directory, which is unlocked first: without write permission it could be neither
     emptied nor moved.
     """
@@ -51,7 +53,7 @@ def _entries(path: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _move(path: str, target: str) -> str:
+def _move_directory(path: str, target: str) -> str:
     """Where the directory is now: at `target`, or still where it was, as a mount point is."""
     with contextlib.suppress(OSError):
         os.chmod(path, 0o700)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-KEPT_SECONDS = 7 * 24 * 3600.0
-KEPT_BYTES = 2 << 30
+MAX_AGE_SECONDS = 7 * 24 * 3600.0
+MAX_BYTES = 2 << 30
 """What finished pods may keep, in age and in bytes together; the oldest go first."""
 
 
@@ -24,7 +24,7 @@ class Leftover:
     size: int
 
 
-def survey(root: Path, finished: Iterable[str]) -> Sequence[Leftover]:
+def find_leftovers(root: Path, finished: Iterable[str]) -> Sequence[Leftover]:
     """The directories of the finished pods with these uids; walks them."""
     found = []
     for uid in finished:
@@ -33,31 +33,35 @@ def survey(root: Path, finished: Iterable[str]) -> Sequence[Leftover]:
             changed_at = directory.stat().st_mtime
         except FileNotFoundError:
             continue
-        found.append(Leftover(directory, changed_at, _size(directory)))
+        found.append(Leftover(directory, changed_at, _directory_size(directory)))
     return found
 
 
-def surplus(
-    found: Iterable[Leftover], *, now: float, seconds: float = KEPT_SECONDS, size: int = KEPT_BYTES
+def select_surplus(
+    leftovers: Iterable[Leftover],
+    *,
+    now: float,
+    seconds: float = MAX_AGE_SECONDS,
+    size: int = MAX_BYTES,
 ) -> Sequence[Path]:
     """What is to go: all that is older than `seconds`, and the oldest of the rest until it fits in
     `size` bytes.
     """
     gone: list[Path] = []
     total = 0
-    for leftover in sorted(found, key=lambda leftover: leftover.changed_at, reverse=True):
+    for leftover in sorted(leftovers, key=lambda leftover: leftover.changed_at, reverse=True):
         total += leftover.size
         if now - leftover.changed_at > seconds or total > size:
             gone.append(leftover.directory)
     return gone
 
 
-def overdue(root: Path, finished: Iterable[str]) -> Sequence[Path]:
+def list_overdue(root: Path, finished: Iterable[str]) -> Sequence[Path]:
     """The directories of finished pods that are to be removed now."""
-    return surplus(survey(root, finished), now=time.time())
+    return select_surplus(find_leftovers(root, finished), now=time.time())
 
 
-def _size(directory: Path) -> int:
+def _directory_size(directory: Path) -> int:
     """Bytes on disk of a directory; files that go meanwhile count nothing."""
     total = 0
     for path, _, names in os.walk(directory):

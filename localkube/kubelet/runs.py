@@ -21,11 +21,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from localkube.kubelet import keeper, proctree, records, removal
+from localkube.kubelet import proctree, records, removal, run_supervisor
 
 log = logging.getLogger(__name__)
 
-SUPERVISOR = Path(__file__).resolve().with_name("supervisor.py")
+SUPERVISOR_PROGRAM = Path(__file__).resolve().with_name("supervisor.py")
 CLAIM_SECONDS = 30.0
 """A supervisor that has not taken up its run after this time will not: Python itself could not
 start.
@@ -33,7 +33,7 @@ start.
 
 END_SECONDS = 10.0
 POLL_SECONDS = 0.01
-_NOBODY = {"pid": 0, "ticks": 0, "boot": "", "claimed_at": 0.0}
+_NO_SUPERVISOR = {"pid": 0, "ticks": 0, "boot": "", "claimed_at": 0.0}
 """A claim that keeps every supervisor from taking up the run."""
 
 UNSTARTED: Literal["unstarted"] = "unstarted"
@@ -94,7 +94,7 @@ class Exited:
 RunState = Literal["unstarted"] | Starting | Running | Exited
 
 
-def start(directory: Path, spec: RunSpec) -> None:
+def start_run(directory: Path, spec: RunSpec) -> None:
     """Run `spec` in this directory, once: further calls, at any time and from any process, change
     nothing.
 
@@ -102,67 +102,67 @@ def start(directory: Path, spec: RunSpec) -> None:
     can be made; then nothing runs.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    run = _place(directory)
-    if records.read(run, records.CLAIM) is None:
-        records.reserve(run)
-        records.write_first(
-            run, records.SPEC, asdict(spec) | {"die_with": _identity(spec.die_with)}
+    run = _canonical_path(directory)
+    if records.read_record(run, records.CLAIM) is None:
+        records.reserve_room(run)
+        records.write_record_once(
+            run, records.SPEC, asdict(spec) | {"die_with": _identify_process(spec.die_with)}
         )
-        _launch(run)
+        _launch_supervisor(run)
 
 
-def state(directory: Path) -> RunState:
+def read_run_state(directory: Path) -> RunState:
     """What is true of the run now, also after its server, its supervisor or both were killed.
 
     Of a supervisor that was killed, this ends every process of the run (some milliseconds) and
     records ContainerStatusUnknown.
     """
-    run = _place(directory)
-    if ended := _exited(run):
+    run = _canonical_path(directory)
+    if ended := _read_exit(run):
         return ended
-    claim = records.read(run, records.CLAIM)
+    claim = records.read_record(run, records.CLAIM)
     if claim is None:
-        return Starting() if records.read(run, records.SPEC) else UNSTARTED
+        return Starting() if records.read_record(run, records.SPEC) else UNSTARTED
     if not _is_supervised(claim):
-        return _exited(run) or _bury(run, claim)
-    running = records.read(run, records.RUNNING)
+        return _read_exit(run) or _record_lost_run(run, claim)
+    running = records.read_record(run, records.RUNNING)
     if running is None:
         return Starting()
-    return Running(running["pid"], _moment(running["started_at"]), claim["pid"])
+    return Running(running["pid"], _to_datetime(running["started_at"]), claim["pid"])
 
 
-async def started(directory: Path) -> Running | Exited:
+async def wait_until_started(directory: Path) -> Running | Exited:
     """The run's state once its command runs, or could not be run."""
     begun = time.monotonic()
-    while not isinstance(found := state(directory), Running | Exited):
+    while not isinstance(found := read_run_state(directory), Running | Exited):
         if found == UNSTARTED or time.monotonic() - begun > CLAIM_SECONDS:
-            return await wait(directory)
+            return await wait_until_ended(directory)
         await asyncio.sleep(POLL_SECONDS)
     return found
 
 
-async def wait(directory: Path) -> Exited:
+async def wait_until_ended(directory: Path) -> Exited:
     """Return when the run has ended, with nothing of it left. Any number may wait, in any process,
     started it or not.
     """
-    run = _place(directory)
+    run = _canonical_path(directory)
     begun = time.monotonic()
     while True:
-        found = state(directory)
+        found = read_run_state(directory)
         if isinstance(found, Exited):
             return found
-        claim = records.read(run, records.CLAIM)
+        claim = records.read_record(run, records.CLAIM)
         if claim is not None:
-            await _gone(claim["pid"], claim["ticks"])
+            await _wait_for_process(claim["pid"], claim["ticks"])
         elif found == UNSTARTED:
-            return _unknown(time.time(), "the directory of this run is gone")
+            return _build_unknown_exit(time.time(), "the directory of this run is gone")
         elif time.monotonic() - begun > CLAIM_SECONDS:
-            records.write_first(run, records.CLAIM, _NOBODY)
+            records.write_record_once(run, records.CLAIM, _NO_SUPERVISOR)
         else:
             await asyncio.sleep(POLL_SECONDS)
 
 
-def stop(directory: Path, grace: float) -> None:
+def stop_run(directory: Path, grace: float) -> None:
     """Send TERM to the container's first process now and KILL to all of it after `grace` seconds; 0
     is KILL now.
 
@@ -170,49 +170,68 @@ def stop(directory: Path, grace: float) -> None:
     time. A run that was asked for and not started yet is not started any more. Does nothing where
     nothing runs.
     """
-    run = _place(directory)
-    if records.read(run, records.SPEC) is None or records.read(run, records.EXIT) is not None:
+    run = _canonical_path(directory)
+    if (
+        records.read_record(run, records.SPEC) is None
+        or records.read_record(run, records.EXIT) is not None
+    ):
         return
     until = time.monotonic() + grace
-    asked = records.read(run, records.STOP)
+    asked = records.read_record(run, records.STOP)
     if asked is None or asked["until"] > until:
         records.write_stop(run, {"until": until})
-    claim = records.read(run, records.CLAIM)
+    claim = records.read_record(run, records.CLAIM)
     if claim is not None:
-        proctree.send(claim["pid"], claim["ticks"], keeper.WAKE_SIGNAL)
+        proctree.send_signal(claim["pid"], claim["ticks"], run_supervisor.WAKE_SIGNAL)
 
 
-def sweep(root: Path, keep: Container[str]) -> None:
+def sweep(root: Path, known_uids: Container[str]) -> None:
     """End and remove what belongs to no pod of `keep` (uids): `root` is DATA/pods. Blocks until it
     is gone, END_SECONDS at most.
     """
-    found = [pod for pod in _entries(str(root)) if os.path.basename(pod) not in keep]
-    _end([run for pod in found for run in _runs(pod)], root, lambda uid: uid not in keep)
+    found = [pod for pod in _list_directories(str(root)) if os.path.basename(pod) not in known_uids]
+    _end_runs(
+        [run for pod in found for run in _list_runs(pod)], root, lambda uid: uid not in known_uids
+    )
     for pod in found:
-        removal.remove(pod)
+        removal.remove_tree(pod)
 
 
-def kill_everything(root: Path) -> None:
+def kill_all_runs(root: Path) -> None:
     """End every run below `root`, DATA/pods, and leave their directories. Blocks until all are
     gone, END_SECONDS at most.
     """
-    _end([run for pod in _entries(str(root)) for run in _runs(pod)], root, lambda _: True)
+    _end_runs(
+        [run for pod in _list_directories(str(root)) for run in _list_runs(pod)],
+        root,
+        lambda _: True,
+    )
 
 
-def _place(directory: Path) -> str:
+def _canonical_path(directory: Path) -> str:
     """The name that a run goes by in its marks: absolute and without links."""
     return os.path.realpath(directory)
 
 
-def _launch(run: str) -> None:
+def _launch_supervisor(run: str) -> None:
     """Start a supervisor that is nobody's child: the shell in between ends at once, so no one needs
     to reap it later.
     """
     # A Python that is not in a usual place may need its libraries found; nothing else of our
     # environment goes further down.
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-    command = ["/bin/sh", "-c", '"$@" &', "sh", sys.executable, "-I", "-S", str(SUPERVISOR), run]
-    with open(os.path.join(run, records.ERRORS), "ab") as errors:
+    command = [
+        "/bin/sh",
+        "-c",
+        '"$@" &',
+        "sh",
+        sys.executable,
+        "-I",
+        "-S",
+        str(SUPERVISOR_PROGRAM),
+        run,
+    ]
+    with open(os.path.join(run, records.ERROR_LOG), "ab") as errors:
         done = subprocess.run(
             command,
             env=env,
@@ -223,63 +242,67 @@ def _launch(run: str) -> None:
             start_new_session=True,
         )
     if done.returncode != 0:
-        raise OSError(f"no process could be started for {run}: see {records.ERRORS} there")
+        raise OSError(f"no process could be started for {run}: see {records.ERROR_LOG} there")
 
 
-def _identity(pid: int | None) -> tuple[int, int] | None:
+def _identify_process(pid: int | None) -> tuple[int, int] | None:
     """A process as pid and start time; one that is gone already gets a start time that none has."""
     return None if pid is None else (pid, proctree.start_ticks(pid) or 0)
 
 
 def _is_supervised(claim: Mapping[str, Any]) -> bool:
-    return claim["boot"] == _boot() and proctree.is_alive(claim["pid"], claim["ticks"])
+    return claim["boot"] == _current_boot_id() and proctree.is_alive(claim["pid"], claim["ticks"])
 
 
 @functools.cache
-def _boot() -> str:
+def _current_boot_id() -> str:
     return proctree.boot_id()
 
 
-def _moment(seconds: float) -> datetime:
+def _to_datetime(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _exited(run: str) -> Exited | None:
-    record = records.read(run, records.EXIT)
+def _read_exit(run: str) -> Exited | None:
+    record = records.read_record(run, records.EXIT)
     if record is None:
         return None
-    times = {name: _moment(record[name]) for name in ("started_at", "finished_at")}
+    times = {name: _to_datetime(record[name]) for name in ("started_at", "finished_at")}
     return Exited(**record | times)
 
 
-def _unknown(started_at: float, message: str) -> Exited:
+def _build_unknown_exit(started_at: float, message: str) -> Exited:
     return Exited(
-        keeper.KILLED,
+        run_supervisor.KILLED_EXIT_CODE,
         9,
         "ContainerStatusUnknown",
         message,
-        _moment(started_at),
-        _moment(time.time()),
+        _to_datetime(started_at),
+        _to_datetime(time.time()),
     )
 
 
-def _bury(run: str, claim: Mapping[str, Any]) -> Exited:
+def _record_lost_run(run: str, claim: Mapping[str, Any]) -> Exited:
     """Kill what is left of a run without a supervisor, and record that nobody knows how it
     ended.
     """
     left = proctree.kill_all(
-        lambda: [pid for pid, mark in proctree.marked(records.MARK).items() if mark == run],
+        lambda: [
+            pid
+            for pid, mark in proctree.list_marked_processes(records.MARK_VARIABLE).items()
+            if mark == run
+        ],
         END_SECONDS,
     )
     if left:
         log.error("processes of %s could not be killed: %s", run, left)
-    running = records.read(run, records.RUNNING) or {}
+    running = records.read_record(run, records.RUNNING) or {}
     why = (
         "the supervisor of this container was killed"
         if claim["pid"]
-        else f"no supervisor took up this run: see {records.ERRORS}"
+        else f"no supervisor took up this run: see {records.ERROR_LOG}"
     )
-    ended = _unknown(running.get("started_at", claim["claimed_at"] or time.time()), why)
+    ended = _build_unknown_exit(running.get("started_at", claim["claimed_at"] or time.time()), why)
     record = asdict(ended) | {
         "started_at": ended.started_at.timestamp(),
         "finished_at": ended.finished_at.timestamp(),
@@ -288,59 +311,59 @@ def _bury(run: str, claim: Mapping[str, Any]) -> Exited:
         records.write_exit(run, record)
     except OSError as error:
         log.warning("the end of %s was not recorded: %s", run, error)
-    return _exited(run) or ended
+    return _read_exit(run) or ended
 
 
-def _end(runs: Collection[str], root: Path, mine: Callable[[str], bool]) -> None:
+def _end_runs(runs: Collection[str], root: Path, is_ours: Callable[[str], bool]) -> None:
     """End these runs, and every process marked as being of a run below `root` of a pod that is
     `mine`, known run or not.
     """
     for run in runs:
-        stop(Path(run), 0)
+        stop_run(Path(run), 0)
         # Where no supervisor has come yet, none needs to any more; on a full disk it would come,
         # and obey the stop.
         with contextlib.suppress(OSError):
-            records.write_first(run, records.CLAIM, _NOBODY)
-    claims = [claim for run in runs if (claim := records.read(run, records.CLAIM))]
+            records.write_record_once(run, records.CLAIM, _NO_SUPERVISOR)
+    claims = [claim for run in runs if (claim := records.read_record(run, records.CLAIM))]
     deadline = time.monotonic() + END_SECONDS
     while (
         claims := [claim for claim in claims if _is_supervised(claim)]
     ) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     for claim in claims:
-        proctree.send(claim["pid"], claim["ticks"], signal.SIGKILL)
+        proctree.send_signal(claim["pid"], claim["ticks"], signal.SIGKILL)
 
     def of_mine() -> list[int]:
-        marks = proctree.marked(records.MARK)
+        marks = proctree.list_marked_processes(records.MARK_VARIABLE)
         return [
             pid
             for pid, mark in marks.items()
-            if (uid := _pod_of(mark, root)) is not None and mine(uid)
+            if (uid := _find_pod_uid(mark, root)) is not None and is_ours(uid)
         ]
 
     if left := proctree.kill_all(of_mine, END_SECONDS):
         log.error("processes of runs below %s could not be killed: %s", root, left)
 
 
-def _pod_of(run: str, root: Path) -> str | None:
+def _find_pod_uid(run: str, root: Path) -> str | None:
     """The uid of the pod that a run's directory belongs to; None for another cluster's."""
     below = run.removeprefix(os.path.realpath(root) + "/")
     return None if below == run else below.split("/", 1)[0]
 
 
-def _runs(pod: str) -> Iterator[str]:
+def _list_runs(pod: str) -> Iterator[str]:
     """The directories of a pod's runs: CONTAINER/ATTEMPT with a spec; what else lies there, as
     volumes do, is not looked into.
     """
-    for container in _entries(pod):
-        for attempt in _entries(container):
+    for container in _list_directories(pod):
+        for attempt in _list_directories(container):
             if os.path.basename(attempt).isdigit() and os.path.exists(
                 os.path.join(attempt, records.SPEC)
             ):
                 yield os.path.realpath(attempt)
 
 
-def _entries(directory: str) -> list[str]:
+def _list_directories(directory: str) -> list[str]:
     try:
         with os.scandir(directory) as found:
             return [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
@@ -348,7 +371,7 @@ def _entries(directory: str) -> list[str]:
         return []
 
 
-async def _gone(pid: int, ticks: int) -> None:
+async def _wait_for_process(pid: int, ticks: int) -> None:
     """Return when that process has ended. Looks again and again where the kernel or the open-file
     limit allows no handle.
     """
@@ -368,10 +391,10 @@ async def _gone(pid: int, ticks: int) -> None:
     finally:
         loop.remove_reader(handle)
         os.close(handle)
-    _reap(pid)
+    _reap_process(pid)
 
 
-def _reap(pid: int) -> None:
+def _reap_process(pid: int) -> None:
     """Where this server is init, as in a container of its own, supervisors come to it as
     children.
     """

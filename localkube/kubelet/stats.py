@@ -12,13 +12,13 @@ from localkube import clock
 from localkube.kubelet import proctree
 from localkube.machine import Usage
 
-EVERY_SECONDS = 5.0
-Container = tuple[str, str]
+MEASURE_SECONDS = 5.0
+ContainerKey = tuple[str, str]
 """A pod's uid and a container's name."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _CpuSample:
     """Processor seconds used so far by the process with this pid (a supervisor, which is not
     counted), and when that was.
     """
@@ -28,55 +28,57 @@ class _Look:
     at: float
 
 
-class Stats:
+class UsageStats:
     """Usage of running containers by difference; a container shows from its second measurement
     on.
     """
 
     def __init__(self) -> None:
-        self._looks: dict[Container, _Look] = {}
-        self._usage: dict[Container, Usage] = {}
-        self._node_look: tuple[float, float] | None = None
-        self._node: Usage | None = None
+        self._samples: dict[ContainerKey, _CpuSample] = {}
+        self._usage: dict[ContainerKey, Usage] = {}
+        self._node_sample: tuple[float, float] | None = None
+        self._node_usage: Usage | None = None
 
-    def measure(self, running: Mapping[Container, int]) -> None:
+    def measure(self, running: Mapping[ContainerKey, int]) -> None:
         """Look at the process trees below the supervisors (pids) of what runs now, and at the
         machine. Milliseconds, off the event loop.
         """
-        looks: dict[Container, _Look] = {}
-        usage: dict[Container, Usage] = {}
+        looks: dict[ContainerKey, _CpuSample] = {}
+        usage: dict[ContainerKey, Usage] = {}
         for container, supervisor in running.items():
-            look = _Look(supervisor, proctree.cpu_seconds(supervisor), time.monotonic())
-            before = self._looks.get(container)
+            look = _CpuSample(
+                supervisor, proctree.measure_cpu_seconds(supervisor), time.monotonic()
+            )
+            before = self._samples.get(container)
             looks[container] = look
             if before is not None and before.supervisor == supervisor:
-                memory = proctree.pss(proctree.descendants(supervisor))
-                usage[container] = _usage(
+                memory = proctree.measure_pss(proctree.list_descendants(supervisor))
+                usage[container] = _compute_usage(
                     look.seconds - before.seconds, memory, look.at - before.at
                 )
-        self._looks, self._usage = looks, usage
+        self._samples, self._usage = looks, usage
         self._measure_node()
 
     def _measure_node(self) -> None:
         seconds, at = _busy_seconds(), time.monotonic()
-        if self._node_look is not None:
-            self._node = _usage(
-                seconds - self._node_look[0], _used_memory(), at - self._node_look[1]
+        if self._node_sample is not None:
+            self._node_usage = _compute_usage(
+                seconds - self._node_sample[0], _used_memory(), at - self._node_sample[1]
             )
-        self._node_look = (seconds, at)
+        self._node_sample = (seconds, at)
 
-    def pods(self) -> Mapping[str, Mapping[str, Usage]]:
+    def pod_usage(self) -> Mapping[str, Mapping[str, Usage]]:
         """The last measured usage by pod uid, then container name."""
         pods: dict[str, dict[str, Usage]] = {}
         for (uid, name), usage in self._usage.items():
             pods.setdefault(uid, {})[name] = usage
         return pods
 
-    def node(self) -> Usage | None:
-        return self._node
+    def node_usage(self) -> Usage | None:
+        return self._node_usage
 
 
-def _usage(seconds: float, memory: int, window: float) -> Usage:
+def _compute_usage(seconds: float, memory: int, window: float) -> Usage:
     nanocores = int(max(0.0, seconds) / window * 1e9) if window > 0 else 0
     return Usage(nanocores, memory, clock.now(), window)
 

@@ -10,7 +10,7 @@ import sys
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from localkube.kubelet import keeper
+from localkube.kubelet import run_supervisor
 
 if __name__ == "__main__":
-    keeper.keep(sys.argv[1])
+    run_supervisor.supervise_run(sys.argv[1])

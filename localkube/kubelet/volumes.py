@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localkube.kubelet import environment, removal
-from localkube.kubelet.environment import ConfigError, Sources
+from localkube.kubelet.environment import ConfigError, PodSources
 from localkube.metadata import Object, uid_of
 
 DEFAULT_MODE = 0o644
 CONFIG_MASK, SECRET_MASK = 0o555, 0o500
 """What a file's mode may keep: nobody writes to it, and a secret is its owner's alone."""
-OPTION = "--allow-host-path"
+HOST_PATH_OPTION = "--allow-host-path"
 
 VOLUMES, HOME, SCRATCH = "_volumes", "_home", "_tmp"
 """Directories of a pod beside those of its containers; no container can be called so."""
@@ -62,7 +62,7 @@ class Mounts:
             text,
         )
 
-    def variables(self) -> dict[str, str]:
+    def build_variables(self) -> dict[str, str]:
         """LOCALKUBE_MOUNT_NAME for each mounted volume, its name in capitals with underscores."""
         return {
             f"LOCALKUBE_MOUNT_{re.sub('[^A-Z0-9]', '_', name.upper())}": str(path)
@@ -70,8 +70,8 @@ class Mounts:
         }
 
 
-def prepare(
-    pod: Object, directory: Path, sources: Sources, allowed: Sequence[Path]
+def prepare_volumes(
+    pod: Object, directory: Path, sources: PodSources, allowed: Sequence[Path]
 ) -> dict[str, Path]:
     """Make the pod's volumes under `directory` and say where each is; done again, it renews config
     maps and secrets only.
@@ -80,43 +80,43 @@ def prepare(
     """
     wanted = pod["spec"].get("volumes") or ()
     return {
-        volume["name"]: _prepare(pod, volume, directory / volume["name"], sources, allowed)
+        volume["name"]: _prepare_volume(pod, volume, directory / volume["name"], sources, allowed)
         for volume in wanted
     }
 
 
-def _prepare(
-    pod: Object, volume: Object, place: Path, sources: Sources, allowed: Sequence[Path]
+def _prepare_volume(
+    pod: Object, volume: Object, place: Path, sources: PodSources, allowed: Sequence[Path]
 ) -> Path:
     name = volume["name"]
     kind = next((key for key in volume if key != "name"), "emptyDir")
     if kind == "hostPath":
-        return _host_path(name, volume[kind], allowed)
+        return _resolve_host_path(name, volume[kind], allowed)
     if kind == "persistentVolumeClaim":
-        return _claimed(volume[kind]["claimName"], sources)
+        return _claim_directory(volume[kind]["claimName"], sources)
     if kind in ("emptyDir", "ephemeral"):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         return place
-    makers: Mapping[str, Callable[[Object, Object, Sources], Files]] = {
-        "configMap": _config_map,
-        "secret": _secret,
-        "downwardAPI": _downward,
-        "projected": _projected,
+    makers: Mapping[str, Callable[[Object, Object, PodSources], Files]] = {
+        "configMap": _config_map_files,
+        "secret": _secret_files,
+        "downwardAPI": _downward_files,
+        "projected": _projected_files,
     }
     if kind not in makers:
         instead = (
             "use an emptyDir, a persistentVolumeClaim, or a hostPath below a directory given with "
-            f"{OPTION}"
+            f"{HOST_PATH_OPTION}"
         )
         raise MountError(f'volume "{name}": {kind} is not on localkube; {instead}')
     try:
-        _write_all(place, makers[kind](volume[kind] or {}, pod, sources))
+        _write_files(place, makers[kind](volume[kind] or {}, pod, sources))
     except ConfigError as error:
         raise MountError(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
     return place
 
 
-def _claimed(name: str, sources: Sources) -> Path:
+def _claim_directory(name: str, sources: PodSources) -> Path:
     """The directory of a claim, which outlives the pod and is the same for all that name it."""
     claim = sources.claim(name)
     if claim is None:
@@ -132,27 +132,27 @@ Files = dict[str, tuple[bytes, int]]
 """Relative path to content and mode."""
 
 
-def _config_map(source: Object, pod: Object, sources: Sources) -> Files:
-    data = environment.config_map_data(
+def _config_map_files(source: Object, pod: Object, sources: PodSources) -> Files:
+    data = environment.load_config_map_data(
         sources, source["name"], optional=bool(source.get("optional"))
     )
-    return _items(data, source, f"configmap {source['name']}", CONFIG_MASK)
+    return _select_items(data, source, f"configmap {source['name']}", CONFIG_MASK)
 
 
-def _secret(source: Object, pod: Object, sources: Sources) -> Files:
+def _secret_files(source: Object, pod: Object, sources: PodSources) -> Files:
     name = source.get("secretName") or source["name"]
-    data = environment.secret_data(sources, name, optional=bool(source.get("optional")))
-    return _items(data, source, f"secret {name}", SECRET_MASK)
+    data = environment.load_secret_data(sources, name, optional=bool(source.get("optional")))
+    return _select_items(data, source, f"secret {name}", SECRET_MASK)
 
 
-def _items(data: Mapping[str, bytes], source: Object, what: str, mask: int) -> Files:
+def _select_items(data: Mapping[str, bytes], source: Object, description: str, mask: int) -> Files:
     mode = source.get("defaultMode") or DEFAULT_MODE
     items = source.get("items")
     if not items:
         return {key: (value, mode & mask) for key, value in data.items()}
     missing = [item["key"] for item in items if item["key"] not in data]
     if missing and not source.get("optional"):
-        raise ConfigError(f"references non-existent {what} key: {missing[0]}")
+        raise ConfigError(f"references non-existent {description} key: {missing[0]}")
     return {
         item["path"]: (data[item["key"]], (item.get("mode") or mode) & mask)
         for item in items
@@ -160,13 +160,13 @@ def _items(data: Mapping[str, bytes], source: Object, what: str, mask: int) -> F
     }
 
 
-def _downward(source: Object, pod: Object, sources: Sources) -> Files:
+def _downward_files(source: Object, pod: Object, sources: PodSources) -> Files:
     files: Files = {}
     for item in source.get("items") or ():
         if ref := item.get("fieldRef"):
-            text = environment.field(pod, ref["fieldPath"])
+            text = environment.resolve_field(pod, ref["fieldPath"])
         else:
-            text = environment.resource_field(
+            text = environment.resolve_resource_field(
                 pod, pod["spec"]["containers"][0], item["resourceFieldRef"], sources.allocatable
             )
         files[item["path"]] = (
@@ -176,8 +176,12 @@ def _downward(source: Object, pod: Object, sources: Sources) -> Files:
     return files
 
 
-def _projected(source: Object, pod: Object, sources: Sources) -> Files:
-    makers = {"configMap": _config_map, "secret": _secret, "downwardAPI": _downward}
+def _projected_files(source: Object, pod: Object, sources: PodSources) -> Files:
+    makers = {
+        "configMap": _config_map_files,
+        "secret": _secret_files,
+        "downwardAPI": _downward_files,
+    }
     files: Files = {}
     for part in source.get("sources") or ():
         kind = next(iter(part))
@@ -187,13 +191,13 @@ def _projected(source: Object, pod: Object, sources: Sources) -> Files:
     return files
 
 
-def _write_all(place: Path, files: Files) -> None:
+def _write_files(place: Path, files: Files) -> None:
     """Make `place` hold exactly these files; each is replaced at once, so a reader sees the old one
     or the new one.
     """
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path, (content, mode) in files.items():
-        target = place / _inside(path)
+        target = place / _parse_relative_path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         fresh = target.with_name(f".{target.name}.new")
         fresh.unlink(missing_ok=True)
@@ -205,7 +209,7 @@ def _write_all(place: Path, files: Files) -> None:
         stale.unlink()
 
 
-def _inside(path: str) -> Path:
+def _parse_relative_path(path: str) -> Path:
     """A relative path that stays within its volume. Raises ConfigError."""
     parts = Path(path)
     if not parts.name or "\0" in path:
@@ -215,7 +219,7 @@ def _inside(path: str) -> Path:
     return parts
 
 
-def _host_path(name: str, source: Object, allowed: Sequence[Path]) -> Path:
+def _resolve_host_path(name: str, source: Object, allowed: Sequence[Path]) -> Path:
     """The real path, when it lies at or below an allowed directory: a guard against mistakes, as
     pods are this user anyway.
     """
@@ -224,7 +228,7 @@ def _host_path(name: str, source: Object, allowed: Sequence[Path]) -> Path:
         raise MountError(f'volume "{name}": hostPath {str(wanted)!r} is no path')
     path = Path(os.path.realpath(wanted))
     if not any(path.is_relative_to(os.path.realpath(root)) for root in allowed):
-        how = f"start localkube with {OPTION} {wanted} or a directory above it"
+        how = f"start localkube with {HOST_PATH_OPTION} {wanted} or a directory above it"
         raise MountError(f'volume "{name}": hostPath {wanted} is not allowed; {how}')
     kind = source.get("type") or ""
     try:
@@ -248,8 +252,11 @@ def _host_path(name: str, source: Object, allowed: Sequence[Path]) -> Path:
     return path
 
 
-def mounts(
-    container: Object, places: Mapping[str, Path], env: Mapping[str, str], extra: Mapping[str, Path]
+def build_mounts(
+    container: Object,
+    volume_paths: Mapping[str, Path],
+    env: Mapping[str, str],
+    extra: Mapping[str, Path],
 ) -> Mounts:
     """Where a container finds its volumeMounts; `extra` are further paths to translate. Raises
     MountError.
@@ -257,12 +264,12 @@ def mounts(
     targets = dict(extra)
     names: dict[str, Path] = {}
     for mount in container.get("volumeMounts") or ():
-        if mount["name"] not in places:
+        if mount["name"] not in volume_paths:
             raise MountError(
                 f'volumeMounts of container "{container["name"]}" name volume "{mount["name"]}", '
                 "which the pod does not have"
             )
-        place = _sub_path(mount, places[mount["name"]], env)
+        place = _resolve_sub_path(mount, volume_paths[mount["name"]], env)
         names.setdefault(mount["name"], place)
         path = mount["mountPath"].rstrip("/")
         if path.startswith("/"):
@@ -270,12 +277,14 @@ def mounts(
     return Mounts(targets, names)
 
 
-def _sub_path(mount: Object, place: Path, env: Mapping[str, str]) -> Path:
-    below = mount.get("subPath") or environment.expand(mount.get("subPathExpr") or "", env)
+def _resolve_sub_path(mount: Object, place: Path, env: Mapping[str, str]) -> Path:
+    below = mount.get("subPath") or environment.expand_variables(
+        mount.get("subPathExpr") or "", env
+    )
     if not below:
         return place
     try:
-        path = place / _inside(below)
+        path = place / _parse_relative_path(below)
         # Before it is made: a link that a container put on the way leads to where nothing must be
         # made either.
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(place)):
@@ -289,7 +298,7 @@ def _sub_path(mount: Object, place: Path, env: Mapping[str, str]) -> Path:
     return path
 
 
-def clear(directory: Path) -> None:
+def clear_pod_directory(directory: Path) -> None:
     """Remove what a finished pod leaves beside its logs: volumes, home and scratch directory."""
     for part in (VOLUMES, HOME, SCRATCH):
-        removal.remove(directory / part)
+        removal.remove_tree(directory / part)

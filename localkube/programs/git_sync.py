@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-TREES = ".worktrees"
-SECONDS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+WORK_TREES = ".worktrees"
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
 UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
-HELPER = (
+CREDENTIAL_HELPER = (
     '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$SYNC_USERNAME" '
     '"$SYNC_PASSWORD"; }; f'
 )
@@ -32,7 +32,7 @@ read them.
 """
 
 
-class Failed(Exception):
+class GitError(Exception):
     """git could not do it; the text is its own."""
 
 
@@ -51,13 +51,13 @@ class Settings:
     options: tuple[str, ...]
     secret: str
 
-    def clean(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text without the password, nor what an address has before its @."""
         text = re.sub(r"(://)[^/@\s]*@", r"\1", text)
         return text.replace(self.secret, "***") if self.secret else text
 
 
-def read(given: Mapping[str, str]) -> Settings:
+def parse_settings(given: Mapping[str, str]) -> Settings:
     """The settings that the variables say. Ends the program, with the variable named, for those
     that make no sense.
     """
@@ -67,19 +67,21 @@ def read(given: Mapping[str, str]) -> Settings:
 
     repo, ref = value("REPO"), value("REF") or "HEAD"
     if not repo:
-        wrong("GITSYNC_REPO is missing: it names the repository")
+        exit_for_usage("GITSYNC_REPO is missing: it names the repository")
     if repo.startswith("-") or ref.startswith("-"):
-        wrong("GITSYNC_REPO and GITSYNC_REF must not begin with '-'")
+        exit_for_usage("GITSYNC_REPO and GITSYNC_REF must not begin with '-'")
     depth = value("DEPTH", "1")
     if not depth.isdecimal():
-        wrong(f"GITSYNC_DEPTH is {depth!r}: it must be a number, 0 for the whole history")
+        exit_for_usage(f"GITSYNC_DEPTH is {depth!r}: it must be a number, 0 for the whole history")
     root = Path(value("ROOT") or "git").absolute()
     link = root / (value("LINK") or repo.rstrip("/").rpartition("/")[2].removesuffix(".git"))
     submodules = value("SUBMODULES", "recursive")
     if submodules not in ("recursive", "shallow", "off"):
-        wrong(f"GITSYNC_SUBMODULES is {submodules!r}: it must be recursive, shallow or off")
-    secret = value("PASSWORD") or _content(value("PASSWORD_FILE"), "GITSYNC_PASSWORD_FILE")
-    env, options = _credentials(value("USERNAME"), secret, given)
+        exit_for_usage(
+            f"GITSYNC_SUBMODULES is {submodules!r}: it must be recursive, shallow or off"
+        )
+    secret = value("PASSWORD") or _read_secret(value("PASSWORD_FILE"), "GITSYNC_PASSWORD_FILE")
+    env, options = _build_credentials(value("USERNAME"), secret, given)
     once = value("ONE_TIME", "false").lower() in ("true", "1", "t")
     return Settings(
         repo,
@@ -88,31 +90,31 @@ def read(given: Mapping[str, str]) -> Settings:
         root,
         link,
         submodules,
-        None if once else _period(value("PERIOD", "10s")),
+        None if once else _parse_period(value("PERIOD", "10s")),
         env,
         options,
         secret,
     )
 
 
-def _period(text: str) -> float:
-    found = SECONDS.fullmatch(text)
+def _parse_period(text: str) -> float:
+    found = DURATION.fullmatch(text)
     if not found:
-        wrong(f"GITSYNC_PERIOD is {text!r}: it must be a duration such as 10s or 5m")
+        exit_for_usage(f"GITSYNC_PERIOD is {text!r}: it must be a duration such as 10s or 5m")
     return max(1.0, float(found[1]) * UNITS[found[2] or ""])
 
 
-def _content(path: str, variable: str) -> str:
+def _read_secret(path: str, variable: str) -> str:
     try:
         return Path(path).read_text().rstrip("\r\n") if path else ""
     except (OSError, UnicodeDecodeError) as error:
-        wrong(
+        exit_for_usage(
             f"{variable} names {path}, which cannot be read: "
             f"{getattr(error, 'strerror', None) or 'it is not text'}"
         )
 
 
-def _credentials(
+def _build_credentials(
     username: str, secret: str, given: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """What git is told of who we are: its environment and its options. It never asks, for nobody
@@ -129,10 +131,10 @@ def _credentials(
     )
     if username or secret:
         env |= {"SYNC_USERNAME": username, "SYNC_PASSWORD": secret}
-        options += ("-c", f"credential.helper={HELPER}")
+        options += ("-c", f"credential.helper={CREDENTIAL_HELPER}")
     key = given.get("GITSYNC_SSH_KEY_FILE", "")
     if key and not os.access(key, os.R_OK):
-        wrong(f"GITSYNC_SSH_KEY_FILE names {key}, which cannot be read")
+        exit_for_usage(f"GITSYNC_SSH_KEY_FILE names {key}, which cannot be read")
     checked = given.get("GITSYNC_SSH_KNOWN_HOSTS", "true").lower() not in ("false", "0", "f")
     hosts = given.get("GITSYNC_SSH_KNOWN_HOSTS_FILE") or str(
         Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh/known_hosts"
@@ -149,12 +151,12 @@ def _credentials(
     return env | {"GIT_SSH_COMMAND": " ".join(shell)}, options
 
 
-def wrong(text: str) -> NoReturn:
+def exit_for_usage(text: str) -> NoReturn:
     print(f"git-sync: {text}", file=sys.stderr)
     sys.exit(2)
 
 
-def git(settings: Settings, *arguments: str, where: Path | None = None) -> str:
+def run_git(settings: Settings, *arguments: str, where: Path | None = None) -> str:
     """Run git in the root, or in a work tree; its output. Raises Failed."""
     command = ["git", *settings.options, "-C", str(where or settings.root), *arguments]
     done = subprocess.run(
@@ -168,45 +170,47 @@ def git(settings: Settings, *arguments: str, where: Path | None = None) -> str:
     )
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise Failed(
-            settings.clean("; ".join(said[-3:]))
+        raise GitError(
+            settings.redact("; ".join(said[-3:]))
             or f"git {arguments[0]} ended with exit code {done.returncode}"
         )
     return done.stdout.strip()
 
 
-def sync(settings: Settings) -> str:
+def sync_repository(settings: Settings) -> str:
     """Fetch the revision and point the link at it; its hash. Raises Failed."""
     settings.root.mkdir(parents=True, exist_ok=True)
     if not (settings.root / ".git").exists():
-        git(settings, "init", "-q")
+        run_git(settings, "init", "-q")
     depth = [f"--depth={settings.depth}"] if settings.depth else []
-    git(settings, "fetch", "-q", "--no-tags", "--force", *depth, "--", settings.repo, settings.ref)
-    revision = git(settings, "rev-parse", "FETCH_HEAD^{commit}")
-    tree = settings.root / TREES / revision
+    run_git(
+        settings, "fetch", "-q", "--no-tags", "--force", *depth, "--", settings.repo, settings.ref
+    )
+    revision = run_git(settings, "rev-parse", "FETCH_HEAD^{commit}")
+    tree = settings.root / WORK_TREES / revision
     if not (tree / ".git").exists():
-        git(settings, "worktree", "prune")
-        git(settings, "worktree", "add", "-q", "--force", "--detach", str(tree), revision)
-        _submodules(settings, tree, depth)
-    _point(settings.link, tree)
-    for old in (settings.root / TREES).iterdir():
+        run_git(settings, "worktree", "prune")
+        run_git(settings, "worktree", "add", "-q", "--force", "--detach", str(tree), revision)
+        _update_submodules(settings, tree, depth)
+    _point_link(settings.link, tree)
+    for old in (settings.root / WORK_TREES).iterdir():
         if old != tree:
             shutil.rmtree(old, ignore_errors=True)
     return revision
 
 
-def _submodules(settings: Settings, tree: Path, depth: list[str]) -> None:
+def _update_submodules(settings: Settings, tree: Path, depth: list[str]) -> None:
     if settings.submodules == "off" or not (tree / ".gitmodules").exists():
         return
     recursive = ["--recursive"] if settings.submodules == "recursive" else []
-    git(settings, "submodule", "update", "-q", "--init", *recursive, *depth, where=tree)
+    run_git(settings, "submodule", "update", "-q", "--init", *recursive, *depth, where=tree)
 
 
-def _point(link: Path, tree: Path) -> None:
+def _point_link(link: Path, tree: Path) -> None:
     """Let the link name the tree, at once for whoever reads it."""
     link.parent.mkdir(parents=True, exist_ok=True)
     if link.is_dir() and not link.is_symlink():
-        raise Failed(f"{link} is a directory already: the link cannot be made there")
+        raise GitError(f"{link} is a directory already: the link cannot be made there")
     fresh = link.with_name(f".{link.name}.new")
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(os.path.relpath(tree, link.parent))
@@ -214,7 +218,7 @@ def _point(link: Path, tree: Path) -> None:
 
 
 def main() -> None:
-    settings = read(os.environ)
+    settings = parse_settings(os.environ)
     if shutil.which("git") is None:
         print(
             (
@@ -227,11 +231,11 @@ def main() -> None:
     known = ""
     while True:
         try:
-            revision = sync(settings)
-        except (Failed, OSError) as error:
+            revision = sync_repository(settings)
+        except (GitError, OSError) as error:
             print(
                 (
-                    f"git-sync: {settings.clean(settings.repo)} at {settings.ref} could not be "
+                    f"git-sync: {settings.redact(settings.repo)} at {settings.ref} could not be "
                     f"had: {error}"
                 ),
                 file=sys.stderr,
@@ -243,7 +247,7 @@ def main() -> None:
             if revision != known:
                 print(
                     (
-                        f"git-sync: {settings.clean(settings.repo)} at {settings.ref} is "
+                        f"git-sync: {settings.redact(settings.repo)} at {settings.ref} is "
                         f"{revision} in {settings.link}"
                     ),
                     flush=True,

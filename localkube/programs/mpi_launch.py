@@ -13,29 +13,29 @@ import sys
 import tempfile
 import time
 
-MARKS = "LOCALKUBE_MPI_MARKS"
+MARKS_VARIABLE = "LOCALKUBE_MPI_MARKS"
 """The variable with the directory of the marks."""
 
-PATIENCE = 5.0
+PATIENCE_SECONDS = 5.0
 """Seconds that remote shells get to hear of the good end of what they started."""
 
-PAUSE = 0.02
+PAUSE_SECONDS = 0.02
 NOT_FOUND = 127
-LOST = 1
+LOST_WORKER = 1
 
 
-def left(marks: str) -> list[str]:
+def find_lost_workers(marks: str) -> list[str]:
     """The workers that have not answered within PATIENCE."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + PATIENCE_SECONDS
     while (found := os.listdir(marks)) and time.monotonic() < until:
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_SECONDS)
     return sorted({name.partition(".")[0] for name in found})
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as marks:
         try:
-            child = subprocess.Popen(sys.argv[1:], env=os.environ | {MARKS: marks})
+            child = subprocess.Popen(sys.argv[1:], env=os.environ | {MARKS_VARIABLE: marks})
         except OSError as error:
             print(f"{sys.argv[1]}: {error.strerror}", file=sys.stderr)
             return NOT_FOUND
@@ -43,12 +43,12 @@ def main() -> int:
         code = child.wait()
         if code != 0:
             return code if code > 0 else 128 - code
-        if lost := left(marks):
+        if lost := find_lost_workers(marks):
             print(
                 f"mpi-launch: the run lost {', '.join(lost)}, whatever its exit code 0 says",
                 file=sys.stderr,
             )
-            return LOST
+            return LOST_WORKER
     return 0
 
 

@@ -14,18 +14,18 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from localkube.programs.mpi_launch import MARKS
-from localkube.programs.mpi_worker import JOB, POD, address, is_same_user
+from localkube.programs.mpi_launch import MARKS_VARIABLE
+from localkube.programs.mpi_worker import JOB_VARIABLE, POD_VARIABLE, is_same_user, socket_address
 
-PATIENCE = 60.0
+PATIENCE_SECONDS = 60.0
 """Seconds that a worker gets to be there: it may still be starting."""
 
-PAUSE = 0.1
-FAILED = 255
+PAUSE_SECONDS = 0.1
+SSH_FAILED = 255
 """The exit code by which ssh says that it, and not the command, failed."""
 
 
-def split(arguments: list[str]) -> tuple[str, str]:
+def parse_arguments(arguments: list[str]) -> tuple[str, str]:
     """The host and the command, behind whatever options an ssh would have taken."""
     values = ("-o", "-l", "-p", "-i", "-F", "-E", "-J")
     at = 0
@@ -36,38 +36,41 @@ def split(arguments: list[str]) -> tuple[str, str]:
     return arguments[at], " ".join(arguments[at + 1 :])
 
 
-def connect(job: str, pod: str) -> socket.socket:
+def connect_to_worker(job: str, pod: str) -> socket.socket:
     """A connection to the worker, once it listens. Ends the program when it does not within
     PATIENCE.
     """
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + PATIENCE_SECONDS
     while True:
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            peer.connect(address(job, pod))
+            peer.connect(socket_address(job, pod))
         except OSError:
             peer.close()
             if time.monotonic() > until:
                 why = "it is not running, or runs a command of its own instead of waiting for ranks"
                 print(
-                    f"mpi-rsh: the worker pod {pod} does not answer within {PATIENCE:g} s: {why}",
+                    (
+                        f"mpi-rsh: the worker pod {pod} does not answer within "
+                        f"{PATIENCE_SECONDS:g} s: {why}"
+                    ),
                     file=sys.stderr,
                 )
-                sys.exit(FAILED)
-            time.sleep(PAUSE)
+                sys.exit(SSH_FAILED)
+            time.sleep(PAUSE_SECONDS)
             continue
         if not is_same_user(peer):
             print(
                 f"mpi-rsh: the worker {pod} belongs to another user of this machine",
                 file=sys.stderr,
             )
-            sys.exit(FAILED)
+            sys.exit(SSH_FAILED)
         return peer
 
 
-def leave_mark(pod: str) -> Path:
+def create_mark(pod: str) -> Path:
     """The mark that this worker has not answered yet; only a launcher looks for it."""
-    folder = os.environ.get(MARKS)
+    folder = os.environ.get(MARKS_VARIABLE)
     mark = Path(folder or os.devnull) / f"{pod}.{os.getpid()}"
     if folder:
         mark.touch()
@@ -75,19 +78,19 @@ def leave_mark(pod: str) -> Path:
 
 
 def main() -> None:
-    host, command = split(sys.argv[1:])
-    pod, job = host.rpartition("@")[2].split(".")[0], os.environ.get(JOB, "")
-    if pod == os.environ.get(POD):
+    host, command = parse_arguments(sys.argv[1:])
+    pod, job = host.rpartition("@")[2].split(".")[0], os.environ.get(JOB_VARIABLE, "")
+    if pod == os.environ.get(POD_VARIABLE):
         # The launcher is one of its own workers.
         os.execv("/bin/sh", ["/bin/sh", "-c", command])  # noqa: S606
-    with connect(job, pod) as peer:
-        mark = leave_mark(pod)
+    with connect_to_worker(job, pod) as peer:
+        mark = create_mark(pod)
         peer.sendall(json.dumps({"command": command}).encode() + b"\n")
         with peer.makefile("rb") as answers:
             line = answers.readline()
     if not line:
         print(f"mpi-rsh: the worker pod {pod} has ended", file=sys.stderr, flush=True)
-        sys.exit(FAILED)
+        sys.exit(SSH_FAILED)
     if mark.exists():
         mark.unlink()
     code = int(json.loads(line)["exit"])

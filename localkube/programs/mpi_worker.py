@@ -17,17 +17,17 @@ import sys
 import threading
 from contextlib import suppress
 
-JOB = "LOCALKUBE_MPI_JOB"
+JOB_VARIABLE = "LOCALKUBE_MPI_JOB"
 """The variable with the uid of the job, which every pod of it has."""
 
-POD = "LOCALKUBE_MPI_POD"
+POD_VARIABLE = "LOCALKUBE_MPI_POD"
 """The variable with the name of the pod, by which the hostfile calls it."""
 
-LONGEST = 1 << 20
+MAX_COMMAND_BYTES = 1 << 20
 """Bytes that a command may have."""
 
 
-def address(job: str, pod: str) -> bytes:
+def socket_address(job: str, pod: str) -> bytes:
     """The name of a worker's socket. It begins with a NUL: such names are no files and vanish with
     the process that holds them.
     """
@@ -40,27 +40,27 @@ def is_same_user(peer: socket.socket) -> bool:
     return bool(struct.unpack("3i", credentials)[1] == os.getuid())
 
 
-def serve(peer: socket.socket) -> None:
+def serve_connection(peer: socket.socket) -> None:
     """Run the one command that comes on this connection, and answer its exit code; end it when the
     other end goes away.
     """
     with peer, peer.makefile("rb") as incoming:
         try:
-            command = json.loads(incoming.readline(LONGEST))["command"]
+            command = json.loads(incoming.readline(MAX_COMMAND_BYTES))["command"]
         except (ValueError, KeyError, TypeError, OSError):
             return
         print("mpi-worker: starts what the launcher asks for", flush=True)
         process = subprocess.Popen(
             ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, start_new_session=True
         )
-        threading.Thread(target=_follow, args=(incoming, process), daemon=True).start()
+        threading.Thread(target=_end_on_disconnect, args=(incoming, process), daemon=True).start()
         code = process.wait()
         with suppress(OSError):
             peer.sendall(json.dumps({"exit": code if code >= 0 else 128 - code}).encode() + b"\n")
             peer.shutdown(socket.SHUT_RDWR)
 
 
-def _follow(incoming: io.BufferedReader, process: "subprocess.Popen[bytes]") -> None:
+def _end_on_disconnect(incoming: io.BufferedReader, process: "subprocess.Popen[bytes]") -> None:
     """Nothing more comes on a connection but its end, at which the command is over, as with a
     remote shell.
     """
@@ -72,20 +72,21 @@ def _follow(incoming: io.BufferedReader, process: "subprocess.Popen[bytes]") -> 
 
 
 def main() -> None:
-    job, pod = os.environ.get(JOB), os.environ.get(POD)
+    job, pod = os.environ.get(JOB_VARIABLE), os.environ.get(POD_VARIABLE)
     if not job or not pod:
         sys.exit(
-            f"mpi-worker: {JOB} and {POD} are missing: the MPI operator of localkube sets them"
+            f"mpi-worker: {JOB_VARIABLE} and {POD_VARIABLE} are missing: the MPI operator of "
+            "localkube sets them"
         )
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
-        server.bind(address(job, pod))
+        server.bind(socket_address(job, pod))
         server.listen(64)
         print(f"mpi-worker: {pod} is ready to start ranks", flush=True)
         while True:
             peer, _ = server.accept()
             if is_same_user(peer):
-                threading.Thread(target=serve, args=(peer,), daemon=True).start()
+                threading.Thread(target=serve_connection, args=(peer,), daemon=True).start()
             else:
                 peer.close()
 

@@ -5,13 +5,13 @@ the check of a whole object.
 from collections.abc import Mapping, Sequence
 
 from localkube import schemas
-from localkube.errors import UNCHECKED, Cause
+from localkube.errors import UNCHECKED_RULES_MESSAGE, Cause
 from localkube.metadata import Object
 from localkube.resources import gpu_sharing, metadata_rules
-from localkube.resources.config import CONFIGMAPS, SECRETS, SERVICEACCOUNTS
-from localkube.resources.custom import (
+from localkube.resources.configmaps_and_secrets import CONFIGMAPS, SECRETS, SERVICEACCOUNTS
+from localkube.resources.custom_resources import (
     CRDS,
-    CUSTOM,
+    CUSTOM_RESOURCES,
     JAXJOBS,
     MPIJOBS,
     PODGROUPS,
@@ -19,19 +19,19 @@ from localkube.resources.custom import (
     QUEUES,
     TFJOBS,
     XGBOOSTJOBS,
-    crd_objects,
-    scale_paths,
+    build_crds,
+    get_scale_paths,
 )
-from localkube.resources.decoding import decode_error
+from localkube.resources.decode_errors import find_decode_error
 from localkube.resources.events import EVENTS, EVENTS_V1
 from localkube.resources.jobs import JOBS
-from localkube.resources.metadata_rules import name_rule
+from localkube.resources.metadata_rules import get_name_rule
 from localkube.resources.nodes import LEASES, NAMESPACES, NODES
 from localkube.resources.pods import PODS
-from localkube.resources.priorities import PRIORITYCLASSES
+from localkube.resources.priority_classes import PRIORITYCLASSES
 from localkube.resources.resource import Resource
 from localkube.resources.services import SERVICES
-from localkube.resources.storage import PERSISTENTVOLUMECLAIMS, STORAGECLASSES, local_class
+from localkube.resources.storage import PERSISTENTVOLUMECLAIMS, STORAGECLASSES, build_local_class
 from localkube.resources.usage import NODE_METRICS, POD_METRICS
 
 __all__ = [
@@ -61,18 +61,18 @@ __all__ = [
     "TFJOBS",
     "XGBOOSTJOBS",
     "Resource",
-    "admit",
-    "admit_deletion",
-    "by_key",
-    "by_kind",
-    "by_path",
-    "check",
-    "crd_objects",
-    "decode_error",
-    "local_class",
-    "name_rule",
-    "scale_paths",
-    "served",
+    "build_crds",
+    "build_local_class",
+    "check_object",
+    "find_admission_refusal",
+    "find_by_key",
+    "find_by_kind",
+    "find_by_path",
+    "find_decode_error",
+    "find_deletion_refusal",
+    "get_name_rule",
+    "get_scale_paths",
+    "list_served",
 ]
 
 REGISTRY: Sequence[Resource] = (
@@ -91,7 +91,7 @@ REGISTRY: Sequence[Resource] = (
     CRDS,
     PRIORITYCLASSES,
     LEASES,
-    *CUSTOM,
+    *CUSTOM_RESOURCES,
     NODE_METRICS,
     POD_METRICS,
 )
@@ -103,71 +103,80 @@ _BY_PATH: Mapping[tuple[str, str, str], Resource] = {
 _BY_KIND: Mapping[tuple[str, str], Resource] = {(r.api_version, r.kind): r for r in REGISTRY}
 _BY_KEY: Mapping[str, Resource] = {r.key: r for r in REGISTRY}
 
-BLOCKING = ("FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
+BLOCKING_REASONS = (
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+)
 """What keeps a real server from checking a custom kind's validation rules."""
 
 
-def by_path(group: str, version: str, plural: str) -> Resource | None:
+def find_by_path(group: str, version: str, plural: str) -> Resource | None:
     return _BY_PATH.get((group, version, plural))
 
 
-def by_kind(api_version: str, kind: str) -> Resource | None:
+def find_by_kind(api_version: str, kind: str) -> Resource | None:
     return _BY_KIND.get((api_version, kind))
 
 
-def by_key(key: str) -> Resource | None:
+def find_by_key(key: str) -> Resource | None:
     """By the name the store has for it."""
     return _BY_KEY.get(key)
 
 
-def served() -> Sequence[Resource]:
+def list_served() -> Sequence[Resource]:
     return REGISTRY
 
 
-def check(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
+def check_object(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
     """Everything wrong with an object after its defaults, in the real server's order; `old` is the
     stored one on an update.
 
     For a custom kind whose definition has validation rules this ends, as on a real server, with a
     cause about what was not checked.
     """
-    causes = metadata_rules.check(resource, obj, old)
+    causes = metadata_rules.check_metadata(resource, obj, old)
     if resource.custom and resource.schema:
-        schema = schemas.load(resource.schema)
+        schema = schemas.load_schema(resource.schema)
         causes += schema.validate(obj)
-        if schema.has_rules and any(cause.reason in BLOCKING for cause in causes):
-            causes.append(Cause("FieldValueInvalid", f"Invalid value: null: {UNCHECKED}", "<nil>"))
+        if schema.has_rules and any(cause.reason in BLOCKING_REASONS for cause in causes):
+            causes.append(
+                Cause(
+                    "FieldValueInvalid", f"Invalid value: null: {UNCHECKED_RULES_MESSAGE}", "<nil>"
+                )
+            )
         elif old is not None:
-            causes += schema.forbidden_changes(old, obj)
+            causes += schema.find_forbidden_changes(old, obj)
     if causes and resource.custom:
         # A custom kind's own rules may count on what its schema promises.
         return causes
     return [*causes, *resource.validate(obj, old)]
 
 
-def admit(resource: Resource, obj: Object) -> str | None:
+def find_admission_refusal(resource: Resource, obj: Object) -> str | None:
     """The message with which admission refuses a new object (403), or None. Asked after defaults,
     before `check`.
     """
     refusal = None
     if resource is PODS:
-        refusal = gpu_sharing.refusal(obj)
+        refusal = gpu_sharing.find_refusal(obj)
     elif (
         resource is QUEUES
         and isinstance(obj.get("spec"), dict | None)
         and not (obj.get("spec") or {}).get("resources")
     ):
         refusal = "resources must be specified"
-    return gpu_sharing.denied(refusal) if refusal else None
+    return gpu_sharing.describe_denial(refusal) if refusal else None
 
 
-def admit_deletion(resource: Resource, obj: Object) -> str | None:
+def find_deletion_refusal(resource: Resource, obj: Object) -> str | None:
     """The message with which admission refuses to delete an object (403), or None: a queue above
     others stays (engine facts 3.2).
     """
     children = (obj.get("status") or {}).get("childQueues") if resource is QUEUES else None
     if not children:
         return None
-    return gpu_sharing.denied(
+    return gpu_sharing.describe_denial(
         f"cannot delete queue {obj['metadata']['name']}: it has child queues [{' '.join(children)}]"
     )

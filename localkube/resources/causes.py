@@ -8,27 +8,27 @@ from typing import Any
 from localkube.errors import Cause
 
 
-def quote(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """A value as a refusal shows it: text in double quotes, the rest as JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
-def too_long(field: str, limit: int) -> Cause:
+def too_long_cause(field: str, limit: int) -> Cause:
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)
 
 
-def duplicate(field: str, value: str) -> Cause:
-    return Cause("FieldValueDuplicate", f"Duplicate value: {quote(value)}", field)
+def duplicate_cause(field: str, value: str) -> Cause:
+    return Cause("FieldValueDuplicate", f"Duplicate value: {quote_value(value)}", field)
 
 
-def absent(field: str, value: str) -> Cause:
+def not_found_cause(field: str, value: str) -> Cause:
     """What the field refers to is not there."""
-    return Cause("FieldValueNotFound", f"Not found: {quote(value)}", field)
+    return Cause("FieldValueNotFound", f"Not found: {quote_value(value)}", field)
 
 
-def invalid(field: str, value: Any, text: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {quote(value)}: {text}", field)
+def invalid_value_cause(field: str, value: Any, text: str) -> Cause:
+    return Cause("FieldValueInvalid", f"Invalid value: {quote_value(value)}: {text}", field)
 
 
-def immutable(field: str, value: Any) -> Cause:
-    return invalid(field, value, "field is immutable")
+def immutable_cause(field: str, value: Any) -> Cause:
+    return invalid_value_cause(field, value, "field is immutable")

@@ -7,17 +7,17 @@ from collections.abc import Collection
 from typing import Any
 
 from localkube import quantities
-from localkube.errors import Cause, required, unsupported
-from localkube.resources import names
-from localkube.resources.causes import absent, duplicate, invalid
+from localkube.errors import Cause, required_cause, unsupported_cause
+from localkube.resources import name_rules
+from localkube.resources.causes import duplicate_cause, invalid_value_cause, not_found_cause
 
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
-SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 
-_FIELD = re.compile(
+_FIELD_PATH = re.compile(
     r"metadata\.(?:name|namespace|uid|labels\['[^']+'\]|annotations\['[^']+'\])"
     r"|spec\.(?:nodeName|serviceAccountName)|status\.(?:hostIP|hostIPs|podIP|podIPs)"
 )
@@ -25,31 +25,35 @@ _FIELD = re.compile(
 
 def check_container(container: dict[str, Any], field: str, volumes: Collection[str]) -> list[Cause]:
     """What is wrong with one container, whose mounts may name `volumes`."""
-    causes = check_name(container.get("name"), f"{field}.name")
+    causes = check_dns_label(container.get("name"), f"{field}.name")
     image = container.get("image") or ""
     if not image:
-        causes.append(required(f"{field}.image"))
+        causes.append(required_cause(f"{field}.image"))
     elif image.strip() != image:
         causes.append(
-            invalid(f"{field}.image", image, "must not have leading or trailing whitespace")
+            invalid_value_cause(
+                f"{field}.image", image, "must not have leading or trailing whitespace"
+            )
         )
     policy = container.get("terminationMessagePolicy") or "File"
     if policy not in MESSAGE_POLICIES:
-        causes.append(unsupported(f"{field}.terminationMessagePolicy", policy, MESSAGE_POLICIES))
+        causes.append(
+            unsupported_cause(f"{field}.terminationMessagePolicy", policy, MESSAGE_POLICIES)
+        )
     causes += _check_ports(container.get("ports") or [], f"{field}.ports")
     causes += _check_env(container.get("env") or [], f"{field}.env")
     causes += _check_mounts(container.get("volumeMounts") or [], f"{field}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy") or ""
     if policy and policy not in PULL_POLICIES:
-        causes.append(unsupported(f"{field}.imagePullPolicy", policy, PULL_POLICIES))
+        causes.append(unsupported_cause(f"{field}.imagePullPolicy", policy, PULL_POLICIES))
     return causes + check_resources(container.get("resources") or {}, f"{field}.resources")
 
 
-def check_name(name: str | None, field: str) -> list[Cause]:
+def check_dns_label(name: str | None, field: str) -> list[Cause]:
     """A DNS label that has to be there: the name of a container or volume."""
     if not name:
-        return [required(field)]
-    return [invalid(field, name, text) for text in names.label(name)]
+        return [required_cause(field)]
+    return [invalid_value_cause(field, name, text) for text in name_rules.check_label(name)]
 
 
 def _check_ports(ports: list[dict[str, Any]], field: str) -> list[Cause]:
@@ -58,22 +62,22 @@ def _check_ports(ports: list[dict[str, Any]], field: str) -> list[Cause]:
         at = f"{field}[{index}]"
         name = port.get("name")
         if name:
-            wrong = names.port(name)
-            causes += [invalid(f"{at}.name", name, text) for text in wrong]
+            wrong = name_rules.check_port_name(name)
+            causes += [invalid_value_cause(f"{at}.name", name, text) for text in wrong]
             if not wrong and name in seen:
-                causes.append(duplicate(f"{at}.name", name))
+                causes.append(duplicate_cause(f"{at}.name", name))
             seen.add(name)
         if not port.get("containerPort"):
-            causes.append(required(f"{at}.containerPort"))
+            causes.append(required_cause(f"{at}.containerPort"))
         else:
             causes += check_port(port["containerPort"], f"{at}.containerPort")
         if port.get("hostPort"):
             causes += check_port(port["hostPort"], f"{at}.hostPort")
         protocol = port.get("protocol") or ""
         if not protocol:
-            causes.append(required(f"{at}.protocol"))
+            causes.append(required_cause(f"{at}.protocol"))
         elif protocol not in PROTOCOLS:
-            causes.append(unsupported(f"{at}.protocol", protocol, PROTOCOLS))
+            causes.append(unsupported_cause(f"{at}.protocol", protocol, PROTOCOLS))
     return causes
 
 
@@ -81,7 +85,7 @@ def check_port(number: int, field: str) -> list[Cause]:
     return (
         []
         if 1 <= number <= 65535
-        else [invalid(field, number, "must be between 1 and 65535, inclusive")]
+        else [invalid_value_cause(field, number, "must be between 1 and 65535, inclusive")]
     )
 
 
@@ -91,37 +95,46 @@ def _check_env(variables: list[dict[str, Any]], field: str) -> list[Cause]:
         at = f"{field}[{index}]"
         name = variable.get("name") or ""
         if not name:
-            causes.append(required(f"{at}.name"))
+            causes.append(required_cause(f"{at}.name"))
         else:
-            causes += [invalid(f"{at}.name", name, text) for text in names.environment(name)]
+            causes += [
+                invalid_value_cause(f"{at}.name", name, text)
+                for text in name_rules.check_environment_name(name)
+            ]
         if variable.get("valueFrom") is not None:
-            causes += _check_source(variable["valueFrom"], variable.get("value"), f"{at}.valueFrom")
+            causes += _check_env_source(
+                variable["valueFrom"], variable.get("value"), f"{at}.valueFrom"
+            )
     return causes
 
 
-def _check_source(source: dict[str, Any], value: str | None, field: str) -> list[Cause]:
-    given = [kind for kind in SOURCES if source.get(kind) is not None]
+def _check_env_source(source: dict[str, Any], value: str | None, field: str) -> list[Cause]:
+    given = [kind for kind in ENV_SOURCES if source.get(kind) is not None]
     causes = []
     if not given:
         text = (
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
             "`secretKeyRef` or `fileKeyRef`"
         )
-        causes.append(invalid(field, "", text))
+        causes.append(invalid_value_cause(field, "", text))
     elif value:
-        causes.append(invalid(field, "", "may not be specified when `value` is not empty"))
+        causes.append(
+            invalid_value_cause(field, "", "may not be specified when `value` is not empty")
+        )
     if len(given) > 1:
-        causes.append(invalid(field, "", "may not have more than one field specified at a time"))
+        causes.append(
+            invalid_value_cause(field, "", "may not have more than one field specified at a time")
+        )
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if kind in given and not source[kind].get("key"):
-            causes.append(required(f"{field}.{kind}.key"))
+            causes.append(required_cause(f"{field}.{kind}.key"))
     if "fieldRef" in given:
         path = source["fieldRef"].get("fieldPath") or ""
         if not path:
-            causes.append(required(f"{field}.fieldRef.fieldPath"))
-        elif not _FIELD.fullmatch(path):
+            causes.append(required_cause(f"{field}.fieldRef.fieldPath"))
+        elif not _FIELD_PATH.fullmatch(path):
             causes.append(
-                invalid(
+                invalid_value_cause(
                     f"{field}.fieldRef.fieldPath",
                     path,
                     f"error converting fieldPath: field label not supported: {path}",
@@ -138,19 +151,19 @@ def _check_mounts(
         at = f"{field}[{index}]"
         name, path = mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
-            causes.append(required(f"{at}.name"))
+            causes.append(required_cause(f"{at}.name"))
         elif name not in volumes:
-            causes.append(absent(f"{at}.name", name))
+            causes.append(not_found_cause(f"{at}.name", name))
         if not path:
-            causes.append(required(f"{at}.mountPath"))
+            causes.append(required_cause(f"{at}.mountPath"))
         elif path in seen:
-            causes.append(invalid(f"{at}.mountPath", path, "must be unique"))
+            causes.append(invalid_value_cause(f"{at}.mountPath", path, "must be unique"))
         seen.add(path)
         below = mount.get("subPath") or ""
         if below.startswith("/"):
-            causes.append(invalid(f"{at}.subPath", below, "must be a relative path"))
+            causes.append(invalid_value_cause(f"{at}.subPath", below, "must be a relative path"))
         elif ".." in below.split("/"):
-            causes.append(invalid(f"{at}.subPath", below, "must not contain '..'"))
+            causes.append(invalid_value_cause(f"{at}.subPath", below, "must not contain '..'"))
     return causes
 
 
@@ -167,22 +180,25 @@ def check_resources(resources: dict[str, Any], field: str) -> list[Cause]:
         if name not in limits:
             if _is_exclusive(name):
                 causes.append(
-                    required(
+                    required_cause(
                         f"{field}.limits", "Limit must be set for non overcommitable resources"
                     )
                 )
             continue
-        limit = quantities.parse(limits[name])
-        shown = quantities.canonical(amount), quantities.canonical(limits[name])
-        if _is_exclusive(name) and quantities.parse(amount) != limit:
+        limit = quantities.parse_quantity(limits[name])
+        shown = (
+            quantities.canonicalize_quantity(amount),
+            quantities.canonicalize_quantity(limits[name]),
+        )
+        if _is_exclusive(name) and quantities.parse_quantity(amount) != limit:
             causes.append(
-                invalid(
+                invalid_value_cause(
                     f"{field}.requests", shown[0], f"must be equal to {name} limit of {shown[1]}"
                 )
             )
-        elif quantities.parse(amount) > limit:
+        elif quantities.parse_quantity(amount) > limit:
             causes.append(
-                invalid(
+                invalid_value_cause(
                     f"{field}.requests",
                     shown[0],
                     f"must be less than or equal to {name} limit of {shown[1]}",
@@ -192,20 +208,26 @@ def check_resources(resources: dict[str, Any], field: str) -> list[Cause]:
 
 
 def _check_amount(name: str, amount: Any, field: str) -> list[Cause]:
-    causes = [invalid(field, name, text) for text in names.qualified(name)]
+    causes = [
+        invalid_value_cause(field, name, text) for text in name_rules.check_qualified_name(name)
+    ]
     if (
         "/" not in name
         and not causes
         and name not in STANDARD_RESOURCES
         and not name.startswith("hugepages-")
     ):
-        causes.append(invalid(field, name, "must be a standard resource type or fully qualified"))
-        causes.append(invalid(field, name, "must be a standard resource for containers"))
-    parsed, shown = quantities.parse(amount), quantities.canonical(amount)
+        causes.append(
+            invalid_value_cause(field, name, "must be a standard resource type or fully qualified")
+        )
+        causes.append(
+            invalid_value_cause(field, name, "must be a standard resource for containers")
+        )
+    parsed, shown = quantities.parse_quantity(amount), quantities.canonicalize_quantity(amount)
     if parsed < 0:
-        causes.append(invalid(field, shown, "must be greater than or equal to 0"))
+        causes.append(invalid_value_cause(field, shown, "must be greater than or equal to 0"))
     if _is_extended(name) and parsed != parsed.to_integral_value():
-        causes.append(invalid(field, shown, "must be an integer"))
+        causes.append(invalid_value_cause(field, shown, "must be an integer"))
     return causes
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from localkube.errors import Cause, required
+from localkube.errors import Cause, required_cause
 from localkube.metadata import Object
-from localkube.resources import names
-from localkube.resources.causes import invalid
-from localkube.resources.cells import NAME, since
-from localkube.resources.fields import find, text
+from localkube.resources import name_rules
+from localkube.resources.causes import invalid_value_cause
+from localkube.resources.field_readers import find_value, text_reader
 from localkube.resources.resource import Column, Resource
+from localkube.resources.table_cells import NAME, format_since
 
-NAMES = {
+MODERN_FIELD_NAMES = {
     "involvedObject": "regarding",
     "message": "note",
     "source": "deprecatedSource",
@@ -25,9 +25,9 @@ NAMES = {
 }
 """Core v1 field to its name in events.k8s.io/v1; the others are called the same in both."""
 
-_BACK = {modern: core for core, modern in NAMES.items()}
+_CORE_FIELD_NAMES = {modern: core for core, modern in MODERN_FIELD_NAMES.items()}
 
-ALWAYS: Mapping[str, Any] = {
+ALWAYS_PRESENT: Mapping[str, Any] = {
     "firstTimestamp": None,
     "lastTimestamp": None,
     "eventTime": None,
@@ -37,29 +37,31 @@ ALWAYS: Mapping[str, Any] = {
 """What an event shows even when it is not set."""
 
 
-def to_modern(event: Object) -> Object:
+def convert_to_modern(event: Object) -> Object:
     """A stored event in the shape of events.k8s.io/v1."""
-    return {NAMES.get(key, key): value for key, value in event.items()} | {
+    return {MODERN_FIELD_NAMES.get(key, key): value for key, value in event.items()} | {
         "apiVersion": "events.k8s.io/v1"
     }
 
 
-def to_core(event: Object) -> Object:
+def convert_to_core(event: Object) -> Object:
     """An event of events.k8s.io/v1 in the shape that is stored."""
-    return {_BACK.get(key, key): value for key, value in event.items()} | {"apiVersion": "v1"}
+    return {_CORE_FIELD_NAMES.get(key, key): value for key, value in event.items()} | {
+        "apiVersion": "v1"
+    }
 
 
-def fill_event(event: Object) -> None:
+def set_event_defaults(event: Object) -> None:
     event.setdefault("involvedObject", {})
     event.setdefault("source", {})
-    for key, value in ALWAYS.items():
+    for key, value in ALWAYS_PRESENT.items():
         event.setdefault(key, value)
 
 
-def fill_modern(event: Object) -> None:
-    stored = to_core(event)
-    fill_event(stored)
-    event |= to_modern(stored)
+def set_modern_event_defaults(event: Object) -> None:
+    stored = convert_to_core(event)
+    set_event_defaults(stored)
+    event |= convert_to_modern(stored)
 
 
 def check_event(event: Object, old: Object | None) -> list[Cause]:
@@ -72,52 +74,63 @@ def check_event(event: Object, old: Object | None) -> list[Cause]:
     )
     causes = []
     if (about or "default") != here and not (not about and here in ("", "default")):
-        causes.append(invalid("involvedObject.namespace", about, "does not match event.namespace"))
+        causes.append(
+            invalid_value_cause("involvedObject.namespace", about, "does not match event.namespace")
+        )
     return causes + (_check_reporter(event, "reportingComponent") if event.get("eventTime") else [])
 
 
-def check_modern(event: Object, old: Object | None) -> list[Cause]:
-    causes = [] if old is not None or event.get("eventTime") else [required("eventTime")]
+def check_modern_event(event: Object, old: Object | None) -> list[Cause]:
+    causes = [] if old is not None or event.get("eventTime") else [required_cause("eventTime")]
     return causes + [
         Cause(c.reason, c.message, c.field.replace("reportingComponent", "reportingController"))
-        for c in check_event(to_core(event), old)
+        for c in check_event(convert_to_core(event), old)
     ]
 
 
 def _check_reporter(event: Object, field: str) -> list[Cause]:
     reporter = event.get("reportingComponent") or ""
     causes = (
-        [invalid(field, reporter, wrong) for wrong in names.qualified(reporter)]
+        [
+            invalid_value_cause(field, reporter, wrong)
+            for wrong in name_rules.check_qualified_name(reporter)
+        ]
         if reporter
-        else [required(field)]
+        else [required_cause(field)]
     )
     return causes + [
-        required(part) for part in ("reportingInstance", "action", "reason") if not event.get(part)
+        required_cause(part)
+        for part in ("reportingInstance", "action", "reason")
+        if not event.get(part)
     ]
 
 
-def _first(event: Object) -> str:
-    return since(event.get("firstTimestamp") or event.get("eventTime"))
+def _format_first_seen(event: Object) -> str:
+    return format_since(event.get("firstTimestamp") or event.get("eventTime"))
 
 
-def _last(event: Object) -> str:
+def _format_last_seen(event: Object) -> str:
     series = event.get("series")
     if series:
-        return since(series.get("lastObservedTime"))
-    return since(event["lastTimestamp"]) if event.get("lastTimestamp") else _first(event)
+        return format_since(series.get("lastObservedTime"))
+    return (
+        format_since(event["lastTimestamp"])
+        if event.get("lastTimestamp")
+        else _format_first_seen(event)
+    )
 
 
-def _count(event: Object) -> int:
+def _get_count(event: Object) -> int:
     return int((event.get("series") or {}).get("count") or event.get("count") or 1)
 
 
-def _object(event: Object) -> str:
+def _format_object(event: Object) -> str:
     about = event.get("involvedObject") or {}
     kind = str(about.get("kind", "")).lower()
     return f"{kind}/{about['name']}" if about.get("name") else kind
 
 
-def _source(event: Object) -> str:
+def _format_source(event: Object) -> str:
     source = event.get("source") or {}
     component = source.get("component") or event.get("reportingComponent") or ""
     host = source.get("host") or event.get("reportingInstance") or ""
@@ -125,43 +138,45 @@ def _source(event: Object) -> str:
 
 
 COLUMNS = (
-    Column("Last Seen", _last),
+    Column("Last Seen", _format_last_seen),
     Column("Type", lambda event: event.get("type", "")),
     Column("Reason", lambda event: event.get("reason", "")),
-    Column("Object", _object),
+    Column("Object", _format_object),
     Column(
-        "Subobject", lambda event: find(event, ("involvedObject", "fieldPath")) or "", priority=1
+        "Subobject",
+        lambda event: find_value(event, ("involvedObject", "fieldPath")) or "",
+        priority=1,
     ),
-    Column("Source", _source, priority=1),
+    Column("Source", _format_source, priority=1),
     Column("Message", lambda event: str(event.get("message") or "").strip()),
-    Column("First Seen", _first, priority=1),
-    Column("Count", _count, priority=1),
+    Column("First Seen", _format_first_seen, priority=1),
+    Column("Count", _get_count, priority=1),
     replace(NAME, priority=1),
 )
 
 
-def _modern(column: Column) -> Column:
+def _convert_column(column: Column) -> Column:
     cell: Callable[[Object], Any] = column.cell
-    return replace(column, cell=lambda event: cell(to_core(event)))
+    return replace(column, cell=lambda event: cell(convert_to_core(event)))
 
 
-def _reporter(event: Object) -> str:
+def _get_reporter(event: Object) -> str:
     return str(event.get("reportingComponent") or "")
 
 
-_PARTS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_SHARED = {"reason": text("reason"), "type": text("type")}
+_OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_SHARED_FIELDS = {"reason": text_reader("reason"), "type": text_reader("type")}
 _CORE_FIELDS = {
-    **_SHARED,
-    **{f"involvedObject.{part}": text("involvedObject", part) for part in _PARTS},
-    "reportingComponent": _reporter,
-    "source": lambda event: str(find(event, ("source", "component")) or _reporter(event)),
+    **_SHARED_FIELDS,
+    **{f"involvedObject.{part}": text_reader("involvedObject", part) for part in _OBJECT_FIELDS},
+    "reportingComponent": _get_reporter,
+    "source": lambda event: str(find_value(event, ("source", "component")) or _get_reporter(event)),
 }
 # Read from the stored shape, as all fields are: by the names of the view.
 _MODERN_FIELDS = {
-    **_SHARED,
-    **{f"regarding.{part}": text("involvedObject", part) for part in _PARTS},
-    "reportingController": _reporter,
+    **_SHARED_FIELDS,
+    **{f"regarding.{part}": text_reader("involvedObject", part) for part in _OBJECT_FIELDS},
+    "reportingController": _get_reporter,
 }
 
 EVENTS = Resource(
@@ -175,7 +190,7 @@ EVENTS = Resource(
     # here too.
     field_selectors=_CORE_FIELDS | _MODERN_FIELDS,
     schema="events",
-    defaults=fill_event,
+    set_defaults=set_event_defaults,
     validate=check_event,
     generation=False,
 )
@@ -185,14 +200,14 @@ EVENTS_V1 = Resource(
     "v1",
     "events",
     "Event",
-    columns=tuple(_modern(column) for column in COLUMNS),
+    columns=tuple(_convert_column(column) for column in COLUMNS),
     short_names=("ev",),
     field_selectors=_MODERN_FIELDS,
     schema="events-v1",
-    defaults=fill_modern,
-    validate=check_modern,
+    set_defaults=set_modern_event_defaults,
+    validate=check_modern_event,
     generation=False,
     storage=EVENTS,
-    read=to_modern,
-    write=to_core,
+    from_stored=convert_to_modern,
+    to_stored=convert_to_core,
 )

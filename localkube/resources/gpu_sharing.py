@@ -5,34 +5,34 @@
 import re
 
 from localkube.metadata import Object, annotations_of
-from localkube.resources.pod_defaults import containers
+from localkube.resources.pod_defaults import iterate_containers
 
-GPU = "nvidia.com/gpu"
-FRACTION = "gpu-fraction"
-MEMORY = "gpu-memory"
-DEVICES = "gpu-fraction-num-devices"
+GPU_RESOURCE = "nvidia.com/gpu"
+FRACTION_ANNOTATION = "gpu-fraction"
+MEMORY_ANNOTATION = "gpu-memory"
+DEVICES_ANNOTATION = "gpu-fraction-num-devices"
 
-WEBHOOK = "validating-kai-admission"
+WEBHOOK_NAME = "validating-kai-admission"
 
 
-def denied(reason: str) -> str:
+def describe_denial(reason: str) -> str:
     """The message of a 403 from an admission webhook."""
-    return f'admission webhook "{WEBHOOK}" denied the request: {reason}'
+    return f'admission webhook "{WEBHOOK_NAME}" denied the request: {reason}'
 
 
-def refusal(pod: Object) -> str | None:
+def find_refusal(pod: Object) -> str | None:
     """Why the pod's request for parts of GPUs makes no sense, in the webhook's words; None when it
     does, or there is none.
     """
     annotations = annotations_of(pod)
     fraction, memory, devices = (
-        annotations.get(FRACTION),
-        annotations.get(MEMORY),
-        annotations.get(DEVICES),
+        annotations.get(FRACTION_ANNOTATION),
+        annotations.get(MEMORY_ANNOTATION),
+        annotations.get(DEVICES_ANNOTATION),
     )
     whole = any(
-        GPU in ((container.get("resources") or {}).get("limits") or {})
-        for container in containers(pod["spec"])
+        GPU_RESOURCE in ((container.get("resources") or {}).get("limits") or {})
+        for container in iterate_containers(pod["spec"])
     )
     if fraction is not None and whole:
         return "cannot have both GPU fraction request and whole GPU resource request/limit"
@@ -43,20 +43,20 @@ def refusal(pod: Object) -> str | None:
             "cannot request multiple fractional devices without specifying fraction portion or "
             "gpu-memory"
         )
-    if memory is not None and not _is_positive(memory):
+    if memory is not None and not _is_positive_integer(memory):
         return "gpu-memory annotation value must be a positive integer greater than 0"
-    if fraction is not None and not _is_part(fraction):
+    if fraction is not None and not _is_proper_fraction(fraction):
         return "gpu-fraction annotation value must be a positive number smaller than 1.0"
-    if devices is not None and not _is_positive(devices):
+    if devices is not None and not _is_positive_integer(devices):
         return "fraction count annotation value must be a positive integer greater than 0"
     return None
 
 
-def _is_positive(text: str) -> bool:
+def _is_positive_integer(text: str) -> bool:
     return bool(re.fullmatch("[0-9]{1,19}", text)) and 0 < int(text) < 2**64
 
 
-def _is_part(text: str) -> bool:
+def _is_proper_fraction(text: str) -> bool:
     return (
         bool(
             re.fullmatch(

@@ -3,26 +3,26 @@
 from typing import Any
 
 from localkube import clock
-from localkube.errors import Cause, required, unsupported
-from localkube.metadata import Object, condition_of, is_terminating
-from localkube.resources import cells
-from localkube.resources.causes import immutable, invalid
-from localkube.resources.cells import AGE, NAME, human, moment_of
-from localkube.resources.failure_policy import check_policy, fill_policy
-from localkube.resources.fields import number
+from localkube.errors import Cause, required_cause, unsupported_cause
+from localkube.metadata import Object, find_condition, is_terminating
+from localkube.resources import table_cells
+from localkube.resources.causes import immutable_cause, invalid_value_cause
+from localkube.resources.failure_policy import check_policy, set_policy_defaults
+from localkube.resources.field_readers import number_reader
 from localkube.resources.metadata_rules import check_labels
-from localkube.resources.pod_defaults import fill_spec
-from localkube.resources.pod_rules import check_spec
+from localkube.resources.pod_defaults import set_pod_spec_defaults
+from localkube.resources.pod_rules import check_pod_spec
 from localkube.resources.resource import STATUS, Column, Resource
+from localkube.resources.table_cells import AGE, NAME, format_duration, parse_optional_time
 
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 JOB_NAME = "batch.kubernetes.io/job-name"
 LEGACY_CONTROLLER_UID = "controller-uid"
 LEGACY_JOB_NAME = "job-name"
 
-MODES = ("Indexed", "NonIndexed")
-REPLACEMENTS = ("Failed", "TerminatingOrFailed")
-NOT_NEGATIVE = (
+COMPLETION_MODES = ("Indexed", "NonIndexed")
+REPLACEMENT_POLICIES = ("Failed", "TerminatingOrFailed")
+NON_NEGATIVE_FIELDS = (
     "parallelism",
     "completions",
     "activeDeadlineSeconds",
@@ -31,7 +31,7 @@ NOT_NEGATIVE = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-FIXED = (
+IMMUTABLE_FIELDS = (
     "selector",
     "completionMode",
     "podFailurePolicy",
@@ -40,11 +40,11 @@ FIXED = (
     "managedBy",
     "manualSelector",
 )
-UNSERVED = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
-MOVABLE = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
+UNSERVED_FIELDS = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
+MUTABLE_WHILE_SUSPENDED = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
 """What of the template's spec may change while the job is suspended and has not started."""
 
-STATES = (
+STATUS_WORDS = (
     ("Complete", "Complete"),
     ("Failed", "Failed"),
     ("", "Terminating"),
@@ -57,7 +57,7 @@ being deleted.
 """
 
 
-def fill_job(job: Object) -> None:
+def set_job_defaults(job: Object) -> None:
     """The defaults, and the labels and selector that tie pods to this job by its uid (which is set
     before).
     """
@@ -74,15 +74,15 @@ def fill_job(job: Object) -> None:
     )
     template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
-    fill_spec(template.setdefault("spec", {}))
-    fill_policy(spec.get("podFailurePolicy") or {})
+    set_pod_spec_defaults(template.setdefault("spec", {}))
+    set_policy_defaults(spec.get("podFailurePolicy") or {})
     if not spec["manualSelector"]:
-        _select_own(job, spec, template)
+        _set_own_selector(job, spec, template)
     if not job["metadata"].get("labels") and template["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(template["metadata"]["labels"])
 
 
-def _select_own(job: Object, spec: dict[str, Any], template: dict[str, Any]) -> None:
+def _set_own_selector(job: Object, spec: dict[str, Any], template: dict[str, Any]) -> None:
     uid, name = job["metadata"].get("uid") or "", job["metadata"].get("name") or ""
     own = {CONTROLLER_UID: uid, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
     template["metadata"]["labels"] = (template["metadata"].get("labels") or {}) | own
@@ -92,18 +92,24 @@ def _select_own(job: Object, spec: dict[str, Any], template: dict[str, Any]) -> 
 def check_job(job: Object, old: Object | None) -> list[Cause]:
     spec = job["spec"]
     causes = [
-        invalid(f"spec.{part}", spec[part], "must be greater than or equal to 0")
-        for part in NOT_NEGATIVE
+        invalid_value_cause(f"spec.{part}", spec[part], "must be greater than or equal to 0")
+        for part in NON_NEGATIVE_FIELDS
         if isinstance(spec.get(part), int) and spec[part] < 0
     ]
-    if spec.get("completionMode") not in MODES:
-        causes.append(unsupported("spec.completionMode", spec.get("completionMode") or "", MODES))
-    elif spec["completionMode"] == "Indexed" and spec.get("completions") is None:
-        causes.append(required("spec.completions", "when completion mode is Indexed"))
-    if spec.get("podReplacementPolicy") not in REPLACEMENTS:
+    if spec.get("completionMode") not in COMPLETION_MODES:
         causes.append(
-            unsupported(
-                "spec.podReplacementPolicy", spec.get("podReplacementPolicy") or "", REPLACEMENTS
+            unsupported_cause(
+                "spec.completionMode", spec.get("completionMode") or "", COMPLETION_MODES
+            )
+        )
+    elif spec["completionMode"] == "Indexed" and spec.get("completions") is None:
+        causes.append(required_cause("spec.completions", "when completion mode is Indexed"))
+    if spec.get("podReplacementPolicy") not in REPLACEMENT_POLICIES:
+        causes.append(
+            unsupported_cause(
+                "spec.podReplacementPolicy",
+                spec.get("podReplacementPolicy") or "",
+                REPLACEMENT_POLICIES,
             )
         )
     causes += _check_template(spec)
@@ -111,10 +117,10 @@ def check_job(job: Object, old: Object | None) -> list[Cause]:
     return causes if old is None else causes + _check_changes(spec, old)
 
 
-def warn_of_job(job: Object) -> list[str]:
+def find_job_warnings(job: Object) -> list[str]:
     return [
         f"spec.{part}: localkube does not serve this field, it has no effect"
-        for part in UNSERVED
+        for part in UNSERVED_FIELDS
         if part in job["spec"]
     ]
 
@@ -126,16 +132,16 @@ def _check_template(spec: dict[str, Any]) -> list[Cause]:
     wanted = (spec.get("selector") or {}).get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in wanted.items()):
         causes.append(
-            invalid(
+            invalid_value_cause(
                 "spec.template.metadata.labels",
                 labels,
                 "`selector` does not match template `labels`",
             )
         )
-    causes += check_spec(template["spec"], "spec.template.spec")
+    causes += check_pod_spec(template["spec"], "spec.template.spec")
     if template["spec"].get("restartPolicy") == "Always":
         causes.append(
-            required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+            required_cause("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
         )
     return causes
 
@@ -147,29 +153,37 @@ def _check_changes(spec: dict[str, Any], old: Object) -> list[Cause]:
         # An indexed job may grow or shrink as a whole.
         elastic = spec.get("completionMode") == "Indexed" and completions == spec.get("parallelism")
         if not elastic:
-            causes.append(immutable("spec.completions", completions))
+            causes.append(immutable_cause("spec.completions", completions))
     causes += [
-        immutable(f"spec.{part}", spec.get(part))
-        for part in FIXED
+        immutable_cause(f"spec.{part}", spec.get(part))
+        for part in IMMUTABLE_FIELDS
         if spec.get(part) != was.get(part)
     ]
     idle = was.get("suspend") and not (old.get("status") or {}).get("startTime")
-    if _kept(spec["template"], movable=idle) != _kept(was["template"], movable=idle):
-        causes.append(immutable("spec.template", spec["template"]))
+    if _select_fixed_part(spec["template"], is_idle=idle) != _select_fixed_part(
+        was["template"], is_idle=idle
+    ):
+        causes.append(immutable_cause("spec.template", spec["template"]))
     return causes
 
 
-def _kept(template: dict[str, Any], *, movable: bool) -> dict[str, Any]:
+def _select_fixed_part(template: dict[str, Any], *, is_idle: bool) -> dict[str, Any]:
     """The part of a template that must stay as it is."""
-    if not movable:
+    if not is_idle:
         return template
-    return {"spec": {key: value for key, value in template["spec"].items() if key not in MOVABLE}}
+    return {
+        "spec": {
+            key: value
+            for key, value in template["spec"].items()
+            if key not in MUTABLE_WHILE_SUSPENDED
+        }
+    }
 
 
-def _status(job: Object) -> str:
+def _format_status(job: Object) -> str:
     conditions = (job.get("status") or {}).get("conditions") or ()
-    for kind, word in STATES:
-        condition = condition_of(conditions, kind) if kind else None
+    for kind, word in STATUS_WORDS:
+        condition = find_condition(conditions, kind) if kind else None
         if (condition is not None and condition.get("status") == "True") or (
             not kind and is_terminating(job)
         ):
@@ -177,7 +191,7 @@ def _status(job: Object) -> str:
     return "Running"
 
 
-def _completions(job: Object) -> str:
+def _format_completions(job: Object) -> str:
     spec, done = job["spec"], (job.get("status") or {}).get("succeeded") or 0
     if spec.get("completions") is not None:
         return f"{done}/{spec['completions']}"
@@ -185,17 +199,19 @@ def _completions(job: Object) -> str:
     return f"{done}/1 of {parallelism}" if parallelism > 1 else f"{done}/1"
 
 
-def _duration(job: Object) -> str:
+def _format_duration(job: Object) -> str:
     status = job.get("status") or {}
-    start = moment_of(status.get("startTime"))
+    start = parse_optional_time(status.get("startTime"))
     return (
         ""
         if start is None
-        else human((moment_of(status.get("completionTime")) or clock.now()) - start)
+        else format_duration(
+            (parse_optional_time(status.get("completionTime")) or clock.now()) - start
+        )
     )
 
 
-def _containers(job: Object, part: str) -> str:
+def _format_containers(job: Object, part: str) -> str:
     return ",".join(
         str(container.get(part, ""))
         for container in job["spec"]["template"]["spec"].get("containers") or ()
@@ -209,24 +225,26 @@ JOBS = Resource(
     "Job",
     columns=(
         NAME,
-        Column("Status", _status),
-        Column("Completions", _completions),
-        Column("Duration", _duration),
+        Column("Status", _format_status),
+        Column("Completions", _format_completions),
+        Column("Duration", _format_duration),
         AGE,
-        Column("Containers", lambda job: _containers(job, "name"), priority=1),
-        Column("Images", lambda job: _containers(job, "image"), priority=1),
+        Column("Containers", lambda job: _format_containers(job, "name"), priority=1),
+        Column("Images", lambda job: _format_containers(job, "image"), priority=1),
         Column(
             "Selector",
-            lambda job: cells.labels((job["spec"].get("selector") or {}).get("matchLabels")),
+            lambda job: table_cells.format_labels(
+                (job["spec"].get("selector") or {}).get("matchLabels")
+            ),
             priority=1,
         ),
     ),
     categories=("all",),
     subresources={"status": STATUS},
-    field_selectors={"status.successful": number("status", "succeeded")},
+    field_selectors={"status.successful": number_reader("status", "succeeded")},
     schema="jobs",
-    defaults=fill_job,
+    set_defaults=set_job_defaults,
     validate=check_job,
-    warn=warn_of_job,
+    find_warnings=find_job_warnings,
     orphans_by_default=True,
 )

@@ -6,32 +6,32 @@ Values of a wrong type are passed over: decoding, or a custom kind's schema, has
 
 from typing import Any
 
-from localkube.errors import Cause, frozen, required
+from localkube.errors import Cause, forbidden_cause, required_cause
 from localkube.metadata import Object, is_terminating
-from localkube.resources import names
-from localkube.resources.causes import invalid, quote, too_long
-from localkube.resources.names import NameRule
+from localkube.resources import name_rules
+from localkube.resources.causes import invalid_value_cause, quote_value, too_long_cause
+from localkube.resources.name_rules import NameRule
 from localkube.resources.resource import Resource
 
-ANNOTATIONS_LIMIT = 256 * 1024
+MAX_ANNOTATION_BYTES = 256 * 1024
 """Bytes of all keys and values together."""
 
 STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
-_RULES: dict[str, NameRule] = {
-    "services": names.label_1035,
-    "namespaces": names.label,
-    "events": names.segment,
-    "events.events.k8s.io": names.segment,
+_NAME_RULES: dict[str, NameRule] = {
+    "services": name_rules.check_label_1035,
+    "namespaces": name_rules.check_label,
+    "events": name_rules.check_path_segment,
+    "events.events.k8s.io": name_rules.check_path_segment,
 }
 
 
-def name_rule(resource: Resource) -> NameRule:
+def get_name_rule(resource: Resource) -> NameRule:
     """The rule for the names of a kind: it takes a name and gives what is wrong with it."""
-    return _RULES.get(resource.key, names.subdomain)
+    return _NAME_RULES.get(resource.key, name_rules.check_subdomain)
 
 
-def check(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
+def check_metadata(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
     """Everything wrong with the metadata, in the order a real server names it; `old` is the stored
     object on an update.
     """
@@ -44,21 +44,21 @@ def check(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
     return (
         causes
         if old is None or not is_terminating(old)
-        else causes + _check_late_finalizers(metadata, old["metadata"])
+        else causes + _check_new_finalizers(metadata, old["metadata"])
     )
 
 
 def _check_name(resource: Resource, metadata: dict[str, Any]) -> list[Cause]:
-    rule, base, name = name_rule(resource), metadata.get("generateName"), metadata.get("name")
+    rule, base, name = get_name_rule(resource), metadata.get("generateName"), metadata.get("name")
     causes = []
     if isinstance(base, str) and base:
         # A base may end in a dash, for more follows it.
         tried = base[:-1] + "a" if base.endswith("-") and len(base) > 1 else base
-        causes += [invalid("metadata.generateName", base, text) for text in rule(tried)]
+        causes += [invalid_value_cause("metadata.generateName", base, text) for text in rule(tried)]
     if not name:
-        causes.append(required("metadata.name", "name or generateName is required"))
+        causes.append(required_cause("metadata.name", "name or generateName is required"))
     elif isinstance(name, str):
-        causes += [invalid("metadata.name", name, text) for text in rule(name)]
+        causes += [invalid_value_cause("metadata.name", name, text) for text in rule(name)]
     return causes
 
 
@@ -67,9 +67,15 @@ def check_labels(labels: Any, field: str) -> list[Cause]:
     causes = []
     if isinstance(labels, dict):
         for key, value in labels.items():
-            causes += [invalid(field, key, text) for text in names.qualified(key)]
+            causes += [
+                invalid_value_cause(field, key, text)
+                for text in name_rules.check_qualified_name(key)
+            ]
             if isinstance(value, str):
-                causes += [invalid(field, value, text) for text in names.label_value(value)]
+                causes += [
+                    invalid_value_cause(field, value, text)
+                    for text in name_rules.check_label_value(value)
+                ]
     return causes
 
 
@@ -78,12 +84,15 @@ def _check_annotations(annotations: Any) -> list[Cause]:
         return []
     field, causes, size = "metadata.annotations", [], 0
     for key, value in annotations.items():
-        causes += [invalid(field, key, text) for text in names.qualified(key.lower())]
+        causes += [
+            invalid_value_cause(field, key, text)
+            for text in name_rules.check_qualified_name(key.lower())
+        ]
         size += len(key.encode()) + (
             len(value.encode(errors="replace")) if isinstance(value, str) else 0
         )
-    if size > ANNOTATIONS_LIMIT:
-        causes.append(too_long(field, ANNOTATIONS_LIMIT))
+    if size > MAX_ANNOTATION_BYTES:
+        causes.append(too_long_cause(field, MAX_ANNOTATION_BYTES))
     return causes
 
 
@@ -94,9 +103,11 @@ def _check_owners(owners: Any) -> list[Cause]:
     )
     for owner in owners:
         if not owner.get("apiVersion"):
-            causes.append(invalid(f"{field}.apiVersion", "", "version must not be empty"))
+            causes.append(
+                invalid_value_cause(f"{field}.apiVersion", "", "version must not be empty")
+            )
         causes += [
-            invalid(f"{field}.{part}", "", "must not be empty")
+            invalid_value_cause(f"{field}.{part}", "", "must not be empty")
             for part in ("kind", "name", "uid")
             if not owner.get(part)
         ]
@@ -110,7 +121,7 @@ def _check_owners(owners: Any) -> list[Cause]:
             'Only one reference can have Controller set to true. Found "true" in references for '
             f"{' and '.join(controllers)}"
         )
-        causes.append(invalid(field, owners, text))
+        causes.append(invalid_value_cause(field, owners, text))
     return causes
 
 
@@ -122,8 +133,8 @@ def _check_finalizers(resource: Resource, finalizers: Any) -> list[Cause]:
         else []
     )
     for item in found:
-        wrong = names.qualified(item)
-        causes += [invalid(field, item, text) for text in wrong]
+        wrong = name_rules.check_qualified_name(item)
+        causes += [invalid_value_cause(field, item, text) for text in wrong]
         if (
             not wrong
             and "/" not in item
@@ -131,7 +142,7 @@ def _check_finalizers(resource: Resource, finalizers: Any) -> list[Cause]:
             and not resource.custom
         ):
             causes.append(
-                invalid(
+                invalid_value_cause(
                     field,
                     item,
                     "name is neither a standard finalizer name nor is it fully qualified",
@@ -139,20 +150,22 @@ def _check_finalizers(resource: Resource, finalizers: Any) -> list[Cause]:
             )
     if {"orphan", "foregroundDeletion"} <= set(found):
         causes.append(
-            invalid(field, found, "finalizer set cannot contain both orphan and foregroundDeletion")
+            invalid_value_cause(
+                field, found, "finalizer set cannot contain both orphan and foregroundDeletion"
+            )
         )
     return causes
 
 
-def _check_late_finalizers(metadata: dict[str, Any], was: dict[str, Any]) -> list[Cause]:
+def _check_new_finalizers(metadata: dict[str, Any], was: dict[str, Any]) -> list[Cause]:
     """An object that is being deleted takes no new finalizers."""
     before = was.get("finalizers") or []
     late = [item for item in metadata.get("finalizers") or [] if item not in before]
     if not late:
         return []
-    listed = ", ".join(map(quote, late))
+    listed = ", ".join(map(quote_value, late))
     text = (
         "no new finalizers can be added if the object is being deleted, found new finalizers "
         f"[]string{{{listed}}}"
     )
-    return [frozen("metadata.finalizers", text)]
+    return [forbidden_cause("metadata.finalizers", text)]

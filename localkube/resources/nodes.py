@@ -1,19 +1,19 @@
 """Nodes, their leases, and namespaces: the frame that other objects live in."""
 
-from localkube.errors import Cause, unsupported
-from localkube.metadata import Object, condition_of, labels_of
-from localkube.resources.causes import invalid
-from localkube.resources.cells import AGE, NAME, NONE, UNKNOWN
-from localkube.resources.fields import flag, text
-from localkube.resources.pod_defaults import canonical
-from localkube.resources.pod_rules import EFFECTS
+from localkube.errors import Cause, unsupported_cause
+from localkube.metadata import Object, find_condition, labels_of
+from localkube.resources.causes import invalid_value_cause
+from localkube.resources.field_readers import boolean_reader, text_reader
+from localkube.resources.pod_defaults import canonicalize_amounts
+from localkube.resources.pod_rules import TAINT_EFFECTS
 from localkube.resources.resource import STATUS, Column, Resource, Subresource
+from localkube.resources.table_cells import AGE, NAME, NONE, UNKNOWN
 
-ROLE = "node-role.kubernetes.io/"
+ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
 
 
-def _status(node: Object) -> str:
-    ready = condition_of((node.get("status") or {}).get("conditions") or (), "Ready")
+def _format_status(node: Object) -> str:
+    ready = find_condition((node.get("status") or {}).get("conditions") or (), "Ready")
     words = [
         "Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"
     ]
@@ -22,32 +22,32 @@ def _status(node: Object) -> str:
     return ",".join(words)
 
 
-def _roles(node: Object) -> str:
+def _format_roles(node: Object) -> str:
     labels = labels_of(node)
-    roles = {key.removeprefix(ROLE) for key in labels if key.startswith(ROLE)} | {
-        labels.get("kubernetes.io/role", "")
-    }
+    roles = {
+        key.removeprefix(ROLE_LABEL_PREFIX) for key in labels if key.startswith(ROLE_LABEL_PREFIX)
+    } | {labels.get("kubernetes.io/role", "")}
     return ",".join(sorted(roles - {""})) or NONE
 
 
-def _info(node: Object, key: str, otherwise: str) -> str:
-    return str(((node.get("status") or {}).get("nodeInfo") or {}).get(key) or otherwise)
+def _format_info(node: Object, key: str, default: str) -> str:
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get(key) or default)
 
 
-def _address(node: Object, kind: str) -> str:
+def _format_address(node: Object, kind: str) -> str:
     addresses = (node.get("status") or {}).get("addresses") or ()
     return next(
         (str(address["address"]) for address in addresses if address.get("type") == kind), NONE
     )
 
 
-def fill_node(node: Object) -> None:
+def set_node_defaults(node: Object) -> None:
     node.setdefault("spec", {})
     status = node.get("status")
     if status:
         for part in ("capacity", "allocatable"):
             if part in status:
-                status[part] = canonical(status[part])
+                status[part] = canonicalize_amounts(status[part])
         if "capacity" in status:
             status.setdefault("allocatable", dict(status["capacity"]))
 
@@ -55,9 +55,11 @@ def fill_node(node: Object) -> None:
 def check_node(node: Object, old: Object | None) -> list[Cause]:
     causes = []
     for index, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
-        if taint.get("effect") not in EFFECTS:
+        if taint.get("effect") not in TAINT_EFFECTS:
             causes.append(
-                unsupported(f"spec.taints[{index}].effect", taint.get("effect") or "", EFFECTS)
+                unsupported_cause(
+                    f"spec.taints[{index}].effect", taint.get("effect") or "", TAINT_EFFECTS
+                )
             )
     return causes
 
@@ -69,32 +71,34 @@ NODES = Resource(
     "Node",
     columns=(
         NAME,
-        Column("Status", _status),
-        Column("Roles", _roles),
+        Column("Status", _format_status),
+        Column("Roles", _format_roles),
         AGE,
-        Column("Version", lambda node: _info(node, "kubeletVersion", "")),
-        Column("Internal-IP", lambda node: _address(node, "InternalIP"), priority=1),
-        Column("External-IP", lambda node: _address(node, "ExternalIP"), priority=1),
-        Column("OS-Image", lambda node: _info(node, "osImage", UNKNOWN), priority=1),
-        Column("Kernel-Version", lambda node: _info(node, "kernelVersion", UNKNOWN), priority=1),
+        Column("Version", lambda node: _format_info(node, "kubeletVersion", "")),
+        Column("Internal-IP", lambda node: _format_address(node, "InternalIP"), priority=1),
+        Column("External-IP", lambda node: _format_address(node, "ExternalIP"), priority=1),
+        Column("OS-Image", lambda node: _format_info(node, "osImage", UNKNOWN), priority=1),
+        Column(
+            "Kernel-Version", lambda node: _format_info(node, "kernelVersion", UNKNOWN), priority=1
+        ),
         Column(
             "Container-Runtime",
-            lambda node: _info(node, "containerRuntimeVersion", UNKNOWN),
+            lambda node: _format_info(node, "containerRuntimeVersion", UNKNOWN),
             priority=1,
         ),
     ),
     namespaced=False,
     short_names=("no",),
     subresources={"status": STATUS},
-    field_selectors={"spec.unschedulable": flag("spec", "unschedulable")},
+    field_selectors={"spec.unschedulable": boolean_reader("spec", "unschedulable")},
     schema="nodes",
-    defaults=fill_node,
+    set_defaults=set_node_defaults,
     validate=check_node,
     generation=False,
 )
 
 
-def fill_namespace(namespace: Object) -> None:
+def set_namespace_defaults(namespace: Object) -> None:
     """The label by which selectors find a namespace, the finalizer that keeps it until it is empty,
     and its phase.
     """
@@ -123,9 +127,9 @@ NAMESPACES = Resource(
     short_names=("ns",),
     verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
     subresources={"finalize": Subresource(("update",)), "status": STATUS},
-    field_selectors={"status.phase": text("status", "phase")},
+    field_selectors={"status.phase": text_reader("status", "phase")},
     schema="namespaces",
-    defaults=fill_namespace,
+    set_defaults=set_namespace_defaults,
     generation=False,
     returns_deleted=True,
 )
@@ -135,10 +139,12 @@ def check_lease(lease: Object, old: Object | None) -> list[Cause]:
     spec, causes = lease.get("spec") or {}, []
     seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
-        causes.append(invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0"))
+        causes.append(
+            invalid_value_cause("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+        )
     if (spec.get("leaseTransitions") or 0) < 0:
         causes.append(
-            invalid(
+            invalid_value_cause(
                 "spec.leaseTransitions",
                 spec["leaseTransitions"],
                 "must be greater than or equal to 0",

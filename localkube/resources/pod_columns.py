@@ -6,57 +6,57 @@ from datetime import datetime
 from typing import Any
 
 from localkube import clock
-from localkube.metadata import FINISHED, Object, condition_of, is_terminating
-from localkube.resources.cells import AGE, NAME, NONE, human, moment_of
+from localkube.metadata import FINISHED_PHASES, Object, find_condition, is_terminating
 from localkube.resources.resource import Column
+from localkube.resources.table_cells import AGE, NAME, NONE, format_duration, parse_optional_time
 
 
-class Summary:
+class PodSummary:
     """The state of a pod's containers folded into one word and two counts."""
 
     def __init__(self, pod: Object) -> None:
         self.spec: dict[str, Any] = pod.get("spec") or {}
         self.status: dict[str, Any] = pod.get("status") or {}
         self.reason = str(self.status.get("reason") or self.status.get("phase") or "")
-        self.ready = 0
-        self.restarts = 0
-        self.restarted: datetime | None = None
+        self.ready_count = 0
+        self.restart_count = 0
+        self.last_restart: datetime | None = None
         # Init containers that go on running beside the others count with those.
         self.sidecars = {
             c["name"]
             for c in self.spec.get("initContainers") or ()
             if c.get("restartPolicy") == "Always"
         }
-        self.total = len(self.spec.get("containers") or ()) + len(self.sidecars)
-        scheduled = condition_of(self.status.get("conditions") or (), "PodScheduled")
+        self.container_count = len(self.spec.get("containers") or ()) + len(self.sidecars)
+        scheduled = find_condition(self.status.get("conditions") or (), "PodScheduled")
         if scheduled and scheduled.get("reason") == "SchedulingGated":
             self.reason = "SchedulingGated"
         self._read_containers()
         if is_terminating(pod):
             if self.status.get("reason") == "NodeLost":
                 self.reason = "Unknown"
-            elif self.status.get("phase") not in FINISHED:
+            elif self.status.get("phase") not in FINISHED_PHASES:
                 self.reason = "Terminating"
 
     def _read_containers(self) -> None:
-        initializing = self._read_init()
-        initialized = condition_of(self.status.get("conditions") or (), "Initialized")
+        initializing = self._read_init_containers()
+        initialized = find_condition(self.status.get("conditions") or (), "Initialized")
         if not initializing or (initialized is not None and initialized.get("status") == "True"):
-            self.restarts, self.restarted = 0, None
+            self.restart_count, self.last_restart = 0, None
             for status in self.status.get("initContainerStatuses") or ():
                 if status["name"] in self.sidecars:
                     self._count_restarts(status)
-            self._read_running()
+            self._read_main_containers()
 
     def _count_restarts(self, status: dict[str, Any]) -> None:
-        self.restarts += status.get("restartCount", 0)
-        ended = moment_of(
+        self.restart_count += status.get("restartCount", 0)
+        ended = parse_optional_time(
             ((status.get("lastState") or {}).get("terminated") or {}).get("finishedAt")
         )
-        if ended and (self.restarted is None or self.restarted < ended):
-            self.restarted = ended
+        if ended and (self.last_restart is None or self.last_restart < ended):
+            self.last_restart = ended
 
-    def _read_init(self) -> bool:
+    def _read_init_containers(self) -> bool:
         """Whether an init container still holds the pod up; the reason then says which or why."""
         for index, status in enumerate(self.status.get("initContainerStatuses") or ()):
             self._count_restarts(status)
@@ -65,10 +65,10 @@ class Summary:
             if ended is not None and ended.get("exitCode", 0) == 0:
                 continue
             if status["name"] in self.sidecars and status.get("started"):
-                self.ready += bool(status.get("ready"))
+                self.ready_count += bool(status.get("ready"))
                 continue
             if ended is not None:
-                self.reason = f"Init:{_ending(ended)}"
+                self.reason = f"Init:{_describe_ending(ended)}"
             elif waiting.get("reason") and waiting["reason"] != "PodInitializing":
                 self.reason = f"Init:{waiting['reason']}"
             else:
@@ -76,7 +76,7 @@ class Summary:
             return True
         return False
 
-    def _read_running(self) -> None:
+    def _read_main_containers(self) -> None:
         running = False
         for status in reversed(self.status.get("containerStatuses") or ()):
             self._count_restarts(status)
@@ -84,16 +84,16 @@ class Summary:
             if (state.get("waiting") or {}).get("reason"):
                 self.reason = state["waiting"]["reason"]
             elif state.get("terminated") is not None:
-                self.reason = _ending(state["terminated"])
+                self.reason = _describe_ending(state["terminated"])
             elif status.get("ready") and state.get("running") is not None:
                 running = True
-                self.ready += 1
+                self.ready_count += 1
         if self.reason == "Completed" and running:
-            ready = condition_of(self.status.get("conditions") or (), "Ready")
+            ready = find_condition(self.status.get("conditions") or (), "Ready")
             self.reason = "Running" if ready and ready.get("status") == "True" else "NotReady"
 
 
-def _ending(terminated: dict[str, Any]) -> str:
+def _describe_ending(terminated: dict[str, Any]) -> str:
     if terminated.get("reason"):
         return str(terminated["reason"])
     return (
@@ -103,30 +103,30 @@ def _ending(terminated: dict[str, Any]) -> str:
     )
 
 
-def _ready(pod: Object) -> str:
-    summary = Summary(pod)
-    return f"{summary.ready}/{summary.total}"
+def _format_ready(pod: Object) -> str:
+    summary = PodSummary(pod)
+    return f"{summary.ready_count}/{summary.container_count}"
 
 
-def _restarts(pod: Object) -> str:
-    summary = Summary(pod)
-    if not summary.restarts or summary.restarted is None:
-        return str(summary.restarts)
-    return f"{summary.restarts} ({human(clock.now() - summary.restarted)} ago)"
+def _format_restarts(pod: Object) -> str:
+    summary = PodSummary(pod)
+    if not summary.restart_count or summary.last_restart is None:
+        return str(summary.restart_count)
+    return f"{summary.restart_count} ({format_duration(clock.now() - summary.last_restart)} ago)"
 
 
-def _address(pod: Object) -> str:
+def _format_address(pod: Object) -> str:
     addresses = (pod.get("status") or {}).get("podIPs") or ()
     return (addresses[0].get("ip") if addresses else "") or NONE
 
 
-def _gates(pod: Object) -> str:
+def _format_readiness_gates(pod: Object) -> str:
     gates = pod["spec"].get("readinessGates")
     if not gates:
         return NONE
     conditions = (pod.get("status") or {}).get("conditions") or ()
     passed = sum(
-        (condition_of(conditions, gate["conditionType"]) or {}).get("status") == "True"
+        (find_condition(conditions, gate["conditionType"]) or {}).get("status") == "True"
         for gate in gates
     )
     return f"{passed}/{len(gates)}"
@@ -136,17 +136,17 @@ COLUMNS = (
     NAME,
     Column(
         "Ready",
-        _ready,
+        _format_ready,
         description="The aggregate readiness state of this pod for accepting traffic.",
     ),
     Column(
         "Status",
-        lambda pod: Summary(pod).reason,
+        lambda pod: PodSummary(pod).reason,
         description="The aggregate status of the containers in this pod.",
     ),
     Column(
         "Restarts",
-        _restarts,
+        _format_restarts,
         description=(
             "The number of times the containers in this pod have been restarted and when the "
             "last container in this pod has restarted."
@@ -155,7 +155,7 @@ COLUMNS = (
     AGE,
     Column(
         "IP",
-        _address,
+        _format_address,
         priority=1,
         description="podIP address allocated to the pod. Empty if not yet allocated.",
     ),
@@ -173,7 +173,7 @@ COLUMNS = (
     ),
     Column(
         "Readiness Gates",
-        _gates,
+        _format_readiness_gates,
         priority=1,
         description=(
             "A pod is ready when all its containers are and all these conditions have status equal "

@@ -8,67 +8,70 @@ from typing import Any
 from localkube import clock, quantities
 from localkube.metadata import Object
 
-FILE_MODE = 0o644
+DEFAULT_FILE_MODE = 0o644
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
-LOST_NODE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 LOST_NODE_SECONDS = 300
 
 
-def fill_pod(pod: Object) -> None:
+def set_pod_defaults(pod: Object) -> None:
     """The defaults of a whole pod: its spec, what admission adds, and the first status when it has
     none.
     """
     spec = pod.setdefault("spec", {})
-    fill_spec(spec)
-    for container in containers(spec):
-        _request_the_limits(container["resources"])
+    set_pod_spec_defaults(spec)
+    for container in iterate_containers(spec):
+        _set_requests_from_limits(container["resources"])
     spec.setdefault("enableServiceLinks", True)
     spec.setdefault("serviceAccountName", spec.get("serviceAccount") or "default")
     spec["serviceAccount"] = spec["serviceAccountName"]
-    _tolerate_lost_nodes(spec)
+    _add_lost_node_tolerations(spec)
     if not spec.get("priorityClassName"):
         spec.setdefault("priority", 0)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     if not pod.get("status"):
-        pod["status"] = _first_status(spec)
+        pod["status"] = _build_first_status(spec)
 
 
-def fill_spec(spec: dict[str, Any]) -> None:
+def set_pod_spec_defaults(spec: dict[str, Any]) -> None:
     """The defaults that a pod and a template share."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")
-    for container in containers(spec):
-        _fill_container(container, host_network=bool(spec.get("hostNetwork")))
+    for container in iterate_containers(spec):
+        _set_container_defaults(container, host_network=bool(spec.get("hostNetwork")))
     for volume in spec.get("volumes") or ():
-        _fill_volume(volume)
+        _set_volume_defaults(volume)
     if "overhead" in spec:
-        spec["overhead"] = canonical(spec["overhead"])
+        spec["overhead"] = canonicalize_amounts(spec["overhead"])
 
 
-def containers(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def iterate_containers(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The init containers and the containers of a spec."""
     yield from spec.get("initContainers") or ()
     yield from spec.get("containers") or ()
 
 
-def canonical(amounts: dict[str, Any]) -> dict[str, str]:
+def canonicalize_amounts(amounts: dict[str, Any]) -> dict[str, str]:
     """The same amounts, each quantity in its canonical form."""
-    return {name: quantities.canonical(amount) for name, amount in amounts.items()}
+    return {name: quantities.canonicalize_quantity(amount) for name, amount in amounts.items()}
 
 
-def quality(spec: dict[str, Any]) -> str:
+def compute_qos_class(spec: dict[str, Any]) -> str:
     """The quality-of-service class: Guaranteed when every container's limits are its requests,
     BestEffort when there are none at all.
     """
     guaranteed, anything = True, False
-    for container in containers(spec):
+    for container in iterate_containers(spec):
         resources = container.get("resources") or {}
-        limits, requests = _compute(resources.get("limits")), _compute(resources.get("requests"))
+        limits, requests = (
+            _parse_compute_amounts(resources.get("limits")),
+            _parse_compute_amounts(resources.get("requests")),
+        )
         anything = anything or bool(limits or requests)
         if set(limits) != {"cpu", "memory"} or requests != limits:
             guaranteed = False
@@ -77,24 +80,24 @@ def quality(spec: dict[str, Any]) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
-def _compute(amounts: dict[str, Any] | None) -> dict[str, Any]:
+def _parse_compute_amounts(amounts: dict[str, Any] | None) -> dict[str, Any]:
     parsed = {
-        name: quantities.parse(amount)
+        name: quantities.parse_quantity(amount)
         for name, amount in (amounts or {}).items()
         if name in ("cpu", "memory")
     }
     return {name: amount for name, amount in parsed.items() if amount}
 
 
-def _first_status(spec: dict[str, Any]) -> dict[str, Any]:
-    status: dict[str, Any] = {"phase": "Pending", "qosClass": quality(spec)}
+def _build_first_status(spec: dict[str, Any]) -> dict[str, Any]:
+    status: dict[str, Any] = {"phase": "Pending", "qosClass": compute_qos_class(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [
             {
                 "type": "PodScheduled",
                 "status": "False",
                 "lastProbeTime": None,
-                "lastTransitionTime": clock.stamp(),
+                "lastTransitionTime": clock.format_time(),
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
             }
@@ -102,14 +105,14 @@ def _first_status(spec: dict[str, Any]) -> dict[str, Any]:
     return status
 
 
-def _request_the_limits(resources: dict[str, Any]) -> None:
+def _set_requests_from_limits(resources: dict[str, Any]) -> None:
     for name, amount in (resources.get("limits") or {}).items():
         resources.setdefault("requests", {}).setdefault(name, amount)
 
 
-def _tolerate_lost_nodes(spec: dict[str, Any]) -> None:
+def _add_lost_node_tolerations(spec: dict[str, Any]) -> None:
     tolerations = spec.setdefault("tolerations", [])
-    for key in LOST_NODE:
+    for key in LOST_NODE_TAINTS:
         if not any(
             toleration.get("key") in (key, None, "")
             and toleration.get("effect") in ("NoExecute", None, "")
@@ -125,7 +128,7 @@ def _tolerate_lost_nodes(spec: dict[str, Any]) -> None:
             )
 
 
-def _fill_container(container: dict[str, Any], *, host_network: bool) -> None:
+def _set_container_defaults(container: dict[str, Any], *, host_network: bool) -> None:
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     if container.get("image"):
@@ -135,23 +138,23 @@ def _fill_container(container: dict[str, Any], *, host_network: bool) -> None:
     resources = container.setdefault("resources", {})
     for part in ("limits", "requests"):
         if part in resources:
-            resources[part] = canonical(resources[part])
+            resources[part] = canonicalize_amounts(resources[part])
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
         if host_network and "containerPort" in port:
             port.setdefault("hostPort", port["containerPort"])
     for variable in container.get("env") or ():
         source = variable.get("valueFrom") or {}
-        _fill_field(source.get("fieldRef"))
+        _set_field_ref_defaults(source.get("fieldRef"))
         if source.get("resourceFieldRef") is not None:
-            source["resourceFieldRef"]["divisor"] = quantities.canonical(
+            source["resourceFieldRef"]["divisor"] = quantities.canonicalize_quantity(
                 source["resourceFieldRef"].get("divisor", "0")
             )
     for probe in (container[kind] for kind in PROBES if container.get(kind)):
-        _fill_probe(probe)
+        _set_probe_defaults(probe)
     for hook in (container.get("lifecycle") or {}).values():
         if isinstance(hook, dict):
-            _fill_http(hook.get("httpGet"))
+            _set_http_defaults(hook.get("httpGet"))
 
 
 def _is_latest(image: str) -> bool:
@@ -162,44 +165,46 @@ def _is_latest(image: str) -> bool:
     return tag in ("", "latest")
 
 
-def _fill_probe(probe: dict[str, Any]) -> None:
+def _set_probe_defaults(probe: dict[str, Any]) -> None:
     probe |= {
         "timeoutSeconds": 1,
         "periodSeconds": 10,
         "successThreshold": 1,
         "failureThreshold": 3,
     } | probe
-    _fill_http(probe.get("httpGet"))
+    _set_http_defaults(probe.get("httpGet"))
     if probe.get("grpc") is not None:
         probe["grpc"].setdefault("service", "")
 
 
-def _fill_http(request: dict[str, Any] | None) -> None:
+def _set_http_defaults(request: dict[str, Any] | None) -> None:
     if request is not None:
         request.setdefault("path", "/")
         request.setdefault("scheme", "HTTP")
 
 
-def _fill_field(reference: dict[str, Any] | None) -> None:
+def _set_field_ref_defaults(reference: dict[str, Any] | None) -> None:
     if reference is not None:
         reference.setdefault("apiVersion", "v1")
 
 
-def _fill_volume(volume: dict[str, Any]) -> None:
+def _set_volume_defaults(volume: dict[str, Any]) -> None:
     sources = [source for source in volume if source != "name"]
     if not sources:
         volume["emptyDir"] = {}
     for kind in ("secret", "configMap", "downwardAPI", "projected"):
         if volume.get(kind) is not None:
-            volume[kind].setdefault("defaultMode", FILE_MODE)
+            volume[kind].setdefault("defaultMode", DEFAULT_FILE_MODE)
     if volume.get("hostPath") is not None:
         volume["hostPath"].setdefault("type", "")
     if (volume.get("emptyDir") or {}).get("sizeLimit") is not None:
-        volume["emptyDir"]["sizeLimit"] = quantities.canonical(volume["emptyDir"]["sizeLimit"])
+        volume["emptyDir"]["sizeLimit"] = quantities.canonicalize_quantity(
+            volume["emptyDir"]["sizeLimit"]
+        )
     for item in (volume.get("downwardAPI") or {}).get("items") or ():
-        _fill_field(item.get("fieldRef"))
+        _set_field_ref_defaults(item.get("fieldRef"))
     for source in (volume.get("projected") or {}).get("sources") or ():
         for item in (source.get("downwardAPI") or {}).get("items") or ():
-            _fill_field(item.get("fieldRef"))
+            _set_field_ref_defaults(item.get("fieldRef"))
         if source.get("serviceAccountToken") is not None:
             source["serviceAccountToken"].setdefault("expirationSeconds", 3600)

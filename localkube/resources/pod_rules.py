@@ -2,21 +2,21 @@
 
 from typing import Any
 
-from localkube.errors import Cause, frozen, required, unsupported
-from localkube.metadata import Object, copied
-from localkube.resources import names
+from localkube.errors import Cause, forbidden_cause, required_cause, unsupported_cause
+from localkube.metadata import Object, deep_copy
+from localkube.resources import name_rules
 from localkube.resources.affinity_rules import check_affinity
-from localkube.resources.causes import duplicate, invalid
-from localkube.resources.container_rules import check_container, check_name
+from localkube.resources.causes import duplicate_cause, invalid_value_cause
+from localkube.resources.container_rules import check_container, check_dns_label
 from localkube.resources.metadata_rules import check_labels
 from localkube.resources.storage import check_claim_spec
 
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
 DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
-EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
-OPERATORS = ("Equal", "Exists")
+TAINT_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+TOLERATION_OPERATORS = ("Equal", "Exists")
 
-CHANGES = (
+ALLOWED_CHANGES_MESSAGE = (
     "pod updates may not change fields other than "
     "`spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -26,24 +26,24 @@ CHANGES = (
 
 def check_pod(pod: Object, old: Object | None) -> list[Cause]:
     """Everything wrong with a pod; of an update, also what may not change."""
-    causes = check_spec(pod["spec"], "spec")
+    causes = check_pod_spec(pod["spec"], "spec")
     return causes if old is None else causes + _check_changes(pod["spec"], old["spec"])
 
 
-def check_spec(spec: dict[str, Any], field: str) -> list[Cause]:
+def check_pod_spec(spec: dict[str, Any], field: str) -> list[Cause]:
     """Everything wrong with the spec of a pod or of a template, after defaults."""
     volumes, causes = _check_volumes(spec.get("volumes") or [], f"{field}.volumes")
     mains, inits = spec.get("containers") or [], spec.get("initContainers") or []
     seen: set[str] = set()
     if not mains:
-        causes.append(required(f"{field}.containers"))
+        causes.append(required_cause(f"{field}.containers"))
     for part, listed in (("containers", mains), ("initContainers", inits)):
         for index, container in enumerate(listed):
             at = f"{field}.{part}[{index}]"
             causes += check_container(container, at, volumes)
             name = container.get("name")
             if name and name in seen:
-                causes.append(duplicate(f"{at}.name", name))
+                causes.append(duplicate_cause(f"{at}.name", name))
             seen.add(name or "")
     return causes + _check_choices(spec, field)
 
@@ -52,23 +52,27 @@ def _check_choices(spec: dict[str, Any], field: str) -> list[Cause]:
     causes = []
     if spec.get("restartPolicy") not in RESTART_POLICIES:
         causes.append(
-            unsupported(f"{field}.restartPolicy", spec.get("restartPolicy") or "", RESTART_POLICIES)
+            unsupported_cause(
+                f"{field}.restartPolicy", spec.get("restartPolicy") or "", RESTART_POLICIES
+            )
         )
     if spec.get("dnsPolicy") not in DNS_POLICIES:
-        causes.append(unsupported(f"{field}.dnsPolicy", spec.get("dnsPolicy") or "", DNS_POLICIES))
+        causes.append(
+            unsupported_cause(f"{field}.dnsPolicy", spec.get("dnsPolicy") or "", DNS_POLICIES)
+        )
     causes += check_labels(spec.get("nodeSelector"), f"{field}.nodeSelector")
     for part, rule in (
-        ("serviceAccountName", names.subdomain),
-        ("nodeName", names.subdomain),
-        ("priorityClassName", names.subdomain),
+        ("serviceAccountName", name_rules.check_subdomain),
+        ("nodeName", name_rules.check_subdomain),
+        ("priorityClassName", name_rules.check_subdomain),
     ):
         value = spec.get(part)
         if value:
-            causes += [invalid(f"{field}.{part}", value, text) for text in rule(value)]
+            causes += [invalid_value_cause(f"{field}.{part}", value, text) for text in rule(value)]
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
         causes.append(
-            invalid(
+            invalid_value_cause(
                 f"{field}.activeDeadlineSeconds",
                 deadline,
                 "must be between 1 and 2147483647, inclusive",
@@ -77,11 +81,14 @@ def _check_choices(spec: dict[str, Any], field: str) -> list[Cause]:
     for part in ("hostname", "subdomain"):
         value = spec.get(part)
         if value:
-            causes += [invalid(f"{field}.{part}", value, text) for text in names.label(value)]
+            causes += [
+                invalid_value_cause(f"{field}.{part}", value, text)
+                for text in name_rules.check_label(value)
+            ]
     grace = spec.get("terminationGracePeriodSeconds") or 0
     if grace < 0 and grace != -1:
         causes.append(
-            invalid(
+            invalid_value_cause(
                 f"{field}.terminationGracePeriodSeconds",
                 grace,
                 "must be greater than or equal to 0",
@@ -101,10 +108,13 @@ def _check_tolerations(tolerations: list[dict[str, Any]], field: str) -> list[Ca
             toleration.get("effect"),
         )
         if key:
-            causes += [invalid(f"{at}.key", key, text) for text in names.qualified(key)]
+            causes += [
+                invalid_value_cause(f"{at}.key", key, text)
+                for text in name_rules.check_qualified_name(key)
+            ]
         elif operator != "Exists":
             causes.append(
-                invalid(
+                invalid_value_cause(
                     f"{at}.operator",
                     operator,
                     (
@@ -113,21 +123,21 @@ def _check_tolerations(tolerations: list[dict[str, Any]], field: str) -> list[Ca
                     ),
                 )
             )
-        if operator not in OPERATORS:
-            causes.append(unsupported(f"{at}.operator", operator, OPERATORS))
+        if operator not in TOLERATION_OPERATORS:
+            causes.append(unsupported_cause(f"{at}.operator", operator, TOLERATION_OPERATORS))
         elif operator == "Exists" and toleration.get("value"):
             causes.append(
-                invalid(
+                invalid_value_cause(
                     f"{at}.operator",
                     toleration["value"],
                     "value must be empty when `operator` is 'Exists'",
                 )
             )
-        if effect and effect not in EFFECTS:
-            causes.append(unsupported(f"{at}.effect", effect, EFFECTS))
+        if effect and effect not in TAINT_EFFECTS:
+            causes.append(unsupported_cause(f"{at}.effect", effect, TAINT_EFFECTS))
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             causes.append(
-                invalid(
+                invalid_value_cause(
                     f"{at}.effect",
                     effect or "",
                     "effect must be 'NoExecute' when `tolerationSeconds` is set",
@@ -143,10 +153,10 @@ def _check_volumes(volumes: list[dict[str, Any]], field: str) -> tuple[set[str],
     for index, volume in enumerate(volumes):
         at = f"{field}[{index}]"
         name = volume.get("name") or ""
-        wrong = check_name(name, f"{at}.name")
+        wrong = check_dns_label(name, f"{at}.name")
         causes += wrong
         if not wrong and name in seen:
-            causes.append(duplicate(f"{at}.name", name))
+            causes.append(duplicate_cause(f"{at}.name", name))
         seen.add(name)
         causes += _check_volume(volume, at)
     return seen, causes
@@ -155,22 +165,23 @@ def _check_volumes(volumes: list[dict[str, Any]], field: str) -> tuple[set[str],
 def _check_volume(volume: dict[str, Any], field: str) -> list[Cause]:
     kinds = [kind for kind in volume if kind != "name"]
     causes = [
-        frozen(f"{field}.{kind}", "may not specify more than 1 volume type") for kind in kinds[1:]
+        forbidden_cause(f"{field}.{kind}", "may not specify more than 1 volume type")
+        for kind in kinds[1:]
     ]
     if kinds[:1] == ["hostPath"] and not (volume["hostPath"] or {}).get("path"):
-        causes.append(required(f"{field}.hostPath.path"))
+        causes.append(required_cause(f"{field}.hostPath.path"))
     if kinds[:1] == ["configMap"] and not (volume["configMap"] or {}).get("name"):
-        causes.append(required(f"{field}.configMap.name"))
+        causes.append(required_cause(f"{field}.configMap.name"))
     if kinds[:1] == ["secret"] and not (volume["secret"] or {}).get("secretName"):
-        causes.append(required(f"{field}.secret.secretName"))
+        causes.append(required_cause(f"{field}.secret.secretName"))
     if kinds[:1] == ["persistentVolumeClaim"] and not (volume["persistentVolumeClaim"] or {}).get(
         "claimName"
     ):
-        causes.append(required(f"{field}.persistentVolumeClaim.claimName"))
+        causes.append(required_cause(f"{field}.persistentVolumeClaim.claimName"))
     if kinds[:1] == ["ephemeral"]:
         template = (volume["ephemeral"] or {}).get("volumeClaimTemplate")
         if template is None:
-            causes.append(required(f"{field}.ephemeral.volumeClaimTemplate"))
+            causes.append(required_cause(f"{field}.ephemeral.volumeClaimTemplate"))
         else:
             causes += check_claim_spec(
                 template.get("spec") or {}, f"{field}.ephemeral.volumeClaimTemplate.spec"
@@ -181,20 +192,20 @@ def _check_volume(volume: dict[str, Any], field: str) -> list[Cause]:
 def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
     if new == old:
         return []
-    allowed = copied(new)
+    allowed = deep_copy(new)
     for part in ("containers", "initContainers"):
         before = old.get(part) or []
         if len(before) != len(allowed.get(part) or []):
-            return [frozen("spec." + part, "pod updates may not add or remove containers")]
+            return [forbidden_cause("spec." + part, "pod updates may not add or remove containers")]
         for container, was in zip(allowed.get(part) or [], before, strict=True):
             container["image"] = was.get("image")
     for part, may in (
-        ("activeDeadlineSeconds", _may_shorten(new, old)),
+        ("activeDeadlineSeconds", _is_shorter_deadline(new, old)),
         (
             "tolerations",
             all(one in (new.get("tolerations") or []) for one in old.get("tolerations") or []),
         ),
-        ("terminationGracePeriodSeconds", _is_first_grace(new, old)),
+        ("terminationGracePeriodSeconds", _is_allowed_grace(new, old)),
         # The scheduler is one of our own parts and binds with an update; on a real cluster that is
         # the binding subresource.
         ("nodeName", not old.get("nodeName")),
@@ -213,15 +224,19 @@ def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
     changed = sorted(
         part for part in allowed.keys() | old.keys() if allowed.get(part) != old.get(part)
     )
-    return [frozen("spec", f"{CHANGES}\n  changed: {', '.join(changed)}")] if changed else []
+    return (
+        [forbidden_cause("spec", f"{ALLOWED_CHANGES_MESSAGE}\n  changed: {', '.join(changed)}")]
+        if changed
+        else []
+    )
 
 
-def _may_shorten(new: dict[str, Any], old: dict[str, Any]) -> bool:
+def _is_shorter_deadline(new: dict[str, Any], old: dict[str, Any]) -> bool:
     after, before = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
     return after is not None and (before is None or after <= before)
 
 
-def _is_first_grace(new: dict[str, Any], old: dict[str, Any]) -> bool:
+def _is_allowed_grace(new: dict[str, Any], old: dict[str, Any]) -> bool:
     return (old.get("terminationGracePeriodSeconds") or 0) < 0 and new.get(
         "terminationGracePeriodSeconds"
     ) == 1

@@ -1,14 +1,14 @@
 """Pods: the resource, from the rules, defaults and columns beside this file."""
 
 from localkube.metadata import Object
-from localkube.resources.fields import flag, text
+from localkube.resources.field_readers import boolean_reader, text_reader
 from localkube.resources.pod_columns import COLUMNS
-from localkube.resources.pod_defaults import fill_pod
+from localkube.resources.pod_defaults import set_pod_defaults
 from localkube.resources.pod_rules import check_pod
 from localkube.resources.resource import STATUS, Resource, Subresource
 
 
-def _address(pod: Object) -> str:
+def _get_pod_ip(pod: Object) -> str:
     return str((pod.get("status") or {}).get("podIP") or "")
 
 
@@ -26,18 +26,18 @@ PODS = Resource(
         "status": STATUS,
     },
     field_selectors={
-        "spec.nodeName": text("spec", "nodeName"),
-        "spec.restartPolicy": text("spec", "restartPolicy"),
-        "spec.schedulerName": text("spec", "schedulerName"),
-        "spec.serviceAccountName": text("spec", "serviceAccountName"),
-        "spec.hostNetwork": flag("spec", "hostNetwork"),
-        "status.phase": text("status", "phase"),
-        "status.podIP": _address,
-        "status.podIPs": _address,
-        "status.nominatedNodeName": text("status", "nominatedNodeName"),
+        "spec.nodeName": text_reader("spec", "nodeName"),
+        "spec.restartPolicy": text_reader("spec", "restartPolicy"),
+        "spec.schedulerName": text_reader("spec", "schedulerName"),
+        "spec.serviceAccountName": text_reader("spec", "serviceAccountName"),
+        "spec.hostNetwork": boolean_reader("spec", "hostNetwork"),
+        "status.phase": text_reader("status", "phase"),
+        "status.podIP": _get_pod_ip,
+        "status.podIPs": _get_pod_ip,
+        "status.nominatedNodeName": text_reader("status", "nominatedNodeName"),
     },
     schema="pods",
-    defaults=fill_pod,
+    set_defaults=set_pod_defaults,
     validate=check_pod,
     returns_deleted=True,
 )

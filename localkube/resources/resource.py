@@ -77,9 +77,9 @@ class Resource:
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     field_selectors: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
     schema: str = ""
-    defaults: Callable[[Object], None] = no_defaults
+    set_defaults: Callable[[Object], None] = no_defaults
     validate: Callable[[Object, Object | None], Sequence[Cause]] = no_rules
-    warn: Callable[[Object], Sequence[str]] = no_warnings
+    find_warnings: Callable[[Object], Sequence[str]] = no_warnings
     """What a client is warned of when it writes a valid object that will not do all it says."""
     generation: bool = True
     """False for kinds whose metadata carries no generation (config maps, secrets, events, leases,
@@ -94,9 +94,9 @@ class Resource:
     Warning header.
     """
     storage: "Resource | None" = None
-    read: Callable[[Object], Object] | None = None
+    from_stored: Callable[[Object], Object] | None = None
     """With `storage`: turns a stored object into this resource's form."""
-    write: Callable[[Object], Object] | None = None
+    to_stored: Callable[[Object], Object] | None = None
     """With `storage`: turns this resource's form into a stored object."""
 
     @property

@@ -5,13 +5,13 @@ directories of the data directory.
 from typing import Any
 
 from localkube import quantities
-from localkube.errors import Cause, frozen, required, unsupported
+from localkube.errors import Cause, forbidden_cause, required_cause, unsupported_cause
 from localkube.metadata import Object, annotations_of
 from localkube.options import DOMAIN
-from localkube.resources import names
-from localkube.resources.causes import invalid
-from localkube.resources.cells import AGE, NAME
+from localkube.resources import name_rules
+from localkube.resources.causes import invalid_value_cause
 from localkube.resources.resource import STATUS, Column, Resource
+from localkube.resources.table_cells import AGE, NAME
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 SHORT_MODES = {
@@ -24,19 +24,19 @@ VOLUME_MODES = ("Block", "Filesystem")
 RECLAIM_POLICIES = ("Delete", "Retain")
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 
-LOCAL = "local"
+LOCAL_CLASS = "local"
 """The class that claims without one get, as admission of a real cluster gives them the default
 class.
 """
 
 PROVISIONER = f"{DOMAIN}/directory"
-DEFAULT_MARK = "storageclass.kubernetes.io/is-default-class"
+DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
 
 
-def local_class() -> Object:
+def build_local_class() -> Object:
     """The class `local`, which every cluster has from its first start."""
     return {
-        "metadata": {"name": LOCAL, "annotations": {DEFAULT_MARK: "true"}},
+        "metadata": {"name": LOCAL_CLASS, "annotations": {DEFAULT_CLASS_ANNOTATION: "true"}},
         "provisioner": PROVISIONER,
         "reclaimPolicy": "Delete",
         "volumeBindingMode": "Immediate",
@@ -44,9 +44,9 @@ def local_class() -> Object:
     }
 
 
-def fill_claim(claim: Object) -> None:
+def set_claim_defaults(claim: Object) -> None:
     spec = claim.setdefault("spec", {})
-    spec.setdefault("storageClassName", LOCAL)
+    spec.setdefault("storageClassName", LOCAL_CLASS)
     spec.setdefault("volumeMode", "Filesystem")
     claim.setdefault("status", {}).setdefault("phase", "Pending")
 
@@ -60,31 +60,34 @@ def check_claim_spec(spec: dict[str, Any], field: str) -> list[Cause]:
     """What is wrong with the spec of a claim, or with that of a template of claims."""
     modes = spec.get("accessModes") or []
     causes = (
-        [] if modes else [required(f"{field}.accessModes", "at least 1 access mode is required")]
+        []
+        if modes
+        else [required_cause(f"{field}.accessModes", "at least 1 access mode is required")]
     )
     causes += [
-        unsupported(f"{field}.accessModes", mode, ACCESS_MODES)
+        unsupported_cause(f"{field}.accessModes", mode, ACCESS_MODES)
         for mode in modes
         if mode not in ACCESS_MODES
     ]
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     if storage is None:
-        causes.append(required(f"{field}.resources[storage]"))
-    elif quantities.parse(storage) <= 0:
+        causes.append(required_cause(f"{field}.resources[storage]"))
+    elif quantities.parse_quantity(storage) <= 0:
         causes.append(
-            invalid(
+            invalid_value_cause(
                 f"{field}.resources[storage]",
-                quantities.canonical(storage),
+                quantities.canonicalize_quantity(storage),
                 "must be greater than zero",
             )
         )
     wanted = spec.get("storageClassName")
     if wanted:
         causes += [
-            invalid(f"{field}.storageClassName", wanted, text) for text in names.subdomain(wanted)
+            invalid_value_cause(f"{field}.storageClassName", wanted, text)
+            for text in name_rules.check_subdomain(wanted)
         ]
     if spec.get("volumeMode", "Filesystem") not in VOLUME_MODES:
-        causes.append(unsupported(f"{field}.volumeMode", spec["volumeMode"], VOLUME_MODES))
+        causes.append(unsupported_cause(f"{field}.volumeMode", spec["volumeMode"], VOLUME_MODES))
     return causes
 
 
@@ -102,19 +105,23 @@ def _check_claim_changes(spec: dict[str, Any], old: dict[str, Any]) -> list[Caus
             "spec is immutable after creation except resources.requests and "
             "volumeAttributesClassName for bound claims"
         )
-        return [frozen("spec", text)]
+        return [forbidden_cause("spec", text)]
     before, after = (
-        quantities.parse(((each.get("resources") or {}).get("requests") or {}).get("storage", 0))
+        quantities.parse_quantity(
+            ((each.get("resources") or {}).get("requests") or {}).get("storage", 0)
+        )
         for each in (old, spec)
     )
     if after < before:
         return [
-            frozen("spec.resources.requests.storage", "field can not be less than previous value")
+            forbidden_cause(
+                "spec.resources.requests.storage", "field can not be less than previous value"
+            )
         ]
     return []
 
 
-def _modes(claim: Object) -> str:
+def _format_modes(claim: Object) -> str:
     return ",".join(
         SHORT_MODES.get(mode, mode) for mode in (claim.get("status") or {}).get("accessModes") or ()
     )
@@ -133,7 +140,7 @@ PERSISTENTVOLUMECLAIMS = Resource(
             "Capacity",
             lambda claim: ((claim.get("status") or {}).get("capacity") or {}).get("storage", ""),
         ),
-        Column("Access Modes", _modes),
+        Column("Access Modes", _format_modes),
         Column("StorageClass", lambda claim: claim["spec"].get("storageClassName", "")),
         AGE,
         Column("VolumeMode", lambda claim: claim["spec"].get("volumeMode", ""), priority=1),
@@ -141,35 +148,39 @@ PERSISTENTVOLUMECLAIMS = Resource(
     short_names=("pvc",),
     subresources={"status": STATUS},
     schema="persistentvolumeclaims",
-    defaults=fill_claim,
+    set_defaults=set_claim_defaults,
     validate=check_claim,
     generation=False,
     returns_deleted=True,
 )
 
 
-def fill_class(storage: Object) -> None:
+def set_storage_class_defaults(storage: Object) -> None:
     storage.setdefault("reclaimPolicy", "Delete")
     storage.setdefault("volumeBindingMode", "Immediate")
 
 
-def check_class(storage: Object, old: Object | None) -> list[Cause]:
-    causes = [] if storage.get("provisioner") else [required("provisioner")]
+def check_storage_class(storage: Object, old: Object | None) -> list[Cause]:
+    causes = [] if storage.get("provisioner") else [required_cause("provisioner")]
     for part, allowed in (
         ("reclaimPolicy", RECLAIM_POLICIES),
         ("volumeBindingMode", BINDING_MODES),
     ):
         if storage[part] not in allowed:
-            causes.append(unsupported(part, storage[part], allowed))
+            causes.append(unsupported_cause(part, storage[part], allowed))
     for part in ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"):
         if old is not None and storage.get(part) != old.get(part):
-            causes.append(frozen(part, f"updates to {part} are forbidden."))
+            causes.append(forbidden_cause(part, f"updates to {part} are forbidden."))
     return causes
 
 
-def _class_name(storage: Object) -> str:
+def _format_class_name(storage: Object) -> str:
     name = str(storage["metadata"]["name"])
-    return f"{name} (default)" if annotations_of(storage).get(DEFAULT_MARK) == "true" else name
+    return (
+        f"{name} (default)"
+        if annotations_of(storage).get(DEFAULT_CLASS_ANNOTATION) == "true"
+        else name
+    )
 
 
 STORAGECLASSES = Resource(
@@ -178,7 +189,7 @@ STORAGECLASSES = Resource(
     "storageclasses",
     "StorageClass",
     columns=(
-        Column("Name", _class_name, format="name"),
+        Column("Name", _format_class_name, format="name"),
         Column("Provisioner", lambda storage: storage.get("provisioner", "")),
         Column("ReclaimPolicy", lambda storage: storage.get("reclaimPolicy", "")),
         Column("VolumeBindingMode", lambda storage: storage.get("volumeBindingMode", "")),
@@ -188,7 +199,7 @@ STORAGECLASSES = Resource(
     namespaced=False,
     short_names=("sc",),
     schema="storageclasses",
-    defaults=fill_class,
-    validate=check_class,
+    set_defaults=set_storage_class_defaults,
+    validate=check_storage_class,
     generation=False,
 )

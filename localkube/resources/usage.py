@@ -2,8 +2,8 @@
 the objects when asked.
 """
 
-from localkube.resources.cells import AGE, NAME
 from localkube.resources.resource import Column, Resource
+from localkube.resources.table_cells import AGE, NAME
 
 GROUP = "metrics.k8s.io"
 VERBS = ("get", "list")

@@ -5,7 +5,7 @@ It answers for the default scheduler and for KAI alike, and follows KAI's rules:
 shares of GPUs.
 """
 
-from localkube.scheduler.controller import Scheduler
-from localkube.scheduler.defaults import default_priority_classes, default_queues
+from localkube.scheduler.defaults import build_default_priority_classes, build_default_queues
+from localkube.scheduler.scheduler import Scheduler
 
-__all__ = ["Scheduler", "default_priority_classes", "default_queues"]
+__all__ = ["Scheduler", "build_default_priority_classes", "build_default_queues"]

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from localkube.metadata import Object
-from localkube.resources.priorities import SYSTEM_CLASSES
+from localkube.resources.priority_classes import SYSTEM_CLASSES
 
-QUEUE = "default-queue"
-PARENT_QUEUE = "default-parent-queue"
+DEFAULT_QUEUE = "default-queue"
+DEFAULT_PARENT_QUEUE = "default-parent-queue"
 
-PRIORITY_CLASS = "train"
+DEFAULT_PRIORITY_CLASS = "train"
 """What a workload without a (known) priority class gets."""
 
 PRIORITY_CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
@@ -20,18 +20,18 @@ PREEMPTIBLE_BELOW = 100
 """
 
 
-def default_queues() -> Sequence[Object]:
+def build_default_queues() -> Sequence[Object]:
     """The two queues that a KAI installation starts with: no quota, no limit."""
     resources = {
         word: {"quota": 0, "limit": -1, "overQuotaWeight": 1} for word in ("cpu", "gpu", "memory")
     }
     return [
-        _queue(PARENT_QUEUE, {"resources": resources}),
-        _queue(QUEUE, {"parentQueue": PARENT_QUEUE, "resources": resources}),
+        _build_queue(DEFAULT_PARENT_QUEUE, {"resources": resources}),
+        _build_queue(DEFAULT_QUEUE, {"parentQueue": DEFAULT_PARENT_QUEUE, "resources": resources}),
     ]
 
 
-def default_priority_classes() -> Sequence[Object]:
+def build_default_priority_classes() -> Sequence[Object]:
     """PRIORITY_CLASSES, and those that every cluster has, as objects to create."""
     return [
         {
@@ -45,7 +45,7 @@ def default_priority_classes() -> Sequence[Object]:
     ]
 
 
-def _queue(name: str, spec: Object) -> Object:
+def _build_queue(name: str, spec: Object) -> Object:
     return {
         "apiVersion": "scheduling.run.ai/v2",
         "kind": "Queue",

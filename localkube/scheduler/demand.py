@@ -9,7 +9,7 @@ from fractions import Fraction
 from localkube import quantities
 from localkube.metadata import Object, annotations_of
 from localkube.resources import gpu_sharing
-from localkube.resources.gpu_sharing import GPU
+from localkube.resources.gpu_sharing import GPU_RESOURCE
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -25,7 +25,7 @@ class BadDemand(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class GpuShare:
     """A part of each of `devices` devices: either `fraction` of the device or `memory` MiB of
     it.
     """
@@ -34,7 +34,7 @@ class Share:
     fraction: Fraction | None
     memory: int | None
 
-    def part(self, device_memory: int | None) -> Fraction | None:
+    def device_fraction(self, device_memory: int | None) -> Fraction | None:
         """The part of one device, given its memory in MiB; None when it depends on a memory that is
         not known.
         """
@@ -44,28 +44,32 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class PodDemand:
     """`amounts` holds no zeros, and devices only when they are whole; a share stands beside it."""
 
     amounts: Amounts
-    share: Share | None
+    share: GpuShare | None
 
     @property
-    def devices(self) -> int:
+    def whole_devices(self) -> int:
         """How many whole devices."""
-        return int(self.amounts.get(GPU, 0))
+        return int(self.amounts.get(GPU_RESOURCE, 0))
 
-    def charge(self, device_memory: int | None) -> Amounts:
+    def compute_charge(self, device_memory: int | None) -> Amounts:
         """What a queue is charged: cores, bytes and devices, a share counting as its part of each
         device.
         """
-        charged = {name: self.amounts[name] for name in (CPU, MEMORY, GPU) if name in self.amounts}
+        charged = {
+            name: self.amounts[name] for name in (CPU, MEMORY, GPU_RESOURCE) if name in self.amounts
+        }
         if self.share is not None:
-            charged[GPU] = self.share.devices * (self.share.part(device_memory) or Fraction(0))
+            charged[GPU_RESOURCE] = self.share.devices * (
+                self.share.device_fraction(device_memory) or Fraction(0)
+            )
         return charged
 
 
-def of_pod(pod: Object) -> Demand:
+def parse_pod_demand(pod: Object) -> PodDemand:
     """The demand of a pod: its containers at once, or its largest init container, whichever is
     more, and its overhead.
 
@@ -76,66 +80,73 @@ def of_pod(pod: Object) -> Demand:
     peak: dict[str, Fraction] = {}
     for container in spec.get("initContainers") or ():
         if container.get("restartPolicy") == "Always":
-            beside = add(beside, _requests(container))
-            peak = most(peak, beside)
+            beside = add_amounts(beside, _parse_requests(container))
+            peak = max_amounts(peak, beside)
         else:
-            peak = most(peak, add(beside, _requests(container)))
+            peak = max_amounts(peak, add_amounts(beside, _parse_requests(container)))
     running = beside
     for container in spec.get("containers") or ():
-        running = add(running, _requests(container))
-    amounts = add(most(peak, running), _read(spec.get("overhead") or {}))
-    return Demand({name: amount for name, amount in amounts.items() if amount}, _share(pod))
+        running = add_amounts(running, _parse_requests(container))
+    amounts = add_amounts(max_amounts(peak, running), _parse_amounts(spec.get("overhead") or {}))
+    return PodDemand(
+        {name: amount for name, amount in amounts.items() if amount}, _parse_share(pod)
+    )
 
 
-def add(one: Amounts, other: Amounts) -> dict[str, Fraction]:
-    total = dict(one)
-    for name, amount in other.items():
+def add_amounts(first: Amounts, second: Amounts) -> dict[str, Fraction]:
+    total = dict(first)
+    for name, amount in second.items():
         total[name] = total[name] + amount if name in total else amount
     return total
 
 
-def most(one: Amounts, other: Amounts) -> dict[str, Fraction]:
-    return dict(one) | {name: max(amount, one.get(name, amount)) for name, amount in other.items()}
+def max_amounts(first: Amounts, second: Amounts) -> dict[str, Fraction]:
+    return dict(first) | {
+        name: max(amount, first.get(name, amount)) for name, amount in second.items()
+    }
 
 
-def total(many: Iterable[Amounts]) -> dict[str, Fraction]:
+def sum_amounts(many: Iterable[Amounts]) -> dict[str, Fraction]:
     result: dict[str, Fraction] = {}
     for amounts in many:
-        result = add(result, amounts)
+        result = add_amounts(result, amounts)
     return result
 
 
-def number(value: object) -> Fraction:
+def parse_amount(value: object) -> Fraction:
     """A quantity or a plain number, exactly. Raises BadDemand."""
     try:
-        return Fraction(quantities.parse(str(value)))
+        return Fraction(quantities.parse_quantity(str(value)))
     except ValueError as error:
         raise BadDemand(f"{value!r} is not a quantity") from error
 
 
-def _requests(container: Object) -> dict[str, Fraction]:
+def _parse_requests(container: Object) -> dict[str, Fraction]:
     """What a container asks for; a limit without a request is a request too."""
     wanted = container.get("resources") or {}
-    return _read((wanted.get("limits") or {}) | (wanted.get("requests") or {}))
+    return _parse_amounts((wanted.get("limits") or {}) | (wanted.get("requests") or {}))
 
 
-def _read(amounts: Object) -> dict[str, Fraction]:
-    return {name: number(value) for name, value in amounts.items()}
+def _parse_amounts(amounts: Object) -> dict[str, Fraction]:
+    return {name: parse_amount(value) for name, value in amounts.items()}
 
 
-def _share(pod: Object) -> Share | None:
+def _parse_share(pod: Object) -> GpuShare | None:
     """What the annotations of GPU sharing ask for. They can be edited after admission looked at
     them, so they are checked here too.
     """
-    refusal = gpu_sharing.refusal(pod)
+    refusal = gpu_sharing.find_refusal(pod)
     if refusal:
         raise BadDemand(refusal)
     asked = annotations_of(pod)
-    fraction, memory = asked.get(gpu_sharing.FRACTION), asked.get(gpu_sharing.MEMORY)
+    fraction, memory = (
+        asked.get(gpu_sharing.FRACTION_ANNOTATION),
+        asked.get(gpu_sharing.MEMORY_ANNOTATION),
+    )
     if fraction is None and memory is None:
         return None
-    devices = int(asked.get(gpu_sharing.DEVICES, "1"))
-    return Share(
+    devices = int(asked.get(gpu_sharing.DEVICES_ANNOTATION, "1"))
+    return GpuShare(
         devices,
         None if fraction is None else Fraction(fraction),
         None if memory is None else int(memory),

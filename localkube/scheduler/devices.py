@@ -5,7 +5,7 @@ gets.
 from collections.abc import Sequence
 from fractions import Fraction
 
-ALL = Fraction(1)
+WHOLE_DEVICE = Fraction(1)
 
 
 class Devices:
@@ -14,7 +14,7 @@ class Devices:
     """
 
     def __init__(self, count: int) -> None:
-        self.free = [ALL] * count
+        self.free = [WHOLE_DEVICE] * count
 
     def copy(self) -> "Devices":
         twin = Devices(0)
@@ -22,15 +22,15 @@ class Devices:
         return twin
 
     @property
-    def idle(self) -> int:
+    def idle_count(self) -> int:
         """How many devices nobody uses."""
-        return sum(1 for free in self.free if free == ALL)
+        return sum(1 for free in self.free if free == WHOLE_DEVICE)
 
-    def with_room(self, part: Fraction) -> int:
+    def count_with_room(self, part: Fraction) -> int:
         """How many devices have `part` left."""
         return sum(1 for free in self.free if free >= part)
 
-    def choose(self, count: int, part: Fraction = ALL) -> tuple[int, ...] | None:
+    def choose_devices(self, count: int, part: Fraction = WHOLE_DEVICE) -> tuple[int, ...] | None:
         """`count` devices with `part` of each free, or None.
 
         The fullest that still fit come first (best fit), so that shares gather on devices that are
@@ -41,7 +41,7 @@ class Devices:
             tuple(sorted(index for _, index in fitting[:count])) if len(fitting) >= count else None
         )
 
-    def take(self, indexes: Sequence[int], part: Fraction = ALL) -> None:
+    def use_devices(self, indexes: Sequence[int], part: Fraction = WHOLE_DEVICE) -> None:
         """Mark `part` of each as used. Indexes that the node no longer has are ignored: the pod
         that has them ends by itself.
         """

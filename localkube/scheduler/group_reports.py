@@ -5,21 +5,21 @@ events.
 from collections.abc import Mapping, Sequence
 
 from localkube import clock
-from localkube.metadata import Object, condition_of, labels_of, name_of
+from localkube.event_recorder import EventRecorder
+from localkube.metadata import Object, find_condition, labels_of, name_of
 from localkube.objects import Objects
-from localkube.recorder import Recorder
 from localkube.resources import PODGROUPS, QUEUES
-from localkube.scheduler.demand import Amounts, total
+from localkube.scheduler.cluster_index import Key
+from localkube.scheduler.demand import Amounts, sum_amounts
 from localkube.scheduler.groups import Group
-from localkube.scheduler.index import Key
-from localkube.scheduler.refusal import NOT_READY, Refusal, resource_list
+from localkube.scheduler.refusal import NOT_READY, Refusal, build_resource_list
 
 UNSCHEDULABLE = "UnschedulableOnNodePool"
 NODE_POOL_LABEL = "kai.scheduler/node-pool"
 DEFAULT_NODE_POOL = "default"
 
 
-COUNTED = ("requested", "allocated", "allocatedNonPreemptible", "childQueues")
+QUEUE_STATUS_FIELDS = ("requested", "allocated", "allocatedNonPreemptible", "childQueues")
 
 
 class GroupReports:
@@ -27,58 +27,62 @@ class GroupReports:
     and of type Normal.
     """
 
-    def __init__(self, objects: Objects, recorder: Recorder) -> None:
+    def __init__(self, objects: Objects, recorder: EventRecorder) -> None:
         self._objects = objects
         self._recorder = recorder
-        self._said: dict[Key, str] = {}
+        self._last_subjects: dict[Key, str] = {}
 
-    def group(self, group: Group, counts: Object, refusal: Refusal | None, *, begun: bool) -> None:
+    def report_group(
+        self, group: Group, counts: Object, refusal: Refusal | None, *, has_placed_pods: bool
+    ) -> None:
         """Keep a PodGroup's counts and its scheduling condition: there while a gang finds no place,
         gone once some of it has one.
         """
         stored = self._objects.find(PODGROUPS, group.namespace, group.name)
         if stored is None:
             return
-        explained = None if refusal is None or begun or refusal.reason == NOT_READY else refusal
+        explained = (
+            None if refusal is None or has_placed_pods or refusal.reason == NOT_READY else refusal
+        )
         status = stored.get("status") or {}
-        if (status.get("resourcesStatus") or {}) != counts or not _explains(
+        if (status.get("resourcesStatus") or {}) != counts or not _is_explained(
             status.get("schedulingConditions") or [], explained
         ):
 
             def change(pod_group: Object) -> None:
                 status = pod_group.setdefault("status", {})
                 status["resourcesStatus"] = counts
-                status["schedulingConditions"] = _conditions(
+                status["schedulingConditions"] = _build_conditions(
                     pod_group, status.get("schedulingConditions") or [], explained
                 )
 
             stored = self._objects.modify(
                 PODGROUPS, group.namespace, group.name, change, subresource="status"
             )
-        self._tell(group, stored, refusal)
+        self._record_event(group, stored, refusal)
 
-    def queue(self, stored: Object, status: Object) -> None:
+    def report_queue(self, stored: Object, status: Object) -> None:
         """Keep a Queue's counts."""
         present = stored.get("status") or {}
-        if {key: present[key] for key in COUNTED if key in present} == status:
+        if {key: present[key] for key in QUEUE_STATUS_FIELDS if key in present} == status:
             return
 
         def change(queue: Object) -> None:
             queue["status"] = {
                 key: value
                 for key, value in (queue.get("status") or {}).items()
-                if key not in COUNTED
+                if key not in QUEUE_STATUS_FIELDS
             } | status
 
         self._objects.modify(QUEUES, "", name_of(stored), change, subresource="status")
 
-    def _tell(self, group: Group, stored: Object, refusal: Refusal | None) -> None:
+    def _record_event(self, group: Group, stored: Object, refusal: Refusal | None) -> None:
         """An event when the matter changed."""
         if refusal is None:
-            self._said.pop(group.key, None)
-        elif self._said.get(group.key) != refusal.subject:
-            self._said[group.key] = refusal.subject
-            self._recorder.event(
+            self._last_subjects.pop(group.key, None)
+        elif self._last_subjects.get(group.key) != refusal.subject:
+            self._last_subjects[group.key] = refusal.subject
+            self._recorder.record_event(
                 stored,
                 "Normal",
                 NOT_READY if refusal.reason == NOT_READY else "Unschedulable",
@@ -86,34 +90,36 @@ class GroupReports:
             )
 
 
-def counts(placed: Sequence[Amounts], all_of_them: Sequence[Amounts], *, firm: bool) -> Object:
+def build_resources_status(
+    placed: Sequence[Amounts], requested: Sequence[Amounts], *, non_preemptible: bool
+) -> Object:
     """A PodGroup's `resourcesStatus`, in cores, bytes and devices."""
-    allocated = resource_list(total(placed))
+    allocated = build_resource_list(sum_amounts(placed))
     status = {
         "allocated": allocated,
-        "allocatedNonPreemptible": allocated if firm else {},
-        "requested": resource_list(total(all_of_them)),
+        "allocatedNonPreemptible": allocated if non_preemptible else {},
+        "requested": build_resource_list(sum_amounts(requested)),
     }
     return {key: value for key, value in status.items() if value}
 
 
-def _explains(conditions: Sequence[Object], refusal: Refusal | None) -> bool:
-    present = condition_of(conditions, UNSCHEDULABLE)
+def _is_explained(conditions: Sequence[Object], refusal: Refusal | None) -> bool:
+    present = find_condition(conditions, UNSCHEDULABLE)
     if refusal is None or present is None:
         return refusal is None and present is None
     return present.get("message") == refusal.message and present.get("reasons") == [
-        refusal.explanation()
+        refusal.build_reason()
     ]
 
 
-def _conditions(
+def _build_conditions(
     pod_group: Object, conditions: Sequence[Object], refusal: Refusal | None
 ) -> list[Object]:
     """The conditions with ours changed, or removed when there is nothing to explain any more."""
     others = [condition for condition in conditions if condition.get("type") != UNSCHEDULABLE]
-    if refusal is None or _explains(conditions, refusal):
+    if refusal is None or _is_explained(conditions, refusal):
         return others if refusal is None else list(conditions)
-    before: Mapping[str, str] = condition_of(conditions, UNSCHEDULABLE) or {}
+    before: Mapping[str, str] = find_condition(conditions, UNSCHEDULABLE) or {}
     number = before.get("transitionID", "")
     return [
         *others,
@@ -123,8 +129,8 @@ def _conditions(
             "status": "True",
             "reason": "Unschedulable",
             "message": refusal.message,
-            "reasons": [refusal.explanation()],
+            "reasons": [refusal.build_reason()],
             "transitionID": str(int(number) + 1 if number.isdigit() else 1),
-            "lastTransitionTime": clock.stamp(),
+            "lastTransitionTime": clock.format_time(),
         },
     ]

@@ -9,17 +9,17 @@ from typing import TypeVar
 
 from localkube import resources
 from localkube.errors import ApiError
-from localkube.metadata import Object, controller_of, name_of, uid_of
+from localkube.metadata import Object, find_controller_reference, name_of, uid_of
 from localkube.objects import Objects
 from localkube.resources import PODGROUPS, PODS
-from localkube.scheduler import defaults, grouping
-from localkube.scheduler.grouping import GroupingError
-from localkube.scheduler.index import Index, Key
-from localkube.scheduler.task import NAMES, Task
+from localkube.scheduler import defaults, pod_grouping
+from localkube.scheduler.cluster_index import ClusterIndex, Key
+from localkube.scheduler.pod_grouping import GroupingError
+from localkube.scheduler.task import SCHEDULER_NAMES, Task
 
 T = TypeVar("T")
 
-DEPTH = 8
+MAX_OWNER_DEPTH = 8
 """How many owners above each other are followed."""
 
 
@@ -41,7 +41,7 @@ class Group:
     queue: str = ""
     min_member: int = 1
     priority: int = 0
-    firm: bool = False
+    non_preemptible: bool = False
     created: str = ""
 
     @property
@@ -50,7 +50,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Top:
+class TopOwner:
     """The topmost owner of a pod: its uid, and the object if its kind is served here. `fault` where
     an owner is gone.
     """
@@ -64,28 +64,28 @@ class Top:
 class Groups:
     """All gangs with unfinished pods."""
 
-    def __init__(self, objects: Objects, index: Index) -> None:
+    def __init__(self, objects: Objects, index: ClusterIndex) -> None:
         self._objects = objects
         self._index = index
         self._groups: dict[Key, Group] = {}
-        self._of: dict[str, Key] = {}
-        self._named: dict[Key, Key] = {}
-        self._made: list[Key] = []
+        self._keys_by_pod: dict[str, Key] = {}
+        self._keys_by_name: dict[Key, Key] = {}
+        self._created: list[Key] = []
         self._arrivals = itertools.count()
 
-    def get(self, key: Key) -> Group | None:
+    def find(self, key: Key) -> Group | None:
         return self._groups.get(key)
 
-    def of(self, uid: str) -> Group | None:
+    def find_by_pod(self, uid: str) -> Group | None:
         """The gang of a pod."""
-        key = self._of.get(uid)
+        key = self._keys_by_pod.get(uid)
         return None if key is None else self._groups.get(key)
 
-    def uids(self) -> Iterable[str]:
+    def pod_uids(self) -> Iterable[str]:
         """The pods of all gangs."""
-        return self._of
+        return self._keys_by_pod
 
-    def waiting(self) -> Iterable[Key]:
+    def list_waiting(self) -> Iterable[Key]:
         """The gangs with pods that are not on a node."""
         return [
             key
@@ -93,15 +93,17 @@ class Groups:
             if any(not self._index.tasks[uid].node for uid in group.members)
         ]
 
-    def members(self, group: Group) -> Sequence[Task]:
+    def list_tasks(self, group: Group) -> Sequence[Task]:
         return [self._index.tasks[uid] for uid in group.members]
 
-    def succeeded(self, group: Group) -> int:
+    def count_succeeded(self, group: Group) -> int:
         """How many of its pods have ended well: they were there, so the gang does not wait for them
         again.
         """
         records = (
-            record for uid in group.owners for record in self._objects.store.owned(PODS.key, uid)
+            record
+            for uid in group.owners
+            for record in self._objects.store.list_owned(PODS.key, uid)
         )
         return sum(1 for record in records if record.fields.get("status.phase") == "Succeeded")
 
@@ -114,62 +116,69 @@ class Groups:
         index, dirty = self._index, dict[Key, None]()
         # A PodGroup that was made in a pass that was not kept is made again.
         dirty |= dict.fromkeys(
-            self._named[at]
-            for at in self._made
-            if at in self._named and index.pod_group(*at) is None
+            self._keys_by_name[at]
+            for at in self._created
+            if at in self._keys_by_name and index.find_pod_group(*at) is None
         )
-        self._made.clear()
-        for uid in _taken(index.changed_pods):
-            dirty |= dict.fromkeys(self._move(uid))
-        dirty |= dict.fromkeys(key for key in _taken(index.changed_owners) if key in self._groups)
+        self._created.clear()
+        for uid in _drain_changes(index.changed_pods):
+            dirty |= dict.fromkeys(self._move_pod(uid))
         dirty |= dict.fromkeys(
-            self._named[at] for at in _taken(index.changed_groups) if at in self._named
+            key for key in _drain_changes(index.changed_owners) if key in self._groups
+        )
+        dirty |= dict.fromkeys(
+            self._keys_by_name[at]
+            for at in _drain_changes(index.changed_groups)
+            if at in self._keys_by_name
         )
         if index.rules_changed:
             dirty |= dict.fromkeys(self._groups)
         concerned = {key: self._groups[key] for key in dirty}
         for key, group in concerned.items():
             if group.members:
-                self._settle(group)
+                self._update_group(group)
             else:
                 del self._groups[key]
-                del self._named[group.namespace, group.name]
+                del self._keys_by_name[group.namespace, group.name]
         return concerned
 
-    def _move(self, uid: str) -> Iterable[Key]:
+    def _move_pod(self, uid: str) -> Iterable[Key]:
         """Put a changed pod into its gang and out of the one it was in; gives both."""
-        task, before = self._index.tasks.get(uid), self._of.pop(uid, None)
+        task, before = self._index.tasks.get(uid), self._keys_by_pod.pop(uid, None)
         if before is not None:
             self._groups[before].members.pop(uid, None)
             yield before
-        if task is None or task.scheduler not in NAMES:
+        if task is None or task.scheduler not in SCHEDULER_NAMES:
             return
-        group = self._group_for(task)
+        group = self._find_or_create_group(task)
         group.members[uid] = None
         if task.owner is not None:
             group.owners.add(str(task.owner["uid"]))
-        self._of[uid] = group.key
+        self._keys_by_pod[uid] = group.key
         yield group.key
 
-    def _group_for(self, task: Task) -> Group:
-        own = grouping.name(task.name, task.uid)
+    def _find_or_create_group(self, task: Task) -> Group:
+        own = pod_grouping.build_pod_group_name(task.name, task.uid)
         if task.owner is not None:
-            top = self._top(task)
-            key, name = (task.namespace, top.uid), grouping.name(top.name, top.uid)
+            top = self._find_top_owner(task)
+            key, name = (
+                (task.namespace, top.uid),
+                pod_grouping.build_pod_group_name(top.name, top.uid),
+            )
         elif task.group_name and task.group_name != own:
             key, name = (task.namespace, f"PodGroup {task.group_name}"), task.group_name
         else:
             key, name = (task.namespace, task.uid), own
-        self._named[task.namespace, name] = key
+        self._keys_by_name[task.namespace, name] = key
         return self._groups.setdefault(key, Group(key, name, next(self._arrivals)))
 
-    def _top(self, task: Task) -> Top:
+    def _find_top_owner(self, task: Task) -> TopOwner:
         """Follow the controllers upwards, as far as their kinds are served here."""
         assert task.owner is not None
         ref = task.owner
-        top = Top(str(ref["uid"]), str(ref["name"]))
-        for _ in range(DEPTH):
-            resource = resources.by_kind(str(ref.get("apiVersion")), str(ref.get("kind")))
+        top = TopOwner(str(ref["uid"]), str(ref["name"]))
+        for _ in range(MAX_OWNER_DEPTH):
+            resource = resources.find_by_kind(str(ref.get("apiVersion")), str(ref.get("kind")))
             if resource is None:
                 break
             owner = self._objects.find(
@@ -182,18 +191,18 @@ class Groups:
                         f'the owner of the pod, {ref.get("kind")} "{ref["name"]}", does not exist'
                     ),
                 )
-            top = Top(uid_of(owner), name_of(owner), owner)
-            above = controller_of(owner)
+            top = TopOwner(uid_of(owner), name_of(owner), owner)
+            above = find_controller_reference(owner)
             if above is None:
                 break
             ref = above
         return top
 
-    def _settle(self, group: Group) -> None:
+    def _update_group(self, group: Group) -> None:
         """Bring the PodGroup in line with the workload, and the gang with the PodGroup."""
-        sample = min(self.members(group), key=lambda task: task.rank)
+        sample = min(self.list_tasks(group), key=lambda task: task.rank)
         try:
-            pod_group = self._pod_group(group, sample)
+            pod_group = self._ensure_pod_group(group, sample)
         except GroupingError as error:
             group.fault = str(error)
             return
@@ -204,30 +213,34 @@ class Groups:
             return
         spec = pod_group.get("spec") or {}
         group.fault = ""
-        group.queue = str(spec.get("queue") or defaults.QUEUE)
+        group.queue = str(spec.get("queue") or defaults.DEFAULT_QUEUE)
         group.min_member = int(spec.get("minMember") or 1)
-        group.priority = grouping.priority(
-            str(spec.get("priorityClassName") or ""), self._index.classes
+        group.priority = pod_grouping.resolve_priority(
+            str(spec.get("priorityClassName") or ""), self._index.priority_classes
         )
-        group.firm = grouping.is_firm(str(spec.get("preemptibility") or ""), group.priority)
+        group.non_preemptible = pod_grouping.is_non_preemptible(
+            str(spec.get("preemptibility") or ""), group.priority
+        )
         group.created = str(pod_group["metadata"].get("creationTimestamp", ""))
 
-    def _pod_group(self, group: Group, sample: Task) -> Object:
+    def _ensure_pod_group(self, group: Group, sample: Task) -> Object:
         """The stored PodGroup, made or changed as needed. Raises GroupingError or ApiError."""
-        present = self._index.pod_group(group.namespace, group.name)
+        present = self._index.find_pod_group(group.namespace, group.name)
         if sample.owner is None and group.key[1] != sample.uid:
             if present is None:
                 raise GroupingError(f'PodGroup "{group.name}", which the pod names, does not exist')
             return present
-        owner = None if sample.owner is None else self._owner(sample)
-        wanted = grouping.wanted(owner, sample, self._index.classes).spec()
+        owner = None if sample.owner is None else self._get_owner(sample)
+        wanted = pod_grouping.derive_pod_group_spec(
+            owner, sample, self._index.priority_classes
+        ).build_spec()
         if present is None:
-            self._made.append((group.namespace, group.name))
+            self._created.append((group.namespace, group.name))
             owner = owner or self._objects.get(PODS, sample.namespace, sample.name)
             return self._objects.create(
                 PODGROUPS,
                 group.namespace,
-                grouping.pod_group(group.name, group.namespace, owner, wanted),
+                pod_grouping.build_pod_group(group.name, group.namespace, owner, wanted),
             )
         spec = present.get("spec") or {}
         # A workload keeps the queue it started in (KAI `podgroup/handler.go`).
@@ -240,11 +253,11 @@ class Groups:
 
         return self._objects.modify(PODGROUPS, group.namespace, group.name, change)
 
-    def _owner(self, sample: Task) -> Object:
+    def _get_owner(self, sample: Task) -> Object:
         """The workload; for one of a kind that is not served here, what its reference says. Raises
         GroupingError when it is gone.
         """
-        top, ref = self._top(sample), sample.owner or {}
+        top, ref = self._find_top_owner(sample), sample.owner or {}
         if top.fault:
             raise GroupingError(top.fault)
         return top.owner or {
@@ -254,7 +267,7 @@ class Groups:
         }
 
 
-def _taken(changed: dict[T, None]) -> Sequence[T]:
+def _drain_changes(changed: dict[T, None]) -> Sequence[T]:
     taken = list(changed)
     changed.clear()
     return taken

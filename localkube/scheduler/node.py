@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from localkube.metadata import Object, labels_of, name_of
-from localkube.resources.gpu_sharing import GPU
+from localkube.resources.gpu_sharing import GPU_RESOURCE
 from localkube.scheduler import demand
 from localkube.scheduler.demand import Amounts
 
@@ -14,8 +14,8 @@ GPU_MEMORY = "nvidia.com/gpu.memory"
 """Label: the memory of each device, in MiB."""
 
 PODS = "pods"
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-REPELLING = ("NoSchedule", "NoExecute")
+REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
+BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -28,8 +28,8 @@ class Node:
     unschedulable: bool = False
 
     @property
-    def devices(self) -> int:
-        return int(self.allocatable.get(GPU, 0))
+    def device_count(self) -> int:
+        return int(self.allocatable.get(GPU_RESOURCE, 0))
 
     @property
     def device_memory(self) -> int | None:
@@ -38,13 +38,13 @@ class Node:
         return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
 
     @property
-    def pods(self) -> int | None:
+    def max_pods(self) -> int | None:
         """How many pods may run at once; None when the node sets no bound."""
         return int(self.allocatable[PODS]) if PODS in self.allocatable else None
 
 
 @dataclass(frozen=True, slots=True)
-class Placing:
+class PlacementRules:
     """Where a pod may run: the parts of its spec that choose among nodes."""
 
     selector: Mapping[str, str]
@@ -57,12 +57,13 @@ class Placing:
     """
 
 
-def of_object(obj: Object) -> Node:
+def parse_node(obj: Object) -> Node:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     return Node(
         name=name_of(obj),
         allocatable={
-            name: demand.number(value) for name, value in (status.get("allocatable") or {}).items()
+            name: demand.parse_amount(value)
+            for name, value in (status.get("allocatable") or {}).items()
         },
         labels=labels_of(obj),
         taints=tuple(spec.get("taints") or ()),
@@ -70,12 +71,12 @@ def of_object(obj: Object) -> Node:
     )
 
 
-def placing(pod: Object) -> Placing:
+def parse_placement_rules(pod: Object) -> PlacementRules:
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}
-    required = (affinity.get("nodeAffinity") or {}).get(REQUIRED)
-    near = (affinity.get("podAffinity") or {}).get(REQUIRED) or ()
-    return Placing(
+    required = (affinity.get("nodeAffinity") or {}).get(REQUIRED_TERMS)
+    near = (affinity.get("podAffinity") or {}).get(REQUIRED_TERMS) or ()
+    return PlacementRules(
         selector=spec.get("nodeSelector") or {},
         terms=None if required is None else tuple(required.get("nodeSelectorTerms") or ()),
         tolerations=tuple(spec.get("tolerations") or ()),
@@ -83,27 +84,29 @@ def placing(pod: Object) -> Placing:
     )
 
 
-def repels(node: Node, pod: Placing) -> str | None:
+def describe_mismatch(node: Node, rules: PlacementRules) -> str | None:
     """Why the node takes no such pod, in the words of the real scheduler; None when it does. Asked
     in the real one's order.
     """
-    if node.unschedulable and not _tolerated(UNSCHEDULABLE, pod.tolerations):
+    if node.unschedulable and not _is_tolerated(UNSCHEDULABLE, rules.tolerations):
         return "node(s) were unschedulable"
     for taint in node.taints:
-        if taint.get("effect") in REPELLING and not _tolerated(taint, pod.tolerations):
+        if taint.get("effect") in BLOCKING_EFFECTS and not _is_tolerated(taint, rules.tolerations):
             return (
                 "node(s) had untolerated taint "
                 f"{{{taint.get('key', '')}: {taint.get('value') or ''}}}"
             )
-    chosen = all(node.labels.get(key) == value for key, value in pod.selector.items())
-    if not chosen or (pod.terms is not None and not any(_holds(term, node) for term in pod.terms)):
+    chosen = all(node.labels.get(key) == value for key, value in rules.selector.items())
+    if not chosen or (
+        rules.terms is not None and not any(_matches_term(term, node) for term in rules.terms)
+    ):
         return "node(s) didn't match Pod's node affinity/selector"
-    if any(key not in node.labels for key in pod.topologies):
+    if any(key not in node.labels for key in rules.topologies):
         return "node(s) didn't match pod affinity rules"
     return None
 
 
-def _tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:
+def _is_tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
@@ -120,17 +123,17 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
     )
 
 
-def _holds(term: Object, node: Node) -> bool:
+def _matches_term(term: Object, node: Node) -> bool:
     """All of a term's expressions hold; a term without any holds never."""
     expressions, names = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not names:
         return False
-    return all(_matches(expression, node.labels) for expression in expressions) and all(
-        _matches(expression, {"metadata.name": node.name}) for expression in names
+    return all(_matches_expression(expression, node.labels) for expression in expressions) and all(
+        _matches_expression(expression, {"metadata.name": node.name}) for expression in names
     )
 
 
-def _matches(expression: Object, labels: Mapping[str, str]) -> bool:
+def _matches_expression(expression: Object, labels: Mapping[str, str]) -> bool:
     value, values = labels.get(expression.get("key", "")), expression.get("values") or []
     match expression.get("operator"):
         case "In":
@@ -142,13 +145,13 @@ def _matches(expression: Object, labels: Mapping[str, str]) -> bool:
         case "DoesNotExist":
             return value is None
         case "Gt":
-            return _compares(value, values) > 0
+            return _compare_numbers(value, values) > 0
         case "Lt":
-            return _compares(value, values) < 0
+            return _compare_numbers(value, values) < 0
     return False
 
 
-def _compares(value: str | None, values: list[str]) -> int:
+def _compare_numbers(value: str | None, values: list[str]) -> int:
     """Above 0 when the label's number is the larger, below 0 when it is the smaller; 0 also when
     one of them is no number.
     """

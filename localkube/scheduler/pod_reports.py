@@ -9,30 +9,34 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from localkube import clock
+from localkube.event_recorder import EventRecorder
 from localkube.metadata import Object, is_terminating, set_condition, uid_of
 from localkube.objects import Objects
-from localkube.recorder import Recorder
 from localkube.resources import PODS
 from localkube.scheduler.groups import Group
 from localkube.scheduler.refusal import Refusal
-from localkube.scheduler.task import DEFAULT, KAI, POD_GROUP, Task
+from localkube.scheduler.task import DEFAULT_SCHEDULER, KAI_SCHEDULER, POD_GROUP_ANNOTATION, Task
 
 GROUPER = "pod-grouper"
 
-REPEAT = timedelta(minutes=5)
+REPEAT_AFTER = timedelta(minutes=5)
 """After this long, the event about a pod that still waits is told again (the same text raises its
 count): events do not live for ever.
 """
 
-AT_ONCE = 16
+EVENTS_PER_CALL = 16
 """How many events one call of `repeat` tells."""
 
-REASONS = {DEFAULT: "FailedScheduling", KAI: "Unschedulable", GROUPER: "PodGrouperWarning"}
+REASONS = {
+    DEFAULT_SCHEDULER: "FailedScheduling",
+    KAI_SCHEDULER: "Unschedulable",
+    GROUPER: "PodGrouperWarning",
+}
 """The reason of the event that each component tells (engine facts 3.5)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LastReport:
     """The last event about a waiting pod, and who told it."""
 
     task: Task
@@ -46,83 +50,92 @@ class PodReports:
     by its name.
     """
 
-    def __init__(self, objects: Objects, recorder_for: Callable[[str], Recorder]) -> None:
+    def __init__(self, objects: Objects, recorder_for: Callable[[str], EventRecorder]) -> None:
         self._objects = objects
         self._recorders = {name: recorder_for(name) for name in REASONS}
-        self._said: OrderedDict[str, Said] = OrderedDict()
+        self._last_reports: OrderedDict[str, LastReport] = OrderedDict()
 
-    def scheduled(self, pod: Object) -> None:
+    def report_scheduled(self, pod: Object) -> None:
         """Tell that a pod has its place."""
-        recorder = self._recorders[KAI if pod["spec"].get("schedulerName") == KAI else DEFAULT]
+        recorder = self._recorders[
+            KAI_SCHEDULER
+            if pod["spec"].get("schedulerName") == KAI_SCHEDULER
+            else DEFAULT_SCHEDULER
+        ]
         where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        recorder.event(
+        recorder.record_event(
             pod,
             "Normal",
             "Scheduled",
             f"Successfully assigned {where} to {pod['spec']['nodeName']}",
             action="Binding",
         )
-        self.forget(uid_of(pod))
+        self.forget_pod(uid_of(pod))
 
-    def unknown_scheduler(self, task: Task) -> None:
+    def report_unknown_scheduler(self, task: Task) -> None:
         """Tell, once, that nobody will place this pod."""
-        pod = self._waiting(task)
-        if pod is not None and task.uid not in self._said:
-            text = f'no scheduler is called "{task.scheduler}" here: use {DEFAULT} or {KAI}'
-            self._tell(pod, task, DEFAULT, Refusal("", text, text))
+        pod = self._find_waiting_pod(task)
+        if pod is not None and task.uid not in self._last_reports:
+            text = (
+                f'no scheduler is called "{task.scheduler}" here: use {DEFAULT_SCHEDULER} or '
+                f"{KAI_SCHEDULER}"
+            )
+            self._record_event(pod, task, DEFAULT_SCHEDULER, Refusal("", text, text))
 
-    def waits(self, task: Task, group: Group, refusal: Refusal) -> None:
+    def report_waiting(self, task: Task, group: Group, refusal: Refusal) -> None:
         """Tell a pod why it is not placed: its condition with every new number, an event only when
         the matter changes.
         """
-        said, told = self._said.get(task.uid), task.told
+        said, told = self._last_reports.get(task.uid), task.scheduled_condition
         marked = (
             told.status == "False"
             and told.message == refusal.message
             and task.group_name == group.name
         )
         news = said is None or said.refusal.subject != refusal.subject
-        if (marked and not news) or self._waiting(task) is None:
+        if (marked and not news) or self._find_waiting_pod(task) is None:
             return
 
         def change(pod: Object) -> None:
             if not group.fault:
-                pod["metadata"].setdefault("annotations", {})[POD_GROUP] = group.name
+                pod["metadata"].setdefault("annotations", {})[POD_GROUP_ANNOTATION] = group.name
             set_condition(
                 pod.setdefault("status", {}).setdefault("conditions", []),
-                _unschedulable(pod, refusal.message),
+                _build_unschedulable_condition(pod, refusal.message),
             )
 
         pod = self._objects.modify(PODS, task.namespace, task.name, change, subresource="status")
         if news:
-            self._tell(pod, task, GROUPER if group.fault else task.scheduler, refusal)
+            self._record_event(pod, task, GROUPER if group.fault else task.scheduler, refusal)
 
-    def forget(self, uid: str) -> None:
+    def forget_pod(self, uid: str) -> None:
         """A pod that is placed or gone has nothing more to be told."""
-        self._said.pop(uid, None)
+        self._last_reports.pop(uid, None)
 
-    def repeat(self) -> float | None:
+    def repeat_reports(self) -> float | None:
         """Tell again an event that is due for it; gives the seconds until the next one is, if
         any.
         """
         now = clock.now()
-        for said in list(islice(self._said.values(), AT_ONCE)):
-            if said.at + REPEAT > now:
+        for said in list(islice(self._last_reports.values(), EVENTS_PER_CALL)):
+            if said.at + REPEAT_AFTER > now:
                 break
-            pod = self._waiting(said.task)
+            pod = self._find_waiting_pod(said.task)
             if pod is not None:
-                self._tell(pod, said.task, said.component, said.refusal)
-        oldest = next(iter(self._said.values()), None)
-        return None if oldest is None else max(0.0, (oldest.at + REPEAT - now).total_seconds())
+                self._record_event(pod, said.task, said.component, said.refusal)
+        oldest = next(iter(self._last_reports.values()), None)
+        return (
+            None if oldest is None else max(0.0, (oldest.at + REPEAT_AFTER - now).total_seconds())
+        )
 
-    def _tell(self, pod: Object, task: Task, component: str, refusal: Refusal) -> None:
-        self._recorders[component].event(
+    def _record_event(self, pod: Object, task: Task, component: str, refusal: Refusal) -> None:
+        self._recorders[component].record_event(
             pod, "Warning", REASONS[component], refusal.message, action="Scheduling"
         )
-        self._said[task.uid] = Said(task, component, refusal, clock.now())
-        self._said.move_to_end(task.uid)
+        self._last_reports[task.uid] = LastReport(task, component, refusal, clock.now())
+        self._last_reports.move_to_end(task.uid)
 
-    def _waiting(self, task: Task) -> Object | None:
+    def _find_waiting_pod(self, task: Task) -> Object | None:
         """The pod, if it is still the same and still without a node."""
         pod = self._objects.find(PODS, task.namespace, task.name)
         if (
@@ -131,17 +144,17 @@ class PodReports:
             or pod["spec"].get("nodeName")
             or is_terminating(pod)
         ):
-            self.forget(task.uid)
+            self.forget_pod(task.uid)
             return None
         return pod
 
 
-def scheduled_condition() -> Object:
+def build_scheduled_condition() -> Object:
     """The condition of a pod that has its place."""
     return {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
 
 
-def _unschedulable(pod: Object, message: str) -> Object:
+def _build_unschedulable_condition(pod: Object, message: str) -> Object:
     condition: Object = {
         "type": "PodScheduled",
         "status": "False",

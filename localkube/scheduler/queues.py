@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from localkube.metadata import Object, name_of
-from localkube.resources.gpu_sharing import GPU
-from localkube.scheduler.demand import CPU, MEMORY, Amounts, BadDemand, number
+from localkube.resources.gpu_sharing import GPU_RESOURCE
+from localkube.scheduler.demand import CPU, MEMORY, Amounts, BadDemand, parse_amount
 from localkube.scheduler.refusal import (
     NO_QUEUE,
     OVER_LIMIT,
     OVER_QUOTA,
     Refusal,
-    limit_text,
-    quota_text,
-    resource_list,
+    build_resource_list,
+    describe_over_limit,
+    describe_over_quota,
 )
 
 DEFAULT_PRIORITY = 100
 
 UNITS = {
-    "gpu": (GPU, Fraction(1)),
+    "gpu": (GPU_RESOURCE, Fraction(1)),
     "cpu": (CPU, Fraction(1, 1000)),
     "memory": (MEMORY, Fraction(10**6)),
 }
@@ -30,12 +30,12 @@ UNITS = {
 megabytes.
 """
 
-NOTHING = Fraction(0)
-NEVER = float("inf")
+ZERO = Fraction(0)
+INFINITE_SHARE = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ResourceBound:
     """None means unlimited."""
 
     quota: Fraction | None
@@ -46,10 +46,10 @@ class Bound:
 @dataclass(frozen=True, slots=True)
 class Queue:
     name: str
-    title: str
+    display_name: str
     parent: str
     priority: int
-    bounds: Mapping[str, Bound]
+    bounds: Mapping[str, ResourceBound]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +61,21 @@ class Booking:
     queue: str
     amounts: Amounts
     placed: bool
-    firm: bool
+    non_preemptible: bool
 
 
 @dataclass(slots=True)
-class Usage:
+class QueueUsage:
     requested: dict[str, Fraction]
     allocated: dict[str, Fraction]
-    firm: dict[str, Fraction]
+    non_preemptible: dict[str, Fraction]
 
-    def count(self, booking: Booking, sign: int) -> None:
-        _count(self.requested, booking.amounts, sign)
+    def count_booking(self, booking: Booking, sign: int) -> None:
+        _add_amounts(self.requested, booking.amounts, sign)
         if booking.placed:
-            _count(self.allocated, booking.amounts, sign)
-            if booking.firm:
-                _count(self.firm, booking.amounts, sign)
+            _add_amounts(self.allocated, booking.amounts, sign)
+            if booking.non_preemptible:
+                _add_amounts(self.non_preemptible, booking.amounts, sign)
 
 
 class NoQueue(Exception):
@@ -92,68 +92,70 @@ class Queues:
         self._queues: dict[str, Queue] = {}
         self._children: dict[str, list[str]] = {}
         self._bookings: dict[str, Booking] = {}
-        self._usage: dict[str, Usage] = {}
+        self._usage: dict[str, QueueUsage] = {}
 
-    def replace(self, objects: Iterable[Object]) -> None:
+    def replace_queues(self, objects: Iterable[Object]) -> None:
         """Take over changed Queue objects; the bookings stay and are summed up anew."""
-        self._queues = {name_of(obj): read(obj) for obj in objects}
+        self._queues = {name_of(obj): parse_queue(obj) for obj in objects}
         self._children = {}
         for queue in self._queues.values():
             self._children.setdefault(queue.parent, []).append(queue.name)
         self._usage = {}
         for booking in self._bookings.values():
-            self._count(booking, 1)
+            self._count_booking(booking, 1)
 
-    def book(self, uid: str, booking: Booking | None) -> None:
+    def book_pod(self, uid: str, booking: Booking | None) -> None:
         """What the pod `uid` counts for from now on, in its queue and all queues above."""
         old = self._bookings.pop(uid, None)
         if old is not None:
-            self._count(old, -1)
+            self._count_booking(old, -1)
         if booking is not None:
             self._bookings[uid] = booking
-            self._count(booking, 1)
+            self._count_booking(booking, 1)
 
-    def refuses(self, name: str, wanted: Amounts, *, firm: bool) -> Refusal | None:
+    def find_refusal(self, name: str, wanted: Amounts, *, non_preemptible: bool) -> Refusal | None:
         """Why work that wants so much cannot start in a queue now: the first rule broken, from the
         leaf up.
         """
         try:
-            chain = self.chain(name)
+            chain = self.get_chain(name)
         except NoQueue as error:
             return Refusal(NO_QUEUE, NO_QUEUE, str(error))
         for queue in chain:
-            over = _beyond(
+            over = _find_passed_bound(
                 {r: b.limit for r, b in queue.bounds.items()},
                 self.usage(queue.name).allocated,
                 wanted,
             )
             if over:
-                text = limit_text(
-                    queue.title, over.resource, over.bound, over.used, wanted[over.resource]
+                text = describe_over_limit(
+                    queue.display_name, over.resource, over.bound, over.used, wanted[over.resource]
                 )
                 return Refusal(
                     OVER_LIMIT,
                     f"{queue.name} {over.resource}",
                     text,
-                    self._details(queue, wanted, firm),
+                    self._build_quota_details(queue, wanted, non_preemptible),
                 )
-        for queue in chain if firm else ():
-            over = _beyond(
-                {r: b.quota for r, b in queue.bounds.items()}, self.usage(queue.name).firm, wanted
+        for queue in chain if non_preemptible else ():
+            over = _find_passed_bound(
+                {r: b.quota for r, b in queue.bounds.items()},
+                self.usage(queue.name).non_preemptible,
+                wanted,
             )
             if over:
-                text = quota_text(
-                    queue.title, over.resource, over.bound, over.used, wanted[over.resource]
+                text = describe_over_quota(
+                    queue.display_name, over.resource, over.bound, over.used, wanted[over.resource]
                 )
                 return Refusal(
                     OVER_QUOTA,
                     f"{queue.name} {over.resource}",
                     text,
-                    self._details(queue, wanted, firm),
+                    self._build_quota_details(queue, wanted, non_preemptible),
                 )
         return None
 
-    def turn(
+    def compute_turn(
         self, name: str, wanted: Amounts
     ) -> tuple[tuple[bool, int, Fraction | float, str], ...]:
         """Sorts queues by whose work goes first, compared from the root down.
@@ -162,9 +164,9 @@ class Queues:
         smaller share: of its quota, or beyond it of the capacity by over-quota weight. Raises
         NoQueue.
         """
-        return tuple(self._turn(queue, wanted) for queue in reversed(self.chain(name)))
+        return tuple(self._compute_level(queue, wanted) for queue in reversed(self.get_chain(name)))
 
-    def chain(self, name: str) -> Sequence[Queue]:
+    def get_chain(self, name: str) -> Sequence[Queue]:
         """The leaf queue and all above it. Raises NoQueue for a queue that pods cannot run in."""
         if name not in self._queues:
             raise NoQueue(f"Queue '{name}' does not exist")
@@ -185,54 +187,56 @@ class Queues:
             chain.append(parent)
         return chain
 
-    def usage(self, name: str) -> Usage:
+    def usage(self, name: str) -> QueueUsage:
         """What a queue and all below it use now."""
-        return self._usage.setdefault(name, Usage({}, {}, {}))
+        return self._usage.setdefault(name, QueueUsage({}, {}, {}))
 
-    def status(self, name: str) -> Object:
+    def build_status(self, name: str) -> Object:
         """The Queue's status: quantities in cores, bytes and devices, and a parent's include its
         children's.
         """
         usage = self.usage(name)
         status: Object = {
-            "requested": resource_list(usage.requested),
-            "allocated": resource_list(usage.allocated),
-            "allocatedNonPreemptible": resource_list(usage.firm),
+            "requested": build_resource_list(usage.requested),
+            "allocated": build_resource_list(usage.allocated),
+            "allocatedNonPreemptible": build_resource_list(usage.non_preemptible),
         }
         children = sorted(self._children.get(name, ()))
         return status | ({"childQueues": children} if children else {})
 
-    def _count(self, booking: Booking, sign: int) -> None:
+    def _count_booking(self, booking: Booking, sign: int) -> None:
         seen: set[str] = set()
         name = booking.queue
         # A tree that is broken somewhere is counted as far up as it goes: it must come out even
         # when it is repaired.
         while name and name not in seen:
             seen.add(name)
-            self.usage(name).count(booking, sign)
+            self.usage(name).count_booking(booking, sign)
             queue = self._queues.get(name)
             name = queue.parent if queue else ""
 
-    def _turn(self, queue: Queue, wanted: Amounts) -> tuple[bool, int, Fraction | float, str]:
+    def _compute_level(
+        self, queue: Queue, wanted: Amounts
+    ) -> tuple[bool, int, Fraction | float, str]:
         used = self.usage(queue.name).allocated
         beyond: list[Fraction | float] = []
         within: list[Fraction | float] = []
         for resource, bound in queue.bounds.items():
             now, then = (
-                used.get(resource, NOTHING),
-                used.get(resource, NOTHING) + wanted.get(resource, NOTHING),
+                used.get(resource, ZERO),
+                used.get(resource, ZERO) + wanted.get(resource, ZERO),
             )
             if bound.quota is None:
                 continue
             if then > bound.quota:
-                divisor = bound.weight * self.capacity.get(resource, NOTHING)
-                beyond.append(max(NOTHING, now - bound.quota) / divisor if divisor else NEVER)
+                divisor = bound.weight * self.capacity.get(resource, ZERO)
+                beyond.append(max(ZERO, now - bound.quota) / divisor if divisor else INFINITE_SHARE)
             elif bound.quota:
                 within.append(now / bound.quota)
-        share = max(beyond or within, default=NOTHING)
+        share = max(beyond or within, default=ZERO)
         return bool(beyond), -queue.priority, share, queue.name
 
-    def _details(self, queue: Queue, wanted: Amounts, firm: bool) -> Object:
+    def _build_quota_details(self, queue: Queue, wanted: Amounts, non_preemptible: bool) -> Object:
         """The queue's numbers, by the names of KAI's QuotaDetails."""
         usage = self.usage(queue.name)
         limits = {
@@ -243,68 +247,73 @@ class Queues:
         }
         return {
             "name": queue.name,
-            "queueRequestedResources": resource_list(usage.requested),
-            "queueDeservedResources": resource_list(quotas),
-            "queueAllocatedResources": resource_list(usage.allocated),
-            "queueAllocatedNonPreemptibleResources": resource_list(usage.firm),
-            "queueResourceLimits": resource_list(limits),
-            "podGroupRequestedResources": resource_list(wanted),
-            "podGroupRequestedNonPreemptibleResources": resource_list(wanted if firm else {}),
+            "queueRequestedResources": build_resource_list(usage.requested),
+            "queueDeservedResources": build_resource_list(quotas),
+            "queueAllocatedResources": build_resource_list(usage.allocated),
+            "queueAllocatedNonPreemptibleResources": build_resource_list(usage.non_preemptible),
+            "queueResourceLimits": build_resource_list(limits),
+            "podGroupRequestedResources": build_resource_list(wanted),
+            "podGroupRequestedNonPreemptibleResources": build_resource_list(
+                wanted if non_preemptible else {}
+            ),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class _Over:
+class _PassedBound:
     resource: str
     bound: Fraction
     used: Fraction
 
 
-def _beyond(bounds: Mapping[str, Fraction | None], used: Amounts, wanted: Amounts) -> _Over | None:
+def _find_passed_bound(
+    bounds: Mapping[str, Fraction | None], used: Amounts, wanted: Amounts
+) -> _PassedBound | None:
     """The first resource that is wanted and has a bound that would be passed."""
     for resource, bound in bounds.items():
-        more, now = wanted.get(resource, NOTHING), used.get(resource, NOTHING)
+        more, now = wanted.get(resource, ZERO), used.get(resource, ZERO)
         if more and bound is not None and now + more > bound:
-            return _Over(resource, bound, now)
+            return _PassedBound(resource, bound, now)
     return None
 
 
-def _count(into: dict[str, Fraction], amounts: Amounts, sign: int) -> None:
+def _add_amounts(into: dict[str, Fraction], amounts: Amounts, sign: int) -> None:
     for name, amount in amounts.items():
-        into[name] = into.get(name, NOTHING) + sign * amount
+        into[name] = into.get(name, ZERO) + sign * amount
 
 
-def read(obj: Object) -> Queue:
+def parse_queue(obj: Object) -> Queue:
     """A Queue object; what is left out is 0, and -1 means unlimited."""
     spec = obj.get("spec") or {}
     resources = spec.get("resources") or {}
     priority = spec.get("priority")
     return Queue(
         name=name_of(obj),
-        title=str(spec.get("displayName") or name_of(obj)),
+        display_name=str(spec.get("displayName") or name_of(obj)),
         parent=str(spec.get("parentQueue") or ""),
         priority=DEFAULT_PRIORITY if priority is None else int(priority),
         bounds={
-            name: _bound(resources.get(word) or {}, unit) for word, (name, unit) in UNITS.items()
+            name: _parse_bound(resources.get(word) or {}, unit)
+            for word, (name, unit) in UNITS.items()
         },
     )
 
 
-def _bound(values: Object, unit: Fraction) -> Bound:
-    return Bound(
-        quota=_limited(values.get("quota"), unit),
-        limit=_limited(values.get("limit"), unit),
-        weight=_number(values.get("overQuotaWeight")),
+def _parse_bound(values: Object, unit: Fraction) -> ResourceBound:
+    return ResourceBound(
+        quota=_parse_limit(values.get("quota"), unit),
+        limit=_parse_limit(values.get("limit"), unit),
+        weight=_parse_number(values.get("overQuotaWeight")),
     )
 
 
-def _limited(value: object, unit: Fraction) -> Fraction | None:
-    amount = _number(value)
+def _parse_limit(value: object, unit: Fraction) -> Fraction | None:
+    amount = _parse_number(value)
     return None if amount < 0 else amount * unit
 
 
-def _number(value: object) -> Fraction:
+def _parse_number(value: object) -> Fraction:
     try:
-        return number(value) if value is not None else NOTHING
+        return parse_amount(value) if value is not None else ZERO
     except BadDemand:
-        return NOTHING
+        return ZERO

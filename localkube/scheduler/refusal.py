@@ -19,7 +19,7 @@ NO_ROOM = "Not enough resources for the workload"
 NOT_READY = "NotReady"
 """Not a reason of that condition: a gang that still waits for pods has only an event."""
 
-BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi")
+BINARY_UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Refusal:
     message: str
     details: Object | None = None
 
-    def explanation(self) -> Object:
+    def build_reason(self) -> Object:
         """An entry of `schedulingConditions[].reasons`."""
         entry: Object = {"reason": self.reason, "message": self.message}
         return (
@@ -41,43 +41,51 @@ class Refusal:
         )
 
 
-def plain(name: str, amount: Fraction) -> str:
+def format_amount(name: str, amount: Fraction) -> str:
     """For people: `1.5` cores, `2.5Gi` of memory, `0.33` devices."""
     if name not in (MEMORY, "ephemeral-storage") and not name.startswith("hugepages-"):
-        return _decimal(amount, 3)
+        return _format_decimal(amount, 3)
     unit = ""
-    for larger in BINARY:
+    for larger in BINARY_UNITS:
         if abs(amount) < 1024:
             break
         amount, unit = amount / 1024, larger
-    return f"{_decimal(amount, 2)}{unit}"
+    return f"{_format_decimal(amount, 2)}{unit}"
 
 
-def quantity(name: str, amount: Fraction) -> str:
+def format_quantity(name: str, amount: Fraction) -> str:
     """A Kubernetes quantity in its canonical form; what is finer than a thousandth is rounded up,
     as the API does.
     """
     thousandths = -(-amount.numerator * 1000 // amount.denominator)
-    return quantities.text(Decimal(thousandths) / 1000, binary=name == MEMORY)
+    return quantities.format_quantity(Decimal(thousandths) / 1000, binary=name == MEMORY)
 
 
-def resource_list(amounts: Amounts) -> Object:
+def build_resource_list(amounts: Amounts) -> Object:
     """A ResourceList without zeros, in a stable order."""
-    return {name: quantity(name, amount) for name, amount in sorted(amounts.items()) if amount}
+    return {
+        name: format_quantity(name, amount) for name, amount in sorted(amounts.items()) if amount
+    }
 
 
-def limit_text(queue: str, name: str, limit: Fraction, used: Fraction, wanted: Fraction) -> str:
+def describe_over_limit(
+    queue: str, name: str, limit: Fraction, used: Fraction, wanted: Fraction
+) -> str:
     """KAI's sentence for a limit that a workload would pass (`unschedule_info.go`)."""
-    title, unit, divisor = _words(name)
-    most, now, more = (f"{_decimal(value / divisor, 3)} {unit}" for value in (limit, used, wanted))
+    title, unit, divisor = _resource_words(name)
+    most, now, more = (
+        f"{_format_decimal(value / divisor, 3)} {unit}" for value in (limit, used, wanted)
+    )
     numbers = f"Limit is {most}, currently {now} allocated and workload requested {more}"
     return f"{queue} quota has reached the allowable limit of {title}. {numbers}"
 
 
-def quota_text(queue: str, name: str, quota: Fraction, used: Fraction, wanted: Fraction) -> str:
+def describe_over_quota(
+    queue: str, name: str, quota: Fraction, used: Fraction, wanted: Fraction
+) -> str:
     """KAI's sentence for non-preemptible work beyond the quota (`unschedule_info.go`)."""
-    title, unit, divisor = _words(name)
-    share, now, more = (_decimal(value / divisor, 3) for value in (quota, used, wanted))
+    title, unit, divisor = _resource_words(name)
+    share, now, more = (_format_decimal(value / divisor, 3) for value in (quota, used, wanted))
     noun = title if title == unit else {CPU: title, MEMORY: f"{unit} {title}"}[name]
     return (
         f"Non-preemptible workload is over quota. Workload requested {more} {noun}, but {queue} "
@@ -87,13 +95,13 @@ def quota_text(queue: str, name: str, quota: Fraction, used: Fraction, wanted: F
     )
 
 
-def _words(name: str) -> tuple[str, str, int]:
+def _resource_words(name: str) -> tuple[str, str, int]:
     """What a queue's resource is called, its unit, and how many of our units are one of those."""
     return {CPU: ("CPU cores", "cores", 1), MEMORY: ("memory", "GB", 10**9)}.get(
         name, ("GPUs", "GPUs", 1)
     )
 
 
-def _decimal(amount: Fraction, digits: int) -> str:
+def _format_decimal(amount: Fraction, digits: int) -> str:
     text = f"{float(amount):.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -12,8 +12,8 @@ from localkube import options
 from localkube.metadata import (
     Object,
     annotations_of,
-    condition_of,
-    controller_of,
+    find_condition,
+    find_controller_reference,
     is_terminating,
     labels_of,
     name_of,
@@ -21,15 +21,15 @@ from localkube.metadata import (
     uid_of,
 )
 from localkube.scheduler import demand, node
-from localkube.scheduler.demand import Amounts, BadDemand, Demand
-from localkube.scheduler.node import Placing
+from localkube.scheduler.demand import Amounts, BadDemand, PodDemand
+from localkube.scheduler.node import PlacementRules
 
-DEFAULT = "default-scheduler"
-KAI = "kai-scheduler"
-NAMES = (DEFAULT, KAI)
+DEFAULT_SCHEDULER = "default-scheduler"
+KAI_SCHEDULER = "kai-scheduler"
+SCHEDULER_NAMES = (DEFAULT_SCHEDULER, KAI_SCHEDULER)
 """The schedulers that this one answers for. Any other name stands for one that is not here."""
 
-POD_GROUP = "pod-group-name"
+POD_GROUP_ANNOTATION = "pod-group-name"
 """The annotation by which a pod names its PodGroup (KAI `common/constants`)."""
 
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
@@ -38,11 +38,11 @@ JOB_ROLE = "training.kubeflow.org/job-role"
 LEADERS = ("master", "chief", "launcher")
 """Replica types, or roles, without which the others cannot begin: they are placed first."""
 
-NOTHING = Demand({}, None)
+NO_DEMAND = PodDemand({}, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ScheduledCondition:
     """What the pod's PodScheduled condition says now; all empty when it has none."""
 
     status: str = ""
@@ -65,70 +65,70 @@ class Task:
     priority_class: str
     owner: Object | None
     group_name: str
-    demand: Demand
+    demand: PodDemand
     fault: str
-    placing: Placing
+    placement_rules: PlacementRules
     shape: bytes
     rank: tuple[bool, int, str]
     gated: bool
     terminating: bool
     node: str
     devices: tuple[int, ...]
-    told: Told
+    scheduled_condition: ScheduledCondition
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """May be placed: it has no node, and is neither gated nor going away."""
         return not (self.node or self.gated or self.terminating)
 
-    def charge(self, device_memory: int | None) -> Amounts:
-        return self.demand.charge(device_memory)
+    def compute_charge(self, device_memory: int | None) -> Amounts:
+        return self.demand.compute_charge(device_memory)
 
 
-def of_pod(pod: Object) -> Task:
+def parse_task(pod: Object) -> Task:
     """Read a pod. What its owner put wrong in quantities or annotations becomes `fault`, never an
     exception.
     """
     spec, labels = pod["spec"], labels_of(pod)
-    asks, fault = NOTHING, ""
+    asks, fault = NO_DEMAND, ""
     try:
-        asks = demand.of_pod(pod)
+        asks = demand.parse_pod_demand(pod)
     except BadDemand as error:
         fault = str(error)
-    placing = node.placing(pod)
+    placing = node.parse_placement_rules(pod)
     return Task(
         uid=uid_of(pod),
         namespace=namespace_of(pod),
         name=name_of(pod),
         created=str(pod["metadata"].get("creationTimestamp", "")),
-        scheduler=str(spec.get("schedulerName") or DEFAULT),
+        scheduler=str(spec.get("schedulerName") or DEFAULT_SCHEDULER),
         labels=labels,
         priority_class=str(spec.get("priorityClassName") or ""),
-        owner=controller_of(pod),
-        group_name=annotations_of(pod).get(POD_GROUP, ""),
+        owner=find_controller_reference(pod),
+        group_name=annotations_of(pod).get(POD_GROUP_ANNOTATION, ""),
         demand=asks,
         fault=fault,
-        placing=placing,
-        shape=_shape(asks, placing),
-        rank=_rank(name_of(pod), labels),
+        placement_rules=placing,
+        shape=_encode_shape(asks, placing),
+        rank=_compute_rank(name_of(pod), labels),
         gated=bool(spec.get("schedulingGates")),
         terminating=is_terminating(pod),
         node=str(spec.get("nodeName") or ""),
-        devices=_devices(annotations_of(pod).get(options.GPU_DEVICES, "")),
-        told=_told(pod),
+        devices=_parse_devices(annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "")),
+        scheduled_condition=_parse_scheduled_condition(pod),
     )
 
 
-def alike(one: Task, other: Task) -> bool:
+def equals_but_condition(first: Task, second: Task) -> bool:
     """The same but for what the condition says, which is the scheduler's own writing."""
-    return replace(one, told=other.told) == other
+    return replace(first, scheduled_condition=second.scheduled_condition) == second
 
 
-def is_held(pod: Object) -> bool:
-    return annotations_of(pod).get(options.HOLD) == "true"
+def is_on_hold(pod: Object) -> bool:
+    return annotations_of(pod).get(options.HOLD_ANNOTATION) == "true"
 
 
-def _shape(asks: Demand, placing: Placing) -> bytes:
+def _encode_shape(asks: PodDemand, placing: PlacementRules) -> bytes:
     share = asks.share
     parts = [
         sorted((name, str(amount)) for name, amount in asks.amounts.items()),
@@ -138,7 +138,7 @@ def _shape(asks: Demand, placing: Placing) -> bytes:
     return msgspec.json.encode(parts, order="deterministic")
 
 
-def _rank(name: str, labels: Mapping[str, str]) -> tuple[bool, int, str]:
+def _compute_rank(name: str, labels: Mapping[str, str]) -> tuple[bool, int, str]:
     """Orders the members of a gang: leaders, then by replica index, then by name with its last
     number read as one.
     """
@@ -150,15 +150,15 @@ def _rank(name: str, labels: Mapping[str, str]) -> tuple[bool, int, str]:
     return not leads, int(index), name
 
 
-def _devices(text: str) -> tuple[int, ...]:
+def _parse_devices(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if part.isascii() and part.isdigit())
 
 
-def _told(pod: Object) -> Told:
-    condition = condition_of((pod.get("status") or {}).get("conditions") or (), "PodScheduled")
+def _parse_scheduled_condition(pod: Object) -> ScheduledCondition:
+    condition = find_condition((pod.get("status") or {}).get("conditions") or (), "PodScheduled")
     if condition is None:
-        return Told()
-    return Told(
+        return ScheduledCondition()
+    return ScheduledCondition(
         str(condition.get("status", "")),
         str(condition.get("reason", "")),
         str(condition.get("message", "")),

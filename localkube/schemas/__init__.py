@@ -12,11 +12,18 @@ from typing import Any
 from localkube.errors import Cause
 from localkube.metadata import Object
 from localkube.schemas import builtin, notation
-from localkube.schemas.compiled import Node, compile_schema, fill, find_changes, find_errors, prune
+from localkube.schemas.compiled_schema import (
+    SchemaNode,
+    compile_schema,
+    fill_defaults,
+    find_errors,
+    find_forbidden_changes,
+    prune_value,
+)
 
 DATA = Path(__file__).parent / "data"
 
-_compiled: dict[int, Node] = {}
+_compiled: dict[int, SchemaNode] = {}
 
 
 class Schema:
@@ -32,7 +39,7 @@ class Schema:
     @property
     def has_rules(self) -> bool:
         """Whether there are rules that a real server checks only once everything else is right."""
-        return self.node.guards
+        return self.node.has_immutable_values
 
     def prune(self, obj: Object) -> list[str]:
         """Remove unknown fields, and nulls and empty lists that mean nothing, in place.
@@ -42,17 +49,23 @@ class Schema:
         """
         unknown: list[str] = []
         if not self.custom:
-            prune(self.node, obj, "", unknown, typed=True)
+            prune_value(self.node, obj, "", unknown, is_typed=True)
             return unknown
         if isinstance(obj, dict):
             # Metadata is of the server's own types whatever the kind.
-            prune(self.node.props["metadata"], obj.get("metadata"), "metadata", unknown, typed=True)
-        prune(self.node, obj, "", unknown, typed=False)
+            prune_value(
+                self.node.properties["metadata"],
+                obj.get("metadata"),
+                "metadata",
+                unknown,
+                is_typed=True,
+            )
+        prune_value(self.node, obj, "", unknown, is_typed=False)
         return sorted(unknown)
 
-    def fill(self, obj: Object) -> None:
+    def set_defaults(self, obj: Object) -> None:
         """Put the schema's own defaults where they are missing, in place."""
-        fill(self.node, obj)
+        fill_defaults(self.node, obj)
 
     def validate(self, obj: Object) -> list[Cause]:
         """What the schema refuses, worded and ordered as a real server does (recorded in
@@ -62,46 +75,46 @@ class Schema:
         find_errors(self.node, obj, "", causes)
         return causes
 
-    def forbidden_changes(self, old: Object, new: Object) -> list[Cause]:
+    def find_forbidden_changes(self, old: Object, new: Object) -> list[Cause]:
         """Immutable values that differ."""
         causes: list[Cause] = []
-        find_changes(self.node, old, new, "", causes)
+        find_forbidden_changes(self.node, old, new, "", causes)
         return causes
 
 
 @cache
-def load(name: str) -> Schema:
+def load_schema(name: str) -> Schema:
     """The schema a resource names. Raises FileNotFoundError when there is none of that name."""
     if name in builtin.KINDS:
-        return Schema(_resolve(builtin.KINDS[name]()), custom=False)
-    root = _resolve(_read(name))
+        return Schema(_resolve_references(builtin.KINDS[name]()), custom=False)
+    root = _resolve_references(_read_data(name))
     root["properties"]["metadata"] = notation.OBJECT_META
     return Schema(root, custom=True)
 
 
 @cache
-def definitions() -> dict[str, dict[str, Any]]:
+def load_definitions() -> dict[str, dict[str, Any]]:
     """Names, scope, printer columns and subresources of the custom kinds, by plural name."""
-    found: dict[str, dict[str, Any]] = _read("definitions")
+    found: dict[str, dict[str, Any]] = _read_data("definitions")
     return found
 
 
-def _read(name: str) -> Any:
+def _read_data(name: str) -> Any:
     return json.loads((DATA / f"{name}.json").read_bytes())
 
 
 @cache
-def _shared(name: str) -> Any:
-    return _read(name)
+def _load_shared(name: str) -> Any:
+    return _read_data(name)
 
 
-def _resolve(node: Any) -> Any:
+def _resolve_references(node: Any) -> Any:
     """The same schema with references replaced; parts without any are kept as they are, so shared
     parts stay one object.
     """
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
-        return _shared(node["$ref"])
-    resolved = {key: _resolve(value) for key, value in node.items()}
+        return _load_shared(node["$ref"])
+    resolved = {key: _resolve_references(value) for key, value in node.items()}
     return node if all(resolved[key] is node[key] for key in node) else resolved

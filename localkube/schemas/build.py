@@ -26,48 +26,50 @@ KINDS = {
 or this one.
 """
 
-POD_SPEC_FROM = (
+POD_SPEC_SOURCE = (
     "kubeflow.org_v1_pytorchjobs.yaml",
     ("spec", "pytorchReplicaSpecs", "*", "template", "spec"),
 )
 """Where the one pod spec is taken from; "*" stands for the values of a map."""
 
-REFERENCE = "$ref"
+REFERENCE_KEY = "$ref"
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_crd(path: Path) -> dict[str, Any]:
     crd: dict[str, Any] = yaml.load(path.read_text(), yaml.CSafeLoader)
     return crd
 
 
-def strip(node: Any) -> Any:
+def strip_descriptions(node: Any) -> Any:
     """A copy without descriptions; a property that is called `description` stays, for its value is
     a schema and no text.
     """
     if isinstance(node, dict):
         return {
-            key: strip(value)
+            key: strip_descriptions(value)
             for key, value in node.items()
             if not (key == "description" and isinstance(value, str))
         }
-    return [strip(item) for item in node] if isinstance(node, list) else node
+    return [strip_descriptions(item) for item in node] if isinstance(node, list) else node
 
 
-def schema_of(crd: dict[str, Any]) -> dict[str, Any]:
-    stripped: dict[str, Any] = strip(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+def extract_schema(crd: dict[str, Any]) -> dict[str, Any]:
+    stripped: dict[str, Any] = strip_descriptions(
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    )
     return stripped
 
 
-def refer(node: Any, shared: dict[str, Any]) -> Any:
+def replace_pod_spec(node: Any, shared: dict[str, Any]) -> Any:
     """A copy in which every part that equals the shared pod spec is a reference to it."""
     if node == shared:
-        return {REFERENCE: "pod-spec"}
+        return {REFERENCE_KEY: "pod-spec"}
     if isinstance(node, dict):
-        return {key: refer(value, shared) for key, value in node.items()}
-    return [refer(item, shared) for item in node] if isinstance(node, list) else node
+        return {key: replace_pod_spec(value, shared) for key, value in node.items()}
+    return [replace_pod_spec(item, shared) for item in node] if isinstance(node, list) else node
 
 
-def definition(crd: dict[str, Any]) -> dict[str, Any]:
+def build_definition(crd: dict[str, Any]) -> dict[str, Any]:
     """What the registry needs to know of a kind, without its schema."""
     spec, version = crd["spec"], crd["spec"]["versions"][0]
     return {
@@ -75,33 +77,35 @@ def definition(crd: dict[str, Any]) -> dict[str, Any]:
         "version": version["name"],
         "scope": spec["scope"],
         "names": spec["names"],
-        "columns": strip(version.get("additionalPrinterColumns", [])),
+        "columns": strip_descriptions(version.get("additionalPrinterColumns", [])),
         "subresources": version.get("subresources", {}),
     }
 
 
-def pod_spec(directory: Path) -> dict[str, Any]:
-    name, path = POD_SPEC_FROM
-    node = schema_of(read(directory / name))
+def extract_pod_spec(directory: Path) -> dict[str, Any]:
+    name, path = POD_SPEC_SOURCE
+    node = extract_schema(read_crd(directory / name))
     for step in path:
         node = node["additionalProperties"] if step == "*" else node["properties"][step]
     return node
 
 
-def write(into: Path, name: str, content: Any) -> None:
-    (into / f"{name}.json").write_text(
+def write_json(directory: Path, name: str, content: Any) -> None:
+    (directory / f"{name}.json").write_text(
         json.dumps(content, separators=(",", ":"), sort_keys=True) + "\n"
     )
 
 
-def main(directory: Path, into: Path = DATA) -> None:
+def main(directory: Path, destination: Path = DATA) -> None:
     """Write every data file. `directory` holds the upstream files that KINDS names."""
-    shared = pod_spec(directory)
-    write(into, "pod-spec", shared)
-    crds = {plural: read(directory / name) for plural, name in KINDS.items()}
+    shared = extract_pod_spec(directory)
+    write_json(destination, "pod-spec", shared)
+    crds = {plural: read_crd(directory / name) for plural, name in KINDS.items()}
     for plural, crd in crds.items():
-        write(into, plural, refer(schema_of(crd), shared))
-    write(into, "definitions", {plural: definition(crd) for plural, crd in crds.items()})
+        write_json(destination, plural, replace_pod_spec(extract_schema(crd), shared))
+    write_json(
+        destination, "definitions", {plural: build_definition(crd) for plural, crd in crds.items()}
+    )
 
 
 if __name__ == "__main__":

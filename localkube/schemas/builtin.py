@@ -16,33 +16,35 @@ from localkube.schemas.notation import (
     INT64,
     INT_OR_STRING,
     LABEL_SELECTOR,
-    NAMED,
-    NULL_TIME,
+    LOCAL_OBJECT_REFERENCE,
+    NULLABLE_TIME,
     OBJECT_REFERENCE,
     POD_SPEC,
     POD_TEMPLATE,
-    QUANTITIES,
+    QUANTITY_MAP,
     RESOURCE_REQUIREMENTS,
     STRING,
-    TEXTS,
+    STRING_MAP,
     TIME,
     Schema,
-    kind,
-    many,
-    record,
-    table,
-    unique,
+    kind_schema,
+    list_schema,
+    map_schema,
+    object_schema,
+    set_schema,
 )
 
 PROTOCOL: Schema = STRING | {"default": "TCP"}
 """Half of a port's key: server-side apply takes the default for one that is left out."""
 
 
-CLAIM_SPEC = record(
+CLAIM_SPEC = object_schema(
     "PersistentVolumeClaimSpec",
-    accessModes=many(STRING),
+    accessModes=list_schema(STRING),
     selector=LABEL_SELECTOR,
-    resources=record("VolumeResourceRequirements", limits=QUANTITIES, requests=QUANTITIES),
+    resources=object_schema(
+        "VolumeResourceRequirements", limits=QUANTITY_MAP, requests=QUANTITY_MAP
+    ),
     volumeName=STRING,
     storageClassName=STRING,
     volumeMode=STRING,
@@ -52,11 +54,11 @@ CLAIM_SPEC = record(
 )
 
 
-def pods() -> Schema:
-    return kind(
+def build_pod_schema() -> Schema:
+    return kind_schema(
         "Pod",
         spec=POD_SPEC,
-        status=record(
+        status=object_schema(
             "PodStatus",
             observedGeneration=INT64,
             phase=STRING,
@@ -65,55 +67,57 @@ def pods() -> Schema:
             reason=STRING,
             nominatedNodeName=STRING,
             hostIP=STRING,
-            hostIPs=many(record("HostIP", ip=STRING)),
+            hostIPs=list_schema(object_schema("HostIP", ip=STRING)),
             podIP=STRING,
-            podIPs=many(record("PodIP", ip=STRING), "ip"),
+            podIPs=list_schema(object_schema("PodIP", ip=STRING), "ip"),
             startTime=TIME,
             initContainerStatuses=CONTAINER_STATUSES,
             containerStatuses=CONTAINER_STATUSES,
             ephemeralContainerStatuses=CONTAINER_STATUSES,
             qosClass=STRING,
             resize=STRING,
-            resourceClaimStatuses=many(ANY),
+            resourceClaimStatuses=list_schema(ANY),
             extendedResourceClaimStatus=ANY,
-            allocatedResources=QUANTITIES,
+            allocatedResources=QUANTITY_MAP,
             resources=RESOURCE_REQUIREMENTS,
         ),
     )
 
 
-def jobs() -> Schema:
-    return kind(
+def build_job_schema() -> Schema:
+    return kind_schema(
         "Job",
-        spec=record(
+        spec=object_schema(
             "JobSpec",
             parallelism=INT32,
             completions=INT32,
             activeDeadlineSeconds=INT64,
-            podFailurePolicy=record(
+            podFailurePolicy=object_schema(
                 "PodFailurePolicy",
-                rules=many(
-                    record(
+                rules=list_schema(
+                    object_schema(
                         "PodFailurePolicyRule",
                         action=STRING,
-                        onExitCodes=record(
+                        onExitCodes=object_schema(
                             "PodFailurePolicyOnExitCodesRequirement",
                             containerName=STRING,
                             operator=STRING,
-                            values=unique(INT32),
+                            values=set_schema(INT32),
                         ),
-                        onPodConditions=many(
-                            record(
+                        onPodConditions=list_schema(
+                            object_schema(
                                 "PodFailurePolicyOnPodConditionsPattern", type=STRING, status=STRING
                             )
                         ),
                     )
                 ),
             ),
-            successPolicy=record(
+            successPolicy=object_schema(
                 "SuccessPolicy",
-                rules=many(
-                    record("SuccessPolicyRule", succeededIndexes=STRING, succeededCount=INT32)
+                rules=list_schema(
+                    object_schema(
+                        "SuccessPolicyRule", succeededIndexes=STRING, succeededCount=INT32
+                    )
                 ),
             ),
             backoffLimit=INT32,
@@ -128,9 +132,9 @@ def jobs() -> Schema:
             podReplacementPolicy=STRING,
             managedBy=STRING,
         ),
-        status=record(
+        status=object_schema(
             "JobStatus",
-            conditions=many(CONDITION),
+            conditions=list_schema(CONDITION),
             startTime=TIME,
             completionTime=TIME,
             active=INT32,
@@ -140,15 +144,15 @@ def jobs() -> Schema:
             ready=INT32,
             completedIndexes=STRING,
             failedIndexes=STRING,
-            uncountedTerminatedPods=record(
-                "UncountedTerminatedPods", succeeded=many(STRING), failed=many(STRING)
+            uncountedTerminatedPods=object_schema(
+                "UncountedTerminatedPods", succeeded=list_schema(STRING), failed=list_schema(STRING)
             ),
         ),
     )
 
 
-def services() -> Schema:
-    port = record(
+def build_service_schema() -> Schema:
+    port = object_schema(
         "ServicePort",
         name=STRING,
         protocol=PROTOCOL,
@@ -157,23 +161,23 @@ def services() -> Schema:
         targetPort=INT_OR_STRING,
         nodePort=INT32,
     )
-    ingress = record(
-        "LoadBalancerIngress", ip=STRING, hostname=STRING, ipMode=STRING, ports=many(ANY)
+    ingress = object_schema(
+        "LoadBalancerIngress", ip=STRING, hostname=STRING, ipMode=STRING, ports=list_schema(ANY)
     )
-    return kind(
+    return kind_schema(
         "Service",
-        spec=record(
+        spec=object_schema(
             "ServiceSpec",
-            ports=many(port, "port", "protocol"),
-            selector=TEXTS,
+            ports=list_schema(port, "port", "protocol"),
+            selector=STRING_MAP,
             clusterIP=STRING,
-            clusterIPs=many(STRING),
+            clusterIPs=list_schema(STRING),
             type=STRING,
-            externalIPs=many(STRING),
+            externalIPs=list_schema(STRING),
             sessionAffinity=STRING,
             sessionAffinityConfig=ANY,
             loadBalancerIP=STRING,
-            loadBalancerSourceRanges=many(STRING),
+            loadBalancerSourceRanges=list_schema(STRING),
             loadBalancerClass=STRING,
             allocateLoadBalancerNodePorts=BOOL,
             externalName=STRING,
@@ -182,18 +186,18 @@ def services() -> Schema:
             trafficDistribution=STRING,
             healthCheckNodePort=INT32,
             publishNotReadyAddresses=BOOL,
-            ipFamilies=many(STRING),
+            ipFamilies=list_schema(STRING),
             ipFamilyPolicy=STRING,
         ),
-        status=record(
+        status=object_schema(
             "ServiceStatus",
-            loadBalancer=record("LoadBalancerStatus", ingress=many(ingress)),
+            loadBalancer=object_schema("LoadBalancerStatus", ingress=list_schema(ingress)),
             conditions=CONDITIONS,
         ),
     )
 
 
-def nodes() -> Schema:
+def build_node_schema() -> Schema:
     info = (
         "machineID",
         "systemUUID",
@@ -206,98 +210,106 @@ def nodes() -> Schema:
         "operatingSystem",
         "architecture",
     )
-    endpoint = record("DaemonEndpoint", Port=INT32)
-    taint = record("Taint", key=STRING, value=STRING, effect=STRING, timeAdded=TIME)
-    return kind(
+    endpoint = object_schema("DaemonEndpoint", Port=INT32)
+    taint = object_schema("Taint", key=STRING, value=STRING, effect=STRING, timeAdded=TIME)
+    return kind_schema(
         "Node",
-        spec=record(
+        spec=object_schema(
             "NodeSpec",
             podCIDR=STRING,
-            podCIDRs=many(STRING),
+            podCIDRs=list_schema(STRING),
             providerID=STRING,
             unschedulable=BOOL,
-            taints=many(taint),
+            taints=list_schema(taint),
             configSource=ANY,
             externalID=STRING,
         ),
-        status=record(
+        status=object_schema(
             "NodeStatus",
-            capacity=QUANTITIES,
-            allocatable=QUANTITIES,
+            capacity=QUANTITY_MAP,
+            allocatable=QUANTITY_MAP,
             phase=STRING,
             conditions=CONDITIONS,
-            addresses=many(record("NodeAddress", type=STRING, address=STRING), "type"),
-            daemonEndpoints=record("NodeDaemonEndpoints", kubeletEndpoint=endpoint),
-            nodeInfo=record("NodeSystemInfo", **dict.fromkeys(info, STRING), swap=ANY),
-            images=many(record("ContainerImage", names=many(STRING), sizeBytes=INT64)),
-            volumesInUse=many(STRING),
-            volumesAttached=many(record("AttachedVolume", name=STRING, devicePath=STRING)),
+            addresses=list_schema(
+                object_schema("NodeAddress", type=STRING, address=STRING), "type"
+            ),
+            daemonEndpoints=object_schema("NodeDaemonEndpoints", kubeletEndpoint=endpoint),
+            nodeInfo=object_schema("NodeSystemInfo", **dict.fromkeys(info, STRING), swap=ANY),
+            images=list_schema(
+                object_schema("ContainerImage", names=list_schema(STRING), sizeBytes=INT64)
+            ),
+            volumesInUse=list_schema(STRING),
+            volumesAttached=list_schema(
+                object_schema("AttachedVolume", name=STRING, devicePath=STRING)
+            ),
             config=ANY,
-            runtimeHandlers=many(ANY),
+            runtimeHandlers=list_schema(ANY),
             features=ANY,
-            declaredFeatures=many(STRING),
+            declaredFeatures=list_schema(STRING),
         ),
     )
 
 
-def namespaces() -> Schema:
-    return kind(
+def build_namespace_schema() -> Schema:
+    return kind_schema(
         "Namespace",
-        spec=record("NamespaceSpec", finalizers=many(STRING)),
-        status=record("NamespaceStatus", phase=STRING, conditions=CONDITIONS),
+        spec=object_schema("NamespaceSpec", finalizers=list_schema(STRING)),
+        status=object_schema("NamespaceStatus", phase=STRING, conditions=CONDITIONS),
     )
 
 
-def configmaps() -> Schema:
-    return kind("ConfigMap", data=TEXTS, binaryData=table(BYTES), immutable=BOOL)
+def build_configmap_schema() -> Schema:
+    return kind_schema("ConfigMap", data=STRING_MAP, binaryData=map_schema(BYTES), immutable=BOOL)
 
 
-def secrets() -> Schema:
-    return kind("Secret", data=table(BYTES), stringData=TEXTS, type=STRING, immutable=BOOL)
+def build_secret_schema() -> Schema:
+    return kind_schema(
+        "Secret", data=map_schema(BYTES), stringData=STRING_MAP, type=STRING, immutable=BOOL
+    )
 
 
-def serviceaccounts() -> Schema:
-    return kind(
+def build_serviceaccount_schema() -> Schema:
+    return kind_schema(
         "ServiceAccount",
-        secrets=many(OBJECT_REFERENCE, "name"),
-        imagePullSecrets=many(NAMED),
+        secrets=list_schema(OBJECT_REFERENCE, "name"),
+        imagePullSecrets=list_schema(LOCAL_OBJECT_REFERENCE),
         automountServiceAccountToken=BOOL,
     )
 
 
-def persistentvolumeclaims() -> Schema:
-    return kind(
+def build_claim_schema() -> Schema:
+    return kind_schema(
         "PersistentVolumeClaim",
         spec=CLAIM_SPEC,
-        status=record(
+        status=object_schema(
             "PersistentVolumeClaimStatus",
             phase=STRING,
-            accessModes=many(STRING),
-            capacity=QUANTITIES,
+            accessModes=list_schema(STRING),
+            capacity=QUANTITY_MAP,
             conditions=CONDITIONS,
-            allocatedResources=QUANTITIES,
-            allocatedResourceStatuses=TEXTS,
+            allocatedResources=QUANTITY_MAP,
+            allocatedResourceStatuses=STRING_MAP,
             currentVolumeAttributesClassName=STRING,
             modifyVolumeStatus=ANY,
         ),
     )
 
 
-def storageclasses() -> Schema:
-    return kind(
+def build_storageclass_schema() -> Schema:
+    return kind_schema(
         "StorageClass",
         provisioner=STRING,
-        parameters=TEXTS,
+        parameters=STRING_MAP,
         reclaimPolicy=STRING,
-        mountOptions=many(STRING),
+        mountOptions=list_schema(STRING),
         allowVolumeExpansion=BOOL,
         volumeBindingMode=STRING,
-        allowedTopologies=many(ANY),
+        allowedTopologies=list_schema(ANY),
     )
 
 
-def priorityclasses() -> Schema:
-    return kind(
+def build_priorityclass_schema() -> Schema:
+    return kind_schema(
         "PriorityClass",
         value=INT32,
         globalDefault=BOOL,
@@ -306,10 +318,10 @@ def priorityclasses() -> Schema:
     )
 
 
-def leases() -> Schema:
-    return kind(
+def build_lease_schema() -> Schema:
+    return kind_schema(
         "Lease",
-        spec=record(
+        spec=object_schema(
             "LeaseSpec",
             holderIdentity=STRING,
             leaseDurationSeconds=INT32,
@@ -322,22 +334,22 @@ def leases() -> Schema:
     )
 
 
-SERIES = record("EventSeries", count=INT32, lastObservedTime=NULL_TIME)
-EVENT_SOURCE = record("EventSource", component=STRING, host=STRING)
+SERIES = object_schema("EventSeries", count=INT32, lastObservedTime=NULLABLE_TIME)
+EVENT_SOURCE = object_schema("EventSource", component=STRING, host=STRING)
 
 
-def events() -> Schema:
-    return kind(
+def build_event_schema() -> Schema:
+    return kind_schema(
         "Event",
         involvedObject=OBJECT_REFERENCE,
         reason=STRING,
         message=STRING,
         source=EVENT_SOURCE,
-        firstTimestamp=NULL_TIME,
-        lastTimestamp=NULL_TIME,
+        firstTimestamp=NULLABLE_TIME,
+        lastTimestamp=NULLABLE_TIME,
         count=INT32,
         type=STRING,
-        eventTime=NULL_TIME,
+        eventTime=NULLABLE_TIME,
         series=SERIES,
         action=STRING,
         related=OBJECT_REFERENCE,
@@ -346,10 +358,10 @@ def events() -> Schema:
     )
 
 
-def events_v1() -> Schema:
-    return kind(
+def build_event_v1_schema() -> Schema:
+    return kind_schema(
         "Event",
-        eventTime=NULL_TIME,
+        eventTime=NULLABLE_TIME,
         series=SERIES,
         reportingController=STRING,
         reportingInstance=STRING,
@@ -360,26 +372,26 @@ def events_v1() -> Schema:
         note=STRING,
         type=STRING,
         deprecatedSource=EVENT_SOURCE,
-        deprecatedFirstTimestamp=NULL_TIME,
-        deprecatedLastTimestamp=NULL_TIME,
+        deprecatedFirstTimestamp=NULLABLE_TIME,
+        deprecatedLastTimestamp=NULLABLE_TIME,
         deprecatedCount=INT32,
     )
 
 
 KINDS: dict[str, Callable[[], Schema]] = {
-    "pods": pods,
-    "jobs": jobs,
-    "services": services,
-    "nodes": nodes,
-    "namespaces": namespaces,
-    "configmaps": configmaps,
-    "secrets": secrets,
-    "serviceaccounts": serviceaccounts,
-    "persistentvolumeclaims": persistentvolumeclaims,
-    "storageclasses": storageclasses,
-    "priorityclasses": priorityclasses,
-    "leases": leases,
-    "events": events,
-    "events-v1": events_v1,
+    "pods": build_pod_schema,
+    "jobs": build_job_schema,
+    "services": build_service_schema,
+    "nodes": build_node_schema,
+    "namespaces": build_namespace_schema,
+    "configmaps": build_configmap_schema,
+    "secrets": build_secret_schema,
+    "serviceaccounts": build_serviceaccount_schema,
+    "persistentvolumeclaims": build_claim_schema,
+    "storageclasses": build_storageclass_schema,
+    "priorityclasses": build_priorityclass_schema,
+    "leases": build_lease_schema,
+    "events": build_event_schema,
+    "events-v1": build_event_v1_schema,
 }
 """What `schemas.load` finds here, by the name a resource gives."""

@@ -16,18 +16,18 @@ BOOL: Schema = {"type": "boolean"}
 INT32: Schema = {"type": "integer", "format": "int32"}
 INT64: Schema = {"type": "integer", "format": "int64"}
 TIME: Schema = {"type": "string", "format": "date-time"}
-NULL_TIME: Schema = TIME | {"nullable": True}
+NULLABLE_TIME: Schema = TIME | {"nullable": True}
 """A time that Go writes as null when it is not set."""
 INT_OR_STRING: Schema = {"x-kubernetes-int-or-string": True}
 QUANTITY: Schema = {"x-kubernetes-int-or-string": True, "x-quantity": True}
 ANY: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def record(go: str, **fields: Schema) -> Schema:
-    return {"type": "object", "x-go": go, "properties": fields}
+def object_schema(go_type: str, **fields: Schema) -> Schema:
+    return {"type": "object", "x-go": go_type, "properties": fields}
 
 
-def many(items: Schema, *keys: str) -> Schema:
+def list_schema(items: Schema, *keys: str) -> Schema:
     """A list; with `keys` a list that is a map by them."""
     if not keys:
         return {"type": "array", "items": items}
@@ -39,23 +39,23 @@ def many(items: Schema, *keys: str) -> Schema:
     }
 
 
-def table(values: Schema) -> Schema:
+def map_schema(values: Schema) -> Schema:
     return {"type": "object", "additionalProperties": values}
 
 
-def unique(items: Schema) -> Schema:
+def set_schema(items: Schema) -> Schema:
     return {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
 
 
-def kind(go: str, **fields: Schema) -> Schema:
+def kind_schema(go_type: str, **fields: Schema) -> Schema:
     """The root of a kind: its own fields beside kind, apiVersion and metadata."""
-    return record(go, apiVersion=STRING, kind=STRING, metadata=OBJECT_META, **fields)
+    return object_schema(go_type, apiVersion=STRING, kind=STRING, metadata=OBJECT_META, **fields)
 
 
-TEXTS = table(STRING)
-QUANTITIES = table(QUANTITY)
+STRING_MAP = map_schema(STRING)
+QUANTITY_MAP = map_schema(QUANTITY)
 
-OBJECT_META = record(
+OBJECT_META = object_schema(
     "ObjectMeta",
     name=STRING,
     generateName=STRING,
@@ -67,10 +67,10 @@ OBJECT_META = record(
     creationTimestamp=TIME,
     deletionTimestamp=TIME,
     deletionGracePeriodSeconds=INT64,
-    labels=TEXTS,
-    annotations=TEXTS,
-    ownerReferences=many(
-        record(
+    labels=STRING_MAP,
+    annotations=STRING_MAP,
+    ownerReferences=list_schema(
+        object_schema(
             "OwnerReference",
             apiVersion=STRING,
             kind=STRING,
@@ -81,9 +81,9 @@ OBJECT_META = record(
         ),
         "uid",
     ),
-    finalizers=unique(STRING),
-    managedFields=many(
-        record(
+    finalizers=set_schema(STRING),
+    managedFields=list_schema(
+        object_schema(
             "ManagedFieldsEntry",
             manager=STRING,
             operation=STRING,
@@ -96,20 +96,20 @@ OBJECT_META = record(
     ),
 )
 
-CONDITION = record(
+CONDITION = object_schema(
     "Condition",
     type=STRING,
     status=STRING,
     observedGeneration=INT64,
-    lastProbeTime=NULL_TIME,
-    lastHeartbeatTime=NULL_TIME,
-    lastTransitionTime=NULL_TIME,
+    lastProbeTime=NULLABLE_TIME,
+    lastHeartbeatTime=NULLABLE_TIME,
+    lastTransitionTime=NULLABLE_TIME,
     reason=STRING,
     message=STRING,
 )
-CONDITIONS = many(CONDITION, "type")
+CONDITIONS = list_schema(CONDITION, "type")
 
-OBJECT_REFERENCE = record(
+OBJECT_REFERENCE = object_schema(
     "ObjectReference",
     kind=STRING,
     namespace=STRING,
@@ -119,43 +119,45 @@ OBJECT_REFERENCE = record(
     resourceVersion=STRING,
     fieldPath=STRING,
 )
-NAMED = record("LocalObjectReference", name=STRING)
+LOCAL_OBJECT_REFERENCE = object_schema("LocalObjectReference", name=STRING)
 
-LABEL_SELECTOR = record(
+LABEL_SELECTOR = object_schema(
     "LabelSelector",
-    matchLabels=TEXTS,
-    matchExpressions=many(
-        record("LabelSelectorRequirement", key=STRING, operator=STRING, values=many(STRING))
+    matchLabels=STRING_MAP,
+    matchExpressions=list_schema(
+        object_schema(
+            "LabelSelectorRequirement", key=STRING, operator=STRING, values=list_schema(STRING)
+        )
     ),
 ) | {"x-kubernetes-map-type": "atomic"}
 
-POD_TEMPLATE = record("PodTemplateSpec", metadata=OBJECT_META, spec=POD_SPEC)
+POD_TEMPLATE = object_schema("PodTemplateSpec", metadata=OBJECT_META, spec=POD_SPEC)
 
-CONTAINER_STATE = record(
+CONTAINER_STATE = object_schema(
     "ContainerState",
-    waiting=record("ContainerStateWaiting", reason=STRING, message=STRING),
-    running=record("ContainerStateRunning", startedAt=NULL_TIME),
-    terminated=record(
+    waiting=object_schema("ContainerStateWaiting", reason=STRING, message=STRING),
+    running=object_schema("ContainerStateRunning", startedAt=NULLABLE_TIME),
+    terminated=object_schema(
         "ContainerStateTerminated",
         exitCode=INT32,
         signal=INT32,
         reason=STRING,
         message=STRING,
-        startedAt=NULL_TIME,
-        finishedAt=NULL_TIME,
+        startedAt=NULLABLE_TIME,
+        finishedAt=NULLABLE_TIME,
         containerID=STRING,
     ),
 )
 
-RESOURCE_REQUIREMENTS = record(
+RESOURCE_REQUIREMENTS = object_schema(
     "ResourceRequirements",
-    limits=QUANTITIES,
-    requests=QUANTITIES,
-    claims=many(record("ResourceClaim", name=STRING, request=STRING)),
+    limits=QUANTITY_MAP,
+    requests=QUANTITY_MAP,
+    claims=list_schema(object_schema("ResourceClaim", name=STRING, request=STRING)),
 )
 
-CONTAINER_STATUSES = many(
-    record(
+CONTAINER_STATUSES = list_schema(
+    object_schema(
         "ContainerStatus",
         name=STRING,
         state=CONTAINER_STATE,
@@ -166,11 +168,11 @@ CONTAINER_STATUSES = many(
         imageID=STRING,
         containerID=STRING,
         started=BOOL,
-        allocatedResources=QUANTITIES,
-        allocatedResourcesStatus=many(ANY),
+        allocatedResources=QUANTITY_MAP,
+        allocatedResourcesStatus=list_schema(ANY),
         resources=RESOURCE_REQUIREMENTS,
-        volumeMounts=many(
-            record(
+        volumeMounts=list_schema(
+            object_schema(
                 "VolumeMountStatus",
                 name=STRING,
                 mountPath=STRING,

@@ -8,9 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import NotAllowed
-from projects import access, people, personal
+from projects import access, personal_keys, user_actions
 from projects.api import bodies, schemas
-from projects.api.base import MOST, ApiView, Asked, listed, once
+from projects.api.base import MAX_ITEMS, ApiView, ListQuery, build_list_body, secret_response
 from projects.api.bodies import Body
 from projects.models import PersonalKey, User
 from projects.permissions import Entity, Verb
@@ -23,13 +23,21 @@ class KeysView(ApiView):
         operation_id="list_access_keys",
         description="Your own access keys.",
         responses={
-            200: schemas.answer(schemas.obj(["accessKeys"], accessKeys=schemas.array(bodies.KEY)))
+            200: schemas.json_response(
+                schemas.object_schema(["accessKeys"], accessKeys=schemas.array_schema(bodies.KEY))
+            )
         }
-        | schemas.errors(401),
+        | schemas.error_responses(401),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
-        return Response({"accessKeys": [bodies.key(each) for each in personal.of(self.user)]})
+        return Response(
+            {
+                "accessKeys": [
+                    bodies.serialize_key(each) for each in personal_keys.list_keys(self.user)
+                ]
+            }
+        )
 
     @extend_schema(
         operation_id="create_access_key",
@@ -37,36 +45,39 @@ class KeysView(ApiView):
             "A key with which a program does what you may; its secret is told here only. A token "
             "got with a key makes no keys."
         ),
-        request=schemas.content(bodies.KEY_REQUEST),
-        responses={201: schemas.answer(bodies.KEY)} | schemas.errors(400, 401, 403, 409),
+        request=schemas.json_content(bodies.KEY_REQUEST),
+        responses={201: schemas.json_response(bodies.KEY)}
+        | schemas.error_responses(400, 401, 403, 409),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
-        _not_by_key(self.user)
+        _require_no_key_token(self.user)
         body = Body(request.data)
-        made, secret = personal.create(body.text("name"), of=self.user, expires_at=body.life())
-        return once(bodies.key(made) | {"clientSecret": secret})
+        made, secret = personal_keys.create_key(
+            body.text("name"), owner=self.user, expires_at=body.expires_at()
+        )
+        return secret_response(bodies.serialize_key(made) | {"clientSecret": secret})
 
 
 class KeyView(ApiView):
     @extend_schema(
         operation_id="get_access_key",
         description="One of your own access keys.",
-        responses={200: schemas.answer(bodies.KEY)} | schemas.errors(401, 404),
+        responses={200: schemas.json_response(bodies.KEY)} | schemas.error_responses(401, 404),
         tags=TAGS,
     )
     def get(self, request: Request, pk: int) -> Response:
-        return Response(bodies.key(_key(self.user, pk)))
+        return Response(bodies.serialize_key(_get_key(self.user, pk)))
 
     @extend_schema(
         operation_id="delete_access_key",
         description="Its secret and the tokens got with it end now.",
-        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 404),
+        responses={200: schemas.json_response(schemas.DONE)} | schemas.error_responses(401, 404),
         tags=TAGS,
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found = _key(self.user, pk)
-        personal.revoke(found, self.user)
+        found = _get_key(self.user, pk)
+        personal_keys.revoke_key(found, self.user)
         return Response({"code": 200, "message": f"Access key {found.name} is deleted."})
 
 
@@ -78,14 +89,16 @@ class KeySecretView(ApiView):
             "With a key's token only its own."
         ),
         request=None,
-        responses={200: schemas.answer(bodies.KEY)} | schemas.errors(401, 403, 404),
+        responses={200: schemas.json_response(bodies.KEY)} | schemas.error_responses(401, 403, 404),
         tags=TAGS,
     )
     def post(self, request: Request, pk: int) -> Response:
-        found = _key(self.user, pk)
+        found = _get_key(self.user, pk)
         if found != self.user.personal_key:
-            _not_by_key(self.user)
-        return once(bodies.key(found) | {"clientSecret": personal.rotate(found)}, 200)
+            _require_no_key_token(self.user)
+        return secret_response(
+            bodies.serialize_key(found) | {"clientSecret": personal_keys.rotate_secret(found)}, 200
+        )
 
 
 class EverybodysKeysView(ApiView):
@@ -96,26 +109,32 @@ class EverybodysKeysView(ApiView):
             "administrators."
         ),
         parameters=[
-            *schemas.paging(),
-            schemas.parameter("clientId", schemas.TEXT, "The key with this client id only."),
-            schemas.parameter("createdBy", schemas.TEXT, "The keys of the user of this name only."),
+            *schemas.paging_parameters(),
+            schemas.query_parameter("clientId", schemas.TEXT, "The key with this client id only."),
+            schemas.query_parameter(
+                "createdBy", schemas.TEXT, "The keys of the user of this name only."
+            ),
         ],
-        responses={200: schemas.answer(schemas.items("accessKeys", bodies.ANYBODYS_KEY))}
-        | schemas.errors(400, 401, 403),
+        responses={
+            200: schemas.json_response(schemas.list_schema("accessKeys", bodies.ANYBODYS_KEY))
+        }
+        | schemas.error_responses(400, 401, 403),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        asked = Asked(request)
+        asked = ListQuery(request)
         wanted = {"client_id": asked.text("clientId"), "user__username": asked.text("createdBy")}
         keys = PersonalKey.objects.filter(
             **{column: value for column, value in wanted.items() if value}
         )
         found, following = asked.page(
-            keys.select_related("user").order_by("user__username", "name"), MOST
+            keys.select_related("user").order_by("user__username", "name"), MAX_ITEMS
         )
         return Response(
-            listed("accessKeys", [bodies.anybodys_key(each) for each in found], following)
+            build_list_body(
+                "accessKeys", [bodies.serialize_anybodys_key(each) for each in found], following
+            )
         )
 
 
@@ -125,7 +144,8 @@ class AnybodysKeyView(ApiView):
         description=(
             "An access key of anybody, and the tokens got with it, end now. For administrators."
         ),
-        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404),
+        responses={200: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(401, 403, 404),
         tags=TAGS,
     )
     def delete(self, request: Request, access_key: int) -> Response:
@@ -133,7 +153,7 @@ class AnybodysKeyView(ApiView):
         found: PersonalKey = get_object_or_404(
             PersonalKey.objects.select_related("user"), pk=access_key
         )
-        personal.revoke(found, self.user)
+        personal_keys.revoke_key(found, self.user)
         return Response(
             {"code": 200, "message": f"Access key {found.name} of {found.user} is deleted."}
         )
@@ -146,19 +166,20 @@ class UserKeysView(ApiView):
             "All of somebody's access keys, and the tokens got with them, end now. They can make "
             "others. For administrators."
         ),
-        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404),
+        responses={200: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(401, 403, 404),
         tags=TAGS,
     )
     def delete(self, request: Request, pk: int) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        found: User = get_object_or_404(people.everybody(), pk=pk)
-        ended = personal.revoke_all(found, self.user)
+        found: User = get_object_or_404(user_actions.list_people(), pk=pk)
+        ended = personal_keys.revoke_all_keys(found, self.user)
         return Response(
             {"code": 200, "message": f"The access keys of {found} have ended ({ended})."}
         )
 
 
-def _not_by_key(user: User) -> None:
+def _require_no_key_token(user: User) -> None:
     """Who finds a key that ends could make another one that does not."""
     if user.personal_key is not None:
         raise NotAllowed(
@@ -167,7 +188,7 @@ def _not_by_key(user: User) -> None:
         )
 
 
-def _key(user: User, pk: int) -> PersonalKey:
+def _get_key(user: User, pk: int) -> PersonalKey:
     found: PersonalKey = get_object_or_404(
         PersonalKey.objects.select_related("user"), pk=pk, user=user
     )

@@ -11,53 +11,55 @@ from rest_framework.response import Response
 
 from projects import access
 from projects.api import filtering, schemas
-from projects.api.base import MOST, ApiView, Asked
+from projects.api.base import MAX_ITEMS, ApiView, ListQuery
 from projects.api.bodies import TENANT_ID
 from projects.models import AuditEntry
 from projects.permissions import Entity, Verb
 
 
-def _address(text: str) -> str:
+def _parse_address(text: str) -> str:
     return str(ipaddress.ip_address(text))
 
 
 FIELDS = {
-    "timestamp": filtering.moment("at"),
-    "event": filtering.exact("event"),
-    "success": filtering.flag("succeeded"),
-    "entity_type": filtering.exact("entity"),
-    "entity_id": filtering.exact("entity_id"),
-    "entity_name": filtering.text("entity_name"),
-    "scope": filtering.exact("scope"),
-    "subject": filtering.text("subject"),
-    "subject_type": filtering.exact("subject_kind"),
-    "source_ip": filtering.exact("address", _address, "an IP address"),
-    "request_id": filtering.exact("request_id"),
+    "timestamp": filtering.moment_field("at"),
+    "event": filtering.exact_field("event"),
+    "success": filtering.flag_field("succeeded"),
+    "entity_type": filtering.exact_field("entity"),
+    "entity_id": filtering.exact_field("entity_id"),
+    "entity_name": filtering.text_field("entity_name"),
+    "scope": filtering.exact_field("scope"),
+    "subject": filtering.text_field("subject"),
+    "subject_type": filtering.exact_field("subject_kind"),
+    "source_ip": filtering.exact_field("address", _parse_address, "an IP address"),
+    "request_id": filtering.exact_field("request_id"),
 }
-SEARCHED = ("entity_name", "subject")
+SEARCH_COLUMNS = ("entity_name", "subject")
 
 _ANYTHING: schemas.Schema = {"type": ["object", "null"], "additionalProperties": True}
-ENTRY = schemas.obj(
+ENTRY = schemas.object_schema(
     ["id", "timestamp", "event", "status", "entity_type", "subject"],
     id=schemas.TEXT,
     timestamp=schemas.MOMENT,
     tenant_id=schemas.TEXT,
-    event=schemas.words(*AuditEntry.Event.values),
-    action=schemas.said(schemas.TEXT, "The same as event."),
-    status=schemas.words("Succeeded", "Failed"),
-    result=schemas.said(schemas.TEXT, "The same as status."),
-    entity_type=schemas.said(schemas.TEXT, 'The kind of thing, as "project".'),
+    event=schemas.enum_schema(*AuditEntry.Event.values),
+    action=schemas.describe_schema(schemas.TEXT, "The same as event."),
+    status=schemas.enum_schema("Succeeded", "Failed"),
+    result=schemas.describe_schema(schemas.TEXT, "The same as status."),
+    entity_type=schemas.describe_schema(schemas.TEXT, 'The kind of thing, as "project".'),
     entity_id=schemas.TEXT,
     entity_name=schemas.TEXT,
-    scope=schemas.said(
+    scope=schemas.describe_schema(
         schemas.TEXT, '"tenant", "cluster:<id>", "department:<id>" or "project:<id>".'
     ),
-    subject=schemas.said(schemas.TEXT, "Who did it, by name."),
-    subject_type=schemas.words("user", "service account", "personal key", "system", "unknown"),
+    subject=schemas.describe_schema(schemas.TEXT, "Who did it, by name."),
+    subject_type=schemas.enum_schema(
+        "user", "service account", "personal key", "system", "unknown"
+    ),
     source_ip={"type": ["string", "null"]},
     request_id=schemas.TEXT,
     http_method=schemas.TEXT,
-    url=schemas.said(schemas.TEXT, "The path of the request, without its query."),
+    url=schemas.describe_schema(schemas.TEXT, "The path of the request, without its query."),
     before=_ANYTHING,
     after=_ANYTHING,
     details=schemas.TEXT,
@@ -73,31 +75,37 @@ class AuditLogView(ApiView):
         ),
         parameters=[
             *schemas.list_parameters(FIELDS),
-            schemas.parameter("start", schemas.MOMENT, "From this moment on."),
-            schemas.parameter("end", schemas.MOMENT, "Until before this moment."),
-            schemas.parameter("numberOfSamples", schemas.WHOLE, "Another name of limit."),
+            schemas.query_parameter("start", schemas.MOMENT, "From this moment on."),
+            schemas.query_parameter("end", schemas.MOMENT, "Until before this moment."),
+            schemas.query_parameter("numberOfSamples", schemas.INTEGER, "Another name of limit."),
         ],
-        responses={200: schemas.answer(schemas.items("audit_logs", ENTRY))}
-        | schemas.errors(400, 401, 403),
+        responses={200: schemas.json_response(schemas.list_schema("audit_logs", ENTRY))}
+        | schemas.error_responses(400, 401, 403),
         tags=["access"],
     )
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.VIEW, Entity.AUDIT)
-        asked = Asked(request)
-        rows = filtering.matching(AuditEntry.objects.all(), asked, FIELDS, SEARCHED)
+        asked = ListQuery(request)
+        rows = filtering.filter_and_search(AuditEntry.objects.all(), asked, FIELDS, SEARCH_COLUMNS)
         if start := asked.moment("start"):
             rows = rows.filter(at__gte=start)
         if end := asked.moment("end"):
             rows = rows.filter(at__lt=end)
-        default = asked.whole("numberOfSamples", 50, 1, MOST)
+        default = asked.integer("numberOfSamples", 50, 1, MAX_ITEMS)
         return Response(
-            filtering.paged(
-                rows, asked, FIELDS, ("-at", "-id"), name="audit_logs", shown=shown, most=default
+            filtering.serialize_page(
+                rows,
+                asked,
+                FIELDS,
+                ("-at", "-id"),
+                name="audit_logs",
+                serialize=serialize_entry,
+                default_limit=default,
             )
         )
 
 
-def shown(entry: AuditEntry) -> dict[str, Any]:
+def serialize_entry(entry: AuditEntry) -> dict[str, Any]:
     """An entry as the API has it; action and result are the names that Run:ai's clients know of
     event and status.
     """

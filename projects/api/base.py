@@ -24,11 +24,11 @@ from projects.models import User
 
 LARGEST_BODY = 2 << 20
 """Bytes. A submission with everything in it has a quarter of that."""
-DEEPEST = 32
+MAX_DEPTH = 32
 """Levels of a body."""
-MOST = 500
+MAX_ITEMS = 500
 """Items of one answer."""
-FURTHEST = 10_000
+MAX_OFFSET = 10_000
 """The largest offset."""
 
 
@@ -52,22 +52,22 @@ class BoundedJson(JSONParser):
         if len(raw) > LARGEST_BODY:
             raise TooLarge
         try:
-            body = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
-            _check(body, DEEPEST)
+            body = json.loads(raw.decode("utf-8"), parse_constant=_reject_constant)
+            _check_storable(body, MAX_DEPTH)
         except RecursionError:
-            raise ParseError(f"The body must not be deeper than {DEEPEST} levels.") from None
+            raise ParseError(f"The body must not be deeper than {MAX_DEPTH} levels.") from None
         except ValueError as error:
             raise ParseError(f"The body is not JSON that can be used: {error}"[:300]) from None
         return body
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number.")
 
 
-def _check(value: Any, levels: int) -> None:
+def _check_storable(value: Any, depth: int) -> None:
     """Raises ValueError for what could not be stored, and RecursionError for what is too deep."""
-    if levels == 0:
+    if depth == 0:
         raise RecursionError
     if isinstance(value, str):
         if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
@@ -77,11 +77,11 @@ def _check(value: Any, levels: int) -> None:
             raise ValueError("a number is too large.")
     elif isinstance(value, dict):
         for name, inner in value.items():
-            _check(name, levels)
-            _check(inner, levels - 1)
+            _check_storable(name, depth)
+            _check_storable(inner, depth - 1)
     elif isinstance(value, list):
         for inner in value:
-            _check(inner, levels - 1)
+            _check_storable(inner, depth - 1)
 
 
 class JsonAlways(BaseContentNegotiation):
@@ -110,7 +110,7 @@ class ApiView(APIView):
         return cast(User, self.request.user)
 
 
-class Asked:
+class ListQuery:
     """The parameters of a list request. Raises Invalid, naming the parameter, for what cannot be
     understood.
     """
@@ -124,14 +124,14 @@ class Asked:
             raise Invalid([(name, f"{name} cannot be that text.")])
         return value
 
-    def whole(self, name: str, default: int, least: int, most: int, hint: str = "") -> int:
+    def integer(self, name: str, default: int, minimum: int, maximum: int, hint: str = "") -> int:
         text = self.text(name)
         if not text:
             return default
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else -1
-        if not least <= number <= most:
+        if not minimum <= number <= maximum:
             raise Invalid(
-                [(name, f"{name} must be a whole number from {least:,} to {most:,}.{hint}")]
+                [(name, f"{name} must be a whole number from {minimum:,} to {maximum:,}.{hint}")]
             )
         return number
 
@@ -156,7 +156,7 @@ class Asked:
         """A moment, in UTC where no zone is said; None where it is not given."""
         text = self.text(name)
         try:
-            return a_moment(text) if text else None
+            return parse_moment(text) if text else None
         except ValueError:
             raise Invalid([(name, f"{name} must be a date as in 2026-01-31T12:00:00Z.")]) from None
 
@@ -170,15 +170,15 @@ class Asked:
 
     def page(self, rows: models.QuerySet[Any], default: int = 50) -> tuple[list[Any], int | None]:
         """The rows at offset and limit, and the offset of those after them, None at the end."""
-        offset = self.whole(
-            "offset", 0, 0, FURTHEST, " Narrow the list with filterBy to see what lies beyond."
+        offset = self.integer(
+            "offset", 0, 0, MAX_OFFSET, " Narrow the list with filterBy to see what lies beyond."
         )
-        limit = self.whole("limit", default, 1, MOST)
+        limit = self.integer("limit", default, 1, MAX_ITEMS)
         found = list(rows[offset : offset + limit + 1])
         return found[:limit], offset + limit if len(found) > limit else None
 
 
-def a_moment(text: str) -> datetime:
+def parse_moment(text: str) -> datetime:
     """A date and time in ISO 8601, in UTC where no zone is said; a day alone is its beginning.
     Raises ValueError.
     """
@@ -194,21 +194,21 @@ def a_moment(text: str) -> datetime:
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def listed(name: str, items: Sequence[Any], following: int | None) -> dict[str, Any]:
+def build_list_body(name: str, items: Sequence[Any], next_offset: int | None) -> dict[str, Any]:
     """The body of a list: {next?, name: items}."""
-    return ({} if following is None else {"next": following}) | {name: items}
+    return ({} if next_offset is None else {"next": next_offset}) | {name: items}
 
 
-NEXT = "X-Next-Offset"
+NEXT_HEADER = "X-Next-Offset"
 """The header of an answer that is an array: the offset to go on with, missing at the end."""
 
 
-def array(items: Sequence[Any], following: int | None = None) -> Response:
+def array_response(items: Sequence[Any], next_offset: int | None = None) -> Response:
     """The answer of a list that is a bare array."""
-    return Response(items, headers=None if following is None else {NEXT: str(following)})
+    return Response(items, headers=None if next_offset is None else {NEXT_HEADER: str(next_offset)})
 
 
-def once(body: dict[str, Any], status: int = 201) -> Response:
+def secret_response(body: dict[str, Any], status: int = 201) -> Response:
     """An answer with a secret, which nothing on its way keeps."""
     answer = Response(body, status=status)
     answer["Cache-Control"] = "no-store"

@@ -53,7 +53,7 @@ _ENTITIES: Mapping[str, str] = {
 }
 """What Run:ai's API calls our entities, where it has other words; it is taken, and ours are told.
 """
-LONGEST_LIFE = 3650
+MAX_LIFETIME_DAYS = 3650
 TENANT_ID = 1
 """There is one."""
 ROLE_IDS: Mapping[str, int] = {
@@ -73,7 +73,7 @@ ROLE_IDS: Mapping[str, int] = {
 """The number of each role of the table, which clients of Run:ai's API name roles by. They stay:
 programs keep them.
 """
-CUSTOM_FROM = 1000
+CUSTOM_ID_OFFSET = 1000
 """Added to the row's id of a custom role."""
 _ROLE_KEYS = {number: key for key, number in ROLE_IDS.items()}
 
@@ -92,13 +92,13 @@ class Body:
         """Whether something is said; null is as good as nothing."""
         return self._data.get(name) is not None
 
-    def text(self, name: str, *, otherwise: str | None = None, most: int = 253) -> str:
+    def text(self, name: str, *, default: str | None = None, max_length: int = 253) -> str:
         """Required where `otherwise` is not given."""
         value = self._data.get(name)
-        if value is None and otherwise is not None:
-            return otherwise
-        if not isinstance(value, str) or (not value and otherwise is None) or len(value) > most:
-            raise Invalid([(name, f"{name} must be a text of at most {most} characters.")])
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str) or (not value and default is None) or len(value) > max_length:
+            raise Invalid([(name, f"{name} must be a text of at most {max_length} characters.")])
         return value
 
     def texts(self, name: str) -> Sequence[str]:
@@ -117,15 +117,15 @@ class Body:
             raise Invalid([(name, f"{name} must be true or false.")])
         return value
 
-    def whole(self, name: str, least: int, most: int) -> int | None:
+    def integer(self, name: str, minimum: int, maximum: int) -> int | None:
         value = self._data.get(name)
         if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most
+            isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum
         ):
-            raise Invalid([(name, f"{name} must be a whole number from {least} to {most}.")])
+            raise Invalid([(name, f"{name} must be a whole number from {minimum} to {maximum}.")])
         return value
 
-    def role(self) -> str:
+    def role_key(self) -> str:
         """The key of roleId, which is a role's id or its key. Whether there is such a role is for
         others to say.
         """
@@ -146,24 +146,26 @@ class Body:
                     )
                 ]
             )
-        return role_key(str(value))
+        return parse_role_key(str(value))
 
-    def life(self) -> datetime | None:
+    def expires_at(self) -> datetime | None:
         """When something ends: expiresInDays from now; None is never."""
-        days = self.whole("expiresInDays", 1, LONGEST_LIFE)
-        return None if days is None else actions.expiry(str(days))
+        days = self.integer("expiresInDays", 1, MAX_LIFETIME_DAYS)
+        return None if days is None else actions.parse_expiry(str(days))
 
     def scope(self) -> Scope:
         level = self.text("scopeType")
         if level not in list(Level):
             raise Invalid([("scopeType", f"scopeType must be one of {', '.join(Level)}.")])
         try:
-            return Scope.read(level if level == Level.TENANT else f"{level}:{self.text('scopeId')}")
+            return Scope.parse(
+                level if level == Level.TENANT else f"{level}:{self.text('scopeId')}"
+            )
         except ValueError:
             raise Invalid([("scopeId", f"scopeId must be the id of a {level}.")]) from None
 
 
-def permissions_of(rows: Any) -> Sequence[str]:
+def parse_permissions(rows: Any) -> Sequence[str]:
     """The texts of permissions out of [{resourceType, actions}]. Raises Invalid."""
     wrong = Invalid(
         [
@@ -183,28 +185,28 @@ def permissions_of(rows: Any) -> Sequence[str]:
         if not isinstance(row, Mapping) or not isinstance(row.get("actions"), list):
             raise wrong
         for action in row["actions"][:20]:
-            found.append(str(permission_of(str(row.get("resourceType", "")), str(action))))
+            found.append(str(parse_permission(str(row.get("resourceType", "")), str(action))))
     return found
 
 
-def permission_of(entity: str, action: str) -> Permission:
+def parse_permission(entity: str, action: str) -> Permission:
     """Of a resourceType and an action, ours or Run:ai's word for it. Raises Invalid."""
     try:
-        return Permission.read(f"{_ENTITIES.get(entity, entity)}:{_VERBS[action]}")
+        return Permission.parse(f"{_ENTITIES.get(entity, entity)}:{_VERBS[action]}")
     except (KeyError, ValueError):
         raise Invalid(
             [("resourceType", f"There is no permission to {action[:40]} {entity[:40]}.")]
         ) from None
 
 
-def permissions(found: frozenset[Permission]) -> list[dict[str, Any]]:
+def serialize_permissions(granted: frozenset[Permission]) -> list[dict[str, Any]]:
     """As [{resourceType, actions}]."""
-    entities = sorted({each.entity for each in found})
+    entities = sorted({each.entity for each in granted})
     return [
         {
             "resourceType": entity.value,
             "actions": [
-                word for verb, word in ACTIONS.items() if Permission(entity, verb) in found
+                word for verb, word in ACTIONS.items() if Permission(entity, verb) in granted
             ],
         }
         for entity in entities
@@ -214,17 +216,17 @@ def permissions(found: frozenset[Permission]) -> list[dict[str, Any]]:
 def role_id(key: str) -> int:
     """The number of a role, by its key. A role that is not in the table any more has 0."""
     name, _, number = key.partition(":")
-    return CUSTOM_FROM + int(number) if name == "custom" else ROLE_IDS.get(key, 0)
+    return CUSTOM_ID_OFFSET + int(number) if name == "custom" else ROLE_IDS.get(key, 0)
 
 
-def role_key(text: str) -> str:
+def parse_role_key(text: str) -> str:
     """The key of a role out of its key or its number; "" for what can be neither. Whether there is
     such a role is for others to say.
     """
     if _is_number(text):
         return (
-            f"custom:{int(text) - CUSTOM_FROM}"
-            if int(text) > CUSTOM_FROM
+            f"custom:{int(text) - CUSTOM_ID_OFFSET}"
+            if int(text) > CUSTOM_ID_OFFSET
             else _ROLE_KEYS.get(int(text), "")
         )
     name, _, number = text.partition(":")
@@ -235,98 +237,98 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 19
 
 
-def role(found: Role) -> dict[str, Any]:
+def serialize_role(role: Role) -> dict[str, Any]:
     """A role of the table."""
     return {
-        "id": role_id(found.key),
-        "key": found.key,
-        "name": found.label,
-        "description": found.about,
+        "id": role_id(role.key),
+        "key": role.key,
+        "name": role.label,
+        "description": role.about,
         "kind": "predefined",
         "custom": False,
-        "permissions": permissions(found.permissions),
+        "permissions": serialize_permissions(role.permissions),
     }
 
 
-def custom_role(found: CustomRole, permitted: frozenset[Permission]) -> dict[str, Any]:
+def serialize_custom_role(role: CustomRole, permitted: frozenset[Permission]) -> dict[str, Any]:
     return {
-        "id": CUSTOM_FROM + found.pk,
-        "key": f"custom:{found.pk}",
-        "name": found.name,
-        "description": found.description,
+        "id": CUSTOM_ID_OFFSET + role.pk,
+        "key": f"custom:{role.pk}",
+        "name": role.name,
+        "description": role.description,
         "kind": "custom",
         "custom": True,
-        "permissions": permissions(permitted),
-        "version": found.version,
-        "createdBy": str(found.created_by or ""),
-        "createdAt": found.created_at.isoformat(),
-        "updatedAt": found.updated_at.isoformat(),
+        "permissions": serialize_permissions(permitted),
+        "version": role.version,
+        "createdBy": str(role.created_by or ""),
+        "createdAt": role.created_at.isoformat(),
+        "updatedAt": role.updated_at.isoformat(),
     }
 
 
-def rule(found: AccessRule) -> dict[str, Any]:
-    subject = found.subject
+def serialize_rule(rule: AccessRule) -> dict[str, Any]:
+    subject = rule.subject
     return {
-        "id": found.pk,
+        "id": rule.pk,
         "tenantId": TENANT_ID,
         "subjectType": kind_of(subject),
         "subjectId": str(subject),
-        "roleId": role_id(found.role_key),
-        "roleKey": found.role_key,
-        "roleName": found.role_label,
-        **_scope(found),
-        "createdBy": str(found.created_by or ""),
-        "createdAt": found.created_at.isoformat(),
+        "roleId": role_id(rule.role_key),
+        "roleKey": rule.role_key,
+        "roleName": rule.role_label,
+        **_serialize_scope(rule),
+        "createdBy": str(rule.created_by or ""),
+        "createdAt": rule.created_at.isoformat(),
         # A rule is made and taken away, and never changed.
-        "updatedAt": found.created_at.isoformat(),
+        "updatedAt": rule.created_at.isoformat(),
     }
 
 
-def user(found: User) -> dict[str, Any]:
+def serialize_user(user: User) -> dict[str, Any]:
     return {
-        "id": str(found.pk),
-        "username": found.username,
-        "email": found.email,
-        "isLocal": not getattr(found, "is_sso", False),
-        "isActive": found.is_active,
-        "mustChangePassword": found.must_change_password,
-        "lastLogin": _moment(found.last_login),
-        "createdAt": found.date_joined.isoformat(),
+        "id": str(user.pk),
+        "username": user.username,
+        "email": user.email,
+        "isLocal": not getattr(user, "is_sso", False),
+        "isActive": user.is_active,
+        "mustChangePassword": user.must_change_password,
+        "lastLogin": _serialize_moment(user.last_login),
+        "createdAt": user.date_joined.isoformat(),
     }
 
 
-def account(found: ServiceAccount) -> dict[str, Any]:
+def serialize_account(account: ServiceAccount) -> dict[str, Any]:
     return {
-        "id": str(found.pk),
-        "name": found.name,
-        "clientId": found.client_id,
+        "id": str(account.pk),
+        "name": account.name,
+        "clientId": account.client_id,
         "enabled": True,
         "tenantId": str(TENANT_ID),
-        **_scope(found),
-        "expiresAt": _moment(found.expires_at),
-        "lastLogin": _moment(found.last_used_at),
-        "createdBy": str(found.created_by or ""),
-        "createdAt": found.created_at.isoformat(),
+        **_serialize_scope(account),
+        "expiresAt": _serialize_moment(account.expires_at),
+        "lastLogin": _serialize_moment(account.last_used_at),
+        "createdBy": str(account.created_by or ""),
+        "createdAt": account.created_at.isoformat(),
     }
 
 
-def key(found: PersonalKey) -> dict[str, Any]:
+def serialize_key(key: PersonalKey) -> dict[str, Any]:
     return {
-        "id": str(found.pk),
-        "name": found.name,
-        "clientId": found.client_id,
-        "expiresAt": _moment(found.expires_at),
-        "lastLogin": _moment(found.last_used_at),
-        "createdAt": found.created_at.isoformat(),
+        "id": str(key.pk),
+        "name": key.name,
+        "clientId": key.client_id,
+        "expiresAt": _serialize_moment(key.expires_at),
+        "lastLogin": _serialize_moment(key.last_used_at),
+        "createdAt": key.created_at.isoformat(),
     }
 
 
-def anybodys_key(found: PersonalKey) -> dict[str, Any]:
+def serialize_anybodys_key(key: PersonalKey) -> dict[str, Any]:
     """A key as an administrator sees it."""
-    return key(found) | {"createdBy": found.user.username}
+    return serialize_key(key) | {"createdBy": key.user.username}
 
 
-def _scope(row: Scoped) -> dict[str, str]:
+def _serialize_scope(row: Scoped) -> dict[str, str]:
     scope = row.scope
     return {
         "scopeType": scope.level.value,
@@ -335,65 +337,67 @@ def _scope(row: Scoped) -> dict[str, str]:
     }
 
 
-def _moment(moment: datetime | None) -> str | None:
+def _serialize_moment(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
 MOMENT_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
-PERMISSIONS = schemas.array(
-    schemas.obj(
+PERMISSIONS = schemas.array_schema(
+    schemas.object_schema(
         ["resourceType", "actions"],
         resourceType=schemas.TEXT,
-        actions=schemas.array(schemas.words(*ACTIONS.values())),
+        actions=schemas.array_schema(schemas.enum_schema(*ACTIONS.values())),
     )
 )
-ROLE = schemas.obj(
+ROLE = schemas.object_schema(
     ["id", "name", "permissions"],
-    id=schemas.WHOLE,
-    key=schemas.said(schemas.TEXT, "The same in words, taken wherever an id is: viewer, custom:3."),
+    id=schemas.INTEGER,
+    key=schemas.describe_schema(
+        schemas.TEXT, "The same in words, taken wherever an id is: viewer, custom:3."
+    ),
     name=schemas.TEXT,
     description=schemas.TEXT,
-    kind=schemas.words("predefined", "custom"),
-    custom=schemas.FLAG,
+    kind=schemas.enum_schema("predefined", "custom"),
+    custom=schemas.BOOLEAN,
     permissions=PERMISSIONS,
-    version=schemas.said(
-        schemas.WHOLE,
+    version=schemas.describe_schema(
+        schemas.INTEGER,
         "Of a custom role: send it with a change, and it is refused where somebody else was first.",
     ),
     createdBy=schemas.TEXT,
     createdAt=schemas.MOMENT,
     updatedAt=schemas.MOMENT,
 )
-ROLE_REQUEST = schemas.obj(
+ROLE_REQUEST = schemas.object_schema(
     ["name", "permissions"],
     name=schemas.TEXT,
     description=schemas.TEXT,
     permissions=PERMISSIONS,
-    version=schemas.WHOLE,
+    version=schemas.INTEGER,
 )
 _SCOPE = {
-    "scopeType": schemas.words(*Level),
-    "scopeId": schemas.said(
+    "scopeType": schemas.enum_schema(*Level),
+    "scopeId": schemas.describe_schema(
         schemas.TEXT, "The id of the cluster, department or project; nothing for the tenant."
     ),
 }
-_ROLE_ID = schemas.said({"type": ["integer", "string"]}, "A role's id, or its key.")
-RULE_REQUEST = schemas.obj(
+_ROLE_ID = schemas.describe_schema({"type": ["integer", "string"]}, "A role's id, or its key.")
+RULE_REQUEST = schemas.object_schema(
     ["subjectId", "subjectType", "roleId", "scopeType"],
-    subjectType=schemas.words("user", "group", "service-account", "app"),
-    subjectId=schemas.said(
+    subjectType=schemas.enum_schema("user", "group", "service-account", "app"),
+    subjectId=schemas.describe_schema(
         schemas.TEXT, "A user's or a group's name, a service account's name or client id."
     ),
     roleId=_ROLE_ID,
     **_SCOPE,
 )
-RULE = schemas.obj(
+RULE = schemas.object_schema(
     ["id", "subjectType", "subjectId", "roleId", "scopeType"],
-    id=schemas.WHOLE,
-    tenantId=schemas.WHOLE,
-    subjectType=schemas.words("user", "group", "service-account"),
+    id=schemas.INTEGER,
+    tenantId=schemas.INTEGER,
+    subjectType=schemas.enum_schema("user", "group", "service-account"),
     subjectId=schemas.TEXT,
-    roleId=schemas.WHOLE,
+    roleId=schemas.INTEGER,
     roleKey=schemas.TEXT,
     roleName=schemas.TEXT,
     **_SCOPE,
@@ -402,40 +406,40 @@ RULE = schemas.obj(
     createdAt=schemas.MOMENT,
     updatedAt=schemas.MOMENT,
 )
-USER = schemas.obj(
+USER = schemas.object_schema(
     ["id", "username"],
     id=schemas.TEXT,
     username=schemas.TEXT,
     email=schemas.TEXT,
-    isLocal=schemas.FLAG,
-    isActive=schemas.FLAG,
-    mustChangePassword=schemas.FLAG,
+    isLocal=schemas.BOOLEAN,
+    isActive=schemas.BOOLEAN,
+    mustChangePassword=schemas.BOOLEAN,
     lastLogin=MOMENT_OR_NULL,
     createdAt=schemas.MOMENT,
-    temporaryPassword=schemas.said(
+    temporaryPassword=schemas.describe_schema(
         schemas.TEXT, "In the answer that makes it, and never again; tempPassword is the same."
     ),
     tempPassword=schemas.TEXT,
 )
-_LIFE = schemas.said(
-    schemas.WHOLE | {"minimum": 1, "maximum": LONGEST_LIFE},
+_LIFETIME = schemas.describe_schema(
+    schemas.INTEGER | {"minimum": 1, "maximum": MAX_LIFETIME_DAYS},
     "After how many days it ends; never where it is not given.",
 )
-_SECRET = schemas.said(schemas.TEXT, "In the answer that makes it, and never again.")
-ACCOUNT_REQUEST = schemas.obj(
+_SECRET = schemas.describe_schema(schemas.TEXT, "In the answer that makes it, and never again.")
+ACCOUNT_REQUEST = schemas.object_schema(
     ["name"],
     name=schemas.TEXT,
     **_SCOPE,
-    roleId=schemas.said(_ROLE_ID, "Its first access rule, in its scope."),
-    expiresInDays=_LIFE,
+    roleId=schemas.describe_schema(_ROLE_ID, "Its first access rule, in its scope."),
+    expiresInDays=_LIFETIME,
 )
-ACCOUNT = schemas.obj(
+ACCOUNT = schemas.object_schema(
     ["id", "name", "clientId"],
     id=schemas.TEXT,
     name=schemas.TEXT,
     clientId=schemas.TEXT,
     clientSecret=_SECRET,
-    enabled=schemas.FLAG,
+    enabled=schemas.BOOLEAN,
     tenantId=schemas.TEXT,
     **_SCOPE,
     scopeName=schemas.TEXT,
@@ -444,8 +448,8 @@ ACCOUNT = schemas.obj(
     createdBy=schemas.TEXT,
     createdAt=schemas.MOMENT,
 )
-KEY_REQUEST = schemas.obj(["name"], name=schemas.TEXT, expiresInDays=_LIFE)
-KEY = schemas.obj(
+KEY_REQUEST = schemas.object_schema(["name"], name=schemas.TEXT, expiresInDays=_LIFETIME)
+KEY = schemas.object_schema(
     ["id", "name", "clientId"],
     id=schemas.TEXT,
     name=schemas.TEXT,
@@ -455,12 +459,12 @@ KEY = schemas.obj(
     lastLogin=MOMENT_OR_NULL,
     createdAt=schemas.MOMENT,
 )
-ANYBODYS_KEY = schemas.obj(
+ANYBODYS_KEY = schemas.object_schema(
     ["id", "name", "clientId", "createdBy"],
     id=schemas.TEXT,
     name=schemas.TEXT,
     clientId=schemas.TEXT,
-    createdBy=schemas.said(schemas.TEXT, "The user's name."),
+    createdBy=schemas.describe_schema(schemas.TEXT, "The user's name."),
     expiresAt=MOMENT_OR_NULL,
     lastLogin=MOMENT_OR_NULL,
     createdAt=schemas.MOMENT,

@@ -13,22 +13,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
-from projects import access, choosing, departments
+from projects import access, departments, scope_choices
 from projects.api import filtering, quotas, schemas
-from projects.api.base import ApiView, Asked
-from projects.department_sums import with_sums
+from projects.api.base import ApiView, ListQuery
+from projects.department_sums import annotate_sums
 from projects.models import Department, User
 from projects.permissions import Entity, Verb
 from projects.quotas import DepartmentForm
-from projects.scopes import of_cluster, of_department
-from projects.shares import number
+from projects.scopes import cluster_scope, department_scope
+from projects.shares import to_json_number
 
 FIELDS = {
-    "id": filtering.identity("pk"),
-    "name": filtering.text("name"),
-    "createdAt": filtering.moment("created_at"),
+    "id": filtering.id_field("pk"),
+    "name": filtering.text_field("name"),
+    "createdAt": filtering.moment_field("created_at"),
 }
-_FIXED: Mapping[str, quotas.Fixed] = {
+_FIXED_VALUES: Mapping[str, quotas.FixedValue] = {
     "defaultNodePools": (([], ["default"]), "node pools are given to projects. Leave it out."),
     "nodeTypes": quotas.NO_NODE_TYPES,
 }
@@ -39,32 +39,40 @@ class DepartmentsView(ApiView):
         operation_id="list_departments",
         description="The departments that you may see.",
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.items("departments", quotas.DEPARTMENT))}
-        | schemas.errors(400, 401),
+        responses={
+            200: schemas.json_response(schemas.list_schema("departments", quotas.DEPARTMENT))
+        }
+        | schemas.error_responses(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
-        rows = filtering.matching(
-            with_sums(Department.objects.visible_to(self.user)), asked, FIELDS
+        asked = ListQuery(request)
+        rows = filtering.filter_and_search(
+            annotate_sums(Department.objects.visible_to(self.user)), asked, FIELDS
         )
         return Response(
-            filtering.paged(rows, asked, FIELDS, ("name",), name="departments", shown=shown)
+            filtering.serialize_page(
+                rows, asked, FIELDS, ("name",), name="departments", serialize=serialize_department
+            )
         )
 
     @extend_schema(
         operation_id="create_department",
         description="A new department. For administrators.",
-        request=schemas.content(quotas.DEPARTMENT_ASKED),
-        responses={201: schemas.answer(quotas.DEPARTMENT)} | schemas.errors(400, 401, 403, 409),
+        request=schemas.json_content(quotas.DEPARTMENT_REQUEST),
+        responses={201: schemas.json_response(quotas.DEPARTMENT)}
+        | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.DEPARTMENTS)
-        form = DepartmentForm(_typed(_read(request.data)))
-        quotas.valid(form, quotas.PLACES)
+        form = DepartmentForm(_parse_form_data(_parse_body(request.data)))
+        quotas.require_valid(form, quotas.FIELD_PATHS)
         return Response(
-            shown(_found(self.user, departments.create(form, self.user).pk)), status=201
+            serialize_department(
+                _get_department(self.user, departments.create(form, self.user).pk)
+            ),
+            status=201,
         )
 
 
@@ -74,15 +82,15 @@ class DepartmentsCountView(ApiView):
         description=(
             "How many departments you may see, of what the list's filterBy and search ask for."
         ),
-        parameters=schemas.filters(FIELDS),
-        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
+        parameters=schemas.filter_parameters(FIELDS),
+        responses={200: schemas.json_response(schemas.COUNT)} | schemas.error_responses(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
         return Response(
             {
-                "count": filtering.matching(
-                    Department.objects.visible_to(self.user), Asked(request), FIELDS
+                "count": filtering.filter_and_search(
+                    Department.objects.visible_to(self.user), ListQuery(request), FIELDS
                 ).count()
             }
         )
@@ -92,11 +100,12 @@ class DepartmentView(ApiView):
     @extend_schema(
         operation_id="get_department",
         description="One department.",
-        responses={200: schemas.answer(quotas.DEPARTMENT)} | schemas.errors(401, 404),
+        responses={200: schemas.json_response(quotas.DEPARTMENT)}
+        | schemas.error_responses(401, 404),
         tags=["organisation"],
     )
     def get(self, request: Request, pk: int) -> Response:
-        return Response(shown(_found(self.user, pk)))
+        return Response(serialize_department(_get_department(self.user, pk)))
 
     @extend_schema(
         operation_id="replace_department",
@@ -104,42 +113,43 @@ class DepartmentView(ApiView):
             "The department as the body says; what is not given is empty. Its name stays where it "
             "is not given."
         ),
-        request=schemas.content(quotas.DEPARTMENT_CHANGED),
-        responses={200: schemas.answer(quotas.DEPARTMENT)}
-        | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(quotas.DEPARTMENT_CHANGE),
+        responses={200: schemas.json_response(quotas.DEPARTMENT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def put(self, request: Request, pk: int) -> Response:
-        return self._changed(request, pk, whole=True)
+        return self._answer_change(request, pk, whole=True)
 
     @extend_schema(
         operation_id="change_department",
         description="The department with what the body says; what is not given stays.",
-        request=schemas.content(quotas.DEPARTMENT_CHANGED),
-        responses={200: schemas.answer(quotas.DEPARTMENT)}
-        | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(quotas.DEPARTMENT_CHANGE),
+        responses={200: schemas.json_response(quotas.DEPARTMENT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: int) -> Response:
-        return self._changed(request, pk, whole=False)
+        return self._answer_change(request, pk, whole=False)
 
-    def _changed(self, request: Request, pk: int, *, whole: bool) -> Response:
-        found = _changeable(self.user, pk)
-        return _changed(
+    def _answer_change(self, request: Request, pk: int, *, whole: bool) -> Response:
+        found = _get_changeable(self.user, pk)
+        return _apply_change(
             self.user,
             found,
-            _read(request.data),
-            {"name": found.name} if whole else departments.told(found),
+            _parse_body(request.data),
+            {"name": found.name} if whole else departments.audit_values(found),
         )
 
     @extend_schema(
         operation_id="delete_department",
         description="Delete a department that has no projects.",
-        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
+        responses={200: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(401, 403, 404, 409),
         tags=["organisation"],
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found = _found(self.user, pk)
+        found = _get_department(self.user, pk)
         departments.delete(found, self.user)
         return Response({"code": 200, "message": f"Department {found.name} is deleted."})
 
@@ -148,15 +158,18 @@ class DepartmentResourcesView(ApiView):
     @extend_schema(
         operation_id="change_department_resources",
         description="Another quota, as far as the body says one; the rest stays.",
-        request=schemas.content(quotas.CHANGED_RESOURCES),
-        responses={200: schemas.answer(quotas.DEPARTMENT)}
-        | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(quotas.RESOURCES_CHANGE),
+        responses={200: schemas.json_response(quotas.DEPARTMENT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: int) -> Response:
-        found = _changeable(self.user, pk)
-        return _changed(
-            self.user, found, quotas.resources_only(request.data), departments.told(found)
+        found = _get_changeable(self.user, pk)
+        return _apply_change(
+            self.user,
+            found,
+            quotas.parse_resources_only(request.data),
+            departments.audit_values(found),
         )
 
     @extend_schema(
@@ -164,25 +177,25 @@ class DepartmentResourcesView(ApiView):
         description=(
             "Another quota: what is not given of it is the sum of its projects'. The rest stays."
         ),
-        request=schemas.content(quotas.CHANGED_RESOURCES),
-        responses={200: schemas.answer(quotas.DEPARTMENT)}
-        | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(quotas.RESOURCES_CHANGE),
+        responses={200: schemas.json_response(quotas.DEPARTMENT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
     )
     def put(self, request: Request, pk: int) -> Response:
-        found = _changeable(self.user, pk)
-        return _changed(
+        found = _get_changeable(self.user, pk)
+        return _apply_change(
             self.user,
             found,
-            quotas.resources_only(request.data),
-            quotas.without_quota(departments.told(found)),
+            quotas.parse_resources_only(request.data),
+            quotas.drop_quota(departments.audit_values(found)),
         )
 
 
-def _read(data: Any) -> Mapping[str, Any]:
+def _parse_body(data: Any) -> Mapping[str, Any]:
     """The body about a department. Raises Invalid."""
-    body = quotas.mapping(data, {*quotas.OF_BOTH, "clusterId"}, _FIXED)
-    if (cluster := quotas.text(body, "clusterId")) and not _is_cluster(cluster):
+    body = quotas.parse_object(data, {*quotas.COMMON_FIELDS, "clusterId"}, _FIXED_VALUES)
+    if (cluster := quotas.parse_text(body, "clusterId")) and not _cluster_exists(cluster):
         raise Invalid(
             [
                 (
@@ -197,18 +210,18 @@ def _read(data: Any) -> Mapping[str, Any]:
     return body
 
 
-def _is_cluster(text: str) -> bool:
+def _cluster_exists(text: str) -> bool:
     try:
-        return choosing.is_there(of_cluster(UUID(text)))
+        return scope_choices.scope_exists(cluster_scope(UUID(text)))
     except ValueError:
         return False
 
 
-def _typed(body: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_form_data(body: Mapping[str, Any]) -> dict[str, Any]:
     """As it would be typed. Raises Invalid for limits that a department does not have."""
-    typed = quotas.typed(body)
+    typed = quotas.parse_form_data(body)
     if wrong := [name for name in ("cpu_limit", "memory_limit") if typed.pop(name, "")]:
-        places = [quotas.PLACES[name] for name in wrong]
+        places = [quotas.FIELD_PATHS[name] for name in wrong]
         raise Invalid(
             [
                 (place, f"{place} must be null or -1: a department has a limit of GPUs only.")
@@ -218,26 +231,26 @@ def _typed(body: Mapping[str, Any]) -> dict[str, Any]:
     return typed
 
 
-def _changeable(user: User, pk: int) -> Department:
+def _get_changeable(user: User, pk: int) -> Department:
     """The department, for who may change it. Raises Http404 and NotAllowed."""
-    found = _found(user, pk)
-    access.require(user, Verb.EDIT, Entity.DEPARTMENTS, of_department(pk))
+    found = _get_department(user, pk)
+    access.require(user, Verb.EDIT, Entity.DEPARTMENTS, department_scope(pk))
     return found
 
 
-def _changed(
-    user: User, found: Department, body: Mapping[str, Any], kept: Mapping[str, Any]
+def _apply_change(
+    user: User, found: Department, body: Mapping[str, Any], kept_values: Mapping[str, Any]
 ) -> Response:
     """The answer with the department as it is then: what the body says over what is kept. Raises
     Invalid, Clash and ChangedMeanwhile.
     """
-    form = DepartmentForm({**kept, **_typed(body)}, row=found)
-    quotas.valid(form, quotas.PLACES)
-    departments.change(found, form, user, quotas.version(body))
-    return Response(shown(_found(user, found.pk)))
+    form = DepartmentForm({**kept_values, **_parse_form_data(body)}, row=found)
+    quotas.require_valid(form, quotas.FIELD_PATHS)
+    departments.change(found, form, user, quotas.parse_version(body))
+    return Response(serialize_department(_get_department(user, found.pk)))
 
 
-def shown(row: Any) -> dict[str, Any]:
+def serialize_department(row: Any) -> dict[str, Any]:
     """A department with its sums as the API has it; its id is text."""
     return {
         "id": str(row.pk),
@@ -246,21 +259,23 @@ def shown(row: Any) -> dict[str, Any]:
         "createdAt": row.created_at.isoformat(),
         "version": row.version,
         "projectsCount": row.projects_count or 0,
-        "resources": quotas.shares(row.shares),
-        "totalResources": quotas.total(row.shares),
-        "schedulingRules": quotas.rules(row),
+        "resources": quotas.serialize_shares(row.shares),
+        "totalResources": quotas.serialize_total(row.shares),
+        "schedulingRules": quotas.serialize_rules(row),
         "status": {
             "allocatedGpus": row.held_gpus or 0,
             "quotaStatus": {"allocated": {"gpu": row.held_gpus or 0}},
             "projectsGpuQuota": None
             if row.projects_unlimited
-            else number(row.projects_gpus or Decimal(0)),
+            else to_json_number(row.projects_gpus or Decimal(0)),
         },
     }
 
 
-def _found(user: User, pk: int) -> Department:
-    found: Department | None = with_sums(Department.objects.visible_to(user)).filter(pk=pk).first()
+def _get_department(user: User, pk: int) -> Department:
+    found: Department | None = (
+        annotate_sums(Department.objects.visible_to(user)).filter(pk=pk).first()
+    )
     if found is None:
         raise Http404("There is no such department among those that you may see.")
     return found

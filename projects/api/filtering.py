@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import models
 
 from console.errors import Invalid
-from projects.api.base import Asked, a_moment, listed
+from projects.api.base import ListQuery, build_list_body, parse_moment
 
 Rows = TypeVar("Rows", bound=models.QuerySet[Any])
 
@@ -42,80 +42,83 @@ class Field:
 
     column: str
     operators: Sequence[str]
-    read: Callable[[str], Any]
+    parse: Callable[[str], Any]
     expects: str
 
 
-def text(column: str) -> Field:
+def text_field(column: str) -> Field:
     return Field(column, _TEXT, str, "a text")
 
 
-def exact(column: str, read: Callable[[str], Any] = str, expects: str = "a text") -> Field:
-    return Field(column, _EQUAL, read, expects)
+def exact_field(column: str, parse: Callable[[str], Any] = str, expects: str = "a text") -> Field:
+    return Field(column, _EQUAL, parse, expects)
 
 
-def number(column: str) -> Field:
-    return Field(column, _ORDERED, _number, "a number")
+def number_field(column: str) -> Field:
+    return Field(column, _ORDERED, _parse_number, "a number")
 
 
-def moment(column: str) -> Field:
-    return Field(column, _ORDERED, a_moment, "a date as in 2026-01-31T12:00:00Z")
+def moment_field(column: str) -> Field:
+    return Field(column, _ORDERED, parse_moment, "a date as in 2026-01-31T12:00:00Z")
 
 
-def flag(column: str) -> Field:
-    return Field(column, _EQUAL, _flag, "true or false")
+def flag_field(column: str) -> Field:
+    return Field(column, _EQUAL, _parse_flag, "true or false")
 
 
-def identity(column: str) -> Field:
+def id_field(column: str) -> Field:
     """A row's id that is an integer, shown as text."""
-    return Field(column, _EQUAL, _identity, "an id")
+    return Field(column, _EQUAL, _parse_id, "an id")
 
 
-def uuid(column: str) -> Field:
+def uuid_field(column: str) -> Field:
     return Field(column, _EQUAL, UUID, "an id (a UUID)")
 
 
-def matching(
-    rows: Rows, asked: Asked, fields: Mapping[str, Field], searched: Sequence[str] = ("name",)
+def filter_and_search(
+    rows: Rows,
+    query: ListQuery,
+    fields: Mapping[str, Field],
+    search_columns: Sequence[str] = ("name",),
 ) -> Rows:
     """The rows that filterBy and search ask for; search looks into these columns. Raises
     Invalid.
     """
-    rows = narrowed(rows, asked, fields)
-    if text := asked.text("search"):
+    rows = filter_rows(rows, query, fields)
+    if text := query.text("search"):
         rows = rows.filter(
-            reduce(or_, (models.Q((f"{column}__icontains", text)) for column in searched))
+            reduce(or_, (models.Q((f"{column}__icontains", text)) for column in search_columns))
         )
     return rows
 
 
-def paged(
+def serialize_page(
     rows: models.QuerySet[Any],
-    asked: Asked,
+    query: ListQuery,
     fields: Mapping[str, Field],
     default: Sequence[str],
     *,
     name: str,
-    shown: Callable[[Any], Mapping[str, Any]],
-    most: int = 50,
+    serialize: Callable[[Any], Mapping[str, Any]],
+    default_limit: int = 50,
 ) -> dict[str, Any]:
     """The body of a list: one page of the rows in the order that is asked for, each as `shown` has
     it. Raises Invalid.
 
     `most` is how many where no limit is given.
     """
-    found, following = asked.page(ordered(rows, asked, fields, default), most)
-    return listed(name, [shown(each) for each in found], following)
+    found, following = query.page(order_rows(rows, query, fields, default), default_limit)
+    return build_list_body(name, [serialize(each) for each in found], following)
 
 
-def narrowed(rows: Rows, asked: Asked, fields: Mapping[str, Field]) -> Rows:
+def filter_rows(rows: Rows, query: ListQuery, fields: Mapping[str, Field]) -> Rows:
     """The rows that fulfil every condition of filterBy. Raises Invalid with all that cannot be
     understood.
     """
     problems = []
-    for condition in asked.filters:
+    for condition in query.filters:
         try:
-            rows = _narrow(rows, condition, fields)
+            rows = _filter_by_condition(rows, condition, fields)
         except ValueError as error:
             problems.append(("filterBy", str(error)))
     if problems:
@@ -123,19 +126,21 @@ def narrowed(rows: Rows, asked: Asked, fields: Mapping[str, Field]) -> Rows:
     return rows
 
 
-def ordered(rows: Rows, asked: Asked, fields: Mapping[str, Field], default: Sequence[str]) -> Rows:
+def order_rows(
+    rows: Rows, query: ListQuery, fields: Mapping[str, Field], default: Sequence[str]
+) -> Rows:
     """The rows by sortBy and sortOrder (asc unless it says desc), and by `default` where sortBy is
     not given.
     """
-    descending = asked.choice("sortOrder", ("asc", "desc")) == "desc"
-    if not asked.text("sortBy"):
+    descending = query.choice("sortOrder", ("asc", "desc")) == "desc"
+    if not query.text("sortBy"):
         return rows.order_by(*default)
-    column = models.F(fields[asked.choice("sortBy", ("", *fields))].column)
+    column = models.F(fields[query.choice("sortBy", ("", *fields))].column)
     first = column.desc(nulls_last=True) if descending else column.asc(nulls_last=True)
     return rows.order_by(first, "-pk" if descending else "pk")
 
 
-def _narrow(rows: Rows, condition: str, fields: Mapping[str, Field]) -> Rows:
+def _filter_by_condition(rows: Rows, condition: str, fields: Mapping[str, Field]) -> Rows:
     match = _CONDITION.fullmatch(condition)
     if match is None:
         raise ValueError(
@@ -151,7 +156,7 @@ def _narrow(rows: Rows, condition: str, fields: Mapping[str, Field]) -> Rows:
     if operator not in field.operators:
         raise ValueError(f"The field {name} can be filtered with {' '.join(field.operators)} only.")
     try:
-        wanted = field.read(value)
+        wanted = field.parse(value)
     except (ValueError, OverflowError):
         raise ValueError(
             f"The filter for {name} expects {field.expects}; it cannot be {value[:80]!r}."
@@ -160,7 +165,7 @@ def _narrow(rows: Rows, condition: str, fields: Mapping[str, Field]) -> Rows:
     return rows.exclude(matching) if operator.startswith("!") else rows.filter(matching)
 
 
-def _number(value: str) -> Decimal:
+def _parse_number(value: str) -> Decimal:
     try:
         found = Decimal(value)
     except InvalidOperation:
@@ -172,13 +177,13 @@ def _number(value: str) -> Decimal:
     return round(found, 6)
 
 
-def _flag(value: str) -> bool:
+def _parse_flag(value: str) -> bool:
     if value.lower() not in ("true", "false"):
         raise ValueError(value)
     return value.lower() == "true"
 
 
-def _identity(value: str) -> int:
+def _parse_id(value: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) < 19):
         raise ValueError(value)
     return int(value)

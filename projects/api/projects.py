@@ -9,19 +9,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from projects.api import filtering, quotas, schemas
-from projects.api.base import ApiView, Asked
+from projects.api.base import ApiView, ListQuery
 from projects.models import Project
 
 FIELDS = {
-    "id": filtering.identity("pk"),
-    "name": filtering.text("name"),
-    "clusterId": filtering.uuid("cluster_id"),
-    "departmentId": filtering.identity("department_id"),
-    "departmentName": filtering.text("department__name"),
-    "createdAt": filtering.moment("created_at"),
+    "id": filtering.id_field("pk"),
+    "name": filtering.text_field("name"),
+    "clusterId": filtering.uuid_field("cluster_id"),
+    "departmentId": filtering.id_field("department_id"),
+    "departmentName": filtering.text_field("department__name"),
+    "createdAt": filtering.moment_field("created_at"),
 }
 
-SEARCHED = ("name", "department__name")
+SEARCH_COLUMNS = ("name", "department__name")
 
 
 class ProjectsView(ApiView):
@@ -29,20 +29,22 @@ class ProjectsView(ApiView):
         operation_id="list_projects",
         description="The projects that you may see.",
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.items("projects", schemas.PROJECT))}
-        | schemas.errors(400, 401),
+        responses={200: schemas.json_response(schemas.list_schema("projects", schemas.PROJECT))}
+        | schemas.error_responses(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
+        asked = ListQuery(request)
         projects = (
             Project.objects.visible_to(self.user)
             .select_related("department")
             .prefetch_related("node_pools")
         )
-        projects = filtering.matching(projects, asked, FIELDS, SEARCHED)
+        projects = filtering.filter_and_search(projects, asked, FIELDS, SEARCH_COLUMNS)
         return Response(
-            filtering.paged(projects, asked, FIELDS, ("name",), name="projects", shown=shown)
+            filtering.serialize_page(
+                projects, asked, FIELDS, ("name",), name="projects", serialize=serialize_project
+            )
         )
 
 
@@ -52,18 +54,22 @@ class ProjectsCountView(ApiView):
         description=(
             "How many projects you may see, of what the list's filterBy and search ask for."
         ),
-        parameters=schemas.filters(FIELDS),
-        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
+        parameters=schemas.filter_parameters(FIELDS),
+        responses={200: schemas.json_response(schemas.COUNT)} | schemas.error_responses(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
         projects = Project.objects.visible_to(self.user)
         return Response(
-            {"count": filtering.matching(projects, Asked(request), FIELDS, SEARCHED).count()}
+            {
+                "count": filtering.filter_and_search(
+                    projects, ListQuery(request), FIELDS, SEARCH_COLUMNS
+                ).count()
+            }
         )
 
 
-def shown(project: Project) -> dict[str, Any]:
+def serialize_project(project: Project) -> dict[str, Any]:
     """A project as the API has it; its id is text."""
     pools = [pool.name for pool in project.node_pools.all()]
     status: dict[str, Any] = {
@@ -71,7 +77,7 @@ def shown(project: Project) -> dict[str, Any]:
     }
     status |= {
         "message": project.sync_error,
-        "quotaStatus": {"allocated": quotas.allocated(project.allocated)},
+        "quotaStatus": {"allocated": quotas.serialize_allocated(project.allocated)},
     }
     limits = {
         "trainingJobTimeLimitSeconds": project.time_limit,
@@ -88,15 +94,15 @@ def shown(project: Project) -> dict[str, Any]:
         "requestedNamespace": project.namespace,
         "createdAt": project.created_at.isoformat(),
         "status": status,
-        "resources": quotas.shares(project.shares),
-        "totalResources": quotas.total(project.shares),
+        "resources": quotas.serialize_shares(project.shares),
+        "totalResources": quotas.serialize_total(project.shares),
         "description": project.description,
         "nodePools": pools,
         "defaultNodePools": pools,
         "defaultPreemptibility": "preemptible"
         if project.default_preemptible
         else "non-preemptible",
-        "schedulingRules": quotas.rules(project),
+        "schedulingRules": quotas.serialize_rules(project),
         "effective": {"schedulingRules": limits},
         "version": project.version,
     }

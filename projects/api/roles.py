@@ -10,11 +10,11 @@ from rest_framework.response import Response
 
 from projects import access, custom_roles
 from projects.api import bodies, schemas
-from projects.api.base import MOST, ApiView, Asked, array
+from projects.api.base import MAX_ITEMS, ApiView, ListQuery, array_response
 from projects.api.bodies import Body
 from projects.models import CustomRole, User
-from projects.permissions import ROLES, Entity, Permission, Verb, read
-from projects.rights import view
+from projects.permissions import ROLES, Entity, Permission, Verb, parse_permissions
+from projects.rights import view_permission
 from projects.scopes import TENANT
 
 TAGS = ["access"]
@@ -27,31 +27,37 @@ class RolesView(ApiView):
             "The roles of the table; and the custom ones, for who may see access rules or roles. "
             "The answer is an array."
         ),
-        parameters=schemas.paging(),
-        responses={200: schemas.answer(schemas.array(bodies.ROLE))} | schemas.errors(400, 401),
+        parameters=schemas.paging_parameters(),
+        responses={200: schemas.json_response(schemas.array_schema(bodies.ROLE))}
+        | schemas.error_responses(400, 401),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
-        custom, following = asked.page(_custom(self.user).order_by("name"), MOST)
+        asked = ListQuery(request)
+        custom, following = asked.page(_list_custom_roles(self.user).order_by("name"), MAX_ITEMS)
         first = (
             []
             if asked.text("offset").strip("0")
-            else [bodies.role(role) for role in ROLES.values()]
+            else [bodies.serialize_role(role) for role in ROLES.values()]
         )
-        return array([*first, *(_told(role) for role in custom)], following)
+        return array_response(
+            [*first, *(_serialize_custom_role(role) for role in custom)], following
+        )
 
     @extend_schema(
         operation_id="create_role",
         description="A custom role, of permissions that you have yourself in the whole of Muster.",
-        request=schemas.content(bodies.ROLE_REQUEST),
-        responses={201: schemas.answer(bodies.ROLE)} | schemas.errors(400, 401, 403, 409),
+        request=schemas.json_content(bodies.ROLE_REQUEST),
+        responses={201: schemas.json_response(bodies.ROLE)}
+        | schemas.error_responses(400, 401, 403, 409),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.ROLES)
         return Response(
-            _told(custom_roles.create(**_role(Body(request.data), request.data), by=self.user)),
+            _serialize_custom_role(
+                custom_roles.create(**_parse_role(Body(request.data), request.data), by=self.user)
+            ),
             status=201,
         )
 
@@ -60,15 +66,17 @@ class RoleView(ApiView):
     @extend_schema(
         operation_id="get_role",
         description="One role, by the id that access rules name.",
-        responses={200: schemas.answer(bodies.ROLE)} | schemas.errors(401, 404),
+        responses={200: schemas.json_response(bodies.ROLE)} | schemas.error_responses(401, 404),
         tags=TAGS,
     )
     def get(self, request: Request, key: str) -> Response:
-        found = ROLES.get(bodies.role_key(key))
+        found = ROLES.get(bodies.parse_role_key(key))
         return Response(
-            bodies.role(found)
+            bodies.serialize_role(found)
             if found
-            else _told(get_object_or_404(_custom(self.user), pk=_number(key)))
+            else _serialize_custom_role(
+                get_object_or_404(_list_custom_roles(self.user), pk=_get_custom_id(key))
+            )
         )
 
     @extend_schema(
@@ -77,18 +85,22 @@ class RoleView(ApiView):
             "Replace a custom role, for everybody who has it. With `version` it is refused where "
             "somebody else was first."
         ),
-        request=schemas.content(bodies.ROLE_REQUEST),
-        responses={200: schemas.answer(bodies.ROLE)} | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(bodies.ROLE_REQUEST),
+        responses={200: schemas.json_response(bodies.ROLE)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=TAGS,
     )
     def put(self, request: Request, key: str) -> Response:
         access.require(self.user, Verb.EDIT, Entity.ROLES)
         body = Body(request.data)
-        version = body.whole("version", 1, 2**31 - 1)
+        version = body.integer("version", 1, 2**31 - 1)
         return Response(
-            _told(
+            _serialize_custom_role(
                 custom_roles.edit(
-                    _number(key), **_role(body, request.data), by=self.user, version=version
+                    _get_custom_id(key),
+                    **_parse_role(body, request.data),
+                    by=self.user,
+                    version=version,
                 )
             )
         )
@@ -96,39 +108,40 @@ class RoleView(ApiView):
     @extend_schema(
         operation_id="delete_role",
         description="Delete a custom role. Refused while an access rule has it.",
-        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404, 409),
+        responses={200: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(401, 403, 404, 409),
         tags=TAGS,
     )
     def delete(self, request: Request, key: str) -> Response:
         access.require(self.user, Verb.DELETE, Entity.ROLES)
-        role = get_object_or_404(CustomRole, pk=_number(key))
+        role = get_object_or_404(CustomRole, pk=_get_custom_id(key))
         custom_roles.delete(role, self.user)
         return Response({"code": 200, "message": f"Role {role.name} is deleted."})
 
 
-def _custom(user: User) -> Any:
-    sees = user.rights.may(view(Entity.ROLES), TENANT) or user.rights.anywhere(
+def _list_custom_roles(user: User) -> Any:
+    sees = user.rights.may(view_permission(Entity.ROLES), TENANT) or user.rights.may_anywhere(
         Permission(Entity.ACCESS_RULES, Verb.VIEW)
     )
     found = CustomRole.objects.select_related("created_by")
     return found if sees else found.none()
 
 
-def _told(role: CustomRole) -> dict[str, Any]:
-    return bodies.custom_role(role, read(role.permissions))
+def _serialize_custom_role(role: CustomRole) -> dict[str, Any]:
+    return bodies.serialize_custom_role(role, parse_permissions(role.permissions))
 
 
-def _role(body: Body, data: Any) -> dict[str, Any]:
+def _parse_role(body: Body, data: Any) -> dict[str, Any]:
     return {
-        "name": body.text("name", most=63),
-        "description": body.text("description", otherwise="", most=250),
-        "permissions": bodies.permissions_of(data.get("permissions")),
+        "name": body.text("name", max_length=63),
+        "description": body.text("description", default="", max_length=250),
+        "permissions": bodies.parse_permissions(data.get("permissions")),
     }
 
 
-def _number(key: str) -> int:
+def _get_custom_id(key: str) -> int:
     """The row's id of a custom role. Raises Http404 for a role of the table, and for none."""
-    name, _, number = bodies.role_key(key).partition(":")
+    name, _, number = bodies.parse_role_key(key).partition(":")
     if name != "custom":
         raise Http404(
             "There is no such role that can be changed: those of the table are as they are."

@@ -7,16 +7,16 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from projects.api.base import FURTHEST, MOST
+from projects.api.base import MAX_ITEMS, MAX_OFFSET
 
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
 ID: Schema = {"type": "string", "format": "uuid"}
 MOMENT: Schema = {"type": "string", "format": "date-time"}
-WHOLE: Schema = {"type": "integer"}
+INTEGER: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": "number"}
-FLAG: Schema = {"type": "boolean"}
+BOOLEAN: Schema = {"type": "boolean"}
 
 _MEANINGS = {
     400: (
@@ -34,73 +34,75 @@ _MEANINGS = {
 }
 
 
-def obj(required: Iterable[str] = (), **properties: Schema) -> Schema:
+def object_schema(required: Iterable[str] = (), **properties: Schema) -> Schema:
     """An object with these properties."""
     named = sorted(required)
     return {"type": "object", "properties": properties} | ({"required": named} if named else {})
 
 
-def array(items: Schema) -> Schema:
+def array_schema(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-def said(schema: Schema, description: str) -> Schema:
+def describe_schema(schema: Schema, description: str) -> Schema:
     """The schema with a description."""
     return schema | {"description": description}
 
 
-def words(*values: str) -> Schema:
+def enum_schema(*values: str) -> Schema:
     """A text out of a few."""
     return {"type": "string", "enum": list(values)}
 
 
-def content(schema: Schema) -> Any:
+def json_content(schema: Schema) -> Any:
     """A JSON body."""
     return {"application/json": schema}
 
 
-def answer(schema: Schema, description: str = "") -> OpenApiResponse:
+def json_response(schema: Schema, description: str = "") -> OpenApiResponse:
     return OpenApiResponse(response=schema, description=description)
 
 
-def errors(*codes: int) -> dict[int, OpenApiResponse]:
+def error_responses(*codes: int) -> dict[int, OpenApiResponse]:
     """The refusals of an operation, all in one shape."""
-    return {code: answer(ERROR, _MEANINGS[code]) for code in codes}
+    return {code: json_response(ERROR, _MEANINGS[code]) for code in codes}
 
 
-def items(name: str, schema: Schema) -> Schema:
+def list_schema(name: str, schema: Schema) -> Schema:
     """A list's body."""
-    return obj(
+    return object_schema(
         [name],
-        next=said(WHOLE, "The offset of the items after these; missing at the end."),
-        **{name: array(schema)},
+        next=describe_schema(INTEGER, "The offset of the items after these; missing at the end."),
+        **{name: array_schema(schema)},
     )
 
 
-def parameter(name: str, schema: Schema, description: str) -> OpenApiParameter:
+def query_parameter(name: str, schema: Schema, description: str) -> OpenApiParameter:
     return OpenApiParameter(name, schema, description=description)
 
 
-def paging() -> list[OpenApiParameter]:
+def paging_parameters() -> list[OpenApiParameter]:
     return [
-        parameter(
-            "offset", WHOLE | {"minimum": 0, "maximum": FURTHEST}, "How many items to pass over."
+        query_parameter(
+            "offset",
+            INTEGER | {"minimum": 0, "maximum": MAX_OFFSET},
+            "How many items to pass over.",
         ),
-        parameter(
+        query_parameter(
             "limit",
-            WHOLE | {"minimum": 1, "maximum": MOST, "default": 50},
+            INTEGER | {"minimum": 1, "maximum": MAX_ITEMS, "default": 50},
             "How many items to answer with at most.",
         ),
     ]
 
 
-def filters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
+def filter_parameters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
     """The parameters of a count, and of a list, with these fields to filter by."""
     conditions = "; ".join(
         f"{name} ({' '.join(field.operators)})" for name, field in fields.items()
     )
     return [
-        parameter(
+        query_parameter(
             "filterBy",
             TEXT,
             (
@@ -108,55 +110,55 @@ def filters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
                 f"Fields: {conditions}."
             ),
         ),
-        parameter("search", TEXT, "Text that a name contains."),
+        query_parameter("search", TEXT, "Text that a name contains."),
     ]
 
 
 def list_parameters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
     """The parameters of a list with these fields to filter and sort by."""
     return [
-        *paging(),
-        parameter("sortBy", words(*fields), "The field to sort by."),
-        parameter("sortOrder", words("asc", "desc"), "asc where it is not given."),
-        *filters(fields),
+        *paging_parameters(),
+        query_parameter("sortBy", enum_schema(*fields), "The field to sort by."),
+        query_parameter("sortOrder", enum_schema("asc", "desc"), "asc where it is not given."),
+        *filter_parameters(fields),
     ]
 
 
-ERROR = obj(
+ERROR = object_schema(
     ["code", "message"],
-    code=said(WHOLE, "The HTTP status."),
-    message=said(TEXT, "What happened and what to do, for a person."),
-    details=said(
-        array(obj(["field", "message"], field=TEXT, message=TEXT)),
+    code=describe_schema(INTEGER, "The HTTP status."),
+    message=describe_schema(TEXT, "What happened and what to do, for a person."),
+    details=describe_schema(
+        array_schema(object_schema(["field", "message"], field=TEXT, message=TEXT)),
         "What is wrong with which field, where that is known.",
     ),
 )
-COUNT = obj(["count"], count=WHOLE)
-DONE = obj(["code", "message"], code=WHOLE, message=TEXT)
-TOKEN_REQUEST = obj(
+COUNT = object_schema(["count"], count=INTEGER)
+DONE = object_schema(["code", "message"], code=INTEGER, message=TEXT)
+TOKEN_REQUEST = object_schema(
     ["grantType"],
-    grantType=words("app_token", "client_credentials", "password"),
-    clientID=said(TEXT, "Of a service account; app_token also calls it AppId."),
-    clientSecret=said(TEXT, "Its secret; app_token also calls it AppSecret."),
+    grantType=enum_schema("app_token", "client_credentials", "password"),
+    clientID=describe_schema(TEXT, "Of a service account; app_token also calls it AppId."),
+    clientSecret=describe_schema(TEXT, "Its secret; app_token also calls it AppSecret."),
     username=TEXT,
     password=TEXT,
 )
-TOKEN = obj(
+TOKEN = object_schema(
     ["accessToken", "expiresIn"],
-    accessToken=said(TEXT, "A JWT for the header Authorization: Bearer."),
-    tokenType=words("Bearer"),
-    expiresIn=said(WHOLE, "Seconds."),
+    accessToken=describe_schema(TEXT, "A JWT for the header Authorization: Bearer."),
+    tokenType=enum_schema("Bearer"),
+    expiresIn=describe_schema(INTEGER, "Seconds."),
 )
-_SHARE = obj(
-    deserved=said(
+_SHARE = object_schema(
+    deserved=describe_schema(
         {"type": ["number", "null"]}, "What is the project's own; null is without limit."
     ),
-    limit=said(NUMBER, "What it may hold at most; -1 is without limit."),
-    overQuotaWeight=said(NUMBER, "Its part of what is idle, against other projects."),
+    limit=describe_schema(NUMBER, "What it may hold at most; -1 is without limit."),
+    overQuotaWeight=describe_schema(NUMBER, "Its part of what is idle, against other projects."),
 )
-PROJECT = obj(
+PROJECT = object_schema(
     ["id", "name", "clusterId"],
-    id=said(TEXT, "What projectId is elsewhere."),
+    id=describe_schema(TEXT, "What projectId is elsewhere."),
     name=TEXT,
     clusterId=ID,
     departmentId=TEXT,
@@ -165,53 +167,60 @@ PROJECT = obj(
     namespace=TEXT,
     requestedNamespace=TEXT,
     createdAt=MOMENT,
-    status=obj(
-        phase=words("Ready", "NotReady"),
+    status=object_schema(
+        phase=enum_schema("Ready", "NotReady"),
         message=TEXT,
-        quotaStatus=said(
-            obj(allocated=obj(gpu=NUMBER, cpu=NUMBER, memory=NUMBER)),
+        quotaStatus=describe_schema(
+            object_schema(allocated=object_schema(gpu=NUMBER, cpu=NUMBER, memory=NUMBER)),
             "What its workloads hold, as the cluster tells it.",
         ),
     ),
     description=TEXT,
-    nodePools=said(array(TEXT), "Those that its workloads may use; none is all of its cluster's."),
-    defaultNodePools=said(array(TEXT), "The same."),
-    defaultPreemptibility=words("preemptible", "non-preemptible"),
-    schedulingRules=said({"type": "object"}, "Its own limits, in seconds; null is without."),
-    effective=said(
-        obj(schedulingRules={"type": "object"}),
+    nodePools=describe_schema(
+        array_schema(TEXT), "Those that its workloads may use; none is all of its cluster's."
+    ),
+    defaultNodePools=describe_schema(array_schema(TEXT), "The same."),
+    defaultPreemptibility=enum_schema("preemptible", "non-preemptible"),
+    schedulingRules=describe_schema(
+        {"type": "object"}, "Its own limits, in seconds; null is without."
+    ),
+    effective=describe_schema(
+        object_schema(schedulingRules={"type": "object"}),
         "The limits that hold: the stricter of its own and its department's.",
     ),
-    totalResources=obj(
+    totalResources=object_schema(
         gpuQuota={"type": ["number", "null"]},
         cpuQuota={"type": ["number", "null"]},
         memoryQuota={"type": ["number", "null"]},
     ),
-    version=said(WHOLE, "Goes up with every change."),
-    resources=array(
-        obj(
-            nodePool=obj(id=TEXT, name=TEXT),
-            gpu=said(_SHARE, "In devices."),
-            cpu=said(_SHARE, "In millicores."),
-            memory=said(
-                obj(**_SHARE["properties"], units=words("MB")), "In units of 1,000,000 bytes."
+    version=describe_schema(INTEGER, "Goes up with every change."),
+    resources=array_schema(
+        object_schema(
+            nodePool=object_schema(id=TEXT, name=TEXT),
+            gpu=describe_schema(_SHARE, "In devices."),
+            cpu=describe_schema(_SHARE, "In millicores."),
+            memory=describe_schema(
+                object_schema(**_SHARE["properties"], units=enum_schema("MB")),
+                "In units of 1,000,000 bytes.",
             ),
         )
     ),
 )
-CLUSTER = obj(
+CLUSTER = object_schema(
     ["uuid", "name", "status"],
     uuid=ID,
-    tenantId=WHOLE,
+    tenantId=INTEGER,
     name=TEXT,
     createdAt=MOMENT,
-    domain=said(TEXT, "The address of its API server."),
+    domain=describe_schema(TEXT, "The address of its API server."),
     version=TEXT,
     platform=TEXT,
-    enabled=said(FLAG, "Whether anything is launched there; one that is not is Disconnected."),
-    status=obj(
+    enabled=describe_schema(
+        BOOLEAN, "Whether anything is launched there; one that is not is Disconnected."
+    ),
+    status=object_schema(
         ["state"],
-        state=words("WaitingToConnect", "Connected", "Disconnected", "MissingPrerequisites"),
+        state=enum_schema("WaitingToConnect", "Connected", "Disconnected", "MissingPrerequisites"),
         message=TEXT,
     ),
     lastLiveness={"type": ["string", "null"], "format": "date-time"},

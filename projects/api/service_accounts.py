@@ -9,17 +9,17 @@ from rest_framework.response import Response
 
 from projects import access, actions
 from projects.api import bodies, filtering, schemas
-from projects.api.base import ApiView, Asked, array, once
+from projects.api.base import ApiView, ListQuery, array_response, secret_response
 from projects.api.bodies import Body
 from projects.models import ServiceAccount, User
 from projects.permissions import Entity, Verb
 from projects.scopes import TENANT
 
 FIELDS = {
-    "id": filtering.identity("pk"),
-    "name": filtering.text("name"),
-    "clientId": filtering.text("client_id"),
-    "createdAt": filtering.moment("created_at"),
+    "id": filtering.id_field("pk"),
+    "name": filtering.text_field("name"),
+    "clientId": filtering.text_field("client_id"),
+    "createdAt": filtering.moment_field("created_at"),
 }
 TAGS = ["access"]
 
@@ -29,22 +29,24 @@ class AccountsView(ApiView):
         operation_id="list_service_accounts",
         description="The service accounts of the scopes in which you may see them.",
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.items("serviceAccounts", bodies.ACCOUNT))}
-        | schemas.errors(400, 401, 403),
+        responses={
+            200: schemas.json_response(schemas.list_schema("serviceAccounts", bodies.ACCOUNT))
+        }
+        | schemas.error_responses(400, 401, 403),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
-        access.anywhere(self.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
-        asked = Asked(request)
-        accounts = filtering.matching(_accounts(self.user), asked, FIELDS)
+        access.require_anywhere(self.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
+        asked = ListQuery(request)
+        accounts = filtering.filter_and_search(_list_accounts(self.user), asked, FIELDS)
         return Response(
-            filtering.paged(
+            filtering.serialize_page(
                 accounts,
                 asked,
                 FIELDS,
                 ("name", "pk"),
                 name="serviceAccounts",
-                shown=bodies.account,
+                serialize=bodies.serialize_account,
             )
         )
 
@@ -54,27 +56,28 @@ class AccountsView(ApiView):
             "A service account, and its first access rule where roleId is given; its secret is "
             "told here only. Without scopeType it is the tenant's, for who may make it there."
         ),
-        request=schemas.content(bodies.ACCOUNT_REQUEST),
-        responses={201: schemas.answer(bodies.ACCOUNT)} | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(bodies.ACCOUNT_REQUEST),
+        responses={201: schemas.json_response(bodies.ACCOUNT)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
-        access.anywhere(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
+        access.require_anywhere(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
         body = Body(request.data)
         everywhere = access.may(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, TENANT)
         scope = TENANT if everywhere and not body.has("scopeType") else body.scope()
-        role = body.role() if body.has("roleId") else ""
+        role = body.role_key() if body.has("roleId") else ""
         made, secret = actions.create_service_account(
-            scope, body.text("name"), by=self.user, role=role, expires_at=body.life()
+            scope, body.text("name"), by=self.user, role=role, expires_at=body.expires_at()
         )
-        return once(bodies.account(made) | {"clientSecret": secret})
+        return secret_response(bodies.serialize_account(made) | {"clientSecret": secret})
 
 
 @extend_schema_view(
     get=extend_schema(
         operation_id="list_apps",
-        responses={200: schemas.answer(schemas.array(bodies.ACCOUNT))}
-        | schemas.errors(400, 401, 403),
+        responses={200: schemas.json_response(schemas.array_schema(bodies.ACCOUNT))}
+        | schemas.error_responses(400, 401, 403),
     ),
     post=extend_schema(operation_id="create_app"),
 )
@@ -83,27 +86,30 @@ class AppsView(AccountsView):
 
     def get(self, request: Request) -> Response:
         told = super().get(request).data
-        return array(told["serviceAccounts"], told.get("next"))
+        return array_response(told["serviceAccounts"], told.get("next"))
 
 
 class AccountView(ApiView):
     @extend_schema(
         operation_id="get_service_account",
         description="One service account.",
-        responses={200: schemas.answer(bodies.ACCOUNT)} | schemas.errors(401, 404),
+        responses={200: schemas.json_response(bodies.ACCOUNT)} | schemas.error_responses(401, 404),
         tags=TAGS,
     )
     def get(self, request: Request, pk: int) -> Response:
-        return Response(bodies.account(get_object_or_404(_accounts(self.user), pk=pk)))
+        return Response(
+            bodies.serialize_account(get_object_or_404(_list_accounts(self.user), pk=pk))
+        )
 
     @extend_schema(
         operation_id="delete_service_account",
         description="Its secret and the tokens got with it end now.",
-        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404),
+        responses={200: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(401, 403, 404),
         tags=TAGS,
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found: ServiceAccount = get_object_or_404(_accounts(self.user), pk=pk)
+        found: ServiceAccount = get_object_or_404(_list_accounts(self.user), pk=pk)
         actions.delete_service_account(found, self.user)
         return Response({"code": 200, "message": f"Service account {found.name} is deleted."})
 
@@ -115,13 +121,14 @@ class AccountSecretView(ApiView):
             "A new secret, told here only. The present one, and the tokens got with it, end now."
         ),
         request=None,
-        responses={200: schemas.answer(bodies.ACCOUNT)} | schemas.errors(401, 403, 404),
+        responses={200: schemas.json_response(bodies.ACCOUNT)}
+        | schemas.error_responses(401, 403, 404),
         tags=TAGS,
     )
     def post(self, request: Request, pk: int) -> Response:
-        found: ServiceAccount = get_object_or_404(_accounts(self.user), pk=pk)
+        found: ServiceAccount = get_object_or_404(_list_accounts(self.user), pk=pk)
         secret = actions.rotate_secret(found, self.user)
-        return once(bodies.account(found) | {"clientSecret": secret}, 200)
+        return secret_response(bodies.serialize_account(found) | {"clientSecret": secret}, 200)
 
 
 @extend_schema_view(
@@ -136,5 +143,5 @@ class AppSecretView(AccountSecretView):
     """The same under the older name."""
 
 
-def _accounts(user: User) -> Any:
+def _list_accounts(user: User) -> Any:
     return ServiceAccount.objects.visible_to(user).with_scope().select_related("user", "created_by")

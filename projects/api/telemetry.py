@@ -15,59 +15,72 @@ from rest_framework.response import Response
 
 from console.errors import Invalid
 from projects.api import quotas, schemas
-from projects.api.base import ApiView, Asked
-from projects.api.schemas import MOMENT, TEXT, array, obj, said, words
+from projects.api.base import ApiView, ListQuery
+from projects.api.schemas import (
+    MOMENT,
+    TEXT,
+    array_schema,
+    describe_schema,
+    enum_schema,
+    object_schema,
+)
 from projects.models import Department, Project
-from projects.shares import above, number
+from projects.shares import derive_parent_shares, to_json_number
 
-Amount = Callable[[Any], int | float | None]
-Group = tuple[str, str]
+GetAmount = Callable[[Any], int | float | None]
+GroupKey = tuple[str, str]
 """An id, and what it is called."""
 
 
-def _quota(name: str) -> Amount:
-    return lambda row: quotas.total(row.shares)[f"{name}Quota"]
+def _quota_getter(name: str) -> GetAmount:
+    return lambda row: quotas.serialize_total(row.shares)[f"{name}Quota"]
 
 
-def _allocation(name: str) -> Amount:
-    return lambda row: quotas.allocated(row.allocated).get(name, 0)
+def _allocation_getter(name: str) -> GetAmount:
+    return lambda row: quotas.serialize_allocated(row.allocated).get(name, 0)
 
 
-_TYPES: Mapping[str, Amount] = {
-    **{f"{name.upper()}_QUOTA": _quota(name) for name in ("gpu", "cpu", "memory")},
-    **{f"{name.upper()}_ALLOCATION": _allocation(name) for name in ("gpu", "cpu", "memory")},
+_AMOUNT_GETTERS: Mapping[str, GetAmount] = {
+    **{f"{name.upper()}_QUOTA": _quota_getter(name) for name in ("gpu", "cpu", "memory")},
+    **{f"{name.upper()}_ALLOCATION": _allocation_getter(name) for name in ("gpu", "cpu", "memory")},
 }
-_GROUPS: Mapping[str, Callable[[Project], Group]] = {
+_GROUPS: Mapping[str, Callable[[Project], GroupKey]] = {
     "ProjectId": lambda row: (str(row.pk), row.name),
     "DepartmentId": lambda row: (str(row.department_id), row.department.name),
     "ClusterId": lambda row: (str(row.cluster_id), ""),
 }
-_TOLD = obj(
+_TELEMETRY = object_schema(
     ["type", "timestamp", "values"],
-    type=words(*_TYPES),
+    type=enum_schema(*_AMOUNT_GETTERS),
     timestamp=MOMENT,
-    values=array(
-        obj(
+    values=array_schema(
+        object_schema(
             ["value"],
-            value=said(TEXT, "A number: devices, millicores or megabytes; -1 is without limit."),
-            groups=array(obj(["key", "value"], key=words(*_GROUPS), value=TEXT, name=TEXT)),
+            value=describe_schema(
+                TEXT, "A number: devices, millicores or megabytes; -1 is without limit."
+            ),
+            groups=array_schema(
+                object_schema(["key", "value"], key=enum_schema(*_GROUPS), value=TEXT, name=TEXT)
+            ),
         )
     ),
 )
 _PARAMETERS = [
-    schemas.parameter(
+    schemas.query_parameter(
         "telemetryType",
-        words(*_TYPES),
+        enum_schema(*_AMOUNT_GETTERS),
         "What is asked for. Allocations are as the cluster's queues tell them.",
     ),
-    schemas.parameter("clusterId", schemas.ID, "Of the projects on this cluster."),
-    schemas.parameter("departmentId", TEXT, "Of this department."),
+    schemas.query_parameter("clusterId", schemas.ID, "Of the projects on this cluster."),
+    schemas.query_parameter("departmentId", TEXT, "Of this department."),
 ]
 
 
-def _grouping(names: Iterable[str]) -> Any:
-    return schemas.parameter(
-        "groupBy", words(*names), "A value for each of these; one for all where it is not given."
+def _group_parameter(names: Iterable[str]) -> Any:
+    return schemas.query_parameter(
+        "groupBy",
+        enum_schema(*names),
+        "A value for each of these; one for all where it is not given.",
     )
 
 
@@ -75,19 +88,21 @@ class ProjectsTelemetryView(ApiView):
     @extend_schema(
         operation_id="get_projects_telemetry",
         description="What the projects that you may see have, or hold, now.",
-        parameters=[*_PARAMETERS, _grouping(_GROUPS)],
-        responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401),
+        parameters=[*_PARAMETERS, _group_parameter(_GROUPS)],
+        responses={200: schemas.json_response(_TELEMETRY)} | schemas.error_responses(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
-        rows = _projects(Project.objects.visible_to(self.user), asked)
-        kind, group = _type(asked), _group(asked, _GROUPS)
-        found: dict[Group, list[int | float | None]] = defaultdict(list)
+        asked = ListQuery(request)
+        rows = _filter_projects(Project.objects.visible_to(self.user), asked)
+        kind, group = _parse_type(asked), _parse_group(asked, _GROUPS)
+        found: dict[GroupKey, list[int | float | None]] = defaultdict(list)
         for row in rows:
-            found[_GROUPS[group](row) if group else ("", "")].append(_TYPES[kind](row))
+            found[_GROUPS[group](row) if group else ("", "")].append(_AMOUNT_GETTERS[kind](row))
         return Response(
-            _told(kind, group, {each: _sum(amounts) for each, amounts in found.items()})
+            _serialize_telemetry(
+                kind, group, {each: _sum_amounts(amounts) for each, amounts in found.items()}
+            )
         )
 
 
@@ -98,79 +113,91 @@ class DepartmentsTelemetryView(ApiView):
             "What the departments that you may see have, or hold, now. One without a quota has its "
             "projects' sum."
         ),
-        parameters=[*_PARAMETERS, _grouping(("DepartmentId",))],
-        responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401),
+        parameters=[*_PARAMETERS, _group_parameter(("DepartmentId",))],
+        responses={200: schemas.json_response(_TELEMETRY)} | schemas.error_responses(400, 401),
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
-        kind, group = _type(asked), _group(asked, ("DepartmentId",))
+        asked = ListQuery(request)
+        kind, group = _parse_type(asked), _parse_group(asked, ("DepartmentId",))
         departments = Department.objects.visible_to(self.user)
         if key := asked.text("departmentId"):
-            departments = departments.filter(pk=_whole("departmentId", key))
+            departments = departments.filter(pk=_parse_id("departmentId", key))
         projects: dict[int, list[Project]] = defaultdict(list)
-        for project in _projects(Project.objects.there().filter(department__in=departments), asked):
+        for project in _filter_projects(
+            Project.objects.there().filter(department__in=departments), asked
+        ):
             projects[project.department_id].append(project)
         found = {
-            (str(row.pk), row.name): _of_department(kind, row, projects[row.pk])
+            (str(row.pk), row.name): _sum_department(kind, row, projects[row.pk])
             for row in departments.order_by("name")
         }
-        return Response(_told(kind, group, found if group else {("", ""): _sum(found.values())}))
+        return Response(
+            _serialize_telemetry(
+                kind, group, found if group else {("", ""): _sum_amounts(found.values())}
+            )
+        )
 
 
-def _of_department(kind: str, row: Department, projects: Sequence[Project]) -> int | float | None:
+def _sum_department(kind: str, row: Department, projects: Sequence[Project]) -> int | float | None:
     if kind.endswith("_QUOTA"):
         name = kind.partition("_")[0].lower()
-        return quotas.total(above(row.shares, (each.shares for each in projects)))[f"{name}Quota"]
-    return _sum(_TYPES[kind](each) for each in projects)
+        return quotas.serialize_total(
+            derive_parent_shares(row.shares, (each.shares for each in projects))
+        )[f"{name}Quota"]
+    return _sum_amounts(_AMOUNT_GETTERS[kind](each) for each in projects)
 
 
-def _projects(rows: Any, asked: Asked) -> Any:
+def _filter_projects(rows: Any, query: ListQuery) -> Any:
     """Those that are asked for. Raises Invalid."""
-    if key := asked.text("clusterId"):
+    if key := query.text("clusterId"):
         try:
             rows = rows.filter(cluster=UUID(key))
         except ValueError:
             raise Invalid(
                 [("clusterId", "clusterId must be the id (a UUID) of a cluster.")]
             ) from None
-    if key := asked.text("departmentId"):
-        rows = rows.filter(department=_whole("departmentId", key))
+    if key := query.text("departmentId"):
+        rows = rows.filter(department=_parse_id("departmentId", key))
     for name in ("nodepoolId", "nodepoolName"):
-        if asked.text(name) not in ("", "default"):
+        if query.text(name) not in ("", "default"):
             raise Invalid([(name, f"{name} can only be default: a quota is of all nodes.")])
     return rows.select_related("department").order_by("name")
 
 
-def _whole(name: str, text: str) -> int:
+def _parse_id(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Invalid([(name, f"{name} must be an id.")])
     return int(text)
 
 
-def _type(asked: Asked) -> str:
-    if not asked.text("telemetryType"):
-        raise Invalid([("telemetryType", f"telemetryType must be one of {', '.join(_TYPES)}.")])
-    return asked.choice("telemetryType", tuple(_TYPES))
+def _parse_type(query: ListQuery) -> str:
+    if not query.text("telemetryType"):
+        raise Invalid(
+            [("telemetryType", f"telemetryType must be one of {', '.join(_AMOUNT_GETTERS)}.")]
+        )
+    return query.choice("telemetryType", tuple(_AMOUNT_GETTERS))
 
 
-def _group(asked: Asked, names: Iterable[str]) -> str:
-    return asked.choice("groupBy", ("", *names))
+def _parse_group(query: ListQuery, names: Iterable[str]) -> str:
+    return query.choice("groupBy", ("", *names))
 
 
-def _sum(amounts: Iterable[int | float | None]) -> int | float | None:
+def _sum_amounts(amounts: Iterable[int | float | None]) -> int | float | None:
     """None, which is without limit, where one of them is."""
     each = list(amounts)
     if any(amount is None for amount in each):
         return None
-    return number(sum((Decimal(str(amount)) for amount in each), Decimal(0)))
+    return to_json_number(sum((Decimal(str(amount)) for amount in each), Decimal(0)))
 
 
-def _told(kind: str, group: str, found: Mapping[Group, int | float | None]) -> dict[str, Any]:
+def _serialize_telemetry(
+    kind: str, group: str, amounts: Mapping[GroupKey, int | float | None]
+) -> dict[str, Any]:
     values: list[dict[str, Any]] = []
-    for (key, name), amount in found.items():
+    for (key, name), amount in amounts.items():
         groups = [{"key": group, "value": key} | ({"name": name} if name else {})] if group else []
         values.append({"value": str(-1 if amount is None else amount), "groups": groups})
-    if not found and not group:
+    if not amounts and not group:
         values.append({"value": "0", "groups": []})
     return {"type": kind, "timestamp": timezone.now().isoformat(), "values": values}

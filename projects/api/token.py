@@ -10,16 +10,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import NotAllowed, UserError
-from projects import actions, addresses, audit, second_factor, throttle, tokens
+from projects import actions, audit, second_factor, throttle, token_addresses, tokens
 from projects.api import schemas
-from projects.api.base import ApiView, once
+from projects.api.base import ApiView, secret_response
 from projects.models import PersonalKey, ServiceAccount, User
 
-WRONG = (
+WRONG_CREDENTIALS = (
     "The credentials are not right. Check them, and that the service account or user still exists."
 )
-_PROGRAM = ("app_token", "client_credentials")
-_LATER = ("refresh_token", "exchange_token", "external_token_exchange", "authorization_code")
+_PROGRAM_GRANTS = ("app_token", "client_credentials")
+_UNSUPPORTED_GRANTS = (
+    "refresh_token",
+    "exchange_token",
+    "external_token_exchange",
+    "authorization_code",
+)
 
 
 class TokenView(ApiView):
@@ -36,64 +41,72 @@ class TokenView(ApiView):
             "Credentials for an access token. The names of the keys are matched without regard to "
             "case."
         ),
-        request=schemas.content(schemas.TOKEN_REQUEST),
-        responses={200: schemas.answer(schemas.TOKEN)} | schemas.errors(400, 403, 429),
+        request=schemas.json_content(schemas.TOKEN_REQUEST),
+        responses={200: schemas.json_response(schemas.TOKEN)}
+        | schemas.error_responses(400, 403, 429),
         auth=[],
         tags=["token"],
     )
     def post(self, request: Request) -> Response:
-        given = _texts(request.data)
+        given = _lowercase_texts(request.data)
         grant = given.get("granttype", "")
-        if grant in _LATER:
+        if grant in _UNSUPPORTED_GRANTS:
             raise UserError(
                 (
                     f"The grantType {grant} is not supported by this version; "
-                    f"{', '.join(_PROGRAM)} and password are."
+                    f"{', '.join(_PROGRAM_GRANTS)} and password are."
                 ),
                 field="grantType",
             )
-        if grant not in (*_PROGRAM, "password"):
+        if grant not in (*_PROGRAM_GRANTS, "password"):
             raise UserError(
-                f"grantType must be one of {', '.join(_PROGRAM)} and password.", field="grantType"
+                f"grantType must be one of {', '.join(_PROGRAM_GRANTS)} and password.",
+                field="grantType",
             )
         try:
             user, key = (
-                _program(request, given) if grant in _PROGRAM else (_person(request, given), None)
+                _authenticate_program(request, given)
+                if grant in _PROGRAM_GRANTS
+                else (_authenticate_person(request, given), None)
             )
         except NotAllowed as refusal:
             claimed = given.get("username" if grant == "password" else "clientid") or given.get(
                 "appid", ""
             )
-            audit.sign_in_failed(claimed, f"For a token: {refusal.text}")
+            audit.record_failed_sign_in(claimed, f"For a token: {refusal.text}")
             raise
         user.personal_key = key
-        addresses.token_used(user)
-        token, seconds = tokens.issue(user, key)
-        return once({"accessToken": token, "tokenType": "Bearer", "expiresIn": seconds}, 200)
+        token_addresses.record_token_use(user)
+        token, seconds = tokens.issue_token(user, key)
+        return secret_response(
+            {"accessToken": token, "tokenType": "Bearer", "expiresIn": seconds}, 200
+        )
 
 
-def _texts(body: Any) -> Mapping[str, str]:
+def _lowercase_texts(body: Any) -> Mapping[str, str]:
     """The texts of the body by their names in lower case."""
     if not isinstance(body, Mapping):
         raise UserError("The body must be a JSON object with grantType and credentials.")
     return {str(name).lower(): value for name, value in body.items() if isinstance(value, str)}
 
 
-def _given(given: Mapping[str, str], shown: str, *names: str) -> str:
-    value = next((given[name] for name in names if given.get(name)), "")
+def _require_text(credentials: Mapping[str, str], label: str, *names: str) -> str:
+    value = next((credentials[name] for name in names if credentials.get(name)), "")
     if not value:
-        raise UserError(f"{shown} must be given, as a text.", field=shown)
+        raise UserError(f"{label} must be given, as a text.", field=label)
     return value
 
 
-def _program(request: Request, given: Mapping[str, str]) -> tuple[User, PersonalKey | None]:
+def _authenticate_program(
+    request: Request, credentials: Mapping[str, str]
+) -> tuple[User, PersonalKey | None]:
     """By client id and secret, which an older way calls app id and secret: of a service account, or
     of a person's access key.
     """
-    client_id = _given(given, "clientID", "clientid", "appid")
-    secret = _given(given, "clientSecret", "clientsecret", "appsecret")
-    address = throttle.address_of(request)
-    throttle.attempt(client_id, address, free=throttle.FREE_FOR_PROGRAM)
+    client_id = _require_text(credentials, "clientID", "clientid", "appid")
+    secret = _require_text(credentials, "clientSecret", "clientsecret", "appsecret")
+    address = throttle.client_address(request)
+    throttle.record_attempt(client_id, address, free=throttle.FREE_FOR_PROGRAM)
     model = PersonalKey if client_id.startswith(PersonalKey.PREFIX) else ServiceAccount
     found = (
         model._default_manager.select_related("user")
@@ -101,8 +114,8 @@ def _program(request: Request, given: Mapping[str, str]) -> tuple[User, Personal
         .first()
     )
     if found is None or not actions.is_secret_of(found, secret):
-        raise NotAllowed(WRONG)
-    throttle.succeeded(client_id, address)
+        raise NotAllowed(WRONG_CREDENTIALS)
+    throttle.record_success(client_id, address)
     # Told only to who knows the secret.
     if found.is_expired:
         assert found.expires_at is not None
@@ -115,17 +128,17 @@ def _program(request: Request, given: Mapping[str, str]) -> tuple[User, Personal
     return found.user, found if isinstance(found, PersonalKey) else None
 
 
-def _person(request: Request, given: Mapping[str, str]) -> User:
+def _authenticate_person(request: Request, credentials: Mapping[str, str]) -> User:
     username, password = (
-        _given(given, "username", "username"),
-        _given(given, "password", "password"),
+        _require_text(credentials, "username", "username"),
+        _require_text(credentials, "password", "password"),
     )
-    address = throttle.address_of(request)
-    throttle.attempt(username, address)
+    address = throttle.client_address(request)
+    throttle.record_attempt(username, address)
     user = authenticate(request._request, username=username, password=password)
     if not isinstance(user, User) or user.is_service:
-        raise NotAllowed(WRONG)
-    throttle.succeeded(username, address)
+        raise NotAllowed(WRONG_CREDENTIALS)
+    throttle.record_success(username, address)
     if user.must_change_password:
         raise NotAllowed(
             "This password has to be changed before it can be used here. Sign in on the page, "

@@ -8,33 +8,33 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Clash, Invalid
-from projects import access, people, sessions
+from projects import access, sessions, user_actions
 from projects.api import bodies, filtering, schemas
-from projects.api.base import MOST, ApiView, Asked, array, once
+from projects.api.base import MAX_ITEMS, ApiView, ListQuery, array_response, secret_response
 from projects.api.bodies import Body
 from projects.forms import USER_NAME
 from projects.models import User
 from projects.permissions import Entity, Verb
 
 FIELDS = {
-    "id": filtering.identity("pk"),
-    "username": filtering.text("username"),
-    "email": filtering.text("email"),
-    "isActive": filtering.flag("is_active"),
-    "createdAt": filtering.moment("date_joined"),
+    "id": filtering.id_field("pk"),
+    "username": filtering.text_field("username"),
+    "email": filtering.text_field("email"),
+    "isActive": filtering.flag_field("is_active"),
+    "createdAt": filtering.moment_field("date_joined"),
 }
-SEARCHED = ("username", "email")
+SEARCH_COLUMNS = ("username", "email")
 TAGS = ["access"]
 
 
-REQUEST = schemas.obj(
-    username=schemas.said(schemas.TEXT, "Their email address where it is not given."),
-    email=schemas.said(schemas.TEXT, "One of the two has to be given."),
-    resetPassword=schemas.said(
-        schemas.FLAG,
+REQUEST = schemas.object_schema(
+    username=schemas.describe_schema(schemas.TEXT, "Their email address where it is not given."),
+    email=schemas.describe_schema(schemas.TEXT, "One of the two has to be given."),
+    resetPassword=schemas.describe_schema(
+        schemas.BOOLEAN,
         "Can only be true: a temporary password has to be changed at the first sign-in.",
     ),
-    notify=schemas.said(schemas.FLAG, "Can only be false: Muster sends no mail."),
+    notify=schemas.describe_schema(schemas.BOOLEAN, "Can only be false: Muster sends no mail."),
 )
 
 
@@ -46,15 +46,20 @@ class UsersView(ApiView):
             "answer is an array."
         ),
         parameters=schemas.list_parameters(FIELDS),
-        responses={200: schemas.answer(schemas.array(bodies.USER))} | schemas.errors(400, 401, 403),
+        responses={200: schemas.json_response(schemas.array_schema(bodies.USER))}
+        | schemas.error_responses(400, 401, 403),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.VIEW, Entity.USERS)
-        asked = Asked(request)
-        users = filtering.matching(people.everybody(), asked, FIELDS, SEARCHED)
-        found, following = asked.page(filtering.ordered(users, asked, FIELDS, ("username",)), MOST)
-        return array([bodies.user(each) for each in found], following)
+        asked = ListQuery(request)
+        users = filtering.filter_and_search(
+            user_actions.list_people(), asked, FIELDS, SEARCH_COLUMNS
+        )
+        found, following = asked.page(
+            filtering.order_rows(users, asked, FIELDS, ("username",)), MAX_ITEMS
+        )
+        return array_response([bodies.serialize_user(each) for each in found], following)
 
     @extend_schema(
         operation_id="create_user",
@@ -62,15 +67,16 @@ class UsersView(ApiView):
             "A new local user with a temporary password, which is told here only. What they may "
             "do is for access rules to say."
         ),
-        request=schemas.content(REQUEST),
-        responses={201: schemas.answer(bodies.USER)} | schemas.errors(400, 401, 403, 409),
+        request=schemas.json_content(REQUEST),
+        responses={201: schemas.json_response(bodies.USER)}
+        | schemas.error_responses(400, 401, 403, 409),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.USERS)
         body = Body(request.data)
-        email = body.text("email", otherwise="", most=254)
-        name = body.text("username", otherwise=email or None, most=150)
+        email = body.text("email", default="", max_length=254)
+        name = body.text("username", default=email or None, max_length=150)
         if body.flag("resetPassword") is False:
             raise Invalid(
                 [
@@ -109,8 +115,8 @@ class UsersView(ApiView):
                 "There is a user of this name already. Choose another name.", field="username"
             )
         user = User(username=name, email=email)
-        password = people.create_user(user, self.user)
-        return once(bodies.user(user) | _told(password))
+        password = user_actions.create_user(user, self.user)
+        return secret_response(bodies.serialize_user(user) | _serialize_password(password))
 
 
 class UsersCountView(ApiView):
@@ -120,16 +126,17 @@ class UsersCountView(ApiView):
             "How many users there are of what the list's filterBy and search ask for. For "
             "administrators."
         ),
-        parameters=schemas.filters(FIELDS),
-        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401, 403),
+        parameters=schemas.filter_parameters(FIELDS),
+        responses={200: schemas.json_response(schemas.COUNT)}
+        | schemas.error_responses(400, 401, 403),
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.VIEW, Entity.USERS)
         return Response(
             {
-                "count": filtering.matching(
-                    people.everybody(), Asked(request), FIELDS, SEARCHED
+                "count": filtering.filter_and_search(
+                    user_actions.list_people(), ListQuery(request), FIELDS, SEARCH_COLUMNS
                 ).count()
             }
         )
@@ -143,14 +150,15 @@ class UserPasswordView(ApiView):
             "as the old password does. For administrators."
         ),
         request=None,
-        responses={200: schemas.answer(bodies.USER)} | schemas.errors(400, 401, 403, 404),
+        responses={200: schemas.json_response(bodies.USER)}
+        | schemas.error_responses(400, 401, 403, 404),
         tags=TAGS,
     )
     def post(self, request: Request, pk: int) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        found = get_object_or_404(people.everybody(), pk=pk)
-        password = people.reset_password(found, self.user)
-        return once(bodies.user(found) | _told(password), 200)
+        found = get_object_or_404(user_actions.list_people(), pk=pk)
+        password = user_actions.reset_password(found, self.user)
+        return secret_response(bodies.serialize_user(found) | _serialize_password(password), 200)
 
 
 class UserLogoutView(ApiView):
@@ -160,13 +168,14 @@ class UserLogoutView(ApiView):
             "End the user's sessions in browsers. Their access keys stay. For administrators."
         ),
         request=None,
-        responses={200: schemas.answer(schemas.DONE)} | schemas.errors(401, 403, 404),
+        responses={200: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(401, 403, 404),
         tags=TAGS,
     )
     def post(self, request: Request, pk: int) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        found = get_object_or_404(people.everybody(), pk=pk)
-        sessions.end_all_of(found, self.user)
+        found = get_object_or_404(user_actions.list_people(), pk=pk)
+        sessions.sign_out_everywhere(found, self.user)
         return Response({"code": 200, "message": f"The sessions of {found} have ended."})
 
 
@@ -174,12 +183,13 @@ class UserView(ApiView):
     @extend_schema(
         operation_id="get_user",
         description="One user. For administrators.",
-        responses={200: schemas.answer(bodies.USER)} | schemas.errors(401, 403, 404),
+        responses={200: schemas.json_response(bodies.USER)}
+        | schemas.error_responses(401, 403, 404),
         tags=TAGS,
     )
     def get(self, request: Request, pk: int) -> Response:
         access.require(self.user, Verb.VIEW, Entity.USERS)
-        return Response(bodies.user(get_object_or_404(people.everybody(), pk=pk)))
+        return Response(bodies.serialize_user(get_object_or_404(user_actions.list_people(), pk=pk)))
 
     @extend_schema(
         operation_id="change_user",
@@ -187,20 +197,21 @@ class UserView(ApiView):
             "Let a user in, or keep them out (isActive); nothing else of them is changed here. "
             "For administrators."
         ),
-        request=schemas.content(schemas.obj(["isActive"], isActive=schemas.FLAG)),
-        responses={200: schemas.answer(bodies.USER)} | schemas.errors(400, 401, 403, 404),
+        request=schemas.json_content(schemas.object_schema(["isActive"], isActive=schemas.BOOLEAN)),
+        responses={200: schemas.json_response(bodies.USER)}
+        | schemas.error_responses(400, 401, 403, 404),
         tags=TAGS,
     )
     def patch(self, request: Request, pk: int) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        user = get_object_or_404(people.everybody(), pk=pk)
+        user = get_object_or_404(user_actions.list_people(), pk=pk)
         active = Body(request.data).flag("isActive")
         if active is None:
             raise Invalid([("isActive", "isActive must be true or false.")])
-        people.set_active(user, active, self.user)
-        return Response(bodies.user(user))
+        user_actions.set_active(user, active, self.user)
+        return Response(bodies.serialize_user(user))
 
 
-def _told(password: str) -> dict[str, str]:
+def _serialize_password(password: str) -> dict[str, str]:
     """A temporary password, by our name and by the one that clients of Run:ai's API know."""
     return {"temporaryPassword": password, "tempPassword": password}

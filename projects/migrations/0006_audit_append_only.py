@@ -8,11 +8,11 @@ from projects import append_only
 
 
 def put(apps: Any, editor: Any) -> None:
-    append_only.put(editor.connection)
+    append_only.create_triggers(editor.connection)
 
 
 def take(apps: Any, editor: Any) -> None:
-    append_only.take(editor.connection)
+    append_only.drop_triggers(editor.connection)
 
 
 class Migration(migrations.Migration):

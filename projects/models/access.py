@@ -8,10 +8,10 @@ from django.db import models
 from django.utils import timezone
 
 from projects.models.people import User
-from projects.permissions import ROLES, Entity, Permission, read
+from projects.permissions import ROLES, Entity, Permission, parse_permissions
 from projects.querysets import GovernedQuerySet
 from projects.rights import Grant
-from projects.scopes import Scope, Scoped, one_scope
+from projects.scopes import Scope, Scoped, make_one_scope_constraint
 
 
 class CustomRole(models.Model):
@@ -34,7 +34,7 @@ class CustomRole(models.Model):
         return self.name
 
 
-class AccessRules(GovernedQuerySet):
+class AccessRuleQuerySet(GovernedQuerySet):
     def of(self, user: User) -> Self:
         """Those for a user, themselves or as a member of a group."""
         return self.filter(models.Q(user=user) | models.Q(group__in=user.groups.values("pk")))
@@ -53,9 +53,9 @@ class AccessRules(GovernedQuerySet):
         )
         return [
             Grant(
-                _permitted(role, texts),
-                Scope.of(cluster=cluster, department=department, project=project),
-                _called(role, name),
+                _get_permissions(role, texts),
+                Scope.from_columns(cluster=cluster, department=department, project=project),
+                _describe_role(role, name),
             )
             for role, name, texts, cluster, department, project in self.of(user)
             .order_by()
@@ -97,7 +97,7 @@ class AccessRule(Scoped):
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
-    objects = AccessRules.as_manager()
+    objects = AccessRuleQuerySet.as_manager()
 
     class Meta:
         ordering = ["created_at", "id"]
@@ -112,7 +112,7 @@ class AccessRule(Scoped):
             ),
         ]
         constraints = [
-            one_scope(),
+            make_one_scope_constraint(),
             models.CheckConstraint(
                 condition=models.Q(user__isnull=False, group__isnull=True)
                 | models.Q(user__isnull=True, group__isnull=False),
@@ -142,7 +142,9 @@ class AccessRule(Scoped):
     @property
     def permissions(self) -> frozenset[Permission]:
         """What it permits; a role that is not in the table any more permits nothing."""
-        return _permitted(self.role, self.custom_role.permissions if self.custom_role else None)
+        return _get_permissions(
+            self.role, self.custom_role.permissions if self.custom_role else None
+        )
 
     @property
     def role_key(self) -> str:
@@ -151,17 +153,17 @@ class AccessRule(Scoped):
 
     @property
     def role_label(self) -> str:
-        return _called(self.role, self.custom_role.name if self.custom_role else None)
+        return _describe_role(self.role, self.custom_role.name if self.custom_role else None)
 
 
-def _permitted(role: str, texts: Sequence[str] | None) -> frozenset[Permission]:
+def _get_permissions(role: str, texts: Sequence[str] | None) -> frozenset[Permission]:
     """What a role permits: one of the table by its key, a custom one by its texts."""
     if texts is not None:
-        return read(texts)
+        return parse_permissions(texts)
     return ROLES[role].permissions if role in ROLES else frozenset()
 
 
-def _called(role: str, name: str | None) -> str:
+def _describe_role(role: str, name: str | None) -> str:
     """A role in words: one of the table by its key, a custom one by its name."""
     if name is not None:
         return name

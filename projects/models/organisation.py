@@ -33,7 +33,7 @@ class Limits(models.Model):
         abstract = True
 
 
-def _stricter(*limits: int | None) -> int | None:
+def _find_stricter(*limits: int | None) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -88,11 +88,11 @@ class Department(Limits):
         return Shares(
             gpu=Share(self.gpu_quota, self.gpu_limit, self.over_quota_weight),
             cpu=Share(self.cpu_quota, None, self.over_quota_weight),
-            memory=Share(_decimal(self.memory_quota), None, self.over_quota_weight),
+            memory=Share(_to_decimal(self.memory_quota), None, self.over_quota_weight),
         )
 
 
-def _amount(places: int = 2) -> "models.DecimalField[Decimal | None, Decimal | None]":
+def _amount_field(places: int = 2) -> "models.DecimalField[Decimal | None, Decimal | None]":
     """GPUs or cores; None is without limit."""
     return models.DecimalField(
         max_digits=12,
@@ -129,14 +129,14 @@ class Project(Limits):
         validators=[MinValueValidator(0)],
     )
     """GPUs that are its own; None is without limit."""
-    gpu_limit = _amount()
+    gpu_limit = _amount_field()
     """GPUs that it may hold at most, its quota and what others leave idle together."""
     over_quota_weight = models.DecimalField(
         max_digits=6, decimal_places=2, default=Decimal(1), validators=[MinValueValidator(0)]
     )
     """Its part of what others leave idle, against the other projects that want it."""
-    cpu_quota = _amount(3)
-    cpu_limit = _amount(3)
+    cpu_quota = _amount_field(3)
+    cpu_limit = _amount_field(3)
     memory_quota = models.BigIntegerField(null=True, blank=True, validators=[MinValueValidator(0)])
     """Bytes."""
     memory_limit = models.BigIntegerField(null=True, blank=True, validators=[MinValueValidator(0)])
@@ -204,7 +204,9 @@ class Project(Limits):
             gpu=Share(self.gpu_quota, self.gpu_limit, self.over_quota_weight),
             cpu=Share(self.cpu_quota, self.cpu_limit, self.over_quota_weight),
             memory=Share(
-                _decimal(self.memory_quota), _decimal(self.memory_limit), self.over_quota_weight
+                _to_decimal(self.memory_quota),
+                _to_decimal(self.memory_limit),
+                self.over_quota_weight,
             ),
         )
 
@@ -213,19 +215,19 @@ class Project(Limits):
         """Seconds that what is submitted now may run: the stricter of its own limit and its
         department's.
         """
-        return _stricter(self.time_limit_seconds, self.department.time_limit_seconds)
+        return _find_stricter(self.time_limit_seconds, self.department.time_limit_seconds)
 
     @property
     def idle_limit(self) -> int | None:
         """Seconds for which what is submitted now may leave its GPUs unused, likewise."""
-        return _stricter(self.idle_limit_seconds, self.department.idle_limit_seconds)
+        return _find_stricter(self.idle_limit_seconds, self.department.idle_limit_seconds)
 
     @property
     def gpus_allocated(self) -> Decimal | None:
         """The GPUs that its workloads hold; None where the cluster has not told."""
-        return self.held("gpu")
+        return self.find_allocated("gpu")
 
-    def held(self, resource: str) -> Decimal | None:
+    def find_allocated(self, resource: str) -> Decimal | None:
         """What its workloads hold of "gpu", "cpu" or "memory": devices, cores, bytes; None where
         the cluster has not told.
         """
@@ -237,7 +239,7 @@ class Project(Limits):
         return amount if amount is not None and amount.is_finite() else None
 
 
-def _decimal(number: int | None) -> Decimal | None:
+def _to_decimal(number: int | None) -> Decimal | None:
     return None if number is None else Decimal(number)
 
 

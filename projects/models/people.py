@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from projects.permissions import EVERYTHING, ROLES, SYSTEM, Entity
 from projects.querysets import GovernedQuerySet
-from projects.rights import Grant, Place, Rights, Where
-from projects.scopes import TENANT, Scoped, one_scope
+from projects.rights import Grant, PermittedScopes, Place, Rights
+from projects.scopes import TENANT, Scoped, make_one_scope_constraint
 
 
 class User(AbstractUser):
@@ -47,9 +47,9 @@ class User(AbstractUser):
         """What they may do where, read at the first question. A row that was loaded anew reads them
         anew.
         """
-        return Rights(self._grants(), _places)
+        return Rights(self._load_grants(), _load_places)
 
-    def _grants(self) -> list[Grant]:
+    def _load_grants(self) -> list[Grant]:
         if self.is_superuser:
             return [Grant(EVERYTHING, TENANT, ROLES[SYSTEM].label)]
         # The models of one package, each in its file, know one another by name.
@@ -61,7 +61,7 @@ class User(AbstractUser):
         super().refresh_from_db(*arguments, **more)
 
 
-def _places(where: Where) -> list[Place]:
+def _load_places(where: PermittedScopes) -> list[Place]:
     below = (
         models.Q(cluster__in=where.clusters)
         | models.Q(department__in=where.departments)
@@ -102,7 +102,7 @@ class ServiceAccount(Scoped):
         ordering = ["name"]
         indexes = [models.Index(fields=["name", "id"], name="service_account_in_name_order")]
         constraints = [
-            one_scope(),
+            make_one_scope_constraint(),
             models.UniqueConstraint(
                 fields=["project", "name"], name="service_account_name_once_a_project"
             ),

@@ -19,20 +19,20 @@ from projects.audit import Event
 from projects.models import User
 from projects.sign_on import discovery
 
-MOST_GROUPS = 200
+MAX_GROUPS = 200
 """Groups of one person; more are not looked at."""
-LONGEST = 150
+MAX_NAME_CHARS = 150
 """Characters of a group's or a user's name."""
-_OTHERS = re.compile(r"[^A-Za-z0-9@.+_-]+")
+_FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9@.+_-]+")
 
 
-def username(claims: dict[str, Any]) -> str:
+def get_username(claims: dict[str, Any]) -> str:
     """The name here of who signs in for the first time. Raises NotAllowed where the provider tells
     none that could be one.
     """
     for claim in ("preferred_username", "email"):
-        name = _OTHERS.sub("-", str(claims.get(claim) or "")).strip("@.+_-")
-        if 0 < len(name) <= LONGEST:
+        name = _FORBIDDEN_CHARACTERS.sub("-", str(claims.get(claim) or "")).strip("@.+_-")
+        if 0 < len(name) <= MAX_NAME_CHARS:
             return name
     raise NotAllowed(
         "The provider does not tell your user name or your email address, so you cannot sign in. "
@@ -40,11 +40,11 @@ def username(claims: dict[str, Any]) -> str:
     )
 
 
-def prepared(user: User, claims: dict[str, Any]) -> User:
+def prepare_user(user: User, claims: dict[str, Any]) -> User:
     """A new user for an identity, not saved yet. Raises Clash where the name is somebody's
     already.
     """
-    user.username = username(claims)
+    user.username = get_username(claims)
     if User.objects.filter(username__iexact=user.username).exists():
         raise Clash(
             f"There is a user {user.username} of Muster already, who is not connected with you "
@@ -52,15 +52,15 @@ def prepared(user: User, claims: dict[str, Any]) -> User:
             "If that is you, sign in with your password and connect the two on the account page; "
             "if not, ask an administrator of Muster."
         )
-    user.email = email(claims)
+    user.email = parse_email(claims)
     user.first_name, user.last_name = (
-        _plain(claims.get(name)) for name in ("given_name", "family_name")
+        _clean_text(claims.get(name)) for name in ("given_name", "family_name")
     )
     user.set_unusable_password()
     return user
 
 
-def email(claims: dict[str, Any]) -> str:
+def parse_email(claims: dict[str, Any]) -> str:
     """The address that the provider tells, "" where it is none."""
     told = str(claims.get("email") or "")[:254]
     try:
@@ -70,21 +70,21 @@ def email(claims: dict[str, Any]) -> str:
     return told
 
 
-def _plain(told: object) -> str:
-    return "".join(each for each in str(told or "") if each.isprintable())[:LONGEST]
+def _clean_text(value: object) -> str:
+    return "".join(each for each in str(value or "") if each.isprintable())[:MAX_NAME_CHARS]
 
 
-def told_groups(claims: dict[str, Any]) -> set[str]:
+def parse_groups(claims: dict[str, Any]) -> set[str]:
     """The names of the groups in the claims; not one that is too long, or begins or ends with a
     space: cut, it could be another's.
     """
     told = claims.get(settings.OPTIONS.oidc_groups_claim)
     listed = [told] if isinstance(told, str) else told if isinstance(told, list) else []
-    names = (name for name in listed[:MOST_GROUPS] if isinstance(name, str))
+    names = (name for name in listed[:MAX_GROUPS] if isinstance(name, str))
     return {
         name
         for name in names
-        if 0 < len(name) <= LONGEST and name.isprintable() and name == name.strip()
+        if 0 < len(name) <= MAX_NAME_CHARS and name.isprintable() and name == name.strip()
     }
 
 
@@ -92,7 +92,7 @@ def sync_groups(user: User, claims: dict[str, Any]) -> None:
     """From now on the user is in exactly the groups that the provider told: `User.groups` has no
     others.
     """
-    names = told_groups(claims)
+    names = parse_groups(claims)
     with transaction.atomic():
         before = set(user.groups.values_list("name", flat=True))
         if before == names:
@@ -114,11 +114,11 @@ def sync_groups(user: User, claims: dict[str, Any]) -> None:
     user.__dict__.pop("rights", None)
 
 
-def identities() -> "QuerySet[SocialAccount]":
+def list_identities() -> "QuerySet[SocialAccount]":
     """Those that lead to a user now: of the issuer of the settings. Those of one that was set
     before lead nowhere.
     """
-    issuer = discovery.issuer()
+    issuer = discovery.get_issuer()
     # Some issuers end with a slash, and say so in every token.
     known = [issuer, f"{issuer}/"] if issuer else []
     found: QuerySet[SocialAccount] = SocialAccount.objects.filter(extra_data__iss__in=known)
@@ -127,10 +127,10 @@ def identities() -> "QuerySet[SocialAccount]":
 
 def is_connected(user: User) -> bool:
     """Whether the user can come in by single sign-on."""
-    return bool(identities().filter(user=user).exists())
+    return bool(list_identities().filter(user=user).exists())
 
 
-def connected(user: User, claims: dict[str, Any]) -> None:
+def record_connection(user: User, claims: dict[str, Any]) -> None:
     """Single sign-on leads to the user from now on, with the groups that it tells."""
     with transaction.atomic():
         audit.record(
@@ -144,7 +144,7 @@ def connected(user: User, claims: dict[str, Any]) -> None:
         sync_groups(user, claims)
 
 
-def disconnect(user: User) -> None:
+def disconnect_user(user: User) -> None:
     """Single sign-on does not lead to the user any more; the groups that it told go with it."""
     with transaction.atomic():
         SocialAccount.objects.filter(user=user).delete()

@@ -19,11 +19,11 @@ from console.errors import Clash, NotAllowed, UserError
 from projects import audit, second_factor, sessions, throttle
 from projects.audit import Event
 from projects.models import User
-from projects.sign_on import accounts, discovery, web
-from projects.sign_on.provider import app
+from projects.sign_on import accounts, discovery, provider_http
+from projects.sign_on.provider import find_app
 
 
-class NotSignedOn(NotAllowed):
+class SignOnFailed(NotAllowed):
     """A sign-in at the provider came to nothing. `why` is for the log and the audit log."""
 
     def __init__(self, text: str, why: str) -> None:
@@ -31,7 +31,7 @@ class NotSignedOn(NotAllowed):
         self.why = why
 
 
-class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     """A sign-in from its first proof to the session."""
 
     def get_login_stages(self) -> list[str]:
@@ -59,7 +59,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         )
 
     def is_safe_url(self, url: str | None) -> bool:
-        return is_ours(url or "")
+        return is_own_url(url or "")
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         return reverse(settings.LOGIN_REDIRECT_URL)
@@ -68,7 +68,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         return reverse(settings.LOGIN_REDIRECT_URL)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        return str(throttle.ip_of(request) or sessions.NOWHERE)
+        return str(throttle.find_client_ip(request) or sessions.UNKNOWN_ADDRESS)
 
     def add_message(self, *_: Any, **__: Any) -> None:
         """Our pages say what there is to say."""
@@ -80,14 +80,14 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         """Muster sends no mail."""
 
 
-class Identities(DefaultSocialAccountAdapter):  # type: ignore[misc]
+class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """Identities of the provider, and the users that they are."""
 
     def list_apps(
         self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
     ) -> list[SocialApp]:
         """The one of the settings: none is kept in the database."""
-        found = app()
+        found = find_app()
         wanted = (
             found is not None
             and provider in (None, found.provider, found.provider_id)
@@ -95,8 +95,8 @@ class Identities(DefaultSocialAccountAdapter):  # type: ignore[misc]
         )
         return [found] if wanted else []
 
-    def get_requests_session(self) -> web.Session:
-        return web.Session()
+    def get_requests_session(self) -> provider_http.Session:
+        return provider_http.Session()
 
     def on_authentication_error(
         self,
@@ -109,22 +109,24 @@ class Identities(DefaultSocialAccountAdapter):  # type: ignore[misc]
         """Raises NotSignedOn."""
         name = settings.OPTIONS.oidc_name
         if error == AuthError.CANCELLED:
-            raise NotSignedOn(
+            raise SignOnFailed(
                 f"You did not sign in at {name}. Try it again, or sign in with a password.",
                 "cancelled",
             )
         if exception is None:
             told = str(request.GET.get("error", ""))[:60]
-            raise NotSignedOn(
+            raise SignOnFailed(
                 f"This attempt to sign in at {name} is not known here, or not any more: it may "
                 "have taken too long, or begun in another "
                 "browser. Begin anew.",
                 f"the provider said {told!r}" if told else "no such state",
             )
         why = (
-            exception.text if isinstance(exception, discovery.Trouble) else type(exception).__name__
+            exception.text
+            if isinstance(exception, discovery.ProviderError)
+            else type(exception).__name__
         )
-        raise NotSignedOn(
+        raise SignOnFailed(
             f"Muster cannot believe or understand what {name} answered, so you are not signed "
             "in. Try it again; if it happens again, ask "
             "an administrator of Muster, whose log says more, or sign in with a password.",
@@ -145,7 +147,7 @@ class Identities(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
         """The first sign-in of somebody new. Raises Clash for a name that is taken."""
-        user = accounts.prepared(sociallogin.user, sociallogin.claims)
+        user = accounts.prepare_user(sociallogin.user, sociallogin.claims)
         try:
             with transaction.atomic():
                 sociallogin.save(request)
@@ -175,7 +177,7 @@ class Identities(DefaultSocialAccountAdapter):  # type: ignore[misc]
         """Muster sends no mail."""
 
 
-class Codes(DefaultMFAAdapter):  # type: ignore[misc]
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     """Second factors: their secrets are encrypted like all others."""
 
     def encrypt(self, text: str) -> str:
@@ -196,7 +198,7 @@ class Codes(DefaultMFAAdapter):  # type: ignore[misc]
         """Muster sends no mail."""
 
 
-def is_ours(url: str) -> bool:
+def is_own_url(url: str) -> bool:
     """Whether it is a page of ours. Without the slash it could be the name of a view, or of
     none.
     """

@@ -11,13 +11,13 @@ class SignOn(AppConfig):
     def ready(self) -> None:
         from allauth.socialaccount.signals import social_account_added
 
-        social_account_added.connect(_connected, dispatch_uid="muster.connected")
+        social_account_added.connect(_handle_connection, dispatch_uid="muster.connected")
 
 
-def _connected(request: Any, sociallogin: Any, **_: Any) -> None:
+def _handle_connection(request: Any, sociallogin: Any, **_: Any) -> None:
     from django.contrib import messages
 
     from projects.sign_on import accounts
 
-    accounts.connected(sociallogin.user, sociallogin.claims)
+    accounts.record_connection(sociallogin.user, sociallogin.claims)
     messages.success(request, "Your user is connected. You can sign in either way from now on.")

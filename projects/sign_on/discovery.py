@@ -8,15 +8,15 @@ import requests
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.conf import settings
 
-from projects.sign_on import web
+from projects.sign_on import provider_http
 
 WELL_KNOWN = "/.well-known/openid-configuration"
-NEEDED = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
-_ASKED = ("token_endpoint", "jwks_uri", "userinfo_endpoint")
+REQUIRED_FIELDS = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
+_SERVER_ENDPOINTS = ("token_endpoint", "jwks_uri", "userinfo_endpoint")
 """Addresses that we ask ourselves; to the others a browser goes."""
 
 
-class Trouble(OAuth2Error):  # type: ignore[misc]
+class ProviderError(OAuth2Error):  # type: ignore[misc]
     """The provider cannot be asked, or its answer cannot be believed. The text is for an
     administrator; it holds no secret.
     """
@@ -26,75 +26,79 @@ class Trouble(OAuth2Error):  # type: ignore[misc]
         self.text = text
 
 
-def issuer() -> str:
+def get_issuer() -> str:
     """The issuer that is configured, also where its discovery address was given."""
     return str(settings.OPTIONS.oidc_issuer.partition(WELL_KNOWN)[0].rstrip("/"))
 
 
-def address() -> str:
+def get_discovery_url() -> str:
     """Where it is described."""
-    return issuer() + WELL_KNOWN
+    return get_issuer() + WELL_KNOWN
 
 
-def read() -> dict[str, Any]:
+def fetch_description() -> dict[str, Any]:
     """Its description. Raises Trouble."""
-    described = fetch(address(), "its description")
-    if missing := [name for name in NEEDED if not isinstance(described.get(name), str)]:
-        raise Trouble(f"Its description at {address()} says nothing of {', '.join(missing)}.")
-    if described["issuer"].rstrip("/") != issuer():
-        raise Trouble(
+    described = fetch_json(get_discovery_url(), "its description")
+    if missing := [name for name in REQUIRED_FIELDS if not isinstance(described.get(name), str)]:
+        raise ProviderError(
+            f"Its description at {get_discovery_url()} says nothing of {', '.join(missing)}."
+        )
+    if described["issuer"].rstrip("/") != get_issuer():
+        raise ProviderError(
             f"Its description is of the issuer {described['issuer'][:200]!r}. MUSTER_OIDC_ISSUER "
             "has to be the same."
         )
-    for name in (*_ASKED, "authorization_endpoint"):
+    for name in (*_SERVER_ENDPOINTS, "authorization_endpoint"):
         # What is asked for is added to the address of a browser as its query.
         given = described.get(name)
-        if given is not None and (why := web.problem(str(given), query=name in _ASKED)):
-            raise Trouble(f"Its {name} {why}.")
+        if given is not None and (
+            why := provider_http.find_url_problem(str(given), query=name in _SERVER_ENDPOINTS)
+        ):
+            raise ProviderError(f"Its {name} {why}.")
     # So says the standard where nothing is said.
     described.setdefault("token_endpoint_auth_methods_supported", ["client_secret_basic"])
     return described
 
 
-def fetch(url: str, what: str, *, token: str = "") -> dict[str, Any]:
+def fetch_json(url: str, what: str, *, token: str = "") -> dict[str, Any]:
     """A JSON object from the provider. Raises Trouble."""
     headers = {"Accept": "application/json"} | (
         {"Authorization": f"Bearer {token}"} if token else {}
     )
     try:
-        with web.Session() as session:
+        with provider_http.Session() as session:
             response = session.get(url, headers=headers)
             body = response.json() if response.status_code == 200 else None
-    except web.NotSent as error:
-        raise Trouble(f"Nothing was sent for {what}. {error}") from None
+    except provider_http.NotSent as error:
+        raise ProviderError(f"Nothing was sent for {what}. {error}") from None
     except requests.exceptions.JSONDecodeError:
-        raise Trouble(f"Asked for {what}, it answered something that is no JSON.") from None
+        raise ProviderError(f"Asked for {what}, it answered something that is no JSON.") from None
     except requests.exceptions.SSLError:
-        raise Trouble(
+        raise ProviderError(
             f"Asked for {what} at {url}, it showed a certificate that this machine does not trust."
         ) from None
     except requests.Timeout:
-        raise Trouble(f"Asked for {what} at {url}, it did not answer in time.") from None
+        raise ProviderError(f"Asked for {what} at {url}, it did not answer in time.") from None
     except requests.RequestException:
-        raise Trouble(f"Asked for {what}, {url} cannot be reached.") from None
+        raise ProviderError(f"Asked for {what}, {url} cannot be reached.") from None
     if response.status_code != 200:
-        raise Trouble(
+        raise ProviderError(
             f"Asked for {what}, {url} answered with the status {response.status_code} instead of "
             "200."
         )
     if not isinstance(body, dict):
-        raise Trouble(f"Asked for {what}, it answered something that is no JSON object.")
+        raise ProviderError(f"Asked for {what}, it answered something that is no JSON object.")
     return body
 
 
-def keys(described: dict[str, Any]) -> list[dict[str, Any]]:
+def fetch_keys(description: dict[str, Any]) -> list[dict[str, Any]]:
     """The keys that it signs with. Raises Trouble."""
-    found = fetch(described["jwks_uri"], "its keys").get("keys")
+    found = fetch_json(description["jwks_uri"], "its keys").get("keys")
     usable = (
         [key for key in found if isinstance(key, dict) and key.get("use", "sig") == "sig"]
         if isinstance(found, list)
         else []
     )
     if not usable:
-        raise Trouble("It publishes no keys to check its signatures with.")
+        raise ProviderError("It publishes no keys to check its signatures with.")
     return usable

@@ -15,25 +15,25 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from projects.sign_on import discovery, tokens
-from projects.sign_on.discovery import Trouble
+from projects.sign_on.discovery import ProviderError
 
-KEY = "oidc"
+PROVIDER_KEY = "oidc"
 """What connected identities are stored under: there is one provider."""
 
 
-def app() -> SocialApp | None:
+def find_app() -> SocialApp | None:
     """The provider of the settings; None where there is none."""
     options = settings.OPTIONS
     if not options.oidc_issuer:
         return None
     more = {
-        "server_url": discovery.address(),
-        "scope": ["openid", *_scopes()],
+        "server_url": discovery.get_discovery_url(),
+        "scope": ["openid", *_list_scopes()],
         "oauth_pkce_enabled": True,
     }
     return SocialApp(
         provider=Provider.id,
-        provider_id=KEY,
+        provider_id=PROVIDER_KEY,
         name=options.oidc_name,
         client_id=options.oidc_client_id,
         secret=options.oidc_client_secret,
@@ -41,11 +41,11 @@ def app() -> SocialApp | None:
     )
 
 
-def _scopes() -> list[str]:
+def _list_scopes() -> list[str]:
     return [scope for scope in settings.OPTIONS.oidc_scopes.split() if scope != "openid"]
 
 
-class Protocol(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
+class ProtocolAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     """One sign-in: what is asked of the provider, and what of its answer is believed."""
 
     nonce = ""
@@ -53,7 +53,7 @@ class Protocol(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     @property
     def openid_config(self) -> dict[str, Any]:
         if not hasattr(self, "_described"):
-            self._described = discovery.read()
+            self._described = discovery.fetch_description()
         return self._described
 
     def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
@@ -63,15 +63,15 @@ class Protocol(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         self, request: HttpRequest, app: SocialApp, token: SocialToken, **more: Any
     ) -> Any:
         described = self.openid_config
-        claims = tokens.verified(
+        claims = tokens.verify_id_token(
             more["response"].get("id_token"), described, client_id=app.client_id, nonce=self.nonce
         )
         if described.get("userinfo_endpoint"):
-            told = discovery.fetch(
+            told = discovery.fetch_json(
                 described["userinfo_endpoint"], "who signed in", token=token.token
             )
             if told.get("sub") != claims["sub"]:
-                raise Trouble(
+                raise ProviderError(
                     "Its answer to who signed in is about somebody else than its ID token."
                 )
             # What is signed counts where both say something.
@@ -82,7 +82,7 @@ class Protocol(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
 class Provider(OpenIDConnectProvider):  # type: ignore[misc]
     """Nothing of what a browser asks for reaches the provider, but where to go afterwards."""
 
-    oauth2_adapter_class = Protocol
+    oauth2_adapter_class = ProtocolAdapter
 
     def get_callback_url(self) -> str:
         return reverse("sign-on-callback")
@@ -108,7 +108,7 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return login
 
 
-class Callback(OAuth2CallbackView):  # type: ignore[misc]
+class CallbackView(OAuth2CallbackView):  # type: ignore[misc]
     """The way back from the provider: the nonce that went with the state is what the ID token must
     have.
     """

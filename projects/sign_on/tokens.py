@@ -8,7 +8,7 @@ import jwt
 from django.utils.crypto import constant_time_compare
 
 from projects.sign_on import discovery
-from projects.sign_on.discovery import Trouble
+from projects.sign_on.discovery import ProviderError
 
 ALGORITHMS = (
     "RS256",
@@ -23,52 +23,52 @@ ALGORITHMS = (
     "EdDSA",
 )
 """Signatures by a key that only the issuer has: no "none", and none by a shared secret."""
-LONGEST = 64 << 10
-LEEWAY = 60
+MAX_TOKEN_CHARS = 64 << 10
+LEEWAY_SECONDS = 60
 """Seconds that two clocks may differ by."""
 
 
-def verified(
-    token: object, described: dict[str, Any], *, client_id: str, nonce: str
+def verify_id_token(
+    token: object, description: dict[str, Any], *, client_id: str, nonce: str
 ) -> dict[str, Any]:
     """The claims of an ID token. Raises Trouble for one that is not to be believed."""
-    if not isinstance(token, str) or not 0 < len(token) <= LONGEST:
-        raise Trouble("It sent no ID token.")
+    if not isinstance(token, str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
+        raise ProviderError("It sent no ID token.")
     try:
         header = jwt.get_unverified_header(token)
         if header.get("alg") not in ALGORITHMS:
-            raise Trouble(
+            raise ProviderError(
                 "Its ID token is signed in a way that is not accepted "
                 f"({str(header.get('alg'))[:20]!r})."
             )
         claims: dict[str, Any] = jwt.decode(
             token,
-            _key(discovery.keys(described), header),
+            _get_signing_key(discovery.fetch_keys(description), header),
             algorithms=[header["alg"]],
             audience=client_id,
-            issuer=described["issuer"],
-            leeway=LEEWAY,
+            issuer=description["issuer"],
+            leeway=LEEWAY_SECONDS,
             options={"require": ["iss", "sub", "aud", "exp", "iat"]},
         )
     except jwt.PyJWTError as error:
-        raise Trouble(f"Its ID token is not valid: {str(error)[:200]}.") from None
+        raise ProviderError(f"Its ID token is not valid: {str(error)[:200]}.") from None
     if claims.get("azp", client_id) != client_id:
-        raise Trouble("Its ID token was issued to another client.")
+        raise ProviderError("Its ID token was issued to another client.")
     if not nonce or not constant_time_compare(str(claims.get("nonce", "")), nonce):
-        raise Trouble(
+        raise ProviderError(
             "Its ID token does not belong to this attempt to sign in (the nonce differs)."
         )
     if not isinstance(claims["sub"], str) or not claims["sub"] or not claims["sub"].isprintable():
-        raise Trouble("Its ID token names nobody.")
+        raise ProviderError("Its ID token names nobody.")
     return claims
 
 
-def _key(keys: list[dict[str, Any]], header: dict[str, Any]) -> jwt.PyJWK:
+def _get_signing_key(keys: list[dict[str, Any]], header: dict[str, Any]) -> jwt.PyJWK:
     """The key that the header names; it may be left out where there is one key only."""
     named = header.get("kid")
     found = [key for key in keys if key.get("kid") == named] if named is not None else keys
     if len(found) != 1:
-        raise Trouble("Its ID token is signed with a key that the issuer does not publish.")
+        raise ProviderError("Its ID token is signed with a key that the issuer does not publish.")
     if found[0].get("alg", header["alg"]) != header["alg"]:
-        raise Trouble("Its ID token is signed in another way than the issuer's key is for.")
+        raise ProviderError("Its ID token is signed in another way than the issuer's key is for.")
     return jwt.PyJWK(found[0], algorithm=header["alg"])

@@ -8,52 +8,56 @@ from dataclasses import dataclass
 from django.conf import settings
 
 from projects.sign_on import discovery
-from projects.sign_on.discovery import Trouble
+from projects.sign_on.discovery import ProviderError
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TrialStep:
     """`trouble` is "" where it went well."""
 
-    words: str
-    trouble: str = ""
+    description: str
+    problem: str = ""
 
 
-def run() -> Sequence[Step]:
+def run_trial() -> Sequence[TrialStep]:
     """Ask the provider what a sign-in asks beforehand. Never fails; each request is bounded."""
     steps = []
     try:
-        described = discovery.read()
-        steps.append(Step(f"It describes itself at {discovery.address()}"))
-        discovery.keys(described)
-        steps.append(Step("It publishes keys to check its signatures with"))
-    except Trouble as trouble:
+        described = discovery.fetch_description()
+        steps.append(TrialStep(f"It describes itself at {discovery.get_discovery_url()}"))
+        discovery.fetch_keys(described)
+        steps.append(TrialStep("It publishes keys to check its signatures with"))
+    except ProviderError as trouble:
         return [
             *steps,
-            Step(
+            TrialStep(
                 "It describes itself and publishes keys" if not steps else "It publishes keys",
                 trouble.text,
             ),
         ]
     steps.append(
-        _offered(described, "response_types_supported", ["code"], "It hands out codes for tokens")
+        _check_offered(
+            described, "response_types_supported", ["code"], "It hands out codes for tokens"
+        )
     )
-    return [*steps, *_scopes(described), _pkce(described)]
+    return [*steps, *_check_scopes(described), _check_pkce(described)]
 
 
-def _offered(described: dict[str, object], name: str, wanted: Sequence[str], words: str) -> Step:
+def _check_offered(
+    provider: dict[str, object], name: str, wanted: Sequence[str], words: str
+) -> TrialStep:
     """A list that may be left out says nothing against it."""
-    offered = described.get(name)
+    offered = provider.get(name)
     lacking = [each for each in wanted if isinstance(offered, list) and each not in offered]
-    return Step(words, f"Its {name} lack {', '.join(lacking)}." if lacking else "")
+    return TrialStep(words, f"Its {name} lack {', '.join(lacking)}." if lacking else "")
 
 
-def _scopes(described: dict[str, object]) -> Sequence[Step]:
+def _check_scopes(provider: dict[str, object]) -> Sequence[TrialStep]:
     wanted = settings.OPTIONS.oidc_scopes.split()
     return (
         [
-            _offered(
-                described, "scopes_supported", wanted, f"It knows the scopes {', '.join(wanted)}"
+            _check_offered(
+                provider, "scopes_supported", wanted, f"It knows the scopes {', '.join(wanted)}"
             )
         ]
         if wanted
@@ -61,9 +65,9 @@ def _scopes(described: dict[str, object]) -> Sequence[Step]:
     )
 
 
-def _pkce(described: dict[str, object]) -> Step:
-    return _offered(
-        described,
+def _check_pkce(provider: dict[str, object]) -> TrialStep:
+    return _check_offered(
+        provider,
         "code_challenge_methods_supported",
         ["S256"],
         "It binds a code to the browser that asked (PKCE)",

@@ -8,11 +8,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from projects import people, second_factor, sessions, why
+from projects import permission_explanations, second_factor, sessions, user_actions
 from projects.forms import PasswordForm
 from projects.http import Request
 from projects.sign_on import accounts, provider
-from projects.views import keys, proving
+from projects.views import password_check, personal_keys
 
 
 @sensitive_post_parameters("present", "new", "again")
@@ -23,30 +23,30 @@ def account(request: Request) -> HttpResponse:
     user = request.user
     form = PasswordForm(request.POST or None, user=user)
     if request.method == "POST":
-        proving.require_password(request)
-        if proving.proved(request, form):
-            return _changed(request, form.cleaned_data["new"])
+        password_check.require_password(request)
+        if password_check.verify_form(request, form):
+            return _save_password(request, form.cleaned_data["new"])
     context = {
         "form": form,
         "groups": user.groups.order_by("name"),
         "local": user.has_usable_password(),
         "factor": second_factor.is_set(user),
         "factor_missing": second_factor.is_missing(user),
-        "codes_left": second_factor.codes_left(user),
-        "sign_on": provider.app(),
+        "codes_left": second_factor.count_recovery_codes(user),
+        "sign_on": provider.find_app(),
         "connected": accounts.is_connected(user),
-        "sessions": sessions.of(user, request.session.session_key),
-        "rights": why.held(user),
-        **keys.context(user),
+        "sessions": sessions.list_sessions(user, request.session.session_key),
+        "rights": permission_explanations.list_granted_rules(user),
+        **personal_keys.build_context(user),
     }
     return render(request, "account/account.html", context, status=422 if form.errors else 200)
 
 
-def _changed(request: Request, password: str) -> HttpResponse:
+def _save_password(request: Request, password: str) -> HttpResponse:
     before = request.session.session_key
-    people.change_password(request.user, password)
+    user_actions.change_password(request.user, password)
     update_session_auth_hash(request, request.user)
-    sessions.renewed(request, before)
-    sessions.end_all(request.user, but=request.session.session_key)
+    sessions.update_session_key(request, before)
+    sessions.end_all_sessions(request.user, except_key=request.session.session_key)
     messages.success(request, "The password is changed. Sessions in other browsers have ended.")
     return redirect("account")

@@ -13,11 +13,11 @@ from django.utils.dateparse import parse_date
 from django.views.decorators.http import require_safe
 
 from console import tables
-from console.http import page
+from console.http import render_page
 from console.tables import Column, Filter, Table
 from projects import access
-from projects.api.audit import shown
-from projects.differences import differences
+from projects.api.audit import serialize_entry
+from projects.differences import list_differences
 from projects.http import Request
 from projects.models import AuditEntry
 from projects.permissions import Entity, Verb
@@ -30,29 +30,29 @@ _KINDS = """WITH RECURSIVE kinds(name) AS (
 ) SELECT name FROM kinds WHERE name IS NOT NULL LIMIT 100"""
 
 
-def _day(text: str) -> datetime:
+def _parse_day(text: str) -> datetime:
     day = parse_date(text)
     assert day is not None
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
-def _entities(request: HttpRequest) -> Sequence[tuple[str, str]]:
+def _list_entities(request: HttpRequest) -> Sequence[tuple[str, str]]:
     """The kinds of thing that the log has: from one to the next in their index, however many
     entries there are of each.
     """
     with connection.cursor() as cursor:
         cursor.execute(_KINDS)
-        return [(name, words(name)) for (name,) in cursor.fetchall()]
+        return [(name, describe_kind(name)) for (name,) in cursor.fetchall()]
 
 
-def words(entity: str) -> str:
+def describe_kind(entity: str) -> str:
     """A kind of thing as a table shows it."""
     return entity.replace("-", " ").capitalize()
 
 
-def _until(rows: Any, text: str) -> Any:
+def _filter_until(rows: Any, text: str) -> Any:
     try:
-        return rows.filter(at__lt=_day(text) + timedelta(days=1))
+        return rows.filter(at__lt=_parse_day(text) + timedelta(days=1))
     except OverflowError:
         # Nothing lies after the last day of the calendar.
         return rows
@@ -71,7 +71,7 @@ TABLE = Table(
         Column("subject", "Subject", lambda row: row.subject, order=("subject",)),
         Column("type", "Type", lambda row: row.subject_kind),
         Column("event", "Event", lambda row: row.get_event_display(), order=("event",)),
-        Column("entity", "Entity", lambda row: words(row.entity), order=("entity",)),
+        Column("entity", "Entity", lambda row: describe_kind(row.entity), order=("entity",)),
         Column("name", "Name", lambda row: row.entity_name, order=("entity_name",)),
         Column("scope", "Scope", lambda row: row.scope_name),
         Column(
@@ -101,7 +101,7 @@ TABLE = Table(
             lambda _: AuditEntry.Event.choices,
             lambda rows, value: rows.filter(event=value),
         ),
-        Filter("entity", "Entity", _entities, lambda rows, value: rows.filter(entity=value)),
+        Filter("entity", "Entity", _list_entities, lambda rows, value: rows.filter(entity=value)),
         Filter(
             "status",
             "Status",
@@ -119,10 +119,10 @@ TABLE = Table(
             "from",
             "From",
             lambda _: [],
-            lambda rows, value: rows.filter(at__gte=_day(value)),
+            lambda rows, value: rows.filter(at__gte=_parse_day(value)),
             kind="date",
         ),
-        Filter("to", "To", lambda _: [], _until, kind="date"),
+        Filter("to", "To", lambda _: [], _filter_until, kind="date"),
     ),
     sort="-at",
 )
@@ -133,7 +133,7 @@ def audit(request: Request) -> HttpResponse:
     """What was done, by whom, from where: the newest first. Days are those of UTC."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
     context = {"heading": "Audit log"}
-    return tables.answer(
+    return tables.render_table(
         request,
         AuditEntry.objects.all(),
         TABLE,
@@ -148,8 +148,10 @@ def audit(request: Request) -> HttpResponse:
 def export(request: Request) -> HttpResponse:
     """The same rows as JSON, as the REST API has them; at most as many as CSV has."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
-    rows = tables.narrowed(request, AuditEntry.objects.all(), TABLE)[: tables.MOST_CSV]
-    lines = ",\n".join(json.dumps(shown(row)) for row in rows.iterator(chunk_size=tables.CSV_CHUNK))
+    rows = tables.filter_rows(request, AuditEntry.objects.all(), TABLE)[: tables.MAX_CSV_ROWS]
+    lines = ",\n".join(
+        json.dumps(serialize_entry(row)) for row in rows.iterator(chunk_size=tables.CSV_CHUNK_ROWS)
+    )
     answer = HttpResponse(f'{{"audit_logs": [\n{lines}\n]}}\n', content_type="application/json")
     answer["Content-Disposition"] = f'attachment; filename="{FILE}.json"'
     return answer
@@ -163,10 +165,10 @@ def entry(request: Request, pk: int) -> HttpResponse:
     name_scopes([found])
     context = {
         "entry": found,
-        "what": words(found.entity),
-        "differences": differences(found.before, found.after),
+        "what": describe_kind(found.entity),
+        "differences": list_differences(found.before, found.after),
     }
-    return page(request, "audit/entry.html", "audit/_entry.html", context)
+    return render_page(request, "audit/entry.html", "audit/_entry.html", context)
 
 
 def name_scopes(rows: Sequence[Any]) -> None:

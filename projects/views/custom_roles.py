@@ -12,22 +12,22 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_http_methods, require_safe
 
-from console import editing
+from console import edit_conflicts
 from console.errors import Clash, UserError
-from console.http import onward, page
-from console.tables import Column, Table, answer, moment
+from console.http import redirect_with_message, render_page
+from console.tables import Column, Table, build_time_column, render_table
 from projects import access, custom_roles, granting
 from projects.access_forms import GROUPS, VERBS, CustomRoleForm
 from projects.http import Request
 from projects.models import AccessRule, AuditEntry, CustomRole
-from projects.permissions import ROLES, Entity, Permission, Role, Verb, read
-from projects.rights import view
-from projects.why import may_not
+from projects.permission_explanations import find_disabled_button
+from projects.permissions import ROLES, Entity, Permission, Role, Verb, parse_permissions
+from projects.rights import view_permission
 
 
-def in_letters(role: CustomRole) -> str:
+def abbreviate_permissions(role: CustomRole) -> str:
     """What it permits, in short: "workloads VCE, projects V"."""
-    permitted = read(role.permissions)
+    permitted = parse_permissions(role.permissions)
     entities = {permission.entity for permission in permitted}
     rows = (
         (entity.label, [verb for verb in VERBS if Permission(entity, verb) in permitted])
@@ -44,11 +44,11 @@ TABLE = Table(
     (
         Column("name", "Role", lambda row: row.name, order=("name",)),
         Column("description", "Description", lambda row: row.description),
-        Column("permits", "Permits", in_letters),
+        Column("permits", "Permits", abbreviate_permissions),
         Column("rules", "Access rules", lambda row: row.uses, is_number=True),
         Column("by", "Created by", lambda row: row.created_by or ""),
-        moment("created", "Created", "created_at", sorts=True),
-        moment("updated", "Last updated", "updated_at", sorts=True, is_extra=True),
+        build_time_column("created", "Created", "created_at", is_sortable=True),
+        build_time_column("updated", "Last updated", "updated_at", is_sortable=True, is_extra=True),
     ),
     search_words="Search custom roles",
     actions="access/_role_actions.html",
@@ -59,12 +59,17 @@ TABLE = Table(
 def roles(request: Request) -> HttpResponse:
     """What each role permits; the custom ones for who may give roles."""
     user = request.user
-    sees = any(user.rights.anywhere(view(entity)) for entity in (Entity.ROLES, Entity.ACCESS_RULES))
+    sees = any(
+        user.rights.may_anywhere(view_permission(entity))
+        for entity in (Entity.ROLES, Entity.ACCESS_RULES)
+    )
     refused = (
-        may_not(user, Verb.CREATE, Entity.ROLES, words="New role", icon="plus") if sees else None
+        find_disabled_button(user, Verb.CREATE, Entity.ROLES, words="New role", icon="plus")
+        if sees
+        else None
     )
     context = {
-        "matrix": _matrix(),
+        "matrix": _render_matrix(),
         "roles": ROLES.values(),
         "sees_custom": sees,
         "may_not": refused,
@@ -72,7 +77,7 @@ def roles(request: Request) -> HttpResponse:
         "empty": "access/_no_roles.html",
     }
     found: QuerySet[CustomRole] = CustomRole.objects.select_related("created_by")
-    return answer(
+    return render_table(
         request,
         found if sees else found.none(),
         TABLE,
@@ -97,16 +102,22 @@ def _count_rules(roles: Sequence[CustomRole]) -> None:
 
 
 @cache
-def _matrix() -> SafeString:
+def _render_matrix() -> SafeString:
     """What the roles of the code permit: the same for everybody, as long as the process runs."""
     groups = [
-        (title, [(entity, [_cell(role, entity) for role in ROLES.values()]) for entity in entities])
+        (
+            title,
+            [
+                (entity, [_list_verbs(role, entity) for role in ROLES.values()])
+                for entity in entities
+            ],
+        )
         for title, entities in GROUPS
     ]
     return render_to_string("access/_matrix.html", {"groups": groups, "roles": ROLES.values()})
 
 
-def _cell(role: Role, entity: Entity) -> list[tuple[Verb, bool]]:
+def _list_verbs(role: Role, entity: Entity) -> list[tuple[Verb, bool]]:
     return [(verb, role.permits(Permission(entity, verb))) for verb in VERBS]
 
 
@@ -114,15 +125,15 @@ def _cell(role: Role, entity: Entity) -> list[tuple[Verb, bool]]:
 def role_new(request: Request) -> HttpResponse:
     """A new custom role, perhaps like another one: `copy` names it as access rules do."""
     access.require(request.user, Verb.CREATE, Entity.ROLES)
-    initial = _like(request.GET["copy"]) if "copy" in request.GET else {}
+    initial = _copy_role_values(request.GET["copy"]) if "copy" in request.GET else {}
     form = CustomRoleForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
             role = custom_roles.create(**form.cleaned_data, by=request.user)
-            return onward(request, reverse("roles"), f"Role {role.name} is created.")
+            return redirect_with_message(request, reverse("roles"), f"Role {role.name} is created.")
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
-    return _form(
+    return _render_form(
         request, form, "New role", reverse("role-new"), "Create role", 422 if form.errors else 200
     )
 
@@ -132,7 +143,7 @@ def role_edit(request: Request, pk: int) -> HttpResponse:
     """Change a custom role: for everybody who has it."""
     access.require(request.user, Verb.EDIT, Entity.ROLES)
     role = get_object_or_404(CustomRole, pk=pk)
-    form = CustomRoleForm(request.POST or None, initial=dict(custom_roles.state(role)))
+    form = CustomRoleForm(request.POST or None, initial=dict(custom_roles.editable_values(role)))
     late: dict[str, Any] = {}
     status = 200
     if request.method == "POST" and form.is_valid():
@@ -141,14 +152,14 @@ def role_edit(request: Request, pk: int) -> HttpResponse:
                 pk,
                 **form.cleaned_data,
                 by=request.user,
-                version=editing.started_version(request.POST),
+                version=edit_conflicts.parse_started_version(request.POST),
             )
-            return onward(
+            return redirect_with_message(
                 request,
                 reverse("roles"),
                 f"Role {changed.name} is changed, for everybody who has it.",
             )
-        except editing.ChangedMeanwhile:
+        except edit_conflicts.ChangedMeanwhile:
             role.refresh_from_db()
             last = AuditEntry.objects.filter(entity="role", entity_id=str(pk)).first()
             late = {
@@ -160,9 +171,9 @@ def role_edit(request: Request, pk: int) -> HttpResponse:
             status = 409
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
-    fields = editing.fields(role.version, _as_typed(role), **late)
+    fields = edit_conflicts.build_conflict_context(role.version, _list_form_data(role), **late)
     status = 422 if form.errors else status
-    return _form(
+    return _render_form(
         request, form, f"Edit {role.name}", reverse("role-edit", args=[pk]), "Save", status, fields
     )
 
@@ -172,13 +183,13 @@ def role_delete(request: Request, pk: int) -> HttpResponse:
     """Asks first; refused while an access rule has the role."""
     access.require(request.user, Verb.DELETE, Entity.ROLES)
     role = get_object_or_404(CustomRole, pk=pk)
-    hindered = custom_roles.in_use(role)
+    hindered = custom_roles.describe_uses(role)
     if request.method == "POST":
         if hindered:
             raise Clash(hindered)
         custom_roles.delete(role, request.user)
-        return onward(request, reverse("roles"), f"Role {role.name} is deleted.")
-    return page(
+        return redirect_with_message(request, reverse("roles"), f"Role {role.name} is deleted.")
+    return render_page(
         request,
         "access/role_delete.html",
         "access/_role_delete.html",
@@ -186,7 +197,7 @@ def role_delete(request: Request, pk: int) -> HttpResponse:
     )
 
 
-def _form(
+def _render_form(
     request: Request,
     form: CustomRoleForm,
     title: str,
@@ -206,8 +217,8 @@ def _form(
     return render(request, "access/role_form.html", context, status=status)
 
 
-def _like(key: str) -> dict[str, Any]:
-    role = granting.role_of(key)
+def _copy_role_values(key: str) -> dict[str, Any]:
+    role = granting.get_role(key)
     return {
         "name": f"{role.label} (copy)"[:63],
         "description": role.about[:250],
@@ -215,7 +226,7 @@ def _like(key: str) -> dict[str, Any]:
     }
 
 
-def _as_typed(role: CustomRole) -> dict[str, list[str]]:
+def _list_form_data(role: CustomRole) -> dict[str, list[str]]:
     return {
         "name": [role.name],
         "description": [role.description],

@@ -10,36 +10,42 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console import editing, tables
+from console import edit_conflicts, tables
 from console.errors import Clash
-from console.http import onward, page
-from console.tables import Column, Table, moment
+from console.http import redirect_with_message, render_page
+from console.tables import Column, Table, build_time_column
 from console.templatetags.muster import gpus
-from projects import access, changes, departments, durations, quotas
-from projects.department_sums import quota_of, sum_of, with_sums
+from projects import access, departments, durations, last_changes, quotas
+from projects.department_sums import annotate_sums, effective_gpu_quota, projects_gpu_quota
 from projects.http import Request
 from projects.models import AccessRule, Department, Project
+from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Verb
 from projects.quotas import DepartmentForm
-from projects.scopes import TENANT, of_department
-from projects.why import may_not
+from projects.scopes import TENANT, department_scope
 
-MOST = 500
+MAX_ROWS = 500
 """Projects and people that one page shows."""
 
 
-def _limits(row: Any) -> str:
+def _describe_limits(row: Any) -> str:
     found = [
         (words, getattr(row, f"{name}_limit_seconds"))
         for name, words in (("time", "running"), ("idle", "idle"))
     ]
     return ", ".join(
-        f"{durations.words(seconds)} {words}" for words, seconds in found if seconds is not None
+        f"{durations.describe_duration(seconds)} {words}"
+        for words, seconds in found
+        if seconds is not None
     )
 
 
-def _memory(row: Any) -> str:
-    return "" if row.memory_quota is None else f"{quotas.plain(quotas.gib(row.memory_quota))} GiB"
+def _format_memory(row: Any) -> str:
+    return (
+        ""
+        if row.memory_quota is None
+        else f"{quotas.format_number(quotas.bytes_to_gib(row.memory_quota))} GiB"
+    )
 
 
 TABLE = Table(
@@ -53,39 +59,47 @@ TABLE = Table(
         Column(
             "quota",
             "GPU quota",
-            lambda row: _told(quota_of(row)),
+            lambda row: _format_quota(effective_gpu_quota(row)),
             "projects/_department_quota.html",
             is_number=True,
         ),
-        Column("sum", "GPU quota of projects", lambda row: _told(sum_of(row)), is_number=True),
+        Column(
+            "sum",
+            "GPU quota of projects",
+            lambda row: _format_quota(projects_gpu_quota(row)),
+            is_number=True,
+        ),
         Column("allocated", "Allocated GPUs", lambda row: gpus(row.held_gpus or 0), is_number=True),
         Column(
-            "ratio", "GPU allocation", lambda row: _ratio(row), "projects/_department_ratio.html"
+            "ratio",
+            "GPU allocation",
+            lambda row: _format_ratio(row),
+            "projects/_department_ratio.html",
         ),
         Column(
             "cpu",
             "CPU quota",
-            lambda row: quotas.plain(row.cpu_quota),
+            lambda row: quotas.format_number(row.cpu_quota),
             is_number=True,
             is_extra=True,
         ),
-        Column("memory", "Memory quota", _memory, is_number=True, is_extra=True),
+        Column("memory", "Memory quota", _format_memory, is_number=True, is_extra=True),
         Column(
             "weight",
             "Over-quota weight",
-            lambda row: quotas.plain(row.over_quota_weight),
+            lambda row: quotas.format_number(row.over_quota_weight),
             is_number=True,
             is_extra=True,
         ),
-        Column("limits", "Limits", _limits),
-        moment("created", "Created", "created_at", sorts=True),
+        Column("limits", "Limits", _describe_limits),
+        build_time_column("created", "Created", "created_at", is_sortable=True),
     ),
     search=("name__icontains", "description__icontains"),
     search_words="Search by name or description",
 )
 
 
-def _told(amount: Decimal | None) -> str:
+def _format_quota(amount: Decimal | None) -> str:
     return "Unlimited" if amount is None else gpus(amount)
 
 
@@ -93,8 +107,8 @@ def _sum(row: Any) -> Decimal | None:
     return None if row.projects_unlimited else Decimal(row.projects_gpus or 0)
 
 
-def _ratio(row: Any) -> str:
-    quota = quota_of(row)
+def _format_ratio(row: Any) -> str:
+    quota = effective_gpu_quota(row)
     return f"{100 * (row.held_gpus or 0) / float(quota):.0f} %" if quota else ""
 
 
@@ -106,22 +120,22 @@ def departments_table(request: Request) -> HttpResponse:
         "heading": "Departments",
         "about": "Projects that share a quota, limits and people.",
         "new": reverse("department-new") if may_create else "",
-        "may_not": may_not(
+        "may_not": find_disabled_button(
             request.user, Verb.CREATE, Entity.DEPARTMENTS, words="New department", icon="plus"
         ),
         "new_words": "New department",
         "new_dialog": True,
         "empty": "projects/_no_departments.html",
     }
-    rows = with_sums(Department.objects.visible_to(request.user))
-    return tables.answer(request, rows, TABLE, "parts/list.html", context, file="departments")
+    rows = annotate_sums(Department.objects.visible_to(request.user))
+    return tables.render_table(request, rows, TABLE, "parts/list.html", context, file="departments")
 
 
 @require_GET
 def department(request: Request, pk: int) -> HttpResponse:
     """One department with what it has, its projects, and who has a role in it."""
-    found = _seen(request, pk)
-    scope = of_department(found)
+    found = _get_department(request, pk)
+    scope = department_scope(found)
     projects = (
         found.projects.there()
         .select_related("cluster")
@@ -135,18 +149,18 @@ def department(request: Request, pk: int) -> HttpResponse:
         .select_related("user", "group", "custom_role")
         .order_by("user__username", "pk")
     )
-    listed = list(projects.order_by("name")[: MOST + 1])
+    listed = list(projects.order_by("name")[: MAX_ROWS + 1])
     context = {
         "department": found,
-        "quota": quota_of(found),
-        "limits": _limits(found),
-        "memory": _memory(found),
-        "ratio": _ratio(found),
-        "projects": listed[:MOST],
-        "more": len(listed) > MOST,
-        "most": MOST,
+        "quota": effective_gpu_quota(found),
+        "limits": _describe_limits(found),
+        "memory": _format_memory(found),
+        "ratio": _format_ratio(found),
+        "projects": listed[:MAX_ROWS],
+        "more": len(listed) > MAX_ROWS,
+        "most": MAX_ROWS,
         "shows_people": shows_people,
-        "rules": list(rules[:MOST]) if shows_people else [],
+        "rules": list(rules[:MAX_ROWS]) if shows_people else [],
         "may_edit": access.may(request.user, Verb.EDIT, Entity.DEPARTMENTS, scope),
         "may_delete": access.may(request.user, Verb.DELETE, Entity.DEPARTMENTS, scope),
     }
@@ -161,7 +175,7 @@ def department_new(request: Request) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             made = departments.create(form, request.user)
-            return onward(
+            return redirect_with_message(
                 request,
                 reverse("department", args=[made.pk]),
                 f"Department {made.name} is created.",
@@ -169,7 +183,7 @@ def department_new(request: Request) -> HttpResponse:
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
     way = {"url": reverse("department-new"), "title": "New department", "yes": "Create department"}
-    return _shown(
+    return _render_form(
         request, form, way | {"back": reverse("departments"), "back_words": "Departments"}
     )
 
@@ -177,8 +191,8 @@ def department_new(request: Request) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def department_edit(request: Request, pk: int) -> HttpResponse:
     """Another name, quota or limits. What was submitted before keeps the limits of then."""
-    found = _seen(request, pk)
-    access.require(request.user, Verb.EDIT, Entity.DEPARTMENTS, of_department(pk))
+    found = _get_department(request, pk)
+    access.require(request.user, Verb.EDIT, Entity.DEPARTMENTS, department_scope(pk))
     values = DepartmentForm.values(found)
     form = DepartmentForm(request.POST or None, initial=values, row=found)
     way: dict[str, Any] = {
@@ -187,26 +201,26 @@ def department_edit(request: Request, pk: int) -> HttpResponse:
         "yes": "Save",
     }
     way |= {"back": reverse("department", args=[pk]), "back_words": found.name}
-    way |= editing.fields(found.version, quotas.as_typed(values))
+    way |= edit_conflicts.build_conflict_context(found.version, quotas.to_form_data(values))
     if request.method == "POST":
         # What was started from stays with the form until it is saved, however often it has to be
         # mended.
-        way |= {"started_from": request.POST.get(editing.FIELD, "")}
+        way |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
         if form.is_valid():
             try:
                 changed = departments.change(
-                    found, form, request.user, editing.started_version(request.POST)
+                    found, form, request.user, edit_conflicts.parse_started_version(request.POST)
                 )
-                return onward(
+                return redirect_with_message(
                     request,
                     reverse("department", args=[pk]),
                     f"Department {changed.name} is changed; its Queues follow.",
                 )
-            except editing.ChangedMeanwhile:
-                return _late(request, form, way, pk)
+            except edit_conflicts.ChangedMeanwhile:
+                return _render_conflict(request, form, way, pk)
             except Clash as refusal:
                 form.add_error(refusal.field, refusal.text)
-    return _shown(request, form, way)
+    return _render_form(request, form, way)
 
 
 @require_http_methods(["GET", "POST"])
@@ -214,44 +228,48 @@ def department_delete(request: Request, pk: int) -> HttpResponse:
     """The question before a department is deleted, with what stands against it, and then the
     deletion.
     """
-    found = _seen(request, pk)
-    access.require(request.user, Verb.DELETE, Entity.DEPARTMENTS, of_department(pk))
+    found = _get_department(request, pk)
+    access.require(request.user, Verb.DELETE, Entity.DEPARTMENTS, department_scope(pk))
     if request.method == "POST":
         departments.delete(found, request.user)
-        return onward(request, reverse("departments"), f"Department {found.name} is deleted.")
-    context = {"department": found, "hindered": departments.hindrances(found, request.user)}
-    return page(
+        return redirect_with_message(
+            request, reverse("departments"), f"Department {found.name} is deleted."
+        )
+    context = {"department": found, "hindered": departments.describe_blockers(found, request.user)}
+    return render_page(
         request, "projects/department_delete.html", "projects/_department_delete.html", context
     )
 
 
-def _seen(request: Request, pk: int) -> Department:
+def _get_department(request: Request, pk: int) -> Department:
     """The department with its sums, if the reader may see it. Raises Http404."""
     found: Department = get_object_or_404(
-        with_sums(Department.objects.visible_to(request.user)), pk=pk
+        annotate_sums(Department.objects.visible_to(request.user)), pk=pk
     )
     return found
 
 
-def _late(request: Request, form: DepartmentForm, way: dict[str, Any], pk: int) -> HttpResponse:
-    now = _seen(request, pk)
-    by, at = changes.last("department", pk)
-    seen = editing.fields(
+def _render_conflict(
+    request: Request, form: DepartmentForm, extra_context: dict[str, Any], pk: int
+) -> HttpResponse:
+    now = _get_department(request, pk)
+    by, at = last_changes.find_last_change("department", pk)
+    seen = edit_conflicts.build_conflict_context(
         now.version,
-        quotas.as_typed(DepartmentForm.values(now)),
+        quotas.to_form_data(DepartmentForm.values(now)),
         sent=request.POST,
         form=form,
-        by=by,
-        at=at,
+        changed_by=by,
+        changed_at=at,
     )
-    return _shown(request, form, way | seen, status=409)
+    return _render_form(request, form, extra_context | seen, status=409)
 
 
-def _shown(
-    request: Request, form: DepartmentForm, way: dict[str, Any], status: int = 0
+def _render_form(
+    request: Request, form: DepartmentForm, extra_context: dict[str, Any], status: int = 0
 ) -> HttpResponse:
-    context = {"form": form} | way
-    return page(
+    context = {"form": form} | extra_context
+    return render_page(
         request,
         "parts/form.html",
         "parts/_form.html",

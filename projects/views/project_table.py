@@ -9,65 +9,67 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console import tables
-from console.tables import Column, Filter, Rows, Table, moment
+from console.tables import Column, Filter, Rows, Table, build_time_column
 from console.templatetags.muster import gpus
 from projects import access, durations, quotas
 from projects.http import Request
 from projects.models import AccessRule, Department, Project, User
+from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Permission, Verb
-from projects.rights import Place, view
-from projects.scopes import Scope, of_project
-from projects.why import may_not
+from projects.rights import Place, view_permission
+from projects.scopes import Scope, project_scope
 
-MOST = 500
+MAX_CHOICES = 500
 """Choices of a filter, and projects that are being removed."""
 READY, NOT_READY, MAKING = "ready", "not-ready", "making"
 
 
-def _amount(name: str) -> Any:
+def _amount_formatter(name: str) -> Any:
     return lambda row: "Unlimited" if getattr(row, name) is None else gpus(getattr(row, name))
 
 
-def _memory(row: Project) -> str:
+def _format_memory(row: Project) -> str:
     return (
         "Unlimited"
         if row.memory_quota is None
-        else f"{quotas.plain(quotas.gib(row.memory_quota))} GiB"
+        else f"{quotas.format_number(quotas.bytes_to_gib(row.memory_quota))} GiB"
     )
 
 
-def _held(name: str) -> Any:
+def _allocated_formatter(name: str) -> Any:
     return lambda row: gpus(row.held(name))
 
 
-def _held_memory(row: Project) -> str:
-    held = row.held("memory")
-    return "" if held is None else f"{quotas.plain(quotas.gib(int(held)))} GiB"
+def _format_allocated_memory(row: Project) -> str:
+    held = row.find_allocated("memory")
+    return "" if held is None else f"{quotas.format_number(quotas.bytes_to_gib(int(held)))} GiB"
 
 
-def _ratio(row: Project) -> str:
+def _format_ratio(row: Project) -> str:
     held, quota = row.gpus_allocated, row.gpu_quota
     return f"{100 * float(held) / float(quota):.0f} %" if held is not None and quota else ""
 
 
-def _limit(name: str) -> Any:
+def _limit_formatter(name: str) -> Any:
     """Its own limit, or its department's where that is stricter."""
-    return lambda row: "" if getattr(row, name) is None else durations.words(getattr(row, name))
+    return lambda row: (
+        "" if getattr(row, name) is None else durations.describe_duration(getattr(row, name))
+    )
 
 
-def _pools(row: Project) -> str:
+def _format_pools(row: Project) -> str:
     return ", ".join(pool.name for pool in row.node_pools.all()) or "All"
 
 
-def _role(row: Any) -> str:
+def _format_roles(row: Any) -> str:
     return ", ".join(row.own_roles) or "From above"
 
 
-def _status(row: Project) -> str:
+def _describe_status(row: Project) -> str:
     return "Not ready" if row.sync_error else "Ready" if row.synced_at else "Being made"
 
 
-def _by_status(rows: Rows, value: str) -> Rows:
+def _filter_by_status(rows: Rows, value: str) -> Rows:
     narrowed = {
         READY: Q(sync_error="", synced_at__isnull=False),
         NOT_READY: ~Q(sync_error=""),
@@ -76,45 +78,48 @@ def _by_status(rows: Rows, value: str) -> Rows:
     return rows.filter(narrowed[value])
 
 
-def _visible(request: HttpRequest) -> "QuerySet[Project]":
+def _list_visible(request: HttpRequest) -> "QuerySet[Project]":
     user: Any = request.user
     found: QuerySet[Project] = Project.objects.visible_to(user)
     return found
 
 
-def _departments(request: HttpRequest) -> list[tuple[str, str]]:
-    places = _places(request)
+def _list_departments(request: HttpRequest) -> list[tuple[str, str]]:
+    places = _find_places(request)
     anywhere = Q(pk__in=Project.objects.there().order_by().values("department"))
-    return _named(
+    return _list_choices(
         Department.objects.filter(
             anywhere if places is None else Q(pk__in={place.department for place in places})
         )
     )
 
 
-def _clusters(request: HttpRequest) -> list[tuple[str, str]]:
-    places = _places(request)
+def _list_clusters(request: HttpRequest) -> list[tuple[str, str]]:
+    places = _find_places(request)
     anywhere = Exists(Project.objects.there().filter(cluster=OuterRef("pk")))
     clusters: Any = Project._meta.get_field("cluster").related_model
-    return _named(
+    return _list_choices(
         clusters.objects.filter(
             anywhere if places is None else Q(pk__in={place.cluster for place in places})
         )
     )
 
 
-def _places(request: HttpRequest) -> Sequence[Place] | None:
+def _find_places(request: HttpRequest) -> Sequence[Place] | None:
     """Where the projects are that the reader sees; None: everywhere."""
     user: Any = request.user
-    seen = view(Entity.PROJECTS)
+    seen = view_permission(Entity.PROJECTS)
     return None if user.rights.where(seen).tenant else user.rights.places(seen)
 
 
-def _named(rows: "QuerySet[Any, Any]") -> list[tuple[str, str]]:
-    return [(str(pk), name) for pk, name in rows.order_by("name").values_list("pk", "name")[:MOST]]
+def _list_choices(rows: "QuerySet[Any, Any]") -> list[tuple[str, str]]:
+    return [
+        (str(pk), name)
+        for pk, name in rows.order_by("name").values_list("pk", "name")[:MAX_CHOICES]
+    ]
 
 
-def _extra(name: str, title: str, text: Any, **more: Any) -> Column:
+def _extra_column(name: str, title: str, text: Any, **more: Any) -> Column:
     return Column(name, title, text, is_extra=True, **more)
 
 
@@ -122,9 +127,9 @@ TABLE = Table(
     "Projects",
     (
         Column("name", "Project", lambda row: row.name, "projects/_project_name.html", ("name",)),
-        _extra("description", "Description", lambda row: row.description),
-        Column("status", "Status", _status, "projects/_project_status.html"),
-        Column("role", "Your role", _role),
+        _extra_column("description", "Description", lambda row: row.description),
+        Column("status", "Status", _describe_status, "projects/_project_status.html"),
+        Column("role", "Your role", _format_roles),
         Column(
             "department",
             "Department",
@@ -139,30 +144,30 @@ TABLE = Table(
             "projects/_project_cluster.html",
             ("cluster__name",),
         ),
-        Column("allocated", "Allocated GPUs", _held("gpu"), is_number=True),
-        Column("quota", "GPU quota", _amount("gpu_quota"), is_number=True),
-        Column("ratio", "GPU allocation", _ratio, "projects/_department_ratio.html"),
+        Column("allocated", "Allocated GPUs", _allocated_formatter("gpu"), is_number=True),
+        Column("quota", "GPU quota", _amount_formatter("gpu_quota"), is_number=True),
+        Column("ratio", "GPU allocation", _format_ratio, "projects/_department_ratio.html"),
         Column("people", "People", lambda row: row.people, is_number=True),
-        _extra("pools", "Node pools", _pools, related=("node_pools",)),
-        _extra("limit", "GPU limit", _amount("gpu_limit"), is_number=True),
-        _extra(
+        _extra_column("pools", "Node pools", _format_pools, related=("node_pools",)),
+        _extra_column("limit", "GPU limit", _amount_formatter("gpu_limit"), is_number=True),
+        _extra_column(
             "weight",
             "Over-quota weight",
-            lambda row: quotas.plain(row.over_quota_weight),
+            lambda row: quotas.format_number(row.over_quota_weight),
             is_number=True,
         ),
-        _extra("held-cpu", "Allocated CPUs", _held("cpu"), is_number=True),
-        _extra("cpu", "CPU quota", _amount("cpu_quota"), is_number=True),
-        _extra("held-memory", "Allocated memory", _held_memory, is_number=True),
-        _extra("memory", "Memory quota", _memory, is_number=True),
-        _extra(
+        _extra_column("held-cpu", "Allocated CPUs", _allocated_formatter("cpu"), is_number=True),
+        _extra_column("cpu", "CPU quota", _amount_formatter("cpu_quota"), is_number=True),
+        _extra_column("held-memory", "Allocated memory", _format_allocated_memory, is_number=True),
+        _extra_column("memory", "Memory quota", _format_memory, is_number=True),
+        _extra_column(
             "preemptibility",
             "Preemptible by default",
             lambda row: "Yes" if row.default_preemptible else "No",
         ),
-        _extra("time-limit", "Time limit", _limit("time_limit"), is_number=True),
-        _extra("idle-limit", "Idle limit", _limit("idle_limit"), is_number=True),
-        moment("created", "Created", "created_at", sorts=True),
+        _extra_column("time-limit", "Time limit", _limit_formatter("time_limit"), is_number=True),
+        _extra_column("idle-limit", "Idle limit", _limit_formatter("idle_limit"), is_number=True),
+        build_time_column("created", "Created", "created_at", is_sortable=True),
     ),
     search=("name__icontains", "description__icontains"),
     search_words="Search by name or description",
@@ -170,15 +175,17 @@ TABLE = Table(
         Filter(
             "department",
             "Department",
-            _departments,
+            _list_departments,
             lambda rows, value: rows.filter(department=value),
         ),
-        Filter("cluster", "Cluster", _clusters, lambda rows, value: rows.filter(cluster=value)),
+        Filter(
+            "cluster", "Cluster", _list_clusters, lambda rows, value: rows.filter(cluster=value)
+        ),
         Filter(
             "status",
             "Status",
             lambda _: [(READY, "Ready"), (NOT_READY, "Not ready"), (MAKING, "Being made")],
-            _by_status,
+            _filter_by_status,
         ),
     ),
 )
@@ -193,7 +200,7 @@ def projects(request: Request) -> HttpResponse:
         .values("project")
     )
     rows = (
-        _visible(request)
+        _list_visible(request)
         .select_related("department", "cluster")
         .defer(
             "cluster__kubeconfig",
@@ -215,8 +222,8 @@ def projects(request: Request) -> HttpResponse:
         .order_by("left_at")
     )
     context = {
-        "may_create": request.user.rights.anywhere(Permission(Entity.PROJECTS, Verb.CREATE)),
-        "may_not": may_not(
+        "may_create": request.user.rights.may_anywhere(Permission(Entity.PROJECTS, Verb.CREATE)),
+        "may_not": find_disabled_button(
             request.user,
             Verb.CREATE,
             Entity.PROJECTS,
@@ -224,21 +231,21 @@ def projects(request: Request) -> HttpResponse:
             icon="plus",
             anywhere=True,
         ),
-        "leaving": gone[:MOST] if sees_leaving else (),
+        "leaving": gone[:MAX_CHOICES] if sees_leaving else (),
         "empty": "projects/_no_projects.html",
     }
-    return tables.answer(
+    return tables.render_table(
         request,
         rows,
         TABLE,
         "projects/projects.html",
         context,
         file="projects",
-        prepare=lambda shown: _prepare(shown, request.user),
+        prepare=lambda shown: _add_roles_and_people(shown, request.user),
     )
 
 
-def _prepare(rows: Sequence[Any], user: User) -> None:
+def _add_roles_and_people(rows: Sequence[Any], user: User) -> None:
     """Put on each the roles of the user there, and how many people have one, for who may view that;
     "" for others.
     """
@@ -247,9 +254,9 @@ def _prepare(rows: Sequence[Any], user: User) -> None:
     for grant in AccessRule.objects.grants(user) if user.is_superuser else user.rights.grants:
         own[grant.scope].add(grant.role)
     for row in rows:
-        row.own_roles = sorted(own[of_project(row)])
+        row.own_roles = sorted(own[project_scope(row)])
         row.people = (
             (row.people_count or 0)
-            if access.may(user, Verb.VIEW, Entity.ACCESS_RULES, of_project(row))
+            if access.may(user, Verb.VIEW, Entity.ACCESS_RULES, project_scope(row))
             else ""
         )

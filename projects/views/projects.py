@@ -8,12 +8,12 @@ from django.utils.module_loading import import_string
 from django.views.decorators.http import require_safe
 
 from projects import access
-from projects.forms import PersonForm, ServiceAccountForm, project_roles
+from projects.forms import PersonForm, ServiceAccountForm, list_project_role_choices
 from projects.http import Request
 from projects.models import AccessRule, Project, ServiceAccount
+from projects.permission_explanations import find_disabled_button
 from projects.permissions import L1, Entity, Verb
-from projects.scopes import of_project
-from projects.why import may_not
+from projects.scopes import project_scope
 
 
 @require_safe
@@ -21,10 +21,10 @@ def project(request: Request, pk: int) -> HttpResponse:
     """One project: how it stands now, what it is in the cluster, who may do what, and its programs'
     ways in.
     """
-    return show(request, pk)
+    return render_project(request, pk)
 
 
-def show(
+def render_project(
     request: Request,
     pk: int,
     *,
@@ -47,30 +47,34 @@ def show(
     )
     programs = Prefetch("service_accounts", accounts, to_attr="programs")
     found = get_object_or_404(
-        _shown(request).prefetch_related(people, programs, "node_pools"), pk=pk
+        _list_visible(request).prefetch_related(people, programs, "node_pools"), pk=pk
     )
-    refusal = access.Refusal(request.user, of_project(found))
+    refusal = access.Refusal(request.user, project_scope(found))
     context = {
         "project": found,
-        "shows_people": access.may(request.user, Verb.VIEW, Entity.ACCESS_RULES, of_project(found)),
+        "shows_people": access.may(
+            request.user, Verb.VIEW, Entity.ACCESS_RULES, project_scope(found)
+        ),
         "shows_accounts": access.may(
-            request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS, of_project(found)
+            request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS, project_scope(found)
         ),
-        "may_manage": access.may(request.user, Verb.CREATE, Entity.ACCESS_RULES, of_project(found)),
+        "may_manage": access.may(
+            request.user, Verb.CREATE, Entity.ACCESS_RULES, project_scope(found)
+        ),
         "may_manage_accounts": access.may(
-            request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, of_project(found)
+            request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, project_scope(found)
         ),
-        "may_edit": access.may(request.user, Verb.EDIT, Entity.PROJECTS, of_project(found)),
-        "may_not_edit": may_not(
+        "may_edit": access.may(request.user, Verb.EDIT, Entity.PROJECTS, project_scope(found)),
+        "may_not_edit": find_disabled_button(
             request.user, Verb.EDIT, Entity.PROJECTS, refusal, words="Edit", icon="pencil"
         ),
-        "may_not_delete": may_not(
+        "may_not_delete": find_disabled_button(
             request.user, Verb.DELETE, Entity.PROJECTS, refusal, words="Delete", icon="trash-2"
         ),
-        "may_delete": access.may(request.user, Verb.DELETE, Entity.PROJECTS, of_project(found)),
+        "may_delete": access.may(request.user, Verb.DELETE, Entity.PROJECTS, project_scope(found)),
         "person": person or PersonForm(auto_id="person_%s", initial={"role": L1}),
         "account": account or ServiceAccountForm(auto_id="account_%s"),
-        "roles": project_roles(),
+        "roles": list_project_role_choices(),
         "page": {
             name: import_string(f"{settings.PROJECT_PAGE}.{name}")
             for name in ("TEMPLATE", "CHART", "STYLES", "SCRIPTS")
@@ -80,7 +84,7 @@ def show(
     return render(request, "projects/project.html", context, status=status)
 
 
-def _shown(request: Request) -> "QuerySet[Project]":
+def _list_visible(request: Request) -> "QuerySet[Project]":
     """The projects that the reader sees, with what pages say of where they are."""
     seen: QuerySet[Project] = Project.objects.visible_to(request.user)
     return seen.select_related("department", "cluster").defer("cluster__kubeconfig")

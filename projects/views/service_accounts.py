@@ -9,18 +9,18 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.errors import UserError
-from console.http import onward, page
-from console.tables import Column, Filter, Rows, Table, answer, moment
+from console.http import redirect_with_message, render_page
+from console.tables import Column, Filter, Rows, Table, build_time_column, render_table
 from projects import access, actions
 from projects.access_forms import AccountForm
 from projects.http import Request
 from projects.models import AccessRule, ServiceAccount
+from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Verb
-from projects.views.rules import LEVELS, of_level
-from projects.why import may_not
+from projects.views.access_rules import LEVELS, filter_by_level
 
 
-def _by_state(rows: Rows, value: str) -> Rows:
+def _filter_by_state(rows: Rows, value: str) -> Rows:
     over = rows.filter(expires_at__lte=timezone.now())
     return over if value == "expired" else rows.exclude(pk__in=over.values("pk"))
 
@@ -34,7 +34,7 @@ TABLE = Table(
         Column(
             "rules",
             "Access rules",
-            lambda row: "; ".join(map(_rule, row.user.rules)),
+            lambda row: "; ".join(map(_describe_rule, row.user.rules)),
             "access/_rules_of_account.html",
         ),
         Column(
@@ -50,29 +50,37 @@ TABLE = Table(
             "access/_used.html",
         ),
         Column("by", "Created by", lambda row: row.created_by or ""),
-        moment("created", "Created", "created_at", sorts=True),
+        build_time_column("created", "Created", "created_at", is_sortable=True),
     ),
     search=("name__icontains", "client_id__icontains"),
     search_words="Search by name or client id",
     filters=(
         Filter(
-            "level", "Scope", lambda _: [(str(level), words) for level, words in LEVELS], of_level
+            "level",
+            "Scope",
+            lambda _: [(str(level), words) for level, words in LEVELS],
+            filter_by_level,
         ),
-        Filter("state", "State", lambda _: [("valid", "Valid"), ("expired", "Expired")], _by_state),
+        Filter(
+            "state",
+            "State",
+            lambda _: [("valid", "Valid"), ("expired", "Expired")],
+            _filter_by_state,
+        ),
     ),
     actions="access/_account_actions.html",
 )
 
 
-def _rule(rule: AccessRule) -> str:
+def _describe_rule(rule: AccessRule) -> str:
     return f"{rule.role_label}: {rule.scope_words}"
 
 
 @require_safe
 def accounts(request: Request) -> HttpResponse:
     """Those of the scopes in which one may see them."""
-    access.anywhere(request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
-    refused = may_not(
+    access.require_anywhere(request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
+    refused = find_disabled_button(
         request.user,
         Verb.CREATE,
         Entity.SERVICE_ACCOUNTS,
@@ -95,18 +103,18 @@ def accounts(request: Request) -> HttpResponse:
     # Whoever sees the account sees those of its rules that they may see anywhere.
     rules = AccessRule.objects.visible_to(request.user).with_scope().select_related("custom_role")
     found = (
-        _seen(request)
+        _list_visible(request)
         .select_related("created_by")
         .prefetch_related(Prefetch("user__access_rules", rules, "rules"))
     )
-    return answer(request, found, TABLE, "parts/list.html", context, file="service-accounts")
+    return render_table(request, found, TABLE, "parts/list.html", context, file="service-accounts")
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def account_new(request: Request) -> HttpResponse:
     """A new one with its first role, and its secret, shown once."""
-    access.anywhere(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
+    access.require_anywhere(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
     form = AccountForm(request.POST or None, user=request.user)
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
@@ -116,9 +124,9 @@ def account_new(request: Request) -> HttpResponse:
                 given["name"],
                 by=request.user,
                 role=given["role"],
-                expires_at=actions.expiry(given["expires"]),
+                expires_at=actions.parse_expiry(given["expires"]),
             )
-            return secret_once(
+            return render_secret(
                 request,
                 account,
                 secret,
@@ -135,7 +143,7 @@ def account_new(request: Request) -> HttpResponse:
         "back": reverse("accounts"),
         "back_words": "Service accounts",
     }
-    return page(
+    return render_page(
         request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
     )
 
@@ -144,8 +152,8 @@ def account_new(request: Request) -> HttpResponse:
 @require_POST
 def account_secret(request: Request, pk: int) -> HttpResponse:
     """A new secret, shown once; the old one ends."""
-    account = _one(request, pk)
-    return secret_once(
+    account = _get_account(request, pk)
+    return render_secret(
         request,
         account,
         actions.rotate_secret(account, request.user),
@@ -157,12 +165,14 @@ def account_secret(request: Request, pk: int) -> HttpResponse:
 @require_POST
 def account_delete(request: Request, pk: int) -> HttpResponse:
     """Its secret and its tokens end."""
-    account = _one(request, pk)
+    account = _get_account(request, pk)
     actions.delete_service_account(account, request.user)
-    return onward(request, reverse("accounts"), f"Service account {account.name} is deleted.")
+    return redirect_with_message(
+        request, reverse("accounts"), f"Service account {account.name} is deleted."
+    )
 
 
-def secret_once(
+def render_secret(
     request: Request,
     account: ServiceAccount,
     secret: str,
@@ -185,16 +195,16 @@ def secret_once(
         "back": back,
         "back_words": back_words,
     }
-    return page(request, "parts/secret.html", "parts/_secret.html", context)
+    return render_page(request, "parts/secret.html", "parts/_secret.html", context)
 
 
-def _seen(request: Request) -> Rows:
+def _list_visible(request: Request) -> Rows:
     found: Rows = (
         ServiceAccount.objects.visible_to(request.user).with_scope().select_related("user")
     )
     return found
 
 
-def _one(request: Request, pk: int) -> ServiceAccount:
-    found: ServiceAccount = get_object_or_404(_seen(request), pk=pk)
+def _get_account(request: Request, pk: int) -> ServiceAccount:
+    found: ServiceAccount = get_object_or_404(_list_visible(request), pk=pk)
     return found

@@ -6,7 +6,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from console.http import onward
+from console.http import redirect_with_message
 from projects import access, audit, sessions
 from projects.audit import Event
 from projects.http import Request
@@ -15,32 +15,34 @@ from projects.permissions import Entity, Verb
 
 
 @require_POST
-def end(request: Request, pk: int) -> HttpResponse:
+def end_own(request: Request, pk: int) -> HttpResponse:
     """One of one's own sessions."""
     with transaction.atomic():
-        if not sessions.end(request.user, pk):
+        if not sessions.end_session(request.user, pk):
             raise Http404("You have no such session.")
-        _record(request.user, "Ended another session.")
-    return onward(request, reverse("account"), "The session is ended.")
+        _record_sign_out(request.user, "Ended another session.")
+    return redirect_with_message(request, reverse("account"), "The session is ended.")
 
 
 @require_POST
 def end_others(request: Request) -> HttpResponse:
     """All of one's own sessions but this one."""
     with transaction.atomic():
-        ended = sessions.end_all(request.user, but=request.session.session_key)
-        _record(request.user, f"Ended other sessions ({ended}).")
-    return onward(request, reverse("account"), "Your other sessions are ended.")
+        ended = sessions.end_all_sessions(request.user, except_key=request.session.session_key)
+        _record_sign_out(request.user, f"Ended other sessions ({ended}).")
+    return redirect_with_message(request, reverse("account"), "Your other sessions are ended.")
 
 
 @require_POST
-def end_of(request: Request, pk: int) -> HttpResponse:
+def end_of_user(request: Request, pk: int) -> HttpResponse:
     """All of somebody's sessions."""
     access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
-    sessions.end_all_of(user, request.user)
-    return onward(request, reverse("users"), f"{user.username} is signed out everywhere.")
+    sessions.sign_out_everywhere(user, request.user)
+    return redirect_with_message(
+        request, reverse("users"), f"{user.username} is signed out everywhere."
+    )
 
 
-def _record(user: User, text: str) -> None:
+def _record_sign_out(user: User, text: str) -> None:
     audit.record(Event.SIGN_OUT, "user", by=user, id=user.pk, name=user.username, text=text)

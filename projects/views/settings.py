@@ -22,7 +22,7 @@ from projects.sign_on import discovery, trial
 def overview(request: Request) -> HttpResponse:
     """The settings of signing in, without any secret."""
     access.require(request.user, Verb.VIEW, Entity.SETTINGS)
-    return _shown(request)
+    return _render_settings(request)
 
 
 @never_cache
@@ -30,14 +30,16 @@ def overview(request: Request) -> HttpResponse:
 def try_sign_on(request: Request) -> HttpResponse:
     """Ask the provider of single sign-on now, and tell what is wrong."""
     access.require(request.user, Verb.EDIT, Entity.SETTINGS)
-    return _shown(request, steps=trial.run() if settings.OPTIONS.oidc_issuer else ())
+    return _render_settings(
+        request, steps=trial.run_trial() if settings.OPTIONS.oidc_issuer else ()
+    )
 
 
-def _shown(request: Request, **more: Any) -> HttpResponse:
+def _render_settings(request: Request, **more: Any) -> HttpResponse:
     options = settings.OPTIONS
     context = {
         "options": options,
-        "discovery": discovery.address() if options.oidc_issuer else "",
+        "discovery": discovery.get_discovery_url() if options.oidc_issuer else "",
         "callback": request.build_absolute_uri(reverse("sign-on-callback")),
         "may_test": access.may(request.user, Verb.EDIT, Entity.SETTINGS),
     }

@@ -17,15 +17,15 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.errors import Clash, UserError
-from console.http import onward, page
+from console.http import redirect_with_message, render_page
 from projects import audit, throttle
 from projects.http import Request
 from projects.sign_on import accounts, provider
-from projects.sign_on.adapters import NotSignedOn
-from projects.sign_on.discovery import Trouble
+from projects.sign_on.adapters import SignOnFailed
+from projects.sign_on.discovery import ProviderError
 from projects.sign_on.forms import PresentPasswordForm
-from projects.sign_on.provider import Callback, Protocol
-from projects.views import proving, signing
+from projects.sign_on.provider import CallbackView, ProtocolAdapter
+from projects.views import password_check, sign_in
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
     """To the provider, who sends the browser back to `callback`."""
-    _require_provider()
+    _get_provider()
     try:
-        return _leaving(request, "login", signing.onward(request))
+        return _render_redirect(request, "login", sign_in.resolve_next_url(request))
     except UserError as refusal:
-        return signing.door(request, status=refusal.status, refusal=refusal.text)
+        return sign_in.render_sign_in(request, status=refusal.status, refusal=refusal.text)
 
 
 @login_not_required
@@ -47,21 +47,21 @@ def start(request: HttpRequest) -> HttpResponse:
 @require_GET
 def callback(request: HttpRequest) -> HttpResponse:
     """Back from the provider, with a code that is exchanged for who it is."""
-    _require_provider()
-    counted, address = "single sign-on", throttle.address_of(request)
+    _get_provider()
+    counted, address = "single sign-on", throttle.client_address(request)
     connecting = request.user.is_authenticated
     try:
-        throttle.attempt(counted, address, free=throttle.FREE_FOR_PROGRAM)
-        answer = signing.arrived(request, _answered(request))
+        throttle.record_attempt(counted, address, free=throttle.FREE_FOR_PROGRAM)
+        answer = sign_in.finish_sign_in(request, _handle_callback(request))
     except UserError as refusal:
-        why = refusal.why if isinstance(refusal, NotSignedOn) else refusal.text
+        why = refusal.why if isinstance(refusal, SignOnFailed) else refusal.text
         log.warning("single sign-on was refused: %s", why)
-        audit.sign_in_failed(provider.KEY, f"Single sign-on: {why}")
+        audit.record_failed_sign_in(provider.PROVIDER_KEY, f"Single sign-on: {why}")
         if connecting:
             messages.error(request, refusal.text)
             return redirect("account")
-        return signing.door(request, status=refusal.status, refusal=refusal.text)
-    throttle.succeeded(counted, address)
+        return sign_in.render_sign_in(request, status=refusal.status, refusal=refusal.text)
+    throttle.record_success(counted, address)
     return answer
 
 
@@ -70,15 +70,17 @@ def callback(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def connect(request: Request) -> HttpResponse:
     """Connect one's own user with who one is at the provider: afterwards either way leads to it."""
-    found = _require_provider()
+    found = _get_provider()
     if accounts.is_connected(request.user):
         raise UserError("Your user is connected already.")
     form = PresentPasswordForm(request.POST or None, user=request.user)
-    if request.method == "POST" and proving.proved(request, form):
-        return _leaving(request, "connect", "/account")
+    if request.method == "POST" and password_check.verify_form(request, form):
+        return _render_redirect(request, "connect", "/account")
     what = f"You sign in at {found.name} next. From then on either way leads to your user here."
-    context = proving.context(form, f"Connect with {found.name}", what, "sign-on-connect", "Go on")
-    return page(
+    context = password_check.build_context(
+        form, f"Connect with {found.name}", what, "sign-on-connect", "Go on"
+    )
+    return render_page(
         request, "parts/form.html", "parts/form.html", context, status=422 if form.errors else 200
     )
 
@@ -93,39 +95,41 @@ def disconnect(request: Request) -> HttpResponse:
             "There is no connection that could be ended: only your password leads to your user."
         )
     form = PresentPasswordForm(request.POST or None, user=request.user)
-    if request.method == "POST" and proving.proved(request, form):
-        accounts.disconnect(request.user)
-        return onward(request, "/account", "Single sign-on does not lead to your user any more.")
+    if request.method == "POST" and password_check.verify_form(request, form):
+        accounts.disconnect_user(request.user)
+        return redirect_with_message(
+            request, "/account", "Single sign-on does not lead to your user any more."
+        )
     words = (
         "Only your password leads to your user then, and the groups that single sign-on told are "
         "taken from it."
     )
-    context = proving.context(
+    context = password_check.build_context(
         form,
         "End the connection with single sign-on?",
         words,
         "sign-on-disconnect",
         "End connection",
     )
-    return page(
+    return render_page(
         request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
     )
 
 
-def _leaving(request: HttpRequest, process: str, then: str) -> HttpResponse:
+def _render_redirect(request: HttpRequest, process: str, next_url: str) -> HttpResponse:
     """A page that goes on to the provider by itself. It is no redirect: a form of ours may lead to
     our own pages only.
     """
     nonce = secrets.token_urlsafe(24)
-    going = get_adapter(request).get_provider(request, provider.KEY)
+    going = get_adapter(request).get_provider(request, provider.PROVIDER_KEY)
     try:
         answer = going.redirect(
-            request, process=process, next_url=then, auth_params={"nonce": nonce}, nonce=nonce
+            request, process=process, next_url=next_url, auth_params={"nonce": nonce}, nonce=nonce
         )
     except OAuth2Error as error:
         log.warning(
             "single sign-on cannot be used: %s",
-            error.text if isinstance(error, Trouble) else type(error).__name__,
+            error.text if isinstance(error, ProviderError) else type(error).__name__,
         )
         raise UserError(
             f"{going.name} does not answer as it should, so nobody can sign in with it now. Try "
@@ -139,9 +143,11 @@ def _leaving(request: HttpRequest, process: str, then: str) -> HttpResponse:
     return leaving
 
 
-def _answered(request: HttpRequest) -> HttpResponse:
+def _handle_callback(request: HttpRequest) -> HttpResponse:
     try:
-        answer: HttpResponse = Callback.adapter_view(Protocol(request, provider.KEY))(request)
+        answer: HttpResponse = CallbackView.adapter_view(
+            ProtocolAdapter(request, provider.PROVIDER_KEY)
+        )(request)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         # What the provider sent has not the shape that it should have.
         log.warning("single sign-on: the answer cannot be read", exc_info=error)
@@ -150,8 +156,8 @@ def _answered(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def _require_provider() -> SocialApp:
-    found = provider.app()
+def _get_provider() -> SocialApp:
+    found = provider.find_app()
     if found is None:
         raise Clash("Single sign-on is not set up here. Sign in with a password.")
     return found

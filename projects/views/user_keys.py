@@ -7,8 +7,8 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from console.http import onward
-from projects import access, personal
+from console.http import redirect_with_message
+from projects import access, personal_keys
 from projects.http import Request
 from projects.models import PersonalKey, User
 from projects.permissions import Entity, Verb
@@ -17,18 +17,20 @@ from projects.permissions import Entity, Verb
 @require_safe
 def keys(request: Request, pk: int) -> HttpResponse:
     """What keys somebody has, since when, used when, until when."""
-    user = _user(request, pk)
-    return render(request, "access/user_keys.html", {"person": user, "keys": personal.of(user)})
+    user = _get_user(request, pk)
+    return render(
+        request, "access/user_keys.html", {"person": user, "keys": personal_keys.list_keys(user)}
+    )
 
 
 @require_POST
-def end(request: Request, pk: int, access_key: int) -> HttpResponse:
+def end_key(request: Request, pk: int, access_key: int) -> HttpResponse:
     """One of them."""
     key: PersonalKey = get_object_or_404(
-        PersonalKey.objects.select_related("user"), pk=access_key, user=_user(request, pk)
+        PersonalKey.objects.select_related("user"), pk=access_key, user=_get_user(request, pk)
     )
-    personal.revoke(key, request.user)
-    return onward(
+    personal_keys.revoke_key(key, request.user)
+    return redirect_with_message(
         request,
         reverse("user-keys", args=[pk]),
         f"Access key {key.name} of {key.user.username} has ended.",
@@ -36,19 +38,19 @@ def end(request: Request, pk: int, access_key: int) -> HttpResponse:
 
 
 @require_POST
-def end_all(request: Request, pk: int) -> HttpResponse:
+def end_all_keys(request: Request, pk: int) -> HttpResponse:
     """All of them."""
-    user = _user(request, pk)
-    ended = personal.revoke_all(user, request.user)
+    user = _get_user(request, pk)
+    ended = personal_keys.revoke_all_keys(user, request.user)
     told = (
         f"The access keys of {user.username} have ended ({ended})."
         if ended
         else f"{user.username} has no access keys."
     )
-    return onward(request, reverse("users"), told)
+    return redirect_with_message(request, reverse("users"), told)
 
 
-def _user(request: Request, pk: int) -> User:
+def _get_user(request: Request, pk: int) -> User:
     access.require(request.user, Verb.EDIT, Entity.USERS)
     found: User = get_object_or_404(User, pk=pk, is_service=False)
     return found

@@ -11,24 +11,24 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.errors import Clash
-from console.http import onward, page
-from console.tables import Column, Filter, Rows, Table, answer, moment
-from projects import access, granting, people
+from console.http import redirect_with_message, render_page
+from console.tables import Column, Filter, Rows, Table, build_time_column, render_table
+from projects import access, granting, user_actions
 from projects.audit import Event
 from projects.forms import UserForm
 from projects.http import Request
 from projects.models import AccessRule, AuditEntry, User
+from projects.permission_explanations import find_disabled_button
 from projects.permissions import ROLES, SYSTEM, Entity, Verb
-from projects.why import may_not
 
 DEACTIVATED, TEMPORARY, ACTIVE = "Deactivated", "Temporary password", "Active"
 
 
-def _by_type(rows: Rows, value: str) -> Rows:
+def _filter_by_type(rows: Rows, value: str) -> Rows:
     return rows.filter(is_sso=value == "sso")
 
 
-def _by_state(rows: Rows, value: str) -> Rows:
+def _filter_by_state(rows: Rows, value: str) -> Rows:
     wanted = {
         "deactivated": {"is_active": False},
         "temporary": {"is_active": True, "must_change_password": True},
@@ -36,7 +36,7 @@ def _by_state(rows: Rows, value: str) -> Rows:
     return rows.filter(**wanted.get(value, {"is_active": True, "must_change_password": False}))
 
 
-def state(user: User) -> str:
+def describe_state(user: User) -> str:
     """Whether they can sign in."""
     return DEACTIVATED if not user.is_active else TEMPORARY if user.must_change_password else ACTIVE
 
@@ -49,24 +49,24 @@ TABLE = Table(
         Column(
             "rules",
             "Access rules",
-            lambda row: "; ".join(_roles(row)),
+            lambda row: "; ".join(_list_roles(row)),
             "access/_rules_of_user.html",
         ),
-        Column("state", "State", state, "access/_user_state.html"),
-        moment("signed", "Last sign-in", "last_login"),
+        Column("state", "State", describe_state, "access/_user_state.html"),
+        build_time_column("signed", "Last sign-in", "last_login"),
         Column("by", "Created by", lambda row: row.made_by or ""),
-        moment("created", "Created", "date_joined", sorts=True),
+        build_time_column("created", "Created", "date_joined", is_sortable=True),
         Column("email", "Email address", lambda row: row.email, is_extra=True),
     ),
     search=("username__icontains", "email__icontains"),
     search_words="Search by name or email",
     filters=(
-        Filter("type", "Type", lambda _: [("local", "Local"), ("sso", "SSO")], _by_type),
+        Filter("type", "Type", lambda _: [("local", "Local"), ("sso", "SSO")], _filter_by_type),
         Filter(
             "state",
             "State",
             lambda _: [("active", ACTIVE), ("temporary", TEMPORARY), ("deactivated", DEACTIVATED)],
-            _by_state,
+            _filter_by_state,
         ),
     ),
     sort="user",
@@ -74,7 +74,7 @@ TABLE = Table(
 )
 
 
-def _roles(user: Any) -> list[str]:
+def _list_roles(user: Any) -> list[str]:
     rules = [
         *user.rules,
         *(rule for group in user.groups.all() for rule in group.access_rules.all()),
@@ -83,13 +83,13 @@ def _roles(user: Any) -> list[str]:
     return [*first, *(f"{rule.role_label}: {rule.scope_words}" for rule in rules)]
 
 
-def told() -> Rows:
+def list_users() -> Rows:
     """The users as the table needs them: with their rules and their groups', and who made them."""
     rules = AccessRule.objects.with_scope().select_related("custom_role")
     made = AuditEntry.objects.filter(
         event=Event.CREATE, entity="user", entity_id=Cast(OuterRef("pk"), CharField())
     ).values("subject")
-    found = people.everybody().annotate(made_by=Subquery(made[:1]))
+    found = user_actions.list_people().annotate(made_by=Subquery(made[:1]))
     return found.prefetch_related(
         Prefetch("access_rules", rules, "rules"), Prefetch("groups__access_rules", rules)
     )
@@ -99,7 +99,9 @@ def told() -> Rows:
 def users(request: Request) -> HttpResponse:
     """Everybody who can sign in, with their roles."""
     access.require(request.user, Verb.VIEW, Entity.USERS)
-    refused = may_not(request.user, Verb.CREATE, Entity.USERS, words="New user", icon="plus")
+    refused = find_disabled_button(
+        request.user, Verb.CREATE, Entity.USERS, words="New user", icon="plus"
+    )
     context = {
         "heading": "Users",
         "new": "" if refused else reverse("user-new"),
@@ -107,7 +109,7 @@ def users(request: Request) -> HttpResponse:
         "new_dialog": True,
         "may_not": refused,
     }
-    return answer(request, told(), TABLE, "parts/list.html", context, file="users")
+    return render_table(request, list_users(), TABLE, "parts/list.html", context, file="users")
 
 
 @never_cache
@@ -115,15 +117,17 @@ def users(request: Request) -> HttpResponse:
 def user_new(request: Request) -> HttpResponse:
     """A new local user, and their temporary password, shown once."""
     access.require(request.user, Verb.CREATE, Entity.USERS)
-    form = UserForm(request.POST or None, may_put_in_charge=granting.is_in_charge(request.user))
+    form = UserForm(
+        request.POST or None, may_make_administrator=granting.is_system_administrator(request.user)
+    )
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         user = User(username=given["username"], email=given["email"])
         try:
-            password = people.create_user(
-                user, request.user, in_charge=given.get("is_superuser", False)
+            password = user_actions.create_user(
+                user, request.user, is_administrator=given.get("is_superuser", False)
             )
-            return _secret(request, user, password, f"User {user.username} is created")
+            return _render_password(request, user, password, f"User {user.username} is created")
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
     context = {
@@ -138,7 +142,7 @@ def user_new(request: Request) -> HttpResponse:
         "back": reverse("users"),
         "back_words": "Users",
     }
-    return page(
+    return render_page(
         request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
     )
 
@@ -149,10 +153,10 @@ def user_reset(request: Request, pk: int) -> HttpResponse:
     """A new temporary password, shown once."""
     access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
-    return _secret(
+    return _render_password(
         request,
         user,
-        people.reset_password(user, request.user),
+        user_actions.reset_password(user, request.user),
         f"{user.username} has a new password",
     )
 
@@ -163,14 +167,14 @@ def user_active(request: Request, pk: int) -> HttpResponse:
     access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
     active = request.POST.get("active") == "1"
-    people.set_active(user, active, request.user)
+    user_actions.set_active(user, active, request.user)
     words = (
         "can sign in again" if active else "cannot sign in any more, and is signed out everywhere"
     )
-    return onward(request, reverse("users"), f"{user.username} {words}.")
+    return redirect_with_message(request, reverse("users"), f"{user.username} {words}.")
 
 
-def _secret(request: Request, user: User, password: str, title: str) -> HttpResponse:
+def _render_password(request: Request, user: User, password: str, title: str) -> HttpResponse:
     context = {
         "title": title,
         "intro": (
@@ -184,4 +188,4 @@ def _secret(request: Request, user: User, password: str, title: str) -> HttpResp
         "back": reverse("users"),
         "back_words": "Users",
     }
-    return page(request, "parts/secret.html", "parts/_secret.html", context)
+    return render_page(request, "parts/secret.html", "parts/_secret.html", context)

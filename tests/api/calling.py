@@ -18,7 +18,7 @@ class Caller:
 
     def __init__(self, user: User | None = None, token: str = "") -> None:
         self.client = Client(raise_request_exception=True)
-        self.token = token or (tokens.issue(user)[0] if user else "")
+        self.token = token or (tokens.issue_token(user)[0] if user else "")
 
     def __call__(
         self, method: str, path: str, body: Any = None, status: int = 200, **headers: str

@@ -14,7 +14,7 @@ from drf_spectacular.validation import validate_schema
 from projects.api.base import ApiView
 from tests.api.calling import Caller
 from tests.cast import Cast
-from workloads.api.about import description
+from workloads.api.api_description import build_openapi_document
 
 OPEN = {"api-token", "api-not-there"}
 SOME = {"uuid": "9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e", "int": "1", "str": "x"}
@@ -50,8 +50,8 @@ def test_the_description_is_valid_and_made_without_warnings() -> None:
     GENERATOR_STATS.reset()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        description.cache_clear()
-        validate_schema(description())
+        build_openapi_document.cache_clear()
+        validate_schema(build_openapi_document())
     assert not GENERATOR_STATS
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from projects import actions, custom_roles, granting, personal
+from projects import actions, custom_roles, granting, personal_keys
 from projects.models import AccessRule, CustomRole, ServiceAccount, User
 from projects.permissions import DEPARTMENT, EVERYTHING, L2, ROLES, VIEWER
-from projects.scopes import TENANT, of_department
+from projects.scopes import TENANT, department_scope
 from tests.api.calling import Caller
 from tests.cast import PASSWORD, Cast
 
@@ -46,7 +46,7 @@ def test_a_custom_role_is_made_changed_and_deleted(cast: Cast) -> None:
     changed = alice("PUT", at, body | {"description": "Tidy", "version": told["version"]})
     assert (changed["description"], changed["version"]) == ("Tidy", 2)
     assert "changed meanwhile" in alice("PUT", at, body | {"version": 1}, 409)["message"]
-    granting.give(told["key"], to=cast.vera, scope=TENANT, by=cast.alice)
+    granting.grant_role(told["key"], to=cast.vera, scope=TENANT, by=cast.alice)
     assert "vera" in alice("DELETE", at, status=409)["message"]
     AccessRule.objects.filter(custom_role__isnull=False).delete()
     alice("DELETE", at)
@@ -71,7 +71,7 @@ def test_what_is_no_permission_is_400(cast: Cast, permissions: Any) -> None:
 
 
 def test_rules_are_counted_and_shown_where_one_may_see_them(cast: Cast) -> None:
-    granting.give(VIEWER, to=cast.vera, scope=TENANT, by=cast.alice)
+    granting.grant_role(VIEWER, to=cast.vera, scope=TENANT, by=cast.alice)
     told = Caller(cast.alice)("GET", "/authorization/access-rules")
     assert (told["totalRecords"], told["displayRecords"], len(told["accessRules"])) == (4, 4, 4)
     mine = Caller(cast.mallory)("GET", "/authorization/access-rules")
@@ -129,7 +129,9 @@ def test_what_cannot_be_a_rule_is_told(cast: Cast, changes: dict[str, Any], stat
 
 
 def test_the_caller_learns_what_they_may_and_where(cast: Cast) -> None:
-    granting.give(DEPARTMENT, to=cast.vera, scope=of_department(cast.research), by=cast.alice)
+    granting.grant_role(
+        DEPARTMENT, to=cast.vera, scope=department_scope(cast.research), by=cast.alice
+    )
     vera = Caller(User.objects.get(pk=cast.vera.pk))
     assert {
         "resourceType": "access-rules",
@@ -208,7 +210,7 @@ def test_a_service_account_is_made_rotated_and_deleted(cast: Cast) -> None:
 
 
 def test_ones_own_keys_and_nobody_elses(cast: Cast) -> None:
-    personal.create("of vera", of=cast.vera)
+    personal_keys.create_key("of vera", owner=cast.vera)
     by_password = Caller()(
         "POST", "/token", {"grantType": "password", "username": "bob", "password": PASSWORD}
     )["accessToken"]

@@ -17,7 +17,7 @@ from tests.api.calling import Caller, a_body
 from tests.cast import Cast
 from tests.console.test_every_address import EVERY, World
 from tests.environments.assets import SAMPLES
-from workloads.api.about import description
+from workloads.api.api_description import build_openapi_document
 
 Schema = Mapping[str, Any]
 
@@ -112,7 +112,7 @@ def operations(with_body: bool) -> Iterator[tuple[str, str, Schema]]:
     """Address, method and description of every operation that takes a body, or that takes none and
     only reads.
     """
-    for path, methods in description()["paths"].items():
+    for path, methods in build_openapi_document()["paths"].items():
         for method, operation in methods.items():
             if path.startswith(OUT_OF_REACH) or path in ELSEWHERE:
                 continue

@@ -24,7 +24,9 @@ BORN = datetime(2026, 1, 1, tzinfo=UTC)
 def many(cast: Cast) -> list[Workload]:
     """Ten of team-a, a day apart, and one of team-b."""
     made = [
-        journal.opened(a_spec(cast.team_a, f"train{number}"), project=cast.team_a, by=cast.bob)
+        journal.create_workload(
+            a_spec(cast.team_a, f"train{number}"), project=cast.team_a, user=cast.bob
+        )
         for number in range(10)
     ]
     for number, workload in enumerate(made):
@@ -35,7 +37,7 @@ def many(cast: Cast) -> list[Workload]:
             "gpus_allocated": Decimal(number),
         }
         Workload.objects.filter(pk=workload.pk).update(**values)
-    journal.opened(a_spec(cast.team_b, "secret"), project=cast.team_b, by=cast.mallory)
+    journal.create_workload(a_spec(cast.team_b, "secret"), project=cast.team_b, user=cast.mallory)
     return made
 
 
@@ -83,8 +85,8 @@ def test_what_is_asked_for_is_told(many: list[Workload], cast: Cast) -> None:
 
 
 def test_why_it_is_not_done_yet_is_told_where_nothing_else_is(cast: Cast) -> None:
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
-    journal.delayed(workload.pk, "The cluster refuses connections.", 1)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
+    journal.record_delay(workload.pk, "The cluster refuses connections.", 1)
     told = Caller(cast.bob)("GET", f"/workloads/{workload.pk}")
     assert (told["phase"], told["phaseMessage"]) == ("Creating", "The cluster refuses connections.")
     Workload.objects.filter(pk=workload.pk).update(reason="No room.")

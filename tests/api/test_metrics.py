@@ -17,7 +17,7 @@ SPAN = "start=2026-11-20T12:00:00Z&end=2026-11-20T13:00:00Z"
 
 
 def asked(user: User, cast: Cast, query: str) -> tuple[int, Any]:
-    headers = {"authorization": f"Bearer {tokens.issue(user)[0]}"}
+    headers = {"authorization": f"Bearer {tokens.issue_token(user)[0]}"}
     answer = Client().get(
         f"/api/v1/org-unit/projects/{cast.team_a.pk}/metrics?{query}", headers=headers
     )

@@ -14,7 +14,7 @@ from tests.api.calling import Caller, a_body
 from tests.cast import Cast
 from workloads import actions
 from workloads.models import Workload
-from workloads.specs import from_json
+from workloads.specs import decode_spec
 
 pytestmark = pytest.mark.django_db
 DISTRIBUTED, STANDARD = "/workloads/distributed", "/workloads/trainings"
@@ -68,7 +68,7 @@ def test_defaults_are_set_where_the_body_says_nothing_and_only_there(cast: Cast)
     body = a_body(cast)
     del body["spec"]["numWorkers"]
     told = Caller(cast.bob)("POST", DISTRIBUTED, body, 202)
-    spec = from_json(Workload.objects.get(pk=told["workloadId"]).spec)
+    spec = decode_spec(Workload.objects.get(pk=told["workloadId"]).spec)
     assert (
         spec.workers,
         spec.lifecycle.backoff_limit,
@@ -81,7 +81,7 @@ def test_defaults_are_set_where_the_body_says_nothing_and_only_there(cast: Cast)
         a_body(cast, "train2", numWorkers=1, backoffLimit=6, compute={"gpuDevicesRequest": 0}),
         202,
     )
-    spec = from_json(Workload.objects.get(pk=told["workloadId"]).spec)
+    spec = decode_spec(Workload.objects.get(pk=told["workloadId"]).spec)
     assert (spec.workers, spec.lifecycle.backoff_limit, spec.setup.compute.gpus.devices) == (
         1,
         6,
@@ -113,7 +113,7 @@ def test_an_image_that_a_policy_sets_need_not_be_given(cast: Cast) -> None:
     del body["spec"]["image"]
     Caller(cast.bob)("POST", DISTRIBUTED, body, 202)
     assert (
-        from_json(Workload.objects.get().spec).setup.environment.image
+        decode_spec(Workload.objects.get().spec).setup.environment.image
         == "registry.example.com/base:1"
     )
 

@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from console.errors import Invalid
 from projects.models import Project
 from tests.workloads.submissions import ANY_SPEC, SMALL_FRACTION, one_pod, train1
-from workloads.api.reading import Submission, read
-from workloads.manifests.rest import as_rest
+from workloads.api.submission_bodies import Submission, parse_submission
+from workloads.manifests.rest_body import build_rest_body
 from workloads.specs import (
     INHERITED,
     S3,
-    Access,
     Architecture,
     ClaimAccess,
     Configuration,
-    Elastic,
+    ElasticSettings,
     EmptyDir,
     Environment,
     Framework,
@@ -31,14 +30,15 @@ from workloads.specs import (
     LauncherCreation,
     Lifecycle,
     MasterChanges,
-    Mpi,
+    MpiSettings,
     NewClaim,
     Priority,
     RestartPolicy,
     Setup,
     Spec,
     Topology,
-    problems,
+    VolumeAccess,
+    find_problems,
 )
 
 HERE = Project(name="team-a", namespace="team-a", queue="team-a")
@@ -62,20 +62,22 @@ TUTORIAL: dict[str, Any] = IDS | {
 
 def distributed(**changes: Any) -> Submission:
     """The tutorial's body with changes to its spec."""
-    return read(TUTORIAL | {"spec": TUTORIAL["spec"] | changes}, Architecture.DISTRIBUTED)
+    return parse_submission(
+        TUTORIAL | {"spec": TUTORIAL["spec"] | changes}, Architecture.DISTRIBUTED
+    )
 
 
 def refusal(body: object, architecture: Architecture = Architecture.DISTRIBUTED) -> dict[str, str]:
     """What is wrong with a body, by its fields."""
     with pytest.raises(Invalid) as refused:
-        read(body, architecture)
+        parse_submission(body, architecture)
     return dict(refused.value.problems)
 
 
 def test_the_curl_of_the_tutorial_asks_for_a_master_and_two_workers() -> None:
-    spec = read(TUTORIAL, Architecture.DISTRIBUTED).for_project(HERE)
+    spec = parse_submission(TUTORIAL, Architecture.DISTRIBUTED).build_spec(HERE)
     assert spec == train1(name="dist-train1")
-    assert (spec.pods, spec.totals.gpus, problems(spec)) == (3, Decimal("0.3"), ())
+    assert (spec.pod_count, spec.totals.gpus, find_problems(spec)) == (3, Decimal("0.3"), ())
     assert spec.setup.environment.image_reference == "kubeflow/pytorch-dist-mnist:latest"
 
 
@@ -89,7 +91,7 @@ EVERYWHERE = Setup(
             size="1Gi",
             storage_class="fast",
             modes=tuple(ClaimAccess),
-            access=Access.RANK_0_WRITES,
+            access=VolumeAccess.RANK_0_WRITES,
         ),
         NewClaim(path="/scratch", size="1Ti", ephemeral=True),
         Git(
@@ -103,7 +105,7 @@ EVERYWHERE = Setup(
             path="/more",
             repository="https://git.example.com/a/b",
             branch="main",
-            access=Access.READ_ONLY,
+            access=VolumeAccess.READ_ONLY,
         ),
         S3(
             path="/data",
@@ -127,22 +129,26 @@ TABLE = [
     train1(framework=Framework.XGBOOST),
     train1(framework=Framework.JAX, configuration=Configuration.WORKERS_ONLY),
     train1(
-        framework=Framework.MPI, mpi=Mpi(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")
+        framework=Framework.MPI,
+        mpi=MpiSettings(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh"),
     ),
-    train1(elastic=Elastic(1, 8, 20), lifecycle=Lifecycle(restart_policy=RestartPolicy.EXIT_CODE)),
+    train1(
+        elastic=ElasticSettings(1, 8, 20),
+        lifecycle=Lifecycle(restart_policy=RestartPolicy.EXIT_CODE),
+    ),
     train1(setup=EVERYWHERE, master=MasterChanges(node_pools=(), topology=None)),
 ]
 
 
 @pytest.mark.parametrize("spec", TABLE, ids=range(len(TABLE)))
 def test_what_is_written_is_read_back(spec: Spec) -> None:
-    body = as_rest(spec, project_id="1", cluster_id="c")
-    assert read(body, spec.architecture).for_project(HERE) == spec
+    body = build_rest_body(spec, project_id="1", cluster_id="c")
+    assert parse_submission(body, spec.architecture).build_spec(HERE) == spec
 
 
 def body_of(spec: Spec) -> dict[str, Any]:
     """The body that asks for a spec, without the names of its volumes, which only count them."""
-    body = as_rest(spec, project_id="1", cluster_id="c")
+    body = build_rest_body(spec, project_id="1", cluster_id="c")
     for each in (body["spec"], body.get("masterSpec", {})):
         for entry in (entry for entries in each.get("storage", {}).values() for entry in entries):
             del entry["name"]
@@ -152,15 +158,17 @@ def body_of(spec: Spec) -> dict[str, Any]:
 @given(ANY_SPEC)
 @settings(max_examples=100, deadline=None)
 def test_any_spec_is_read_back_as_what_asks_for_the_same(spec: Spec) -> None:
-    found = read(as_rest(spec, project_id="1", cluster_id="c"), spec.architecture).for_project(HERE)
+    found = parse_submission(
+        build_rest_body(spec, project_id="1", cluster_id="c"), spec.architecture
+    ).build_spec(HERE)
     assert body_of(replace(found, master=spec.master)) == body_of(spec)
     masters = [replace(one_pod(), setup=each.master_setup) for each in (found, spec)]
     assert body_of(masters[0]) == body_of(masters[1])
-    assert problems(found) == ()
+    assert find_problems(found) == ()
 
 
 def test_the_master_is_as_the_workers_unless_it_is_described() -> None:
-    spec = read(
+    spec = parse_submission(
         TUTORIAL | {"masterSpec": {"image": "muster/allreduce"}}, Architecture.DISTRIBUTED
     ).spec
     assert spec.master_setup.environment == Environment("muster/allreduce")
@@ -186,8 +194,8 @@ def test_null_is_as_good_as_missing() -> None:
 
 
 def test_a_name_that_is_a_prefix_gets_a_random_end() -> None:
-    asked = read(TUTORIAL | {"useGivenNameAsPrefix": True}, Architecture.DISTRIBUTED)
-    names = {asked.for_project(HERE).name for _ in range(5)}
+    asked = parse_submission(TUTORIAL | {"useGivenNameAsPrefix": True}, Architecture.DISTRIBUTED)
+    names = {asked.build_spec(HERE).name for _ in range(5)}
     assert len(names) == 5
     assert all(
         name.startswith("dist-train1-") and len(name) == len("dist-train1-") + 6 for name in names
@@ -204,7 +212,7 @@ def test_excluded_entries_are_left_out_and_places_still_right() -> None:
     asked = distributed(environmentVariables=variables)
     assert [variable.name for variable in asked.spec.setup.environment.variables] == ["B", ""]
     assert (
-        asked.findings.place_of("setup.environment.variables.1.name")
+        asked.report.get_body_path("setup.environment.variables.1.name")
         == "spec.environmentVariables.3.name"
     )
 
@@ -221,8 +229,8 @@ def test_problems_are_told_with_the_names_of_the_body() -> None:
         numWorkers=0,
         environmentVariables=[{"name": "K", "secret": {"name": "UPPER", "key": "k"}}],
     )
-    found = problems(asked.for_project(HERE))
-    told = asked.in_words_of_the_body(Invalid([(problem.field, problem.text) for problem in found]))
+    found = find_problems(asked.build_spec(HERE))
+    told = asked.translate_problems(Invalid([(problem.field, problem.text) for problem in found]))
     assert {field for field, _ in told.problems} == {
         "spec.numWorkers",
         "spec.backoffLimit",
@@ -277,8 +285,8 @@ def test_without_a_word_of_the_master_every_framework_works(
     body = (
         TUTORIAL | {"spec": TUTORIAL["spec"] | {"distributedFramework": framework.value}} | master
     )
-    spec = read(body, Architecture.DISTRIBUTED).for_project(HERE)
-    assert (spec.configuration, problems(spec)) == (configuration, ())
+    spec = parse_submission(body, Architecture.DISTRIBUTED).build_spec(HERE)
+    assert (spec.configuration, find_problems(spec)) == (configuration, ())
 
 
 @pytest.mark.parametrize(
@@ -315,9 +323,11 @@ def test_without_a_word_of_the_master_every_framework_works(
 def test_what_cannot_be_is_told_at_the_field_that_said_it(
     spec: dict[str, Any], top: dict[str, Any], place: str
 ) -> None:
-    asked = read(TUTORIAL | {"spec": TUTORIAL["spec"] | spec} | top, Architecture.DISTRIBUTED)
-    found = Invalid([(each.field, each.text) for each in problems(asked.for_project(HERE))])
-    assert {field for field, _ in asked.in_words_of_the_body(found).problems} == {place}
+    asked = parse_submission(
+        TUTORIAL | {"spec": TUTORIAL["spec"] | spec} | top, Architecture.DISTRIBUTED
+    )
+    found = Invalid([(each.field, each.text) for each in find_problems(asked.build_spec(HERE))])
+    assert {field for field, _ in asked.translate_problems(found).problems} == {place}
 
 
 def test_the_default_pool_alone_asks_for_nothing() -> None:
@@ -526,8 +536,8 @@ def test_whatever_comes_is_understood_or_refused(
     spec: dict[str, Any], master: dict[str, Any], architecture: Architecture
 ) -> None:
     with contextlib.suppress(Invalid):
-        problems(
-            read(IDS | {"name": "x", "spec": spec, "masterSpec": master}, architecture).for_project(
-                HERE
-            )
+        find_problems(
+            parse_submission(
+                IDS | {"name": "x", "spec": spec, "masterSpec": master}, architecture
+            ).build_spec(HERE)
         )

@@ -19,7 +19,7 @@ from tests.api.test_reading import JSON, TUTORIAL
 from tests.cast import Cast, a_spec
 from workloads import actions, journal
 from workloads.models import Workload
-from workloads.specs import Framework, from_json
+from workloads.specs import Framework, decode_spec
 from workloads.states import Status
 
 DISTRIBUTED, STANDARD = "/workloads/distributed", "/workloads/trainings"
@@ -41,7 +41,7 @@ def test_the_tutorial_s_curl_opens_a_workload(cast: Cast) -> None:
         "Running",
         "Creating",
     )
-    assert from_json(workload.spec).pods == 3
+    assert decode_spec(workload.spec).pod_count == 3
     assert told["spec"]["compute"]["gpuPortionRequest"] == 0.1
 
 
@@ -66,7 +66,7 @@ def test_a_standard_workload_has_its_own_address(cast: Cast) -> None:
 
 def test_stop_run_and_delete_are_accepted_and_asked_of_the_journal(cast: Cast) -> None:
     bob = Caller(cast.bob)
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     one = f"{DISTRIBUTED}/{workload.pk}"
     assert bob("POST", f"{one}/suspend", status=202) == {
         "code": 202,
@@ -177,7 +177,7 @@ def test_a_project_of_others_reads_like_one_that_does_not_exist(cast: Cast) -> N
 
 def test_a_workload_of_others_reads_like_one_that_does_not_exist(cast: Cast) -> None:
     mallory = Caller(cast.mallory)
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     for key in (workload.pk, uuid.uuid4()):
         for method, path in (
             ("GET", ""),
@@ -187,18 +187,18 @@ def test_a_workload_of_others_reads_like_one_that_does_not_exist(cast: Cast) -> 
         ):
             assert (
                 mallory(method, f"{DISTRIBUTED}/{key}{path}", status=404)["message"]
-                == actions.NOT_THERE
+                == actions.NOT_FOUND_TEXT
             )
         for path in ("", "/pods", "/events", "/history"):
             assert (
                 mallory("GET", f"/workloads/{key}{path}", status=404)["message"]
-                == actions.NOT_THERE
+                == actions.NOT_FOUND_TEXT
             )
 
 
 def test_a_viewer_looks_on(cast: Cast) -> None:
     vera = Caller(cast.vera)
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     assert vera("GET", f"{DISTRIBUTED}/{workload.pk}")["name"] == "train1"
     assert (
         "it takes L2 researcher" in vera("POST", DISTRIBUTED, a_body(cast, "other"), 403)["message"]
@@ -296,10 +296,10 @@ def test_submitting_takes_a_constant_number_of_queries(cast: Cast) -> None:
 
 def test_many_are_changed_with_a_result_for_each(cast: Cast) -> None:
     mine = [
-        journal.opened(a_spec(cast.team_a, f"mine{n}"), project=cast.team_a, by=cast.bob)
+        journal.create_workload(a_spec(cast.team_a, f"mine{n}"), project=cast.team_a, user=cast.bob)
         for n in range(3)
     ]
-    theirs = journal.opened(a_spec(cast.team_b), project=cast.team_b, by=cast.mallory)
+    theirs = journal.create_workload(a_spec(cast.team_b), project=cast.team_b, user=cast.mallory)
     ended(mine[1], Status.COMPLETED)
     ids = [
         *(str(each.pk) for each in mine),
@@ -308,9 +308,9 @@ def test_many_are_changed_with_a_result_for_each(cast: Cast) -> None:
         str(uuid.uuid4()),
         "x",
     ]
-    results = actions.bulk(ids, "stop", cast.bob)
+    results = actions.apply_bulk_action(ids, "stop", cast.bob)
     assert [each.ok for each in results] == [True, False, True, False, False, False]
-    assert [each.text for each in results[3:]] == [actions.NOT_THERE] * 3
+    assert [each.text for each in results[3:]] == [actions.NOT_FOUND_TEXT] * 3
     assert [each.name for each in results[:3]] == ["mine0", "mine1", "mine2"]
     assert Workload.objects.get(pk=theirs.pk).status == Status.CREATING
     assert timezone.now() - Workload.objects.get(pk=mine[0].pk).status_at < timedelta(minutes=1)
@@ -322,5 +322,5 @@ def test_many_have_a_bound_and_a_known_action(cast: Cast) -> None:
         ([], "explode", "action"),
     ):
         with pytest.raises(actions.UserError) as refused:
-            actions.bulk(ids, action, cast.bob)
+            actions.apply_bulk_action(ids, action, cast.bob)
         assert refused.value.field == field

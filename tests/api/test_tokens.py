@@ -63,7 +63,7 @@ def test_a_person_gets_a_token_with_the_password(cast: Cast) -> None:
 def test_the_middle_of_a_token_is_standard_base64_with_a_numeric_end(cast: Cast) -> None:
     for moment in range(0, 10_000_000, 99_991):
         with time_machine.travel(1_800_000_000 + moment, tick=False):
-            middle = tokens.issue(cast.bob)[0].split(".")[1]
+            middle = tokens.issue_token(cast.bob)[0].split(".")[1]
             claims = json.loads(base64.b64decode(middle + "==", validate=False))
             assert not set("-_") & set(middle)
             assert claims["exp"] == time.time() + settings.OPTIONS.token_seconds
@@ -150,7 +150,7 @@ def test_a_token_ends_with_its_time(cast: Cast) -> None:
 
 
 def claims_of(cast: Cast) -> dict[str, Any]:
-    return jwt.decode(tokens.issue(cast.bob)[0], options={"verify_signature": False})
+    return jwt.decode(tokens.issue_token(cast.bob)[0], options={"verify_signature": False})
 
 
 def test_forged_tokens_do_not_open_it(cast: Cast) -> None:
@@ -162,7 +162,7 @@ def test_forged_tokens_do_not_open_it(cast: Cast) -> None:
         "x" * 5000,
         jwt.encode(good, "another key that is long enough for it", "HS256"),
         jwt.encode(good, None, "none"),
-        tokens.issue(cast.bob)[0][:-3] + "AAA",
+        tokens.issue_token(cast.bob)[0][:-3] + "AAA",
     ]
     for token in forged:
         answer = Caller().raw(
@@ -197,14 +197,14 @@ def test_the_wait_grows_to_its_bound_and_is_per_name_and_address(db: None) -> No
     waits = []
     with time_machine.travel(1_800_000_000, tick=False) as clock:
         for _ in range(throttle.FREE_FOR_PERSON):
-            throttle.attempt("bob", "10.0.0.1")
+            throttle.record_attempt("bob", "10.0.0.1")
         for _ in range(12):
-            with pytest.raises(throttle.TooMany) as refused:
-                throttle.attempt("Bob", "10.0.0.1")
+            with pytest.raises(throttle.TooManyAttempts) as refused:
+                throttle.record_attempt("Bob", "10.0.0.1")
             waits.append(refused.value.wait)
             clock.shift(waits[-1])
-            throttle.attempt("bob", "10.0.0.1")
-        throttle.attempt("vera", "10.0.0.1")
+            throttle.record_attempt("bob", "10.0.0.1")
+        throttle.record_attempt("vera", "10.0.0.1")
     assert waits[:4] == [2, 4, 8, 16]
     assert max(waits) == throttle.LONGEST_WAIT
 
@@ -212,12 +212,12 @@ def test_the_wait_grows_to_its_bound_and_is_per_name_and_address(db: None) -> No
 def test_an_address_that_tries_many_names_has_to_wait(cast: Cast) -> None:
     with time_machine.travel(1_800_000_000, tick=False) as clock:
         for number in range(throttle.FREE_FOR_ADDRESS):
-            throttle.attempt(f"name{number}", "10.0.0.1")
-        with pytest.raises(throttle.TooMany):
-            throttle.attempt("another", "10.0.0.1")
-        throttle.attempt("another", "10.0.0.2")
-        clock.shift(2 * throttle.FORGET.total_seconds())
-        throttle.attempt("another", "10.0.0.1")
+            throttle.record_attempt(f"name{number}", "10.0.0.1")
+        with pytest.raises(throttle.TooManyAttempts):
+            throttle.record_attempt("another", "10.0.0.1")
+        throttle.record_attempt("another", "10.0.0.2")
+        clock.shift(2 * throttle.FORGET_AFTER.total_seconds())
+        throttle.record_attempt("another", "10.0.0.1")
         assert FailedSignIns.objects.count() == 2
 
 

@@ -12,7 +12,7 @@ from tests.browser.conftest import SignIn, Site
 ROWS = """
 from projects.models import Project
 from workloads.logbook import places, stamps
-from workloads.logbook.writing import Writer
+from workloads.logbook.log_writer import Writer
 from workloads.models import Log, Pod, Workload
 from tests.workloads.pods import a_workload
 

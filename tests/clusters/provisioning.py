@@ -4,7 +4,7 @@ there.
 
 from typing import Any
 
-from clusters import drift, provision, tasks
+from clusters import drift, project_provisioning, tasks
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone
@@ -16,27 +16,29 @@ from tests.cast import Cast
 Object = dict[str, Any]
 
 
-def provisioned(project: Project) -> Project:
+def provision_now(project: Project) -> Project:
     """The project once the step has run."""
-    provision.project(Project.objects.select_related("department", "cluster").get(pk=project.pk))
-    return seen(project)
+    project_provisioning.provision_project(
+        Project.objects.select_related("department", "cluster").get(pk=project.pk)
+    )
+    return reload_project(project)
 
 
-def left(project: Project) -> Project:
+def remove_now(project: Project) -> Project:
     """The project once the step that removes it has run."""
     tasks.leave(project.pk)
-    return seen(project)
+    return reload_project(project)
 
 
-def seen(project: Project) -> Project:
+def reload_project(project: Project) -> Project:
     return Project.objects.select_related("department", "cluster").get(pk=project.pk)
 
 
-def drifted(client: Client, cast: Cast) -> drift.Drift:
-    return drift.found(client, Cluster.objects.get(pk=cast.cluster.pk))
+def find_drift_now(client: Client, cast: Cast) -> drift.Drift:
+    return drift.find_drift(client, Cluster.objects.get(pk=cast.cluster.pk))
 
 
-def foreign(kind: str, name: str, api_version: str = "v1", **more: Any) -> Object:
+def build_foreign_object(kind: str, name: str, api_version: str = "v1", **more: Any) -> Object:
     return {
         "apiVersion": api_version,
         "kind": kind,
@@ -45,7 +47,7 @@ def foreign(kind: str, name: str, api_version: str = "v1", **more: Any) -> Objec
     }
 
 
-def there(
+def find_object(
     client: Client, resource: Resource, name: str, namespace: str | None = None
 ) -> Object | None:
     try:
@@ -54,23 +56,23 @@ def there(
         return None
 
 
-def resources(client: Client, queue: str) -> Object:
+def get_queue_resources(client: Client, queue: str) -> Object:
     found: Object = calls.get(client, QUEUES, queue)["spec"]["resources"]
     return found
 
 
-def labels(client: Client, namespace: str) -> dict[str, str]:
+def get_namespace_labels(client: Client, namespace: str) -> dict[str, str]:
     found: dict[str, str] = calls.get(client, NAMESPACES, namespace)["metadata"].get("labels", {})
     return found
 
 
-def pulled_with(client: Client, project: Project) -> list[str]:
+def get_pull_secrets(client: Client, project: Project) -> list[str]:
     """The Secrets that pods of the project's namespace pull with."""
-    account = there(client, SERVICEACCOUNTS, "default", project.namespace) or {}
+    account = find_object(client, SERVICEACCOUNTS, "default", project.namespace) or {}
     return [each["name"] for each in account.get("imagePullSecrets", [])]
 
 
-def versions(client: Client, project: Project) -> list[tuple[str, str]]:
+def list_versions(client: Client, project: Project) -> list[tuple[str, str]]:
     """Of every object that a project is, what a write of it changes; of Queues not what the
     scheduler says of them.
     """
@@ -78,7 +80,9 @@ def versions(client: Client, project: Project) -> list[tuple[str, str]]:
         calls.get(client, NAMESPACES, project.namespace),
         calls.get(client, QUEUES, project.queue),
     ]
-    found += [calls.get(client, QUEUES, provision.department_queue(project.department))]
+    found += [
+        calls.get(client, QUEUES, project_provisioning.department_queue_name(project.department))
+    ]
     found += calls.list_page(client, SECRETS, namespace=project.namespace).items
     found += calls.list_page(client, SERVICEACCOUNTS, namespace=project.namespace).items
     written = [each["metadata"] for each in found]

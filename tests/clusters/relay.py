@@ -10,7 +10,7 @@ from tests.cast import NOWHERE
 from tests.clusters.kube.faults import Exchange, FaultServer, Request, status
 from tests.conformance.api import Api
 
-Told = tuple[int, str]
+Refusal = tuple[int, str]
 """The code and the reason of a refusal."""
 
 
@@ -18,23 +18,25 @@ class Relay(FaultServer):
     """`refused` says which requests are answered with a refusal; None passes one on."""
 
     def __init__(
-        self, kubeconfig: Path, refused: Callable[[Request], Told | None] = lambda request: None
+        self,
+        kubeconfig: Path,
+        find_refusal: Callable[[Request], Refusal | None] = lambda request: None,
     ) -> None:
-        super().__init__(self._pass)
-        self.refused = refused
+        super().__init__(self._forward)
+        self.find_refusal = find_refusal
         self._api = Api.from_kubeconfig(kubeconfig)
 
     def __exit__(self, *failure: object) -> None:
         super().__exit__(*failure)
         self._api.close()
 
-    def reached_by(self, cluster: Cluster) -> None:
+    def lead_cluster_here(self, cluster: Cluster) -> None:
         """Let the cluster's row lead here."""
         cluster.server = f"http://127.0.0.1:{self.port}"
         cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", cluster.server)
         cluster.save()
 
-    def asked(self, *methods: str) -> list[str]:
+    def list_requests(self, *methods: str) -> list[str]:
         """What was asked by these methods, as "PATCH /api/v1/namespaces/x"; all of it where none is
         named.
         """
@@ -44,9 +46,9 @@ class Relay(FaultServer):
             if not methods or each.method in methods
         ]
 
-    def _pass(self, exchange: Exchange) -> None:
+    def _forward(self, exchange: Exchange) -> None:
         request = exchange.request
-        if told := self.refused(request):
+        if told := self.find_refusal(request):
             if told[1] == "NotServed":
                 exchange.answer(404, b"404 page not found\n")
             else:
@@ -59,11 +61,11 @@ class Relay(FaultServer):
         exchange.answer(answer.status, answer.body)
 
 
-def without_queues(request: Request) -> Told | None:
+def refuse_queues(request: Request) -> Refusal | None:
     """A cluster on which KAI is not installed."""
     return (404, "NotServed") if "/scheduling.run.ai/" in request.path else None
 
 
-def without_priorities(request: Request) -> Told | None:
+def refuse_priority_classes(request: Request) -> Refusal | None:
     """A user who may not make priority classes."""
     return (403, "Forbidden") if "/priorityclasses" in request.path else None

@@ -23,20 +23,20 @@ SHARING_OFF = (
 
 
 @dataclass
-class Script:
+class ClusterScript:
     """What the cluster has, and what it refuses."""
 
     served: Sequence[Resource] = USUAL
     lists: dict[str, list[Object]] = field(default_factory=dict)
     """The items of a list, by plural."""
-    denied: set[tuple[str, str]] = field(default_factory=set)
+    denied_verbs: set[tuple[str, str]] = field(default_factory=set)
     """(verb, plural) that the credentials may not."""
-    forbidden: set[str] = field(default_factory=set)
+    forbidden_lists: set[str] = field(default_factory=set)
     """Plurals whose lists are answered by 403."""
-    pod: str = ""
+    pod_refusal: str = ""
     """Why a pod that asks for a part of a GPU is refused."""
     openapi: Object = field(default_factory=dict)
-    stale: bool = False
+    is_stale: bool = False
     version: str = "v1.34.0"
 
     def __call__(self, exchange: Exchange) -> None:
@@ -53,7 +53,7 @@ class Script:
         if path.startswith("/openapi"):
             return self.openapi
         plural = path.rpartition("/")[2]
-        if plural in self.forbidden:
+        if plural in self.forbidden_lists:
             return 403, status(403, "Forbidden", f"{plural} is forbidden")
         return {"metadata": {}, "items": self.lists.get(plural, [])}
 
@@ -61,13 +61,15 @@ class Script:
         body = json.loads(exchange.request.body)
         if path.endswith("selfsubjectaccessreviews"):
             asked = body["spec"]["resourceAttributes"]
-            return {"status": {"allowed": (asked["verb"], asked["resource"]) not in self.denied}}
+            return {
+                "status": {"allowed": (asked["verb"], asked["resource"]) not in self.denied_verbs}
+            }
         if path.endswith("selfsubjectreviews"):
             return {"status": {"userInfo": {"username": "system:serviceaccount:muster:muster"}}}
         assert exchange.request.query.get("dryRun") == "All", f"something was made: {path}"
         return (
-            (403, status(403, "Forbidden", self.pod))
-            if self.pod
+            (403, status(403, "Forbidden", self.pod_refusal))
+            if self.pod_refusal
             else (201, json.dumps(body).encode())
         )
 
@@ -81,7 +83,7 @@ class Script:
                     "verbs": ["get"],
                 }
                 groups.setdefault(each.group, {}).setdefault(each.version, []).append(entry)
-        freshness = "Stale" if self.stale else "Current"
+        freshness = "Stale" if self.is_stale else "Current"
         items = []
         for group, its in groups.items():
             versions = [
@@ -92,18 +94,18 @@ class Script:
         return {"kind": "APIGroupDiscoveryList", "items": items}
 
 
-def serving(script: Script | None = None) -> FaultServer:
+def serve_script(script: ClusterScript | None = None) -> FaultServer:
     """The cluster as a server; use it in a with block."""
-    return FaultServer(script or Script())
+    return FaultServer(script or ClusterScript())
 
 
-def kubeconfig_of(server: FaultServer, token: str = "none") -> str:
+def build_kubeconfig(server: FaultServer, token: str = "none") -> str:
     """How it is reached."""
     return NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}").replace(
         "token: none", f"token: {token}"
     )
 
 
-def named(names: Iterable[str], **more: Any) -> list[Object]:
+def build_items(names: Iterable[str], **more: Any) -> list[Object]:
     """Items of a list that have these names."""
     return [{"metadata": {"name": name}, **more} for name in names]

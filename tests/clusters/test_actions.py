@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clusters import actions, checking, connections
+from clusters import actions, cluster_checks, connections
 from clusters.forms import ProjectForm
 from clusters.models import Cluster
 from console.errors import Clash, UserError
@@ -65,12 +65,12 @@ def test_one_that_was_removed_meanwhile_keeps_no_credentials_and_gets_none(
         lambda: actions.rename(seen, "other"),
         lambda: actions.enable(seen),
         lambda: actions.disable(seen),
-        lambda: actions.check(seen),
+        lambda: actions.request_check(seen),
     ):
         with pytest.raises(Clash, match="removed by somebody else"):
             late()
     seen.capabilities = {"served": ["v1/pods"]}
-    checking._keep(seen, "capabilities")
+    cluster_checks._save_fields(seen, "capabilities")
     actions.remove(seen, cast.alice)
     assert list(rows.values_list("kubeconfig", "name", "capabilities")) in ([("", "here", {})], [])
 
@@ -86,7 +86,7 @@ def test_no_project_is_made_on_one_that_was_removed_meanwhile(cast: Cast) -> Non
     assert form.is_valid(), form.errors
     actions.remove(Cluster.objects.get(pk=cast.cluster.pk), cast.alice, force=True)
     with pytest.raises(Clash, match="Choose another one") as refusal:
-        form.saved()
+        form.save()
     assert refusal.value.field == "cluster"
     assert not Project.objects.filter(name="late").exists()
 
@@ -94,6 +94,6 @@ def test_no_project_is_made_on_one_that_was_removed_meanwhile(cast: Cast) -> Non
 def test_what_a_connection_is_made_of_is_not_in_its_repr(cast: Cast) -> None:
     secret = "s3cr3t-token"
     Cluster.objects.update(kubeconfig=NOWHERE.replace("token: none", f"token: {secret}"))
-    client = connections.client(cast.cluster.pk)
-    assert secret not in repr((client.access, *connections._open.values()))
+    client = connections.get_client(cast.cluster.pk)
+    assert secret not in repr((client.access, *connections._connections.values()))
     connections.close_all()

@@ -9,13 +9,13 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from clusters import connections, trying
+from clusters import connection_trial, connections
 from clusters.kube.client import Timeouts
-from clusters.models import Cluster, Way
+from clusters.models import Cluster, ConnectionWay
 from tests.cast import NOWHERE, Cast
 from tests.cluster import LocalKube
-from tests.clusters.kube.faults import Exchange, FaultServer, plain, refusal
-from tests.clusters.scripted import SHARING_OFF, Script, kubeconfig_of, serving
+from tests.clusters.kube.faults import Exchange, FaultServer, answer_plain, refusal
+from tests.clusters.scripted import SHARING_OFF, ClusterScript, build_kubeconfig, serve_script
 
 SECRET = "s3cr3t-token-of-a-cluster"
 
@@ -44,15 +44,15 @@ def test_a_kubeconfig_adds_a_cluster(alice: Client) -> None:
     made = Cluster.objects.get(name="there")
     assert answer.status_code == 302
     assert answer["Location"] == f"/clusters/{made.pk}"
-    assert (made.server, made.way) == ("https://127.0.0.1:1", Way.KUBECONFIG)
+    assert (made.server, made.way) == ("https://127.0.0.1:1", ConnectionWay.KUBECONFIG)
 
 
 def test_an_address_a_token_and_an_authority_add_one(alice: Client, embedded: LocalKube) -> None:
-    access = connections.access_of(Way.KUBECONFIG, embedded.kubeconfig.read_text())
+    access = connections.build_access(ConnectionWay.KUBECONFIG, embedded.kubeconfig.read_text())
     alice.post("/clusters/new", by_token(embedded.url, str(access.token), ca=str(access.ca)))
     made = Cluster.objects.get(name="there")
-    assert (made.server, made.way) == (embedded.url, Way.TOKEN)
-    trial = trying.tried(made.way, made.kubeconfig)
+    assert (made.server, made.way) == (embedded.url, ConnectionWay.TOKEN)
+    trial = connection_trial.try_connection(made.way, made.kubeconfig)
     assert trial.trouble == ""
     assert trial.version.startswith("v1.")
 
@@ -122,12 +122,14 @@ def test_in_cluster_is_offered_where_muster_runs_in_one(
 
 
 def test_a_connection_is_tried_before_it_is_saved(alice: Client) -> None:
-    with serving(
-        Script(version="v1.34.2+k3s1", denied={("create", "jobs")}, pod=SHARING_OFF)
+    with serve_script(
+        ClusterScript(
+            version="v1.34.2+k3s1", denied_verbs={("create", "jobs")}, pod_refusal=SHARING_OFF
+        )
     ) as server:
         answer = alice.post(
             "/clusters/new",
-            by_kubeconfig(kubeconfig_of(server, SECRET), test="1"),
+            by_kubeconfig(build_kubeconfig(server, SECRET), test="1"),
             headers={"HX-Request": "true"},
         )
     text = said(answer)
@@ -142,10 +144,10 @@ def test_a_connection_is_tried_before_it_is_saved(alice: Client) -> None:
 
 
 def test_a_trial_needs_no_name_and_says_what_is_wrong_with_the_rest(alice: Client) -> None:
-    with serving() as server:
+    with serve_script() as server:
         fine = alice.post(
             "/clusters/new",
-            by_kubeconfig(kubeconfig_of(server), name="", test="1"),
+            by_kubeconfig(build_kubeconfig(server), name="", test="1"),
             headers={"HX-Request": "true"},
         )
     assert "It answers" in said(fine)
@@ -165,10 +167,10 @@ def test_without_scripts_the_verdict_stands_in_the_form_as_it_was_typed(alice: C
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (plain(401, b"no"), "does not accept the credentials"),
+        (answer_plain(401, b"no"), "does not accept the credentials"),
         (refusal(403, "Forbidden"), "It answers"),
-        (plain(500, b"no"), "cluster answered 500"),
-        (plain(200, b"not json"), "cannot be read"),
+        (answer_plain(500, b"no"), "cluster answered 500"),
+        (answer_plain(200, b"not json"), "cannot be read"),
         (Exchange.silence, "did not answer in time"),
         (Exchange.reset, "broke off"),
     ],
@@ -176,7 +178,9 @@ def test_without_scripts_the_verdict_stands_in_the_form_as_it_was_typed(alice: C
 def test_whatever_is_at_the_other_end_is_told(
     alice: Client, monkeypatch: pytest.MonkeyPatch, step: object, words: str
 ) -> None:
-    monkeypatch.setattr(connections, "PATIENCE", Timeouts(connect=1, read=0.2, whole=1, turn=1))
+    monkeypatch.setattr(
+        connections, "TRIAL_TIMEOUTS", Timeouts(connect=1, read=0.2, total=1, rate_limit=1)
+    )
 
     def answer(exchange: Exchange) -> None:
         if words == "It answers" and exchange.request.path == "/version":
@@ -188,7 +192,7 @@ def test_whatever_is_at_the_other_end_is_told(
         text = said(
             alice.post(
                 "/clusters/new",
-                by_kubeconfig(kubeconfig_of(server), test="1"),
+                by_kubeconfig(build_kubeconfig(server), test="1"),
                 headers={"HX-Request": "true"},
             )
         )
@@ -232,7 +236,7 @@ def test_credentials_are_replaced(alice: Client, cast: Cast) -> None:
         f"/clusters/{cast.cluster.pk}/edit", by_token("https://203.0.113.7:6443") | {"name": "here"}
     )
     changed = Cluster.objects.get()
-    assert (changed.server, changed.way) == ("https://203.0.113.7:6443", Way.TOKEN)
+    assert (changed.server, changed.way) == ("https://203.0.113.7:6443", ConnectionWay.TOKEN)
     assert (changed.probed_at, changed.unreachable_since) == (None, None)
 
 

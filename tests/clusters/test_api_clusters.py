@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from clusters.models import Cluster, Node
 from tests.api.calling import Caller
 from tests.cast import NOWHERE, Cast, a_spec
-from tests.clusters.scripted import Script, kubeconfig_of, serving
+from tests.clusters.scripted import ClusterScript, build_kubeconfig, serve_script
 from workloads import journal
 from workloads.models import Workload
 
@@ -106,8 +106,8 @@ def test_a_name_that_is_taken_is_a_409(alice: Caller) -> None:
 
 
 def test_a_connection_is_tried_without_keeping_anything(alice: Caller) -> None:
-    with serving(Script(denied={("get", "pods")})) as server:
-        told = alice("POST", "/clusters/test", {"kubeconfig": kubeconfig_of(server, SECRET)})
+    with serve_script(ClusterScript(denied_verbs={("get", "pods")})) as server:
+        told = alice("POST", "/clusters/test", {"kubeconfig": build_kubeconfig(server, SECRET)})
     assert (told["connected"], told["version"], told["nodes"]) == (True, "v1.34.0", 0)
     assert {"verb": "get", "resource": "pods"} in told["missingPermissions"]
     assert SECRET not in str(told)
@@ -138,7 +138,7 @@ def test_a_cluster_is_renamed_reconnected_and_disabled(alice: Caller, cast: Cast
 def test_removal_is_refused_while_something_hangs_on_it_and_forced(
     alice: Caller, cast: Cast
 ) -> None:
-    journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     path = f"/clusters/{cast.cluster.pk}"
     assert "force" in alice("DELETE", path, status=409)["message"]
     alice("DELETE", f"{path}?force=true")

@@ -17,9 +17,9 @@ def _none_left() -> None:
 
 def test_everybody_gets_the_same_client_of_a_cluster(cast: Cast) -> None:
     assert (
-        connections.client(cast.cluster)
-        is connections.client(str(cast.cluster.pk))
-        is connections.client(cast.cluster.pk)
+        connections.get_client(cast.cluster)
+        is connections.get_client(str(cast.cluster.pk))
+        is connections.get_client(cast.cluster.pk)
     )
 
 
@@ -28,7 +28,7 @@ def test_threads_that_ask_at_once_get_the_same_client(cast: Cast) -> None:
 
     def ask() -> None:
         start.wait()
-        got.append(connections.client(cast.cluster))
+        got.append(connections.get_client(cast.cluster))
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -40,27 +40,30 @@ def test_threads_that_ask_at_once_get_the_same_client(cast: Cast) -> None:
 
 
 def test_another_kubeconfig_makes_another_client_at_the_same_pace(cast: Cast) -> None:
-    before = connections.client(cast.cluster)
+    before = connections.get_client(cast.cluster)
     cast.cluster.kubeconfig = NOWHERE.replace("token: none", "token: another")
     cast.cluster.save()
-    after = connections.client(cast.cluster.pk)
+    after = connections.get_client(cast.cluster.pk)
     assert after is not before
     assert after.access.token == "another"
-    assert after.pace is before.pace
+    assert after.rate_limiter is before.rate_limiter
 
 
 def test_clusters_do_not_share_a_pace(cast: Cast) -> None:
     other = Cluster.objects.create(name="there", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
-    assert connections.client(other).pace is not connections.client(cast.cluster).pace
+    assert (
+        connections.get_client(other).rate_limiter
+        is not connections.get_client(cast.cluster).rate_limiter
+    )
 
 
 def test_a_kubeconfig_that_cannot_be_used_is_a_matter_of_credentials(cast: Cast) -> None:
     cast.cluster.kubeconfig = "just words"
     with pytest.raises(Unauthorized, match="kubeconfig cannot be used"):
-        connections.client(cast.cluster)
+        connections.get_client(cast.cluster)
 
 
 def test_after_closing_all_a_new_client_is_made(cast: Cast) -> None:
-    before = connections.client(cast.cluster)
+    before = connections.get_client(cast.cluster)
     connections.close_all()
-    assert connections.client(cast.cluster) is not before
+    assert connections.get_client(cast.cluster) is not before

@@ -12,17 +12,24 @@ from django.db import connection
 from django.test import Client as Browser
 from django.urls import reverse
 
-from clusters import connections, provision
+from clusters import connections, project_provisioning
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.resources import SECRETS, SERVICEACCOUNTS
 from environments import cluster_secrets
-from environments.credentials import keys, secret_name
+from environments.credentials import list_secret_keys, secret_name
 from environments.models import Credential
 from projects.models import Installation, Project
 from tests.cast import Cast
 from tests.cluster import LocalKube
-from tests.clusters.provisioning import drifted, foreign, provisioned, pulled_with, there, versions
+from tests.clusters.provisioning import (
+    build_foreign_object,
+    find_drift_now,
+    find_object,
+    get_pull_secrets,
+    list_versions,
+    provision_now,
+)
 from tests.clusters.relay import Relay
 from tests.credentials import a_registry
 
@@ -32,14 +39,14 @@ SERVER = "https://registry.example.com:5000/team/"
 
 @pytest.fixture
 def client(live_cast: Cast) -> Client:
-    return connections.client(live_cast.cluster)
+    return connections.get_client(live_cast.cluster)
 
 
 @pytest.fixture
 def team(live_cast: Cast) -> Project:
     """With a registry, in the cluster."""
     a_registry(live_cast.team_a, "corp", address=SERVER, username="robot", password=PASSWORD)
-    return provisioned(live_cast.team_a)
+    return provision_now(live_cast.team_a)
 
 
 def named(name: str = "corp") -> str:
@@ -61,17 +68,17 @@ def test_pods_pull_with_what_the_project_gives_them(client: Client, team: Projec
     assert config(client, team) == {
         "registry.example.com:5000/team": {"username": "robot", "password": PASSWORD, "auth": auth}
     }
-    assert pulled_with(client, team) == [named()]
-    before = versions(client, team)
-    provisioned(team)
-    assert versions(client, team) == before
+    assert get_pull_secrets(client, team) == [named()]
+    before = list_versions(client, team)
+    provision_now(team)
+    assert list_versions(client, team) == before
 
 
 def test_docker_hub_has_the_name_that_kubelets_look_for(
     live_cast: Cast, client: Client, team: Project
 ) -> None:
     a_registry(team, "hub", address="docker.io", username="u", password="p")
-    assert list(config(client, provisioned(team), "hub")) == ["https://index.docker.io/v1/"]
+    assert list(config(client, provision_now(team), "hub")) == ["https://index.docker.io/v1/"]
 
 
 def test_what_is_removed_goes_and_what_others_put_there_stays(
@@ -82,22 +89,22 @@ def test_what_is_removed_goes_and_what_others_put_there_stays(
         "imagePullSecrets": [{"name": named()}, {"name": "muster-pull-older"}, {"name": "theirs"}]
     }
     calls.patch(client, SERVICEACCOUNTS, "default", theirs, namespace=space, manager="somebody")
-    calls.create(client, SECRETS, foreign("Secret", "theirs"), namespace=space)
+    calls.create(client, SECRETS, build_foreign_object("Secret", "theirs"), namespace=space)
     name = named()
     Credential.objects.get(name="corp").delete()
-    assert provisioned(team).sync_error == ""
-    assert pulled_with(client, team) == ["theirs"]
-    assert there(client, SECRETS, name, space) is None
-    assert there(client, SECRETS, "theirs", space) is not None
+    assert provision_now(team).sync_error == ""
+    assert get_pull_secrets(client, team) == ["theirs"]
+    assert find_object(client, SECRETS, name, space) is None
+    assert find_object(client, SECRETS, "theirs", space) is not None
     a_registry(team, "again", address="example.com", username="u", password="p")
-    provisioned(team)
-    assert pulled_with(client, team) == ["theirs", named("again")]
+    provision_now(team)
+    assert get_pull_secrets(client, team) == ["theirs", named("again")]
 
 
 def test_the_last_one_leaves_no_trace(live_cast: Cast, client: Client, team: Project) -> None:
     Credential.objects.get(name="corp").delete()
-    provisioned(team)
-    assert pulled_with(client, team) == []
+    provision_now(team)
+    assert get_pull_secrets(client, team) == []
     assert "muster.dev/project" not in calls.get(
         client, SERVICEACCOUNTS, "default", namespace=team.namespace
     )["metadata"].get("labels", {})
@@ -110,10 +117,10 @@ def test_a_secret_of_somebody_else_is_left_alone(
     calls.create(
         client,
         SECRETS,
-        foreign("Secret", named("taken"), data={"a": "Yg=="}),
+        build_foreign_object("Secret", named("taken"), data={"a": "Yg=="}),
         namespace=team.namespace,
     )
-    assert f"The Secret {named('taken')} of the namespace" in provisioned(team).sync_error
+    assert f"The Secret {named('taken')} of the namespace" in provision_now(team).sync_error
     assert calls.get(client, SECRETS, named("taken"), namespace=team.namespace)["data"] == {
         "a": "Yg=="
     }
@@ -121,8 +128,8 @@ def test_a_secret_of_somebody_else_is_left_alone(
 
 @pytest.mark.parametrize("what", ["removed", "changed", "not used", "forgotten by the step"])
 def test_drift_is_found(live_cast: Cast, client: Client, team: Project, what: str) -> None:
-    provisioned(live_cast.team_b)
-    assert drifted(client, live_cast).due == set()
+    provision_now(live_cast.team_b)
+    assert find_drift_now(client, live_cast).due_projects == set()
     space = team.namespace
     if what == "removed":
         calls.delete(client, SECRETS, named(), namespace=space)
@@ -134,9 +141,9 @@ def test_drift_is_found(live_cast: Cast, client: Client, team: Project, what: st
         calls.patch(client, SERVICEACCOUNTS, "default", {"imagePullSecrets": []}, namespace=space)
     else:
         Credential.objects.get(name="corp").delete()
-    assert drifted(client, live_cast).due == {team.pk}
-    provisioned(team)
-    assert drifted(client, live_cast).due == set()
+    assert find_drift_now(client, live_cast).due_projects == {team.pk}
+    provision_now(team)
+    assert find_drift_now(client, live_cast).due_projects == set()
 
 
 @pytest.mark.parametrize("scope", ["tenant", "cluster", "department"])
@@ -152,12 +159,12 @@ def test_what_belongs_above_is_there_for_the_project(
         ],
     )
     a_registry(live_cast.team_b, "beside")
-    assert provisioned(live_cast.team_a).sync_error == ""
-    assert pulled_with(client, live_cast.team_a) == [named("above")]
-    assert cluster_secrets.pull_names(live_cast.team_a) == (named("above"),)
+    assert provision_now(live_cast.team_a).sync_error == ""
+    assert get_pull_secrets(client, live_cast.team_a) == [named("above")]
+    assert cluster_secrets.list_pull_secret_names(live_cast.team_a) == (named("above"),)
     # The one of the project is asked first.
-    provisioned(live_cast.team_b)
-    assert pulled_with(client, live_cast.team_b) == [named("beside"), named("above")]
+    provision_now(live_cast.team_b)
+    assert get_pull_secrets(client, live_cast.team_b) == [named("beside"), named("above")]
 
 
 KINDS: dict[str, tuple[dict[str, Any], dict[str, str], str, dict[str, str]]] = {
@@ -191,18 +198,18 @@ def test_every_kind_is_a_secret_that_pods_can_read_and_pull_nothing_with(
     made = Credential.objects.create(
         name="it", project=live_cast.team_a, kind=kind, public=public, secret=json.dumps(secret)
     )
-    assert provisioned(live_cast.team_a).sync_error == ""
+    assert provision_now(live_cast.team_a).sync_error == ""
     found = calls.get(client, SECRETS, secret_name(made), namespace=live_cast.team_a.namespace)
     assert (
         found["type"],
         {key: base64.b64decode(value).decode() for key, value in found["data"].items()},
     ) == (type_, data)
-    assert set(keys(made)) == set(data)
-    assert pulled_with(client, live_cast.team_a) == []
+    assert set(list_secret_keys(made)) == set(data)
+    assert get_pull_secrets(client, live_cast.team_a) == []
     # A Secret of another type cannot become this one: it is replaced.
     Credential.objects.filter(pk=made.pk).update(secret=json.dumps(dict.fromkeys(secret, "new")))
-    assert drifted(client, live_cast).due >= {live_cast.team_a.pk}
-    provisioned(live_cast.team_a)
+    assert find_drift_now(client, live_cast).due_projects >= {live_cast.team_a.pk}
+    provision_now(live_cast.team_a)
     assert PASSWORD not in repr(
         calls.get(client, SECRETS, secret_name(made), namespace=live_cast.team_a.namespace)
     )
@@ -211,18 +218,18 @@ def test_every_kind_is_a_secret_that_pods_can_read_and_pull_nothing_with(
 def test_what_an_earlier_release_made_for_a_registry_goes(
     live_cast: Cast, client: Client, team: Project
 ) -> None:
-    labels = provision.of_project(team, Installation.own_key()).labels | {
+    labels = project_provisioning.build_project_owner(team, Installation.own_key()).labels | {
         "muster.dev/registry": "older"
     }
     calls.create(
         client,
         SECRETS,
-        foreign("Secret", "muster-pull-older", metadata={"labels": labels}),
+        build_foreign_object("Secret", "muster-pull-older", metadata={"labels": labels}),
         namespace=team.namespace,
     )
-    assert drifted(client, live_cast).due >= {team.pk}
-    provisioned(team)
-    assert there(client, SECRETS, "muster-pull-older", team.namespace) is None
+    assert find_drift_now(client, live_cast).due_projects >= {team.pk}
+    provision_now(team)
+    assert find_object(client, SECRETS, "muster-pull-older", team.namespace) is None
 
 
 def test_the_password_is_shown_nowhere(
@@ -245,7 +252,7 @@ def test_the_password_is_shown_nowhere(
     ) as relay:
         relay.reached_by(live_cast.cluster)
         Credential.objects.update(public={"server": "example.com", "username": "changed"})
-        assert provisioned(team).sync_error.startswith("the cluster refuses the Secret")
+        assert provision_now(team).sync_error.startswith("the cluster refuses the Secret")
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f'SELECT * FROM "{table}"')

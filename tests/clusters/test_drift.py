@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from clusters import connections, drift, provision, tasks
+from clusters import connections, drift, project_provisioning, tasks
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.resources import NAMESPACES, QUEUES
@@ -15,7 +15,13 @@ from clusters.models import Cluster
 from projects.models import Department, Project
 from tests.cast import Cast
 from tests.cluster import LocalKube
-from tests.clusters.provisioning import drifted, labels, provisioned, resources, there
+from tests.clusters.provisioning import (
+    find_drift_now,
+    find_object,
+    get_namespace_labels,
+    get_queue_resources,
+    provision_now,
+)
 from tests.clusters.relay import Relay
 from tests.conformance.api import eventually
 from tests.workloads.conftest import asked
@@ -25,21 +31,21 @@ __all__ = ["asked"]
 
 @pytest.fixture
 def client(live_cast: Cast) -> Client:
-    return connections.client(live_cast.cluster)
+    return connections.get_client(live_cast.cluster)
 
 
 @pytest.fixture
 def team(live_cast: Cast) -> Project:
     """Both teams are as they should be."""
-    provisioned(live_cast.team_b)
-    return provisioned(live_cast.team_a)
+    provision_now(live_cast.team_b)
+    return provision_now(live_cast.team_a)
 
 
 def test_where_nothing_differs_nothing_is_asked_for(
     live_cast: Cast, client: Client, team: Project
 ) -> None:
-    found = drifted(client, live_cast)
-    assert (found.due, found.back) == (set(), set())
+    found = find_drift_now(client, live_cast)
+    assert (found.due_projects, found.leftover_projects) == (set(), set())
 
 
 def edited(client: Client, team: Project) -> None:
@@ -66,7 +72,7 @@ def unlabelled(client: Client, team: Project) -> None:
 
 
 def department_edited(client: Client, team: Project) -> None:
-    name = provision.department_queue(team.department)
+    name = project_provisioning.department_queue_name(team.department)
     calls.patch(
         client, QUEUES, name, {"spec": {"resources": {"cpu": {"quota": 5}}}}, manager="somebody"
     )
@@ -77,13 +83,13 @@ def test_what_somebody_changed_is_brought_back(
     live_cast: Cast, client: Client, team: Project, change: Callable[[Client, Project], None]
 ) -> None:
     change(client, team)
-    found = drifted(client, live_cast)
-    assert team.pk in found.due
-    for project_id in found.due:
+    found = find_drift_now(client, live_cast)
+    assert team.pk in found.due_projects
+    for project_id in found.due_projects:
         tasks.provision(project_id)
-    assert drifted(client, live_cast).due == set()
-    assert resources(client, team.queue)["gpu"]["limit"] == -1
-    assert "muster.dev/installation" in labels(client, team.namespace)
+    assert find_drift_now(client, live_cast).due_projects == set()
+    assert get_queue_resources(client, team.queue)["gpu"]["limit"] == -1
+    assert "muster.dev/installation" in get_namespace_labels(client, team.namespace)
 
 
 def test_the_heartbeat_asks_for_it(
@@ -100,12 +106,12 @@ def test_a_quota_whose_step_was_lost_is_found(
 ) -> None:
     Project.objects.filter(pk=team.pk).update(gpu_quota=Decimal("0.5"))
     # The other one's department has another sum, too.
-    assert drifted(client, live_cast).due == {team.pk, live_cast.team_b.pk}
+    assert find_drift_now(client, live_cast).due_projects == {team.pk, live_cast.team_b.pk}
 
 
 def test_what_projects_hold_is_kept(live_cast: Cast, client: Client, team: Project) -> None:
     Project.objects.filter(pk=team.pk).update(allocated={"gpu": "7"})
-    drift.settle(client, drifted(client, live_cast))
+    drift.apply_drift(client, find_drift_now(client, live_cast))
     team.refresh_from_db()
     assert team.gpus_allocated in (None, 0)
 
@@ -113,20 +119,22 @@ def test_what_projects_hold_is_kept(live_cast: Cast, client: Client, team: Proje
 def test_the_queue_of_a_department_that_has_no_project_left_goes(
     live_cast: Cast, client: Client, team: Project
 ) -> None:
-    before = provision.department_queue(live_cast.research)
+    before = project_provisioning.department_queue_name(live_cast.research)
     other = Department.objects.create(name=f"{live_cast.research.name}-2")
     Project.objects.update(department=other)
     for each in (team, live_cast.team_b):
-        provisioned(each)
-    assert before in drifted(client, live_cast).queues
+        provision_now(each)
+    assert before in find_drift_now(client, live_cast).orphan_queues
 
     def gone() -> bool:
         # The scheduler has to have seen that nothing is below it any more.
-        drift.settle(client, drifted(client, live_cast))
-        return there(client, QUEUES, before) is None
+        drift.apply_drift(client, find_drift_now(client, live_cast))
+        return find_object(client, QUEUES, before) is None
 
     eventually(gone)
-    assert there(client, QUEUES, provision.department_queue(other)) is not None
+    assert (
+        find_object(client, QUEUES, project_provisioning.department_queue_name(other)) is not None
+    )
 
 
 def test_its_requests_do_not_grow_with_the_projects(
@@ -145,7 +153,7 @@ def test_its_requests_do_not_grow_with_the_projects(
                     queue=f"p{each}",
                 )
             before = len(relay.requests)
-            drifted(connections.client(live_cast.cluster), live_cast)
+            find_drift_now(connections.get_client(live_cast.cluster), live_cast)
             counts.append(len(relay.requests) - before)
         assert counts == [4, 4]
         assert relay.asked("POST", "PATCH", "PUT", "DELETE") == []
@@ -156,8 +164,12 @@ def test_a_kind_that_may_not_be_listed_is_not_compared(
 ) -> None:
     with Relay(embedded.kubeconfig, lambda request: (403, "Forbidden")) as relay:
         relay.reached_by(live_cast.cluster)
-        found = drifted(connections.client(live_cast.cluster), live_cast)
-        assert (found.due, found.back, found.queues) == (set(), set(), {})
+        found = find_drift_now(connections.get_client(live_cast.cluster), live_cast)
+        assert (found.due_projects, found.leftover_projects, found.orphan_queues) == (
+            set(),
+            set(),
+            {},
+        )
 
 
 def test_a_cluster_that_fails_meanwhile_stops_no_heartbeat(

@@ -12,7 +12,7 @@ from clusters.kube.client import Timeouts
 from clusters.kube.resources import NAMESPACES, PODS
 from clusters.models import Cluster, Node
 from tests.cast import NOWHERE, Cast
-from tests.clusters.kube.faults import Exchange, FaultServer, plain
+from tests.clusters.kube.faults import Exchange, FaultServer, answer_plain
 from tests.conformance.api import eventually
 
 Object = dict[str, Any]
@@ -80,7 +80,7 @@ def test_a_cluster_that_answers_is_seen_with_its_version_and_nodes(live_cast: Ca
 
 
 def test_what_pods_of_others_hold_is_counted_and_ours_is_not(live_cast: Cast) -> None:
-    client, name = connections.client(live_cast.cluster), live_cast.team_a.namespace
+    client, name = connections.get_client(live_cast.cluster), live_cast.team_a.namespace
     calls.create(
         client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     )
@@ -113,7 +113,7 @@ def test_what_pods_of_others_hold_is_counted_and_ours_is_not(live_cast: Cast) ->
 
     eventually(both_are_placed)
     node = beat(live_cast.cluster).nodes.get()
-    calls.deletecollection(client, PODS, namespace=name, labels="", grace=0)
+    calls.delete_collection(client, PODS, namespace=name, labels="", grace_seconds=0)
     assert (node.used_gpus, node.used_cpu) == (Decimal("0.5"), Decimal("0.1"))
 
 
@@ -176,7 +176,7 @@ def test_the_first_failure_is_since_when_and_an_answer_ends_it(live_cast: Cast) 
 
 
 def test_credentials_that_are_refused_are_told(cast: Cast) -> None:
-    with FaultServer(plain(401, b"no")) as server:
+    with FaultServer(answer_plain(401, b"no")) as server:
         cluster = beat(at(cast.cluster, server))
     assert cluster.unreachable_since is not None
     assert cluster.trouble == "the cluster does not accept the credentials"
@@ -198,7 +198,7 @@ def test_a_cluster_that_says_nothing_is_given_up(
 
 
 def test_a_second_heartbeat_does_not_wait_behind_the_first(cast: Cast) -> None:
-    with tasks.alone("heartbeat", str(cast.cluster.pk)) as mine:
+    with tasks.claim_task("heartbeat", str(cast.cluster.pk)) as mine:
         assert mine
         assert beat(cast.cluster).unreachable_since is None
     assert beat(cast.cluster).unreachable_since is not None
@@ -224,4 +224,4 @@ def test_a_cluster_that_asks_for_patience_is_not_unreachable(cast: Cast) -> None
     ],
 )
 def test_quantities_are_read_and_nonsense_is_nothing(text: object, amount: str) -> None:
-    assert nodes.quantity(text) == Decimal(amount)
+    assert nodes.parse_quantity(text) == Decimal(amount)

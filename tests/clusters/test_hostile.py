@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from clusters import connections, nodes, probing, tasks, trying
+from clusters import capability_probe, connection_trial, connections, nodes, tasks
 from clusters.kube import calls
 from clusters.kube.client import Client as Kube
 from clusters.kube.errors import Unavailable
@@ -22,7 +22,13 @@ from clusters.kube.resources import (
 from clusters.models import Cluster, Node
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer
-from tests.clusters.scripted import USUAL, Script, kubeconfig_of, named, serving
+from tests.clusters.scripted import (
+    USUAL,
+    ClusterScript,
+    build_items,
+    build_kubeconfig,
+    serve_script,
+)
 from tests.clusters.test_heartbeat import a_node, a_pod, at, beat
 
 Object = dict[str, Any]
@@ -66,7 +72,7 @@ def a_nasty_node(
     return node
 
 
-def a_nasty_script(*there: Object) -> Script:
+def a_nasty_script(*there: Object) -> ClusterScript:
     asked = {"requests": {"cpu": "1e99", "memory": "1e99", "nvidia.com/gpu": "1e99"}}
     pods = [
         a_pod(node["metadata"]["name"], asked, gpu_fraction="1e99", gpu_fraction_num_devices="1e99")
@@ -82,23 +88,23 @@ def a_nasty_script(*there: Object) -> Script:
     lists = {
         "nodes": list(there),
         "pods": pods,
-        "storageclasses": named([HUGE] * 1000, provisioner=HUGE),
-        "priorityclasses": named(f"{number}{HUGE}" for number in range(1000)),
+        "storageclasses": build_items([HUGE] * 1000, provisioner=HUGE),
+        "priorityclasses": build_items(f"{number}{HUGE}" for number in range(1000)),
         "clustertrainingruntimes": [runtime] * 1000,
     }
     served = (*USUAL, STORAGECLASSES, PRIORITYCLASSES, TRAINJOBS, CLUSTERTRAININGRUNTIMES)
-    return Script(
+    return ClusterScript(
         served=served,
         lists=lists,
         openapi={"components": {"schemas": schemas}},
         version=HUGE,
-        pod=HUGE,
+        pod_refusal=HUGE,
     )
 
 
-def asked_all(cast: Cast, script: Script) -> None:
+def asked_all(cast: Cast, script: ClusterScript) -> None:
     """Everything that Muster asks a cluster by itself."""
-    with serving(script) as server:
+    with serve_script(script) as server:
         beat(at(cast.cluster, server))
         tasks.check(str(cast.cluster.pk))
     connections.close_all()
@@ -144,7 +150,7 @@ def test_whatever_it_says_its_pages_show_it_escaped_and_small(
 
 @pytest.mark.parametrize("name", ["", "x\ny", "a/b", "..", "<b>\x00", "n" * 254, "\u202e", "a?b"])
 def test_what_no_node_can_be_called_is_no_node(live_cast: Cast, client: Client, name: str) -> None:
-    asked_all(live_cast, Script(lists={"nodes": [a_node(name), a_node("n1")]}))
+    asked_all(live_cast, ClusterScript(lists={"nodes": [a_node(name), a_node("n1")]}))
     assert [node.name for node in Node.objects.all()] == ["n1"]
     client.force_login(live_cast.alice)
     assert client.get(f"/clusters/{live_cast.cluster.pk}").status_code == 200
@@ -155,10 +161,10 @@ def test_what_no_node_can_be_called_is_no_node(live_cast: Cast, client: Client, 
     [[1], "up", {"allocatable": ["nvidia.com/gpu"]}, {"allocatable": {"nvidia.com/gpu": {}}}],
 )
 def test_trying_it_is_not_upset_by_nodes_that_are_none(status: Any) -> None:
-    with serving(
-        Script(lists={"nodes": [{"metadata": {"name": "n1"}, "status": status}]})
+    with serve_script(
+        ClusterScript(lists={"nodes": [{"metadata": {"name": "n1"}, "status": status}]})
     ) as server:
-        assert trying.tried("kubeconfig", kubeconfig_of(server)).trouble == ""
+        assert connection_trial.try_connection("kubeconfig", build_kubeconfig(server)).trouble == ""
 
 
 def test_an_old_server_is_asked_for_no_version_that_is_not_used() -> None:
@@ -182,14 +188,14 @@ def test_an_old_server_is_asked_for_no_version_that_is_not_used() -> None:
         )
 
     with FaultServer(old) as server, Kube(server.access) as client:
-        assert probing.probe(client).capabilities.served == {"batch/v1/jobs"}
+        assert capability_probe.probe_cluster(client).capabilities.served == {"batch/v1/jobs"}
         asked = [request.path for request in server.requests]
     assert len(asked) < 10
     assert asked.count("/apis/batch/v1") == 1
 
 
 def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "PAGES", 7)
+    monkeypatch.setattr(calls, "MAX_PAGES", 7)
 
     def endless(exchange: Exchange) -> None:
         token = exchange.request.query.get("continue", "") + "x"
@@ -197,7 +203,7 @@ def test_a_list_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
 
     with FaultServer(endless) as server, Kube(server.access) as client:
         with pytest.raises(Unavailable, match="does not come to an end"):
-            nodes.survey(client)
+            nodes.fetch_survey(client)
         assert len(server.requests) == 7
-        assert nodes.offering(client, time.monotonic()) == []
+        assert nodes.fetch_gpu_presence(client, time.monotonic()) == []
         assert len(server.requests) == 8

@@ -8,9 +8,9 @@ import pytest
 from pytest_django import Settings
 
 from clusters import actions, connections, tasks
-from clusters.kube import discovery, inside
+from clusters.kube import discovery, in_cluster
 from clusters.kube.access import BadKubeconfig
-from clusters.models import Cluster, Way
+from clusters.models import Cluster, ConnectionWay
 from console.errors import UserError
 from tests.cast import Cast
 from tests.cluster import LocalKube
@@ -20,7 +20,7 @@ HERE = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 def an_account(folder: Path, embedded: LocalKube) -> Path:
     """A pod's service account: that of the embedded cluster's administrator."""
-    access = connections.access_of(Way.KUBECONFIG, embedded.kubeconfig.read_text())
+    access = connections.build_access(ConnectionWay.KUBECONFIG, embedded.kubeconfig.read_text())
     (folder / "token").write_text(f"{access.token}\n")
     (folder / "ca.crt").write_text(str(access.ca))
     return folder
@@ -32,35 +32,35 @@ def account(tmp_path: Path, embedded: LocalKube) -> Path:
 
 
 def test_it_is_there_with_its_address_and_files(account: Path, tmp_path: Path) -> None:
-    assert inside.is_there(HERE, account)
-    assert not inside.is_there({}, account)
-    assert not inside.is_there(HERE, tmp_path / "missing")
+    assert in_cluster.is_in_cluster(HERE, account)
+    assert not in_cluster.is_in_cluster({}, account)
+    assert not in_cluster.is_in_cluster(HERE, tmp_path / "missing")
 
 
 def test_an_address_of_ipv6_is_put_in_brackets(account: Path) -> None:
     assert (
-        inside.access(HERE | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, account).server
+        in_cluster.build_access(HERE | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, account).server
         == "https://[fd00::1]:443"
     )
 
 
 def test_elsewhere_it_is_refused_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(BadKubeconfig, match="not run in a pod"):
-        inside.access({}, tmp_path)
+        in_cluster.build_access({}, tmp_path)
 
 
 def test_the_token_is_read_anew_when_a_minute_is_over(tmp_path: Path) -> None:
     now = 0.0
     file = tmp_path / "token"
     file.write_text("first\n")
-    token = inside.FreshToken(tmp_path, clock=lambda: now)
+    token = in_cluster.ServiceAccountToken(tmp_path, clock=lambda: now)
     assert token() == "first"
     file.write_text("second\n")
     assert token() == "first"
-    now = inside.FRESH
+    now = in_cluster.TOKEN_REFRESH_SECONDS
     assert token() == "second"
     file.unlink()
-    now = inside.FRESH * 3
+    now = in_cluster.TOKEN_REFRESH_SECONDS * 3
     assert token() == "second"
 
 
@@ -71,12 +71,12 @@ def test_it_is_added_and_asked_with_the_token_of_the_moment(
     settings.SERVICE_ACCOUNT = account
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(embedded.port))
-    cluster = actions.register("own", way=Way.INSIDE)
+    cluster = actions.register("own", way=ConnectionWay.INSIDE)
     assert (cluster.server, cluster.kubeconfig) == (embedded.url, "")
     tasks.heartbeat(str(cluster.pk))
     assert Cluster.objects.get(name="own").state == "Connected"
-    client = connections.client(cluster.pk)
-    assert discovery.version(client).startswith("v1.")
+    client = connections.get_client(cluster.pk)
+    assert discovery.fetch_version(client).startswith("v1.")
     connections.close_all()
 
 
@@ -85,6 +85,6 @@ def test_where_muster_runs_in_no_cluster_it_cannot_be_added(
 ) -> None:
     settings.SERVICE_ACCOUNT = tmp_path
     with pytest.raises(UserError) as refusal:
-        actions.register("own", way=Way.INSIDE)
+        actions.register("own", way=ConnectionWay.INSIDE)
     assert refusal.value.field == "way"
     assert Cluster.objects.count() == 1

@@ -4,7 +4,7 @@ and nothing is lost on the way.
 
 import pytest
 
-from clusters import connections, provision, tasks
+from clusters import connections, project_provisioning, tasks
 from clusters.forms import ProjectForm
 from clusters.kube import calls
 from clusters.kube.client import Client
@@ -13,22 +13,22 @@ from clusters.models import Cluster
 from console.errors import Clash, NotAllowed
 from environments.credentials import secret_name
 from environments.models import Credential, Environment
-from projects import leaving
+from projects import project_removal
 from projects.actions import create_service_account
 from projects.models import AccessRule, Project
 from tests.cast import Cast, a_spec
 from tests.cluster import LocalKube
 from tests.clusters.provisioning import (
-    drifted,
-    foreign,
-    labels,
-    left,
-    provisioned,
-    pulled_with,
-    seen,
-    there,
+    build_foreign_object,
+    find_drift_now,
+    find_object,
+    get_namespace_labels,
+    get_pull_secrets,
+    provision_now,
+    reload_project,
+    remove_now,
 )
-from tests.clusters.relay import Relay, without_queues
+from tests.clusters.relay import Relay, refuse_queues
 from tests.conformance.api import eventually
 from tests.workloads.acting import QUICK, Acting
 from tests.workloads.conftest import acting, asked
@@ -42,43 +42,53 @@ from tests.credentials import a_registry
 
 @pytest.fixture
 def client(live_cast: Cast) -> Client:
-    return connections.client(live_cast.cluster)
+    return connections.get_client(live_cast.cluster)
 
 
 @pytest.fixture
 def team(live_cast: Cast) -> Project:
     """With a registry, in the cluster, as is the other one."""
     a_registry(live_cast.team_a)
-    provisioned(live_cast.team_b)
-    return provisioned(live_cast.team_a)
+    provision_now(live_cast.team_b)
+    return provision_now(live_cast.team_a)
 
 
 def is_gone(client: Client, namespace: str) -> bool:
-    return there(client, NAMESPACES, namespace) is None
+    return find_object(client, NAMESPACES, namespace) is None
 
 
 def test_what_muster_made_goes(live_cast: Cast, client: Client, team: Project) -> None:
-    leaving.leave(team, live_cast.alice)
-    assert left(team).removed_at is not None
-    assert there(client, QUEUES, team.queue) is None
+    project_removal.remove_project(team, live_cast.alice)
+    assert remove_now(team).removed_at is not None
+    assert find_object(client, QUEUES, team.queue) is None
     eventually(lambda: is_gone(client, team.namespace))
     # The other project of the department is there, and so is their Queue.
-    assert there(client, QUEUES, provision.department_queue(live_cast.research)) is not None
-    assert live_cast.team_b.pk in drifted(client, live_cast).due, "the department has less now"
+    assert (
+        find_object(client, QUEUES, project_provisioning.department_queue_name(live_cast.research))
+        is not None
+    )
+    assert live_cast.team_b.pk in find_drift_now(client, live_cast).due_projects, (
+        "the department has less now"
+    )
 
 
 def test_the_last_one_of_a_department_takes_its_queue_along(
     live_cast: Cast, client: Client, team: Project
 ) -> None:
     for each in (live_cast.team_a, live_cast.team_b):
-        leaving.leave(each, live_cast.alice)
-        assert left(each).removed_at is not None
+        project_removal.remove_project(each, live_cast.alice)
+        assert remove_now(each).removed_at is not None
 
     def gone() -> bool:
         # Refused while the scheduler has not seen that nothing is below it: then the heartbeat does
         # it.
         tasks.heartbeat(str(live_cast.cluster.pk))
-        return there(client, QUEUES, provision.department_queue(live_cast.research)) is None
+        return (
+            find_object(
+                client, QUEUES, project_provisioning.department_queue_name(live_cast.research)
+            )
+            is None
+        )
 
     eventually(gone)
 
@@ -86,20 +96,24 @@ def test_the_last_one_of_a_department_takes_its_queue_along(
 def test_an_adopted_namespace_stays_with_what_is_in_it(live_cast: Cast, client: Client) -> None:
     team = live_cast.team_a
     theirs = {"labels": {"cost-centre": "17"}, "annotations": {"owner": "ops"}}
-    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata=theirs))
-    calls.create(client, CONFIGMAPS, foreign("ConfigMap", "theirs"), namespace=team.namespace)
+    calls.create(
+        client, NAMESPACES, build_foreign_object("Namespace", team.namespace, metadata=theirs)
+    )
+    calls.create(
+        client, CONFIGMAPS, build_foreign_object("ConfigMap", "theirs"), namespace=team.namespace
+    )
     Project.objects.filter(pk=team.pk).update(is_namespace_adopted=True)
     registry = secret_name(a_registry(team))
-    assert provisioned(team).sync_error == ""
-    leaving.leave(team, live_cast.alice)
-    assert left(team).removed_at is not None
-    kept = labels(client, team.namespace)
+    assert provision_now(team).sync_error == ""
+    project_removal.remove_project(team, live_cast.alice)
+    assert remove_now(team).removed_at is not None
+    kept = get_namespace_labels(client, team.namespace)
     assert kept["cost-centre"] == "17"
     assert not [key for key in kept if "muster" in key]
-    assert there(client, CONFIGMAPS, "theirs", team.namespace) is not None
-    assert there(client, SECRETS, registry, team.namespace) is None
-    assert pulled_with(client, team) == []
-    assert there(client, QUEUES, team.queue) is None
+    assert find_object(client, CONFIGMAPS, "theirs", team.namespace) is not None
+    assert find_object(client, SECRETS, registry, team.namespace) is None
+    assert get_pull_secrets(client, team) == []
+    assert find_object(client, QUEUES, team.queue) is None
 
 
 def test_a_namespace_of_an_older_release_is_not_deleted(live_cast: Cast, client: Client) -> None:
@@ -107,49 +121,51 @@ def test_a_namespace_of_an_older_release_is_not_deleted(live_cast: Cast, client:
     metadata = {
         "labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/project": "team-a"}
     }
-    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace, metadata=metadata))
-    provisioned(team)
-    leaving.leave(team, live_cast.alice)
-    left(team)
+    calls.create(
+        client, NAMESPACES, build_foreign_object("Namespace", team.namespace, metadata=metadata)
+    )
+    provision_now(team)
+    project_removal.remove_project(team, live_cast.alice)
+    remove_now(team)
     assert not is_gone(client, team.namespace)
 
 
 def test_what_is_not_marked_as_its_own_is_left_alone(live_cast: Cast, client: Client) -> None:
     team = live_cast.team_a
-    calls.create(client, NAMESPACES, foreign("Namespace", team.namespace))
-    leaving.leave(team, live_cast.alice)
-    assert left(team).removed_at is not None
+    calls.create(client, NAMESPACES, build_foreign_object("Namespace", team.namespace))
+    project_removal.remove_project(team, live_cast.alice)
+    assert remove_now(team).removed_at is not None
     assert not is_gone(client, team.namespace)
 
 
 def test_it_is_refused_while_something_is_at_work_and_names_it(live_cast: Cast) -> None:
-    journal.opened(a_spec(live_cast.team_a), project=live_cast.team_a, by=live_cast.bob)
+    journal.create_workload(a_spec(live_cast.team_a), project=live_cast.team_a, user=live_cast.bob)
     with pytest.raises(Clash, match=r"still at work: train1\. Stop or delete them first"):
-        leaving.leave(live_cast.team_a, live_cast.alice)
-    assert seen(live_cast.team_a).left_at is None
+        project_removal.remove_project(live_cast.team_a, live_cast.alice)
+    assert reload_project(live_cast.team_a).left_at is None
 
 
 def test_only_administrators_of_muster_delete_projects(cast: Cast) -> None:
     with pytest.raises(NotAllowed):
-        leaving.leave(cast.team_b, cast.mallory)
+        project_removal.remove_project(cast.team_b, cast.mallory)
 
 
 def test_workloads_at_rest_go_first_and_their_history_stays(
     acting: Acting, asked: list[tuple[str, str]]
 ) -> None:
-    team = provisioned(acting.project)
+    team = provision_now(acting.project)
     workload = acting.submit(command=QUICK)
     launch(str(workload.pk))
     acting.until(workload, "Completed")
-    leaving.leave(team, acting.cast.alice)
+    project_removal.remove_project(team, acting.cast.alice)
     tasks.leave(team.pk, 3)
-    assert seen(team).sync_error == "1 of its workloads are still being deleted."
+    assert reload_project(team).sync_error == "1 of its workloads are still being deleted."
     assert ("remove", str(workload.pk)) in asked
     assert ("leave", str(team.pk), "2") in asked
     asked.clear()
     tasks.leave(team.pk)
     assert asked == [], "the heartbeat looks again"
-    assert there(acting.client, QUEUES, team.queue) is not None, (
+    assert find_object(acting.client, QUEUES, team.queue) is not None, (
         "not while something of it is there"
     )
 
@@ -158,34 +174,34 @@ def test_workloads_at_rest_go_first_and_their_history_stays(
         return Workload.objects.get(pk=workload.pk).released_at is not None
 
     eventually(released)
-    assert left(team).removed_at is not None
-    assert there(acting.client, QUEUES, team.queue) is None
+    assert remove_now(team).removed_at is not None
+    assert find_object(acting.client, QUEUES, team.queue) is None
     assert Workload.objects.get(pk=workload.pk).events.exists()
 
 
 def test_a_cluster_that_is_away_is_left_when_it_is_back(
     live_cast: Cast, embedded: LocalKube, asked: list[tuple[str, str]]
 ) -> None:
-    team = provisioned(live_cast.team_a)
-    leaving.leave(team, live_cast.alice)
+    team = provision_now(live_cast.team_a)
+    project_removal.remove_project(team, live_cast.alice)
     with Relay(embedded.kubeconfig, lambda request: (503, "ServiceUnavailable")) as relay:
         relay.reached_by(live_cast.cluster)
-        assert left(team).removed_at is None
-        assert "503" in seen(team).sync_error
+        assert remove_now(team).removed_at is None
+        assert "503" in reload_project(team).sync_error
         relay.refused = lambda request: None
         # Nothing but the row says so, as after a kill -9.
         asked.clear()
         tasks.heartbeat(str(live_cast.cluster.pk))
         assert ("leave", str(team.pk)) in asked
-        assert left(team).removed_at is not None
+        assert remove_now(team).removed_at is not None
 
 
 @pytest.mark.parametrize("path", ["/queues", "/namespaces"])
 def test_a_removal_that_stops_between_two_requests_goes_on(
     live_cast: Cast, embedded: LocalKube, client: Client, path: str
 ) -> None:
-    team = provisioned(live_cast.team_a)
-    leaving.leave(team, live_cast.alice)
+    team = provision_now(live_cast.team_a)
+    project_removal.remove_project(team, live_cast.alice)
 
     def broken(request: object) -> tuple[int, str] | None:
         return (
@@ -194,55 +210,55 @@ def test_a_removal_that_stops_between_two_requests_goes_on(
 
     with Relay(embedded.kubeconfig, broken) as relay:
         relay.reached_by(live_cast.cluster)
-        assert left(team).removed_at is None
+        assert remove_now(team).removed_at is None
         relay.refused = lambda request: None
-        assert left(team).removed_at is not None
-    assert there(client, QUEUES, team.queue) is None
+        assert remove_now(team).removed_at is not None
+    assert find_object(client, QUEUES, team.queue) is None
     eventually(lambda: is_gone(client, team.namespace))
 
 
 def test_what_was_written_while_it_was_removed_is_removed(
     live_cast: Cast, client: Client, asked: list[tuple[str, str]]
 ) -> None:
-    late = provision.Project.objects.select_related("department", "cluster").get(
+    late = project_provisioning.Project.objects.select_related("department", "cluster").get(
         pk=live_cast.team_a.pk
     )
-    leaving.leave(live_cast.team_a, live_cast.alice)
-    assert left(live_cast.team_a).removed_at is not None
+    project_removal.remove_project(live_cast.team_a, live_cast.alice)
+    assert remove_now(live_cast.team_a).removed_at is not None
     # The step had read the row before.
-    provision.project(late)
-    assert seen(late).removed_at is None
-    assert left(late).removed_at is not None
+    project_provisioning.provision_project(late)
+    assert reload_project(late).removed_at is None
+    assert remove_now(late).removed_at is not None
     # And one that died before it could say so.
     eventually(lambda: is_gone(client, late.namespace))
-    provision.make(client, late)
-    eventually(lambda: late.pk in drifted(client, live_cast).back)
+    project_provisioning.write_project_objects(client, late)
+    eventually(lambda: late.pk in find_drift_now(client, live_cast).leftover_projects)
     tasks.heartbeat(str(live_cast.cluster.pk))
     assert ("leave", str(late.pk)) in asked
-    assert seen(late).removed_at is None
+    assert reload_project(late).removed_at is None
 
 
 def test_a_cluster_without_kai_is_left_too(live_cast: Cast, embedded: LocalKube) -> None:
-    with Relay(embedded.kubeconfig, without_queues) as relay:
+    with Relay(embedded.kubeconfig, refuse_queues) as relay:
         relay.reached_by(live_cast.cluster)
-        team = provisioned(live_cast.team_a)
-        leaving.leave(team, live_cast.alice)
-        assert left(team).removed_at is not None
+        team = provision_now(live_cast.team_a)
+        project_removal.remove_project(team, live_cast.alice)
+        assert remove_now(team).removed_at is not None
 
 
 def test_a_cluster_that_was_removed_is_not_waited_for(cast: Cast) -> None:
-    leaving.leave(cast.team_a, cast.alice)
+    project_removal.remove_project(cast.team_a, cast.alice)
     Cluster.objects.update(is_enabled=False)
-    assert "disabled" in left(cast.team_a).sync_error
+    assert "disabled" in remove_now(cast.team_a).sync_error
     Cluster.objects.update(removed_at=cast.team_a.created_at)
-    assert left(cast.team_a).removed_at is not None
+    assert remove_now(cast.team_a).removed_at is not None
 
 
 def test_its_people_programs_registries_and_assets_end_with_it(cast: Cast) -> None:
     account, _ = create_service_account(cast.team_a, "nightly", by=cast.alice)
     a_registry(cast.team_a)
     Environment.objects.create(name="of-team-a", project=cast.team_a, image="any")
-    leaving.leave(cast.team_a, cast.alice)
+    project_removal.remove_project(cast.team_a, cast.alice)
     account.user.refresh_from_db()
     assert not account.user.is_active
     assert not Credential.objects.exists()
@@ -253,7 +269,7 @@ def test_its_people_programs_registries_and_assets_end_with_it(cast: Cast) -> No
 
 
 def test_its_name_is_free_elsewhere_at_once_and_on_its_cluster_when_it_is_gone(cast: Cast) -> None:
-    leaving.leave(cast.team_a, cast.alice)
+    project_removal.remove_project(cast.team_a, cast.alice)
     other = Cluster.objects.create(
         name="other", server="https://127.0.0.1:2", kubeconfig=cast.cluster.kubeconfig
     )
@@ -261,8 +277,8 @@ def test_its_name_is_free_elsewhere_at_once_and_on_its_cluster_when_it_is_gone(c
     again = ProjectForm(given | {"cluster": str(cast.cluster.pk)}, user=cast.alice)
     assert again.is_valid()
     with pytest.raises(Clash, match="still holds some of it"):
-        again.saved()
+        again.save()
     elsewhere = ProjectForm(given | {"cluster": str(other.pk)}, user=cast.alice)
     assert elsewhere.is_valid()
-    made = elsewhere.saved()
+    made = elsewhere.save()
     create_service_account(made, "nightly", by=cast.alice)

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from clusters.labels import wrong_key, wrong_value
+from clusters.label_syntax import describe_key_problem, describe_value_problem
 from clusters.models import Cluster, Node, NodePool
 from projects import tokens
 from projects.models import AuditEntry, User
@@ -44,7 +44,7 @@ def pool(cast: Cast) -> NodePool:
 
 
 def head(user: User) -> dict[str, Any]:
-    return {"headers": {"authorization": f"Bearer {tokens.issue(user)[0]}"}}
+    return {"headers": {"authorization": f"Bearer {tokens.issue_token(user)[0]}"}}
 
 
 def test_an_administrator_makes_one_and_it_is_audited(client: Client, cast: Cast) -> None:
@@ -100,12 +100,13 @@ def test_what_cannot_be_is_told_beside_it(
     ],
 )
 def test_keys_are_those_of_kubernetes(key: str, is_right: bool) -> None:
-    assert (wrong_key(key) == "") is is_right
+    assert (describe_key_problem(key) == "") is is_right
 
 
 def test_values_are_those_of_kubernetes() -> None:
     assert [
-        wrong_value(each) == "" for each in ("", "a", "A.b_c-d", "a" * 63, "a" * 64, ".a", "a/b")
+        describe_value_problem(each) == ""
+        for each in ("", "a", "A.b_c-d", "a" * 63, "a" * 64, ".a", "a/b")
     ] == [True] * 4 + [False] * 3
 
 
@@ -167,15 +168,17 @@ def test_the_second_of_two_gets_what_changed_meanwhile(
 def test_one_that_is_in_use_is_not_deleted(client: Client, cast: Cast, pool: NodePool) -> None:
     cast.team_a.node_pools.add(pool)
     setup = Setup(Environment("any"), node_pools=("h200",))
-    first = journal.opened(
-        a_spec(cast.team_a, "by-workers", setup=setup), project=cast.team_a, by=cast.bob
+    first = journal.create_workload(
+        a_spec(cast.team_a, "by-workers", setup=setup), project=cast.team_a, user=cast.bob
     )
-    journal.opened(
+    journal.create_workload(
         a_spec(cast.team_b, "by-master", master=MasterChanges(node_pools=("h200",))),
         project=cast.team_b,
-        by=cast.mallory,
+        user=cast.mallory,
     )
-    journal.opened(a_spec(cast.team_b, "by-nobody"), project=cast.team_b, by=cast.mallory)
+    journal.create_workload(
+        a_spec(cast.team_b, "by-nobody"), project=cast.team_b, user=cast.mallory
+    )
     client.force_login(cast.alice)
     at = f"/node-pools/{pool.pk}/delete"
     text = client.get(at).content.decode()

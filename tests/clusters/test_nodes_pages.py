@@ -32,7 +32,7 @@ def on(
     gpus: int = 1,
 ) -> Pod:
     project = getattr(cast, team)
-    workload = journal.opened(a_spec(project, name), project=project, by=cast.alice)
+    workload = journal.create_workload(a_spec(project, name), project=project, user=cast.alice)
     data = {"spec": {"containers": [{"resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}]}}
     where = {"node": node, "phase": phase, "status": phase, "gpus": gpus}
     return Pod.objects.create(

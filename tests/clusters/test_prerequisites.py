@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.capabilities import UNKNOWN, Capabilities, Runtime
+from clusters.capabilities import UNKNOWN, Capabilities, TrainingRuntime
+from clusters.capability_probe import resource_key
 from clusters.findings import Findings, StorageClass
 from clusters.kube.resources import (
     CLUSTERTRAININGRUNTIMES,
@@ -20,15 +21,20 @@ from clusters.kube.resources import (
     XGBOOSTJOBS,
     Resource,
 )  # fmt: skip
-from clusters.prerequisites import PRIORITY_CLASSES, Mark, Prerequisite, lacks, prerequisites
-from clusters.probing import path
+from clusters.prerequisites import (
+    PRIORITY_CLASSES,
+    Prerequisite,
+    PrerequisiteState,
+    is_missing_required,
+    list_prerequisites,
+)
 
 OPERATOR = (PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, JAXJOBS)
 TRAINER = (TRAINJOBS, CLUSTERTRAININGRUNTIMES)
 
 
 def can(*served: Resource, **more: object) -> Capabilities:
-    return replace(Capabilities(served=frozenset(map(path, served))), **more)  # type: ignore[arg-type]
+    return replace(Capabilities(served=frozenset(map(resource_key, served))), **more)  # type: ignore[arg-type]
 
 
 FULL = can(
@@ -40,7 +46,7 @@ FULL = can(
     NODE_METRICS,
     gpu_sharing=True,
     priority_classes=frozenset(PRIORITY_CLASSES),
-    runtimes=(Runtime("torch-distributed", "torch"),),
+    runtimes=(TrainingRuntime("torch-distributed", "torch"),),
 )
 STORAGE = Findings((StorageClass("fast", "csi.example.com", True),))
 
@@ -51,19 +57,21 @@ def one(
     found: Findings = STORAGE,
     gpus: tuple[bool, ...] = (True,),
 ) -> Prerequisite:
-    return next(each for each in prerequisites(capabilities, found, gpus) if title in each.title)
+    return next(
+        each for each in list_prerequisites(capabilities, found, gpus) if title in each.title
+    )
 
 
 def test_a_cluster_with_everything_has_only_ticks() -> None:
-    listed = prerequisites(FULL, STORAGE, [True, False])
-    assert {each.mark for each in listed} == {Mark.HERE}
+    listed = list_prerequisites(FULL, STORAGE, [True, False])
+    assert {each.state for each in listed} == {PrerequisiteState.HERE}
     assert not any(each.command for each in listed)
-    assert not lacks(FULL)
+    assert not is_missing_required(FULL)
 
 
 def test_of_a_cluster_that_was_never_asked_nothing_is_said() -> None:
-    assert prerequisites(UNKNOWN, Findings()) == []
-    assert not lacks(UNKNOWN)
+    assert list_prerequisites(UNKNOWN, Findings()) == []
+    assert not is_missing_required(UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +108,7 @@ def test_what_is_missing_is_named_with_what_brings_it(
     title: str, capabilities: Capabilities, text: str, command: str
 ) -> None:
     found = one(title, capabilities)
-    assert found.mark is Mark.MISSING
+    assert found.state is PrerequisiteState.MISSING
     assert text in found.text
     assert command in found.command
 
@@ -115,11 +123,11 @@ def test_the_commands_for_priority_classes_make_those_that_are_missing() -> None
 
 
 def test_mpi_by_the_training_operator_is_as_good() -> None:
-    assert one("MPI", can(*OPERATOR, MPIJOBS)).mark is Mark.HERE
+    assert one("MPI", can(*OPERATOR, MPIJOBS)).state is PrerequisiteState.HERE
 
 
 def test_no_trainer_beside_the_operator_is_no_lack() -> None:
-    assert one("Trainer v2", can(*OPERATOR)).mark is Mark.UNNEEDED
+    assert one("Trainer v2", can(*OPERATOR)).state is PrerequisiteState.UNNEEDED
 
 
 def test_without_a_device_anywhere_only_cpu_work_runs() -> None:
@@ -134,8 +142,8 @@ def test_what_could_not_be_asked_is_neither_here_nor_missing() -> None:
             "storage_classes": "no",
         }
     )
-    listed = prerequisites(replace(FULL, gpu_sharing=None), unanswered, [True])
-    assert {each.title for each in listed if each.mark is Mark.UNKNOWN} == {
+    listed = list_prerequisites(replace(FULL, gpu_sharing=None), unanswered, [True])
+    assert {each.title for each in listed if each.state is PrerequisiteState.UNKNOWN} == {
         "GPU sharing",
         "Priority classes",
         "Storage classes",
@@ -154,4 +162,4 @@ def test_what_could_not_be_asked_is_neither_here_nor_missing() -> None:
 def test_without_queues_or_any_way_to_train_prerequisites_are_missing(
     capabilities: Capabilities, is_lacking: bool
 ) -> None:
-    assert lacks(capabilities) is is_lacking
+    assert is_missing_required(capabilities) is is_lacking

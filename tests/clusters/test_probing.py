@@ -2,16 +2,23 @@
 
 import pytest
 
-from clusters import checking, connections, probing, tasks
-from clusters.capabilities import Runtime
+from clusters import capability_probe, cluster_checks, connections, tasks
+from clusters.capabilities import TrainingRuntime
+from clusters.capability_probe import ProbeResult, resource_key
 from clusters.kube.client import Client
 from clusters.kube.errors import Unavailable
 from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, JOBS, NODE_METRICS, PODS, TRAINJOBS
 from clusters.models import Cluster
-from clusters.probing import Probe, path
 from tests.cast import Cast
-from tests.clusters.kube.faults import FaultServer, plain
-from tests.clusters.scripted import SHARING_OFF, USUAL, Script, kubeconfig_of, named, serving
+from tests.clusters.kube.faults import FaultServer, answer_plain
+from tests.clusters.scripted import (
+    SHARING_OFF,
+    USUAL,
+    ClusterScript,
+    build_items,
+    build_kubeconfig,
+    serve_script,
+)
 
 TEMPLATE = {
     "spec": {
@@ -31,51 +38,59 @@ TEMPLATE = {
 TRAINER = (TRAINJOBS, CLUSTERTRAININGRUNTIMES)
 
 
-def probed(script: Script) -> Probe:
-    with serving(script) as server, Client(server.access) as client:
-        return probing.probe(client, ["muster-team-a"])
+def probed(script: ClusterScript) -> ProbeResult:
+    with serve_script(script) as server, Client(server.access) as client:
+        return capability_probe.probe_cluster(client, ["muster-team-a"])
 
 
 def test_what_is_served_is_told_by_discovery_and_kept_as_far_as_it_is_used() -> None:
-    can = probed(Script(served=(*USUAL, NODE_METRICS))).capabilities
+    can = probed(ClusterScript(served=(*USUAL, NODE_METRICS))).capabilities
     assert can.known
-    assert can.served == {path(each) for each in (*USUAL, NODE_METRICS)}
-    assert not can.serves(path(TRAINJOBS))
+    assert can.served == {resource_key(each) for each in (*USUAL, NODE_METRICS)}
+    assert not can.serves(resource_key(TRAINJOBS))
 
 
 def test_what_a_server_behind_the_server_served_once_is_not_served() -> None:
-    assert probed(Script(stale=True)).capabilities.served == frozenset()
+    assert probed(ClusterScript(is_stale=True)).capabilities.served == frozenset()
 
 
 def test_sharing_is_on_where_a_pod_that_asks_for_a_part_is_accepted() -> None:
-    assert probed(Script()).capabilities.gpu_sharing is True
+    assert probed(ClusterScript()).capabilities.gpu_sharing is True
 
 
 def test_sharing_is_off_where_the_webhook_says_so() -> None:
-    assert probed(Script(pod=SHARING_OFF)).capabilities.gpu_sharing is False
+    assert probed(ClusterScript(pod_refusal=SHARING_OFF)).capabilities.gpu_sharing is False
 
 
 def test_a_pod_that_is_refused_for_another_reason_says_nothing_about_sharing() -> None:
-    found = probed(Script(pod='pods is forbidden: User "x" cannot create resource "pods"'))
+    found = probed(
+        ClusterScript(pod_refusal='pods is forbidden: User "x" cannot create resource "pods"')
+    )
     assert found.capabilities.gpu_sharing is None
     assert "cannot create resource" in found.findings.unanswered["gpu_sharing"]
 
 
 def test_without_kai_nothing_is_shared_and_no_pod_is_tried() -> None:
-    with serving(Script(served=(PODS, JOBS))) as server, Client(server.access) as client:
-        assert probing.probe(client).capabilities.gpu_sharing is False
+    with (
+        serve_script(ClusterScript(served=(PODS, JOBS))) as server,
+        Client(server.access) as client,
+    ):
+        assert capability_probe.probe_cluster(client).capabilities.gpu_sharing is False
         assert {request.method for request in server.requests} == {"GET"}
 
 
 def test_runtimes_are_told_with_framework_and_scheduler() -> None:
     runtimes = [
-        {"metadata": {"name": "torch", "labels": {probing.FRAMEWORK: "torch"}}, **TEMPLATE},
-        *named(["odd"], spec={}),
+        {
+            "metadata": {"name": "torch", "labels": {capability_probe.FRAMEWORK_LABEL: "torch"}},
+            **TEMPLATE,
+        },
+        *build_items(["odd"], spec={}),
     ]
-    script = Script(served=(*USUAL, *TRAINER), lists={"clustertrainingruntimes": runtimes})
+    script = ClusterScript(served=(*USUAL, *TRAINER), lists={"clustertrainingruntimes": runtimes})
     assert probed(script).capabilities.runtimes == (
-        Runtime("torch", "torch", "kai-scheduler"),
-        Runtime("odd", "", ""),
+        TrainingRuntime("torch", "torch", "kai-scheduler"),
+        TrainingRuntime("odd", "", ""),
     )
 
 
@@ -86,7 +101,7 @@ def test_the_fields_of_a_trainjob_are_those_of_its_served_schema() -> None:
         "io.other": {"type": "object"},
         "io.trainjob": {"x-kubernetes-group-version-kind": [kind], "properties": fields},
     }
-    script = Script(served=(*USUAL, *TRAINER), openapi={"components": {"schemas": schemas}})
+    script = ClusterScript(served=(*USUAL, *TRAINER), openapi={"components": {"schemas": schemas}})
     assert probed(script).capabilities.trainjob_fields == {
         "runtimeRef",
         "trainer",
@@ -96,14 +111,17 @@ def test_the_fields_of_a_trainjob_are_those_of_its_served_schema() -> None:
 
 def test_classes_are_told_and_which_storage_is_the_default() -> None:
     default = {
-        "metadata": {"name": "fast", "annotations": {probing.DEFAULT_CLASS: "true"}},
+        "metadata": {
+            "name": "fast",
+            "annotations": {capability_probe.DEFAULT_CLASS_ANNOTATION: "true"},
+        },
         "provisioner": "csi.example.com",
     }
     lists = {
-        "priorityclasses": named(["low", "high"]),
-        "storageclasses": [default, *named(["slow"])],
+        "priorityclasses": build_items(["low", "high"]),
+        "storageclasses": [default, *build_items(["slow"])],
     }
-    found = probed(Script(lists=lists))
+    found = probed(ClusterScript(lists=lists))
     assert found.capabilities.priority_classes == {"low", "high"}
     assert [(each.name, each.is_default) for each in found.findings.storage_classes] == [
         ("fast", True),
@@ -112,25 +130,25 @@ def test_classes_are_told_and_which_storage_is_the_default() -> None:
 
 
 def test_what_may_not_be_listed_is_said_and_the_rest_is_found() -> None:
-    found = probed(Script(forbidden={"priorityclasses", "storageclasses"}))
+    found = probed(ClusterScript(forbidden_lists={"priorityclasses", "storageclasses"}))
     assert set(found.findings.unanswered) == {"priority_classes", "storage_classes"}
-    assert found.capabilities.kai
+    assert found.capabilities.has_kai
 
 
 def test_who_may_not_even_ask_what_is_served_knows_nothing() -> None:
-    with FaultServer(plain(403, b"no")) as server, Client(server.access) as client:
-        found = probing.probe(client)
+    with FaultServer(answer_plain(403, b"no")) as server, Client(server.access) as client:
+        found = capability_probe.probe_cluster(client)
     assert not found.capabilities.known
     assert "served" in found.findings.unanswered
 
 
 def test_a_cluster_that_breaks_off_is_unavailable() -> None:
     with (
-        FaultServer(plain(503, b"")) as server,
+        FaultServer(answer_plain(503, b"")) as server,
         Client(server.access) as client,
         pytest.raises(Unavailable),
     ):
-        probing.probe(client)
+        capability_probe.probe_cluster(client)
 
 
 @pytest.mark.parametrize(
@@ -142,13 +160,13 @@ def test_a_cluster_that_breaks_off_is_unavailable() -> None:
     ],
 )
 def test_the_version_says_whose_distribution_it_is(version: str, words: str) -> None:
-    from clusters.kube.discovery import About
+    from clusters.kube.discovery import ServerVersion
 
-    assert probing.platform(About(version, "linux/amd64")) == words
+    assert capability_probe.describe_platform(ServerVersion(version, "linux/amd64")) == words
 
 
 def test_the_embedded_cluster_tells_what_it_can(live_cast: Cast) -> None:
-    checking.probe(connections.client(live_cast.cluster), live_cast.cluster)
+    cluster_checks.update_capabilities(connections.get_client(live_cast.cluster), live_cast.cluster)
     cluster = Cluster.objects.get()
     assert cluster.can.kai
     assert cluster.can.gpu_sharing is True
@@ -158,23 +176,23 @@ def test_the_embedded_cluster_tells_what_it_can(live_cast: Cast) -> None:
 
 
 def test_a_heartbeat_asks_at_most_once_a_minute_and_again_after_that(cast: Cast) -> None:
-    with serving() as server:
-        cast.cluster.kubeconfig = kubeconfig_of(server)
+    with serve_script() as server:
+        cast.cluster.kubeconfig = build_kubeconfig(server)
         cast.cluster.save()
         tasks.heartbeat(str(cast.cluster.pk))
         first = Cluster.objects.get().probed_at
         tasks.heartbeat(str(cast.cluster.pk))
         assert Cluster.objects.get().probed_at == first
         assert first is not None
-        Cluster.objects.update(probed_at=first - checking.PROBED)
+        Cluster.objects.update(probed_at=first - cluster_checks.PROBE_INTERVAL)
         tasks.heartbeat(str(cast.cluster.pk))
         assert Cluster.objects.get().probed_at > first
     assert Cluster.objects.get().state == "Connected"
 
 
 def test_a_cluster_without_queues_misses_prerequisites(cast: Cast) -> None:
-    with serving(Script(served=(PODS, JOBS))) as server:
-        cast.cluster.kubeconfig = kubeconfig_of(server)
+    with serve_script(ClusterScript(served=(PODS, JOBS))) as server:
+        cast.cluster.kubeconfig = build_kubeconfig(server)
         cast.cluster.save()
         tasks.heartbeat(str(cast.cluster.pk))
     assert Cluster.objects.get().state == "MissingPrerequisites"

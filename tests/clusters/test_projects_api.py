@@ -19,7 +19,7 @@ API = "/api/v1/org-unit/projects"
 
 class Caller:
     def __init__(self, user: User) -> None:
-        self.head = {"authorization": f"Bearer {tokens.issue(user)[0]}"}
+        self.head = {"authorization": f"Bearer {tokens.issue_token(user)[0]}"}
 
     def __call__(self, method: str, path: str, body: Any = None, status: int = 200) -> Any:
         more = {} if body is None else {"data": body, "content_type": "application/json"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from clusters import prometheus
-from clusters.prometheus import Unanswered, Use
+from clusters.prometheus import GpuUse, PrometheusError
 from tests.clusters.kube.faults import Exchange, FaultServer
 
 Labels = dict[str, str]
@@ -33,12 +33,14 @@ def saying(body: bytes, status: int = 200, *more: str) -> FaultServer:
     return FaultServer(lambda exchange: exchange.answer(status, body, *more))
 
 
-def asked(server: FaultServer, bars: Callable[[str], str] = fine) -> Use:
-    return prometheus.ask(f"http://127.0.0.1:{server.port}/prom/", seconds=60, bars=bars)
+def asked(server: FaultServer, bars: Callable[[str], str] = fine) -> GpuUse:
+    return prometheus.fetch_gpu_use(
+        f"http://127.0.0.1:{server.port}/prom/", seconds=60, find_address_problem=bars
+    )
 
 
 def told(server: FaultServer, bars: Callable[[str], str] = fine) -> str:
-    with server, pytest.raises(Unanswered) as refusal:
+    with server, pytest.raises(PrometheusError) as refusal:
         asked(server, bars)
     return str(refusal.value)
 
@@ -50,8 +52,8 @@ def test_each_device_of_a_pod_has_its_figure() -> None:
     )
     with saying(body) as server:
         use = asked(server)
-    assert sorted(use.of("muster-a", "train-0").values()) == [0.0, 97.5]
-    assert use.of("muster-a", "another") == {}
+    assert sorted(use.devices_of("muster-a", "train-0").values()) == [0.0, 97.5]
+    assert use.devices_of("muster-a", "another") == {}
 
 
 def test_one_question_is_asked_for_all_pods() -> None:
@@ -71,14 +73,14 @@ def test_labels_that_the_scrape_renamed_are_those_of_the_pod() -> None:
     }
     with saying(vector(series(labels | {"Hostname": "n", "gpu": "3"}, "12"))) as server:
         use = asked(server)
-    assert list(use.of("muster-a", "train-0").values()) == [12.0]
-    assert use.of("gpu-operator", "dcgm-exporter-x") == {}
+    assert list(use.devices_of("muster-a", "train-0").values()) == [12.0]
+    assert use.devices_of("gpu-operator", "dcgm-exporter-x") == {}
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "101", "", "many"])
 def test_what_is_no_share_of_a_device_is_not_known(value: str) -> None:
     with saying(vector(series({"namespace": "a", "pod": "b", "UUID": "1"}, value))) as server:
-        assert asked(server).of("a", "b") == {}
+        assert asked(server).devices_of("a", "b") == {}
 
 
 @pytest.mark.parametrize(
@@ -156,5 +158,5 @@ def test_an_address_that_is_barred_is_sent_nothing() -> None:
 def test_nobody_there_is_told() -> None:
     with saying(vector()) as server:
         port = server.port
-    with pytest.raises(Unanswered, match="cannot be reached"):
-        prometheus.ask(f"http://127.0.0.1:{port}", seconds=60, bars=fine)
+    with pytest.raises(PrometheusError, match="cannot be reached"):
+        prometheus.fetch_gpu_use(f"http://127.0.0.1:{port}", seconds=60, find_address_problem=fine)

@@ -74,7 +74,7 @@ def test_others_may_not(client: Client, cast: Cast) -> None:
 
 
 def test_over_rest_what_is_not_given_stays(client: Client, cast: Cast) -> None:
-    headers = {"authorization": f"Bearer {tokens.issue(cast.alice)[0]}"}
+    headers = {"authorization": f"Bearer {tokens.issue_token(cast.alice)[0]}"}
 
     def patched(**body: object) -> int:
         address = f"/api/v1/clusters/{cast.cluster.pk}"

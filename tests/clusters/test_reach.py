@@ -4,15 +4,15 @@ import pytest
 
 from clusters import connections
 from clusters.kube import discovery
-from clusters.kube.access import Access, BadKubeconfig
+from clusters.kube.access import BadKubeconfig, ClusterAccess
+from clusters.kube.address_policy import ClusterAddressPolicy
 from clusters.kube.client import Client
 from clusters.kube.errors import Unavailable
-from clusters.kube.reach import Reach
-from tests.clusters.scripted import serving
+from tests.clusters.scripted import serve_script
 
-STRICT = Reach(private=False, loopback=False)
-USUAL = Reach(private=True, loopback=False)
-OPEN = Reach(private=True, loopback=True)
+STRICT = ClusterAddressPolicy(private=False, loopback=False)
+USUAL = ClusterAddressPolicy(private=True, loopback=False)
+OPEN = ClusterAddressPolicy(private=True, loopback=True)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ OPEN = Reach(private=True, loopback=True)
     ],
 )
 def test_metadata_and_what_is_no_machine_is_barred_whatever_the_settings(address: str) -> None:
-    assert OPEN.bars(address)
+    assert OPEN.find_ip_problem(address)
 
 
 @pytest.mark.parametrize(
@@ -44,19 +44,19 @@ def test_metadata_and_what_is_no_machine_is_barred_whatever_the_settings(address
     ["10.0.0.1", "192.168.1.10", "172.16.3.4", "100.64.0.1", "fd12::1", "::ffff:10.0.0.1"],
 )
 def test_private_addresses_are_a_matter_of_settings(address: str) -> None:
-    assert USUAL.bars(address) == ""
-    assert "MUSTER_PRIVATE_CLUSTERS" in STRICT.bars(address)
+    assert USUAL.find_ip_problem(address) == ""
+    assert "MUSTER_PRIVATE_CLUSTERS" in STRICT.find_ip_problem(address)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
 def test_this_machine_is_a_matter_of_settings(address: str) -> None:
-    assert OPEN.bars(address) == ""
-    assert "MUSTER_LOOPBACK_CLUSTERS" in USUAL.bars(address)
+    assert OPEN.find_ip_problem(address) == ""
+    assert "MUSTER_LOOPBACK_CLUSTERS" in USUAL.find_ip_problem(address)
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111"])
 def test_public_addresses_are_fine(address: str) -> None:
-    assert STRICT.bars(address) == ""
+    assert STRICT.find_ip_problem(address) == ""
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_public_addresses_are_fine(address: str) -> None:
 )
 def test_a_server_there_is_refused_with_the_reason(server: str) -> None:
     with pytest.raises(BadKubeconfig, match="Muster does not connect"):
-        USUAL.check(server)
+        USUAL.check_server(server)
 
 
 def test_a_name_that_nobody_knows_is_left_to_the_connection() -> None:
-    USUAL.check("https://no-such-host.invalid")
+    USUAL.check_server("https://no-such-host.invalid")
 
 
 def test_a_name_that_leads_elsewhere_by_then_gets_nothing() -> None:
@@ -86,20 +86,23 @@ def test_a_name_that_leads_elsewhere_by_then_gets_nothing() -> None:
     ended.
     """
     with (
-        serving() as server,
+        serve_script() as server,
         Client(
-            Access(f"http://localhost:{server.port}", token="secret"), bars=USUAL.bars
+            ClusterAccess(f"http://localhost:{server.port}", token="secret"),
+            find_address_problem=USUAL.find_ip_problem,
         ) as client,
     ):
         with pytest.raises(Unavailable, match="this machine's own"):
-            discovery.version(client)
+            discovery.fetch_version(client)
         assert server.requests == []
 
 
 def test_in_tests_and_on_ones_own_machine_loopback_is_allowed() -> None:
-    assert connections.reach() == OPEN
+    assert connections.address_policy() == OPEN
 
 
 def test_the_embedded_cluster_is_on_this_machine_and_nowhere_odd() -> None:
-    assert connections.reach(is_local=True).bars("127.0.0.1") == ""
-    assert "metadata" in connections.reach(is_local=True).bars("169.254.169.254")
+    assert connections.address_policy(is_local=True).find_ip_problem("127.0.0.1") == ""
+    assert "metadata" in connections.address_policy(is_local=True).find_ip_problem(
+        "169.254.169.254"
+    )

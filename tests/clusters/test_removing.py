@@ -18,7 +18,7 @@ from console.errors import Clash, UserError
 from environments.models import Credential, Policy
 from projects.models import AccessRule, AuditEntry, Project
 from tests.cast import NOWHERE, Cast, a_spec
-from tests.clusters.scripted import Script, kubeconfig_of, serving
+from tests.clusters.scripted import ClusterScript, build_kubeconfig, serve_script
 from workloads import journal
 from workloads.actions import submit
 from workloads.following import Follower
@@ -40,7 +40,9 @@ def said(answer: object) -> str:
 
 def running(cast: Cast, name: str = "train1") -> Workload:
     """A workload whose one pod runs, with a log that is being read."""
-    workload = journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(
+        a_spec(cast.team_a, name), project=cast.team_a, user=cast.bob
+    )
     Workload.objects.filter(pk=workload.pk).update(
         status=Status.RUNNING, started_at=timezone.now(), running_pods=3, gpus_allocated=3
     )
@@ -159,8 +161,8 @@ def test_a_removed_clusters_name_is_free(cast: Cast) -> None:
 
 
 def test_removing_asks_nothing_of_the_cluster(cast: Cast) -> None:
-    with serving() as server:
-        Cluster.objects.update(kubeconfig=kubeconfig_of(server))
+    with serve_script() as server:
+        Cluster.objects.update(kubeconfig=build_kubeconfig(server))
         running(cast)
         actions.remove(Cluster.objects.get(), cast.alice, force=True)
         assert server.requests == []
@@ -168,7 +170,9 @@ def test_removing_asks_nothing_of_the_cluster(cast: Cast) -> None:
 
 def test_many_workloads_are_all_let_go_of(cast: Cast) -> None:
     for number in range(130):
-        journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=cast.bob)
+        journal.create_workload(
+            a_spec(cast.team_a, f"w{number}"), project=cast.team_a, user=cast.bob
+        )
     actions.remove(cast.cluster, cast.alice, force=True)
     assert not Workload.objects.filter(released_at=None).exists()
 
@@ -214,7 +218,7 @@ def test_nothing_is_launched_on_a_disabled_cluster(cast: Cast) -> None:
     actions.disable(cast.cluster)
     project = Project.objects.get(pk=cast.team_a.pk)
     with pytest.raises(UserError, match="is disabled"):
-        submit(a_spec(project), project=project, by=cast.bob)
+        submit(a_spec(project), project=project, user=cast.bob)
     assert not Workload.objects.exists()
 
 
@@ -236,20 +240,20 @@ def test_the_wizard_says_that_a_cluster_is_disabled(client: Client, cast: Cast) 
 
 def test_a_disabled_cluster_is_asked_nothing(cast: Cast) -> None:
     workload = running(cast)
-    with serving(Script()) as server:
+    with serve_script(ClusterScript()) as server:
         Cluster.objects.update(
-            kubeconfig=kubeconfig_of(server), is_enabled=False, disabled_at=timezone.now()
+            kubeconfig=build_kubeconfig(server), is_enabled=False, disabled_at=timezone.now()
         )
         pk = str(cast.cluster.pk)
         for step in (tasks.heartbeat, tasks.check, poll):
             step(pk)
         for step in (tasks.heartbeats, poll_all, sweep):
             step()
-        journal.asked_to_delete(workload.pk, cast.bob)
+        journal.request_deletion(workload.pk, cast.bob)
         remove(str(workload.pk))
         follower = Follower("test")
         follower.tick()
-        assert follower.followed == set()
+        assert follower.followed_clusters == set()
         assert server.requests == []
     assert "is disabled" in Workload.objects.get().trouble
 
@@ -257,7 +261,7 @@ def test_a_disabled_cluster_is_asked_nothing(cast: Cast) -> None:
 def test_what_was_put_off_is_done_once_it_is_enabled(cast: Cast) -> None:
     workload = running(cast)
     actions.disable(cast.cluster)
-    journal.asked_to_delete(workload.pk, cast.bob)
+    journal.request_deletion(workload.pk, cast.bob)
     Workload.objects.update(next_try_at=timezone.now())
     sweep()
     before = Workload.objects.get().next_try_at
@@ -269,7 +273,7 @@ def test_what_was_put_off_is_done_once_it_is_enabled(cast: Cast) -> None:
 def test_a_disabled_cluster_is_not_checked(cast: Cast) -> None:
     actions.disable(cast.cluster)
     with pytest.raises(Clash, match="Enable it first"):
-        actions.check(cast.cluster)
+        actions.request_check(cast.cluster)
 
 
 def test_check_now_is_shown_until_it_is_done(alice: Client, cast: Cast) -> None:
@@ -277,8 +281,8 @@ def test_check_now_is_shown_until_it_is_done(alice: Client, cast: Cast) -> None:
     waiting = said(alice.get(f"/clusters/{cast.cluster.pk}/checks"))
     assert "It is being asked" in waiting
     assert 'hx-trigger="every 2s"' in waiting
-    with serving(Script(denied={("create", "pods")})) as server:
-        Cluster.objects.update(kubeconfig=kubeconfig_of(server))
+    with serve_script(ClusterScript(denied_verbs={("create", "pods")})) as server:
+        Cluster.objects.update(kubeconfig=build_kubeconfig(server))
         tasks.check(str(cast.cluster.pk))
     done = said(alice.get(f"/clusters/{cast.cluster.pk}/checks"))
     assert "hx-trigger" not in done

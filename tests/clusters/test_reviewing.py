@@ -2,40 +2,43 @@
 
 import time
 
-from clusters import reviewing, tasks
+from clusters import permission_review, tasks
 from clusters.capabilities import UNKNOWN, Capabilities
+from clusters.capability_probe import resource_key
 from clusters.kube.client import Client
-from clusters.kube.pace import Pace
+from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.resources import MPIJOBS, PODS
 from clusters.models import Cluster
+from clusters.permission_review import PermissionReview
 from clusters.permissions import NEEDED
-from clusters.probing import path
-from clusters.reviewing import Review
 from tests.cast import Cast
-from tests.clusters.kube.faults import FaultServer, plain
-from tests.clusters.scripted import Script, kubeconfig_of, serving
+from tests.clusters.kube.faults import FaultServer, answer_plain
+from tests.clusters.scripted import ClusterScript, build_kubeconfig, serve_script
 
 
-def reviewed(script: Script, can: Capabilities = UNKNOWN) -> Review:
-    with serving(script) as server, Client(server.access, pace=Pace(10_000, 10_000)) as client:
-        return reviewing.review(client, can)
+def reviewed(script: ClusterScript, can: Capabilities = UNKNOWN) -> PermissionReview:
+    with (
+        serve_script(script) as server,
+        Client(server.access, rate_limiter=RateLimiter(10_000, 10_000)) as client,
+    ):
+        return permission_review.review_permissions(client, can)
 
 
 def test_everything_is_asked_for_and_allowed() -> None:
-    found = reviewed(Script())
+    found = reviewed(ClusterScript())
     assert found.is_complete
-    assert found.refused == []
+    assert found.refused_needs == []
     assert found.user == "system:serviceaccount:muster:muster"
     assert sum(len(verbs) for verbs in found.answers.values()) == len(NEEDED)
 
 
 def test_what_is_refused_is_named_with_what_grants_it() -> None:
-    found = reviewed(Script(denied={("delete", "pods"), ("list", "nodes")}))
-    assert {(need.verb, need.kind) for need in found.refused} == {
+    found = reviewed(ClusterScript(denied_verbs={("delete", "pods"), ("list", "nodes")}))
+    assert {(need.verb, need.kind) for need in found.refused_needs} == {
         ("delete", "pods"),
         ("list", "nodes"),
     }
-    commands = reviewing.commands(found)
+    commands = permission_review.build_grant_commands(found)
     assert "kubectl create clusterrole muster-missing-1 --verb=delete --resource=pods" in commands
     assert [line.rpartition("--user=")[2] for line in commands if "binding" in line] == [
         found.user
@@ -43,7 +46,9 @@ def test_what_is_refused_is_named_with_what_grants_it() -> None:
 
 
 def test_kinds_that_are_not_served_are_left_out_and_said_to_be() -> None:
-    found = reviewed(Script(), Capabilities(served=frozenset({path(PODS), path(MPIJOBS)})))
+    found = reviewed(
+        ClusterScript(), Capabilities(served=frozenset({resource_key(PODS), resource_key(MPIJOBS)}))
+    )
     assert set(found.answers) == {"pods", "pods/log", "mpijobs.kubeflow.org"}
     assert found.skipped["nodes"] == "The cluster does not serve it."
     assert found.is_complete
@@ -51,35 +56,38 @@ def test_kinds_that_are_not_served_are_left_out_and_said_to_be() -> None:
 
 
 def test_a_cluster_that_answers_no_such_questions_is_said_so() -> None:
-    with FaultServer(plain(403, b"no")) as server, Client(server.access) as client:
-        found = reviewing.review(client, UNKNOWN)
+    with FaultServer(answer_plain(403, b"no")) as server, Client(server.access) as client:
+        found = permission_review.review_permissions(client, UNKNOWN)
     assert "does not say what these credentials may do" in found.trouble
     assert not found.is_complete
     assert all(kind.skipped == found.trouble for kind in found.kinds)
 
 
 def test_after_its_time_the_rest_is_left_unasked() -> None:
-    with serving() as server, Client(server.access) as client:
-        found = reviewing.review(client, UNKNOWN, until=time.monotonic() - 1)
+    with serve_script() as server, Client(server.access) as client:
+        found = permission_review.review_permissions(client, UNKNOWN, deadline=time.monotonic() - 1)
     assert found.answers == {}
     assert "no time" in found.trouble
 
 
 def test_what_is_kept_reads_back_the_same() -> None:
-    found = reviewed(Script(denied={("create", "secrets")}))
-    assert Review.from_json(found.to_json()) == found
+    found = reviewed(ClusterScript(denied_verbs={("create", "secrets")}))
+    assert PermissionReview.from_json(found.to_json()) == found
 
 
 def test_a_check_keeps_the_rights_with_their_age_and_is_then_done(cast: Cast) -> None:
-    with serving(Script(denied={("watch", "pods")})) as server:
-        Cluster.objects.update(kubeconfig=kubeconfig_of(server), check_asked_at="2026-01-01T00:00Z")
+    with serve_script(ClusterScript(denied_verbs={("watch", "pods")})) as server:
+        Cluster.objects.update(
+            kubeconfig=build_kubeconfig(server), check_asked_at="2026-01-01T00:00Z"
+        )
         tasks.check(str(cast.cluster.pk))
     cluster = Cluster.objects.get()
     assert cluster.permissions_at is not None
     assert cluster.check_asked_at is None
-    assert [(need.verb, need.kind) for need in Review.from_json(cluster.permissions).refused] == [
-        ("watch", "pods")
-    ]
+    assert [
+        (need.verb, need.kind)
+        for need in PermissionReview.from_json(cluster.permissions).refused_needs
+    ] == [("watch", "pods")]
 
 
 def test_a_check_of_a_cluster_that_is_away_is_done_too_and_says_so(cast: Cast) -> None:
@@ -92,6 +100,6 @@ def test_a_check_of_a_cluster_that_is_away_is_done_too_and_says_so(cast: Cast) -
 
 def test_the_embedded_cluster_allows_everything(live_cast: Cast) -> None:
     tasks.check(str(live_cast.cluster.pk))
-    found = Review.from_json(Cluster.objects.get().permissions)
+    found = PermissionReview.from_json(Cluster.objects.get().permissions)
     assert found.is_complete
-    assert found.refused == []
+    assert found.refused_needs == []

@@ -11,7 +11,7 @@ from clusters.kube.client import Timeouts
 from clusters.models import Cluster
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer
-from tests.clusters.scripted import kubeconfig_of, serving
+from tests.clusters.scripted import build_kubeconfig, serve_script
 
 
 def beat(cluster_id: str) -> None:
@@ -25,10 +25,10 @@ def beat(cluster_id: str) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_whoever_else_is_asked_answers(cast: Cast, client: Client) -> None:
     client.force_login(cast.alice)
-    with FaultServer(Exchange.silence) as silent, serving() as lively:
-        Cluster.objects.update(kubeconfig=kubeconfig_of(silent))
+    with FaultServer(Exchange.silence) as silent, serve_script() as lively:
+        Cluster.objects.update(kubeconfig=build_kubeconfig(silent))
         other = Cluster.objects.create(
-            name="elsewhere", server="https://127.0.0.1:2", kubeconfig=kubeconfig_of(lively)
+            name="elsewhere", server="https://127.0.0.1:2", kubeconfig=build_kubeconfig(lively)
         )
         hanging = Thread(target=beat, args=(str(cast.cluster.pk),), daemon=True)
         hanging.start()
@@ -48,6 +48,6 @@ def test_whoever_else_is_asked_answers(cast: Cast, client: Client) -> None:
 
 
 def test_a_person_who_tries_it_waits_no_longer_than_a_few_seconds() -> None:
-    waited = connections.PATIENCE
+    waited = connections.TRIAL_TIMEOUTS
     assert waited.connect + waited.read < 10
     assert isinstance(waited, Timeouts)

@@ -30,9 +30,9 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
-PATIENCE = 30.0
+READ_TIMEOUT = 30.0
 """Seconds without a byte after which a server is taken for hanging."""
-KEPT = 1.0
+KEEP_ALIVE_SECONDS = 1.0
 """Seconds for which an idle connection is used again; a server may close an older one under our
 hands.
 """
@@ -113,7 +113,7 @@ class Answer:
         assert self.status == status, f"{self.status} instead of {status}: {self.text[:2000]}"
         return self.json()
 
-    def refused(self, code: int, reason: str) -> Object:
+    def expect_refusal(self, code: int, reason: str) -> Object:
         """The Status of a refusal with this code and reason; fails, showing the body, for anything
         else.
         """
@@ -136,7 +136,7 @@ class Stream:
 
     connection: http.client.HTTPSConnection
     response: http.client.HTTPResponse
-    seen: list[Object] = field(default_factory=list)
+    frames: list[Object] = field(default_factory=list)
 
     def __enter__(self) -> "Stream":
         return self
@@ -162,26 +162,26 @@ class Stream:
         """The frames until the server ends the watch; each is kept in `seen` too."""
         while line := self.line():
             if line.strip():
-                self.seen.append(json.loads(line))
-                yield self.seen[-1]
+                self.frames.append(json.loads(line))
+                yield self.frames[-1]
 
-    def take(self, count: int) -> list[Object]:
+    def next_frames(self, count: int) -> list[Object]:
         """The next `count` frames; fails when the watch ends before."""
-        return [self.next() for _ in range(count)]
+        return [self.next_frame() for _ in range(count)]
 
-    def next(self) -> Object:
+    def next_frame(self) -> Object:
         for frame in self:
             return frame
-        raise AssertionError(f"the watch ended after {self.seen}")
+        raise AssertionError(f"the watch ended after {self.frames}")
 
-    def until(self, wanted: Callable[[Object], bool]) -> Object:
+    def next_matching(self, wanted: Callable[[Object], bool]) -> Object:
         """The first frame that `wanted` says yes to; fails when the watch ends before."""
         for frame in self:
             if wanted(frame):
                 return frame
-        raise AssertionError(f"the watch ended after {self.seen}")
+        raise AssertionError(f"the watch ended after {self.frames}")
 
-    def rest(self) -> list[Object]:
+    def remaining_frames(self) -> list[Object]:
         return list(self)
 
 
@@ -232,7 +232,7 @@ class Api:
         if data is not None:
             sent["Content-Type"] = content_type
         with self._lock:
-            if self._connection is None or time.monotonic() - self._used > KEPT:
+            if self._connection is None or time.monotonic() - self._used > KEEP_ALIVE_SECONDS:
                 self.close()
                 self._connection = self._connect()
             try:
@@ -294,7 +294,10 @@ class Api:
 
     def _connect(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(
-            self.credentials.host, self.credentials.port, timeout=PATIENCE, context=self._context
+            self.credentials.host,
+            self.credentials.port,
+            timeout=READ_TIMEOUT,
+            context=self._context,
         )
 
     def _headers(self, accept: str, more: Mapping[str, str] | None) -> dict[str, str]:

@@ -84,7 +84,7 @@ def test_the_body_may_be_yaml(api: Api, namespace: str) -> None:
 def test_a_field_of_somebody_else_is_a_conflict(api: Api, namespace: str) -> None:
     path = PYTORCHJOBS.path(namespace, "job")
     api.apply(path, with_workers(3)).ok(201)
-    refusal = api.apply(path, with_workers(5), manager="other").refused(409, "Conflict")
+    refusal = api.apply(path, with_workers(5), manager="other").expect_refusal(409, "Conflict")
     assert refusal["message"] == f'Apply failed with 1 conflict: conflict with "console": {WORKERS}'
     cause = {
         "reason": "FieldManagerConflict",
@@ -110,7 +110,7 @@ def workers_owned(entry: Object) -> bool:
 
 def test_a_field_written_by_an_update_is_a_conflict_too(api: Api, namespace: str) -> None:
     create(api, CONFIGMAPS, namespace, configmap("cm", a="1"))
-    refusal = api.apply(CONFIGMAPS.path(namespace, "cm"), configmap("cm", a="2")).refused(
+    refusal = api.apply(CONFIGMAPS.path(namespace, "cm"), configmap("cm", a="2")).expect_refusal(
         409, "Conflict"
     )
     (cause,) = refusal["details"]["causes"]
@@ -168,7 +168,7 @@ def test_ports_are_owned_one_by_one(api: Api, namespace: str) -> None:
 
 def test_an_apply_needs_a_field_manager(api: Api, namespace: str) -> None:
     path = PYTORCHJOBS.path(namespace, "job")
-    refusal = api.apply(path, pytorchjob(), fieldManager=None).refused(422, "Invalid")
+    refusal = api.apply(path, pytorchjob(), fieldManager=None).expect_refusal(422, "Invalid")
     assert refusal["message"] == (
         'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for '
         "apply patch"
@@ -185,18 +185,18 @@ def test_an_apply_may_not_say_who_owns_what(api: Api, namespace: str) -> None:
     made = api.apply(CONFIGMAPS.path(namespace, "cm"), configmap()).ok(201)
     body = configmap()
     body["metadata"]["managedFields"] = made["metadata"]["managedFields"]
-    refusal = api.apply(CONFIGMAPS.path(namespace, "cm"), body).refused(400, "BadRequest")
+    refusal = api.apply(CONFIGMAPS.path(namespace, "cm"), body).expect_refusal(400, "BadRequest")
     assert "metadata.managedFields must be nil" in refusal["message"]
 
 
 def test_the_name_in_an_apply_is_the_one_of_the_path(api: Api, namespace: str) -> None:
-    api.apply(CONFIGMAPS.path(namespace, "a"), configmap("b")).refused(400, "BadRequest")
+    api.apply(CONFIGMAPS.path(namespace, "a"), configmap("b")).expect_refusal(400, "BadRequest")
 
 
 def test_applying_a_dry_run_stores_nothing(api: Api, namespace: str) -> None:
     path = CONFIGMAPS.path(namespace, "cm")
     api.apply(path, configmap(), dryRun="All").ok(201)
-    api.get(path).refused(404, "NotFound")
+    api.get(path).expect_refusal(404, "NotFound")
 
 
 def test_applying_strictly_refuses_unknown_fields(api: Api, namespace: str) -> None:
@@ -205,4 +205,4 @@ def test_applying_strictly_refuses_unknown_fields(api: Api, namespace: str) -> N
     answer = api.apply(PYTORCHJOBS.path(namespace, "job"), obj, fieldValidation="Strict")
     assert answer.status in (400, 422, 500)
     assert "unknownField" in answer.json()["message"]
-    api.get(PYTORCHJOBS.path(namespace, "job")).refused(404, "NotFound")
+    api.get(PYTORCHJOBS.path(namespace, "job")).expect_refusal(404, "NotFound")

@@ -68,7 +68,7 @@ def test_a_deletion_answers_what_was_deleted(
         "status": "Success",
         "details": details,
     }
-    api.get(kind.path(namespace, "one")).refused(404, "NotFound")
+    api.get(kind.path(namespace, "one")).expect_refusal(404, "NotFound")
 
 
 @pytest.mark.parametrize("kind", [PODS, SERVICES], ids=plural)
@@ -76,14 +76,14 @@ def test_some_kinds_answer_the_deleted_object(api: Api, namespace: str, kind: Ki
     made = create(api, kind, namespace, sample(kind, "one"))
     answer = api.delete(kind.path(namespace, "one")).ok()
     assert (answer["kind"], answer["metadata"]["uid"]) == (kind.kind, made["metadata"]["uid"])
-    api.get(kind.path(namespace, "one")).refused(404, "NotFound")
+    api.get(kind.path(namespace, "one")).expect_refusal(404, "NotFound")
 
 
 @pytest.mark.parametrize("kind", [CONFIGMAPS, PYTORCHJOBS], ids=plural)
 def test_deleting_twice_is_not_found(api: Api, namespace: str, kind: Kind) -> None:
     create(api, kind, namespace, sample(kind, "one"))
     api.delete(kind.path(namespace, "one")).ok()
-    refusal = api.delete(kind.path(namespace, "one")).refused(404, "NotFound")
+    refusal = api.delete(kind.path(namespace, "one")).expect_refusal(404, "NotFound")
     assert refusal["message"] == f'{kind.qualified} "one" not found'
     assert refusal["details"] == kind.details("one")
 
@@ -102,7 +102,7 @@ def test_a_policy_that_is_none_is_refused(api: Api, namespace: str) -> None:
     create(api, CONFIGMAPS, namespace, configmap())
     refusal = api.delete(
         CONFIGMAPS.path(namespace, "cm"), {"propagationPolicy": "Sometimes"}
-    ).refused(422, "Invalid")
+    ).expect_refusal(422, "Invalid")
     assert [cause["field"] for cause in refusal["details"]["causes"]] == ["propagationPolicy"]
 
 
@@ -116,7 +116,7 @@ def test_a_finalizer_holds_the_object(api: Api, namespace: str, kind: Kind) -> N
     assert api.get(path).ok()["metadata"]["deletionTimestamp"] == meta["deletionTimestamp"]
     assert api.delete(path).ok()["metadata"]["deletionTimestamp"] == meta["deletionTimestamp"]
     release(api, path)
-    api.get(path).refused(404, "NotFound")
+    api.get(path).expect_refusal(404, "NotFound")
 
 
 def test_a_deletion_of_a_held_job_counts_as_a_generation(api: Api, namespace: str) -> None:
@@ -130,9 +130,9 @@ def test_no_finalizer_is_added_to_what_is_being_deleted(api: Api, namespace: str
     create(api, CONFIGMAPS, namespace, held(CONFIGMAPS))
     path = CONFIGMAPS.path(namespace, "one")
     api.delete(path).ok()
-    refusal = api.patch(path, {"metadata": {"finalizers": [HOLD, "example.com/late"]}}).refused(
-        422, "Invalid"
-    )
+    refusal = api.patch(
+        path, {"metadata": {"finalizers": [HOLD, "example.com/late"]}}
+    ).expect_refusal(422, "Invalid")
     assert {cause["field"] for cause in refusal["details"]["causes"]} == {"metadata.finalizers"}
     release(api, path)
 
@@ -142,7 +142,9 @@ def test_a_name_is_taken_until_its_object_is_gone(api: Api, namespace: str, kind
     create(api, kind, namespace, held(kind))
     path = kind.path(namespace, "one")
     api.delete(path).ok()
-    refusal = api.post(kind.path(namespace), sample(kind, "one")).refused(409, "AlreadyExists")
+    refusal = api.post(kind.path(namespace), sample(kind, "one")).expect_refusal(
+        409, "AlreadyExists"
+    )
     assert refusal["message"] == f'object is being deleted: {kind.qualified} "one" already exists'
     assert refusal["details"] == kind.details("one")
     release(api, path)
@@ -157,9 +159,9 @@ def test_a_name_is_taken_until_its_object_is_gone(api: Api, namespace: str, kind
 def test_a_namesake_is_not_deleted(api: Api, namespace: str, kind: Kind, word: str) -> None:
     uid = create(api, kind, namespace, sample(kind, "one"))["metadata"]["uid"]
     other = "00000000-0000-0000-0000-000000000000"
-    refusal = api.delete(kind.path(namespace, "one"), {"preconditions": {"uid": other}}).refused(
-        409, "Conflict"
-    )
+    refusal = api.delete(
+        kind.path(namespace, "one"), {"preconditions": {"uid": other}}
+    ).expect_refusal(409, "Conflict")
     assert refusal["message"] == (
         f'Operation cannot be fulfilled on {word} "one": the UID in the precondition ({other}) '
         f"does not match the UID in record ({uid}). "
@@ -179,7 +181,7 @@ def test_a_changed_object_is_not_deleted(api: Api, namespace: str) -> None:
     stale = {"preconditions": {"resourceVersion": made["metadata"]["resourceVersion"]}}
     assert (
         "The object might have been modified"
-        in api.delete(path, stale).refused(409, "Conflict")["message"]
+        in api.delete(path, stale).expect_refusal(409, "Conflict")["message"]
     )
     api.delete(
         path, {"preconditions": {"resourceVersion": changed["metadata"]["resourceVersion"]}}
@@ -203,12 +205,12 @@ def test_a_whole_collection_can_be_deleted(api: Api, namespace: str) -> None:
 
 
 def test_namespaces_are_not_deleted_together(api: Api) -> None:
-    api.delete(NAMESPACES.path(), labelSelector="no=such").refused(405, "MethodNotAllowed")
+    api.delete(NAMESPACES.path(), labelSelector="no=such").expect_refusal(405, "MethodNotAllowed")
 
 
 @pytest.mark.parametrize("name", ["default", "kube-public", "kube-system"])
 def test_a_namespace_that_every_cluster_has_is_not_deleted(api: Api, name: str) -> None:
-    refusal = api.delete(NAMESPACES.path(name=name)).refused(403, "Forbidden")
+    refusal = api.delete(NAMESPACES.path(name=name)).expect_refusal(403, "Forbidden")
     assert (
         refusal["message"] == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
     )
@@ -217,7 +219,7 @@ def test_a_namespace_that_every_cluster_has_is_not_deleted(api: Api, name: str) 
 def test_a_pod_without_a_node_goes_at_once(api: Api, namespace: str) -> None:
     create_pod(api, namespace, pod())
     api.delete(PODS.path(namespace, "pod")).ok()
-    api.get(PODS.path(namespace, "pod")).refused(404, "NotFound")
+    api.get(PODS.path(namespace, "pod")).expect_refusal(404, "NotFound")
 
 
 def test_a_pod_with_a_node_is_given_its_grace_period(api: Api, namespace: str) -> None:
@@ -231,7 +233,7 @@ def test_a_pod_with_a_node_is_given_its_grace_period(api: Api, namespace: str) -
         == deleted["metadata"]["deletionTimestamp"]
     )
     api.delete(path, {"gracePeriodSeconds": 0}).ok()
-    api.get(path).refused(404, "NotFound")
+    api.get(path).expect_refusal(404, "NotFound")
 
 
 def test_a_grace_period_can_be_shortened(api: Api, namespace: str) -> None:
@@ -254,7 +256,9 @@ def test_a_namespace_comes_back_terminating(api: Api, namespace: str) -> None:
 def test_nothing_new_is_made_in_a_terminating_namespace(api: Api, namespace: str) -> None:
     create(api, PYTORCHJOBS, namespace, held(PYTORCHJOBS))
     api.delete(NAMESPACES.path(name=namespace)).ok()
-    refusal = api.post(PYTORCHJOBS.path(namespace), pytorchjob("late")).refused(403, "Forbidden")
+    refusal = api.post(PYTORCHJOBS.path(namespace), pytorchjob("late")).expect_refusal(
+        403, "Forbidden"
+    )
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
     assert refusal["message"] == f'pytorchjobs.kubeflow.org "late" is forbidden: {why}'
     cause = {

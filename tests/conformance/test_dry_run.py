@@ -31,7 +31,7 @@ def test_a_dry_creation_answers_and_stores_nothing(api: Api, namespace: str, kin
     assert made["metadata"]["name"] == "dry"
     assert made["metadata"]["uid"]
     assert "resourceVersion" not in made["metadata"]
-    api.get(kind.path(namespace, "dry")).refused(404, "NotFound")
+    api.get(kind.path(namespace, "dry")).expect_refusal(404, "NotFound")
     api.post(kind.path(namespace), sample(kind, "dry")).ok(201)
 
 
@@ -43,11 +43,13 @@ def test_a_dry_creation_is_defaulted_like_a_real_one(api: Api, pods_namespace: s
 
 def test_a_dry_creation_is_refused_like_a_real_one(api: Api, namespace: str, unique: str) -> None:
     create(api, CONFIGMAPS, namespace, configmap())
-    api.post(CONFIGMAPS.path(namespace), configmap(), dryRun="All").refused(409, "AlreadyExists")
-    api.post(CONFIGMAPS.path(namespace), configmap("Bad_Name"), dryRun="All").refused(
+    api.post(CONFIGMAPS.path(namespace), configmap(), dryRun="All").expect_refusal(
+        409, "AlreadyExists"
+    )
+    api.post(CONFIGMAPS.path(namespace), configmap("Bad_Name"), dryRun="All").expect_refusal(
         422, "Invalid"
     )
-    api.post(CONFIGMAPS.path(unique), configmap(), dryRun="All").refused(404, "NotFound")
+    api.post(CONFIGMAPS.path(unique), configmap(), dryRun="All").expect_refusal(404, "NotFound")
 
 
 @EVERY
@@ -90,7 +92,7 @@ def test_a_dry_deletion_answers_like_a_real_one(api: Api, namespace: str) -> Non
         "status": "Success",
         "details": details,
     }
-    api.delete(PYTORCHJOBS.path(namespace, "nope"), dryRun="All").refused(404, "NotFound")
+    api.delete(PYTORCHJOBS.path(namespace, "nope"), dryRun="All").expect_refusal(404, "NotFound")
 
 
 def test_the_option_of_a_deletion_may_be_in_its_body(api: Api, namespace: str) -> None:
@@ -114,7 +116,7 @@ def test_nothing_dry_is_watched(api: Api, namespace: str) -> None:
         create(api, LEASES, namespace, lease("wet"))
         api.delete(f"{path}/wet", dryRun="All").ok()
         api.delete(f"{path}/wet").ok()
-        assert [frame_summary(frame) for frame in watch.take(2)] == [
+        assert [frame_summary(frame) for frame in watch.next_frames(2)] == [
             ("ADDED", "wet"),
             ("DELETED", "wet"),
         ]
@@ -122,7 +124,7 @@ def test_nothing_dry_is_watched(api: Api, namespace: str) -> None:
 
 def test_a_namespace_can_be_made_dry(api: Api, unique: str) -> None:
     api.post("/api/v1/namespaces", {"metadata": {"name": unique}}, dryRun="All").ok(201)
-    api.get(f"/api/v1/namespaces/{unique}").refused(404, "NotFound")
+    api.get(f"/api/v1/namespaces/{unique}").expect_refusal(404, "NotFound")
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
@@ -130,5 +132,5 @@ def test_all_is_the_only_way_to_be_dry(api: Api, namespace: str, method: str) ->
     path = LEASES.path(namespace) if method == "POST" else LEASES.path(namespace, "one")
     refusal = api.request(
         method, path, lease("one") if method == "POST" else None, dryRun="Some"
-    ).refused(422, "Invalid")
+    ).expect_refusal(422, "Invalid")
     assert {cause["field"].split("[")[0] for cause in refusal["details"]["causes"]} == {"dryRun"}

@@ -108,7 +108,7 @@ def test_one_event_is_got_deleted_and_gone_in_both_groups(api: Api, namespace: s
     assert api.get(EVENTS.path(namespace, "pend.1")).ok()["apiVersion"] == "v1"
     assert api.get(NEW_EVENTS.path(namespace, "pend.1")).ok()["apiVersion"] == "events.k8s.io/v1"
     api.delete(EVENTS.path(namespace, "pend.1")).ok()
-    refusal = api.get(NEW_EVENTS.path(namespace, "pend.1")).refused(404, "NotFound")
+    refusal = api.get(NEW_EVENTS.path(namespace, "pend.1")).expect_refusal(404, "NotFound")
     assert refusal["message"] in (
         'events.events.k8s.io "pend.1" not found',
         'events "pend.1" not found',
@@ -143,7 +143,7 @@ def test_events_are_found_by_what_they_are_about(
 def test_an_event_belongs_to_the_namespace_of_what_it_is_about(api: Api, namespace: str) -> None:
     refusal = api.post(
         EVENTS.path(namespace), old_event("elsewhere") | {"metadata": {"name": "a.1"}}
-    ).refused(422, "Invalid")
+    ).expect_refusal(422, "Invalid")
     assert "involvedObject.namespace" in [cause["field"] for cause in refusal["details"]["causes"]]
 
 
@@ -167,7 +167,7 @@ def test_both_groups_are_watched(api: Api, namespace: str) -> None:
         api.post(EVENTS.path(namespace), old_event(namespace) | {"metadata": {"name": "a.1"}}).ok(
             201
         )
-        first, second = old.next(), new.next()
+        first, second = old.next_frame(), new.next_frame()
     assert frame_summary(first) == frame_summary(second) == ("ADDED", "a.1")
     assert (first["object"]["apiVersion"], second["object"]["apiVersion"]) == (
         "v1",
@@ -186,7 +186,7 @@ def test_events_are_watched_by_what_they_are_about(api: Api, namespace: str) -> 
                 EVENTS.path(namespace),
                 old_event(namespace, name) | {"metadata": {"name": f"{name}.1"}},
             ).ok(201)
-        assert frame_summary(watch.next()) == ("ADDED", "b.1")
+        assert frame_summary(watch.next_frame()) == ("ADDED", "b.1")
 
 
 def test_a_table_of_events_reads_as_kubectl_prints_it(api: Api, namespace: str) -> None:

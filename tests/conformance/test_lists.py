@@ -155,7 +155,7 @@ def test_a_version_that_lies_in_the_future_times_out(api: Api, namespace: str, k
     answer = api.get(
         kind.path(namespace), resourceVersion="999999999", resourceVersionMatch="NotOlderThan"
     )
-    refusal = answer.refused(504, "Timeout")
+    refusal = answer.expect_refusal(504, "Timeout")
     assert re.fullmatch(
         r"Timeout: Too large resource version: 999999999, current: \d+", refusal["message"]
     )

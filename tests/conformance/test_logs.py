@@ -30,14 +30,14 @@ def test_a_pod_without_a_node_has_an_empty_log(api: Api, namespace: str) -> None
 
 
 def test_a_pod_that_is_not_there_has_no_log(api: Api, namespace: str) -> None:
-    refusal = api.get(log_path(namespace, "nope"), accept="*/*").refused(404, "NotFound")
+    refusal = api.get(log_path(namespace, "nope"), accept="*/*").expect_refusal(404, "NotFound")
     assert refusal["message"] == 'pods "nope" not found'
     assert refusal["details"] == {"name": "nope", "kind": "pods"}
 
 
 def test_of_several_containers_one_must_be_named(api: Api, namespace: str) -> None:
     create_pod(api, namespace, two_containers())
-    refusal = api.get(log_path(namespace), accept="*/*").refused(400, "BadRequest")
+    refusal = api.get(log_path(namespace), accept="*/*").expect_refusal(400, "BadRequest")
     assert (
         refusal["message"]
         == "a container name must be specified for pod pod, choose one of: [pytorch side]"
@@ -47,7 +47,7 @@ def test_of_several_containers_one_must_be_named(api: Api, namespace: str) -> No
 
 def test_the_container_must_be_one_of_the_pod(api: Api, namespace: str) -> None:
     create_pod(api, namespace, pod())
-    refusal = api.get(log_path(namespace), accept="*/*", container="nope").refused(
+    refusal = api.get(log_path(namespace), accept="*/*", container="nope").expect_refusal(
         400, "BadRequest"
     )
     assert refusal["message"] == "container nope is not valid for pod pod"
@@ -66,7 +66,7 @@ def test_an_amount_that_makes_no_sense_is_refused(
     api: Api, namespace: str, query: dict[str, int], field: str
 ) -> None:
     create_pod(api, namespace, pod())
-    refusal = api.get(log_path(namespace), accept="*/*", **query).refused(422, "Invalid")
+    refusal = api.get(log_path(namespace), accept="*/*", **query).expect_refusal(422, "Invalid")
     assert [cause["field"] for cause in refusal["details"]["causes"]] == [field]
     assert refusal["details"]["kind"] == "PodLogOptions"
 
@@ -75,7 +75,7 @@ def test_only_one_way_to_say_since_when(api: Api, namespace: str) -> None:
     create_pod(api, namespace, pod())
     api.get(
         log_path(namespace), accept="*/*", sinceSeconds=5, sinceTime="2026-01-01T00:00:00Z"
-    ).refused(422, "Invalid")
+    ).expect_refusal(422, "Invalid")
 
 
 def ended(api: Api, namespace: str, name: str = "pod") -> None:
@@ -176,7 +176,7 @@ def test_a_run_that_failed_can_still_be_read(api: Api, namespace: str, image: st
 
 @pytest.mark.pods
 def test_a_first_run_has_none_before_it(api: Api, written: str) -> None:
-    refusal = api.get(written, accept="*/*", previous="true").refused(400, "BadRequest")
+    refusal = api.get(written, accept="*/*", previous="true").expect_refusal(400, "BadRequest")
     assert refusal["message"] == 'previous terminated container "main" in pod "pod" not found'
 
 
@@ -192,7 +192,7 @@ def test_a_container_that_waits_has_no_log_yet(api: Api, namespace: str, image: 
         return api.get(log_path(namespace), accept="*/*", container="main").status == 400
 
     eventually(waiting, within=90)
-    refusal = api.get(log_path(namespace), accept="*/*", container="main").refused(
+    refusal = api.get(log_path(namespace), accept="*/*", container="main").expect_refusal(
         400, "BadRequest"
     )
     assert (

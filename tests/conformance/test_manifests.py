@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from tests.conformance.api import Api, Object
 from tests.workloads import golden
 from tests.workloads.submissions import ANY_SPEC
-from workloads.jobkinds import KINDS
-from workloads.manifests import build
+from workloads.job_kinds import JOB_KINDS
+from workloads.manifests import build_objects
 from workloads.specs import Spec
 
 CLAIMS = "/api/v1/namespaces/{}/persistentvolumeclaims"
@@ -40,7 +40,7 @@ def collection(obj: Object, namespace: str) -> str:
     """The path to create an object at."""
     if obj["kind"] == "PersistentVolumeClaim":
         return CLAIMS.format(namespace)
-    return KINDS[f"{obj['apiVersion']}/{obj['kind']}"].path(namespace)
+    return JOB_KINDS[f"{obj['apiVersion']}/{obj['kind']}"].path(namespace)
 
 
 def created(api: Api, path: str, obj: Object, namespace: str) -> None:
@@ -98,4 +98,6 @@ def test_the_golden_objects_are_taken(api: Api, pods_namespace: str, name: str) 
 )
 @given(ANY_SPEC)
 def test_whatever_a_valid_spec_becomes_is_taken(api: Api, pods_namespace: str, spec: Spec) -> None:
-    taken(api, build(spec, workload_id="3f1c6f0e-5d0a-4c39-9a53-0f6a9f1f8a11"), pods_namespace)
+    taken(
+        api, build_objects(spec, workload_id="3f1c6f0e-5d0a-4c39-9a53-0f6a9f1f8a11"), pods_namespace
+    )

@@ -98,7 +98,7 @@ def test_a_stale_replacement_is_a_conflict(api: Api, namespace: str, kind: Kind)
     made = create(api, kind, namespace, sample(kind, "one"))
     path = kind.path(namespace, "one")
     api.patch(path, {"metadata": {"labels": {"a": "b"}}}).ok()
-    refusal = api.put(path, made).refused(409, "Conflict")
+    refusal = api.put(path, made).expect_refusal(409, "Conflict")
     assert refusal["message"] == (
         f'Operation cannot be fulfilled on {kind.qualified} "one": '
         "the object has been modified; please apply your changes to the latest version and try "
@@ -125,7 +125,9 @@ def test_custom_objects_and_leases_are_not_replaced_without_a_version(
     api: Api, namespace: str, kind: Kind
 ) -> None:
     create(api, kind, namespace, sample(kind, "one"))
-    refusal = api.put(kind.path(namespace, "one"), sample(kind, "one")).refused(422, "Invalid")
+    refusal = api.put(kind.path(namespace, "one"), sample(kind, "one")).expect_refusal(
+        422, "Invalid"
+    )
     assert [cause["field"] for cause in refusal["details"]["causes"]] == [
         "metadata.resourceVersion"
     ]
@@ -134,7 +136,9 @@ def test_custom_objects_and_leases_are_not_replaced_without_a_version(
 
 @pytest.mark.parametrize("kind", [CONFIGMAPS, PYTORCHJOBS], ids=plural)
 def test_replacing_what_is_not_there_is_not_found(api: Api, namespace: str, kind: Kind) -> None:
-    refusal = api.put(kind.path(namespace, "one"), sample(kind, "one")).refused(404, "NotFound")
+    refusal = api.put(kind.path(namespace, "one"), sample(kind, "one")).expect_refusal(
+        404, "NotFound"
+    )
     assert refusal["details"] == kind.details("one")
 
 
@@ -142,12 +146,14 @@ def test_replacing_somebody_else_of_that_name_is_a_conflict(api: Api, namespace:
     made = create(api, CONFIGMAPS, namespace, configmap())
     made["metadata"]["uid"] = "00000000-0000-0000-0000-000000000000"
     del made["metadata"]["resourceVersion"]
-    api.put(CONFIGMAPS.path(namespace, "cm"), made).refused(409, "Conflict")
+    api.put(CONFIGMAPS.path(namespace, "cm"), made).expect_refusal(409, "Conflict")
 
 
 def test_the_name_in_a_replacement_is_the_one_of_the_path(api: Api, namespace: str) -> None:
     create(api, CONFIGMAPS, namespace, configmap("a"))
-    refusal = api.put(CONFIGMAPS.path(namespace, "a"), configmap("b")).refused(400, "BadRequest")
+    refusal = api.put(CONFIGMAPS.path(namespace, "a"), configmap("b")).expect_refusal(
+        400, "BadRequest"
+    )
     assert refusal["message"] == "the name of the object (b) does not match the name on the URL (a)"
 
 

@@ -78,7 +78,7 @@ def test_a_merge_patch_with_a_stale_version_is_a_conflict(
     stale = {
         "metadata": {"resourceVersion": made["metadata"]["resourceVersion"], "labels": {"a": "2"}}
     }
-    refusal = api.patch(path, stale).refused(409, "Conflict")
+    refusal = api.patch(path, stale).expect_refusal(409, "Conflict")
     assert refusal["message"].endswith(
         "the object has been modified; please apply your changes to the latest version and try "
         "again"
@@ -95,7 +95,7 @@ def test_a_merge_patch_with_the_current_version_is_taken(api: Api, config: str) 
 @pytest.mark.parametrize("content_type", [MERGE, JSON_PATCH, STRATEGIC])
 def test_what_is_not_there_cannot_be_patched(api: Api, namespace: str, content_type: str) -> None:
     body: list[Object] | Object = [] if content_type == JSON_PATCH else {}
-    refusal = api.patch(CONFIGMAPS.path(namespace, "nope"), body, content_type).refused(
+    refusal = api.patch(CONFIGMAPS.path(namespace, "nope"), body, content_type).expect_refusal(
         404, "NotFound"
     )
     assert refusal["message"] == 'configmaps "nope" not found'
@@ -143,7 +143,7 @@ def test_a_json_patch_that_does_not_fit_changes_nothing(
     api: Api, training: str, operation: Object
 ) -> None:
     label = {"op": "add", "path": "/metadata/labels/first", "value": "yes"}
-    refusal = api.patch(training, [label, operation], JSON_PATCH).refused(422, "Invalid")
+    refusal = api.patch(training, [label, operation], JSON_PATCH).expect_refusal(422, "Invalid")
     assert refusal["message"] == "the server rejected our request due to an error in our request"
     assert refusal["details"] == {}
     assert api.get(training).ok()["metadata"]["labels"] == {"team": "a"}
@@ -157,13 +157,13 @@ def test_a_json_patch_may_replace_what_was_not_there(api: Api, config: str) -> N
 
 
 def test_a_json_patch_is_a_list_of_operations(api: Api, config: str) -> None:
-    api.patch(config, {"op": "add", "path": "/data/c", "value": "1"}, JSON_PATCH).refused(
+    api.patch(config, {"op": "add", "path": "/data/c", "value": "1"}, JSON_PATCH).expect_refusal(
         400, "BadRequest"
     )
 
 
 def test_a_custom_object_has_no_strategic_merge(api: Api, training: str) -> None:
-    refusal = api.patch(training, {"metadata": {"labels": {"x": "y"}}}, STRATEGIC).refused(
+    refusal = api.patch(training, {"metadata": {"labels": {"x": "y"}}}, STRATEGIC).expect_refusal(
         415, "UnsupportedMediaType"
     )
     assert refusal["message"] == (
@@ -175,11 +175,11 @@ def test_a_custom_object_has_no_strategic_merge(api: Api, training: str) -> None
 
 @pytest.mark.parametrize("media", [JSON, "text/plain", "application/yaml"])
 def test_what_is_no_patch_is_refused(api: Api, config: str, training: str, media: str) -> None:
-    refusal = api.patch(config, {"data": {}}, media).refused(415, "UnsupportedMediaType")
+    refusal = api.patch(config, {"data": {}}, media).expect_refusal(415, "UnsupportedMediaType")
     assert (refusal["message"], refusal["details"]) == ("415: Unsupported Media Type", {})
     assert (
         CUSTOM_PATCHES
-        in api.patch(training, {"metadata": {}}, media).refused(415, "UnsupportedMediaType")[
+        in api.patch(training, {"metadata": {}}, media).expect_refusal(415, "UnsupportedMediaType")[
             "message"
         ]
     )
@@ -249,7 +249,7 @@ def test_a_strategic_patch_adds_finalizers_and_takes_them_away(api: Api, config:
 def test_a_pod_keeps_what_may_not_change(api: Api, namespace: str) -> None:
     create_pod(api, namespace, pod())
     path = PODS.path(namespace, "pod")
-    refusal = api.patch(path, {"spec": {"restartPolicy": "Always"}}, STRATEGIC).refused(
+    refusal = api.patch(path, {"spec": {"restartPolicy": "Always"}}, STRATEGIC).expect_refusal(
         422, "Invalid"
     )
     (cause,) = refusal["details"]["causes"]
@@ -260,13 +260,13 @@ def test_a_pod_keeps_what_may_not_change(api: Api, namespace: str) -> None:
 
 @pytest.mark.parametrize("content_type", [MERGE, JSON_PATCH, STRATEGIC])
 def test_a_patch_must_be_json(api: Api, config: str, content_type: str) -> None:
-    api.patch(config, b'{"data":', content_type).refused(400, "BadRequest")
+    api.patch(config, b'{"data":', content_type).expect_refusal(400, "BadRequest")
 
 
 def test_a_patch_may_not_break_the_schema(api: Api, training: str) -> None:
-    refusal = api.patch(training, {"spec": {"runPolicy": {"backoffLimit": "three"}}}).refused(
-        422, "Invalid"
-    )
+    refusal = api.patch(
+        training, {"spec": {"runPolicy": {"backoffLimit": "three"}}}
+    ).expect_refusal(422, "Invalid")
     assert "spec.runPolicy.backoffLimit" in [
         cause["field"] for cause in refusal["details"]["causes"]
     ]

@@ -133,7 +133,7 @@ def test_a_pod_for_a_node_is_found_by_it(api: Api, namespace: str) -> None:
 def test_a_pod_that_breaks_the_rules(
     api: Api, pods_namespace: str, spec: Object, field: str
 ) -> None:
-    refusal = api.post(PODS.path(pods_namespace), pod("bad", **spec)).refused(422, "Invalid")
+    refusal = api.post(PODS.path(pods_namespace), pod("bad", **spec)).expect_refusal(422, "Invalid")
     fields = [cause["field"] for cause in refusal["details"]["causes"]]
     assert field in fields
     assert (refusal["details"]["name"], refusal["details"]["kind"]) == ("bad", "Pod")
@@ -221,9 +221,9 @@ def test_a_deleted_pod_is_asked_to_stop_and_then_goes(api: Api, namespace: str, 
     version = api.get(path).ok()["metadata"]["resourceVersion"]
     with api.watch(path, resourceVersion=version) as watch:
         assert api.delete(f"{path}/pod").ok()["metadata"]["deletionGracePeriodSeconds"] == 30
-        watch.until(lambda frame: frame["object"]["metadata"].get("deletionTimestamp"))
-        watch.until(lambda frame: frame["type"] == "DELETED")
-    api.get(f"{path}/pod").refused(404, "NotFound")
+        watch.next_matching(lambda frame: frame["object"]["metadata"].get("deletionTimestamp"))
+        watch.next_matching(lambda frame: frame["type"] == "DELETED")
+    api.get(f"{path}/pod").expect_refusal(404, "NotFound")
 
 
 @pytest.mark.pods

@@ -6,18 +6,18 @@ from decimal import Decimal
 
 import pytest
 
-from clusters import desired
-from clusters.ownership import PROJECT, Owner
+from clusters import project_manifests
+from clusters.ownership import PROJECT_LABEL, Owner
 from projects.shares import Share, Shares
 from tests.conformance.api import Api, Object
 
-OWNER = Owner(PROJECT, "team-a", "3f1c6f0e")
+OWNER = Owner(PROJECT_LABEL, "team-a", "3f1c6f0e")
 SHARES = Shares(
     Share(Decimal("2.5"), Decimal(4), Decimal(2)),
     Share(None, None, Decimal(1)),
     Share(Decimal(10) ** 12, None, Decimal(0)),
 )
-SECRET = desired.SecretWanted(
+SECRET = project_manifests.WantedSecret(
     "muster-registry-0123456789ab",
     "credential",
     "kubernetes.io/dockerconfigjson",
@@ -46,13 +46,13 @@ def applied(api: Api, path: str, body: Object) -> Object:
 
 @pytest.mark.parametrize("parent", ["", "department-research"])
 def test_a_queue_is_taken(api: Api, parent: str) -> None:
-    wanted = desired.queue(OWNER, "conformance-queue", "Team A", SHARES, parent)
+    wanted = project_manifests.build_queue(OWNER, "conformance-queue", "Team A", SHARES, parent)
     made = applied(api, "/apis/scheduling.run.ai/v2/queues", wanted.body)
     assert made["spec"] == wanted.body["spec"]
 
 
 def test_a_namespace_is_taken(api: Api) -> None:
-    wanted = desired.namespace(OWNER, "conformance-applied", None, adopted=False)
+    wanted = project_manifests.build_namespace(OWNER, "conformance-applied", None, adopted=False)
     assert (
         applied(api, "/api/v1/namespaces", wanted.body)["metadata"]["labels"].items()
         >= OWNER.labels.items()
@@ -62,10 +62,10 @@ def test_a_namespace_is_taken(api: Api) -> None:
 def test_the_secret_of_a_registry_and_the_account_that_uses_it_are_taken(
     api: Api, namespace: str
 ) -> None:
-    wanted = desired.secret(OWNER, SECRET)
+    wanted = project_manifests.build_secret(OWNER, SECRET)
     made = applied(api, f"/api/v1/namespaces/{namespace}/secrets", wanted.body)
     assert (made["type"], made["data"]) == (wanted.body["type"], wanted.body["data"])
-    account = desired.service_account(OWNER, None, [wanted.name])
+    account = project_manifests.build_service_account(OWNER, None, [wanted.name])
     assert account is not None
     made = applied(api, f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
     assert made["imagePullSecrets"] == [{"name": wanted.name}]

@@ -53,7 +53,7 @@ def test_may_i(api: Api, spec: Object) -> None:
 
 
 def test_a_question_about_nothing_is_refused(api: Api) -> None:
-    api.post(ACCESS, access({})).refused(422, "Invalid")
+    api.post(ACCESS, access({})).expect_refusal(422, "Invalid")
 
 
 def test_who_am_i(api: Api) -> None:
@@ -82,14 +82,14 @@ def test_all_that_i_may(api: Api) -> None:
 
 def test_nobody_in_particular_may_not_even_ask(anonymous: Api) -> None:
     spec = {"resourceAttributes": {"verb": "list", "resource": "nodes"}}
-    anonymous.post(ACCESS, access(spec)).refused(403, "Forbidden")
+    anonymous.post(ACCESS, access(spec)).expect_refusal(403, "Forbidden")
 
 
 def test_a_token_that_nobody_knows_is_nobody(stranger: Api) -> None:
     stranger.post(
         WHO, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    ).refused(401, "Unauthorized")
+    ).expect_refusal(401, "Unauthorized")
 
 
 def test_a_question_is_not_kept(api: Api) -> None:
-    api.get(ACCESS).refused(405, "MethodNotAllowed")
+    api.get(ACCESS).expect_refusal(405, "MethodNotAllowed")

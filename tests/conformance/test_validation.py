@@ -51,15 +51,15 @@ def test_unknown_fields_of_a_custom_object_are_dropped_in_silence(api: Api, name
 
 
 def test_unknown_fields_of_a_custom_object_are_refused(api: Api, namespace: str) -> None:
-    refusal = api.post(PYTORCHJOBS.path(namespace), odd_job(), fieldValidation="Strict").refused(
-        400, "BadRequest"
-    )
+    refusal = api.post(
+        PYTORCHJOBS.path(namespace), odd_job(), fieldValidation="Strict"
+    ).expect_refusal(400, "BadRequest")
     named = ", ".join(WARNINGS)
     assert refusal["message"] == (
         'PyTorchJob in version "v1" cannot be handled as a PyTorchJob: strict decoding error: '
         f"{named}"
     )
-    api.get(PYTORCHJOBS.path(namespace, "odd")).refused(404, "NotFound")
+    api.get(PYTORCHJOBS.path(namespace, "odd")).expect_refusal(404, "NotFound")
 
 
 def test_unknown_fields_of_a_pod_are_dropped_with_warnings(api: Api, pods_namespace: str) -> None:
@@ -74,7 +74,7 @@ def test_unknown_fields_of_a_pod_are_dropped_with_warnings(api: Api, pods_namesp
 
 
 def test_unknown_fields_of_a_pod_are_refused(api: Api, namespace: str) -> None:
-    refusal = api.post(PODS.path(namespace), odd_pod(), fieldValidation="Strict").refused(
+    refusal = api.post(PODS.path(namespace), odd_pod(), fieldValidation="Strict").expect_refusal(
         400, "BadRequest"
     )
     start = 'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
@@ -95,7 +95,9 @@ def test_unknown_fields_at_the_top_are_found(api: Api, namespace: str) -> None:
 def test_unknown_fields_of_metadata_are_found(api: Api, namespace: str) -> None:
     obj = configmap()
     obj["metadata"]["label"] = {"a": "b"}
-    api.post(CONFIGMAPS.path(namespace), obj, fieldValidation="Strict").refused(400, "BadRequest")
+    api.post(CONFIGMAPS.path(namespace), obj, fieldValidation="Strict").expect_refusal(
+        400, "BadRequest"
+    )
     answer = api.post(CONFIGMAPS.path(namespace), obj)
     assert "label" not in answer.ok(201)["metadata"]
     assert answer.warnings == ['unknown field "metadata.label"']
@@ -106,7 +108,7 @@ def test_a_field_given_twice_is_found(api: Api, namespace: str) -> None:
         b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"cm"},'
         b'"data":{"a":"1"},"data":{"b":"2"}}'
     )
-    refusal = api.post(CONFIGMAPS.path(namespace), body, fieldValidation="Strict").refused(
+    refusal = api.post(CONFIGMAPS.path(namespace), body, fieldValidation="Strict").expect_refusal(
         400, "BadRequest"
     )
     assert 'strict decoding error: duplicate field "data"' in refusal["message"]
@@ -116,7 +118,7 @@ def test_replacing_is_validated_too(api: Api, namespace: str) -> None:
     made = create(api, PYTORCHJOBS, namespace, pytorchjob())
     made["spec"]["unknownField"] = 1
     path = PYTORCHJOBS.path(namespace, "job")
-    refusal = api.put(path, made, fieldValidation="Strict").refused(400, "BadRequest")
+    refusal = api.put(path, made, fieldValidation="Strict").expect_refusal(400, "BadRequest")
     assert refusal["message"].endswith('strict decoding error: unknown field "spec.unknownField"')
     answer = api.put(path, made)
     assert "unknownField" not in answer.ok()["spec"]
@@ -127,7 +129,7 @@ def test_a_merge_patch_is_validated_too(api: Api, namespace: str) -> None:
     create(api, PYTORCHJOBS, namespace, pytorchjob())
     path = PYTORCHJOBS.path(namespace, "job")
     patch = {"spec": {"unknownField": 1}}
-    refusal = api.patch(path, patch, fieldValidation="Strict").refused(422, "Invalid")
+    refusal = api.patch(path, patch, fieldValidation="Strict").expect_refusal(422, "Invalid")
     assert 'strict decoding error: unknown field "spec.unknownField"' in refusal["message"]
     answer = api.patch(path, patch)
     assert "unknownField" not in answer.ok()["spec"]
@@ -166,7 +168,7 @@ def test_numbers_of_a_queue_may_be_fractions_but_not_words(api: Api, unique: str
     obj["spec"]["resources"]["gpu"]["quota"] = 0.5
     api.post(QUEUES.path(), obj, fieldValidation="Strict", dryRun="All").ok(201)
     obj["spec"]["resources"]["gpu"]["quota"] = "half"
-    refusal = api.post(QUEUES.path(), obj, dryRun="All").refused(422, "Invalid")
+    refusal = api.post(QUEUES.path(), obj, dryRun="All").expect_refusal(422, "Invalid")
     assert "spec.resources.gpu.quota" in [cause["field"] for cause in refusal["details"]["causes"]]
 
 
@@ -179,7 +181,7 @@ def test_a_schema_may_name_the_only_values(api: Api, namespace: str) -> None:
     path = f"/apis/scheduling.run.ai/v2alpha2/namespaces/{namespace}/podgroups"
     refusal = api.post(
         path, body | {"spec": {"preemptibility": "sometimes", "minMember": 0}}
-    ).refused(422, "Invalid")
+    ).expect_refusal(422, "Invalid")
     causes = {
         cause["field"]: (cause["reason"], cause["message"])
         for cause in refusal["details"]["causes"]
@@ -193,7 +195,7 @@ def test_a_schema_may_name_the_only_values(api: Api, namespace: str) -> None:
 
 
 def test_there_are_three_ways_to_validate(api: Api, namespace: str) -> None:
-    refusal = api.post(CONFIGMAPS.path(namespace), configmap(), fieldValidation="Maybe").refused(
-        422, "Invalid"
-    )
+    refusal = api.post(
+        CONFIGMAPS.path(namespace), configmap(), fieldValidation="Maybe"
+    ).expect_refusal(422, "Invalid")
     assert [cause["field"] for cause in refusal["details"]["causes"]] == ["fieldValidation"]

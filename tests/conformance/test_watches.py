@@ -49,7 +49,7 @@ def test_a_watch_from_a_lists_version_shows_every_later_change(
         made = create(api, kind, namespace, sample(kind, "one"))
         changed = relabel(api, kind, namespace, "one", k="v")
         api.delete(kind.path(namespace, "one")).ok()
-        added, modified, deleted = watch.take(3)
+        added, modified, deleted = watch.next_frames(3)
     assert [frame_summary(f) for f in (added, modified, deleted)] == [
         ("ADDED", "one"),
         ("MODIFIED", "one"),
@@ -70,7 +70,7 @@ def test_a_watch_catches_up_with_what_happened_since_its_version(
     create(api, kind, namespace, sample(kind, "one"))
     relabel(api, kind, namespace, "one", k="v")
     with api.watch(path, resourceVersion=version) as watch:
-        assert [frame_summary(frame) for frame in watch.take(2)] == [
+        assert [frame_summary(frame) for frame in watch.next_frames(2)] == [
             ("ADDED", "one"),
             ("MODIFIED", "one"),
         ]
@@ -83,9 +83,9 @@ def test_a_watch_can_go_on_from_the_version_of_any_frame(
     with api.watch(path, resourceVersion=version_of(api, path)) as watch:
         for name in ("a", "b", "c"):
             create(api, kind, namespace, sample(kind, name))
-        middle = watch.take(2)[1]["object"]["metadata"]["resourceVersion"]
+        middle = watch.next_frames(2)[1]["object"]["metadata"]["resourceVersion"]
     with api.watch(path, resourceVersion=middle) as watch:
-        assert frame_summary(watch.next()) == ("ADDED", "c")
+        assert frame_summary(watch.next_frame()) == ("ADDED", "c")
 
 
 @pytest.mark.parametrize("version", [None, "0"], ids=["unset", "zero"])
@@ -97,12 +97,12 @@ def test_a_watch_from_anywhere_first_adds_what_is_there(
         create(api, kind, namespace, sample(kind, name))
     api.get(path, resourceVersion=version_of(api, path)).ok()
     with api.watch(path, resourceVersion=version) as watch:
-        assert sorted(frame_summary(frame) for frame in watch.take(2)) == [
+        assert sorted(frame_summary(frame) for frame in watch.next_frames(2)) == [
             ("ADDED", "a"),
             ("ADDED", "b"),
         ]
         relabel(api, kind, namespace, "a", k="v")
-        assert frame_summary(watch.next()) == ("MODIFIED", "a")
+        assert frame_summary(watch.next_frame()) == ("MODIFIED", "a")
 
 
 def test_with_a_label_selector_objects_come_and_go(api: Api, namespace: str, kind: Kind) -> None:
@@ -111,7 +111,7 @@ def test_with_a_label_selector_objects_come_and_go(api: Api, namespace: str, kin
     with api.watch(path, resourceVersion=version_of(api, path), labelSelector="k=v") as watch:
         entered = relabel(api, kind, namespace, "one", k="v")
         left = relabel(api, kind, namespace, "one", k=None)
-        added, deleted = watch.take(2)
+        added, deleted = watch.next_frames(2)
     assert (added["type"], added["object"]) == ("ADDED", entered)
     assert frame_summary(deleted) == ("DELETED", "one")
     assert deleted["object"]["metadata"]["labels"]["k"] == "v"
@@ -125,7 +125,7 @@ def test_what_does_not_match_is_never_shown(api: Api, namespace: str, kind: Kind
         api.delete(kind.path(namespace, "other")).ok()
         create(api, kind, namespace, sample(kind, "mine"))
         relabel(api, kind, namespace, "mine", k="v")
-        assert frame_summary(watch.next()) == ("ADDED", "mine")
+        assert frame_summary(watch.next_frame()) == ("ADDED", "mine")
 
 
 def test_one_object_is_watched_by_its_name(api: Api, namespace: str, kind: Kind) -> None:
@@ -136,7 +136,7 @@ def test_one_object_is_watched_by_its_name(api: Api, namespace: str, kind: Kind)
         for name in ("a", "b", "c"):
             create(api, kind, namespace, sample(kind, name))
         api.delete(kind.path(namespace, "b")).ok()
-        assert [frame_summary(frame) for frame in watch.take(2)] == [
+        assert [frame_summary(frame) for frame in watch.next_frames(2)] == [
             ("ADDED", "b"),
             ("DELETED", "b"),
         ]
@@ -149,7 +149,7 @@ def test_fields_of_pods_come_and_go_too(api: Api, namespace: str) -> None:
         path, resourceVersion=version_of(api, path), fieldSelector="status.phase=Failed"
     ) as watch:
         api.patch(f"{path}/one/status", {"status": {"phase": "Failed"}}).ok()
-        assert frame_summary(watch.next()) == ("ADDED", "one")
+        assert frame_summary(watch.next_frame()) == ("ADDED", "one")
 
 
 def test_a_watch_over_all_namespaces_sees_this_one(
@@ -161,7 +161,7 @@ def test_a_watch_over_all_namespaces_sees_this_one(
         kind.path(), resourceVersion=version_of(api, kind.path()), labelSelector=f"run={unique}"
     ) as watch:
         create(api, kind, namespace, obj)
-        frame = watch.next()
+        frame = watch.next_frame()
     assert (frame_summary(frame), frame["object"]["metadata"]["namespace"]) == (
         ("ADDED", "one"),
         namespace,
@@ -174,7 +174,7 @@ def test_another_namespace_is_not_shown(api: Api, namespace: str) -> None:
         create(api, LEASES, "default", lease(namespace))
         api.delete(LEASES.path("default", namespace)).ok()
         create(api, LEASES, namespace, lease("mine"))
-        assert frame_summary(watch.next()) == ("ADDED", "mine")
+        assert frame_summary(watch.next_frame()) == ("ADDED", "mine")
 
 
 def test_namespaces_can_be_watched(api: Api, unique: str) -> None:
@@ -184,8 +184,8 @@ def test_namespaces_can_be_watched(api: Api, unique: str) -> None:
     ) as watch:
         api.post(path, {"metadata": {"name": unique}}).ok(201)
         api.delete(NAMESPACES.path(name=unique)).ok()
-        assert frame_summary(watch.next()) == ("ADDED", unique)
-        terminating = watch.until(
+        assert frame_summary(watch.next_frame()) == ("ADDED", unique)
+        terminating = watch.next_matching(
             lambda frame: frame["object"]["metadata"].get("deletionTimestamp")
         )
     assert terminating["type"] in ("MODIFIED", "DELETED")
@@ -198,7 +198,7 @@ def test_a_status_change_is_a_modification(api: Api, namespace: str) -> None:
         changed = api.patch(
             f"{path}/one/status", {"status": {"startTime": "2026-01-01T00:00:00Z"}}
         ).ok()
-        assert watch.next() == {"type": "MODIFIED", "object": changed}
+        assert watch.next_frame() == {"type": "MODIFIED", "object": changed}
 
 
 def test_a_write_that_changes_nothing_is_not_shown(api: Api, namespace: str, kind: Kind) -> None:
@@ -207,7 +207,7 @@ def test_a_write_that_changes_nothing_is_not_shown(api: Api, namespace: str, kin
     with api.watch(path, resourceVersion=version_of(api, path)) as watch:
         same = api.patch(kind.path(namespace, "one"), {}).ok()
         create(api, kind, namespace, sample(kind, "two"))
-        assert frame_summary(watch.next()) == ("ADDED", "two")
+        assert frame_summary(watch.next_frame()) == ("ADDED", "two")
     assert same["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
@@ -221,11 +221,13 @@ def test_an_object_held_by_a_finalizer_is_modified_before_it_goes(
     with api.watch(path, resourceVersion=version_of(api, path)) as watch:
         api.delete(f"{path}/one").ok()
         api.patch(f"{path}/one", {"metadata": {"finalizers": None}}).ok()
-        first = watch.next()
+        first = watch.next_frame()
         assert frame_summary(first) == ("MODIFIED", "one")
         assert first["object"]["metadata"]["deletionTimestamp"]
         assert (
-            watch.until(lambda frame: frame["type"] == "DELETED")["object"]["metadata"]["name"]
+            watch.next_matching(lambda frame: frame["type"] == "DELETED")["object"]["metadata"][
+                "name"
+            ]
             == "one"
         )
 
@@ -243,8 +245,8 @@ def test_several_watches_see_the_same_in_the_same_order(
             create(api, kind, namespace, sample(kind, f"n{number}"))
             relabel(api, kind, namespace, f"n{number}", k="v")
             api.delete(kind.path(namespace, f"n{number}")).ok()
-        seen = one.take(15)
-        assert two.take(15) == seen
+        seen = one.next_frames(15)
+        assert two.next_frames(15) == seen
     versions = [int(frame["object"]["metadata"]["resourceVersion"]) for frame in seen]
     assert versions == sorted(set(versions))
 
@@ -263,7 +265,7 @@ def test_a_list_and_the_watch_from_its_version_make_the_state(
     api.delete(kind.path(namespace, "b")).ok()
     create(api, kind, namespace, sample(kind, "c"))
     with api.watch(path, resourceVersion=listing["metadata"]["resourceVersion"]) as watch:
-        for frame in watch.take(3):
+        for frame in watch.next_frames(3):
             if frame["type"] == "DELETED":
                 del known[frame["object"]["metadata"]["name"]]
             else:
@@ -280,7 +282,7 @@ def test_a_list_and_the_watch_from_its_version_make_the_state(
 def test_a_watch_ends_quietly_when_its_time_is_over(api: Api, namespace: str, kind: Kind) -> None:
     path = kind.path(namespace)
     with api.watch(path, resourceVersion=version_of(api, path), timeoutSeconds=1) as watch:
-        assert watch.rest() == []
+        assert watch.remaining_frames() == []
 
 
 def test_a_bookmark_comes_before_the_time_is_over(api: Api, namespace: str, kind: Kind) -> None:
@@ -289,7 +291,7 @@ def test_a_bookmark_comes_before_the_time_is_over(api: Api, namespace: str, kind
         path, resourceVersion=version_of(api, path), allowWatchBookmarks="true", timeoutSeconds=5
     ) as watch:
         made = create(api, kind, namespace, sample(kind, "one"))
-        frames = watch.rest()
+        frames = watch.remaining_frames()
     assert frame_summary(frames[0]) == ("ADDED", "one")
     bookmark = frames[-1]
     assert (bookmark["type"], bookmark["object"]["kind"], bookmark["object"]["apiVersion"]) == (
@@ -304,19 +306,19 @@ def test_a_bookmark_comes_before_the_time_is_over(api: Api, namespace: str, kind
         path, resourceVersion=bookmark["object"]["metadata"]["resourceVersion"]
     ) as watch:
         create(api, kind, namespace, sample(kind, "two"))
-        assert frame_summary(watch.next()) == ("ADDED", "two")
+        assert frame_summary(watch.next_frame()) == ("ADDED", "two")
 
 
 def test_bookmarks_are_not_sent_unasked(api: Api, namespace: str) -> None:
     path = LEASES.path(namespace)
     with api.watch(path, resourceVersion=version_of(api, path), timeoutSeconds=4) as watch:
         create(api, LEASES, namespace, lease("one"))
-        assert [frame_summary(frame) for frame in watch.rest()] == [("ADDED", "one")]
+        assert [frame_summary(frame) for frame in watch.remaining_frames()] == [("ADDED", "one")]
 
 
 def test_a_version_that_is_too_old_is_told_in_the_stream(api: Api, namespace: str) -> None:
     with api.watch(PYTORCHJOBS.path(namespace), resourceVersion="1", timeoutSeconds=3) as watch:
-        (frame,) = watch.rest()
+        (frame,) = watch.remaining_frames()
     status = frame["object"]
     assert frame["type"] == "ERROR"
     assert (status["kind"], status["status"], status["code"], status["reason"]) == (
@@ -330,7 +332,7 @@ def test_a_version_that_is_too_old_is_told_in_the_stream(api: Api, namespace: st
 
 def test_a_version_in_the_future_is_waited_for(api: Api, namespace: str, kind: Kind) -> None:
     with api.watch(kind.path(namespace), resourceVersion="999999999", timeoutSeconds=2) as watch:
-        assert watch.rest() == []
+        assert watch.remaining_frames() == []
 
 
 def test_a_version_that_is_none_is_refused(api: Api, namespace: str, kind: Kind) -> None:
@@ -349,15 +351,15 @@ def test_a_watch_can_begin_with_the_whole_list(api: Api, namespace: str, kind: K
         "allowWatchBookmarks": "true",
     }
     with api.watch(path, **initial) as watch:
-        assert sorted(frame_summary(frame) for frame in watch.take(2)) == [
+        assert sorted(frame_summary(frame) for frame in watch.next_frames(2)) == [
             ("ADDED", "a"),
             ("ADDED", "b"),
         ]
-        end = watch.next()
+        end = watch.next_frame()
         assert end["type"] == "BOOKMARK"
         assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
         create(api, kind, namespace, sample(kind, "c"))
-        assert frame_summary(watch.until(lambda frame: frame["type"] != "BOOKMARK")) == (
+        assert frame_summary(watch.next_matching(lambda frame: frame["type"] != "BOOKMARK")) == (
             "ADDED",
             "c",
         )
@@ -365,7 +367,7 @@ def test_a_watch_can_begin_with_the_whole_list(api: Api, namespace: str, kind: K
 
 def test_the_whole_list_needs_to_know_how_new_it_must_be(api: Api, namespace: str) -> None:
     answer = api.get(LEASES.path(namespace), watch="1", sendInitialEvents="true", timeoutSeconds=2)
-    causes = answer.refused(422, "Invalid")["details"]["causes"]
+    causes = answer.expect_refusal(422, "Invalid")["details"]["causes"]
     assert [cause["field"] for cause in causes] == ["resourceVersionMatch"]
 
 
@@ -373,7 +375,7 @@ def test_a_watch_can_show_metadata_alone(api: Api, namespace: str, kind: Kind) -
     path = kind.path(namespace)
     with api.watch(path, resourceVersion=version_of(api, path), accept=PARTIAL) as watch:
         made = create(api, kind, namespace, sample(kind, "one"))
-        frame = watch.next()
+        frame = watch.next_frame()
     assert (frame["type"], frame["object"]["kind"], frame["object"]["apiVersion"]) == (
         "ADDED",
         "PartialObjectMetadata",
@@ -388,7 +390,7 @@ def test_a_watch_can_show_rows_of_a_table(api: Api, namespace: str, kind: Kind) 
     with api.watch(path, resourceVersion=version_of(api, path), accept=TABLE) as watch:
         create(api, kind, namespace, sample(kind, "one"))
         api.delete(kind.path(namespace, "one")).ok()
-        added, deleted = watch.take(2)
+        added, deleted = watch.next_frames(2)
     assert added["object"]["columnDefinitions"][0]["name"] == "Name"
     for frame, change in ((added, "ADDED"), (deleted, "DELETED")):
         (row,) = frame["object"]["rows"]

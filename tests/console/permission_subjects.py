@@ -12,10 +12,10 @@ from django.db import transaction
 
 from projects.models import AccessRule, User
 from projects.permissions import ROLES, TENANT_ONLY
-from projects.scopes import TENANT, Level, Scope, of_cluster, of_department, of_project
+from projects.scopes import TENANT, Level, Scope, cluster_scope, department_scope, project_scope
 from tests.cast import make_cast
 from tests.console import test_every_address
-from tests.console.light import BROWSER
+from tests.console.fast_browser import BROWSER
 from tests.console.permission_table import OPEN, SIGNED_IN, TABLE, Need, Rule
 from tests.console.test_every_address import ASYNC, EVERY, STREAMS, World
 
@@ -55,10 +55,10 @@ class Subject:
 def _subjects(world: World) -> list[Subject]:
     scopes: dict[str, Scope] = {
         "tenant": TENANT,
-        "cluster": of_cluster(world.cast.cluster.pk),
-        "department": of_department(world.cast.research),
-        "team-a": of_project(world.cast.team_a),
-        "team-b": of_project(world.cast.team_b),
+        "cluster": cluster_scope(world.cast.cluster.pk),
+        "department": department_scope(world.cast.research),
+        "team-a": project_scope(world.cast.team_a),
+        "team-b": project_scope(world.cast.team_b),
     }
     found = []
     for role in ROLES.values():

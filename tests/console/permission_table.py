@@ -32,7 +32,7 @@ Rule = Need | str
 
 
 def need(permission: str, at: str = "project", hidden: int = 404) -> Need:
-    return Need(Permission.read(permission), at, hidden)
+    return Need(Permission.parse(permission), at, hidden)
 
 
 def _of(entity: str, at: str = "project") -> dict[str, Need]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from console.checks import found
+from console.checks import check_settings
 from console.options import Options
 
 GOOD: dict[str, Any] = {
@@ -18,7 +18,7 @@ GOOD: dict[str, Any] = {
 
 
 def checked(web_processes: int = 1, **given: Any) -> list[str]:
-    messages = found(
+    messages = check_settings(
         Options(data_dir=Path("/nowhere"), **{"host": "127.0.0.1", "redis_url": "", **given}),
         web_processes,
     )

@@ -17,7 +17,7 @@ from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
 from django.test import Client
 
-from console import bounds
+from console import body_limit
 from tests.cast import PASSWORD, Cast
 from tests.cluster import ROOT
 
@@ -126,7 +126,7 @@ def test_a_body_without_end_is_refused_before_it_is_kept(path: str) -> None:
     """Nothing says how long it will be, and nobody has signed in: what is beyond the bound is not
     even read.
     """
-    answer = asyncio.run(_posted(100, bounds.LARGEST // 10, path))
+    answer = asyncio.run(_posted(100, body_limit.MAX_BODY_BYTES // 10, path))
     assert answer["status"] == 413
     assert b"content-security-policy" in dict(answer["headers"])
 

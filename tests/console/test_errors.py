@@ -11,7 +11,7 @@ from django.http import Http404, HttpResponse
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from console.errors import ForPeople, for_programs
+from console.errors import UserErrorMiddleware, handle_api_exception
 from projects.models import User
 
 TROUBLES = [
@@ -34,10 +34,10 @@ TROUBLES = [
 def test_a_database_in_trouble_is_told_in_words(error: Exception, status: int, text: str) -> None:
     request = RequestFactory().post("/workloads/bulk")
     request.user = AnonymousUser()
-    page = ForPeople(lambda asked: HttpResponse()).process_exception(request, error)
+    page = UserErrorMiddleware(lambda asked: HttpResponse()).process_exception(request, error)
     assert page is not None
     assert (page.status_code, text in page.content.decode()) == (status, True)
-    answer = for_programs(error, {})
+    answer = handle_api_exception(error, {})
     assert answer is not None
     assert (answer.status_code, answer.data["code"], text in answer.data["message"]) == (
         status,
@@ -48,7 +48,7 @@ def test_a_database_in_trouble_is_told_in_words(error: Exception, status: int, t
 
 def test_what_nobody_expected_is_not_explained_away() -> None:
     assert (
-        ForPeople(lambda asked: HttpResponse()).process_exception(
+        UserErrorMiddleware(lambda asked: HttpResponse()).process_exception(
             RequestFactory().get("/"), ValueError("x")
         )
         is None

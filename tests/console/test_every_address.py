@@ -236,8 +236,8 @@ class World:
 
     def __init__(self, cast: Cast) -> None:
         self.cast = cast
-        self.workload = journal.opened(
-            a_spec(cast.team_a, SECRET), project=cast.team_a, by=cast.bob
+        self.workload = journal.create_workload(
+            a_spec(cast.team_a, SECRET), project=cast.team_a, user=cast.bob
         )
         standard = a_spec(
             cast.team_a,
@@ -246,7 +246,7 @@ class World:
             framework=None,
             workers=1,
         )
-        self.standard = journal.opened(standard, project=cast.team_a, by=cast.bob)
+        self.standard = journal.create_workload(standard, project=cast.team_a, user=cast.bob)
         self.pod = Pod.objects.create(
             workload=self.workload,
             attempt=1,
@@ -456,7 +456,7 @@ class World:
 def a_token(user: User) -> str:
     """One that was used from here before: a stream could not note that, either."""
     cache.set(f"muster.known-address:{user.pk}:127.0.0.1", True, None)
-    return tokens.issue(user)[0]
+    return tokens.issue_token(user)[0]
 
 
 def _cookie(user: User) -> str:
@@ -465,7 +465,7 @@ def _cookie(user: User) -> str:
     # A stream has a connection of its own, which could not note that the session is used while the
     # test's own transaction is open.
     session = client.session
-    session[sessions.SEEN] = time.time() + 24 * 3600
+    session[sessions.LAST_USED_KEY] = time.time() + 24 * 3600
     session.save()
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 

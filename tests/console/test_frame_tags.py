@@ -84,7 +84,7 @@ def test_a_size_is_in_the_unit_in_which_it_reads_best(size: int | None, words: s
 )
 def test_a_time_is_told_by_its_distance(ago: float, words: str) -> None:
     now = timezone.now()
-    assert muster._distance(now - datetime.timedelta(seconds=ago), now) == words
+    assert muster._describe_distance(now - datetime.timedelta(seconds=ago), now) == words
 
 
 def test_a_time_long_ago_is_a_date_and_the_exact_one_is_on_hover() -> None:
@@ -154,7 +154,7 @@ def test_choices_and_cells_are_escaped(words: str) -> None:
         f'<option value="{escape(words)}">{escape(words)}</option><option value="two" '
         "selected>Two</option>"
     )
-    column = Column("name", "Name", lambda row: row, shown=lambda row: f"{row}!")
+    column = Column("name", "Name", lambda row: row, render=lambda row: f"{row}!")
     listing = Listing(Table("Things", (column,)), [words], (column,), "name", "", (), "", "")
     assert f">{escape(words)}!</th>" in rendered("{% rows listing %}", listing=listing)
 

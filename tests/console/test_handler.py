@@ -12,7 +12,7 @@ from django.test import override_settings
 from django.urls import path
 from django.utils.deprecation import MiddlewareMixin
 
-from console.handler import Handler
+from console.handler import SingleThreadHandler
 
 seen: dict[str, list[int]] = {}
 together = threading.Barrier(2)
@@ -75,7 +75,7 @@ def wrong(request: HttpRequest) -> HttpResponse:
 urlpatterns = [path(each.__name__, each) for each in (plain, waiting, loop, stream, wrong)]
 
 
-async def ask(handler: Handler, address: str) -> tuple[int, bytes]:
+async def ask(handler: SingleThreadHandler, address: str) -> tuple[int, bytes]:
     """The status and the body."""
     scope = {
         "type": "http",
@@ -100,10 +100,10 @@ async def ask(handler: Handler, address: str) -> tuple[int, bytes]:
     return sent[0]["status"], b"".join(each.get("body", b"") for each in sent)
 
 
-def run(work: Callable[[Handler], Awaitable[Any]]) -> Any:
+def run(work: Callable[[SingleThreadHandler], Awaitable[Any]]) -> Any:
     async def all_of_it() -> Any:
         note("loop")
-        return await work(Handler())
+        return await work(SingleThreadHandler())
 
     seen.clear()
     with override_settings(

@@ -46,7 +46,7 @@ def test_a_broker_that_is_away_is_told_and_is_no_reason(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_a_database_with_outstanding_migrations_is_not_ready(client: Client) -> None:
-    health._migrated.clear()
+    health._migrated_databases.clear()
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'workloads'")
     answer = client.get("/readyz")
@@ -54,7 +54,7 @@ def test_a_database_with_outstanding_migrations_is_not_ready(client: Client) -> 
 
 
 def test_a_web_process_tells_how_its_database_is(tmp_path: Path) -> None:
-    port = ports.free()
+    port = ports.pick_free_port()
     environment = clean_environment(
         data_dir=tmp_path, port=port, debug=1, redis_url="redis://127.0.0.1:1/0", **KEYS
     )

@@ -23,10 +23,10 @@ def options(data: Path, **given: object) -> Options:
 
 def test_they_are_made_once_and_only_their_owner_reads_them(tmp_path: Path) -> None:
     here = options(tmp_path / "var")
-    assert keys.make(here) is True
-    made = keys.read(here)
-    assert keys.make(here) is False
-    assert keys.read(here) == made
+    assert keys.ensure_keys(here) is True
+    made = keys.read_keys(here)
+    assert keys.ensure_keys(here) is False
+    assert keys.read_keys(here) == made
     assert stat.S_IMODE((tmp_path / "var" / "keys.json").stat().st_mode) == 0o600
     assert len(made.secret_key) >= 64
 
@@ -34,29 +34,31 @@ def test_they_are_made_once_and_only_their_owner_reads_them(tmp_path: Path) -> N
 def test_of_many_that_make_them_at_once_one_is_right(tmp_path: Path) -> None:
     here = options(tmp_path)
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda _: (keys.make(here), keys.read(here).secret_key), range(32)))
+        made = list(
+            pool.map(lambda _: (keys.ensure_keys(here), keys.read_keys(here).secret_key), range(32))
+        )
     assert sum(new for new, _ in made) == 1
     assert len({key for _, key in made}) == 1
     assert [file.name for file in tmp_path.iterdir()] == ["keys.json"]
 
 
 def test_given_ones_come_first(tmp_path: Path) -> None:
-    keys.make(options(tmp_path))
-    assert keys.read(options(tmp_path, secret_key="given")).secret_key == "given"
-    assert keys.read(options(tmp_path, encryption_keys=f"{NEW}, {OLD}")).encryption_keys == [
+    keys.ensure_keys(options(tmp_path))
+    assert keys.read_keys(options(tmp_path, secret_key="given")).secret_key == "given"
+    assert keys.read_keys(options(tmp_path, encryption_keys=f"{NEW}, {OLD}")).encryption_keys == [
         NEW,
         OLD,
     ]
 
 
 def test_production_takes_given_ones_only(tmp_path: Path) -> None:
-    keys.make(options(tmp_path))
+    keys.ensure_keys(options(tmp_path))
     with pytest.raises(NoKeys, match="must be given"):
-        keys.read(options(tmp_path, production=True))
+        keys.read_keys(options(tmp_path, production=True))
     with pytest.raises(NoKeys, match="must be given"):
-        keys.read(options(tmp_path, production=True, secret_key="given"))
+        keys.read_keys(options(tmp_path, production=True, secret_key="given"))
     assert (
-        keys.read(
+        keys.read_keys(
             options(tmp_path, production=True, secret_key="given", encryption_keys=NEW)
         ).secret_key
         == "given"
@@ -69,17 +71,17 @@ def test_production_takes_given_ones_only(tmp_path: Path) -> None:
 def test_a_file_that_makes_no_sense_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "keys.json").write_text(text)
     with pytest.raises(NoKeys, match=r"keys\.json cannot be read"):
-        keys.read(options(tmp_path))
+        keys.read_keys(options(tmp_path))
 
 
 def test_without_keys_it_says_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(NoKeys, match="make up"):
-        keys.read(options(tmp_path))
+        keys.read_keys(options(tmp_path))
 
 
 def test_a_key_that_is_none_is_named_and_not_shown(tmp_path: Path) -> None:
     with pytest.raises(NoKeys, match="Key 2 of MUSTER_ENCRYPTION_KEYS") as refusal:
-        keys.read(options(tmp_path, secret_key="x", encryption_keys=f"{NEW},hunter2"))
+        keys.read_keys(options(tmp_path, secret_key="x", encryption_keys=f"{NEW},hunter2"))
     assert "hunter2" not in str(refusal.value)
 
 

@@ -47,18 +47,18 @@ def test_nonsense_is_refused_by_name(
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(BadOptions, match=f"^{name}: "):
-        options.read()
+        options.read_options()
 
 
 def test_a_password_in_an_address_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSTER_DATABASE_URL", "oracle://scott:tiger@here/it")
     with pytest.raises(BadOptions) as refusal:
-        options.read()
+        options.read_options()
     assert "tiger" not in str(refusal.value)
 
 
 def test_nothing_has_to_be_set() -> None:
-    read = options.read()
+    read = options.read_options()
     assert (read.data_dir, read.host, read.port, read.production) == (
         Path("var").absolute(),
         "127.0.0.1",
@@ -69,12 +69,12 @@ def test_nothing_has_to_be_set() -> None:
 
 def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSTER_PORT", "")
-    assert options.read().port == 8000
+    assert options.read_options().port == 8000
 
 
 def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSTER_ALLOWED_HOSTS", " muster.example.org, ,10.0.0.7 ")
-    assert options.read().hosts == ["muster.example.org", "10.0.0.7"]
+    assert options.read_options().hosts == ["muster.example.org", "10.0.0.7"]
 
 
 def test_the_settings_page_is_true() -> None:

@@ -102,8 +102,8 @@ def test_lists_leak_no_count(world: World, path: str) -> None:
         return _FORGERY.sub("", client.get(path).content.decode())
 
     before = shown()
-    journal.opened(
-        a_spec(world.cast.team_a, "one-more"), project=world.cast.team_a, by=world.cast.bob
+    journal.create_workload(
+        a_spec(world.cast.team_a, "one-more"), project=world.cast.team_a, user=world.cast.bob
     )
     for model, more in ((Environment, {"image": "x"}), (ComputeResource, {})):
         model.objects.create(name="one-more", project=world.cast.team_a, **more)

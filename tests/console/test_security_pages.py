@@ -10,9 +10,9 @@ import pytest
 from django.http import HttpResponse
 from django.urls import NoReverseMatch
 
-from console.security import POLICY
-from tests.console import filling
-from tests.console.light import BROWSER, Browser
+from console.security import CONTENT_SECURITY_POLICY
+from tests.console import hostile_rows
+from tests.console.fast_browser import BROWSER, Browser
 from tests.console.test_every_address import (
     ASYNC,
     EVERY,
@@ -82,7 +82,7 @@ def seen(world: World, client: Browser) -> Iterator[tuple[str, HttpResponse]]:
         except NoReverseMatch:
             # The text of an address cannot be in one: then nobody comes there.
             continue
-        searched = f"?q={filling.SHORT}&search=%22%3E%3Cmk%3E&sort=%3Cmk%3E&cursor=%3Cmk%3E"
+        searched = f"?q={hostile_rows.SHORT}&search=%22%3E%3Cmk%3E&sort=%3Cmk%3E&cursor=%3Cmk%3E"
         for query, headers in (("", {}), (searched, {}), ("?pane=1", {"HX-Request": "true"})):
             answer: Any = client.get(url + query, headers=headers)
             yield f"{name}{query} {headers}", answer
@@ -90,33 +90,33 @@ def seen(world: World, client: Browser) -> Iterator[tuple[str, HttpResponse]]:
 
 @pytest.mark.timeout(600)
 def test_no_text_of_any_row_is_markup_on_any_page(world: World) -> None:
-    left = filling.rows_of_everything()
-    assert filling.fill() > 60
+    left = hostile_rows.create_rows_of_every_model()
+    assert hostile_rows.fill_hostile_texts() > 60
     for row in (world.workload, world.standard, world.pod, world.node):
         row.refresh_from_db()
-    client, wrong, shown = BROWSER.as_somebody(world, world.cast.alice), [], 0
+    client, wrong, shown = BROWSER.sign_in_as(world, world.cast.alice), [], 0
     for where, answer in seen(world, client):
         if answer.streaming or not answer.get("Content-Type", "").startswith("text/html"):
             continue
         text = answer.content.decode()
-        wrong += [f"{where}: {mark}" for mark in filling.ESCAPED if mark in text]
+        wrong += [f"{where}: {mark}" for mark in hostile_rows.ESCAPED if mark in text]
         # The policy forbids scripts and styles inside a page: one that needs them would not work.
         wrong += [f"{where}: {each}" for each in Markup(text).wrong]
         wrong += [f"{where}: {answer.status_code}"] if answer.status_code >= 500 else []
-        shown += html.escape(filling.SHORT[:9]) in text
+        shown += html.escape(hostile_rows.SHORT[:9]) in text
     assert not wrong, "\n".join(wrong[:40])
     assert shown > 40, f"the text was on few pages only; {left} could not be made"
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_has_the_headers_that_keep_it_safe(world: World, name: str) -> None:
-    client, url = BROWSER.as_somebody(world, world.cast.alice), world.url(name)
+    client, url = BROWSER.sign_in_as(world, world.cast.alice), world.url(name)
     for method in ("get", "post"):
         if name in OPEN:
             client.cookies.clear()
         answer = getattr(client, method)(url)
         assert answer.status_code != 500
-        assert answer["Content-Security-Policy"] == POLICY
+        assert answer["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
         assert answer["X-Content-Type-Options"] == "nosniff"
         assert answer["Referrer-Policy"] == "same-origin"
         assert answer["X-Frame-Options"] == "DENY"
@@ -126,7 +126,7 @@ def test_every_page_has_the_headers_that_keep_it_safe(world: World, name: str) -
 
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_sends_a_browser_elsewhere(world: World, name: str) -> None:
-    client, url = BROWSER.as_somebody(world, world.cast.alice), world.url(name)
+    client, url = BROWSER.sign_in_as(world, world.cast.alice), world.url(name)
     for wanted in ELSEWHERE:
         ways = dict.fromkeys(WAYS_BACK, wanted)
         of_htmx = {"HX-Request": "true", "HX-Current-URL": wanted} if wanted == ELSEWHERE[0] else {}

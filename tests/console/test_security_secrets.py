@@ -19,7 +19,7 @@ from django.test import Client
 
 from clusters.models import Cluster
 from environments.models import Credential
-from projects import people, personal, second_factor
+from projects import personal_keys, second_factor, user_actions
 from projects.actions import create_service_account, rotate_secret
 from projects.models import AuditEntry, User
 from tests.api.calling import Caller
@@ -106,18 +106,21 @@ def lived(cast: Cast, caplog: pytest.LogCaptureFixture) -> Told:
 
 def _people(cast: Cast, told: Told) -> None:
     fresh = User(username="fresh")
-    told.made += [people.create_user(fresh, cast.alice), people.reset_password(fresh, cast.alice)]
-    people.change_password(fresh, f"{MARK}-own-password")
+    told.made += [
+        user_actions.create_user(fresh, cast.alice),
+        user_actions.reset_password(fresh, cast.alice),
+    ]
+    user_actions.change_password(fresh, f"{MARK}-own-password")
     account, secret = create_service_account(cast.team_a, "robot", by=cast.alice)
     told.made += [secret, rotate_secret(account, cast.alice)]
-    key, secret = personal.create("ci", of=cast.bob)
-    told.made += [secret, personal.rotate(key)]
-    factor = second_factor.made()
+    key, secret = personal_keys.create_key("ci", owner=cast.bob)
+    told.made += [secret, personal_keys.rotate_secret(key)]
+    factor = second_factor.generate_totp_secret()
     told.made += [factor]
     code = totp.format_hotp_value(
         totp.hotp_value(factor, next(iter(totp.yield_hotp_counters_from_time())))
     )
-    told.made += list(second_factor.set_up(cast.vera, factor, code))
+    told.made += list(second_factor.set_up_factor(cast.vera, factor, code))
 
 
 def test_no_column_of_any_table_has_one(lived: Told) -> None:

@@ -21,7 +21,9 @@ def told() -> list[str]:
 
 @pytest.fixture
 def keeper(tmp_path: Path, told: list[str]) -> Supervisor:
-    return Supervisor(tmp_path / "log", pids.Register(tmp_path / "processes.json"), told.append)
+    return Supervisor(
+        tmp_path / "log", pids.ProcessRegister(tmp_path / "processes.json"), told.append
+    )
 
 
 def shell(name: str, script: str, directory: Path, **more: object) -> Service:
@@ -48,7 +50,7 @@ def test_what_ends_is_started_again_and_told_with_its_last_words(
 ) -> None:
     async def story() -> None:
         keeper.start(shell("one", "echo start >> starts; echo no more bread; exit 7", tmp_path))
-        await keeper.ready("one", 10)
+        await keeper.wait_until_ready("one", 10)
         await until(lambda: len(told) == 2)
         await keeper.stop("one")
 
@@ -68,7 +70,7 @@ def test_one_that_never_serves_is_reported_with_its_log(keeper: Supervisor, tmp_
             )
         )
         try:
-            await keeper.ready("one", 30)
+            await keeper.wait_until_ready("one", 30)
         finally:
             await keeper.stop("one")
 
@@ -82,7 +84,7 @@ def test_one_that_takes_too_long_is_reported(keeper: Supervisor, tmp_path: Path)
     async def story() -> None:
         keeper.start(shell("one", "exec sleep 60", tmp_path, ready=exists(tmp_path / "never")))
         try:
-            await keeper.ready("one", 0.1)
+            await keeper.wait_until_ready("one", 0.1)
         finally:
             await keeper.stop("one")
 
@@ -97,11 +99,11 @@ def test_a_program_that_is_not_there_is_named(keeper: Supervisor, tmp_path: Path
             command=["/no/such/program"],
             environment=PATH,
             directory=tmp_path,
-            ready=exists(tmp_path / "never"),
+            is_ready=exists(tmp_path / "never"),
         )
         keeper.start(missing)
         try:
-            await keeper.ready("one", 30)
+            await keeper.wait_until_ready("one", 30)
         finally:
             await keeper.stop("one")
 
@@ -131,7 +133,7 @@ def test_a_stop_while_it_pauses_ends_it(
 ) -> None:
     async def story() -> None:
         keeper.start(shell("one", "exit 1", tmp_path))
-        await keeper.ready("one", 10)
+        await keeper.wait_until_ready("one", 10)
         await until(lambda: told)
         await keeper.stop("one", "never started")
 
@@ -157,7 +159,7 @@ def test_a_run_ends_when_nobody_waits_for_it(keeper: Supervisor, tmp_path: Path)
         await asyncio.wait([running])
 
     asyncio.run(story())
-    assert pids.began(int((tmp_path / "pid").read_text())) is None
+    assert pids.find_start_ticks(int((tmp_path / "pid").read_text())) is None
 
 
 def test_a_log_is_bounded_while_its_process_writes(
@@ -167,7 +169,7 @@ def test_a_log_is_bounded_while_its_process_writes(
     current, old = tmp_path / "log" / "loud.log", tmp_path / "log" / "loud.log.1"
 
     async def story() -> None:
-        rotating = asyncio.create_task(keeper.rotate(every=0.02))
+        rotating = asyncio.create_task(keeper.rotate_logs(every=0.02))
         keeper.start(
             shell(
                 "loud",
@@ -206,7 +208,7 @@ def test_children_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
             sys.executable, "-c", story, env=os.environ | {"HERE": str(tmp_path)}
         )
         assert await process.wait() == -9
-        await until(lambda: not pids.Register(tmp_path / "processes.json").left_behind())
+        await until(lambda: not pids.ProcessRegister(tmp_path / "processes.json").find_orphans())
 
     asyncio.run(run())
 
@@ -219,10 +221,10 @@ def test_what_was_left_behind_is_found_and_ended(tmp_path: Path) -> None:
         )
         assert left.stdout is not None
         await left.stdout.readline()
-        pids.Register(tmp_path / "processes.json").add("deaf", left.pid)
-        found = pids.Register(tmp_path / "processes.json").left_behind()
+        pids.ProcessRegister(tmp_path / "processes.json").add("deaf", left.pid)
+        found = pids.ProcessRegister(tmp_path / "processes.json").find_orphans()
         assert found == {"deaf": left.pid}
-        await pids.clear(found, within=0.2)
+        await pids.end_processes(found, within=0.2)
         assert await left.wait() == -9
 
     asyncio.run(story())
@@ -242,7 +244,7 @@ def test_what_was_left_behind_is_found_and_ended(tmp_path: Path) -> None:
 )
 def test_a_register_that_makes_no_sense_names_nobody(tmp_path: Path, text: str) -> None:
     (tmp_path / "processes.json").write_text(text)
-    assert pids.Register(tmp_path / "processes.json").left_behind() == {}
+    assert pids.ProcessRegister(tmp_path / "processes.json").find_orphans() == {}
 
 
 @pytest.mark.parametrize(
@@ -250,4 +252,4 @@ def test_a_register_that_makes_no_sense_names_nobody(tmp_path: Path, text: str) 
     [(0, "ended with status 0"), (-9, "was ended by SIGKILL"), (-64, "was ended by SIGRTMAX")],
 )
 def test_an_end_in_words(code: int, words: str) -> None:
-    assert pids.in_words(code) == words
+    assert pids.describe_exit(code) == words

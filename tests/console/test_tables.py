@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from console.tables import Column, Filter, Listing, Table, answer
+from console.tables import Column, Filter, Listing, Table, render_table
 from environments.models import Environment
 from tests.cast import Cast
 
@@ -58,10 +58,10 @@ def asked(cast: Cast, query: str) -> HttpRequest:
 def listing(cast: Cast, rows: Any, query: str, monkeypatch: pytest.MonkeyPatch) -> Listing:
     found: list[Listing] = []
     monkeypatch.setattr(
-        "console.tables.page",
+        "console.tables.render_page",
         lambda request, template, part, context: found.append(context["listing"]),
     )
-    answer(
+    render_table(
         asked(cast, query), rows, TABLE, "parts/list.html", {"heading": "x"}, file="environments"
     )
     return found[0]
@@ -105,15 +105,15 @@ def test_pages_follow_one_another_without_a_gap(
 def test_chosen_columns_are_shown_and_the_first_always(
     cast: Cast, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert listing(cast, rows, "", monkeypatch).chosen == {"name", "image"}
-    assert listing(cast, rows, "column=created&column=nonsense", monkeypatch).chosen == {
+    assert listing(cast, rows, "", monkeypatch).column_names == {"name", "image"}
+    assert listing(cast, rows, "column=created&column=nonsense", monkeypatch).column_names == {
         "name",
         "created",
     }
 
 
 def test_csv_has_every_column_and_no_formula(cast: Cast, rows: Any) -> None:
-    given = answer(
+    given = render_table(
         asked(cast, "format=csv&q=env-00"), rows, TABLE, "parts/list.html", {}, file="environments"
     ).content.decode()
     lines = given.splitlines()
@@ -128,7 +128,7 @@ def test_a_page_takes_the_same_queries_however_many_rows_there_are(cast: Cast, r
         ) as seen:
             assert (
                 b"env-000"
-                in answer(
+                in render_table(
                     asked(cast, ""), rows, TABLE, "parts/list.html", {"heading": "x"}, file="x"
                 ).content
             )

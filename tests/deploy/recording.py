@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from clusters.kube.access import Access
+from clusters.kube.access import ClusterAccess
 from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, TRAINJOBS, Resource
 from tests.clusters.kube.faults import Request
 from tests.faults.proxy import Answer, Mishap, Passage, Proxy
@@ -65,7 +65,7 @@ class Recorder(Proxy):
     itself as far as a launch needs them.
     """
 
-    def __init__(self, upstream: Access, *, trainer: bool = True) -> None:
+    def __init__(self, upstream: ClusterAccess, *, trainer: bool = True) -> None:
         self.upstream = upstream
         self._has_trainer = trainer
         self.used: set[Right] = set()

@@ -14,13 +14,13 @@ from tests.deploy.rendering import DEPLOY
 
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = (*processes.NAMES, "prepare")
+OURS = (*processes.PROCESS_NAMES, "prepare")
 HEALTHY = ("service_healthy", "service_completed_successfully")
 
 
 def test_every_process_is_there_with_its_command() -> None:
     assert set(SERVICES) == {*OURS, "postgres", "redis"}
-    for name in processes.NAMES:
+    for name in processes.PROCESS_NAMES:
         assert SERVICES[name]["command"] == ["python", "-m", "console", name]
     assert SERVICES["prepare"]["command"] == ["python", "manage.py", "prepare"]
 
@@ -48,7 +48,7 @@ def test_only_the_web_process_can_be_reached_and_only_from_this_machine() -> Non
 
 def test_nothing_starts_before_the_database_is_prepared() -> None:
     assert SERVICES["prepare"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
-    for name in processes.NAMES:
+    for name in processes.PROCESS_NAMES:
         waits = SERVICES[name]["depends_on"]
         assert {other: each["condition"] for other, each in waits.items()} == {
             "prepare": "service_completed_successfully",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clusters import provision
+from clusters import project_provisioning
 from console import options, processes
 from tests.deploy.image import environment
 from tests.deploy.rendering import (
@@ -27,7 +27,7 @@ from workloads.specs.choices import PRIORITY_VALUES
 
 pytestmark = needs_kubectl
 
-PROCESSES = {f"muster-{name}" for name in processes.NAMES}
+PROCESSES = {f"muster-{name}" for name in processes.PROCESS_NAMES}
 RESERVED = {"KUBERNETES_SERVICE_HOST", "FORWARDED_ALLOW_IPS"}
 
 
@@ -47,7 +47,7 @@ def test_a_field_that_kubernetes_does_not_know_is_found() -> None:
 def test_every_process_is_there_and_is_started_as_the_console_starts_it(place: str) -> None:
     specs = pod_specs(rendered(f"overlays/{place}"))
     assert set(specs) == PROCESSES | {"muster-prepare"}
-    for name in processes.NAMES:
+    for name in processes.PROCESS_NAMES:
         assert specs[f"muster-{name}"]["containers"][0]["command"] == [
             "python",
             "-m",
@@ -212,7 +212,7 @@ def test_logs_lie_where_everybody_who_reads_them_looks() -> None:
 def test_the_priority_classes_are_those_that_a_submission_chooses_from(place: str) -> None:
     made = {name: each["value"] for name, each in of_kind(rendered(place), "PriorityClass").items()}
     assert made == {each.value: number for each, number in PRIORITY_VALUES.items()}
-    assert made == provision.PRIORITY_CLASSES
+    assert made == project_provisioning.PRIORITY_CLASSES
 
 
 def settings(place: str) -> dict[str, Any]:

@@ -73,14 +73,14 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Redis of its own."""
-    server = redis_server.Server(
-        tmp_path_factory.mktemp("redis"), ports.free(0), secrets.token_hex(8)
+    server = redis_server.RedisServer(
+        tmp_path_factory.mktemp("redis"), ports.pick_free_port(0), secrets.token_hex(8)
     )
     server.write_settings()
     with subprocess.Popen(server.command(), stdout=subprocess.DEVNULL) as process:
         try:
             deadline = time.monotonic() + 20
-            while not asyncio.run(server.answers()):
+            while not asyncio.run(server.is_ready()):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             yield server.url

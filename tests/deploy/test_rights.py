@@ -16,19 +16,19 @@ import pytest
 from django.utils import timezone
 
 from clusters import connections, tasks
-from clusters.capabilities import Runtime
+from clusters.capabilities import TrainingRuntime
 from clusters.kube import calls
-from clusters.kube.access import from_kubeconfig
+from clusters.kube.access import parse_kubeconfig
 from clusters.kube.client import Client
 from clusters.kube.resources import NAMESPACES, TRAINJOBS
 from clusters.models import Cluster
+from clusters.permission_review import PermissionReview
 from clusters.permissions import NEEDED
-from clusters.reviewing import Review
 from projects.models import Project
 from scripts.cluster_role import DOCUMENT, document
 from tests.cast import Cast, a_spec, make_cast
 from tests.cluster import LocalKube
-from tests.clusters.provisioning import left, provisioned
+from tests.clusters.provisioning import provision_now, remove_now
 from tests.conformance.api import eventually
 from tests.credentials import a_registry
 from tests.deploy.documented import blocks
@@ -39,7 +39,7 @@ from tests.workloads.conftest import asked
 from workloads import journal
 from workloads import tasks as steps
 from workloads.following import Follower
-from workloads.jobkinds import KINDS
+from workloads.job_kinds import JOB_KINDS
 from workloads.models import Log, Workload
 from workloads.specs import (
     CleanPodPolicy,
@@ -97,7 +97,7 @@ def test_the_role_is_given_to_the_account_that_the_pods_run_as_and_to_nobody_els
 def recorder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
     """A new cluster on which nothing was made yet."""
     server = LocalKube(tmp_path_factory.mktemp("rights") / "kube", "--gpus", "8")
-    with server, Recorder(from_kubeconfig(server.kubeconfig.read_text())) as recorder:
+    with server, Recorder(parse_kubeconfig(server.kubeconfig.read_text())) as recorder:
         yield recorder
         connections.close_all()
 
@@ -136,7 +136,7 @@ def real(tmp_path: Path) -> Iterator[Recorder]:
         ["bash", "-euo", "pipefail", "-c", making], cwd=tmp_path, env=environment, check=True
     )
     with Recorder(
-        from_kubeconfig((tmp_path / "muster.kubeconfig").read_text()), trainer=False
+        parse_kubeconfig((tmp_path / "muster.kubeconfig").read_text()), trainer=False
     ) as recorder:
         yield recorder
         connections.close_all()
@@ -157,9 +157,9 @@ def test_the_role_is_enough_on_a_real_cluster(real: Recorder, asked: list[tuple[
         project.namespace = f"{project.namespace}-{secrets.token_hex(3)}"
         project.queue = project.namespace
         project.save()
-    acting = Acting(cast, connections.client(cast.cluster))
+    acting = Acting(cast, connections.get_client(cast.cluster))
     tasks.check(str(cast.cluster.pk))
-    with Client(from_kubeconfig(Path(GIVEN).read_text())) as somebody:
+    with Client(parse_kubeconfig(Path(GIVEN).read_text())) as somebody:
         a_projects_life(acting, somebody)
     tasks.check(str(cast.cluster.pk))
     tasks.heartbeat(str(cast.cluster.pk))
@@ -173,7 +173,8 @@ def test_the_role_is_enough_on_a_real_cluster(real: Recorder, asked: list[tuple[
     assert real.used <= SAID
     cluster = Cluster.objects.get(pk=cast.cluster.pk)
     assert [
-        f"{need.verb} {need.kind}" for need in Review.from_json(cluster.permissions).refused
+        f"{need.verb} {need.kind}"
+        for need in PermissionReview.from_json(cluster.permissions).refused_needs
     ] == []
 
 
@@ -189,7 +190,7 @@ def made(recorder: Recorder) -> Cast:
 def acting(recorder: Recorder, asked: list[tuple[str, str]]) -> Acting:
     """The worker's steps, seen by the recorder."""
     cast = made(recorder)
-    return Acting(cast, connections.client(cast.cluster))
+    return Acting(cast, connections.get_client(cast.cluster))
 
 
 def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(
@@ -225,9 +226,9 @@ def a_projects_life(acting: Acting, somebody: Client) -> None:
     meddles with it.
     """
     cast = acting.cast
-    team = provisioned(cast.team_b)
+    team = provision_now(cast.team_b)
     registry = a_registry(team)
-    provisioned(team)
+    provision_now(team)
     registry.secret = json.dumps({"password": "another"})
     registry.save()
     team.gpu_quota = 3
@@ -239,10 +240,10 @@ def a_projects_life(acting: Acting, somebody: Client) -> None:
         {"metadata": {"labels": {"muster.dev/installation": None}}},
         manager="somebody",
     )
-    provisioned(team)
+    provision_now(team)
     registry.delete()
-    provisioned(team)
-    provisioned(cast.team_a)
+    provision_now(team)
+    provision_now(cast.team_a)
 
 
 def a_workloads_life(acting: Acting, framework: Framework) -> None:
@@ -263,7 +264,7 @@ def a_workloads_life(acting: Acting, framework: Framework) -> None:
         **only,
     )
     launched_twice_and_deleted(
-        acting, journal.opened(spec, project=acting.project, by=acting.cast.bob)
+        acting, journal.create_workload(spec, project=acting.project, user=acting.cast.bob)
     )
 
 
@@ -278,14 +279,14 @@ def a_trainjobs_life(acting: Acting) -> None:
     fields = frozenset(("runtimeRef", "trainer", "runtimePatches"))
     can = replace(
         can,
-        runtimes=(Runtime("torch-distributed", "torch", "kai-scheduler"),),
+        runtimes=(TrainingRuntime("torch-distributed", "torch", "kai-scheduler"),),
         trainjob_fields=fields,
     )
     cluster.capabilities = can.to_json()
     cluster.save()
     acting.project.refresh_from_db()
     workload = acting.submit_distributed("of-trainer")
-    assert KINDS[workload.job_kind] == TRAINJOBS
+    assert JOB_KINDS[workload.job_kind] == TRAINJOBS
     launched_twice_and_deleted(acting, workload)
 
 
@@ -300,7 +301,7 @@ def launched_twice_and_deleted(acting: Acting, workload: Workload) -> None:
 
 
 def deleted(acting: Acting, workload: Workload) -> None:
-    journal.asked_to_delete(workload.pk, None)
+    journal.request_deletion(workload.pk, None)
     acting.repeat(steps.remove, workload, lambda: workload.released_at)
 
 
@@ -322,4 +323,4 @@ def a_workload_that_tidies_up(acting: Acting) -> None:
 
 def the_end_of_a_project(project: Project) -> None:
     Project.objects.filter(pk=project.pk).update(left_at=timezone.now())
-    assert left(project).removed_at is not None
+    assert remove_now(project).removed_at is not None

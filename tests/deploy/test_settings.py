@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from console import alive, static
+from console import liveness, static_files
 from tests.cluster import ROOT
 from tests.installation import clean_environment
 
@@ -38,7 +38,7 @@ def test_what_was_collected_ahead_is_not_collected_again(
     settings.DEBUG = False
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"static_dir": tmp_path})
     settings.STATIC_ROOT = tmp_path
-    assert static.collect() is False
+    assert static_files.collect_static_files() is False
     assert list(tmp_path.iterdir()) == []
 
 
@@ -48,10 +48,10 @@ def test_a_sign_of_life_that_cannot_be_given_ends_nothing(
     settings.OPTIONS = settings.OPTIONS.model_copy(
         update={"alive_file": tmp_path / "missing" / "alive"}
     )
-    alive.show()
+    liveness.touch_alive_file()
     assert "the sign of life, cannot be written: No such file or directory" in caplog.text
 
 
 def test_nothing_is_written_where_no_sign_of_life_is_asked_for(settings: LazySettings) -> None:
     assert settings.OPTIONS.alive_file is None
-    alive.show()
+    liveness.touch_alive_file()

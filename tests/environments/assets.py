@@ -9,7 +9,7 @@ from django.test import Client
 
 from environments import actions
 from environments.forms import AssetForm
-from environments.kinds import COMPUTE, CREDENTIAL, DATA_SOURCE, ENVIRONMENT, KINDS, Kind
+from environments.kinds import COMPUTE, CREDENTIAL, DATA_SOURCE, ENVIRONMENT, KINDS, AssetKind
 from environments.models import Asset
 from projects import tokens
 from projects.models import User
@@ -23,7 +23,7 @@ REPOSITORY = "https://git.example.com/team/code.git"
 class Sample:
     """One form of a kind: what is typed into it, and the same as a body of the API has it."""
 
-    kind: Kind
+    kind: AssetKind
     subtype: str
     typed: dict[str, Any]
     spec: dict[str, Any]
@@ -52,8 +52,8 @@ class Sample:
         form = self.form(
             sent | {"name": [name], "scope": [str(scope)]}, scopes=[(scope, "there")], by=by
         )
-        assert form.judged(), (form.errors, form.rows and [row.errors for row in form.rows.all])
-        return actions.create(form.model, form.values, scope=scope, by=by)
+        assert form.validate(), (form.errors, form.rows and [row.errors for row in form.rows.all])
+        return actions.create(form.model, form.values, scope=scope, user=by)
 
     def __str__(self) -> str:
         return f"{self.kind.key}-{self.subtype}".rstrip("-")
@@ -230,7 +230,7 @@ class Api:
 
     def __init__(self, user: User) -> None:
         self._client = Client()
-        self._token, _ = tokens.issue(User.objects.get(pk=user.pk))
+        self._token, _ = tokens.issue_token(User.objects.get(pk=user.pk))
 
     def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         sent = {} if body is None else {"data": body, "content_type": "application/json"}

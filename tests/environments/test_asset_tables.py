@@ -19,7 +19,7 @@ from environments.models import (
 )
 from projects.models import AccessRule, Department, Project, User
 from projects.permissions import PROJECT
-from projects.scopes import TENANT, of_cluster, of_department, of_project
+from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 from tests.cast import Cast, a_spec
 from tests.environments.assets import BY_NAME, ONE_OF_EACH, SECRET, Sample, client_of
 from workloads import journal
@@ -45,7 +45,7 @@ ROWS: dict[str, tuple[type[Asset], dict[str, Any]]] = {
 
 @EACH_KIND
 def test_it_is_searched_filtered_and_sorted(cast: Cast, sample: Sample) -> None:
-    sample.make(of_project(cast.team_a), cast.alice, "alpha")
+    sample.make(project_scope(cast.team_a), cast.alice, "alpha")
     sample.make(TENANT, cast.alice, "beta", description="Bold words")
     client, path = client_of(cast.bob), f"/{sample.kind.path}"
 
@@ -150,12 +150,12 @@ def test_what_belongs_above_and_below_is_seen_and_what_is_beside_is_not(
     )
     scopes = {
         "tenant": TENANT,
-        "cluster": of_cluster(cast.cluster.pk),
-        "research": of_department(cast.research),
-        "other": of_department(other),
-        "team-a": of_project(cast.team_a),
-        "team-b": of_project(cast.team_b),
-        "team-c": of_project(team_c),
+        "cluster": cluster_scope(cast.cluster.pk),
+        "research": department_scope(cast.research),
+        "other": department_scope(other),
+        "team-a": project_scope(cast.team_a),
+        "team-b": project_scope(cast.team_b),
+        "team-c": project_scope(team_c),
     }
     for name, scope in scopes.items():
         sample.make(scope, cast.alice, name)
@@ -181,8 +181,8 @@ def test_what_belongs_above_and_below_is_seen_and_what_is_beside_is_not(
 def test_where_assets_are_used_is_counted_as_far_as_one_may_see(cast: Cast) -> None:
     environment = BY_NAME["environment"].make(TENANT, cast.alice, "common")
     for project, by in ((cast.team_a, cast.bob), (cast.team_b, cast.mallory)):
-        workload = journal.opened(
-            a_spec(project, f"train-of-{project.name}"), project=project, by=by
+        workload = journal.create_workload(
+            a_spec(project, f"train-of-{project.name}"), project=project, user=by
         )
         UsedAsset.objects.create(
             workload=workload, kind="environment", asset=environment.pk, name="common", version=1

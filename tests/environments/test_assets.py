@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.http import QueryDict
 
-from environments import builtin
+from environments import builtin_assets
 from environments.models import Asset, ComputeResource, Environment
 from projects.models import AuditEntry
-from projects.scopes import TENANT, of_project
+from projects.scopes import TENANT, project_scope
 from tests.cast import Cast
 from tests.environments.assets import ONE_OF_EACH, SAMPLES, SECRET, Sample, client_of
 
@@ -26,8 +26,10 @@ def mallory(cast: Cast) -> Any:
 
 
 def test_what_is_built_in_is_made_once(db: None) -> None:
-    assert builtin.ensure() == len(builtin.COMPUTE) + len(builtin.ENVIRONMENTS)
-    assert builtin.ensure() == 0
+    assert builtin_assets.ensure_builtin_assets() == len(builtin_assets.COMPUTE) + len(
+        builtin_assets.ENVIRONMENTS
+    )
+    assert builtin_assets.ensure_builtin_assets() == 0
     found = {
         each.name: (each.gpu_devices, each.gpu_portion) for each in ComputeResource.objects.all()
     }
@@ -84,7 +86,7 @@ def test_one_is_made_changed_copied_and_deleted(cast: Cast, sample: Sample) -> N
 
 @EACH
 def test_an_asset_is_edited_as_it_is(cast: Cast, sample: Sample) -> None:
-    asset = sample.make(of_project(cast.team_b), cast.mallory)
+    asset = sample.make(project_scope(cast.team_b), cast.mallory)
     left_out = ("_state", "updated_at", "updated_by_id", "version", "secret")
     before = {
         name: value
@@ -107,7 +109,7 @@ def test_an_asset_is_edited_as_it_is(cast: Cast, sample: Sample) -> None:
 @EACH_KIND
 @pytest.mark.parametrize("verb", ["", "/edit", "/copy", "/delete"])
 def test_another_teams_asset_is_not_there(cast: Cast, sample: Sample, verb: str) -> None:
-    asset = sample.make(of_project(cast.team_a), cast.alice, "theirs")
+    asset = sample.make(project_scope(cast.team_a), cast.alice, "theirs")
     address, client = f"/{sample.kind.path}/{asset.pk}{verb}", mallory(cast)
     assert client.get(address).status_code == 404
     assert client.post(address).status_code in (404, 405)
@@ -117,7 +119,7 @@ def test_another_teams_asset_is_not_there(cast: Cast, sample: Sample, verb: str)
 @EACH_KIND
 @pytest.mark.parametrize("verb", ["edit", "delete"])
 def test_who_may_only_look_is_told_so(cast: Cast, sample: Sample, verb: str) -> None:
-    theirs = sample.make(of_project(cast.team_a), cast.alice, "theirs")
+    theirs = sample.make(project_scope(cast.team_a), cast.alice, "theirs")
     everybodys = sample.make(TENANT, cast.alice, "common")
     vera, path = client_of(cast.vera), f"/{sample.kind.path}"
     assert vera.get(f"{path}/{theirs.pk}").status_code == 200
@@ -149,7 +151,7 @@ def test_what_is_built_in_cannot_be_changed(cast: Cast, path: str) -> None:
 
 @EACH_KIND
 def test_a_name_is_free_once_in_a_scope(cast: Cast, sample: Sample) -> None:
-    sample.make(of_project(cast.team_b), cast.mallory, "taken")
+    sample.make(project_scope(cast.team_b), cast.mallory, "taken")
     given = sample.typed | {"name": "taken", "scope": f"project:{cast.team_b.pk}"}
     answer = mallory(cast).post(sample.new, given)
     assert answer.status_code == 422

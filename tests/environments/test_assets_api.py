@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from environments.models import Environment
 from projects.models import AuditEntry
-from projects.scopes import TENANT, of_cluster, of_department, of_project
+from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 from tests.cast import Cast
 from tests.environments.assets import (
     BY_NAME,
@@ -219,7 +219,7 @@ def test_another_teams_asset_is_not_there_and_what_one_only_sees_is_refused(
     cast: Cast, sample: Sample
 ) -> None:
     theirs, common = (
-        sample.make(of_project(cast.team_a), cast.alice, "theirs"),
+        sample.make(project_scope(cast.team_a), cast.alice, "theirs"),
         sample.make(TENANT, cast.alice, "common"),
     )
     mallory, vera = Api(cast.mallory), Api(cast.vera)
@@ -259,10 +259,10 @@ def test_a_list_is_narrowed_by_scope(cast: Cast) -> None:
     sample, alice = BY_NAME["environment"], cast.alice
     scopes = {
         "tenant": TENANT,
-        "cluster": of_cluster(cast.cluster.pk),
-        "research": of_department(cast.research),
-        "team-a": of_project(cast.team_a),
-        "team-b": of_project(cast.team_b),
+        "cluster": cluster_scope(cast.cluster.pk),
+        "research": department_scope(cast.research),
+        "team-a": project_scope(cast.team_a),
+        "team-b": project_scope(cast.team_b),
     }
     for name, scope in scopes.items():
         sample.make(scope, alice, name)

@@ -12,13 +12,13 @@ from django.db import connection
 from django.utils import timezone
 
 from console.errors import Clash
-from console.typed import as_sent
-from environments import actions, cluster_secrets, credentials, leaving, uses
+from console.typed_forms import to_query_dict
+from environments import actions, cluster_secrets, credentials, scope_removal, uses
 from environments.kinds import CREDENTIAL, DATA_SOURCE
 from environments.models import Credential, DataSource, Template
 from projects.models import AccessRule, AuditEntry, Department, Project, User
 from projects.permissions import SYSTEM
-from projects.scopes import TENANT, of_cluster, of_department, of_project
+from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 from tests.cast import Cast, a_spec
 from tests.environments.assets import BY_NAME, CREDENTIALS, SECRET, Api, Sample, client_of
 from workloads import asset_rules, journal
@@ -62,7 +62,7 @@ def test_a_secret_is_in_no_page_no_row_in_clear_and_no_log(
 
 @EACH
 def test_an_empty_secret_keeps_the_one_that_is_stored(cast: Cast, sample: Sample) -> None:
-    made = sample.make(of_project(cast.team_b), cast.mallory)
+    made = sample.make(project_scope(cast.team_b), cast.mallory)
     before = Credential.objects.get(pk=made.pk)
     client, address = client_of(cast.mallory), f"/credentials/{made.pk}/edit"
     page = client.get(address)
@@ -80,7 +80,7 @@ def test_an_empty_secret_keeps_the_one_that_is_stored(cast: Cast, sample: Sample
 
 @EACH
 def test_a_new_secret_takes_its_place(cast: Cast, sample: Sample) -> None:
-    made = sample.make(of_project(cast.team_b), cast.mallory)
+    made = sample.make(project_scope(cast.team_b), cast.mallory)
     before = Credential.objects.get(pk=made.pk)
     status, _ = Api(cast.mallory)(
         "patch",
@@ -97,7 +97,7 @@ def test_a_new_secret_takes_its_place(cast: Cast, sample: Sample) -> None:
 
 @EACH
 def test_a_copy_needs_its_secret_anew(cast: Cast, sample: Sample) -> None:
-    made = sample.make(of_project(cast.team_b), cast.mallory)
+    made = sample.make(project_scope(cast.team_b), cast.mallory)
     client = client_of(cast.mallory)
     page = client.get(f"/credentials/{made.pk}/copy")
     sent = {name: page.context["form"].data.getlist(name) for name in page.context["form"].data}
@@ -107,7 +107,7 @@ def test_a_copy_needs_its_secret_anew(cast: Cast, sample: Sample) -> None:
 
 def test_keys_of_a_generic_secret_come_go_and_stay(cast: Cast) -> None:
     made = BY_NAME["credential-generic"].make(
-        of_project(cast.team_b), cast.mallory, **{"keys-1-key": "old", "keys-1-value": "gone"}
+        project_scope(cast.team_b), cast.mallory, **{"keys-1-key": "old", "keys-1-value": "gone"}
     )
     pairs = [{"key": "token", "value": ""}, {"key": "new", "value": "there"}]
     status, _ = Api(cast.mallory)(
@@ -134,15 +134,17 @@ def test_keys_of_a_generic_secret_come_go_and_stay(cast: Cast) -> None:
 def test_a_clusters_secret_is_made_of_what_was_typed(
     cast: Cast, name: str, type_: str, keys: set[str]
 ) -> None:
-    made = Credential.objects.get(pk=BY_NAME[name].make(of_project(cast.team_b), cast.mallory).pk)
-    found, data = credentials.secret_object_data(made)
+    made = Credential.objects.get(
+        pk=BY_NAME[name].make(project_scope(cast.team_b), cast.mallory).pk
+    )
+    found, data = credentials.build_secret_data(made)
     assert (found, set(data)) == (type_, keys)
     assert any(SECRET in value for value in data.values())
 
 
 def a_source(cast: Cast, credential: Credential, project: str = "team_b") -> DataSource:
     sample = BY_NAME["data-source-git"]
-    scope, by = of_project(getattr(cast, project)), cast.alice
+    scope, by = project_scope(getattr(cast, project)), cast.alice
     made = sample.make(scope, by, f"source-of-{project}", credential=str(credential.pk))
     assert isinstance(made, DataSource)
     return made
@@ -158,15 +160,17 @@ def test_what_logs_in_with_it_is_named_as_far_as_one_may_see(cast: Cast) -> None
     password = a_password(cast)
     a_source(cast, password, "team_a")
     a_source(cast, password, "team_b")
-    workload = journal.opened(a_spec(cast.team_a, "train1"), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(
+        a_spec(cast.team_a, "train1"), project=cast.team_a, user=cast.bob
+    )
     UsedAsset.objects.create(
         workload=workload, kind="credential", asset=password.pk, name="common", version=1
     )
     template = actions.create(
         Template,
         {"name": "starts-with-it", "form": {"setup": {"x": [str(password.pk)]}}},
-        scope=of_project(cast.team_a),
-        by=cast.alice,
+        scope=project_scope(cast.team_a),
+        user=cast.alice,
     )
     with pytest.raises(Clash, match=r"source-of-team_a.*source-of-team_b.*train1.*starts-with-it"):
         actions.remove(password, cast.alice)
@@ -176,11 +180,11 @@ def test_what_logs_in_with_it_is_named_as_far_as_one_may_see(cast: Cast) -> None
     )
     assert client.post(f"/credentials/{password.pk}/delete").status_code == 409
     assert Api(cast.alice)("delete", f"/api/v1/asset/credentials/password/{password.pk}")[0] == 409
-    held = actions.holding(password, cast.mallory)
-    assert [use.name for use in held.seen] == ["source-of-team_b"]
+    held = actions.find_uses(password, cast.mallory)
+    assert [use.name for use in held.visible] == ["source-of-team_b"]
     assert held.hidden == 3
-    assert "source-of-team_a" not in held.words
-    assert held.words.endswith("3 that you may not see")
+    assert "source-of-team_a" not in held.description
+    assert held.description.endswith("3 that you may not see")
     DataSource.objects.all().delete()
     UsedAsset.objects.all().delete()
     actions.remove(template, cast.alice)
@@ -189,7 +193,7 @@ def test_what_logs_in_with_it_is_named_as_far_as_one_may_see(cast: Cast) -> None
 
 
 def test_a_data_source_takes_no_credential_from_beside_or_below(cast: Cast) -> None:
-    theirs = BY_NAME["credential-password"].make(of_project(cast.team_a), cast.alice, "theirs")
+    theirs = BY_NAME["credential-password"].make(project_scope(cast.team_a), cast.alice, "theirs")
     given = BY_NAME["data-source-git"].typed | {"name": "x", "credential": str(theirs.pk)}
     new = "/data-sources/new/git"
     beside = client_of(cast.mallory).post(new, given | {"scope": f"project:{cast.team_b.pk}"})
@@ -221,7 +225,9 @@ def test_a_credential_stays_in_reach_of_what_logs_in_with_it(cast: Cast) -> None
 
 def made_from(cast: Cast, credential: Credential, name: str = "train1") -> Workload:
     """A workload of team-a that has the credential's Secret."""
-    workload = journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(
+        a_spec(cast.team_a, name), project=cast.team_a, user=cast.bob
+    )
     UsedAsset.objects.create(
         workload=workload, kind="credential", asset=credential.pk, name=credential.name, version=1
     )
@@ -232,7 +238,9 @@ def wanted(project: Project) -> set[str]:
     """The Secrets that its namespace is to have."""
     return {
         each.name
-        for each in cluster_secrets.of_projects([Project.objects.get(pk=project.pk)])[project.pk]
+        for each in cluster_secrets.build_wanted_secrets([Project.objects.get(pk=project.pk)])[
+            project.pk
+        ]
     }
 
 
@@ -240,7 +248,7 @@ def test_a_credential_stays_where_workloads_and_templates_have_it(cast: Cast) ->
     password = a_password(cast)
     made_from(cast, password)
     form = {"name": "starts-with-it", "form": {"setup": {"x": [str(password.pk)]}}}
-    template = actions.create(Template, form, scope=of_project(cast.team_a), by=cast.alice)
+    template = actions.create(Template, form, scope=project_scope(cast.team_a), user=cast.alice)
     address, api = f"/api/v1/asset/credentials/password/{password.pk}", Api(cast.alice)
     away = {"meta": {"scope": "project", "projectId": cast.team_b.pk}}
     status, answer = api("patch", address, away)
@@ -259,12 +267,12 @@ def test_a_credential_stays_where_workloads_and_templates_have_it(cast: Cast) ->
 
 def test_a_wider_scope_takes_it_from_nobody(cast: Cast) -> None:
     """Whatever uses it from beyond its scope has less of it before than after."""
-    theirs = BY_NAME["credential-password"].make(of_project(cast.team_a), cast.alice, "theirs")
+    theirs = BY_NAME["credential-password"].make(project_scope(cast.team_a), cast.alice, "theirs")
     actions.create(
         Template,
         {"name": "t", "form": {"setup": {"x": [str(theirs.pk)]}}},
         scope=TENANT,
-        by=cast.alice,
+        user=cast.alice,
     )
     body = {"meta": {"scope": "department", "departmentId": cast.research.pk}}
     assert (
@@ -276,24 +284,29 @@ def test_who_loses_it_is_named_as_far_as_one_may_see(cast: Cast) -> None:
     AccessRule.objects.create(user=cast.mallory, role=SYSTEM)
     password = a_password(cast)
     made_from(cast, password)
-    for number in range(uses.MOST + 2):
+    for number in range(uses.MAX_USES + 2):
         made_from(cast, password, f"w{number}")
     AccessRule.objects.filter(user=cast.mallory, role=SYSTEM).delete()
-    lost = uses.beyond(password, of_project(cast.team_b), cast.mallory)
-    assert (lost.words, bool(lost)) == (f"{uses.MOST + 3} uses that you may not see", True)
-    assert uses.beyond(password, of_project(cast.team_b), cast.alice).words.endswith(" and 3 more")
-    assert actions.holding(password, cast.alice).hidden == 0
+    lost = uses.find_uses_outside(password, project_scope(cast.team_b), cast.mallory)
+    assert (lost.description, bool(lost)) == (
+        f"{uses.MAX_USES + 3} uses that you may not see",
+        True,
+    )
+    assert uses.find_uses_outside(
+        password, project_scope(cast.team_b), cast.alice
+    ).description.endswith(" and 3 more")
+    assert actions.find_uses(password, cast.alice).hidden == 0
     for scope in (
-        of_project(cast.team_a),
-        of_department(cast.research),
-        of_cluster(cast.cluster.pk),
+        project_scope(cast.team_a),
+        department_scope(cast.research),
+        cluster_scope(cast.cluster.pk),
     ):
-        assert not uses.beyond(password, scope, cast.alice)
+        assert not uses.find_uses_outside(password, scope, cast.alice)
 
 
 def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
     other = Department.objects.create(name="other")
-    at = of_department(cast.research)
+    at = department_scope(cast.research)
     one, two, idle = (
         BY_NAME["credential-password"].make(at, cast.alice, name) for name in ("one", "two", "idle")
     )
@@ -319,7 +332,7 @@ def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
         shown.context["form"].errors["department"]
     )
     assert Project.objects.get(pk=cast.team_a.pk).department == cast.research
-    assert "that you may not see" in leaving.losing(
+    assert "that you may not see" in scope_removal.describe_lost_credentials(
         cast.team_a, cast.research.pk, User.objects.create(username="nobody")
     )
     assert credentials.secret_name(one) in wanted(cast.team_a)
@@ -334,7 +347,7 @@ def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
 
 def test_a_data_source_is_a_volume_with_the_credentials_secret(cast: Cast) -> None:
     password = a_password(cast)
-    volume = asset_rules.volume_of(DATA_SOURCE.copied(a_source(cast, password)))
+    volume = asset_rules.build_volume(DATA_SOURCE.get_copied_values(a_source(cast, password)))
     assert (volume.secret, volume.credential, volume.path) == (
         credentials.secret_name(password),
         "password",
@@ -344,9 +357,9 @@ def test_a_data_source_is_a_volume_with_the_credentials_secret(cast: Cast) -> No
 
 def test_what_is_stored_is_not_read_for_a_table(cast: Cast) -> None:
     a_password(cast)
-    row = actions.seen(Credential, cast.alice).get()
+    row = actions.list_visible(Credential, cast.alice).get()
     assert "secret" in row.get_deferred_fields()
-    assert SECRET not in str(as_sent(CREDENTIAL.typed(row)))
+    assert SECRET not in str(to_query_dict(CREDENTIAL.build_typed(row)))
 
 
 @EACH
@@ -376,7 +389,7 @@ def test_whom_it_is_for_is_chosen_where_there_is_one_scope(cast: Cast) -> None:
 def test_a_dump_of_the_database_has_no_secret_in_clear_and_can_be_loaded(
     cast: Cast, sample: Sample
 ) -> None:
-    made = sample.make(of_project(cast.team_b), cast.mallory)
+    made = sample.make(project_scope(cast.team_b), cast.mallory)
     before = Credential.objects.get(pk=made.pk)
     dump = serializers.serialize("json", Credential.objects.all())
     assert SECRET not in dump

@@ -9,7 +9,7 @@ from tests.faults.histories import History
 from tests.faults.operating import Object
 from workloads import manifests
 from workloads.models import Attempt, Pod, Workload
-from workloads.states import LEAVING, RESTING, TERMINAL, Status
+from workloads.states import ENDING, RESTING, TERMINAL, Status
 
 BEHIND = "Its job was deleted in the cluster, and not by Muster."
 
@@ -54,7 +54,7 @@ def _job(workload: Workload, job: Object | None, there: dict[str, list[Object]])
     if (
         mine
         and _uid(mine[0]) != workload.job_uid
-        and Status(workload.status) not in RESTING | LEAVING
+        and Status(workload.status) not in RESTING | ENDING
     ):
         yield f"its job is {_uid(mine[0])}, and not {workload.job_uid}"
 
@@ -63,7 +63,7 @@ def _status(
     workload: Workload, job: Object | None, there: dict[str, list[Object]], history: History
 ) -> Iterator[str]:
     status = Status(workload.status)
-    if status in LEAVING and job is None and workload.desired != "Running":
+    if status in ENDING and job is None and workload.desired != "Running":
         return
     if job is None and workload.job_uid and status not in RESTING:
         yield "its job is gone, and it has not come to rest"
@@ -89,7 +89,7 @@ def _status(
         if each["status"] == "True"
     }
     if job["metadata"].get("deletionTimestamp"):
-        if status not in RESTING | LEAVING:
+        if status not in RESTING | ENDING:
             yield "its job is being deleted"
         return
     expected = (
@@ -103,7 +103,7 @@ def _status(
         yield f"its job is {expected}"
     if expected is None and status in TERMINAL and workload.job_uid not in history.ends:
         yield "its job has not ended"
-    if expected is None and status not in RESTING | LEAVING:
+    if expected is None and status not in RESTING | ENDING:
         yield from _running(workload, job, there)
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from clusters.capabilities import PODGROUPS as GROUPS
 from clusters.capabilities import Capabilities
 from clusters.kube import calls, watch
-from clusters.kube.access import Access
+from clusters.kube.access import ClusterAccess
 from clusters.kube.client import Client, Timeouts
 from clusters.kube.errors import Conflict, Gone, KubeError, Rejected
-from clusters.kube.pace import Pace
+from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.resources import (
     CONFIGMAPS,
     EVENTS,
@@ -36,20 +36,20 @@ from tests.faults.proxy import Proxy, passes
 from tests.workloads.acting import Acting
 from workloads import journal, manifests, tasks
 from workloads.following import sources
-from workloads.following.cluster import Following
+from workloads.following.cluster_follower import ClusterFollower
 from workloads.models import Pod, Workload
-from workloads.states import LEAVING, RESTING
+from workloads.states import ENDING, RESTING
 
-HASTY = Timeouts(connect=1.0, read=0.15, whole=0.5, turn=0.05)
-BRISK = watch.Patience(watch=1, slack=-0.97, first=0.0, most=0.0)
+HASTY = Timeouts(connect=1.0, read=0.15, total=0.5, rate_limit=0.05)
+BRISK = watch.WatchTimings(watch=1, slack=-0.97, first_retry=0.0, longest_retry=0.0)
 HELD = {"localkube.muster.dev/hold": "true"}
 FINALIZER = "example.com/hold"
 
 SERVED = Capabilities(served=frozenset(("batch/v1/jobs", "kubeflow.org/v1/pytorchjobs", GROUPS)))
 ASKS = {
-    "stop": journal.asked_to_stop,
-    "run": journal.asked_to_run,
-    "delete": journal.asked_to_delete,
+    "stop": journal.request_stop,
+    "run": journal.request_run,
+    "delete": journal.request_deletion,
 }
 STEPS: dict[str, Step] = {
     "launch": tasks.launch,
@@ -88,12 +88,12 @@ class Clients:
 
     @classmethod
     @contextlib.contextmanager
-    def of(cls, direct: Access, proxy: Access) -> Iterator["Clients"]:
-        pace = Pace(1e6, 1_000_000)
+    def of(cls, direct: ClusterAccess, proxy: ClusterAccess) -> Iterator["Clients"]:
+        pace = RateLimiter(1e6, 1_000_000)
         with (
-            Client(direct, pace=pace) as one,
-            Client(proxy, pace=pace, timeouts=HASTY) as two,
-            Client(proxy, pace=pace) as three,
+            Client(direct, rate_limiter=pace) as one,
+            Client(proxy, rate_limiter=pace, timeouts=HASTY) as two,
+            Client(proxy, rate_limiter=pace) as three,
         ):
             yield cls(one, two, three)
 
@@ -116,9 +116,9 @@ class History:
         """The uids of the jobs that have ever had an end."""
         self.behind: set[str] = set()
         """The uids of the jobs that were deleted behind our back."""
-        self._sources = list(sources.sources(SERVED))
+        self._sources = list(sources.list_sources(SERVED))
         self._told: dict[int, Any] = {}
-        self._following = Following(cast.cluster.pk)
+        self._following = ClusterFollower(cast.cluster.pk)
         self._stop = Now()
         proxy.mutate = operating.without_controller
         proxy.shift = 0
@@ -140,8 +140,8 @@ class History:
                     namespace=self.namespace,
                 )
         for resource in (PYTORCHJOBS, JOBS, PODS, PODGROUPS, EVENTS):
-            calls.deletecollection(
-                self.direct, resource, namespace=self.namespace, labels="", grace=0
+            calls.delete_collection(
+                self.direct, resource, namespace=self.namespace, labels="", grace_seconds=0
             )
         calls.delete(self.direct, NAMESPACES, self.namespace)
 
@@ -178,7 +178,7 @@ class History:
                 self.asked.remove((name, *arguments))
             STEPS[name](arguments[0], *map(int, arguments[1:]))
         elif workload is not None:
-            launches = workload.status not in RESTING | LEAVING and not workload.job_uid
+            launches = workload.status not in RESTING | ENDING and not workload.job_uid
             (tasks.launch if launches else [*STEPS.values()][b % len(STEPS)])(str(workload.pk))
 
     def sweep(self, a: int, b: int) -> None:
@@ -196,12 +196,12 @@ class History:
                 told = self._told.get(number)
                 if told is None:
                     stop: Any = self._stop
-                    told = self._told[number] = sources.items(
+                    told = self._told[number] = sources.watch_source(
                         self.cast.cluster.pk, source, self.client, stop, BRISK
                     )
                 item = next(told)
-                self._following._written([item])
-                if isinstance(item, sources.Lost):
+                self._following._write_batch([item])
+                if isinstance(item, sources.SourceFailed):
                     break
         except (KubeError, StopIteration):
             self._told.pop(number).close()
@@ -267,7 +267,7 @@ class History:
                     {"metadata": {"finalizers": None}},
                     namespace=self.namespace,
                 )
-            calls.delete(self.direct, PODS, name, namespace=self.namespace, grace=0)
+            calls.delete(self.direct, PODS, name, namespace=self.namespace, grace_seconds=0)
 
     def move_job(self, a: int, b: int) -> None:
         job = self._job(a)

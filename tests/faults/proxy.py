@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 import yaml
 
-from clusters.kube.access import Access
+from clusters.kube.access import ClusterAccess
 from tests.clusters.kube.faults import Exchange, FaultServer, Request, status
 
 TOKEN = "a-token"
@@ -119,7 +119,7 @@ class Proxy(FaultServer):
     would.
     """
 
-    def __init__(self, upstream: Access) -> None:
+    def __init__(self, upstream: ClusterAccess) -> None:
         self.choose: Callable[[Request], Mishap] = lambda request: passes
         self.tokens = {TOKEN}
         self.shift = 0
@@ -127,7 +127,7 @@ class Proxy(FaultServer):
         self.mutate: Callable[[dict[str, Any]], None] = lambda obj: None
         self.kept: dict[str, bytes] = {}
         self.upstream = upstream
-        self._tls = upstream.tls()
+        self._tls = upstream.build_tls_context()
         self._local = threading.local()
         self._open: set[socket.socket] = set()
         super().__init__(self._answer)
@@ -141,9 +141,9 @@ class Proxy(FaultServer):
         super().__exit__(*failure)
 
     @cached_property
-    def access(self) -> Access:
+    def access(self) -> ClusterAccess:
         # A certificate authority is given so that the machine's own need not be read.
-        return Access(f"http://127.0.0.1:{self.port}", token=TOKEN, ca=self.upstream.ca)
+        return ClusterAccess(f"http://127.0.0.1:{self.port}", token=TOKEN, ca=self.upstream.ca)
 
     def kubeconfig(self, token: str = TOKEN) -> str:
         """How Muster reaches the cluster through the proxy."""

@@ -12,21 +12,21 @@ import pytest
 from django.db import connections as databases
 from django.utils import timezone
 
-from clusters import connections, provision
+from clusters import connections, project_provisioning
 from clusters.capabilities import Capabilities
 from clusters.kube import calls
-from clusters.kube.access import from_kubeconfig
+from clusters.kube.access import parse_kubeconfig
 from clusters.kube.calls import Propagation
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone, Unavailable
-from clusters.kube.pace import Pace
+from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.resources import CONFIGMAPS, EVENTS, JOBS, NAMESPACES, PODS, PYTORCHJOBS
 from clusters.models import Cluster
 from console.celery import Step
 from tests.cast import Cast
 from tests.cluster import LocalKube
 from tests.clusters.kube.faults import FaultServer, Request, refusal
-from tests.clusters.kube.following import BRISK, Following
+from tests.clusters.kube.following import QUICK_TIMINGS, Following
 from tests.conformance.api import eventually
 from tests.faults import mishaps
 from tests.faults.histories import HELD, SERVED
@@ -42,7 +42,7 @@ CLOSE = timedelta(minutes=2)
 
 @pytest.fixture(scope="module")
 def proxy(embedded: LocalKube) -> Iterator[Proxy]:
-    with Proxy(from_kubeconfig(embedded.kubeconfig.read_text())) as proxy:
+    with Proxy(parse_kubeconfig(embedded.kubeconfig.read_text())) as proxy:
         yield proxy
 
 
@@ -51,7 +51,7 @@ def there(live_cast: Cast, embedded: LocalKube, proxy: Proxy) -> Iterator[Acting
     """The worker's steps, whose way to the cluster is the proxy; the test itself goes straight to
     it.
     """
-    provision.project(live_cast.team_a)
+    project_provisioning.provision_project(live_cast.team_a)
     live_cast.team_a.refresh_from_db()
     cluster = live_cast.cluster
     cluster.kubeconfig, cluster.capabilities = proxy.kubeconfig(), SERVED.to_json()
@@ -64,7 +64,7 @@ def there(live_cast: Cast, embedded: LocalKube, proxy: Proxy) -> Iterator[Acting
     )
     proxy.requests.clear()
     with Client(
-        from_kubeconfig(embedded.kubeconfig.read_text()), pace=Pace(1e6, 1_000_000)
+        parse_kubeconfig(embedded.kubeconfig.read_text()), rate_limiter=RateLimiter(1e6, 1_000_000)
     ) as direct:
         yield Acting(live_cast, direct)
         with contextlib.suppress(Gone):
@@ -75,8 +75,10 @@ def there(live_cast: Cast, embedded: LocalKube, proxy: Proxy) -> Iterator[Acting
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said: list[str] = []
-    monkeypatch.setattr(Step, "soon", lambda step, *ids: said.append(step.__name__))
-    monkeypatch.setattr(Step, "later", lambda step, seconds, *ids: said.append(step.__name__))
+    monkeypatch.setattr(Step, "enqueue", lambda step, *ids: said.append(step.__name__))
+    monkeypatch.setattr(
+        Step, "enqueue_after", lambda step, seconds, *ids: said.append(step.__name__)
+    )
     return said
 
 
@@ -325,12 +327,16 @@ def test_a_server_that_was_set_back_is_believed(
     proxy.shift = 0
     namespace, name = there.project.namespace, Pod.objects.get().name
     calls.patch(
-        there.client, PODS, name, {"metadata": {"labels": {"later": "yes"}}}, namespace=namespace
+        there.client,
+        PODS,
+        name,
+        {"metadata": {"labels": {"enqueue_after": "yes"}}},
+        namespace=namespace,
     )
     there.poll()
     pod = Pod.objects.get()
     assert int(pod.version) < 1_000_000
-    assert pod.data["metadata"]["labels"]["later"] == "yes"
+    assert pod.data["metadata"]["labels"]["enqueue_after"] == "yes"
     assert there.until(workload, "Running").running_pods == 1
 
 
@@ -390,7 +396,7 @@ def test_our_lists_are_paged_and_selected_and_our_watches_ask_for_bookmarks(
     selected = {
         request.path.rsplit("/", 1)[1]
         for request in proxy.requests
-        if request.query.get("labelSelector") == manifests.selector()
+        if request.query.get("labelSelector") == manifests.build_selector()
     }
     assert selected == {"jobs", "pytorchjobs", "pods"}
 
@@ -434,9 +440,11 @@ def test_several_processes_together_stay_below_the_sum_of_their_rates() -> None:
     with FaultServer(refusal(500, "InternalError")) as server, contextlib.ExitStack() as stack:
         began = time.monotonic()
         for _ in range(processes):
-            client = stack.enter_context(Client(server.access, pace=Pace(rate, burst)))
+            client = stack.enter_context(
+                Client(server.access, rate_limiter=RateLimiter(rate, burst))
+            )
             for resource in (PODS, JOBS, PYTORCHJOBS):
-                stack.enter_context(Following(client, resource, patience=BRISK))
+                stack.enter_context(Following(client, resource, patience=QUICK_TIMINGS))
         server.wait_for(40)
         asked, took = len(server.requests), time.monotonic() - began
     assert asked <= processes * (burst + rate * took) + processes

@@ -51,7 +51,7 @@ def refuses(api: Api) -> bool:
     )
     if answer.status == 201:
         return False
-    answer.refused(507, "InsufficientStorage")
+    answer.expect_refusal(507, "InsufficientStorage")
     return True
 
 

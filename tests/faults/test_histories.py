@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clusters import connections
 from clusters.kube import calls
-from clusters.kube.access import Access, from_kubeconfig
+from clusters.kube.access import ClusterAccess, parse_kubeconfig
 from clusters.kube.resources import NAMESPACES
 from console.celery import Step
 from tests.cast import Cast, make_cast
@@ -70,8 +70,8 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         yield proxy
 
 
-def access_of(server: LocalKube) -> Access:
-    return from_kubeconfig(server.kubeconfig.read_text())
+def access_of(server: LocalKube) -> ClusterAccess:
+    return parse_kubeconfig(server.kubeconfig.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def lived(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cast.team_a.namespace}},
     )
     history = History(cast, proxy, clients, asked, seed=len(steps))
-    monkeypatch.setattr(connections, "client", lambda cluster: history.client)
+    monkeypatch.setattr(connections, "get_client", lambda cluster: history.client)
     try:
         for name, a, b in (*PRELUDE, *steps):
             getattr(history, name)(a, b)

@@ -16,14 +16,14 @@ from projects.models import Department, Project, User
 from tests.api.calling import Caller
 from tests.at_once import at_once
 from tests.cast import Cast
-from tests.clusters.provisioning import provisioned
+from tests.clusters.provisioning import provision_now
 from tests.conformance.api import eventually
 from tests.workloads.acting import SLEEP, Acting
 from tests.workloads.conftest import asked
 from tests.workloads.wizarding import Walk
 from workloads import actions, tasks
 from workloads.models import Workload
-from workloads.specs import from_json
+from workloads.specs import decode_spec
 from workloads.states import Status
 
 __all__ = ["asked"]
@@ -132,14 +132,14 @@ def test_the_last_gpu_of_a_department_goes_to_one_of_its_projects_and_the_other_
 
 def with_quota(project: Project, gpus: int) -> None:
     Project.objects.filter(pk=project.pk).update(gpu_quota=Decimal(gpus))
-    assert provisioned(project).sync_error == ""
+    assert provision_now(project).sync_error == ""
 
 
 def raced(cast: Cast, ways: Callable[[int], Ways], whose: str) -> None:
     """Several races, each between one that comes by page and one that comes by the REST API, for
     the last of what `whose` names.
     """
-    acting = Acting(cast, connections.client(cast.cluster))
+    acting = Acting(cast, connections.get_client(cast.cluster))
     try:
         for number in range(ROUNDS):
             roads = (by_page, by_rest) if number % 2 else (by_rest, by_page)
@@ -173,7 +173,7 @@ def one_is_admitted(acting: Acting, names: list[str], whose: str) -> None:
 
     found = eventually(lambda: (now := decided()) and now[Status.PENDING][0].reason and now)
     [winner], [waiting] = found[Status.RUNNING], found[Status.PENDING]
-    assert not any(from_json(each.spec).is_preemptible for each in (winner, waiting))
+    assert not any(decode_spec(each.spec).is_preemptible for each in (winner, waiting))
     assert OVER_QUOTA in reasons(acting, waiting.project)
     assert "quota" in waiting.reason
     assert whose in _told(waiting)

@@ -13,11 +13,11 @@ from tests.journeys.made import CODE
 from tests.journeys.standin import Stage
 from tests.journeys.travelling import Journey
 from workloads import actions, logbook, tasks
-from workloads.jobkinds import KINDS
-from workloads.manifests import unavailable
+from workloads.job_kinds import JOB_KINDS
+from workloads.kube_objects import build_pod_view
+from workloads.manifests import describe_unavailable
 from workloads.models import Log, Pod, Workload
-from workloads.observed import view
-from workloads.queries.explaining import diagnosis_of
+from workloads.queries.workload_diagnosis import diagnose_workload
 from workloads.specs import Framework, NewClaim
 from workloads.states import Status
 
@@ -39,7 +39,7 @@ def framework(request: pytest.FixtureRequest, unfollowed: Journey) -> Framework 
         if not unfollowed.cluster.can.serves("trainer.kubeflow.org/v1alpha1/trainjobs"):
             pytest.skip("the cluster serves no TrainJobs")
         unfollowed.only_trainjobs()
-    if why := unavailable(chosen, unfollowed.cluster.can):
+    if why := describe_unavailable(chosen, unfollowed.cluster.can):
         pytest.skip(why)
     return chosen
 
@@ -62,7 +62,7 @@ def moves(workload: Workload, attempt: int = 1) -> list[str]:
 
 def line(workload: Workload, travel: Journey) -> str:
     """The line of a log that tells why it failed."""
-    told = diagnosis_of(workload, travel.by)
+    told = diagnose_workload(workload, travel.by)
     return told.line if told else ""
 
 
@@ -71,7 +71,7 @@ def said_by(workload: Workload) -> list[str]:
     logs = Log.objects.filter(pod__workload=workload, pod__attempt=workload.attempt).exclude(
         state=Log.State.REMOVED
     )
-    return [b"\n".join(logbook.lines(log)).decode() for log in logs]
+    return [b"\n".join(logbook.read_lines(log)).decode() for log in logs]
 
 
 def test_it_is_queued_starts_runs_and_completes_and_runs_again(
@@ -130,11 +130,11 @@ def test_one_that_fails_says_which_pod_did(framework: Framework | None, travel: 
         travel.standin.stage = Stage.BROKEN
     travel.until_status(workload, Status.FAILED)
     travel.until(workload, lambda: Pod.objects.filter(workload=workload, phase="Failed").exists())
-    told = diagnosis_of(workload, travel.by)
+    told = diagnose_workload(workload, travel.by)
     assert told is not None
     assert told.pod is not None
     assert told.pod.phase == "Failed"
-    title = view(told.pod.data).title
+    title = build_pod_view(told.pod.data).title
     assert title.lower() in told.sentence.lower() or told.sentence.startswith("The pod failed")
     assert f"exit code {CODE}" in told.sentence
     if travel.place.pods:
@@ -157,7 +157,7 @@ def test_deleted_behind_our_back_it_is_stopped_and_not_failed(
     framework: Framework | None, travel: Journey
 ) -> None:
     workload = running(travel, framework)
-    path = f"{KINDS[workload.job_kind].path(travel.namespace)}/{workload.name}"
+    path = f"{JOB_KINDS[workload.job_kind].path(travel.namespace)}/{workload.name}"
     assert travel.api.delete(path, {"propagationPolicy": "Background"}).status in (200, 202)
     travel.until_status(workload, Status.STOPPED)
     assert workload.reason == "Its job was deleted in the cluster, and not by Muster."

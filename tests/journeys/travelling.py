@@ -15,7 +15,7 @@ from typing import Any
 from clusters import actions as clusters
 from clusters import connections
 from clusters import tasks as cluster_tasks
-from clusters.capabilities import Runtime
+from clusters.capabilities import TrainingRuntime
 from clusters.models import Cluster
 from projects.models import Department, Project, User
 from tests.conformance.api import Api, Object, eventually
@@ -24,7 +24,7 @@ from tests.journeys.place import Place
 from tests.journeys.standin import StandIn, emptied
 from workloads import actions, manifests
 from workloads.following import Follower
-from workloads.jobkinds import KINDS
+from workloads.job_kinds import JOB_KINDS
 from workloads.manifests.keys import KAI
 from workloads.models import Event, Workload
 from workloads.specs import (
@@ -38,7 +38,7 @@ from workloads.specs import (
     Setup,
     Spec,
 )
-from workloads.tasks.sweeping import next_step
+from workloads.tasks.sweeping import find_next_step
 
 PATIENCE = 60.0
 
@@ -87,7 +87,7 @@ class Journey:
         )
 
     def submit(self, spec: Spec) -> Workload:
-        return actions.submit(spec, project=self.project, by=self.by)
+        return actions.submit(spec, project=self.project, user=self.by)
 
     def once(self) -> Lifecycle:
         """That a pod is not tried again."""
@@ -101,7 +101,7 @@ class Journey:
         """Everybody does one thing."""
         self.standin.turn()
         workload.refresh_from_db()
-        step = next_step(
+        step = find_next_step(
             workload.status, workload.desired, workload.job_uid, workload.released_at is not None
         )
         if step is not None:
@@ -132,15 +132,15 @@ class Journey:
     def there(self, workload: Workload) -> list[Object]:
         """Every job and pod of it in the cluster."""
         paths = [
-            KINDS[workload.job_kind].path(self.namespace),
+            JOB_KINDS[workload.job_kind].path(self.namespace),
             f"/api/v1/namespaces/{self.namespace}/pods",
         ]
         return [
             each
             for path in paths
-            for each in self.api.get(path, labelSelector=manifests.selector(str(workload.pk))).ok()[
-                "items"
-            ]
+            for each in self.api.get(
+                path, labelSelector=manifests.build_selector(str(workload.pk))
+            ).ok()["items"]
         ]
 
     def everything(self) -> list[str]:
@@ -160,7 +160,7 @@ class Journey:
         """
         can = self.cluster.can
         served = frozenset(each for each in can.served if not each.startswith("kubeflow.org/"))
-        plain = (Runtime("journey-torch", "torch", KAI if can.kai else ""),)
+        plain = (TrainingRuntime("journey-torch", "torch", KAI if can.has_kai else ""),)
         can = replace(can, served=served, runtimes=can.runtimes if self.place.operators else plain)
         Cluster.objects.filter(pk=self.cluster.pk).update(capabilities=can.to_json())
         self.cluster.refresh_from_db()

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from localkube import resources
-from localkube.api.application import Application, Bounds
-from localkube.api.listener import Limits, Listener
+from localkube.api.application import Application, ConcurrencyLimits
+from localkube.api.listener import ConnectionLimits, Listener
 from localkube.machine import LogOptions, Usage
 from localkube.metadata import Object, uid_of
 from localkube.objects import Objects
@@ -81,11 +81,14 @@ class ApiServer:
     """The server, and the means to talk to it and to reach the objects behind it."""
 
     def __init__(
-        self, directory: Path, limits: Limits | None = None, bounds: Bounds | None = None
+        self,
+        directory: Path,
+        limits: ConnectionLimits | None = None,
+        bounds: ConcurrencyLimits | None = None,
     ) -> None:
         self.directory = directory
-        self.limits = limits or Limits()
-        self.bounds = bounds or Bounds()
+        self.limits = limits or ConnectionLimits()
+        self.bounds = bounds or ConcurrencyLimits()
         self.machine = FakeMachine()
         self.objects: Objects
         self.listener: Listener
@@ -102,7 +105,7 @@ class ApiServer:
 
     def _build(self, context: ssl.SSLContext) -> None:
         def fields(key: str, obj: Object) -> Mapping[str, str]:
-            found = resources.by_key(key)
+            found = resources.find_by_key(key)
             return (
                 {}
                 if found is None
@@ -113,7 +116,7 @@ class ApiServer:
         for name in ("default", "team-a"):
             self.objects.create(NAMESPACES, "", {"metadata": {"name": name}})
         self.listener = Listener(
-            Application(self.objects, self.machine, TOKEN, bounds=self.bounds),
+            Application(self.objects, self.machine, TOKEN, limits=self.bounds),
             context,
             0,
             self.limits,

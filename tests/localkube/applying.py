@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localkube import apply, schemas
+from localkube import field_ownership, schemas
 from localkube.errors import ApiError
 
 V1 = "test.dev/v1"
@@ -73,7 +73,9 @@ def applied(
     *,
     force: bool = False,
 ) -> dict[str, Any]:
-    return apply.apply(live, config, manager=manager, force=force, api_version=V1, schema=SCHEMA)
+    return field_ownership.apply_configuration(
+        live, config, manager=manager, force=force, api_version=V1, schema=SCHEMA
+    )
 
 
 def written(
@@ -82,7 +84,9 @@ def written(
     new = copy.deepcopy(new)
     if old and "managedFields" in old["metadata"]:
         new["metadata"].setdefault("managedFields", old["metadata"]["managedFields"])
-    apply.track(old, new, manager=manager, subresource=subresource, api_version=V1, schema=SCHEMA)
+    field_ownership.track_ownership(
+        old, new, manager=manager, subresource=subresource, api_version=V1, schema=SCHEMA
+    )
     return new
 
 
@@ -118,7 +122,7 @@ def timeless(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def schema_of(obj: dict[str, Any]) -> dict[str, Any]:
-    return schemas.load(
+    return schemas.load_schema(
         {"PyTorchJob": "pytorchjobs", "Pod": "pods", "Event": "events", "Lease": "leases"}[
             obj["kind"]
         ]

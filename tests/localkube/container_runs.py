@@ -24,12 +24,12 @@ def pods(tmp_path: Path) -> Iterator[Path]:
     root = tmp_path / "pods"
     root.mkdir()
     yield root
-    runs.kill_everything(root)
+    runs.kill_all_runs(root)
     assert not marked(root)
 
 
 def marked(below: Path) -> list[int]:
-    marks = proctree.marked(records.MARK)
+    marks = proctree.list_marked_processes(records.MARK_VARIABLE)
     return [
         pid
         for pid, mark in marks.items()
@@ -48,7 +48,7 @@ def place(pods: Path) -> Path:
 
 def start(pods: Path, *argv: str, **more: object) -> Path:
     directory = place(pods)
-    runs.start(directory, spec(*argv, **more))
+    runs.start_run(directory, spec(*argv, **more))
     return directory
 
 
@@ -57,11 +57,11 @@ def start_shell(pods: Path, script: str, **more: object) -> Path:
 
 
 def ended(directory: Path) -> runs.Exited:
-    return asyncio.run(asyncio.wait_for(runs.wait(directory), 30))
+    return asyncio.run(asyncio.wait_for(runs.wait_until_ended(directory), 30))
 
 
 def running(directory: Path) -> runs.Running:
-    found = asyncio.run(asyncio.wait_for(runs.started(directory), 30))
+    found = asyncio.run(asyncio.wait_for(runs.wait_until_started(directory), 30))
     assert isinstance(found, runs.Running), found
     return found
 
@@ -69,7 +69,7 @@ def running(directory: Path) -> runs.Running:
 def output(directory: Path) -> bytes:
     async def collect() -> bytes:
         return b"".join(
-            [chunk async for chunk in logfiles.read(directory, LogOptions(), lambda: False)]
+            [chunk async for chunk in logfiles.read_log(directory, LogOptions(), lambda: False)]
         )
 
     return asyncio.run(collect())

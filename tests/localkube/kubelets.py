@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from localkube import resources
+from localkube.event_recorder import EventRecorder
 from localkube.kubelet import runs
 from localkube.kubelet.agent import Kubelet
 from localkube.lifecycle import DeleteOptions
 from localkube.machine import LogOptions
 from localkube.metadata import Object, name_of
 from localkube.objects import Objects
-from localkube.options import NODE, Options
-from localkube.recorder import Recorder
+from localkube.options import NODE_NAME, Options
 from localkube.resources import EVENTS, NAMESPACES, PODS
 from localkube.store import Store
 
@@ -43,7 +43,8 @@ def pod(
     metadata = {"name": name, "namespace": TEAM, "annotations": dict(annotations or {})}
     return {
         "metadata": metadata,
-        "spec": {"nodeName": NODE, "restartPolicy": policy, "containers": list(containers)} | spec,
+        "spec": {"nodeName": NODE_NAME, "restartPolicy": policy, "containers": list(containers)}
+        | spec,
     }
 
 
@@ -59,7 +60,7 @@ class Machine:
             if self.objects.find(NAMESPACES, "", name) is None:
                 self.objects.create(NAMESPACES, "", {"metadata": {"name": name}})
         self.kubelet = Kubelet(
-            self.objects, Recorder(self.objects, "kubelet", host=NODE), self.options
+            self.objects, EventRecorder(self.objects, "kubelet", host=NODE_NAME), self.options
         )
 
     def submit(self, made: Object) -> str:
@@ -67,7 +68,7 @@ class Machine:
         return name_of(self.objects.create(PODS, TEAM, made))
 
     def delete(self, name: str = "p", grace: int | None = None) -> None:
-        self.objects.delete(PODS, TEAM, name, DeleteOptions(grace=grace))
+        self.objects.delete(PODS, TEAM, name, DeleteOptions(grace_seconds=grace))
 
     def pod(self, name: str = "p") -> Object:
         return self.objects.get(PODS, TEAM, name)
@@ -138,12 +139,12 @@ async def machine(data: Path, *, keep_pods: bool = False, **options: Any) -> Asy
     finally:
         await made.kubelet.stop(keep_pods=keep_pods)
         if not keep_pods:
-            runs.kill_everything(data / "pods")
+            runs.kill_all_runs(data / "pods")
         made.store.close()
 
 
 def _fields(key: str, obj: Object) -> Mapping[str, str]:
-    resource = resources.by_key(key)
+    resource = resources.find_by_key(key)
     return (
         {}
         if resource is None

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from localkube import options, resources
-from localkube.controllers.loop import Loop
+from localkube.controllers.loop import ControllerLoop
 from localkube.lifecycle import DeleteOptions
-from localkube.metadata import Object, annotations_of, condition_of
+from localkube.metadata import Object, annotations_of, find_condition
 from localkube.objects import Objects
 from localkube.resources import (
     EVENTS,
@@ -23,7 +23,7 @@ from localkube.resources import (
     QUEUES,
 )
 from localkube.resources.resource import Resource
-from localkube.scheduler import Scheduler, default_priority_classes, default_queues
+from localkube.scheduler import Scheduler, build_default_priority_classes, build_default_queues
 from localkube.store import Store
 
 GPU = "nvidia.com/gpu"
@@ -39,13 +39,13 @@ class Bench:
         self.objects = Objects(self.store)
         for name in ("default", "team"):
             self.make(NAMESPACES, {"metadata": {"name": name}}, "")
-        for obj in default_priority_classes():
+        for obj in build_default_priority_classes():
             self.make(PRIORITYCLASSES, obj, "")
-        for obj in default_queues():
+        for obj in build_default_queues():
             self.make(QUEUES, obj, "")
         self.make(
             NODES,
-            {"metadata": {"name": options.NODE, "labels": {"nvidia.com/gpu.memory": "16384"}}},
+            {"metadata": {"name": options.NODE_NAME, "labels": {"nvidia.com/gpu.memory": "16384"}}},
             "",
         )
         self.offer({"cpu": cpus, "memory": memory, GPU: str(gpus), "pods": str(pods)})
@@ -53,12 +53,12 @@ class Bench:
 
     def restart(self) -> None:
         """A new scheduler on the same objects, as after a crash."""
-        self.loop = Loop(self.objects)
+        self.loop = ControllerLoop(self.objects)
         self.scheduler = Scheduler(self.objects)
-        self.loop.add(self.scheduler)
+        self.loop.add_controller(self.scheduler)
 
     def settle(self) -> None:
-        self.loop.settle()
+        self.loop.run_until_idle()
 
     def make(self, resource: Resource, obj: Object, namespace: str = "default") -> Object:
         return self.objects.create(resource, namespace, obj)
@@ -67,7 +67,7 @@ class Bench:
         def change(node: Object) -> None:
             node.setdefault("status", {})["allocatable"] = dict(allocatable)
 
-        self.objects.modify(NODES, "", options.NODE, change, subresource="status")
+        self.objects.modify(NODES, "", options.NODE_NAME, change, subresource="status")
 
     def pod(self, name: str, requests: Mapping[str, Any] | None = None, **spec: Any) -> Object:
         """A pod of one container. `annotations`, `labels` and `owner` are metadata, all else is its
@@ -170,10 +170,12 @@ class Bench:
         }
 
     def devices(self, name: str) -> str:
-        return annotations_of(self.read(name)).get(options.GPU_DEVICES, "")
+        return annotations_of(self.read(name)).get(options.GPU_DEVICES_ANNOTATION, "")
 
     def condition(self, name: str) -> Object:
-        return condition_of(self.read(name)["status"].get("conditions") or [], "PodScheduled") or {}
+        return (
+            find_condition(self.read(name)["status"].get("conditions") or [], "PodScheduled") or {}
+        )
 
     def events(self, name: str) -> Sequence[Object]:
         return [
@@ -196,7 +198,7 @@ class Bench:
         return reason
 
 
-GONE = DeleteOptions(grace=0)
+GONE = DeleteOptions(grace_seconds=0)
 
 
 def _unfinished(pod: Object) -> bool:
@@ -204,7 +206,7 @@ def _unfinished(pod: Object) -> bool:
 
 
 def _fields(key: str, obj: Object) -> Mapping[str, str]:
-    resource = resources.by_key(key)
+    resource = resources.find_by_key(key)
     return (
         {}
         if resource is None

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from localkube import clock, resources
-from localkube.controllers.loop import Controller, Loop
+from localkube.controllers.loop import Controller, ControllerLoop
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, name_of
 from localkube.objects import Objects
-from localkube.options import ADDRESS
+from localkube.options import ADDRESS_ANNOTATION
 from localkube.resources import EVENTS, NAMESPACES, PODS, PYTORCHJOBS, SERVICES
 from localkube.resources.resource import Resource
 from localkube.store import Record, Store
@@ -36,11 +36,11 @@ class Disk(Store):
 
     def put(self, key: str, obj: Object) -> Record:
         self._live()
-        return super().put(key, obj)
+        return super().put_object(key, obj)
 
     def remove(self, key: str, obj: Object) -> Record:
         self._live()
-        return super().remove(key, obj)
+        return super().remove_object(key, obj)
 
     def _live(self) -> None:
         if self.left is not None:
@@ -50,7 +50,7 @@ class Disk(Store):
 
 
 def fields(key: str, obj: Object) -> dict[str, str]:
-    resource = resources.by_key(key)
+    resource = resources.find_by_key(key)
     return (
         {path: value(obj) for path, value in resource.field_selectors.items()} if resource else {}
     )
@@ -73,9 +73,9 @@ class Stage:
         """Start, or start again as after a kill: from the file, with nothing remembered."""
         self.store = Disk(self._path, fields)
         self.objects = Objects(self.store)
-        self.loop = Loop(self.objects, elapsed=lambda: self._passed)
+        self.loop = ControllerLoop(self.objects, elapsed=lambda: self._passed)
         for controller in self._make(self.objects):
-            self.loop.add(controller)
+            self.loop.add_controller(controller)
 
     def close(self) -> None:
         self.loop.stop()
@@ -84,7 +84,7 @@ class Stage:
     def settle(self, seconds: float = 0) -> None:
         """Move the clock, and let the controllers work until nothing is left to do."""
         self._passed += seconds
-        self.loop.settle()
+        self.loop.run_until_idle()
 
     def create(self, resource: Resource, obj: Object) -> Object:
         made = self.objects.create(resource, SPACE if resource.namespaced else "", obj)
@@ -127,7 +127,7 @@ class Stage:
         ended = {
             "exitCode": code,
             "reason": "Completed" if code == 0 else "Error",
-            "finishedAt": clock.stamp(),
+            "finishedAt": clock.format_time(),
         }
         state = {"name": container, "restartCount": 0, "state": {"terminated": ended}}
         self.report(
@@ -147,7 +147,7 @@ class Stage:
         """The kubelet has ended every pod that is to go."""
         for pod in self.objects.list(PODS, SPACE):
             if pod["metadata"].get("deletionTimestamp"):
-                self.objects.delete(PODS, SPACE, name_of(pod), DeleteOptions(grace=0))
+                self.objects.delete(PODS, SPACE, name_of(pod), DeleteOptions(grace_seconds=0))
         self.settle()
 
     def phases(self) -> dict[str, str]:
@@ -207,7 +207,7 @@ def variables(stage: Stage, pod: str, container: int = 0) -> dict[str, str]:
 
 def address(stage: Stage, service: str) -> str:
     """Where a replica listens, as the operator wrote it on its service."""
-    found: str = stage.get(SERVICES, service)["metadata"]["annotations"][ADDRESS]
+    found: str = stage.get(SERVICES, service)["metadata"]["annotations"][ADDRESS_ANNOTATION]
     return found
 
 

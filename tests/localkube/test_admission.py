@@ -37,7 +37,7 @@ def named(resource: Resource, name: str = "x", **fields: Any) -> dict[str, Any]:
 
 def test_a_bad_quantity_does_not_decode_as_recorded() -> None:
     body, answer = exchange("errors/400-bad-quantity")
-    assert resources.decode_error(PODS, body) == answer["message"]
+    assert resources.find_decode_error(PODS, body) == answer["message"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_wrong_type_is_named_as_go_names_it(
 ) -> None:
     kind, said = resource.kind, text.replace(" -> ", " into Go struct field ")
     decoder = "" if said.startswith("illegal") else "json: cannot unmarshal "
-    message = resources.decode_error(resource, obj)
+    message = resources.find_decode_error(resource, obj)
     assert (
         message
         == f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {decoder}{said}'
@@ -92,7 +92,7 @@ def test_a_wrong_type_is_named_as_go_names_it(
 
 def test_what_a_schema_refuses_of_a_custom_kind_decodes() -> None:
     body, _ = exchange("errors/422-crd-schema")
-    assert resources.decode_error(PYTORCHJOBS, body) is None
+    assert resources.find_decode_error(PYTORCHJOBS, body) is None
 
 
 # Admission
@@ -147,7 +147,7 @@ def test_a_senseless_request_for_a_part_of_a_gpu_is_denied(
 ) -> None:
     obj = container(**fields)
     obj["metadata"]["annotations"] = annotations
-    message = resources.admit(PODS, obj)
+    message = resources.find_admission_refusal(PODS, obj)
     assert message is not None
     assert f'" denied the request: {reason}' in message
 
@@ -159,21 +159,28 @@ def test_sensible_requests_are_admitted() -> None:
         {"gpu-memory": "4096"},
         {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"},
     ):
-        assert resources.admit(PODS, pod(annotations)) is None
-    assert resources.admit(PODS, container(**GPU)) is None
+        assert resources.find_admission_refusal(PODS, pod(annotations)) is None
+    assert resources.find_admission_refusal(PODS, container(**GPU)) is None
 
 
 def test_a_queue_above_others_is_not_deleted() -> None:
     refusal = (
-        resources.admit_deletion(QUEUES, named(QUEUES, "top", status={"childQueues": ["a", "b"]}))
+        resources.find_deletion_refusal(
+            QUEUES, named(QUEUES, "top", status={"childQueues": ["a", "b"]})
+        )
         or ""
     )
     assert refusal.endswith(
         "denied the request: cannot delete queue top: it has child queues [a b]"
     )
-    assert resources.admit_deletion(QUEUES, named(QUEUES, "leaf", status={})) is None
+    assert resources.find_deletion_refusal(QUEUES, named(QUEUES, "leaf", status={})) is None
 
 
 def test_a_queue_says_what_it_may_use() -> None:
-    assert resources.admit(QUEUES, named(QUEUES, spec={})) is not None
-    assert resources.admit(QUEUES, named(QUEUES, spec={"resources": {"gpu": {"quota": 1}}})) is None
+    assert resources.find_admission_refusal(QUEUES, named(QUEUES, spec={})) is not None
+    assert (
+        resources.find_admission_refusal(
+            QUEUES, named(QUEUES, spec={"resources": {"gpu": {"quota": 1}}})
+        )
+        is None
+    )

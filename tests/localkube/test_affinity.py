@@ -18,8 +18,8 @@ def refusals(**node_affinity: Any) -> list[str]:
         "affinity": {"nodeAffinity": node_affinity},
     }
     obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
-    PODS.defaults(obj)
-    return [f"{cause.field}: {cause.message}" for cause in resources.check(PODS, obj, None)]
+    PODS.set_defaults(obj)
+    return [f"{cause.field}: {cause.message}" for cause in resources.check_object(PODS, obj, None)]
 
 
 def test_what_can_be_asked_of_a_node_is_accepted() -> None:
@@ -106,8 +106,10 @@ def test_a_term_about_other_pods_names_a_topology(kind: str) -> None:
         "affinity": {kind: {REQUIRED: [term], PREFERRED: [{"podAffinityTerm": term}]}},
     }
     obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
-    PODS.defaults(obj)
-    assert [f"{cause.field}: {cause.message}" for cause in resources.check(PODS, obj, None)] == [
+    PODS.set_defaults(obj)
+    assert [
+        f"{cause.field}: {cause.message}" for cause in resources.check_object(PODS, obj, None)
+    ] == [
         f"spec.affinity.{kind}.{PREFERRED}[0].weight: Invalid value: 0: must be in the range 1-100",
         f"spec.affinity.{kind}.{REQUIRED}[0].topologyKey: Required value: can not be empty",
         (

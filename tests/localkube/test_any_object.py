@@ -27,7 +27,7 @@ JUNK = st.one_of(
     st.just({"a": None}),
     st.just({"a": {}}),
 )
-WRITABLE = [resource for resource in resources.served() if resource.schema]
+WRITABLE = [resource for resource in resources.list_served() if resource.schema]
 
 
 def mostly(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -69,20 +69,22 @@ def _chosen(parts: dict[str, st.SearchStrategy[Any]]) -> Any:
 
 def arrive(resource: Resource, obj: dict[str, Any]) -> bool:
     """Decode, prune, fill and check as a create does; True when the object is accepted."""
-    if resources.decode_error(resource, obj):
+    if resources.find_decode_error(resource, obj):
         return False
-    schemas.load(resource.schema).prune(obj)
-    resource.defaults(obj)
-    if resources.admit(resource, obj) or resources.check(resource, obj, None):
+    schemas.load_schema(resource.schema).prune(obj)
+    resource.set_defaults(obj)
+    if resources.find_admission_refusal(resource, obj) or resources.check_object(
+        resource, obj, None
+    ):
         return False
     again = copy.deepcopy(obj)
-    resource.defaults(again)
+    resource.set_defaults(again)
     assert again == obj, "defaults are not put in once"
-    assert resources.check(resource, again, obj) == []
+    assert resources.check_object(resource, again, obj) == []
     for column in resource.columns:
         column.cell(obj)
     for read in resource.field_selectors.values():
-        assert isinstance(read(obj if resource.write is None else resource.write(obj)), str)
+        assert isinstance(read(obj if resource.to_stored is None else resource.to_stored(obj)), str)
     return True
 
 
@@ -90,7 +92,7 @@ def arrive(resource: Resource, obj: dict[str, Any]) -> bool:
 @given(st.data())
 def test_any_object_is_stored_or_refused(data: st.DataObject) -> None:
     resource = data.draw(st.sampled_from(WRITABLE))
-    root = schemas.load(resource.schema).root
+    root = schemas.load_schema(resource.schema).root
     parts = {
         name: part
         for name, part in root["properties"].items()
@@ -107,7 +109,7 @@ def test_any_object_is_stored_or_refused(data: st.DataObject) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(like(schemas.load("pods").root["properties"]["metadata"]))
+@given(like(schemas.load_schema("pods").root["properties"]["metadata"]))
 def test_any_metadata_is_stored_or_refused(metadata: Any) -> None:
     if isinstance(metadata, dict):
         # What the verbs have looked at before.

@@ -46,11 +46,11 @@ BOMB = b"a: &a [x,x,x,x,x,x,x,x,x,x]\n" + b"".join(
     ],
 )
 def test_yaml_scalars_are_read_as_go_reads_them(text: str, value: object) -> None:
-    assert yaml_text.load(f"a: {text}".encode()) == {"a": value}
+    assert yaml_text.parse_yaml(f"a: {text}".encode()) == {"a": value}
 
 
 def test_yaml_aliases_and_merges_give_values_of_their_own() -> None:
-    value = yaml_text.load(
+    value = yaml_text.parse_yaml(
         b"base: &b {x: 1}\none: {<<: *b, y: 2}\ntwo: *b\nthree: {<<: [*b, {x: 9, z: 3}]}"
     )
     assert value == {
@@ -80,7 +80,7 @@ def test_yaml_aliases_and_merges_give_values_of_their_own() -> None:
 )
 def test_yaml_that_makes_no_sense_or_too_much_of_it_is_refused(text: bytes) -> None:
     with pytest.raises(yaml_text.BadYaml):
-        yaml_text.load(text)
+        yaml_text.parse_yaml(text)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,9 @@ def test_json_that_does_not_parse_is_refused_in_the_words_of_go(text: bytes, wor
 
 
 def test_keys_that_come_twice_are_found_wherever_they_are() -> None:
-    assert bodies.duplicate_fields(b'{"spec":{"a":1,"a":2,"c":[{"x":1},{"x":1,"x":2}]},"b":1}') == [
+    assert bodies.find_duplicate_fields(
+        b'{"spec":{"a":1,"a":2,"c":[{"x":1},{"x":1,"x":2}]},"b":1}'
+    ) == [
         "spec.a",
         "spec.c[1].x",
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from localkube.api.application import Bounds
+from localkube.api.application import ConcurrencyLimits
 from tests.localkube.api_server import DEADLINE, TOKEN, ApiServer, pod
 
 PODS = "/api/v1/namespaces/team-a/pods"
@@ -18,7 +18,7 @@ PODS = "/api/v1/namespaces/team-a/pods"
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[ApiServer]:
     """A server that takes two of everything at once."""
-    server = ApiServer(tmp_path, bounds=Bounds(requests=2, watches=2, followed_logs=2))
+    server = ApiServer(tmp_path, bounds=ConcurrencyLimits(requests=2, watches=2, followed_logs=2))
     server.start()
     server.ask("POST", PODS, pod("run", node="n"))
     server.machine.endless = True

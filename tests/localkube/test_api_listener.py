@@ -10,11 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from localkube.api.listener import Limits, connection_bound
+from localkube.api.listener import ConnectionLimits, compute_max_connections
 from tests.localkube.api_server import DEADLINE, TOKEN, ApiServer
 
 PODS = "/api/v1/pods"
-FAST = Limits(connections=5, handshake=0.3, request=0.3, idle=0.3, stall=0.3)
+FAST = ConnectionLimits(
+    max_connections=5,
+    handshake_seconds=0.3,
+    request_seconds=0.3,
+    idle_seconds=0.3,
+    stall_seconds=0.3,
+)
 
 
 @pytest.fixture
@@ -46,9 +52,9 @@ def ends(connection: socket.socket) -> bool:
 
 def drained(server: ApiServer) -> bool:
     deadline = time.monotonic() + DEADLINE
-    while server.listener.count and time.monotonic() < deadline:
+    while server.listener.connection_count and time.monotonic() < deadline:
         time.sleep(0.01)
-    return server.listener.count == 0
+    return server.listener.connection_count == 0
 
 
 def test_it_listens_on_loopback_only(api: ApiServer) -> None:
@@ -67,7 +73,7 @@ def test_one_connection_serves_many_requests(api: ApiServer) -> None:
     connection = api.connect()
     for _ in range(20):
         assert api.send(connection, "GET", PODS).read()
-    assert api.listener.count == 1
+    assert api.listener.connection_count == 1
     connection.close()
     assert drained(api)
 
@@ -156,9 +162,9 @@ def test_a_stop_does_not_wait_for_idle_connections(api: ApiServer) -> None:
     before = time.monotonic()
     api.wait(api.listener.stop(DEADLINE))
     assert time.monotonic() - before < DEADLINE / 2
-    assert api.listener.count == 0
+    assert api.listener.connection_count == 0
     connection.close()
 
 
 def test_half_of_the_descriptors_are_left_for_the_rest() -> None:
-    assert connection_bound() <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+    assert compute_max_connections() <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2

@@ -3,7 +3,7 @@
 import pytest
 
 from localkube import clock
-from localkube.errors import bad_request
+from localkube.errors import bad_request_error
 from tests.localkube.api_server import ApiServer, pod
 
 PODS = "/api/v1/namespaces/team-a/pods"
@@ -55,7 +55,7 @@ def test_a_pod_that_is_not_there_is_a_404(api: ApiServer) -> None:
 
 def test_the_refusal_of_the_machine_is_passed_on(api: ApiServer) -> None:
     message = 'container "main" in pod "run" is waiting to start: ContainerCreating'
-    api.machine.refusal = bad_request(message)
+    api.machine.refusal = bad_request_error(message)
     answer = api.get(run(api))
     assert (answer.status, answer.json["message"]) == (400, message)
 
@@ -73,7 +73,7 @@ def test_the_query_reaches_the_machine(api: ApiServer) -> None:
         asked.follow,
     ) == (3, 100, True, True, False)
     assert asked.since is not None
-    assert clock.stamp(asked.since) == "2026-01-01T00:00:00Z"
+    assert clock.format_time(asked.since) == "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def metadata(name: str) -> bytes:
 def test_what_go_leaves_out_of_json_is_left_out() -> None:
     raw = envelope("v1", "Namespace", metadata("new") + field(2, b"") + field(3, field(1, "")))
     meta = {"name": "new", "labels": {"team": "a"}}
-    assert protobuf.decode(raw) == {
+    assert protobuf.decode_object(raw) == {
         "kind": "Namespace",
         "apiVersion": "v1",
         "metadata": meta,
@@ -59,7 +59,7 @@ def test_bytes_are_base64_and_false_pointers_stay() -> None:
         "Secret",
         metadata("s") + field(2, field(1, "key") + field(2, b"\xff\x00")) + field(5, 0),
     )
-    secret = protobuf.decode(raw)
+    secret = protobuf.decode_object(raw)
     assert (secret["data"], secret["immutable"]) == ({"key": "/wA="}, False)
 
 
@@ -70,7 +70,9 @@ def test_a_pod_has_quantities_ports_and_times() -> None:
     container = field(1, "main") + field(2, "") + field(3, "true") + field(8, limits) + probe
     spec = field(2, container) + field(4, 0) + field(11, 1)
     status = field(7, field(1, 1_767_225_600) + field(2, 500))
-    pod = protobuf.decode(envelope("v1", "Pod", metadata("p") + field(2, spec) + field(3, status)))
+    pod = protobuf.decode_object(
+        envelope("v1", "Pod", metadata("p") + field(2, spec) + field(3, status))
+    )
     main = pod["spec"]["containers"][0]
     assert main["resources"]["limits"] == {"cpu": "500m"}
     assert main["livenessProbe"] == {"httpGet": {"port": "http"}, "initialDelaySeconds": 5}
@@ -80,13 +82,13 @@ def test_a_pod_has_quantities_ports_and_times() -> None:
 
 def test_the_fields_of_a_volume_source_are_the_volumes_own() -> None:
     volume = field(1, "work") + field(2, field(2, field(1, "Memory")))
-    pod = protobuf.decode(envelope("v1", "Pod", metadata("p") + field(2, field(1, volume))))
+    pod = protobuf.decode_object(envelope("v1", "Pod", metadata("p") + field(2, field(1, volume))))
     assert pod["spec"]["volumes"] == [{"name": "work", "emptyDir": {"medium": "Memory"}}]
 
 
 def test_numbers_may_be_negative() -> None:
     raw = envelope("scheduling.k8s.io/v1", "PriorityClass", metadata("low") + field(2, -5))
-    assert protobuf.decode(raw)["value"] == -5
+    assert protobuf.decode_object(raw)["value"] == -5
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_numbers_may_be_negative() -> None:
 )
 def test_bytes_that_mean_nothing_are_refused(raw: bytes) -> None:
     with pytest.raises(protobuf.BadProtobuf):
-        protobuf.decode(raw)
+        protobuf.decode_object(raw)
 
 
 def test_a_namespace_may_be_created_from_protobuf(api: ApiServer) -> None:

@@ -208,7 +208,7 @@ def test_events_are_watched_in_both_shapes(api: ApiServer) -> None:
 
 def test_a_watcher_that_leaves_is_forgotten(api: ApiServer) -> None:
     create(api, "a")
-    subscribers = api.objects.store._shelf(PYTORCHJOBS.key).subscribers
+    subscribers = api.objects.store._get_table(PYTORCHJOBS.key).subscribers
     frames = api.frames(f"{JOBS}?watch=1&timeoutSeconds=20")
     next(frames)
     assert len(subscribers) == 1
@@ -220,7 +220,7 @@ def test_many_watchers_share_one_subscription_and_all_see_all(api: ApiServer) ->
     watchers = [api.frames(f"{JOBS}?watch=1&timeoutSeconds=20") for _ in range(20)]
     create(api, "a")
     assert [take(frames, 1) for frames in watchers] == [[("ADDED", "a")]] * 20
-    assert len(api.objects.store._shelf(PYTORCHJOBS.key).subscribers) == 1
+    assert len(api.objects.store._get_table(PYTORCHJOBS.key).subscribers) == 1
 
 
 def test_a_slow_watcher_is_ended_and_told_to_list_again(api: ApiServer) -> None:

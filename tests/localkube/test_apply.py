@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localkube import apply
+from localkube import field_ownership
 from localkube.errors import ApiError
 from tests.localkube.applying import (
     SCHEMA,
@@ -27,15 +27,15 @@ def test_apply_creates_takes_over_by_force_and_refuses_as_recorded() -> None:
         exchange, ("pytorchjob/apply-create", "pytorchjob/apply-force", "errors/409-apply-conflict")
     )
     job: dict[str, Any] = {"api_version": "kubeflow.org/v1", "schema": schema_of(created)}
-    made = apply.apply(None, config, manager="console", force=False, **job)
+    made = field_ownership.apply_configuration(None, config, manager="console", force=False, **job)
     assert (made["spec"], timeless(made["metadata"]["managedFields"])) == (
         created["spec"],
         timeless(created["metadata"]["managedFields"]),
     )
     with pytest.raises(ApiError) as refused:
-        apply.apply(created, other, manager="other", force=False, **job)
+        field_ownership.apply_configuration(created, other, manager="other", force=False, **job)
     assert refused.value.status() == refusal
-    taken = apply.apply(created, other, manager="other", force=True, **job)
+    taken = field_ownership.apply_configuration(created, other, manager="other", force=True, **job)
     assert (taken["spec"], timeless(taken["metadata"]["managedFields"])) == (
         forced["spec"],
         timeless(forced["metadata"]["managedFields"]),
@@ -141,7 +141,7 @@ def test_the_owner_of_a_status_does_not_hinder_who_applies_the_spec() -> None:
 def test_a_status_can_be_applied() -> None:
     live = written(None, thing(size=1))
     config = thing(size=2) | {"status": {"phase": "x"}}
-    result = apply.apply(
+    result = field_ownership.apply_configuration(
         live,
         config,
         manager="one",
@@ -204,9 +204,11 @@ def test_nulls_of_a_written_out_configuration_remove_nothing_of_the_server() -> 
 def test_kubectl_takes_over_what_it_applied_on_the_client_side() -> None:
     note = json.dumps(thing(size=1))
     live = thing(size=1, mode="a")
-    live["metadata"]["annotations"] = {apply.LAST_APPLIED: note}
+    live["metadata"]["annotations"] = {field_ownership.LAST_APPLIED_ANNOTATION: note}
     live = written(None, live, "kubectl-client-side-apply")
     result = applied(live, thing(size=2), "kubectl")
-    assert json.loads(result["metadata"]["annotations"][apply.LAST_APPLIED])["spec"] == {"size": 2}
+    assert json.loads(result["metadata"]["annotations"][field_ownership.LAST_APPLIED])["spec"] == {
+        "size": 2
+    }
     with pytest.raises(ApiError):
         applied(live, thing(mode="b"), "kubectl")

@@ -147,7 +147,7 @@ def test_yaml_that_is_no_such_object_is_refused(client: Api, body: bytes) -> Non
 )
 def test_a_bad_name_is_refused(client: Api, name: str) -> None:
     obj = configmap(name)
-    client.post(HOME, obj).refused(422, "Invalid")
+    client.post(HOME, obj).expect_refusal(422, "Invalid")
 
 
 @pytest.mark.parametrize(
@@ -320,5 +320,5 @@ def test_a_watch_that_nobody_reads_is_given_up(server: LocalKube, client: Api) -
         for number in range(400):
             client.patch(f"{HOME}/busy", {"data": {"key": f"{number:06}" * 20_000}}).ok()
         assert memory(server) - before < 200 * MIB
-        assert watch.rest()[-1]["object"]["code"] == 410
+        assert watch.remaining_frames()[-1]["object"]["code"] == 410
     client.delete(f"{HOME}/busy").ok()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from localkube.controllers.claims import Claims
+from localkube.controllers.claims import ClaimController
 from localkube.errors import ApiError
 from localkube.metadata import Object
-from localkube.resources import PERSISTENTVOLUMECLAIMS, PODS, STORAGECLASSES, local_class
+from localkube.resources import PERSISTENTVOLUMECLAIMS, PODS, STORAGECLASSES, build_local_class
 from tests.localkube import kubelets
 from tests.localkube.kubelets import machine, pod, shell
 from tests.localkube.stage import Stage
@@ -19,8 +19,8 @@ from tests.localkube.stage import Stage
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [Claims(objects)])
-    made.objects.create(STORAGECLASSES, "", local_class())
+    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [ClaimController(objects)])
+    made.objects.create(STORAGECLASSES, "", build_local_class())
     yield made
     made.close()
 
@@ -77,7 +77,8 @@ def test_a_claim_that_no_class_can_meet_waits_and_says_why(
 def test_a_class_that_comes_later_meets_the_claims_that_wait_for_it(stage: Stage) -> None:
     stage.create(PERSISTENTVOLUMECLAIMS, claim(storageClassName="fast"))
     stage.create(
-        STORAGECLASSES, {"metadata": {"name": "fast"}, "provisioner": local_class()["provisioner"]}
+        STORAGECLASSES,
+        {"metadata": {"name": "fast"}, "provisioner": build_local_class()["provisioner"]},
     )
     assert stage.get(PERSISTENTVOLUMECLAIMS, "data")["status"]["phase"] == "Bound"
 

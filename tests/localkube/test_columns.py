@@ -18,8 +18,8 @@ from localkube.resources import (
     QUEUES,
     SERVICES,
 )
-from localkube.resources.cells import human
 from localkube.resources.resource import Resource
+from localkube.resources.table_cells import format_duration
 from tests.localkube.recorded import exchange
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -35,7 +35,7 @@ def cells(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def ago(**span: float) -> str:
-    return clock.stamp(NOW - timedelta(**span))
+    return clock.format_time(NOW - timedelta(**span))
 
 
 def pod(
@@ -205,10 +205,10 @@ def test_both_shapes_of_an_event_show_the_same() -> None:
     _, modern = exchange("event/list-events.k8s.io-v1")
     for one, other in zip(core["items"], modern["items"], strict=True):
         assert cells(EVENTS, one) == cells(EVENTS_V1, other)
-        assert EVENTS_V1.read is not None
-        assert EVENTS_V1.write is not None
-        assert EVENTS_V1.read(one) == other | {"apiVersion": "events.k8s.io/v1"}
-        assert EVENTS_V1.write(other) == one | {"apiVersion": "v1"}
+        assert EVENTS_V1.from_stored is not None
+        assert EVENTS_V1.to_stored is not None
+        assert EVENTS_V1.from_stored(one) == other | {"apiVersion": "events.k8s.io/v1"}
+        assert EVENTS_V1.to_stored(other) == one | {"apiVersion": "v1"}
     assert cells(EVENTS, core["items"][0])["Object"] == "pod/pend"
 
 
@@ -279,4 +279,4 @@ def test_a_definition_shows_when_it_was_made() -> None:
     ],
 )
 def test_durations_read_as_in_kubectl(span: dict[str, float], text: str) -> None:
-    assert human(timedelta(**span)) == text
+    assert format_duration(timedelta(**span)) == text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from localkube.controllers import all_controllers
+from localkube.controllers import build_controllers
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, name_of
 from localkube.resources import JOBS, NAMESPACES, PODS, PYTORCHJOBS, SERVICES
@@ -56,7 +56,7 @@ class Play:
         """Ends the pods that are to go."""
         for pod in self.stage.objects.list(PODS, SPACE):
             if pod["metadata"].get("deletionTimestamp"):
-                self.stage.objects.delete(PODS, SPACE, name_of(pod), DeleteOptions(grace=0))
+                self.stage.objects.delete(PODS, SPACE, name_of(pod), DeleteOptions(grace_seconds=0))
         self.settle()
 
     def outcome(self) -> Object:
@@ -155,7 +155,9 @@ def batch(play: Play) -> None:
 def deletion(play: Play) -> None:
     play.make(PYTORCHJOBS, pytorchjob("t", {"Master": replica(), "Worker": replica()}))
     play.report("t-master-0", "Running")
-    play.stage.objects.delete(PYTORCHJOBS, SPACE, "t", DeleteOptions(policy="Foreground"))
+    play.stage.objects.delete(
+        PYTORCHJOBS, SPACE, "t", DeleteOptions(propagation_policy="Foreground")
+    )
     play.settle()
     play.kubelet()
 
@@ -180,7 +182,7 @@ def test_a_kill_before_any_write_changes_nothing_in_the_end(
 ) -> None:
     expected, writes, done = None, -1, False
     while not done:
-        stage = Stage(tmp_path / f"{writes}.db", monkeypatch, all_controllers)
+        stage = Stage(tmp_path / f"{writes}.db", monkeypatch, build_controllers)
         play = Play(stage, 10_000 if writes < 0 else writes)
         scenario(play)
         outcome, killed = play.outcome(), play.was_killed

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localkube.kubelet import environment
-from localkube.kubelet.environment import ConfigError, Sources
+from localkube.kubelet.environment import ConfigError, PodSources
 from localkube.metadata import Object
-from localkube.options import GPU_DEVICES
+from localkube.options import GPU_DEVICES_ANNOTATION
 
 SECRETS: Mapping[str, Object] = {
     "login": {
@@ -24,7 +24,7 @@ SECRETS: Mapping[str, Object] = {
     }
 }
 CONFIGS: Mapping[str, Object] = {"settings": {"data": {"LR": "0.1", "a=b": "no"}}}
-SOURCES = Sources(SECRETS.get, CONFIGS.get, {"cpu": "4", "memory": "8Gi"})
+SOURCES = PodSources(SECRETS.get, CONFIGS.get, {"cpu": "4", "memory": "8Gi"})
 
 
 def pod(*containers: Object, **metadata: Any) -> Object:
@@ -38,7 +38,7 @@ def variables(
     env: list[Object], start: Mapping[str, str] | None = None, **container: Any
 ) -> dict[str, str]:
     made = {"name": "c", "env": env} | container
-    return environment.variables(pod(made, labels={"app": "x"}), made, SOURCES, start or {})
+    return environment.build_environment(pod(made, labels={"app": "x"}), made, SOURCES, start or {})
 
 
 @pytest.mark.parametrize(
@@ -55,18 +55,20 @@ def variables(
     ],
 )
 def test_references_are_expanded_as_kubernetes_does(text: str, expected: str) -> None:
-    assert environment.expand(text, {"A": "1"}) == expected
+    assert environment.expand_variables(text, {"A": "1"}) == expected
 
 
 @given(st.text())
 def test_text_without_a_dollar_is_never_changed(text: str) -> None:
     plain = text.replace("$", "")
-    assert environment.expand(plain, {"A": "1"}) == plain
+    assert environment.expand_variables(plain, {"A": "1"}) == plain
 
 
 def test_nothing_of_this_processs_environment_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
-    base = environment.base(pod({"name": "c"}), Path("/h"), Path("/t"), Path("/venv/bin"))
+    base = environment.build_base_environment(
+        pod({"name": "c"}), Path("/h"), Path("/t"), Path("/venv/bin")
+    )
     assert "AWS_SECRET_ACCESS_KEY" not in base
     assert base["HOSTNAME"] == "p"
     assert base["PATH"].startswith("/venv/bin:")
@@ -161,26 +163,28 @@ def gpu_container(name: str, count: int) -> Object:
 
 def test_whole_devices_are_dealt_out_to_the_containers_that_ask() -> None:
     one, two, none = gpu_container("one", 1), gpu_container("two", 2), {"name": "none"}
-    made = pod(one, two, none, annotations={GPU_DEVICES: "2,5,6"})
+    made = pod(one, two, none, annotations={GPU_DEVICES_ANNOTATION: "2,5,6"})
     seen = [
-        environment.devices(made, container, virtual=False)["CUDA_VISIBLE_DEVICES"]
+        environment.build_device_variables(made, container, virtual=False)["CUDA_VISIBLE_DEVICES"]
         for container in (one, two, none)
     ]
     assert seen == ["2", "5,6", ""]
 
 
 def test_a_fraction_of_a_device_shows_that_device() -> None:
-    made = pod({"name": "c"}, annotations={GPU_DEVICES: "3"})
-    assert environment.devices(made, {"name": "c"}, virtual=False) == {
+    made = pod({"name": "c"}, annotations={GPU_DEVICES_ANNOTATION: "3"})
+    assert environment.build_device_variables(made, {"name": "c"}, virtual=False) == {
         "CUDA_VISIBLE_DEVICES": "3",
         "NVIDIA_VISIBLE_DEVICES": "3",
     }
 
 
-@pytest.mark.parametrize(("annotations", "virtual"), [({}, False), ({GPU_DEVICES: "0"}, True)])
+@pytest.mark.parametrize(
+    ("annotations", "virtual"), [({}, False), ({GPU_DEVICES_ANNOTATION: "0"}, True)]
+)
 def test_a_pod_without_real_devices_sees_none(annotations: Object, virtual: bool) -> None:
     made = pod({"name": "c"}, annotations=annotations)
-    assert environment.devices(made, {"name": "c"}, virtual=virtual) == {
+    assert environment.build_device_variables(made, {"name": "c"}, virtual=virtual) == {
         "CUDA_VISIBLE_DEVICES": "",
         "NVIDIA_VISIBLE_DEVICES": "void",
     }

@@ -23,9 +23,9 @@ def job(*rules: Any, restart: str = "Never", **spec: Any) -> dict[str, Any]:
 
 
 def refusals(obj: dict[str, Any]) -> list[str]:
-    schemas.load(JOBS.schema).prune(obj)
-    JOBS.defaults(obj)
-    return [f"{cause.field}: {cause.message}" for cause in resources.check(JOBS, obj, None)]
+    schemas.load_schema(JOBS.schema).prune(obj)
+    JOBS.set_defaults(obj)
+    return [f"{cause.field}: {cause.message}" for cause in resources.check_object(JOBS, obj, None)]
 
 
 def test_a_condition_is_looked_for_as_true_unless_said_otherwise() -> None:
@@ -103,8 +103,8 @@ def test_a_senseless_rule_is_refused(rule: dict[str, Any] | None, field: str, me
 
 
 def test_a_field_that_is_not_served_is_warned_of() -> None:
-    assert JOBS.warn(job()) == []
-    assert JOBS.warn(job(backoffLimitPerIndex=1)) == [
+    assert JOBS.find_warnings(job()) == []
+    assert JOBS.find_warnings(job(backoffLimitPerIndex=1)) == [
         "spec.backoffLimitPerIndex: localkube does not serve this field, it has no effect"
     ]
 
@@ -121,4 +121,4 @@ def test_only_pods_that_are_not_restarted_can_be_judged() -> None:
     "rule", [{"onExitCodes": [1]}, {"onPodConditions": "x"}, {"onExitCodes": {"values": ["a"]}}, 1]
 )
 def test_a_rule_of_another_type_does_not_decode(rule: Any) -> None:
-    assert "json: cannot unmarshal" in (resources.decode_error(JOBS, job(rule)) or "")
+    assert "json: cannot unmarshal" in (resources.find_decode_error(JOBS, job(rule)) or "")

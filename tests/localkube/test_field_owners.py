@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localkube import apply, clock
+from localkube import clock, field_ownership
 from tests.localkube.applying import applied, changed, owned, schema_of, thing, timeless, written
 from tests.localkube.recorded import exchange
 
@@ -21,7 +21,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_fields_of_a_created_object_are_owned_as_recorded(name: str) -> None:
     _, new = exchange(name)
     expected = new["metadata"].pop("managedFields")
-    apply.track(
+    field_ownership.track_ownership(
         None,
         new,
         manager=expected[0]["manager"],
@@ -44,7 +44,9 @@ def test_the_fields_of_a_created_pod_are_owned_as_recorded() -> None:
     ):
         del new["spec"][added]
     del new["spec"]["containers"][0]["volumeMounts"]
-    apply.track(None, new, manager="console-recorder", api_version="v1", schema=schema_of(new))
+    field_ownership.track_ownership(
+        None, new, manager="console-recorder", api_version="v1", schema=schema_of(new)
+    )
     assert timeless(new["metadata"]["managedFields"]) == timeless(expected)
 
 
@@ -58,7 +60,7 @@ def test_the_fields_of_a_created_pod_are_owned_as_recorded() -> None:
 def test_a_status_is_owned_apart_as_recorded(before: str, after: str, manager: str) -> None:
     (_, old), (_, result) = exchange(before), exchange(after)
     new = old | {"status": result["status"]}
-    apply.track(
+    field_ownership.track_ownership(
         old,
         new,
         manager=manager,
@@ -110,7 +112,7 @@ def test_what_only_the_server_writes_is_not_tracked() -> None:
         "uid": "u",
         "resourceVersion": "1",
         "generation": 1,
-        "creationTimestamp": clock.stamp(),
+        "creationTimestamp": clock.format_time(),
     }
     assert owned(written(None, new), "user") == {"f:spec": {".": {}, "f:size": {}}}
 

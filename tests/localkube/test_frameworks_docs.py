@@ -25,9 +25,9 @@ FRAMEWORKS: tuple[framework.Framework, ...] = (PyTorch(), TensorFlow(), XGBoost(
 
 def problems(job: Object) -> list[str]:
     if job["kind"] == "MPIJob":
-        return list(mpi_spec.problems(mpi_spec.read(job)))
+        return list(mpi_spec.find_problems(mpi_spec.parse_mpi_job(job)))
     own = next(each for each in FRAMEWORKS if each.resource.kind == job["kind"])
-    return list(framework.problems(own, framework.read(own, job)))
+    return list(framework.find_problems(own, framework.parse_training_job(own, job)))
 
 
 def test_there_is_an_example_of_every_kind() -> None:
@@ -42,11 +42,11 @@ def test_there_is_an_example_of_every_kind() -> None:
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job["metadata"]["name"])
 def test_an_example_is_a_job(job: Object) -> None:
-    resource = resources.by_kind(job["apiVersion"], job["kind"])
+    resource = resources.find_by_kind(job["apiVersion"], job["kind"])
     assert resource is not None
-    schema = schemas.load(resource.schema)
+    schema = schemas.load_schema(resource.schema)
     assert schema.prune(job) == []
     assert schema.validate(job) == []
     assert problems(job) == []
     for image in re.findall(r"'image': '([^']+)'", str(job)):
-        assert image in images.catalog()
+        assert image in images.load_catalog()

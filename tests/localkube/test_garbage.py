@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from localkube.controllers.garbage import BATCH, Garbage
-from localkube.metadata import Object, owner_reference
+from localkube.controllers.garbage import ORPHANS_PER_RECONCILE, GarbageCollector
+from localkube.metadata import Object, build_owner_reference
 from localkube.resources import CONFIGMAPS, JOBS, NODES, PODS, SECRETS
 from tests.localkube.stage import SPACE, Stage
 
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [Garbage(objects)])
+    made = Stage(tmp_path / "state.db", monkeypatch, lambda objects: [GarbageCollector(objects)])
     yield made
     made.close()
 
@@ -26,7 +26,9 @@ def owner(stage: Stage, name: str) -> Object:
 
 
 def owned(stage: Stage, name: str, *owners: Object, **reference: Any) -> Object:
-    references = [owner_reference(each) | {"controller": False} | reference for each in owners]
+    references = [
+        build_owner_reference(each) | {"controller": False} | reference for each in owners
+    ]
     return stage.create(CONFIGMAPS, {"metadata": {"name": name, "ownerReferences": references}})
 
 
@@ -105,7 +107,7 @@ def test_foreground_reaches_through_every_level(stage: Stage) -> None:
 
 def test_foreground_of_a_running_pod_waits_for_its_end(stage: Stage) -> None:
     top = owner(stage, "top")
-    references = [owner_reference(top)]
+    references = [build_owner_reference(top)]
     pod = {
         "metadata": {"name": "p", "ownerReferences": references},
         "spec": {"containers": [{"name": "c", "image": "x"}]},
@@ -120,15 +122,15 @@ def test_foreground_of_a_running_pod_waits_for_its_end(stage: Stage) -> None:
 
 def test_orphaning_leaves_the_dependents_without_an_owner(stage: Stage) -> None:
     top = owner(stage, "top")
-    for index in range(BATCH + 5):
+    for index in range(ORPHANS_PER_RECONCILE + 5):
         stage.objects.create(
             CONFIGMAPS,
             SPACE,
-            {"metadata": {"name": f"o{index}", "ownerReferences": [owner_reference(top)]}},
+            {"metadata": {"name": f"o{index}", "ownerReferences": [build_owner_reference(top)]}},
         )
     stage.delete(SECRETS, "top", policy="Orphan")
     assert stage.names(SECRETS) == []
-    assert len(stage.names(CONFIGMAPS)) == BATCH + 5
+    assert len(stage.names(CONFIGMAPS)) == ORPHANS_PER_RECONCILE + 5
     assert not any(
         obj["metadata"].get("ownerReferences") for obj in stage.objects.list(CONFIGMAPS, SPACE)
     )

@@ -78,7 +78,7 @@ def follow(watch: Stream, known: dict[str, Object], last: str) -> dict[str, Obje
             del known[name]
         else:
             known[name] = frame["object"]
-    raise AssertionError(f"the watch ended after {watch.seen}")
+    raise AssertionError(f"the watch ended after {watch.frames}")
 
 
 @pytest.mark.parametrize("selector", [None, "k=x"], ids=["all", "selected"])

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from localkube.controllers.jax import Jax
-from localkube.controllers.ports import Ports
-from localkube.controllers.training import Training
+from localkube.controllers.ports import PortAllocator
+from localkube.controllers.training import TrainingController
 from localkube.metadata import Object, labels_of
 from localkube.resources import JAXJOBS, PODS
 from tests.localkube.stage import Stage, address, conditions, replica, variables
@@ -18,7 +18,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(
         tmp_path / "state.db",
         monkeypatch,
-        lambda objects: [Training(objects, Jax(), Ports(objects))],
+        lambda objects: [TrainingController(objects, Jax(), PortAllocator(objects))],
     )
     yield made
     made.close()

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from localkube.controllers.expiry import JobExpiry
-from localkube.controllers.garbage import Garbage
+from localkube.controllers.garbage import GarbageCollector
 from localkube.controllers.job_rules import format_indexes, parse_indexes
-from localkube.controllers.jobs import Jobs
+from localkube.controllers.jobs import JobController
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, name_of
 from localkube.resources import JOBS, PODS
@@ -28,7 +28,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(
         tmp_path / "state.db",
         monkeypatch,
-        lambda objects: [Jobs(objects), JobExpiry(objects), Garbage(objects)],
+        lambda objects: [JobController(objects), JobExpiry(objects), GarbageCollector(objects)],
     )
     yield made
     made.close()
@@ -307,7 +307,7 @@ def test_deleting_a_job_frees_its_pods(stage: Stage, policy: str) -> None:
     submit(stage, parallelism=2, completions=2)
     for pod in unfinished(stage):
         stage.report(pod, "Running")
-    stage.objects.delete(JOBS, SPACE, "j", DeleteOptions(policy=policy))  # type: ignore[arg-type]
+    stage.objects.delete(JOBS, SPACE, "j", DeleteOptions(propagation_policy=policy))  # type: ignore[arg-type]
     stage.settle()
     stage.confirm_deletions()
     assert (stage.names(JOBS), stage.names(PODS)) == ([], [])

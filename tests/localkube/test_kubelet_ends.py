@@ -13,7 +13,7 @@ import pytest
 from localkube import clock
 from localkube.kubelet import proctree, records, runs
 from localkube.machine import LogOptions
-from localkube.metadata import Object, condition_of
+from localkube.metadata import Object, find_condition
 from localkube.resources import NODES, PODS
 from tests.localkube.kubelets import TEAM, Machine, machine, pod, shell
 
@@ -37,7 +37,7 @@ def before_the_boot(node: Object) -> None:
 def live_below(data: Path) -> list[str]:
     return [
         mark
-        for mark in proctree.marked("LOCALKUBE_RUN").values()
+        for mark in proctree.list_marked_processes("LOCALKUBE_RUN").values()
         if mark.startswith(str(data.resolve()))
     ]
 
@@ -49,7 +49,7 @@ def test_a_deleted_pod_may_end_by_itself(tmp_path: Path) -> None:
             await up(here)
             last: list[str] = []
             here.objects.subscribe(
-                PODS, lambda change: last.append(change.record.object()["status"]["phase"])
+                PODS, lambda change: last.append(change.record.decode()["status"]["phase"])
             )
             here.delete()
             assert here.pod()["metadata"]["deletionTimestamp"]
@@ -142,12 +142,12 @@ def test_a_node_that_shuts_down_fails_its_pods_as_disrupted(tmp_path: Path) -> N
         for name in ("runs", "waits"):
             status = here.status(name)
             assert (status["phase"], status["reason"]) == ("Failed", "NodeShutdown")
-            found = condition_of(status["conditions"], "DisruptionTarget")
+            found = find_condition(status["conditions"], "DisruptionTarget")
             assert found is not None
             assert found["reason"] == "TerminationByKubelet"
         assert here.status("done")["phase"] == "Succeeded"
         assert live_below(tmp_path) == []
-        ready = condition_of(
+        ready = find_condition(
             here.objects.get(NODES, "", "localkube")["status"]["conditions"], "Ready"
         )
         assert ready is not None
@@ -191,7 +191,7 @@ def test_a_pod_that_ended_while_no_server_ran_is_not_run_again(tmp_path: Path) -
             await here.running()
         (run,) = (tmp_path / "data" / "pods").glob("*/main/0")
         (run.parents[1] / "_home" / "go").touch()
-        await runs.wait(run)
+        await runs.wait_until_ended(run)
         async with machine(tmp_path / "data") as here:
             assert (await here.finished())["phase"] == "Succeeded"
             assert await here.log() == "once\n"
@@ -257,7 +257,7 @@ def test_a_container_whose_supervisor_was_killed_ends_as_unknown(tmp_path: Path)
             here.submit(pod(shell("sleep 1000")))
             await here.running()
             (run,) = (tmp_path / "data" / "pods").glob("*/main/0")
-            state = runs.state(run)
+            state = runs.read_run_state(run)
             assert isinstance(state, runs.Running)
             os.kill(state.supervisor, signal.SIGKILL)
             ended = (await here.finished())["containerStatuses"][0]["state"]["terminated"]
@@ -272,7 +272,7 @@ def test_a_reboot_of_the_machine_counts_as_a_node_shutdown(tmp_path: Path) -> No
         async with machine(tmp_path / "data", keep_pods=True) as here:
             here.submit(pod(shell("sleep 1000")))
             await here.running()
-        runs.kill_everything(tmp_path / "data" / "pods")
+        runs.kill_all_runs(tmp_path / "data" / "pods")
         for record in (tmp_path / "data" / "pods").glob("*/main/0/exit.json"):
             record.unlink()
         idle = Machine(tmp_path / "data")
@@ -309,7 +309,7 @@ def test_a_start_that_a_killed_server_left_halfway_is_made_good_once(
         run.mkdir(parents=True)
         if with_spec:
             spec = runs.RunSpec(["sh", "-c", "echo ran"], {"PATH": "/bin:/usr/bin"}, str(tmp_path))
-            records.write_first(str(run), records.SPEC, dataclasses.asdict(spec))
+            records.write_record_once(str(run), records.SPEC, dataclasses.asdict(spec))
         idle.store.close()
         async with machine(tmp_path / "data") as here:
             status = await here.finished()

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from localkube.event_recorder import EventRecorder
 from localkube.kubelet import node as node_module
 from localkube.kubelet import proctree, retention
+from localkube.kubelet.container_starter import ContainerStarter
 from localkube.kubelet.gpus import Gpu
-from localkube.kubelet.node import Node, is_nearly_full, labels
+from localkube.kubelet.node import NodeReporter, build_labels, is_nearly_full
 from localkube.kubelet.retention import Leftover
-from localkube.kubelet.specs import Site
-from localkube.kubelet.starts import Starter
-from localkube.kubelet.stats import Stats
-from localkube.metadata import Object, condition_of
-from localkube.options import NODE
-from localkube.recorder import Recorder
+from localkube.kubelet.run_specs import NodeContext
+from localkube.kubelet.stats import UsageStats
+from localkube.metadata import Object, find_condition
+from localkube.options import NODE_NAME
 from localkube.resources import LEASES, NODES, PODS
 from tests.localkube.kubelets import TEAM, Machine, machine, pod, shell
 
@@ -35,11 +35,11 @@ def idle(tmp_path: Path) -> Iterator[Machine]:
 
 
 def stored(idle: Machine) -> Object:
-    return idle.objects.get(NODES, "", NODE)
+    return idle.objects.get(NODES, "", NODE_NAME)
 
 
 def test_the_node_says_what_it_has(idle: Machine) -> None:
-    Node(idle.objects, idle.options, VIRTUAL).register()
+    NodeReporter(idle.objects, idle.options, VIRTUAL).register()
     node = stored(idle)
     expected = {"cpu": "6", "memory": "8Gi", "pods": "250", "nvidia.com/gpu": "2"}
     assert node["status"]["capacity"].items() >= expected.items()
@@ -57,20 +57,20 @@ def test_the_node_says_what_it_has(idle: Machine) -> None:
 
 
 def test_a_node_with_real_devices_is_not_called_virtual() -> None:
-    found = labels([Gpu(0, "GPU-a", "NVIDIA-H200", 143771)])
+    found = build_labels([Gpu(0, "GPU-a", "NVIDIA-H200", 143771)])
     assert found["nvidia.com/gpu.product"] == "NVIDIA-H200"
     assert "localkube.muster.dev/virtual-gpu" not in found
 
 
 def test_without_devices_there_is_no_such_resource(idle: Machine) -> None:
-    Node(idle.objects, idle.options, VIRTUAL).register()
-    Node(idle.objects, idle.options, []).register()
+    NodeReporter(idle.objects, idle.options, VIRTUAL).register()
+    NodeReporter(idle.objects, idle.options, []).register()
     assert "nvidia.com/gpu" not in stored(idle)["status"]["capacity"]
     assert not any(key.startswith("nvidia.com/") for key in stored(idle)["metadata"]["labels"])
 
 
 def test_the_node_has_a_real_nodes_conditions(idle: Machine) -> None:
-    Node(idle.objects, idle.options, []).register()
+    NodeReporter(idle.objects, idle.options, []).register()
     told = {
         entry["type"]: (entry["status"], entry["reason"])
         for entry in stored(idle)["status"]["conditions"]
@@ -84,50 +84,54 @@ def test_the_node_has_a_real_nodes_conditions(idle: Machine) -> None:
 
 
 def test_a_deleted_node_is_back_with_the_next_renewal(idle: Machine) -> None:
-    node = Node(idle.objects, idle.options, VIRTUAL)
+    node = NodeReporter(idle.objects, idle.options, VIRTUAL)
     node.register()
-    idle.objects.delete(NODES, "", NODE)
+    idle.objects.delete(NODES, "", NODE_NAME)
     node.renew()
     assert stored(idle)["status"]["allocatable"]["nvidia.com/gpu"] == "2"
     assert stored(idle)["metadata"]["labels"]["nvidia.com/gpu.count"] == "2"
 
 
 def test_a_renewal_writes_the_lease_and_not_the_unchanged_node(idle: Machine) -> None:
-    node = Node(idle.objects, idle.options, VIRTUAL)
+    node = NodeReporter(idle.objects, idle.options, VIRTUAL)
     node.register()
     before, lease = (
         stored(idle)["metadata"]["resourceVersion"],
-        idle.objects.get(LEASES, "kube-node-lease", NODE),
+        idle.objects.get(LEASES, "kube-node-lease", NODE_NAME),
     )
     node.renew()
     assert stored(idle)["metadata"]["resourceVersion"] == before
     assert (
-        idle.objects.get(LEASES, "kube-node-lease", NODE)["spec"]["renewTime"]
+        idle.objects.get(LEASES, "kube-node-lease", NODE_NAME)["spec"]["renewTime"]
         > lease["spec"]["renewTime"]
     )
-    assert lease["spec"].items() >= {"holderIdentity": NODE, "leaseDurationSeconds": 40}.items()
+    assert (
+        lease["spec"].items() >= {"holderIdentity": NODE_NAME, "leaseDurationSeconds": 40}.items()
+    )
 
 
 def test_only_another_boot_counts_as_a_reboot(idle: Machine) -> None:
-    assert Node(idle.objects, idle.options, []).register() is False
-    assert Node(idle.objects, idle.options, []).register() is False
+    assert NodeReporter(idle.objects, idle.options, []).register() is False
+    assert NodeReporter(idle.objects, idle.options, []).register() is False
     idle.objects.modify(
         NODES,
         "",
-        NODE,
+        NODE_NAME,
         lambda node: node["status"]["nodeInfo"].update(bootID="other"),
         subresource="status",
     )
-    assert Node(idle.objects, idle.options, []).register() is True
+    assert NodeReporter(idle.objects, idle.options, []).register() is True
 
 
 def test_a_node_that_leaves_is_not_ready_until_it_comes_back(idle: Machine) -> None:
-    node = Node(idle.objects, idle.options, [])
+    node = NodeReporter(idle.objects, idle.options, [])
     node.register()
-    node.leave()
-    assert (condition_of(stored(idle)["status"]["conditions"], "Ready") or {})["status"] == "False"
+    node.report_shutdown()
+    assert (find_condition(stored(idle)["status"]["conditions"], "Ready") or {})[
+        "status"
+    ] == "False"
     node.register()
-    assert (condition_of(stored(idle)["status"]["conditions"], "Ready") or {})["status"] == "True"
+    assert (find_condition(stored(idle)["status"]["conditions"], "Ready") or {})["status"] == "True"
 
 
 @pytest.mark.parametrize(
@@ -146,25 +150,25 @@ def test_a_disk_is_nearly_full_below_a_share_or_a_gigabyte(
 
 
 def test_on_a_full_disk_nothing_is_started_and_an_event_says_why(idle: Machine) -> None:
-    site = Site(
+    site = NodeContext(
         idle.objects,
-        Recorder(idle.objects, "kubelet"),
+        EventRecorder(idle.objects, "kubelet"),
         idle.options,
         {},
         True,
         lambda: "the disk is nearly full",
     )
     idle.submit(pod(shell("true")))
-    starter = Starter(site, site.root / "u")
+    starter = ContainerStarter(site, site.pods_directory / "u")
     made = idle.objects.get(PODS, TEAM, "p")
-    assert not starter.start(made, made["spec"]["containers"][0], None)
+    assert not starter.start_container(made, made["spec"]["containers"][0], None)
     assert idle.events() == [
         ("NodeHasDiskPressure", "No container is started: the disk is nearly full")
     ]
 
 
 def test_the_machines_memory_is_never_more_than_it_has() -> None:
-    assert 0 < node_module.machine_memory() < 1 << 50
+    assert 0 < node_module.measure_memory() < 1 << 50
 
 
 def test_a_busy_container_is_measured() -> None:
@@ -175,15 +179,15 @@ def test_a_busy_container_is_measured() -> None:
             "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])",
         ]
     )
-    stats = Stats()
+    stats = UsageStats()
     deadline = time.monotonic() + 30
     try:
-        while not (usage := stats.pods().get("uid", {}).get("main")) or not usage.nanocores:
+        while not (usage := stats.pod_usage().get("uid", {}).get("main")) or not usage.nanocores:
             assert time.monotonic() < deadline
             stats.measure({("uid", "main"): busy.pid})
             time.sleep(0.05)
         assert usage.memory > 1 << 20
-        node = stats.node()
+        node = stats.node_usage()
         assert node is not None
         assert node.memory > usage.memory
     finally:
@@ -192,10 +196,10 @@ def test_a_busy_container_is_measured() -> None:
 
 
 def test_what_no_longer_runs_is_no_longer_measured() -> None:
-    stats = Stats()
+    stats = UsageStats()
     for running in ({("uid", "main"): 1}, {("uid", "main"): 1}, {}):
         stats.measure(running)
-    assert stats.pods() == {}
+    assert stats.pod_usage() == {}
 
 
 def test_usage_of_running_pods_is_told_by_pod_and_container(tmp_path: Path) -> None:
@@ -231,13 +235,15 @@ def test_finished_pods_give_way_oldest_first(
 ) -> None:
     assert [
         str(path)
-        for path in retention.surplus(leftovers(*sizes), now=10.0, seconds=seconds, size=size)
+        for path in retention.select_surplus(
+            leftovers(*sizes), now=10.0, seconds=seconds, size=size
+        )
     ] == gone
 
 
 def test_a_survey_measures_what_finished_pods_left(tmp_path: Path) -> None:
     (tmp_path / "one" / "main").mkdir(parents=True)
     (tmp_path / "one" / "main" / "log").write_bytes(b"x" * 100_000)
-    (found,) = retention.survey(tmp_path, ["one", "gone"])
+    (found,) = retention.find_leftovers(tmp_path, ["one", "gone"])
     assert found.directory == tmp_path / "one"
     assert found.size >= 100_000

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localkube.errors import ApiError
-from localkube.metadata import Object, condition_of
+from localkube.metadata import Object, find_condition
 from localkube.resources import PODS
 from tests.localkube.kubelets import TEAM, machine, pod, shell
 
@@ -148,7 +148,7 @@ def test_while_an_init_container_runs_the_main_one_waits(tmp_path: Path) -> None
             assert status["containerStatuses"][0]["state"] == {
                 "waiting": {"reason": "PodInitializing"}
             }
-            initialized = condition_of(status["conditions"], "Initialized")
+            initialized = find_condition(status["conditions"], "Initialized")
             assert initialized is not None
             assert initialized["message"] == "containers with incomplete status: [init]"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from localkube.kubelet import plan, status
-from localkube.kubelet.attempts import Attempt, next_delay, restart_at
+from localkube.kubelet import pod_status, run_plan
+from localkube.kubelet.attempts import Attempt, next_delay, restart_time
+from localkube.kubelet.pod_status import NODE_SHUTDOWN, ContainerView, Verdict, Waiting
 from localkube.kubelet.runs import UNSTARTED, Exited, Running, Starting
-from localkube.kubelet.status import NODE_SHUTDOWN, Verdict, View, Waiting
-from localkube.metadata import Object, condition_of
+from localkube.metadata import Object, find_condition
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recorded" / "pod"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,17 +59,17 @@ def of(
     """
     views = {
         name: state
-        if isinstance(state, View)
-        else View(state, run=None if isinstance(state, Waiting) else 0)
+        if isinstance(state, ContainerView)
+        else ContainerView(state, attempt_number=None if isinstance(state, Waiting) else 0)
         for name, state in states.items()
     }
     alive = (
         any(isinstance(view.state, Running) for view in views.values()) if live is None else live
     )
-    return status.status_of(made, views, live=alive, prepared=True, verdict=verdict)
+    return pod_status.build_pod_status(made, views, live=alive, volumes_ready=True, verdict=verdict)
 
 
-CRASHED = View(Waiting("CrashLoopBackOff"), last=ended(1), run=1)
+CRASHED = ContainerView(Waiting("CrashLoopBackOff"), last_exit=ended(1), attempt_number=1)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_verdict_fails_the_pod_only_when_nothing_runs_any_more() -> None:
         "Pod was terminated in response to imminent node shutdown.",
     )
     for made in (still, over):
-        found = condition_of(made["conditions"], "DisruptionTarget")
+        found = find_condition(made["conditions"], "DisruptionTarget")
         assert found is not None
         assert (found["status"], found["reason"]) == ("True", "TerminationByKubelet")
 
@@ -165,10 +165,10 @@ SHAPES = [
     (
         "running-crashloopbackoff",
         "Always",
-        View(
+        ContainerView(
             Waiting("CrashLoopBackOff", "back-off 1m20s restarting failed container=pytorch"),
-            last=ended(1),
-            run=4,
+            last_exit=ended(1),
+            attempt_number=4,
         ),
     ),
 ]
@@ -219,7 +219,7 @@ def test_restarts_wait_longer_each_time_until_a_run_lasts(
     ran: float, delay: int, wait: int, following: int
 ) -> None:
     last = attempt(1, ran=ran, delay=delay)
-    assert restart_at(last, "Always") == BEGIN + timedelta(seconds=ran + wait)
+    assert restart_time(last, "Always") == BEGIN + timedelta(seconds=ran + wait)
     assert next_delay(last) == following
 
 
@@ -230,10 +230,10 @@ def test_restarts_wait_longer_each_time_until_a_run_lasts(
 def test_the_policy_decides_whether_there_is_another_run(
     policy: str, code: int, again: bool
 ) -> None:
-    assert (restart_at(attempt(code, ran=1, delay=0), policy) is not None) is again
+    assert (restart_time(attempt(code, ran=1, delay=0), policy) is not None) is again
 
 
-def known(**states: Any) -> plan.Story:
+def known(**states: Any) -> run_plan.AttemptHistory:
     return {
         name: [] if state is None else [Attempt(0, Path(name), state)]
         for name, state in states.items()
@@ -253,9 +253,10 @@ def known(**states: Any) -> plan.Story:
         (known(i=ended(0), j=ended(0), a=ended(0)), []),
     ],
 )
-def test_containers_take_turns(story: plan.Story, turn: list[str]) -> None:
+def test_containers_take_turns(story: run_plan.AttemptHistory, turn: list[str]) -> None:
     assert [
-        c["name"] for c in plan.whose_turn(pod("a", policy="OnFailure", inits=("i", "j")), story)
+        c["name"]
+        for c in run_plan.containers_to_run(pod("a", policy="OnFailure", inits=("i", "j")), story)
     ] == turn
 
 
@@ -263,4 +264,4 @@ def test_containers_take_turns(story: plan.Story, turn: list[str]) -> None:
     ("seconds", "text"), [(10, "10s"), (80, "1m20s"), (300, "5m0s"), (3600, "1h0m0s")]
 )
 def test_durations_are_printed_as_go_does(seconds: int, text: str) -> None:
-    assert status.go_duration(seconds) == text
+    assert pod_status.format_go_duration(seconds) == text

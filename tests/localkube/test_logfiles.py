@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localkube.kubelet import logfiles
-from localkube.kubelet.logwriter import PART_BYTES, LogWriter, positions
+from localkube.kubelet.logwriter import PART_BYTES, LogWriter, list_positions
 from localkube.machine import LogOptions
 
 MANY = 100_000
@@ -24,13 +24,15 @@ MANY = 100_000
 def write(directory: Path, *chunks: bytes, max_bytes: int = 10**7, max_files: int = MANY) -> None:
     writer = LogWriter(str(directory), max_bytes, max_files)
     for chunk in chunks:
-        writer.feed(chunk)
+        writer.write_output(chunk)
     writer.close()
 
 
 def read(directory: Path, running: Callable[[], bool] = lambda: False, **options: object) -> bytes:
     async def collect() -> bytes:
-        chunks = [chunk async for chunk in logfiles.read(directory, LogOptions(**options), running)]
+        chunks = [
+            chunk async for chunk in logfiles.read_log(directory, LogOptions(**options), running)
+        ]
         assert all(0 < len(chunk) <= 64 * 1024 for chunk in chunks)
         return b"".join(chunks)
 
@@ -69,7 +71,7 @@ def test_a_long_line_is_stored_in_parts_and_read_whole(tmp_path: Path) -> None:
 def test_no_more_than_a_part_of_an_endless_line_is_held_back(tmp_path: Path) -> None:
     writer = LogWriter(str(tmp_path), 10**7, 5)
     for i in range(1, 101):
-        writer.feed(b"y" * 10_000)
+        writer.write_output(b"y" * 10_000)
         assert len(read(tmp_path)) >= i * 10_000 - PART_BYTES
     writer.close()
     assert read(tmp_path) == b"y" * 1_000_000
@@ -151,11 +153,11 @@ def test_since_begins_with_the_first_line_of_that_time(
 
 def test_since_finds_its_place_in_a_large_file(tmp_path: Path) -> None:
     writer = LogWriter(str(tmp_path), 10**7, 5)
-    writer.feed(b"".join(b"early %d\n" % i for i in range(30_000)))
+    writer.write_output(b"".join(b"early %d\n" % i for i in range(30_000)))
     middle = datetime.now(UTC) + timedelta(microseconds=1)
     while datetime.now(UTC) <= middle:
         time.sleep(0)
-    writer.feed(b"".join(b"late %d\n" % i for i in range(30_000)))
+    writer.write_output(b"".join(b"late %d\n" % i for i in range(30_000)))
     writer.close()
     assert read(tmp_path, since=middle) == b"".join(b"late %d\n" % i for i in range(30_000))
     assert read(tmp_path, since=middle, tail_lines=2) == b"late 29998\nlate 29999\n"
@@ -210,20 +212,20 @@ def test_follow_crosses_rotation_without_losing_or_doubling_a_line(tmp_path: Pat
     writer = LogWriter(str(tmp_path), 500, MANY)
     numbers = iter(range(1_000))
     steps = [
-        lambda: writer.feed(b"".join(b"line %d\n" % next(numbers) for _ in range(20)))
+        lambda: writer.write_output(b"".join(b"line %d\n" % next(numbers) for _ in range(20)))
         for _ in range(50)
     ]
     got = follow(tmp_path, [*steps, writer.close])
     assert got == b"".join(b"line %d\n" % i for i in range(1_000))
-    assert len(positions(str(tmp_path))) > 50
+    assert len(list_positions(str(tmp_path))) > 50
 
 
 def test_follow_begins_before_the_first_output(tmp_path: Path) -> None:
     writer = LogWriter(str(tmp_path), 500, 5)
     steps = [
         lambda: None,
-        lambda: writer.feed(b"hel"),
-        lambda: writer.feed(b"lo\nand"),
+        lambda: writer.write_output(b"hel"),
+        lambda: writer.write_output(b"lo\nand"),
         writer.close,
     ]
     assert follow(tmp_path, steps) == b"hello\nand"
@@ -235,7 +237,12 @@ def test_a_follower_keeps_the_file_it_reads_and_is_told_what_it_missed(tmp_path:
     rush = b"".join(b"rush %d\n" % i for i in range(1_000))
     got = follow(
         tmp_path,
-        [lambda: writer.feed(b"first\n"), lambda: None, lambda: writer.feed(rush), writer.close],
+        [
+            lambda: writer.write_output(b"first\n"),
+            lambda: None,
+            lambda: writer.write_output(rush),
+            writer.close,
+        ],
     )
     first, *_, last, _ = got.split(b"\n")
     notes = [line for line in got.split(b"\n") if line.startswith(b"[localkube: ")]
@@ -259,8 +266,8 @@ def test_what_a_full_disk_refuses_is_dropped_and_told(tmp_path: Path, room: int)
     writer = LogWriter(str(tmp_path), 10**7, 5)
     with full_disk(room):
         for i in range(10):
-            writer.feed(b"lost or not %d\n" % i)
-    writer.feed(b"after\n")
+            writer.write_output(b"lost or not %d\n" % i)
+    writer.write_output(b"after\n")
     writer.close()
     got = read(tmp_path).split(b"\n")
     kept = room // 47  # an entry of these has 47 bytes

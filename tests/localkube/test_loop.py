@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from localkube.controllers.loop import Key, Loop, Trigger
+from localkube.controllers.loop import ControllerLoop, Key, Trigger
 from localkube.resources import CONFIGMAPS
 from localkube.resources.resource import Resource
 from tests.localkube.stage import SPACE, Stage
@@ -46,7 +46,7 @@ def config(stage: Stage, name: str) -> None:
 def test_what_exists_is_looked_at_first_and_each_change_after(stage: Stage) -> None:
     config(stage, "old")
     watcher = Watcher(lambda key: None)
-    stage.loop.add(watcher)
+    stage.loop.add_controller(watcher)
     config(stage, "new")
     stage.settle()
     assert watcher.seen == ["old", "new"]
@@ -54,7 +54,7 @@ def test_what_exists_is_looked_at_first_and_each_change_after(stage: Stage) -> N
 
 def test_many_changes_of_one_object_are_one_look(stage: Stage) -> None:
     watcher = Watcher(lambda key: None)
-    stage.loop.add(watcher)
+    stage.loop.add_controller(watcher)
     config(stage, "one")
     for value in "abc":
         stage.objects.modify(
@@ -66,7 +66,7 @@ def test_many_changes_of_one_object_are_one_look(stage: Stage) -> None:
 
 def test_a_key_is_looked_at_again_when_it_asks_for_it(stage: Stage) -> None:
     watcher = Watcher(lambda key: 10)
-    stage.loop.add(watcher)
+    stage.loop.add_controller(watcher)
     config(stage, "one")
     for seconds, looks in ((0, 1), (9.9, 1), (0.1, 2), (10, 3)):
         stage.settle(seconds)
@@ -75,7 +75,7 @@ def test_a_key_is_looked_at_again_when_it_asks_for_it(stage: Stage) -> None:
 
 def test_a_look_in_between_sets_the_timer_anew(stage: Stage) -> None:
     watcher = Watcher(lambda key: 10)
-    stage.loop.add(watcher)
+    stage.loop.add_controller(watcher)
     config(stage, "one")
     stage.settle()
     stage.settle(6)
@@ -86,10 +86,10 @@ def test_a_look_in_between_sets_the_timer_anew(stage: Stage) -> None:
 
 
 def test_a_loop_that_never_settles_is_found_out(stage: Stage) -> None:
-    stage.loop.add(Watcher(lambda key: 0))
+    stage.loop.add_controller(Watcher(lambda key: 0))
     config(stage, "one")
     with pytest.raises(RuntimeError, match=r"watcher.*one"):
-        stage.loop.settle(limit=50)
+        stage.loop.run_until_idle(limit=50)
 
 
 def test_what_a_failed_look_wrote_is_taken_back(stage: Stage) -> None:
@@ -97,7 +97,7 @@ def test_what_a_failed_look_wrote_is_taken_back(stage: Stage) -> None:
         config(stage, "half")
         raise ValueError
 
-    stage.loop.add(Watcher(fail))
+    stage.loop.add_controller(Watcher(fail))
     config(stage, "one")
     with pytest.raises(ValueError):
         stage.settle()
@@ -109,7 +109,7 @@ def test_a_failing_key_is_logged_and_tried_again_later_and_later(
 ) -> None:
     async def scenario() -> None:
         passed = 0.0
-        loop = Loop(stage.objects, elapsed=lambda: passed)
+        loop = ControllerLoop(stage.objects, elapsed=lambda: passed)
 
         def act(key: Key) -> None:
             if len(failing.seen) < 4:
@@ -117,7 +117,7 @@ def test_a_failing_key_is_logged_and_tried_again_later_and_later(
             loop.stop()
 
         failing, idle = Watcher(act), Watcher(lambda key: None)
-        loop.add(failing)
+        loop.add_controller(failing)
         config(stage, "bad")
         running = asyncio.create_task(loop.run())
         while not running.done():
@@ -134,9 +134,9 @@ def test_a_failing_key_is_logged_and_tried_again_later_and_later(
 
 def test_others_get_their_turn_while_there_is_much_to_do(stage: Stage) -> None:
     async def scenario() -> int:
-        loop = Loop(stage.objects)
+        loop = ControllerLoop(stage.objects)
         busy = Watcher(lambda key: 0)
-        loop.add(busy)
+        loop.add_controller(busy)
         config(stage, "busy")
         running = asyncio.create_task(loop.run())
         turns = 0
@@ -152,9 +152,9 @@ def test_others_get_their_turn_while_there_is_much_to_do(stage: Stage) -> None:
 
 def test_a_change_wakes_the_loop(stage: Stage) -> None:
     async def scenario() -> None:
-        loop = Loop(stage.objects)
+        loop = ControllerLoop(stage.objects)
         done = asyncio.Event()
-        loop.add(Watcher(lambda key: done.set()))
+        loop.add_controller(Watcher(lambda key: done.set()))
         running = asyncio.create_task(loop.run())
         await asyncio.sleep(0)
         config(stage, "late")

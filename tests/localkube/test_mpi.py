@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from localkube.controllers.jobs import Jobs
-from localkube.controllers.mpi import MpiJobs
+from localkube.controllers.jobs import JobController
+from localkube.controllers.mpi import MpiJobController
 from localkube.metadata import Object, labels_of
-from localkube.options import MPI_JOB, MPI_WORKER
+from localkube.options import MPI_JOB_ANNOTATION, MPI_WORKER_COMMAND
 from localkube.resources import CONFIGMAPS, JOBS, MPIJOBS, PODS, SERVICES
 from tests.localkube.stage import SPACE, Stage, conditions, replica, variables
 
@@ -21,7 +21,9 @@ LABEL = "training.kubeflow.org/"
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(
-        tmp_path / "state.db", monkeypatch, lambda objects: [Jobs(objects), MpiJobs(objects)]
+        tmp_path / "state.db",
+        monkeypatch,
+        lambda objects: [JobController(objects), MpiJobController(objects)],
     )
     yield made
     made.close()
@@ -97,8 +99,8 @@ def test_labels_and_variables_of_both_roles(stage: Stage) -> None:
         "j-launcher",
     )
     assert (
-        worker["metadata"]["annotations"][MPI_JOB]
-        == launcher["metadata"]["annotations"][MPI_JOB]
+        worker["metadata"]["annotations"][MPI_JOB_ANNOTATION]
+        == launcher["metadata"]["annotations"][MPI_JOB_ANNOTATION]
         == job["metadata"]["uid"]
     )
     given = variables(stage, launcher["metadata"]["name"])
@@ -121,12 +123,12 @@ def test_labels_and_variables_of_both_roles(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("container", "command"),
     [
-        ({}, [MPI_WORKER]),
+        ({}, [MPI_WORKER_COMMAND]),
         (
             {"command": ["/usr/sbin/sshd"], "args": ["-De", "-f", "/home/mpiuser/.sshd_config"]},
-            [MPI_WORKER],
+            [MPI_WORKER_COMMAND],
         ),
-        ({"command": ["sh", "-c", "mkdir -p /run/sshd; /usr/sbin/sshd -De"]}, [MPI_WORKER]),
+        ({"command": ["sh", "-c", "mkdir -p /run/sshd; /usr/sbin/sshd -De"]}, [MPI_WORKER_COMMAND]),
         ({"command": ["sleep", "inf"]}, ["sleep", "inf"]),
     ],
 )

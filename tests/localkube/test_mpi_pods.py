@@ -6,17 +6,17 @@ import asyncio
 from pathlib import Path
 
 from localkube.metadata import Object
-from localkube.options import MPI_JOB, MPI_WORKER
+from localkube.options import MPI_JOB_ANNOTATION, MPI_WORKER_COMMAND
 from tests.localkube.kubelets import ANY_IMAGE, machine, pod, shell
 
-JOB = {MPI_JOB: "a-uid"}
+JOB = {MPI_JOB_ANNOTATION: "a-uid"}
 
 
 def worker(name: str = "j-worker-0", **fields: object) -> Object:
     container: Object = {
         "name": "mpi",
         "image": ANY_IMAGE,
-        "command": [MPI_WORKER],
+        "command": [MPI_WORKER_COMMAND],
         "env": [{"name": "MINE", "value": name}],
     }
     return pod(container | fields, name=name, annotations=JOB, hostname=name)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from localkube.controllers.jobs import Jobs
-from localkube.controllers.namespaces import BATCH, Namespaces
-from localkube.controllers.ports import Ports
+from localkube.controllers.jobs import JobController
+from localkube.controllers.namespaces import DELETIONS_PER_RECONCILE, NamespaceController
+from localkube.controllers.ports import PortAllocator
 from localkube.controllers.pytorch import PyTorch
-from localkube.controllers.training import Training
+from localkube.controllers.training import TrainingController
 from localkube.errors import ApiError
 from localkube.metadata import Object
 from localkube.objects import Objects
@@ -32,11 +32,13 @@ RECORDED = Path(__file__).parents[3] / "shared" / "recorded" / "namespace" / "te
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    def controllers(objects: Objects) -> list[Namespaces | Jobs | Training]:
+    def controllers(
+        objects: Objects,
+    ) -> list[NamespaceController | JobController | TrainingController]:
         return [
-            Namespaces(objects, "PEM"),
-            Jobs(objects),
-            Training(objects, PyTorch(), Ports(objects)),
+            NamespaceController(objects, "PEM"),
+            JobController(objects),
+            TrainingController(objects, PyTorch(), PortAllocator(objects)),
         ]
 
     made = Stage(tmp_path / "state.db", monkeypatch, controllers)
@@ -69,7 +71,7 @@ def test_every_namespace_has_an_account_and_the_clusters_certificate(stage: Stag
 
 def test_a_deleted_namespace_takes_everything_in_it_along(stage: Stage) -> None:
     stage.create(PYTORCHJOBS, pytorchjob("j", {"Master": replica()}))
-    for index in range(BATCH + 3):
+    for index in range(DELETIONS_PER_RECONCILE + 3):
         stage.objects.create(SECRETS, SPACE, {"metadata": {"name": f"s{index}"}})
     stage.delete(NAMESPACES, SPACE)
     assert stage.objects.find(NAMESPACES, "", SPACE) is None

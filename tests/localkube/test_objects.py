@@ -8,7 +8,7 @@ import pytest
 from localkube.errors import ApiError
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object
-from localkube.objects import Objects, Request
+from localkube.objects import Objects, WriteRequest
 from localkube.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, PRIORITYCLASSES, PYTORCHJOBS
 from localkube.store import Store
 
@@ -86,7 +86,7 @@ def test_an_unknown_namespace_is_named(objects: Objects) -> None:
 
 def test_a_dry_run_stores_nothing(objects: Objects) -> None:
     before = objects.store.rv
-    made = objects.create(PODS, "a", pod(), Request(dry_run=True))
+    made = objects.create(PODS, "a", pod(), WriteRequest(dry_run=True))
     assert "uid" in made["metadata"]
     assert (objects.find(PODS, "a", "p"), objects.store.rv) == (None, before)
 
@@ -148,7 +148,7 @@ def test_a_finalizer_holds_what_is_deleted_until_it_is_taken_off(objects: Object
     held = pod()
     held["metadata"]["finalizers"] = ["example.com/hold"]
     objects.create(PODS, "a", held)
-    assert not objects.delete(PODS, "a", "p").gone
+    assert not objects.delete(PODS, "a", "p").is_removed
     with pytest.raises(ApiError, match="object is being deleted"):
         objects.create(PODS, "a", pod())
     objects.modify(PODS, "a", "p", lambda obj: obj["metadata"].update(finalizers=[]))
@@ -158,10 +158,10 @@ def test_a_finalizer_holds_what_is_deleted_until_it_is_taken_off(objects: Object
 def test_a_running_pod_gets_its_grace_and_no_more(objects: Objects) -> None:
     objects.create(PODS, "a", pod(nodeName="n", terminationGracePeriodSeconds=7))
     first = objects.delete(PODS, "a", "p")
-    assert (first.gone, first.object["metadata"]["deletionGracePeriodSeconds"]) == (False, 7)
-    again = objects.delete(PODS, "a", "p", DeleteOptions(grace=60))
+    assert (first.is_removed, first.object["metadata"]["deletionGracePeriodSeconds"]) == (False, 7)
+    again = objects.delete(PODS, "a", "p", DeleteOptions(grace_seconds=60))
     assert again.object["metadata"] == first.object["metadata"]
-    assert objects.delete(PODS, "a", "p", DeleteOptions(grace=0)).gone
+    assert objects.delete(PODS, "a", "p", DeleteOptions(grace_seconds=0)).is_removed
 
 
 @pytest.mark.parametrize("spec", [{}, {"nodeName": "n"}])
@@ -175,7 +175,7 @@ def test_a_pod_that_does_not_run_goes_at_once(objects: Objects, spec: Object) ->
             lambda obj: obj["status"].update(phase="Succeeded"),
             subresource="status",
         )
-    assert objects.delete(PODS, "a", "p").gone
+    assert objects.delete(PODS, "a", "p").is_removed
 
 
 def test_a_precondition_spares_a_namesake(objects: Objects) -> None:
@@ -188,7 +188,7 @@ def test_a_precondition_spares_a_namesake(objects: Objects) -> None:
 def test_a_job_leaves_its_pods_behind_unless_told_otherwise(objects: Objects) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     objects.create(JOBS, "a", {"metadata": {"name": "j"}, "spec": {"template": template}})
-    request = Request()
+    request = WriteRequest()
     assert objects.delete(JOBS, "a", "j", request=request).object["metadata"]["finalizers"] == [
         "orphan"
     ]
@@ -213,7 +213,7 @@ def test_a_priority_class_gives_its_value(objects: Objects) -> None:
 
 def test_unknown_fields_are_reported_or_refused_as_asked(objects: Objects) -> None:
     sent = training() | {"sepc": 1}
-    warned, strict = Request(), Request(validation="Strict")
+    warned, strict = WriteRequest(), WriteRequest(field_validation="Strict")
     assert "sepc" not in objects.create(PYTORCHJOBS, "a", sent, warned)
     assert warned.warnings == ['unknown field "sepc"']
     with pytest.raises(ApiError, match='strict decoding error: unknown field "sepc"') as error:
@@ -222,7 +222,7 @@ def test_unknown_fields_are_reported_or_refused_as_asked(objects: Objects) -> No
 
 
 def test_a_written_field_belongs_to_its_manager(objects: Objects) -> None:
-    made = objects.create(PODS, "a", pod(), Request(manager="somebody"))
+    made = objects.create(PODS, "a", pod(), WriteRequest(field_manager="somebody"))
     assert [entry["manager"] for entry in made["metadata"]["managedFields"]] == ["somebody"]
 
 

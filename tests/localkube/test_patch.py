@@ -37,7 +37,7 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(target: Any, *operations: dict[str, Any]) -> Any:
-    return patch.json_patch(target, list(operations))
+    return patch.apply_json_patch(target, list(operations))
 
 
 def refused(target: Any, *operations: dict[str, Any]) -> ApiError:
@@ -65,7 +65,7 @@ def refused(target: Any, *operations: dict[str, Any]) -> ApiError:
     ],
 )
 def test_a_merge_patch_does_what_rfc_7386_shows(target: Any, change: Any, result: Any) -> None:
-    assert patch.merge(target, change) == result
+    assert patch.apply_merge_patch(target, change) == result
 
 
 @given(MAPS, MAPS.map(without_nulls))
@@ -73,13 +73,13 @@ def test_the_merge_patch_of_a_difference_gives_the_target(
     old: dict[str, Any], new: dict[str, Any]
 ) -> None:
     before = copy.deepcopy(old)
-    assert patch.merge(old, difference(old, new)) == new
+    assert patch.apply_merge_patch(old, difference(old, new)) == new
     assert old == before
 
 
 def test_a_merged_object_shares_nothing_with_what_it_came_from() -> None:
     target, change = {"a": {"b": [1]}}, {"c": {"d": [1]}}
-    merged = patch.merge(target, change)
+    merged = patch.apply_merge_patch(target, change)
     merged["a"]["b"].append(2)
     merged["c"]["d"].append(2)
     assert (target, change) == ({"a": {"b": [1]}}, {"c": {"d": [1]}})
@@ -160,7 +160,7 @@ def test_an_operation_that_does_not_apply_is_422(operation: dict[str, Any]) -> N
 @pytest.mark.parametrize("operations", [{}, None, "x", [1], [{"op": "remove", "path": "/a"}, "x"]])
 def test_what_is_no_list_of_operations_is_400(operations: Any) -> None:
     with pytest.raises(ApiError) as error:
-        patch.json_patch({}, operations)
+        patch.apply_json_patch({}, operations)
     assert error.value.code == 400
 
 
@@ -215,7 +215,7 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 
 def merged(target: dict[str, Any], **spec: Any) -> Any:
-    return patch.strategic(target, {"spec": spec})["spec"]
+    return patch.apply_strategic_merge_patch(target, {"spec": spec})["spec"]
 
 
 def test_containers_merge_by_name_and_their_ports_by_number() -> None:
@@ -239,7 +239,7 @@ def test_containers_merge_by_name_and_their_ports_by_number() -> None:
 
 def test_tolerations_are_replaced_and_finalizers_are_joined() -> None:
     target = pod(tolerations=[{"key": "a"}]) | {"metadata": {"finalizers": ["x/a"]}}
-    result = patch.strategic(
+    result = patch.apply_strategic_merge_patch(
         target, {"metadata": {"finalizers": ["x/b"]}, "spec": {"tolerations": [{"key": "b"}]}}
     )
     assert result["spec"]["tolerations"] == [{"key": "b"}]
@@ -248,7 +248,9 @@ def test_tolerations_are_replaced_and_finalizers_are_joined() -> None:
 
 def test_service_ports_merge_by_port() -> None:
     service = {"kind": "Service", "spec": {"ports": [{"port": 1, "name": "a"}]}}
-    result = patch.strategic(service, {"spec": {"ports": [{"port": 1, "name": "b"}, {"port": 2}]}})
+    result = patch.apply_strategic_merge_patch(
+        service, {"spec": {"ports": [{"port": 1, "name": "b"}, {"port": 2}]}}
+    )
     assert result["spec"]["ports"] == [{"port": 1, "name": "b"}, {"port": 2}]
 
 
@@ -266,7 +268,7 @@ def test_conditions_merge_by_type_and_null_removes_a_field() -> None:
             "phase": None,
         }
     }
-    assert patch.strategic(target, change)["status"] == {
+    assert patch.apply_strategic_merge_patch(target, change)["status"] == {
         "conditions": [{"type": "Ready", "status": "False"}]
     }
 
@@ -296,7 +298,9 @@ def test_a_map_marked_for_deletion_is_emptied() -> None:
 
 def test_named_scalars_are_deleted_from_a_list() -> None:
     target = {"kind": "Pod", "metadata": {"finalizers": ["x/a", "x/b"]}}
-    result = patch.strategic(target, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["x/a"]}})
+    result = patch.apply_strategic_merge_patch(
+        target, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["x/a"]}}
+    )
     assert result["metadata"] == {"finalizers": ["x/b"]}
 
 
@@ -346,7 +350,7 @@ def test_what_was_not_there_comes_without_directives_and_nulls() -> None:
 def test_a_wrong_directive_is_refused(change: dict[str, Any], code: int) -> None:
     target = pod(containers=[{"name": "a"}], tolerations=[])
     with pytest.raises(ApiError) as error:
-        patch.strategic(target, {"spec": change})
+        patch.apply_strategic_merge_patch(target, {"spec": change})
     assert error.value.code == code
 
 
@@ -355,5 +359,5 @@ def test_a_strategic_merge_patch_leaves_its_inputs_alone(
     target: dict[str, Any], change: dict[str, Any]
 ) -> None:
     before = copy.deepcopy((target, change))
-    patch.strategic(target, change)
+    patch.apply_strategic_merge_patch(target, change)
     assert (target, change) == before

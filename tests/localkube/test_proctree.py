@@ -24,9 +24,9 @@ def tree() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
         ["sh", "-c", script], env={"PATH": "/usr/bin:/bin", MARK: "yes"}
     ) as process:
-        until(lambda: names(proctree.descendants(process.pid)) == ["sh", "sleep", "sleep"])
+        until(lambda: names(proctree.list_descendants(process.pid)) == ["sh", "sleep", "sleep"])
         yield process
-        assert proctree.kill_all(lambda: proctree.marked(MARK), 10) == []
+        assert proctree.kill_all(lambda: proctree.list_marked_processes(MARK), 10) == []
 
 
 def until(true: Callable[[], object]) -> None:
@@ -41,9 +41,9 @@ def names(pids: list[int]) -> list[str]:
 
 
 def test_descendants_are_found_at_any_depth_and_session(tree: subprocess.Popen[bytes]) -> None:
-    assert names(proctree.descendants(tree.pid)) == ["sh", "sleep", "sleep"]
-    assert tree.pid not in proctree.descendants(tree.pid)
-    assert tree.pid in proctree.descendants(os.getpid())
+    assert names(proctree.list_descendants(tree.pid)) == ["sh", "sleep", "sleep"]
+    assert tree.pid not in proctree.list_descendants(tree.pid)
+    assert tree.pid in proctree.list_descendants(os.getpid())
 
 
 def test_children_of_a_thread_are_found() -> None:
@@ -52,7 +52,7 @@ def test_children_of_a_thread_are_found() -> None:
         "subprocess.run(['sleep', '60']))\nt.start()\nt.join()"
     )
     with subprocess.Popen([sys.executable, "-c", script]) as process:
-        until(lambda: names(proctree.descendants(process.pid)) == ["sleep"])
+        until(lambda: names(proctree.list_descendants(process.pid)) == ["sleep"])
         assert proctree.kill_all(lambda: [process.pid], 10) == []
 
 
@@ -71,7 +71,7 @@ def test_a_name_with_blanks_and_parentheses_does_not_confuse() -> None:
     with subprocess.Popen([sys.executable, "-c", odd], **PIPES) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert process.pid in proctree.descendants(os.getpid())
+        assert process.pid in proctree.list_descendants(os.getpid())
         assert (proctree.start_ticks(process.pid) or 0) >= (proctree.start_ticks(os.getpid()) or 0)
 
 
@@ -81,7 +81,7 @@ def test_a_zombie_is_not_alive() -> None:
     ticks = proctree.start_ticks(process.pid)
     assert ticks is not None
     assert not proctree.is_alive(process.pid, ticks)
-    assert not proctree.kill(process.pid)
+    assert not proctree.kill_process(process.pid)
     process.wait()
     assert proctree.start_ticks(process.pid) is None
 
@@ -89,21 +89,21 @@ def test_a_zombie_is_not_alive() -> None:
 def test_a_signal_goes_to_that_very_process_only(tree: subprocess.Popen[bytes]) -> None:
     ticks = proctree.start_ticks(tree.pid)
     assert ticks is not None
-    assert not proctree.send(tree.pid, ticks + 1, signal.SIGKILL)
+    assert not proctree.send_signal(tree.pid, ticks + 1, signal.SIGKILL)
     assert proctree.is_alive(tree.pid, ticks)
-    assert proctree.send(tree.pid, ticks, signal.SIGKILL)
+    assert proctree.send_signal(tree.pid, ticks, signal.SIGKILL)
     assert tree.wait(10) == -signal.SIGKILL
 
 
 def test_marked_processes_are_found_by_their_environment(tree: subprocess.Popen[bytes]) -> None:
-    assert proctree.marked(MARK) == dict.fromkeys(
-        [tree.pid, *proctree.descendants(tree.pid)], "yes"
+    assert proctree.list_marked_processes(MARK) == dict.fromkeys(
+        [tree.pid, *proctree.list_descendants(tree.pid)], "yes"
     )
-    assert proctree.marked(MARK[:-1]) == {}
+    assert proctree.list_marked_processes(MARK[:-1]) == {}
 
 
 def test_killing_reaches_those_below_the_found_ones(tree: subprocess.Popen[bytes]) -> None:
-    below = proctree.descendants(tree.pid)
+    below = proctree.list_descendants(tree.pid)
     assert proctree.kill_all(lambda: [tree.pid], 10) == []
     tree.wait(10)
     assert not any(proctree.is_alive(pid, proctree.start_ticks(pid) or NEVER) for pid in below)
@@ -112,7 +112,7 @@ def test_killing_reaches_those_below_the_found_ones(tree: subprocess.Popen[bytes
 def test_what_keeps_forking_is_killed_too() -> None:
     forking = "import os\nwhile True:\n    if os.fork(): os._exit(0)"
     with subprocess.Popen([sys.executable, "-c", forking], env={MARK: "yes"}):
-        assert proctree.kill_all(lambda: proctree.marked(MARK), 20) == []
+        assert proctree.kill_all(lambda: proctree.list_marked_processes(MARK), 20) == []
 
 
 def test_memory_shared_by_forks_counts_once_exactly_and_twice_quickly() -> None:
@@ -123,9 +123,9 @@ def test_memory_shared_by_forks_counts_once_exactly_and_twice_quickly() -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.readline()
-        pids = [process.pid, *proctree.descendants(process.pid)]
-        assert proctree.rss(pids) > 100 << 20
-        assert 50 << 20 < proctree.pss(pids) < 90 << 20
+        pids = [process.pid, *proctree.list_descendants(process.pid)]
+        assert proctree.measure_rss(pids) > 100 << 20
+        assert 50 << 20 < proctree.measure_pss(pids) < 90 << 20
 
 
 BUSY_CHILD = """
@@ -143,16 +143,16 @@ def test_processor_time_of_ended_children_stays_counted() -> None:
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert 0.3 <= proctree.cpu_seconds(process.pid) < 10
+        assert 0.3 <= proctree.measure_cpu_seconds(process.pid) < 10
 
 
 def test_what_is_gone_uses_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     assert (
-        proctree.rss([process.pid]),
-        proctree.pss([process.pid]),
-        proctree.cpu_seconds(process.pid),
+        proctree.measure_rss([process.pid]),
+        proctree.measure_pss([process.pid]),
+        proctree.measure_cpu_seconds(process.pid),
     ) == (0, 0, 0)
-    assert proctree.descendants(process.pid) == []
-    assert not proctree.send(process.pid, NEVER, signal.SIGKILL)
+    assert proctree.list_descendants(process.pid) == []
+    assert not proctree.send_signal(process.pid, NEVER, signal.SIGKILL)

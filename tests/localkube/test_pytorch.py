@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from localkube.controllers.ports import Ports
+from localkube.controllers.ports import PortAllocator
 from localkube.controllers.pytorch import PyTorch
-from localkube.controllers.training import Training
+from localkube.controllers.training import TrainingController
 from localkube.metadata import Object
-from localkube.options import ADDRESS
+from localkube.options import ADDRESS_ANNOTATION
 from localkube.resources import PODS, PYTORCHJOBS, SERVICES
 from tests.localkube.stage import SPACE, Stage, pytorchjob, replica
 
@@ -19,7 +19,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(
         tmp_path / "state.db",
         monkeypatch,
-        lambda objects: [Training(objects, PyTorch(), Ports(objects))],
+        lambda objects: [TrainingController(objects, PyTorch(), PortAllocator(objects))],
     )
     yield made
     made.close()
@@ -36,7 +36,9 @@ def variables(stage: Stage, pod: str) -> dict[str, str]:
 
 
 def port(stage: Stage, service: str) -> str:
-    found: str = stage.get(SERVICES, service)["metadata"]["annotations"][ADDRESS].rpartition(":")[2]
+    found: str = stage.get(SERVICES, service)["metadata"]["annotations"][
+        ADDRESS_ANNOTATION
+    ].rpartition(":")[2]
     return found
 
 
@@ -227,7 +229,7 @@ def test_every_replica_of_every_job_has_a_port_of_its_own(stage: Stage) -> None:
     for name in ("a", "b"):
         stage.create(PYTORCHJOBS, pytorchjob(name, {"Master": replica(), "Worker": replica(2)}))
     addresses = [
-        service["metadata"]["annotations"][ADDRESS]
+        service["metadata"]["annotations"][ADDRESS_ANNOTATION]
         for service in stage.objects.list(SERVICES, SPACE)
     ]
     assert len(set(addresses)) == 6

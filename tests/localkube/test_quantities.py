@@ -33,7 +33,7 @@ from localkube import quantities
     ],
 )
 def test_it_reads_every_form(text: str | int | float, value: str) -> None:
-    assert quantities.parse(text) == Decimal(value)
+    assert quantities.parse_quantity(text) == Decimal(value)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ def test_it_reads_every_form(text: str | int | float, value: str) -> None:
 )
 def test_it_refuses_what_does_not_look_like_one(text: str) -> None:
     with pytest.raises(ValueError, match=r"quantities must match|suffix"):
-        quantities.parse(text)
+        quantities.parse_quantity(text)
 
 
 @pytest.mark.parametrize("text", ["1ki", "1mi", "1e", "1e999999999"])
 def test_an_unknown_suffix_is_named_as_the_fault(text: str) -> None:
     with pytest.raises(ValueError, match="unable to parse quantity's suffix"):
-        quantities.parse(text)
+        quantities.parse_quantity(text)
 
 
 @pytest.mark.parametrize(
@@ -93,38 +93,38 @@ def test_an_unknown_suffix_is_named_as_the_fault(text: str) -> None:
     ],
 )
 def test_it_writes_the_canonical_form(given: str | int, stored: str) -> None:
-    assert quantities.canonical(given) == stored
+    assert quantities.canonicalize_quantity(given) == stored
 
 
 @given(st.integers(-(10**15), 10**15), st.sampled_from(["", "m", "k", "M", "Ki", "Mi", "e2"]))
 def test_the_canonical_form_keeps_the_value(number: int, suffix: str) -> None:
     text = f"{number}{suffix}"
-    canonical = quantities.canonical(text)
-    assert quantities.parse(canonical) == quantities.parse(text)
-    assert quantities.canonical(canonical) == canonical
+    canonical = quantities.canonicalize_quantity(text)
+    assert quantities.parse_quantity(canonical) == quantities.parse_quantity(text)
+    assert quantities.canonicalize_quantity(canonical) == canonical
 
 
 @given(st.text(max_size=80))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        value = quantities.parse(text)
+        value = quantities.parse_quantity(text)
     except ValueError:
         return
     assert abs(value) <= 2**63
 
 
 def test_amounts_come_in_the_unit_one_works_with() -> None:
-    assert quantities.cores("250m") == 0.25
-    assert quantities.bytes_of("1Ki") == 1024
-    assert quantities.bytes_of("0.5") == 1
-    assert quantities.count("2") == 2
+    assert quantities.parse_cores("250m") == 0.25
+    assert quantities.parse_bytes("1Ki") == 1024
+    assert quantities.parse_bytes("0.5") == 1
+    assert quantities.parse_count("2") == 2
 
 
 def test_numbers_become_quantities() -> None:
-    assert quantities.text(0.5) == "500m"
-    assert quantities.text(2**30, binary=True) == "1Gi"
-    assert quantities.text(Decimal(3)) == "3"
+    assert quantities.format_quantity(0.5) == "500m"
+    assert quantities.format_quantity(2**30, binary=True) == "1Gi"
+    assert quantities.format_quantity(Decimal(3)) == "3"
 
 
 def test_a_huge_value_is_bounded_as_in_go() -> None:
-    assert quantities.parse("99999E") == 2**63 - 1
+    assert quantities.parse_quantity("99999E") == 2**63 - 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from localkube.controllers.expiry import EventExpiry
+from localkube.event_recorder import EventRecorder
 from localkube.metadata import Object
-from localkube.recorder import Recorder
 from localkube.resources import EVENTS, NAMESPACES, NODES, SECRETS
 from tests.localkube.stage import SPACE, Stage
 
@@ -18,7 +18,7 @@ from tests.localkube.stage import SPACE, Stage
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(
-        tmp_path / "state.db", monkeypatch, lambda objects: [EventExpiry(objects, bound=5)]
+        tmp_path / "state.db", monkeypatch, lambda objects: [EventExpiry(objects, max_events=5)]
     )
     yield made
     made.close()
@@ -34,7 +34,7 @@ def told(stage: Stage, namespace: str = SPACE) -> list[Object]:
 
 
 def test_an_event_names_what_it_is_about(stage: Stage, about: Object) -> None:
-    Recorder(stage.objects, "tester", host="here").event(
+    EventRecorder(stage.objects, "tester", host="here").record_event(
         about, "Warning", "Bad", "It went wrong", field_path="spec.part"
     )
     (event,) = told(stage)
@@ -57,11 +57,11 @@ def test_an_event_names_what_it_is_about(stage: Stage, about: Object) -> None:
 
 
 def test_the_same_within_an_hour_raises_the_count(stage: Stage, about: Object) -> None:
-    recorder = Recorder(stage.objects, "tester")
+    recorder = EventRecorder(stage.objects, "tester")
     for _ in range(3):
-        recorder.event(about, "Normal", "Tick", "again")
+        recorder.record_event(about, "Normal", "Tick", "again")
         stage.settle(60)
-    recorder.event(about, "Normal", "Tick", "something else")
+    recorder.record_event(about, "Normal", "Tick", "something else")
     counts = {event["message"]: (event["count"], event["lastTimestamp"]) for event in told(stage)}
     assert counts == {
         "again": (3, "2026-11-21T03:02:00Z"),
@@ -70,17 +70,17 @@ def test_the_same_within_an_hour_raises_the_count(stage: Stage, about: Object) -
 
 
 def test_after_an_hour_it_is_told_anew(stage: Stage, about: Object) -> None:
-    recorder = Recorder(stage.objects, "tester")
-    recorder.event(about, "Normal", "Tick", "again")
+    recorder = EventRecorder(stage.objects, "tester")
+    recorder.record_event(about, "Normal", "Tick", "again")
     stage.settle(3601)
-    recorder.event(about, "Normal", "Tick", "again")
+    recorder.record_event(about, "Normal", "Tick", "again")
     assert [event["count"] for event in told(stage)] == [1]
 
 
 def test_the_modern_form_has_an_event_time_and_a_series(stage: Stage, about: Object) -> None:
-    recorder = Recorder(stage.objects, "default-scheduler", modern=True)
+    recorder = EventRecorder(stage.objects, "default-scheduler", modern=True)
     for _ in range(3):
-        recorder.event(about, "Warning", "FailedScheduling", "no room", action="Scheduling")
+        recorder.record_event(about, "Warning", "FailedScheduling", "no room", action="Scheduling")
     (event,) = told(stage)
     assert (event["eventTime"], event["action"]) == ("2026-11-21T03:00:00.000000Z", "Scheduling")
     assert event["reportingComponent"] == "default-scheduler"
@@ -91,7 +91,7 @@ def test_the_modern_form_has_an_event_time_and_a_series(stage: Stage, about: Obj
 
 
 def test_a_long_message_is_cut_to_1024_bytes(stage: Stage, about: Object) -> None:
-    Recorder(stage.objects, "tester").event(about, "Normal", "Long", "ü" * 2000)
+    EventRecorder(stage.objects, "tester").record_event(about, "Normal", "Long", "ü" * 2000)
     message = told(stage)[0]["message"]
     assert len(message.encode()) in (1023, 1024)
     assert message.endswith("ü...")
@@ -99,22 +99,22 @@ def test_a_long_message_is_cut_to_1024_bytes(stage: Stage, about: Object) -> Non
 
 def test_events_about_cluster_objects_are_in_default(stage: Stage) -> None:
     node = stage.create(NODES, {"metadata": {"name": "n"}})
-    Recorder(stage.objects, "tester").event(node, "Normal", "Starting", "hello")
+    EventRecorder(stage.objects, "tester").record_event(node, "Normal", "Starting", "hello")
     assert [event["involvedObject"]["name"] for event in told(stage, "default")] == ["n"]
 
 
 def test_a_namespace_on_its_way_out_loses_events_quietly(stage: Stage, about: Object) -> None:
     stage.objects.delete(NAMESPACES, "", SPACE)
-    Recorder(stage.objects, "tester").event(about, "Normal", "Late", "too late")
+    EventRecorder(stage.objects, "tester").record_event(about, "Normal", "Late", "too late")
     assert told(stage) == []
 
 
 def test_events_go_an_hour_after_they_were_last_told(stage: Stage, about: Object) -> None:
-    recorder = Recorder(stage.objects, "tester")
-    recorder.event(about, "Normal", "Old", "once")
-    recorder.event(about, "Normal", "Kept", "twice")
+    recorder = EventRecorder(stage.objects, "tester")
+    recorder.record_event(about, "Normal", "Old", "once")
+    recorder.record_event(about, "Normal", "Kept", "twice")
     stage.settle(3000)
-    recorder.event(about, "Normal", "Kept", "twice")
+    recorder.record_event(about, "Normal", "Kept", "twice")
     stage.settle(601)
     assert [event["reason"] for event in told(stage)] == ["Kept"]
     stage.settle(3000)
@@ -123,19 +123,19 @@ def test_events_go_an_hour_after_they_were_last_told(stage: Stage, about: Object
 
 def test_above_the_bound_the_oldest_go_also_after_a_restart(stage: Stage, about: Object) -> None:
     for number in range(8):
-        Recorder(stage.objects, "tester").event(about, "Normal", f"R{number}", "told")
+        EventRecorder(stage.objects, "tester").record_event(about, "Normal", f"R{number}", "told")
         stage.settle(1)
     assert {event["reason"] for event in told(stage)} == {"R3", "R4", "R5", "R6", "R7"}
     stage.close()
     stage.open()
-    Recorder(stage.objects, "tester").event(about, "Normal", "R8", "told")
+    EventRecorder(stage.objects, "tester").record_event(about, "Normal", "R8", "told")
     stage.settle()
     assert {event["reason"] for event in told(stage)} == {"R4", "R5", "R6", "R7", "R8"}
 
 
 def test_age_and_bound_are_options(stage: Stage, about: Object) -> None:
-    stage.loop.add(EventExpiry(stage.objects, age=timedelta(seconds=20)))
-    Recorder(stage.objects, "tester").event(about, "Normal", "Short", "lived")
+    stage.loop.add_controller(EventExpiry(stage.objects, max_age=timedelta(seconds=20)))
+    EventRecorder(stage.objects, "tester").record_event(about, "Normal", "Short", "lived")
     stage.settle()
     stage.settle(20)
     assert told(stage) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localkube.kubelet.removal import remove
+from localkube.kubelet.removal import remove_tree
 
 
 @pytest.fixture
@@ -30,21 +30,21 @@ def test_read_only_parts_go_too(tmp_path: Path) -> None:
     (locked / "file").touch(mode=0o400)
     locked.chmod(0o000)
     locked.parent.chmod(0o500)
-    remove(tmp_path / "pod")
+    remove_tree(tmp_path / "pod")
     assert not (tmp_path / "pod").exists()
 
 
 def test_links_go_and_what_they_lead_to_stays(tmp_path: Path, outside: Path) -> None:
     (tmp_path / "pod" / "deeper").mkdir(parents=True)
     (tmp_path / "pod" / "deeper" / "link").symlink_to(outside)
-    remove(tmp_path / "pod")
+    remove_tree(tmp_path / "pod")
     assert not (tmp_path / "pod").exists()
     assert_untouched(outside)
 
 
 def test_a_link_in_place_of_the_directory_goes_alone(tmp_path: Path, outside: Path) -> None:
     (tmp_path / "scratch").symlink_to(outside)
-    remove(tmp_path / "scratch")
+    remove_tree(tmp_path / "scratch")
     assert not os.path.lexists(tmp_path / "scratch")
     assert_untouched(outside)
 
@@ -57,10 +57,10 @@ def test_directories_deeper_than_any_path_go_too(tmp_path: Path) -> None:
         os.close(place)
         place = below
     os.close(place)
-    remove(tmp_path / "pod")
+    remove_tree(tmp_path / "pod")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_removing_what_is_not_there_does_nothing(tmp_path: Path) -> None:
-    remove(tmp_path / "pod")
+    remove_tree(tmp_path / "pod")
     assert list(tmp_path.iterdir()) == []

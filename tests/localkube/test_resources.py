@@ -50,8 +50,8 @@ def named(resource: Resource, name: str = "x", **fields: Any) -> dict[str, Any]:
 def made(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
     """The object after pruning and defaults, as a create stores it."""
     new = copy.deepcopy(obj)
-    schemas.load(resource.schema).prune(new)
-    resource.defaults(new)
+    schemas.load_schema(resource.schema).prune(new)
+    resource.set_defaults(new)
     return new
 
 
@@ -59,7 +59,7 @@ def causes(
     resource: Resource, obj: dict[str, Any], old: dict[str, Any] | None = None
 ) -> list[Cause]:
     before = None if old is None else made(resource, old)
-    return resources.check(resource, made(resource, obj), before)
+    return resources.check_object(resource, made(resource, obj), before)
 
 
 def texts(resource: Resource, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
@@ -70,11 +70,11 @@ def texts(resource: Resource, obj: dict[str, Any], old: dict[str, Any] | None = 
 
 
 def test_every_resource_is_found_by_path_kind_and_key() -> None:
-    for resource in resources.served():
-        assert resources.by_path(resource.group, resource.version, resource.plural) is resource
-        assert resources.by_kind(resource.api_version, resource.kind) is resource
-        assert resources.by_key(resource.key) is resource
-    assert resources.by_path("", "v1", "nosuchthings") is None
+    for resource in resources.list_served():
+        assert resources.find_by_path(resource.group, resource.version, resource.plural) is resource
+        assert resources.find_by_kind(resource.api_version, resource.kind) is resource
+        assert resources.find_by_key(resource.key) is resource
+    assert resources.find_by_path("", "v1", "nosuchthings") is None
 
 
 def test_discovery_is_as_recorded_for_what_is_served() -> None:
@@ -87,7 +87,7 @@ def test_discovery_is_as_recorded_for_what_is_served() -> None:
         group, _, version = answer["groupVersion"].rpartition("/")
         for entry in answer["resources"]:
             plural, _, subresource = entry["name"].partition("/")
-            resource = resources.by_path(group, version, plural)
+            resource = resources.find_by_path(group, version, plural)
             if resource is None or (subresource and subresource not in resource.subresources):
                 continue
             verbs = resource.subresources[subresource].verbs if subresource else resource.verbs
@@ -103,7 +103,7 @@ def test_discovery_is_as_recorded_for_what_is_served() -> None:
 
 def test_every_custom_kind_has_its_definition() -> None:
     definitions = {
-        definition["metadata"]["name"]: definition for definition in resources.crd_objects()
+        definition["metadata"]["name"]: definition for definition in resources.build_crds()
     }
     jobs = {
         f"{kind}.kubeflow.org"
@@ -114,7 +114,7 @@ def test_every_custom_kind_has_its_definition() -> None:
     assert version["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] == [
         "pytorchReplicaSpecs"
     ]
-    assert version["subresources"]["scale"] == resources.scale_paths(PYTORCHJOBS)
+    assert version["subresources"]["scale"] == resources.get_scale_paths(PYTORCHJOBS)
 
 
 # Defaults
@@ -438,8 +438,8 @@ def test_data_has_proper_keys_and_a_bound() -> None:
     ],
 )
 def test_names_follow_the_rule_of_their_kind(resource: Resource, name: str, text: str) -> None:
-    assert resources.name_rule(resource)(name)[0].startswith(text)
-    assert resources.name_rule(resource)("good-name") == []
+    assert resources.get_name_rule(resource)(name)[0].startswith(text)
+    assert resources.get_name_rule(resource)("good-name") == []
 
 
 def test_metadata_is_checked_for_every_kind() -> None:

@@ -17,21 +17,21 @@ __all__ = ["pods"]
 
 def test_states_follow_each_other(pods: Path) -> None:
     directory = place(pods)
-    assert runs.state(directory) == runs.UNSTARTED
-    runs.start(directory, spec("sleep", "1000"))
-    assert isinstance(runs.state(directory), runs.Starting | runs.Running)
+    assert runs.read_run_state(directory) == runs.UNSTARTED
+    runs.start_run(directory, spec("sleep", "1000"))
+    assert isinstance(runs.read_run_state(directory), runs.Starting | runs.Running)
     found = running(directory)
-    assert runs.state(directory) == found
+    assert runs.read_run_state(directory) == found
     assert Path(f"/proc/{found.pid}/comm").read_text() == "sleep\n"
-    runs.stop(directory, 0)
-    assert ended(directory) == runs.state(directory)
+    runs.stop_run(directory, 0)
+    assert ended(directory) == runs.read_run_state(directory)
 
 
 def test_many_may_wait_for_one_run(pods: Path) -> None:
     directory = start(pods, "sleep", "0.2")
 
     async def waiters() -> list[runs.Exited]:
-        return await asyncio.gather(*(runs.wait(directory) for _ in range(20)))
+        return await asyncio.gather(*(runs.wait_until_ended(directory) for _ in range(20)))
 
     assert len(set(asyncio.run(waiters()))) == 1
 
@@ -40,14 +40,14 @@ def test_waiting_can_be_given_up(pods: Path) -> None:
     directory = start(pods, "sleep", "1000")
     running(directory)
     with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(runs.wait(directory), 0.05))
-    assert isinstance(runs.state(directory), runs.Running)
+        asyncio.run(asyncio.wait_for(runs.wait_until_ended(directory), 0.05))
+    assert isinstance(runs.read_run_state(directory), runs.Running)
 
 
 def test_waiting_ends_when_the_directory_is_removed(pods: Path) -> None:
     directory = start(pods, "sleep", "1000")
     running(directory)
-    runs.sweep(pods, keep=())
+    runs.sweep(pods, known_uids=())
     assert ended(directory).reason == "ContainerStatusUnknown"
     assert list(pods.iterdir()) == []
 
@@ -55,15 +55,15 @@ def test_waiting_ends_when_the_directory_is_removed(pods: Path) -> None:
 def test_a_sweep_spares_the_known_and_ends_the_rest(pods: Path) -> None:
     kept, dropped = pods / "kept" / "main" / "0", pods / "dropped" / "main" / "0"
     for directory in (kept, dropped):
-        runs.start(directory, spec("sh", "-c", "trap '' TERM; setsid sleep 1000 & sleep 1001"))
+        runs.start_run(directory, spec("sh", "-c", "trap '' TERM; setsid sleep 1000 & sleep 1001"))
     found = running(kept)
     lost = running(dropped)
     os.kill(lost.supervisor, signal.SIGKILL)
     stubborn = dropped.parent / "closed" / "deep"
     stubborn.mkdir(parents=True)
     stubborn.parent.chmod(0o500)
-    runs.sweep(pods, keep={"kept"})
-    assert runs.state(kept) == found
+    runs.sweep(pods, known_uids={"kept"})
+    assert runs.read_run_state(kept) == found
     assert not (pods / "dropped").exists()
     assert not marked(pods / "dropped")
 
@@ -72,6 +72,6 @@ def test_a_run_whose_files_are_gone_is_swept_too(pods: Path) -> None:
     directory = start(pods, "sleep", "1000")
     found = running(directory)
     (pods / "uid").rename(pods.parent / "elsewhere")
-    runs.sweep(pods, keep=())
+    runs.sweep(pods, known_uids=())
     until(lambda: proctree.start_ticks(found.supervisor) is None)
     assert not marked(pods)

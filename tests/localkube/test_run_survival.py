@@ -58,7 +58,7 @@ def test_a_run_outlives_its_killed_starter_with_log_and_exit_code(
         assert server.stdout.readline() == b"started\n"
         found = running(directory)
         server.kill()
-    assert runs.state(directory) == found
+    assert runs.read_run_state(directory) == found
     go.touch()
     assert ended(directory).exit_code == 42
     assert output(directory) == b"one\ntwo\n"
@@ -84,9 +84,9 @@ def test_a_directory_runs_its_command_once(pods: Path, tmp_path: Path) -> None:
         assert server.stdout.readline() == b"started\n"
         server.kill()
         server.communicate()
-    runs.start(directory, spec(*command))
+    runs.start_run(directory, spec(*command))
     ended(directory)
-    runs.start(directory, spec(*command))
+    runs.start_run(directory, spec(*command))
     until(lambda: not supervisors(directory))
     assert (tmp_path / "runs").read_text() == "ran\n"
 
@@ -110,7 +110,7 @@ def test_nothing_is_left_of_a_run_whose_supervisor_was_killed(pods: Path) -> Non
     assert (end.exit_code, end.signal, end.reason) == (137, 9, "ContainerStatusUnknown")
     assert end.started_at == found.started_at
     assert not marked(pods)
-    assert runs.state(directory) == end
+    assert runs.read_run_state(directory) == end
 
 
 def test_a_run_without_a_supervisor_is_not_a_run_of_the_process_that_has_its_pid_now(
@@ -124,9 +124,9 @@ def test_a_run_without_a_supervisor_is_not_a_run_of_the_process_that_has_its_pid
         "boot": proctree.boot_id(),
         "claimed_at": time.time(),
     }
-    records.write_first(str(directory), records.SPEC, {"argv": []})
-    records.write_first(str(directory), records.CLAIM, bystander)
-    runs.stop(directory, 0)
+    records.write_record_once(str(directory), records.SPEC, {"argv": []})
+    records.write_record_once(str(directory), records.CLAIM, bystander)
+    runs.stop_run(directory, 0)
     assert ended(directory).reason == "ContainerStatusUnknown"
 
 

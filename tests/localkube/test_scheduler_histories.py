@@ -194,7 +194,7 @@ def part(pod: Object) -> Fraction:
 
 def check_node(bench: Bench) -> None:
     pods = running(bench)
-    allocatable = bench.objects.get(NODES, "", options.NODE)["status"]["allocatable"]
+    allocatable = bench.objects.get(NODES, "", options.NODE_NAME)["status"]["allocatable"]
     assert len(pods) <= int(allocatable["pods"])
     for name in ("cpu", "memory"):
         assert sum(asked(pod, name) for pod in pods) <= Fraction(
@@ -202,7 +202,9 @@ def check_node(bench: Bench) -> None:
         )
     used: dict[int, Fraction] = defaultdict(Fraction)
     for pod in pods:
-        for index in filter(None, annotations_of(pod).get(options.GPU_DEVICES, "").split(",")):
+        for index in filter(
+            None, annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "").split(",")
+        ):
             used[int(index)] += part(pod)
     assert all(amount <= 1 for amount in used.values())
     assert all(index < int(allocatable[GPU]) for index in used)
@@ -212,7 +214,7 @@ def check_limit(bench: Bench, limit: int) -> None:
     mine = [pod for pod in running(bench) if labels_of(pod)["kai.scheduler/queue"] == "limited"]
     devices = sum(
         (
-            part(pod) * len(annotations_of(pod).get(options.GPU_DEVICES, "").split(","))
+            part(pod) * len(annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "").split(","))
             for pod in mine
             if holds(pod)
         ),
@@ -222,7 +224,7 @@ def check_limit(bench: Bench, limit: int) -> None:
 
 
 def holds(pod: Object) -> bool:
-    return bool(annotations_of(pod).get(options.GPU_DEVICES))
+    return bool(annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION))
 
 
 def check_gangs(bench: Bench, works: Mapping[str, Work]) -> None:

@@ -11,8 +11,8 @@ from localkube.metadata import Object
 from localkube.scheduler import demand
 from localkube.scheduler.demand import BadDemand
 from localkube.scheduler.devices import Devices
-from localkube.scheduler.node import Node, placing, repels
-from localkube.scheduler.refusal import plain, quantity
+from localkube.scheduler.node import Node, describe_mismatch, parse_placement_rules
+from localkube.scheduler.refusal import format_amount, format_quantity
 
 HALF = Fraction(1, 2)
 
@@ -52,7 +52,7 @@ def pod(**spec: Any) -> Object:
     ],
 )
 def test_a_pod_asks_for_the_most_it_needs_at_any_moment(spec: Any, cores: Fraction) -> None:
-    assert demand.of_pod(pod(**spec)).amounts["cpu"] == cores
+    assert demand.parse_pod_demand(pod(**spec)).amounts["cpu"] == cores
 
 
 @pytest.mark.parametrize(
@@ -68,24 +68,24 @@ def test_a_pod_asks_for_the_most_it_needs_at_any_moment(spec: Any, cores: Fracti
 )
 def test_shares_that_make_no_sense_are_refused(annotations: dict[str, str]) -> None:
     with pytest.raises(BadDemand):
-        demand.of_pod(pod(containers=[container("1")], annotations=annotations))
+        demand.parse_pod_demand(pod(containers=[container("1")], annotations=annotations))
 
 
 def test_a_queue_is_charged_for_a_share_as_part_of_each_device() -> None:
     annotations = {"gpu-memory": "4096", "gpu-fraction-num-devices": "2"}
-    asks = demand.of_pod(pod(containers=[container("1")], annotations=annotations))
+    asks = demand.parse_pod_demand(pod(containers=[container("1")], annotations=annotations))
 
-    assert asks.charge(16384) == {"cpu": 1, "nvidia.com/gpu": HALF}
+    assert asks.compute_charge(16384) == {"cpu": 1, "nvidia.com/gpu": HALF}
 
 
 def test_the_fullest_device_that_fits_is_chosen() -> None:
     devices = Devices(3)
-    devices.take((1,), HALF)
+    devices.use_devices((1,), HALF)
 
-    assert devices.choose(1, HALF) == (1,)
-    assert devices.choose(2, HALF) == (0, 1)
-    assert devices.choose(3) is None
-    assert devices.choose(2) == (0, 2)
+    assert devices.choose_devices(1, HALF) == (1,)
+    assert devices.choose_devices(2, HALF) == (0, 1)
+    assert devices.choose_devices(3) is None
+    assert devices.choose_devices(2) == (0, 2)
 
 
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
@@ -103,19 +103,28 @@ TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
     ],
 )
 def test_a_taint_keeps_pods_off_that_do_not_tolerate_it(toleration: Object, taken: bool) -> None:
-    why = repels(Node("n", taints=(TAINT,)), placing(pod(tolerations=[toleration])))
+    why = describe_mismatch(
+        Node("n", taints=(TAINT,)), parse_placement_rules(pod(tolerations=[toleration]))
+    )
 
     assert (why is None) is taken
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_off() -> None:
     assert (
-        repels(Node("n", taints=(TAINT | {"effect": "PreferNoSchedule"},)), placing(pod())) is None
+        describe_mismatch(
+            Node("n", taints=(TAINT | {"effect": "PreferNoSchedule"},)),
+            parse_placement_rules(pod()),
+        )
+        is None
     )
 
 
 def test_a_cordoned_node_takes_nobody() -> None:
-    assert repels(Node("n", unschedulable=True), placing(pod())) == "node(s) were unschedulable"
+    assert (
+        describe_mismatch(Node("n", unschedulable=True), parse_placement_rules(pod()))
+        == "node(s) were unschedulable"
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +144,9 @@ def test_a_cordoned_node_takes_nobody() -> None:
 def test_required_affinity_is_asked_of_the_node_s_labels(expression: Object, holds: bool) -> None:
     required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    why = repels(Node("n", labels={"zone": "a", "size": "4"}), placing(pod(affinity=affinity)))
+    why = describe_mismatch(
+        Node("n", labels={"zone": "a", "size": "4"}), parse_placement_rules(pod(affinity=affinity))
+    )
 
     assert (why is None) is holds
 
@@ -152,4 +163,4 @@ def test_required_affinity_is_asked_of_the_node_s_labels(expression: Object, hol
 def test_amounts_are_written_for_people_and_for_programs(
     name: str, amount: Fraction, text: str, stored: str
 ) -> None:
-    assert (plain(name, amount), quantity(name, amount)) == (text, stored)
+    assert (format_amount(name, amount), format_quantity(name, amount)) == (text, stored)

@@ -19,7 +19,7 @@ def test_a_pod_gets_its_node_its_condition_and_its_event(bench: Bench) -> None:
     bench.pod("one")
     bench.settle()
 
-    assert bench.read("one")["spec"]["nodeName"] == options.NODE
+    assert bench.read("one")["spec"]["nodeName"] == options.NODE_NAME
     assert bench.condition("one") | {"lastTransitionTime": ""} == {
         "type": "PodScheduled",
         "status": "True",
@@ -29,7 +29,7 @@ def test_a_pod_gets_its_node_its_condition_and_its_event(bench: Bench) -> None:
     (event,) = bench.events("one")
     assert (event["reason"], event["message"]) == (
         "Scheduled",
-        f"Successfully assigned default/one to {options.NODE}",
+        f"Successfully assigned default/one to {options.NODE_NAME}",
     )
     assert event["reportingComponent"] == "default-scheduler"
 
@@ -172,7 +172,7 @@ def test_memory_processors_and_the_number_of_pods_are_counted(tmp_path: Path) ->
 
 
 def test_held_gated_and_foreign_pods_are_left_alone(bench: Bench) -> None:
-    bench.pod("held", annotations={options.HOLD: "true"})
+    bench.pod("held", annotations={options.HOLD_ANNOTATION: "true"})
     bench.pod("gated", schedulingGates=[{"name": "later"}])
     bench.pod("foreign", schedulerName="volcano")
     bench.settle()
@@ -258,7 +258,7 @@ def test_a_pod_that_wants_a_node_that_is_not_here_waits_with_the_reason(bench: B
     bench.objects.modify(
         NODES,
         "",
-        options.NODE,
+        options.NODE_NAME,
         lambda node: node["metadata"].setdefault("labels", {}).update(given),
     )
     bench.settle()

@@ -37,9 +37,9 @@ def replica(**container: Any) -> dict[str, Any]:
 def test_nothing_of_a_recorded_pod_is_pruned_or_refused(name: str) -> None:
     _, pod = exchange(f"pod/{name}")
     before = json.dumps(pod)
-    assert schemas.load("pods").prune(pod) == []
+    assert schemas.load_schema("pods").prune(pod) == []
     assert json.dumps(pod) == before
-    assert schemas.load("pods").validate(pod) == []
+    assert schemas.load_schema("pods").validate(pod) == []
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_nothing_of_a_recorded_pod_is_pruned_or_refused(name: str) -> None:
 def test_nothing_of_other_recorded_objects_is_pruned(name: str, recorded: str) -> None:
     _, obj = exchange(recorded)
     before = json.dumps(obj)
-    assert schemas.load(name).prune(obj) == []
+    assert schemas.load_schema(name).prune(obj) == []
     assert json.dumps(obj) == before
 
 
 def test_unknown_fields_are_removed_and_named_in_the_recorded_order() -> None:
     body, answer = exchange("errors/400-strict-unknown-field")
-    unknown = schemas.load("pytorchjobs").prune(body)
+    unknown = schemas.load_schema("pytorchjobs").prune(body)
     assert answer["message"].endswith(", ".join(f'unknown field "{path}"' for path in unknown))
     assert "unknownField" not in body["spec"]
     assert "replica" not in body["spec"]["pytorchReplicaSpecs"]["Worker"]
@@ -71,7 +71,7 @@ def test_unknown_fields_of_a_built_in_kind_come_in_the_order_they_are_written() 
         "spec": {"zeta": 1, "containers": [{"name": "a"}, {"name": "b", "imag": "x"}], "alpha": 2},
         "metadata": {"lables": {}},
     }
-    assert schemas.load("pods").prune(pod) == [
+    assert schemas.load_schema("pods").prune(pod) == [
         "spec.zeta",
         "spec.containers[1].imag",
         "spec.alpha",
@@ -82,7 +82,7 @@ def test_unknown_fields_of_a_built_in_kind_come_in_the_order_they_are_written() 
 
 def test_type_errors_and_missing_fields_are_worded_as_recorded() -> None:
     body, answer = exchange("errors/422-crd-schema")
-    causes = schemas.load("pytorchjobs").validate(body)
+    causes = schemas.load_schema("pytorchjobs").validate(body)
     assert [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes] == answer[
         "details"
     ]["causes"][:-1]
@@ -90,7 +90,7 @@ def test_type_errors_and_missing_fields_are_worded_as_recorded() -> None:
 
 def test_what_the_schema_alone_accepts_is_accepted() -> None:
     body, _ = exchange("pytorchjob/create-accepted-although-meaningless")
-    assert schemas.load("pytorchjobs").validate(body) == []
+    assert schemas.load_schema("pytorchjobs").validate(body) == []
 
 
 def test_nulls_of_a_custom_kind_are_dropped_and_defaults_put_in() -> None:
@@ -98,7 +98,7 @@ def test_nulls_of_a_custom_kind_are_dropped_and_defaults_put_in() -> None:
         runPolicy={"suspend": None, "backoffLimit": None},
         pytorchReplicaSpecs=replica(ports=[{"containerPort": 1}], env=None),
     )
-    schema = schemas.load("pytorchjobs")
+    schema = schemas.load_schema("pytorchjobs")
     assert schema.prune(obj) == []
     schema.fill(obj)
     assert obj["spec"]["runPolicy"] == {"suspend": False}
@@ -109,7 +109,7 @@ def test_nulls_of_a_custom_kind_are_dropped_and_defaults_put_in() -> None:
 
 def test_a_null_inside_a_list_of_a_built_in_kind_becomes_the_empty_value() -> None:
     pod = {"metadata": {"labels": {"a": None}}, "spec": {"containers": [None], "volumes": None}}
-    assert schemas.load("pods").prune(pod) == []
+    assert schemas.load_schema("pods").prune(pod) == []
     assert pod == {"metadata": {"labels": {"a": ""}}, "spec": {"containers": [{}]}}
 
 
@@ -118,22 +118,22 @@ def test_an_empty_list_or_map_is_the_same_as_none() -> None:
         "metadata": {"finalizers": [], "labels": {}},
         "spec": {"volumes": [], "nodeSelector": {}, "securityContext": {}},
     }
-    schemas.load("pods").prune(pod)
+    schemas.load_schema("pods").prune(pod)
     assert pod == {"metadata": {}, "spec": {"securityContext": {}}}
     obj = job(pytorchReplicaSpecs={}) | {"metadata": {"labels": {}, "lables": {}}}
-    assert schemas.load("pytorchjobs").prune(obj) == ["metadata.lables"]
+    assert schemas.load_schema("pytorchjobs").prune(obj) == ["metadata.lables"]
     assert (obj["metadata"], obj["spec"]) == ({}, {"pytorchReplicaSpecs": {}})
 
 
 def test_a_time_that_go_writes_as_null_stays_null() -> None:
     event = {"metadata": {}, "eventTime": None, "series": None}
-    schemas.load("events").prune(event)
+    schemas.load_schema("events").prune(event)
     assert event == {"metadata": {}, "eventTime": None}
 
 
 def test_a_whole_number_written_with_a_fraction_becomes_whole() -> None:
     obj = job(pytorchReplicaSpecs={"Worker": {"replicas": 3.0}})
-    schemas.load("pytorchjobs").prune(obj)
+    schemas.load_schema("pytorchjobs").prune(obj)
     assert repr(obj["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"]) == "3"
 
 
@@ -160,13 +160,13 @@ def test_a_whole_number_written_with_a_fraction_becomes_whole() -> None:
     ],
 )  # fmt: skip
 def test_bounds_are_kept(spec: dict[str, Any], field: str, message: str) -> None:
-    causes = schemas.load("podgroups").validate({"metadata": {"name": "g"}, "spec": spec})
+    causes = schemas.load_schema("podgroups").validate({"metadata": {"name": "g"}, "spec": spec})
     assert (causes[0].field, causes[0].message) == (field, message)
 
 
 def test_two_containers_of_one_name_are_refused() -> None:
     template = {"spec": {"containers": [{"name": "a"}, {"name": "a"}]}}
-    causes = schemas.load("pytorchjobs").validate(
+    causes = schemas.load_schema("pytorchjobs").validate(
         job(pytorchReplicaSpecs={"Worker": {"template": template}})
     )
     assert [c.message for c in causes] == ['Duplicate value: {"name":"a"}']
@@ -177,27 +177,27 @@ def test_the_queue_of_a_job_cannot_change() -> None:
     def queued(name: str) -> dict[str, Any]:
         return job(pytorchReplicaSpecs={}, runPolicy={"schedulingPolicy": {"queue": name}})
 
-    causes = schemas.load("pytorchjobs").forbidden_changes(queued("a"), queued("b"))
+    causes = schemas.load_schema("pytorchjobs").find_forbidden_changes(queued("a"), queued("b"))
     assert [(c.field, c.message) for c in causes] == [
         (
             "spec.runPolicy.schedulingPolicy.queue",
             'Invalid value: "b": spec.runPolicy.schedulingPolicy.queue is immutable',
         )
     ]
-    assert schemas.load("pytorchjobs").forbidden_changes(queued("a"), queued("a")) == []
+    assert schemas.load_schema("pytorchjobs").find_forbidden_changes(queued("a"), queued("a")) == []
 
 
 def test_the_pod_spec_is_one_object_for_all_kinds() -> None:
-    template = schemas.load("pytorchjobs").root["properties"]["spec"]["properties"][
+    template = schemas.load_schema("pytorchjobs").root["properties"]["spec"]["properties"][
         "pytorchReplicaSpecs"
     ]["additionalProperties"]
     spec = template["properties"]["template"]["properties"]["spec"]
-    assert spec is schemas.load("pods").root["properties"]["spec"]
+    assert spec is schemas.load_schema("pods").root["properties"]["spec"]
     assert (
         spec
-        is schemas.load("jobs").root["properties"]["spec"]["properties"]["template"]["properties"][
-            "spec"
-        ]
+        is schemas.load_schema("jobs").root["properties"]["spec"]["properties"]["template"][
+            "properties"
+        ]["spec"]
     )
     assert spec["properties"]["containers"]["x-kubernetes-list-map-keys"] == ["name"]
 
@@ -216,7 +216,7 @@ def test_the_pod_spec_is_one_object_for_all_kinds() -> None:
     ],
 )
 def test_no_shape_of_an_object_breaks_it(value: Any) -> None:
-    schema = schemas.load("pytorchjobs")
+    schema = schemas.load_schema("pytorchjobs")
     schema.prune(value)
     schema.fill(value)
     schema.validate(value)

@@ -12,7 +12,7 @@ from localkube.errors import ApiError
 
 def refusal(text: str) -> str:
     with pytest.raises(ApiError) as refused:
-        selectors.parse_labels(text)
+        selectors.parse_label_selector(text)
     assert refused.value.code == 400
     return refused.value.message
 
@@ -42,7 +42,7 @@ def refusal(text: str) -> str:
     ],
 )
 def test_a_label_selector_matches(text: str, labels: dict[str, str], matches: bool) -> None:
-    assert selectors.parse_labels(text).matches(labels) is matches
+    assert selectors.parse_label_selector(text).matches(labels) is matches
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,10 @@ def test_an_endless_selector_is_refused_before_it_is_read() -> None:
 
 @given(st.text(alphabet="ab=!,() \tin<>/-\\", max_size=30))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for parse in (selectors.parse_labels, lambda given: selectors.parse_fields(given, {"a", "b"})):
+    for parse in (
+        selectors.parse_label_selector,
+        lambda given: selectors.parse_field_selector(given, {"a", "b"}),
+    ):
         with contextlib.suppress(ApiError):
             parse(text).matches({"a": "b"})
 
@@ -108,24 +111,24 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     )
 )
 def test_the_selector_of_all_its_labels_matches_an_object(labels: dict[str, str]) -> None:
-    assert selectors.parse_labels(
+    assert selectors.parse_label_selector(
         ",".join(f"{key}={value}" for key, value in labels.items())
     ).matches(labels)
 
 
 def test_a_field_selector_matches_all_of_its_terms() -> None:
-    selector = selectors.parse_fields(
+    selector = selectors.parse_field_selector(
         "metadata.name=a,status.phase!=Running", {"metadata.name", "status.phase"}
     )
     assert selector.matches({"metadata.name": "a", "status.phase": "Failed"})
     assert not selector.matches({"metadata.name": "a", "status.phase": "Running"})
     assert selector.matches({"metadata.name": "a"})
-    assert selector.exact("metadata.name") == "a"
-    assert selector.exact("status.phase") is None
+    assert selector.find_exact_value("metadata.name") == "a"
+    assert selector.find_exact_value("status.phase") is None
 
 
 def test_a_field_value_may_escape_commas_and_equals_signs() -> None:
-    selector = selectors.parse_fields(r"reason==a\,b\=c\\", {"reason"})
+    selector = selectors.parse_field_selector(r"reason==a\,b\=c\\", {"reason"})
     assert selector.matches({"reason": "a,b=c\\"})
 
 
@@ -140,12 +143,12 @@ def test_a_field_value_may_escape_commas_and_equals_signs() -> None:
 )
 def test_a_bad_field_selector_is_refused(text: str, message: str) -> None:
     with pytest.raises(ApiError) as refused:
-        selectors.parse_fields(text, {"metadata.name"})
+        selectors.parse_field_selector(text, {"metadata.name"})
     assert (refused.value.code, refused.value.message) == (400, message)
 
 
 def test_a_label_selector_object_matches_labels_and_expressions() -> None:
-    selector = selectors.from_label_selector(
+    selector = selectors.decode_label_selector(
         {
             "matchLabels": {"app": "x"},
             "matchExpressions": [
@@ -159,7 +162,7 @@ def test_a_label_selector_object_matches_labels_and_expressions() -> None:
     assert selector.matches({"app": "x", "tier": "b"})
     assert not selector.matches({"app": "x", "tier": "b", "old": "1"})
     assert not selector.matches({"app": "x", "tier": "c"})
-    assert selectors.from_label_selector({}).empty
+    assert selectors.decode_label_selector({}).is_empty
 
 
 @pytest.mark.parametrize(
@@ -173,5 +176,5 @@ def test_a_label_selector_object_matches_labels_and_expressions() -> None:
 )
 def test_what_is_no_label_selector_object_is_refused(obj: object) -> None:
     with pytest.raises(ApiError) as refused:
-        selectors.from_label_selector(obj)
+        selectors.decode_label_selector(obj)
     assert refused.value.code == 400

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from localkube import certificates
-from localkube.__main__ import read_options
+from localkube.__main__ import parse_options
 from tests.cluster import ROOT, LocalKube
 from tests.conformance.api import Api, eventually
 
@@ -72,7 +72,7 @@ def test_a_watch_from_before_a_kill_is_told_to_list_again(cluster: LocalKube) ->
     cluster.kill()
     cluster.start()
     with api.watch(CONFIGMAPS, resourceVersion=old, timeoutSeconds=5) as watch:
-        frame = watch.next()
+        frame = watch.next_frame()
     assert (frame["type"], frame["object"]["code"], frame["object"]["reason"]) == (
         "ERROR",
         410,
@@ -161,7 +161,7 @@ def test_nonsense_is_refused_with_a_reason(
     nonsense: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        read_options(["--data", "x", *nonsense])
+        parse_options(["--data", "x", *nonsense])
     assert ended.value.code == 2
     assert nonsense[1] in capsys.readouterr().err
 
@@ -183,14 +183,17 @@ def test_closed_standard_streams_are_no_reason_to_fail(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["server.pem", "token"])
 def test_an_identity_that_cannot_be_read_is_made_anew(tmp_path: Path, file: str) -> None:
-    certificates.ensure(tmp_path / "pki")
+    certificates.ensure_identity(tmp_path / "pki")
     (tmp_path / "pki" / file).write_text("")
-    renewed = certificates.ensure(tmp_path / "pki")
+    renewed = certificates.ensure_identity(tmp_path / "pki")
     assert len(renewed.token) >= 40
     assert renewed.authority == (tmp_path / "pki" / "ca.crt").read_bytes()
 
 
 def test_an_identity_is_made_once_and_kept(tmp_path: Path) -> None:
-    first, second = certificates.ensure(tmp_path / "pki"), certificates.ensure(tmp_path / "pki")
+    first, second = (
+        certificates.ensure_identity(tmp_path / "pki"),
+        certificates.ensure_identity(tmp_path / "pki"),
+    )
     assert (first.token, first.authority) == (second.token, second.authority)
     assert len(first.token) >= 40

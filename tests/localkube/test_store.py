@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from localkube import store as store_module
 from localkube.errors import ApiError
 from localkube.metadata import Object
-from localkube.store import SCHEMA, Change, SchemaTooNew, Store
+from localkube.store import MIGRATIONS, Change, SchemaTooNew, Store
 
 PODS = "pods"
 
@@ -41,14 +41,14 @@ def names(records: object) -> list[str]:
 
 def test_a_list_is_ordered_by_namespace_and_name(store: Store) -> None:
     for name, namespace in (("b", "z"), ("a", "z"), ("c", "a")):
-        store.put(PODS, thing(name, namespace))
+        store.put_object(PODS, thing(name, namespace))
     assert [(r.namespace, r.name) for r in store.list(PODS)] == [("a", "c"), ("z", "a"), ("z", "b")]
     assert names(store.list(PODS, "z")) == ["a", "b"]
 
 
 def test_a_namespace_is_not_mixed_up_with_one_whose_name_it_begins(store: Store) -> None:
-    store.put(PODS, thing("one", "team"))
-    store.put(PODS, thing("two", "team-a"))
+    store.put_object(PODS, thing("one", "team"))
+    store.put_object(PODS, thing("two", "team-a"))
     assert names(store.list(PODS, "team")) == ["one"]
 
 
@@ -56,9 +56,9 @@ def test_every_write_raises_the_version_and_is_told_in_order(store: Store) -> No
     told: list[Change] = []
     store.subscribe(PODS, told.append)
     start = store.rv
-    store.put(PODS, thing("x"))
-    store.put(PODS, thing("x", colour="red"))
-    store.remove(PODS, thing("x", colour="red"))
+    store.put_object(PODS, thing("x"))
+    store.put_object(PODS, thing("x", colour="red"))
+    store.remove_object(PODS, thing("x", colour="red"))
     assert [(c.type, c.record.rv - start) for c in told] == [
         ("ADDED", 1),
         ("MODIFIED", 2),
@@ -68,13 +68,13 @@ def test_every_write_raises_the_version_and_is_told_in_order(store: Store) -> No
 
 
 def test_a_stored_object_has_neither_kind_nor_version_of_its_own(store: Store) -> None:
-    assert set(store.put(PODS, thing("x")).object()) == {"metadata"}
+    assert set(store.put_object(PODS, thing("x")).decode()) == {"metadata"}
 
 
 def test_objects_and_version_survive_closing(tmp_path: Path) -> None:
     first = Store(tmp_path / "state.db", no_fields)
-    first.put(PODS, thing("x", colour="red"))
-    first.remove(PODS, first.put(PODS, thing("y")).object())
+    first.put_object(PODS, thing("x", colour="red"))
+    first.remove_object(PODS, first.put_object(PODS, thing("y")).decode())
     rv = first.rv
     first.close()
     second = Store(tmp_path / "state.db", no_fields)
@@ -89,77 +89,77 @@ def test_objects_and_version_survive_closing(tmp_path: Path) -> None:
 def test_a_version_from_before_the_restart_is_expired(tmp_path: Path) -> None:
     first = Store(tmp_path / "state.db", no_fields)
     old = first.rv
-    first.put(PODS, thing("x"))
+    first.put_object(PODS, thing("x"))
     first.close()
     second = Store(tmp_path / "state.db", no_fields)
     with pytest.raises(ApiError) as refusal:
-        second.since(PODS, old)
+        second.list_changes_since(PODS, old)
     assert refusal.value.code == 410
-    assert list(second.since(PODS, second.rv)) == []
+    assert list(second.list_changes_since(PODS, second.rv)) == []
     second.close()
 
 
 def test_a_failed_transaction_leaves_no_trace(store: Store) -> None:
-    store.put(PODS, thing("kept", colour="red"))
+    store.put_object(PODS, thing("kept", colour="red"))
     told: list[Change] = []
     store.subscribe(PODS, told.append)
-    before = (store.rv, store.count, store.bytes)
+    before = (store.rv, store.object_count, store.total_bytes)
     with pytest.raises(RuntimeError), store.transaction():
-        store.put(PODS, thing("new"))
-        store.put(PODS, thing("kept", colour="blue"))
-        store.remove(PODS, thing("kept"))
+        store.put_object(PODS, thing("new"))
+        store.put_object(PODS, thing("kept", colour="blue"))
+        store.remove_object(PODS, thing("kept"))
         raise RuntimeError
-    assert (store.rv, store.count, store.bytes) == before
+    assert (store.rv, store.object_count, store.total_bytes) == before
     assert [r.labels for r in store.list(PODS)] == [{"colour": "red"}]
     assert told == []
 
 
 def test_a_full_disk_is_a_clean_refusal_and_the_store_goes_on(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db", no_fields)
-    store.put(PODS, thing("before"))
+    store.put_object(PODS, thing("before"))
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {pages}")
     big = thing("big") | {"data": "x" * 100_000}
     with pytest.raises(ApiError) as refusal:
-        store.put(PODS, big)
+        store.put_object(PODS, big)
     assert (refusal.value.code, names(store.list(PODS))) == (507, ["before"])
     store._db.execute("PRAGMA max_page_count = 1000000")
-    store.put(PODS, big)
+    store.put_object(PODS, big)
     assert names(store.list(PODS)) == ["before", "big"]
     store.close()
 
 
 def test_the_number_of_objects_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "MAX_OBJECTS", 1)
-    store.put(PODS, thing("one"))
+    store.put_object(PODS, thing("one"))
     with pytest.raises(ApiError, match="its bound"):
-        store.put(PODS, thing("two"))
-    store.put(PODS, thing("one", colour="red"))
+        store.put_object(PODS, thing("two"))
+    store.put_object(PODS, thing("one", colour="red"))
 
 
 def test_history_is_bounded_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "HISTORY_CHANGES", 3)
     start = store.rv
     for number in range(5):
-        store.put(PODS, thing(f"p{number}"))
-    assert len(store.since(PODS, start + 2)) == 3
+        store.put_object(PODS, thing(f"p{number}"))
+    assert len(store.list_changes_since(PODS, start + 2)) == 3
     with pytest.raises(ApiError, match="too old resource version"):
-        store.since(PODS, start + 1)
+        store.list_changes_since(PODS, start + 1)
 
 
 def test_owners_find_what_they_own(store: Store) -> None:
     owned = thing("x")
     owned["metadata"]["ownerReferences"] = [{"uid": "boss"}]
-    store.put(PODS, owned)
-    assert names(store.owned(PODS, "boss")) == ["x"]
-    store.put(PODS, thing("x"))
-    assert store.owned(PODS, "boss") == []
+    store.put_object(PODS, owned)
+    assert names(store.list_owned(PODS, "boss")) == ["x"]
+    store.put_object(PODS, thing("x"))
+    assert store.list_owned(PODS, "boss") == []
 
 
 def test_data_of_a_later_version_is_refused(tmp_path: Path) -> None:
     Store(tmp_path / "state.db", no_fields).close()
     with sqlite3.connect(tmp_path / "state.db") as db:
-        db.execute(f"PRAGMA user_version = {len(SCHEMA) + 1}")
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     db.close()
     with pytest.raises(SchemaTooNew, match="newer localkube"):
         Store(tmp_path / "state.db", no_fields)
@@ -182,12 +182,12 @@ def test_every_moment_of_the_history_can_be_listed_again(
     store.list(PODS)
     for name, verb, value in steps:
         if verb == "put":
-            store.put(PODS, thing(name, value=str(value)))
+            store.put_object(PODS, thing(name, value=str(value)))
             state[name] = value
         elif name in state:
-            store.remove(PODS, thing(name))
+            store.remove_object(PODS, thing(name))
             del state[name]
         moments[store.rv] = dict(state)
     for rv, expected in moments.items():
-        assert {r.name: int(r.labels["value"]) for r in store.at(PODS, rv)} == expected
+        assert {r.name: int(r.labels["value"]) for r in store.list_at_version(PODS, rv)} == expected
     store.close()

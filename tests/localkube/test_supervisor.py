@@ -124,7 +124,7 @@ def test_a_stop_lets_the_first_process_end_in_its_own_way(pods: Path) -> None:
         pods, "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done"
     )
     told(directory, b"ready")
-    runs.stop(directory, 60)
+    runs.stop_run(directory, 60)
     assert ended(directory).exit_code == 5
     assert output(directory) == b"ready\nbye\n"
 
@@ -132,7 +132,7 @@ def test_a_stop_lets_the_first_process_end_in_its_own_way(pods: Path) -> None:
 def test_a_stop_kills_all_after_the_grace_period(pods: Path) -> None:
     directory = start_shell(pods, "trap '' TERM; sleep 1000 & setsid sleep 1001 & echo ready; wait")
     told(directory, b"ready")
-    runs.stop(directory, 0.3)
+    runs.stop_run(directory, 0.3)
     end = ended(directory)
     assert (end.exit_code, end.signal, end.reason) == (137, 9, "Error")
     assert not marked(pods)
@@ -141,10 +141,10 @@ def test_a_stop_kills_all_after_the_grace_period(pods: Path) -> None:
 def test_a_shorter_grace_period_wins_and_a_longer_one_does_not(pods: Path) -> None:
     directory = start_shell(pods, "trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done")
     told(directory, b"ready")
-    runs.stop(directory, 3600)
+    runs.stop_run(directory, 3600)
     told(directory, b"term")
-    runs.stop(directory, 0)
-    runs.stop(directory, 3600)
+    runs.stop_run(directory, 0)
+    runs.stop_run(directory, 3600)
     assert ended(directory).exit_code == 137
     assert output(directory) == b"ready\nterm\n"
 
@@ -152,9 +152,9 @@ def test_a_shorter_grace_period_wins_and_a_longer_one_does_not(pods: Path) -> No
 def test_a_run_that_was_stopped_before_it_started_never_starts(pods: Path, tmp_path: Path) -> None:
     directory, wanted = place(pods), spec("touch", str(tmp_path / "ran"), die_with=None)
     directory.mkdir(parents=True)
-    records.write_first(str(directory), records.SPEC, asdict(wanted))
-    runs.stop(directory, 3600)
-    runs.start(directory, wanted)
+    records.write_record_once(str(directory), records.SPEC, asdict(wanted))
+    runs.stop_run(directory, 3600)
+    runs.start_run(directory, wanted)
     end = ended(directory)
     assert (end.exit_code, end.message) == (137, "stopped before it was started")
     assert not (tmp_path / "ran").exists()
@@ -163,9 +163,9 @@ def test_a_run_that_was_stopped_before_it_started_never_starts(pods: Path, tmp_p
 def test_stopping_what_has_ended_does_nothing(pods: Path) -> None:
     directory = start(pods, "true")
     end = ended(directory)
-    runs.stop(directory, 0)
-    runs.stop(place(pods), 0)
-    assert runs.state(directory) == end
+    runs.stop_run(directory, 0)
+    runs.stop_run(place(pods), 0)
+    assert runs.read_run_state(directory) == end
 
 
 def test_daemons_end_with_the_first_process(pods: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_daemon_that_holds_the_pipe_open_outside_does_not_delay_the_end(pods: 
 def test_a_supervisor_leaves_no_zombie_and_no_word(pods: Path) -> None:
     directory = start(pods, "true")
     ended(directory)
-    claim = records.read(str(directory), records.CLAIM)
+    claim = records.read_record(str(directory), records.CLAIM)
     assert claim is not None
     until(lambda: proctree.start_ticks(claim["pid"]) is None)
-    assert (directory / records.ERRORS).read_text() == ""
+    assert (directory / records.ERROR_LOG).read_text() == ""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from localkube.controllers.ports import Ports
+from localkube.controllers.ports import PortAllocator
 from localkube.controllers.tensorflow import TensorFlow
-from localkube.controllers.training import Training
+from localkube.controllers.training import TrainingController
 from localkube.metadata import Object, labels_of
 from localkube.resources import PODS, TFJOBS
 from tests.localkube.stage import Stage, address, conditions, replica, variables
@@ -19,7 +19,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(
         tmp_path / "state.db",
         monkeypatch,
-        lambda objects: [Training(objects, TensorFlow(), Ports(objects))],
+        lambda objects: [TrainingController(objects, TensorFlow(), PortAllocator(objects))],
     )
     yield made
     made.close()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from localkube.controllers.ports import Ports
+from localkube.controllers.ports import PortAllocator
 from localkube.controllers.pytorch import PyTorch
-from localkube.controllers.training import Training
+from localkube.controllers.training import TrainingController
 from localkube.metadata import Object
 from localkube.resources import PODS, PYTORCHJOBS, SERVICES
 from tests.localkube.stage import SPACE, Stage, conditions, pytorchjob, replica, status_of
@@ -27,7 +27,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(
         tmp_path / "state.db",
         monkeypatch,
-        lambda objects: [Training(objects, PyTorch(), Ports(objects))],
+        lambda objects: [TrainingController(objects, PyTorch(), PortAllocator(objects))],
     )
     yield made
     made.close()
@@ -118,7 +118,7 @@ def test_exit_codes_from_128_restart_the_replica(stage: Stage, code: int) -> Non
     first = stage.get(PODS, "j-worker-0")["metadata"]["uid"]
     changes: list[str] = []
     stage.objects.subscribe(
-        PYTORCHJOBS, lambda change: changes.append(conditions(change.record.object())[-1][0])
+        PYTORCHJOBS, lambda change: changes.append(conditions(change.record.decode())[-1][0])
     )
     stage.end("j-worker-0", code)
     assert stage.get(PODS, "j-worker-0")["metadata"]["uid"] != first

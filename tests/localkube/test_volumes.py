@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localkube.kubelet import volumes
-from localkube.kubelet.environment import Sources
+from localkube.kubelet.environment import PodSources
 from localkube.kubelet.volumes import MountError, Mounts
 from localkube.metadata import Object
 
@@ -26,18 +26,20 @@ def prepare(
         "metadata": {"name": "p", "namespace": "n", "uid": "u", "labels": {"app": 'say "hi"'}},
         "spec": {"volumes": list(made), "containers": [{"name": "c"}]},
     }
-    sources = Sources(
+    sources = PodSources(
         {"s": SECRET}.get,
         {"cm": config}.get,
         {"cpu": "4"},
         claim=CLAIMS.get,
         claims=root.parent / "claims",
     )
-    return volumes.prepare(pod, root, sources, allowed)
+    return volumes.prepare_volumes(pod, root, sources, allowed)
 
 
 def mounts(places: dict[str, Path], *mounted: Object) -> Mounts:
-    return volumes.mounts({"name": "c", "volumeMounts": list(mounted)}, places, {"RANK": "3"}, {})
+    return volumes.build_mounts(
+        {"name": "c", "volumeMounts": list(mounted)}, places, {"RANK": "3"}, {}
+    )
 
 
 def test_an_empty_dir_keeps_what_is_in_it(tmp_path: Path) -> None:
@@ -219,7 +221,7 @@ def test_sub_paths_are_made_and_named(tmp_path: Path) -> None:
         places, {"name": "my-data", "mountPath": "/data/", "subPathExpr": "rank-$(RANK)"}
     )
     assert found.translate("/data") == str(places["my-data"] / "rank-3")
-    assert found.variables() == {"LOCALKUBE_MOUNT_MY_DATA": str(places["my-data"] / "rank-3")}
+    assert found.build_variables() == {"LOCALKUBE_MOUNT_MY_DATA": str(places["my-data"] / "rank-3")}
     assert (places["my-data"] / "rank-3").is_dir()
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from localkube.controllers.ports import Ports
-from localkube.controllers.training import Training
+from localkube.controllers.ports import PortAllocator
+from localkube.controllers.training import TrainingController
 from localkube.controllers.xgboost import XGBoost
 from localkube.metadata import Object, labels_of
 from localkube.resources import PODS, XGBOOSTJOBS
@@ -18,7 +18,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made = Stage(
         tmp_path / "state.db",
         monkeypatch,
-        lambda objects: [Training(objects, XGBoost(), Ports(objects))],
+        lambda objects: [TrainingController(objects, XGBoost(), PortAllocator(objects))],
     )
     yield made
     made.close()

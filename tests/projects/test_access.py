@@ -7,7 +7,7 @@ from django.http import Http404
 from django.test.utils import CaptureQueriesContext
 
 from console.errors import NotAllowed
-from projects.access import actionable, may, require
+from projects.access import list_permitted_projects, may, require
 from projects.models import AccessRule, CustomRole, Department, Project, User
 from projects.permissions import (
     DEPARTMENT,
@@ -19,15 +19,15 @@ from projects.permissions import (
     Entity,
     Permission,
     Verb,
-    closed,
-    read,
+    add_implied,
+    parse_permissions,
 )
-from projects.scopes import TENANT, Scope, of_cluster, of_department, of_project
+from projects.scopes import TENANT, Scope, cluster_scope, department_scope, project_scope
 from tests.cast import Cast
 
 
 def test_a_researcher_may_launch_and_not_give_roles(cast: Cast) -> None:
-    here = of_project(cast.team_a)
+    here = project_scope(cast.team_a)
     require(cast.bob, Verb.CREATE, Entity.WORKLOADS, here)
     with pytest.raises(NotAllowed) as refused:
         require(cast.bob, Verb.CREATE, Entity.ACCESS_RULES, here)
@@ -41,13 +41,13 @@ def test_a_researcher_may_launch_and_not_give_roles(cast: Cast) -> None:
 def test_another_teams_project_is_not_there(cast: Cast) -> None:
     for entity in Entity:
         with pytest.raises(Http404):
-            require(cast.mallory, Verb.VIEW, entity, of_project(cast.team_a))
+            require(cast.mallory, Verb.VIEW, entity, project_scope(cast.team_a))
 
 
 def test_everybody_sees_their_own_projects(cast: Cast) -> None:
     assert set(Project.objects.visible_to(cast.alice)) == {cast.team_a, cast.team_b}
     assert list(Project.objects.visible_to(cast.vera)) == [cast.team_a]
-    assert list(actionable(cast.vera, Verb.CREATE, Entity.WORKLOADS)) == []
+    assert list(list_permitted_projects(cast.vera, Verb.CREATE, Entity.WORKLOADS)) == []
 
 
 @pytest.mark.parametrize("level", ["tenant", "cluster", "department", "project"])
@@ -61,16 +61,16 @@ def test_a_rule_holds_below_its_scope_and_not_beside_it(cast: Cast, level: str) 
     )
     scope = {
         "tenant": TENANT,
-        "cluster": of_cluster(cast.cluster.pk),
-        "department": of_department(cast.research),
-        "project": of_project(cast.team_a),
+        "cluster": cluster_scope(cast.cluster.pk),
+        "department": department_scope(cast.research),
+        "project": project_scope(cast.team_a),
     }[level]
     user = User.objects.create(username="new")
     AccessRule.objects.create(user=user, role=L2, **scope.columns)
     seen = {"tenant": 3, "cluster": 3, "department": 2, "project": 1}[level]
     assert Project.objects.visible_to(user).count() == seen
-    assert may(user, Verb.CREATE, Entity.WORKLOADS, of_project(cast.team_a))
-    assert may(user, Verb.CREATE, Entity.WORKLOADS, of_project(other)) == (seen == 3)
+    assert may(user, Verb.CREATE, Entity.WORKLOADS, project_scope(cast.team_a))
+    assert may(user, Verb.CREATE, Entity.WORKLOADS, project_scope(other)) == (seen == 3)
     assert may(user, Verb.CREATE, Entity.WORKLOADS, scope)
     assert may(user, Verb.CREATE, Entity.WORKLOADS) == (level == "tenant")
 
@@ -81,7 +81,7 @@ def test_what_there_is_once_takes_a_rule_of_the_tenant(cast: Cast) -> None:
     )
     user = User.objects.create(username="new")
     rule = AccessRule.objects.create(user=user, custom_role=everything, project=cast.team_a)
-    assert not user.rights.anywhere(Permission(Entity.USERS, Verb.VIEW))
+    assert not user.rights.may_anywhere(Permission(Entity.USERS, Verb.VIEW))
     rule.delete()
     AccessRule.objects.create(user=user, custom_role=everything)
     user.refresh_from_db()
@@ -94,7 +94,7 @@ def test_a_group_has_what_its_rules_permit(cast: Cast) -> None:
     user.groups.add(group)
     AccessRule.objects.create(group=group, role=VIEWER, department=cast.research)
     assert Project.objects.visible_to(user).count() == 2
-    assert not may(user, Verb.EDIT, Entity.WORKLOADS, of_project(cast.team_a))
+    assert not may(user, Verb.EDIT, Entity.WORKLOADS, project_scope(cast.team_a))
 
 
 def test_rights_take_the_same_queries_however_many_rules_there_are(cast: Cast) -> None:
@@ -104,7 +104,7 @@ def test_rights_take_the_same_queries_however_many_rules_there_are(cast: Cast) -
         user = User.objects.get(pk=cast.bob.pk)
         with CaptureQueriesContext(connection) as seen:
             list(Project.objects.visible_to(user))
-            assert may(user, Verb.CREATE, Entity.WORKLOADS, of_project(cast.team_b))
+            assert may(user, Verb.CREATE, Entity.WORKLOADS, project_scope(cast.team_b))
         return len(seen)
 
     before = queries()
@@ -116,15 +116,15 @@ def test_rights_take_the_same_queries_however_many_rules_there_are(cast: Cast) -
 
 
 def test_permissions_bring_what_they_are_of_no_use_without() -> None:
-    assert read(["workloads:create", "nonsense:view", "audit:delete"]) == closed(
+    assert parse_permissions(["workloads:create", "nonsense:view", "audit:delete"]) == add_implied(
         [Permission(Entity.WORKLOADS, Verb.CREATE)]
     )
-    assert {str(each) for each in read(["users:edit"])} == {
+    assert {str(each) for each in parse_permissions(["users:edit"])} == {
         "users:edit",
         "users:view",
         "projects:view",
     }
-    assert read([]) == frozenset()
+    assert parse_permissions([]) == frozenset()
 
 
 def test_the_table_of_roles_is_in_order() -> None:
@@ -150,14 +150,14 @@ def test_the_table_of_roles_is_in_order() -> None:
 )
 def test_a_scope_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
-        Scope.read(text)
+        Scope.parse(text)
 
 
 def test_a_scope_reads_what_it_writes(cast: Cast) -> None:
     for scope in (
         TENANT,
-        of_cluster(cast.cluster.pk),
-        of_department(cast.research),
-        of_project(cast.team_a),
+        cluster_scope(cast.cluster.pk),
+        department_scope(cast.research),
+        project_scope(cast.team_a),
     ):
-        assert Scope.read(str(scope)) == scope
+        assert Scope.parse(str(scope)) == scope

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from console.errors import Clash, NotAllowed, UserError
-from projects import actions, people, personal, tokens
+from projects import actions, personal_keys, tokens, user_actions
 from projects.models import AccessRule, AuditEntry, CustomRole, PersonalKey, User
 from tests.api.calling import Caller
 from tests.at_once import at_once
@@ -52,7 +52,7 @@ def test_a_key_is_made_its_secret_shown_once_and_it_does_what_the_person_may(
 
 
 def test_a_new_secret_ends_the_old_one_and_a_deleted_key_is_gone(bob: Client, cast: Cast) -> None:
-    key, secret = personal.create("laptop", of=cast.bob)
+    key, secret = personal_keys.create_key("laptop", owner=cast.bob)
     answer = bob.post(f"/account/keys/{key.pk}/secret")
     assert "no-store" in answer["Cache-Control"]
     assert not actions.is_secret_of(PersonalKey.objects.get(), secret)
@@ -67,23 +67,26 @@ def test_a_new_secret_ends_the_old_one_and_a_deleted_key_is_gone(bob: Client, ca
 
 
 def test_a_key_that_somebody_else_ended_meanwhile_is_not_there(cast: Cast) -> None:
-    key, _ = personal.create("laptop", of=cast.bob)
+    key, _ = personal_keys.create_key("laptop", owner=cast.bob)
     mine = PersonalKey.objects.get(pk=key.pk)
-    personal.revoke(key, cast.alice)
-    for change in (lambda: personal.rotate(mine), lambda: personal.revoke(mine, cast.bob)):
+    personal_keys.revoke_key(key, cast.alice)
+    for change in (
+        lambda: personal_keys.rotate_secret(mine),
+        lambda: personal_keys.revoke_key(mine, cast.bob),
+    ):
         with pytest.raises(Http404):
             change()
     assert AuditEntry.objects.filter(entity="access-key").count() == 2
 
 
 def test_there_are_at_most_twenty(bob: Client, cast: Cast) -> None:
-    for number in range(personal.MOST):
-        personal.create(f"key {number}", of=cast.bob)
+    for number in range(personal_keys.MAX_KEYS):
+        personal_keys.create_key(f"key {number}", owner=cast.bob)
     with pytest.raises(UserError):
-        personal.create("one more", of=cast.bob)
+        personal_keys.create_key("one more", owner=cast.bob)
     assert "there can be no more" in made(bob)
     assert "there can be no more" in bob.get("/account").content.decode()
-    personal.create("of another", of=cast.vera)
+    personal_keys.create_key("of another", owner=cast.vera)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", " x", "x" * 41])
@@ -93,10 +96,10 @@ def test_a_name_that_cannot_be_is_told(bob: Client, cast: Cast, name: str) -> No
 
 
 def test_a_name_is_given_once_to_a_person(cast: Cast) -> None:
-    personal.create("laptop", of=cast.bob)
-    personal.create("laptop", of=cast.vera)
+    personal_keys.create_key("laptop", owner=cast.bob)
+    personal_keys.create_key("laptop", owner=cast.vera)
     with pytest.raises(Clash):
-        personal.create("laptop", of=cast.bob)
+        personal_keys.create_key("laptop", owner=cast.bob)
 
 
 @pytest.fixture
@@ -107,9 +110,9 @@ def alice(cast: Cast) -> Client:
 
 
 def test_an_administrator_sees_somebodys_keys_and_no_secret(alice: Client, cast: Cast) -> None:
-    key, secret = personal.create("laptop", of=cast.bob, expires_at=timezone.now())
+    key, secret = personal_keys.create_key("laptop", owner=cast.bob, expires_at=timezone.now())
     PersonalKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now().replace(year=2024))
-    personal.create("of another", of=cast.vera)
+    personal_keys.create_key("of another", owner=cast.vera)
     page = alice.get(f"/users/{cast.bob.pk}/keys").content.decode()
     for told in ("Access keys of bob", "laptop", key.client_id, "Expired", "2024"):
         assert told in page
@@ -123,10 +126,10 @@ def test_an_administrator_sees_somebodys_keys_and_no_secret(alice: Client, cast:
 @pytest.mark.parametrize("way", ["page", "rest"])
 def test_an_administrator_ends_one_key_and_its_tokens(alice: Client, cast: Cast, way: str) -> None:
     (key, _), (other, _) = (
-        personal.create("laptop", of=cast.bob),
-        personal.create("cluster", of=cast.bob),
+        personal_keys.create_key("laptop", owner=cast.bob),
+        personal_keys.create_key("cluster", owner=cast.bob),
     )
-    ended, going_on = (Caller(token=tokens.issue(cast.bob, each)[0]) for each in (key, other))
+    ended, going_on = (Caller(token=tokens.issue_token(cast.bob, each)[0]) for each in (key, other))
     if way == "page":
         assert (
             alice.post(f"/users/{cast.bob.pk}/keys/{key.pk}/end").headers["Location"]
@@ -149,8 +152,8 @@ def test_an_administrator_ends_all_of_somebodys_keys_and_no_others(
     alice: Client, cast: Cast, way: str
 ) -> None:
     for name in ("laptop", "cluster"):
-        personal.create(name, of=cast.bob)
-    personal.create("of another", of=cast.vera)
+        personal_keys.create_key(name, owner=cast.bob)
+    personal_keys.create_key("of another", owner=cast.vera)
     if way == "page":
         assert (
             "The access keys of bob have ended (2)."
@@ -162,13 +165,13 @@ def test_an_administrator_ends_all_of_somebodys_keys_and_no_others(
     assert (
         AuditEntry.objects.filter(event="delete", entity="access-key", subject="alice").count() == 2
     )
-    personal.create("laptop", of=cast.bob)
+    personal_keys.create_key("laptop", owner=cast.bob)
 
 
 def test_nobody_else_ends_them_and_nobody_those_of_who_may_more(bob: Client, cast: Cast) -> None:
     role = CustomRole.objects.create(name="Porter", permissions=["users:view", "users:edit"])
     AccessRule.objects.create(user=cast.vera, custom_role=role)
-    key, _ = personal.create("laptop", of=cast.alice)
+    key, _ = personal_keys.create_key("laptop", owner=cast.alice)
     vera = Client()
     vera.force_login(cast.vera)
     for client in (bob, vera):
@@ -179,14 +182,14 @@ def test_nobody_else_ends_them_and_nobody_those_of_who_may_more(bob: Client, cas
         Caller(cast.vera)("DELETE", path, status=403)
     Caller(cast.bob)("GET", "/administration/access-keys", status=403)
     with pytest.raises(NotAllowed):
-        personal.revoke(key, cast.bob)
+        personal_keys.revoke_key(key, cast.bob)
     assert PersonalKey.objects.get() == key
 
 
 def test_everybodys_are_listed_over_rest_without_secrets(cast: Cast) -> None:
     (key, secret), _ = (
-        personal.create("laptop", of=cast.bob),
-        personal.create("notebook", of=cast.alice),
+        personal_keys.create_key("laptop", owner=cast.bob),
+        personal_keys.create_key("notebook", owner=cast.alice),
     )
     alice, at = Caller(cast.alice), "/administration/access-keys"
     assert [(each["createdBy"], each["name"]) for each in alice("GET", at)["accessKeys"]] == [
@@ -211,9 +214,9 @@ def test_everybodys_are_listed_over_rest_without_secrets(cast: Cast) -> None:
 def test_a_password_that_an_administrator_resets_ends_the_keys_too(
     alice: Client, cast: Cast, way: str
 ) -> None:
-    key, _ = personal.create("laptop", of=cast.bob)
-    personal.create("of another", of=cast.vera)
-    program = Caller(token=tokens.issue(cast.bob, key)[0])
+    key, _ = personal_keys.create_key("laptop", owner=cast.bob)
+    personal_keys.create_key("of another", owner=cast.vera)
+    program = Caller(token=tokens.issue_token(cast.bob, key)[0])
     program("GET", "/clusters")
     if way == "page":
         alice.post(f"/users/{cast.bob.pk}/reset")
@@ -228,9 +231,9 @@ def test_a_password_that_an_administrator_resets_ends_the_keys_too(
 
 def test_who_came_in_with_a_password_that_was_reset_makes_no_key(cast: Cast) -> None:
     asking = User.objects.get(pk=cast.bob.pk)
-    people.reset_password(cast.bob, cast.alice)
+    user_actions.reset_password(cast.bob, cast.alice)
     with pytest.raises(NotAllowed):
-        personal.create("laptop", of=asking)
+        personal_keys.create_key("laptop", owner=asking)
     assert not PersonalKey.objects.exists()
 
 
@@ -242,7 +245,9 @@ def test_a_key_that_is_made_while_the_password_is_reset_does_not_outlive_it() ->
 
         def make(asking: User = asking, name: str = f"key {number}") -> None:
             with contextlib.suppress(NotAllowed):
-                personal.create(name, of=asking)
+                personal_keys.create_key(name, owner=asking)
 
-        at_once(make, lambda: people.reset_password(User.objects.get(pk=cast.bob.pk), cast.alice))
+        at_once(
+            make, lambda: user_actions.reset_password(User.objects.get(pk=cast.bob.pk), cast.alice)
+        )
         assert not PersonalKey.objects.exists()

@@ -57,7 +57,7 @@ def test_nobodys_headers_can_be_written_by_an_address(client: Client, cast: Cast
 def guessed(name: str) -> None:
     """As many wrong guesses from here as are free."""
     for _ in range(throttle.FREE_FOR_PERSON):
-        throttle.attempt(name, "127.0.0.1")
+        throttle.record_attempt(name, "127.0.0.1")
 
 
 def test_a_claim_about_ones_own_address_does_not_get_around_the_throttle(
@@ -84,7 +84,7 @@ def test_a_claim_about_ones_own_address_does_not_get_around_the_throttle(
     ],
 )
 def test_an_address_is_told_from_others_on_every_kind_of_socket(seen: str, address: str) -> None:
-    assert throttle.address_of(RequestFactory().get("/", REMOTE_ADDR=seen)) == address
+    assert throttle.client_address(RequestFactory().get("/", REMOTE_ADDR=seen)) == address
 
 
 def test_who_finds_an_open_session_cannot_try_out_its_password(client: Client, cast: Cast) -> None:
@@ -94,22 +94,22 @@ def test_who_finds_an_open_session_cannot_try_out_its_password(client: Client, c
     client.post("/account", {})
     with time_machine.travel(timezone.now(), tick=False):
         for _ in range(throttle.FREE_FOR_PERSON - 2):
-            throttle.attempt("bob", "127.0.0.1")
+            throttle.record_attempt("bob", "127.0.0.1")
         assert client.post("/account", guess).status_code == 429
 
 
 def test_passwords_are_hashed_a_few_at_a_time(cast: Cast) -> None:
     hashed = make_password(PASSWORD)
     with ThreadPoolExecutor(1) as thread:
-        for _ in range(hashing.AT_ONCE):
-            hashing.turns.acquire()
+        for _ in range(hashing.MAX_CONCURRENT):
+            hashing.hash_slots.acquire()
         checked = thread.submit(check_password, PASSWORD, hashed)
         try:
             with pytest.raises(TimeoutError):
                 checked.result(timeout=1)
         finally:
-            for _ in range(hashing.AT_ONCE):
-                hashing.turns.release()
+            for _ in range(hashing.MAX_CONCURRENT):
+                hashing.hash_slots.release()
         assert checked.result(timeout=60)
 
 

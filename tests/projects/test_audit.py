@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 
 from console import tracing
-from projects import addresses, audit
-from projects.actions import create_service_account, digest
-from projects.audit import Event, Origin, changed, record, shown
+from projects import audit, token_addresses
+from projects.actions import create_service_account, hash_secret
+from projects.audit import Event, Origin, record, redact, select_changes
 from projects.models import AuditEntry, KnownAddress, PersonalKey, User
-from projects.origins import Origins
-from projects.scopes import of_project
+from projects.origins import OriginMiddleware
+from projects.scopes import project_scope
 from tests.api.calling import API, Caller
 from tests.cast import PASSWORD, Cast
 
@@ -31,14 +31,14 @@ def entry(**fields: Any) -> AuditEntry:
 
 
 def test_an_entry_says_who_did_what_to_what_and_where(cast: Cast) -> None:
-    before, after = changed({"image": "a", "name": "x"}, {"image": "b", "name": "x"})
+    before, after = select_changes({"image": "a", "name": "x"}, {"image": "b", "name": "x"})
     record(
         Event.UPDATE,
         "environment",
         by=cast.bob,
         id=7,
         name="env",
-        scope=of_project(cast.team_a),
+        scope=project_scope(cast.team_a),
         before=before,
         after=after,
     )
@@ -83,7 +83,7 @@ def test_a_service_account_and_a_personal_key_are_told_from_a_person(cast: Cast)
     account, _ = create_service_account(cast.team_a, "robot", by=cast.alice)
     record(Event.STOP, "one", by=account.user)
     cast.bob.personal_key = PersonalKey.objects.create(
-        user=cast.bob, name="ci", client_id="pk-1", secret_hash=digest("x")
+        user=cast.bob, name="ci", client_id="pk-1", secret_hash=hash_secret("x")
     )
     record(Event.STOP, "two", by=cast.bob)
     assert entry(entity="one").subject_kind == "service account"
@@ -93,7 +93,7 @@ def test_a_service_account_and_a_personal_key_are_told_from_a_person(cast: Cast)
 def test_who_looks_as_another_is_named_too(cast: Cast) -> None:
     token = audit.origin.set(Origin())
     try:
-        audit.looking_as(cast.alice)
+        audit.record_impersonator(cast.alice)
         record(Event.UPDATE, "thing", by=cast.bob, text="It was so.")
     finally:
         audit.origin.reset(token)
@@ -149,7 +149,7 @@ def test_what_is_no_secret_stays_readable() -> None:
         "token_seconds": 60,
         "gpus": "0.5",
     }
-    assert shown(plain) == plain
+    assert redact(plain) == plain
 
 
 def test_an_entry_is_bounded_whatever_it_is_given(cast: Cast) -> None:
@@ -166,7 +166,7 @@ def test_an_entry_is_bounded_whatever_it_is_given(cast: Cast) -> None:
         text="t" * 9999,
     )
     found = entry()
-    assert len(str(found.after)) < 2 * audit.LARGEST
+    assert len(str(found.after)) < 2 * audit.MAX_JSON
     assert (len(found.entity), len(found.entity_name), len(found.text)) == (32, 253, 500)
 
 
@@ -205,7 +205,7 @@ def test_under_an_event_loop_too() -> None:
         return HttpResponse(f"{here.request_id} {here.address} {tracing.request_id.get()}")
 
     request = RequestFactory().get("/anything", headers={"X-Request-ID": "of-the-loop"})
-    given = async_to_sync(Origins(answer))(request)
+    given = async_to_sync(OriginMiddleware(answer))(request)
     assert (given["X-Request-ID"], given.content) == (
         "of-the-loop",
         b"of-the-loop 127.0.0.1 of-the-loop",
@@ -223,7 +223,7 @@ def test_pages_of_what_went_wrong_show_the_id(cast: Cast, monkeypatch: pytest.Mo
     assert (
         b"of-404" not in client.get("/audit/99999999", headers={"X-Request-ID": "of-404"}).content
     )
-    monkeypatch.setattr("projects.views.audit.tables.answer", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("projects.views.audit.tables.render_table", lambda *_, **__: 1 / 0)
     failed = client.get("/audit", headers={"X-Request-ID": "failed-1"})
     assert failed.status_code == 500
     assert b"failed-1" in failed.content
@@ -259,10 +259,10 @@ def test_a_token_from_a_new_address_is_recorded_once(cast: Cast) -> None:
 def test_known_addresses_cost_no_query(cast: Cast, django_assert_num_queries: Any) -> None:
     token = audit.origin.set(Origin(address="2001:db8::1"))
     try:
-        addresses.token_used(cast.bob)
+        token_addresses.record_token_use(cast.bob)
         audit.origin.set(Origin(address="2001:db8::2"))
         with django_assert_num_queries(0):
-            addresses.token_used(cast.bob)
+            token_addresses.record_token_use(cast.bob)
     finally:
         audit.origin.reset(token)
     assert KnownAddress.objects.get().address == "2001:db8::"
@@ -271,12 +271,12 @@ def test_known_addresses_cost_no_query(cast: Cast, django_assert_num_queries: An
 def test_the_addresses_of_one_person_are_bounded(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(addresses, "MOST", 3)
+    monkeypatch.setattr(token_addresses, "MAX_ADDRESSES", 3)
     token = audit.origin.set(None)
     try:
         for number in range(6):
             audit.origin.set(Origin(address=f"203.0.113.{number}"))
-            addresses.token_used(cast.bob)
+            token_addresses.record_token_use(cast.bob)
     finally:
         audit.origin.reset(token)
     assert sorted(KnownAddress.objects.values_list("address", flat=True)) == [

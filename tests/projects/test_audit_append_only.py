@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from projects import append_only, forgetting
+from projects import append_only, audit_retention
 from projects.audit import Event, record
 from projects.models import AuditEntry, KnownAddress, User
 from projects.tasks import forget
@@ -86,12 +86,12 @@ def test_the_retention_takes_what_is_old_and_says_so(db: None, settings: Any) ->
 
 
 def test_however_much_is_old_it_goes_in_batches(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forgetting, "BATCH", 10)
+    monkeypatch.setattr(audit_retention, "BATCH", 10)
     AuditEntry.objects.bulk_create(
         AuditEntry(event="create", entity="thing", at=timezone.now() - timedelta(days=999))
         for _ in range(25)
     )
-    assert forgetting.forget_old_entries() == 25
+    assert audit_retention.delete_old_entries() == 25
     assert sorted((entry.after or {})["entries"] for entry in AuditEntry.objects.all()) == [
         5,
         10,
@@ -101,18 +101,18 @@ def test_however_much_is_old_it_goes_in_batches(db: None, monkeypatch: pytest.Mo
 
 def test_nothing_young_goes_even_while_old_entries_may(db: None) -> None:
     an_entry(days=0.5)
-    with pytest.raises(IntegrityError, match="append-only"), append_only.letting_go(connection):
+    with pytest.raises(IntegrityError, match="append-only"), append_only.allow_deletion(connection):
         AuditEntry.objects.all().delete()
     assert AuditEntry.objects.count() == 1
 
 
 def test_after_the_retention_the_door_is_shut(db: None) -> None:
     an_entry(days=1000)
-    with append_only.letting_go(connection):
+    with append_only.allow_deletion(connection):
         pass
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         AuditEntry.objects.all().delete()
-    with pytest.raises(RuntimeError), append_only.letting_go(connection):
+    with pytest.raises(RuntimeError), append_only.allow_deletion(connection):
         raise RuntimeError
     with pytest.raises(IntegrityError, match="append-only"), transaction.atomic():
         AuditEntry.objects.all().delete()

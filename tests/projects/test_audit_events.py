@@ -55,13 +55,13 @@ def test_a_submission_is_recorded_with_its_request(cast: Cast) -> None:
 
 
 def test_a_submission_that_is_refused_is_not(cast: Cast) -> None:
-    journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     Caller(cast.bob)("POST", "/workloads/distributed", a_body(cast), status=409)
     assert told("workload") == []
 
 
 def test_stopping_running_and_deleting_on_pages(cast: Cast, bob: Client) -> None:
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     for verb in ("stop", "stop", "delete", "delete"):
         bob.post(f"/workloads/{workload.pk}/{verb}")
     assert told("workload") == [("stop", "train1", "bob"), ("delete", "train1", "bob")]
@@ -72,7 +72,7 @@ def test_stopping_running_and_deleting_on_pages(cast: Cast, bob: Client) -> None
 
 
 def test_running_again(cast: Cast) -> None:
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     Workload.objects.update(status="Stopped")
     assert actions.run(workload, cast.bob)
     assert told("workload") == [("run", "train1", "bob")]
@@ -80,11 +80,11 @@ def test_running_again(cast: Cast) -> None:
 
 def test_over_rest_and_many_at_once_alike(cast: Cast) -> None:
     one, two = (
-        journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob)
+        journal.create_workload(a_spec(cast.team_a, name), project=cast.team_a, user=cast.bob)
         for name in ("one", "two")
     )
     Caller(cast.bob)("POST", f"/workloads/distributed/{one.pk}/suspend", status=202)
-    actions.bulk([str(one.pk), str(two.pk)], "delete", cast.bob)
+    actions.apply_bulk_action([str(one.pk), str(two.pk)], "delete", cast.bob)
     assert told("workload") == [
         ("stop", "one", "bob"),
         ("delete", "one", "bob"),
@@ -93,16 +93,16 @@ def test_over_rest_and_many_at_once_alike(cast: Cast) -> None:
 
 
 def test_what_is_not_ones_own_leaves_no_entry(cast: Cast) -> None:
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
-    actions.bulk([str(workload.pk)], "delete", cast.mallory)
-    actions.bulk([str(workload.pk)], "delete", cast.vera)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
+    actions.apply_bulk_action([str(workload.pk)], "delete", cast.mallory)
+    actions.apply_bulk_action([str(workload.pk)], "delete", cast.vera)
     assert told("workload") == []
 
 
 def test_nothing_is_done_that_could_not_be_recorded(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
 
     def fails(*arguments: Any, **more: Any) -> None:
         raise IntegrityError
@@ -110,7 +110,7 @@ def test_nothing_is_done_that_could_not_be_recorded(
     monkeypatch.setattr(AuditEntry.objects, "create", fails)
     for act in (
         lambda: actions.remove(workload, cast.bob),
-        lambda: clusters.rename(cast.cluster, "other", by=cast.alice),
+        lambda: clusters.rename(cast.cluster, "other", user=cast.alice),
     ):
         with pytest.raises((IntegrityError, Clash)):
             act()

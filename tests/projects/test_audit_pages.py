@@ -14,7 +14,7 @@ from django.utils import timezone
 from console import tables
 from projects.audit import Event
 from projects.models import AuditEntry
-from projects.scopes import TENANT, of_department, of_project
+from projects.scopes import TENANT, department_scope, project_scope
 from tests.api.calling import Caller
 from tests.cast import Cast
 
@@ -36,7 +36,7 @@ def log(cast: Cast) -> Cast:
             entity="project",
             entity_name="=team-x",
             subject="alice",
-            scope=str(of_project(cast.team_a)),
+            scope=str(project_scope(cast.team_a)),
             at=DAY,
         ),
         AuditEntry(
@@ -44,7 +44,7 @@ def log(cast: Cast) -> Cast:
             entity="environment",
             entity_name="env",
             subject="bob",
-            scope=str(of_department(cast.research)),
+            scope=str(department_scope(cast.research)),
             at=DAY + timedelta(days=1),
             before={"image": "old", "gone": [1, 2]},
             after={"image": "<script>new", "active": True},
@@ -159,7 +159,7 @@ def test_the_last_day_of_the_calendar_is_a_day(log: Cast, alice: Client, path: s
 
 
 def test_files_are_bounded(log: Cast, alice: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MOST_CSV", 2)
+    monkeypatch.setattr(tables, "MAX_CSV_ROWS", 2)
     assert names(alice, "") == ["mallory", "bob"]
     assert len(json.loads(alice.get("/audit/export").content)["audit_logs"]) == 2
 
@@ -259,8 +259,8 @@ def test_rest_refuses_who_may_not(log: Cast) -> None:
 def _many(cast: Cast, number: int) -> None:
     now = timezone.now()
     scopes = [
-        str(of_project(cast.team_a)),
-        str(of_department(cast.research)),
+        str(project_scope(cast.team_a)),
+        str(department_scope(cast.research)),
         f"cluster:{cast.cluster.pk}",
         "tenant",
     ]
@@ -290,6 +290,6 @@ def test_a_thousand_entries_cost_the_same_queries(cast: Cast, alice: Client, pat
     _many(cast, 60)
     before = queries()
     _many(cast, 1000)
-    chunks = 3 * (1060 // tables.CSV_CHUNK) if "csv" in path else 0
+    chunks = 3 * (1060 // tables.CSV_CHUNK_ROWS) if "csv" in path else 0
     assert queries() <= before + chunks
     assert before <= 16

@@ -5,12 +5,12 @@ from django.db import IntegrityError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from projects import access, leaving, tokens
+from projects import access, project_removal, tokens
 from projects.models import AuditEntry, Project
 from projects.permissions import Entity, Verb
 from tests.cast import Cast, a_spec
 from workloads import journal
-from workloads import leaving as workloads_leaving
+from workloads import project_removal as workloads_leaving
 from workloads.models import Workload
 from workloads.states import Status
 
@@ -36,7 +36,9 @@ def test_an_adopted_namespace_is_said_to_stay(client: Client, cast: Cast) -> Non
 
 def test_what_is_at_work_is_named_and_there_is_no_button(client: Client, cast: Cast) -> None:
     for number in range(7):
-        journal.opened(a_spec(cast.team_a, f"train{number}"), project=cast.team_a, by=cast.bob)
+        journal.create_workload(
+            a_spec(cast.team_a, f"train{number}"), project=cast.team_a, user=cast.bob
+        )
     client.force_login(cast.alice)
     text = client.get(at(cast)).content.decode()
     assert "train0, train1, train2, train3, train4 and 2 more" in text
@@ -58,19 +60,21 @@ def test_only_administrators_of_muster_delete_one(
 def test_nobody_sees_it_afterwards_and_administrators_see_what_is_left(
     client: Client, cast: Cast
 ) -> None:
-    leaving.leave(cast.team_a, cast.alice)
+    project_removal.remove_project(cast.team_a, cast.alice)
     Project.objects.filter(pk=cast.team_a.pk).update(sync_error="the cluster answered 503")
     client.force_login(cast.bob)
     assert "team-a" not in client.get("/projects").content.decode()
-    assert list(access.actionable(cast.bob, Verb.CREATE, Entity.WORKLOADS)) == []
-    assert cast.team_a not in access.actionable(cast.alice, Verb.CREATE, Entity.WORKLOADS)
+    assert list(access.list_permitted_projects(cast.bob, Verb.CREATE, Entity.WORKLOADS)) == []
+    assert cast.team_a not in access.list_permitted_projects(
+        cast.alice, Verb.CREATE, Entity.WORKLOADS
+    )
     client.force_login(cast.alice)
     text = client.get("/projects").content.decode()
     assert "Being removed" in text
     assert "the cluster answered 503" in text
     answer = client.get(
         "/api/v1/org-unit/projects",
-        headers={"authorization": f"Bearer {tokens.issue(cast.alice)[0]}"},
+        headers={"authorization": f"Bearer {tokens.issue_token(cast.alice)[0]}"},
     )
     assert [each["name"] for each in answer.json()["projects"]] == ["team-b"]
     Project.objects.filter(pk=cast.team_a.pk).update(removed_at=cast.team_a.created_at)
@@ -78,14 +82,14 @@ def test_nobody_sees_it_afterwards_and_administrators_see_what_is_left(
 
 
 def test_nothing_is_submitted_to_it(client: Client, cast: Cast) -> None:
-    leaving.leave(cast.team_a, cast.alice)
+    project_removal.remove_project(cast.team_a, cast.alice)
     body = {
         "name": "late",
         "projectId": str(cast.team_a.pk),
         "clusterId": str(cast.cluster.pk),
         "spec": {"image": "any"},
     }
-    token = {"authorization": f"Bearer {tokens.issue(cast.alice)[0]}"}
+    token = {"authorization": f"Bearer {tokens.issue_token(cast.alice)[0]}"}
     assert (
         client.post(
             "/api/v1/workloads/trainings", body, content_type="application/json", headers=token
@@ -95,10 +99,10 @@ def test_nothing_is_submitted_to_it(client: Client, cast: Cast) -> None:
 
 
 def test_its_history_stays_with_administrators(client: Client, cast: Cast) -> None:
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
-    journal.asked_to_delete(workload.pk, cast.bob)
-    journal.released(workload.pk)
-    leaving.leave(cast.team_a, cast.alice)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
+    journal.request_deletion(workload.pk, cast.bob)
+    journal.record_release(workload.pk)
+    project_removal.remove_project(cast.team_a, cast.alice)
     client.force_login(cast.alice)
     assert client.get(f"/workloads/{workload.pk}").status_code == 200
     client.force_login(cast.bob)
@@ -107,10 +111,12 @@ def test_its_history_stays_with_administrators(client: Client, cast: Cast) -> No
 
 def test_the_deletion_of_each_of_its_workloads_is_told(cast: Cast) -> None:
     for number in range(3):
-        journal.opened(a_spec(cast.team_a, f"train{number}"), project=cast.team_a, by=cast.bob)
+        journal.create_workload(
+            a_spec(cast.team_a, f"train{number}"), project=cast.team_a, user=cast.bob
+        )
     Workload.objects.update(status=Status.COMPLETED)
-    journal.asked_to_delete(Workload.objects.get(name="train2").pk, cast.bob)
-    leaving.leave(cast.team_a, cast.alice)
+    journal.request_deletion(Workload.objects.get(name="train2").pk, cast.bob)
+    project_removal.remove_project(cast.team_a, cast.alice)
     for _ in range(2):
         project = Project.objects.get(pk=cast.team_a.pk)
         assert workloads_leaving.cleared(project) == "3 of its workloads are still being deleted."
@@ -125,7 +131,7 @@ def test_the_deletion_of_each_of_its_workloads_is_told(cast: Cast) -> None:
 def test_many_workloads_are_told_of_in_as_many_queries_as_a_few(cast: Cast) -> None:
     def entries(project: Project, number: int) -> int:
         for each in range(number):
-            journal.opened(a_spec(project, f"train{each}"), project=project, by=cast.bob)
+            journal.create_workload(a_spec(project, f"train{each}"), project=project, user=cast.bob)
         with CaptureQueriesContext(connection) as found:
             assert workloads_leaving.cleared(project)
         assert (
@@ -140,7 +146,7 @@ def test_many_workloads_are_told_of_in_as_many_queries_as_a_few(cast: Cast) -> N
 def test_a_deletion_that_cannot_be_told_is_not_done(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
 
     def fails(*arguments: object, **more: object) -> None:
         raise IntegrityError
@@ -152,9 +158,9 @@ def test_a_deletion_that_cannot_be_told_is_not_done(
 
 
 def test_twice_is_once(cast: Cast) -> None:
-    leaving.leave(cast.team_a, cast.alice)
+    project_removal.remove_project(cast.team_a, cast.alice)
     first = Project.objects.get(pk=cast.team_a.pk).left_at
-    leaving.leave(cast.team_a, cast.alice)
+    project_removal.remove_project(cast.team_a, cast.alice)
     assert Project.objects.get(pk=cast.team_a.pk).left_at == first
 
 
@@ -170,7 +176,7 @@ def test_the_pages_ask_as_much_however_many_there_are(client: Client, cast: Cast
                 namespace=f"p{each}",
                 queue=f"p{each}",
             )
-            leaving.leave(made, cast.alice)
+            project_removal.remove_project(made, cast.alice)
         with CaptureQueriesContext(connection) as queries:
             client.get("/projects")
         counts.append(len(queries))

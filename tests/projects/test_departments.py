@@ -8,9 +8,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from clusters import provision
+from clusters import project_provisioning
 from environments.models import Credential, DataSource, Environment
-from projects import departments, leaving, tokens
+from projects import departments, project_removal, tokens
 from projects.models import AccessRule, AuditEntry, CustomRole, Department, Project, User
 from projects.permissions import DEPARTMENT, MANAGER
 from tests.cast import Cast
@@ -20,7 +20,7 @@ API = "/api/v1/org-unit/departments"
 
 
 def bearer(user: User) -> dict[str, str]:
-    return {"authorization": f"Bearer {tokens.issue(user)[0]}"}
+    return {"authorization": f"Bearer {tokens.issue_token(user)[0]}"}
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_one_whose_projects_have_left_goes_and_their_history_stays(
 ) -> None:
     Environment.objects.create(name="its-own", image="any", department=cast.research)
     for team in (cast.team_a, cast.team_b):
-        leaving.leave(team, cast.alice)
+        project_removal.remove_project(team, cast.alice)
     client.force_login(cast.alice)
     assert client.post(at(cast, "/delete")).status_code == 302
     assert client.get(at(cast)).status_code == 404
@@ -264,7 +264,7 @@ def test_one_whose_credential_is_used_elsewhere_is_not_deleted(client: Client, c
         answer.status_code,
         "used elsewhere, by data source data" in answer.json()["message"],
     ) == (409, True)
-    assert "by 1 uses that you may not see" in departments.hindrances(old, cast.mallory)
+    assert "by 1 uses that you may not see" in departments.describe_blockers(old, cast.mallory)
     source.delete()
     assert client.post(f"/departments/{old.pk}/delete").status_code == 302
     assert not Credential.objects.exists()
@@ -283,7 +283,7 @@ def test_its_own_quota_is_that_of_its_queue(cast: Cast) -> None:
         Decimal(3),
         Decimal(2),
     )
-    above, _ = provision.queues(cast.team_a, [cast.team_a, cast.team_b], "key")
+    above, _ = project_provisioning.build_queues(cast.team_a, [cast.team_a, cast.team_b], "key")
     # The others stay the sum of the projects'.
     assert above.body["spec"]["resources"]["gpu"] == {"quota": 1, "limit": 3, "overQuotaWeight": 2}
     assert above.body["spec"]["resources"]["cpu"] == {
@@ -294,9 +294,9 @@ def test_its_own_quota_is_that_of_its_queue(cast: Cast) -> None:
     cast.research.gpu_quota = None
     cast.team_a.department = cast.research
     assert (
-        provision.queues(cast.team_a, [cast.team_a, cast.team_b], "key")[0].body["spec"][
-            "resources"
-        ]["gpu"]["quota"]
+        project_provisioning.build_queues(cast.team_a, [cast.team_a, cast.team_b], "key")[0].body[
+            "spec"
+        ]["resources"]["gpu"]["quota"]
         == 4
     )
 

@@ -10,10 +10,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from projects import actions, custom_roles, granting, personal, tokens
+from projects import actions, custom_roles, granting, personal_keys, tokens
 from projects.models import AccessRule, CustomRole, PersonalKey, ServiceAccount, User
 from projects.permissions import DEPARTMENT, L1, PROJECT, ROLES, SYSTEM, VIEWER
-from projects.scopes import TENANT, of_department, of_project
+from projects.scopes import TENANT, department_scope, project_scope
 from tests.api.calling import Caller
 from tests.cast import PASSWORD, Cast
 
@@ -41,7 +41,7 @@ def helpdesk(cast: Cast, *permissions: str) -> User:
     """Somebody of a custom role in the whole of Muster, who is no system administrator."""
     role = custom_roles.create("Helpdesk", "", permissions, by=cast.alice)
     user = User.objects.create(username="hanna", password=cast.bob.password)
-    granting.give(f"custom:{role.pk}", to=user, scope=TENANT, by=cast.alice)
+    granting.grant_role(f"custom:{role.pk}", to=user, scope=TENANT, by=cast.alice)
     return User.objects.get(pk=user.pk)
 
 
@@ -63,9 +63,9 @@ def test_a_project_administrator_gives_nothing_above_or_beside(
 ) -> None:
     scope = {
         "tenant": TENANT,
-        "here": of_project(cast.team_b),
-        "department": of_department(cast.research),
-        "other": of_project(cast.team_a),
+        "here": project_scope(cast.team_b),
+        "department": department_scope(cast.research),
+        "other": project_scope(cast.team_a),
     }[where]
     before = rights()
     sent = {
@@ -98,7 +98,7 @@ def test_a_project_administrator_gives_nothing_above_or_beside(
         assert rights() == before
     assert not ServiceAccount.objects.exclude(project=cast.team_b).exists()
     assert {each.scope for each in AccessRule.objects.filter(user=cast.mallory)} == {
-        of_project(cast.team_b)
+        project_scope(cast.team_b)
     }
 
 
@@ -183,7 +183,7 @@ def test_the_secret_of_an_account_that_may_more_is_not_made_anew(
     mallory: Client, cast: Cast
 ) -> None:
     account, secret = actions.create_service_account(cast.team_b, "robot", by=cast.mallory)
-    granting.give(VIEWER, to=account.user, scope=of_project(cast.team_a), by=cast.alice)
+    granting.grant_role(VIEWER, to=account.user, scope=project_scope(cast.team_a), by=cast.alice)
     for path in (
         f"/service-accounts/{account.pk}/secret",
         f"/projects/{cast.team_b.pk}/service-accounts/{account.pk}/secret",
@@ -276,7 +276,7 @@ def test_the_last_system_administrator_stays_whichever_way_it_is_tried(
     alice("DELETE", f"/authorization/access-rules/{rule.pk}", status=400)
     alice("PATCH", f"/users/{cast.alice.pk}", {"isActive": False}, 400)
     assert AccessRule.objects.filter(pk=rule.pk).exists()
-    granting.give(SYSTEM, to=cast.bob, scope=TENANT, by=User.objects.get(pk=cast.alice.pk))
+    granting.grant_role(SYSTEM, to=cast.bob, scope=TENANT, by=User.objects.get(pk=cast.alice.pk))
     assert client.post(f"/access-rules/{rule.pk}/delete").status_code == 302
 
 
@@ -300,7 +300,7 @@ def token(client_id: str, secret: str, status: int = 200) -> Any:
 
 
 def test_who_is_deactivated_has_no_keys_and_no_tokens(client: Client, cast: Cast) -> None:
-    key, secret = personal.create("laptop", of=cast.bob)
+    key, secret = personal_keys.create_key("laptop", owner=cast.bob)
     got = Caller(token=token(key.client_id, secret)["accessToken"])
     assert [each["name"] for each in got("GET", "/org-unit/projects")["projects"]] == ["team-a"]
     client.force_login(cast.alice)
@@ -311,16 +311,16 @@ def test_who_is_deactivated_has_no_keys_and_no_tokens(client: Client, cast: Cast
 
 @pytest.mark.parametrize("way", ["rotated", "deleted", "expired"])
 def test_a_token_ends_with_the_key_that_it_was_got_with_and_no_other(cast: Cast, way: str) -> None:
-    key, secret = personal.create("laptop", of=cast.bob)
-    other, other_secret = personal.create("cluster", of=cast.bob)
+    key, secret = personal_keys.create_key("laptop", owner=cast.bob)
+    other, other_secret = personal_keys.create_key("cluster", owner=cast.bob)
     ended, going_on = (
         Caller(token=token(*pair)["accessToken"])
         for pair in ((key.client_id, secret), (other.client_id, other_secret))
     )
     if way == "rotated":
-        personal.rotate(key)
+        personal_keys.rotate_secret(key)
     elif way == "deleted":
-        personal.revoke(key, cast.bob)
+        personal_keys.revoke_key(key, cast.bob)
     else:
         PersonalKey.objects.filter(pk=key.pk).update(expires_at=timezone.now())
     ended("GET", "/access-keys", status=401)
@@ -344,10 +344,10 @@ def test_an_expired_service_account_gets_no_token_and_is_told_so(cast: Cast) -> 
 
 
 def test_a_key_makes_no_keys_and_a_service_account_has_none(cast: Cast) -> None:
-    key, secret = personal.create(
-        "laptop", of=cast.bob, expires_at=timezone.now() + timedelta(days=1)
+    key, secret = personal_keys.create_key(
+        "laptop", owner=cast.bob, expires_at=timezone.now() + timedelta(days=1)
     )
-    lasting, _ = personal.create("cluster", of=cast.bob)
+    lasting, _ = personal_keys.create_key("cluster", owner=cast.bob)
     program = Caller(token=token(key.client_id, secret)["accessToken"])
     assert "makes no keys" in program("POST", "/access-keys", {"name": "forever"}, 403)["message"]
     program("POST", f"/access-keys/{lasting.pk}/secret", status=403)
@@ -360,7 +360,7 @@ def test_a_key_makes_no_keys_and_a_service_account_has_none(cast: Cast) -> None:
 
 
 def test_somebody_elses_key_is_not_there(client: Client, cast: Cast) -> None:
-    key, secret = personal.create("laptop", of=cast.bob)
+    key, secret = personal_keys.create_key("laptop", owner=cast.bob)
     client.force_login(cast.alice)
     for action in ("secret", "delete"):
         assert client.post(f"/account/keys/{key.pk}/{action}").status_code == 404
@@ -371,16 +371,16 @@ def test_somebody_elses_key_is_not_there(client: Client, cast: Cast) -> None:
 
 
 def test_a_token_of_one_person_is_not_made_another_persons(cast: Cast) -> None:
-    key, _ = personal.create("laptop", of=cast.bob)
-    bound = tokens.issue(cast.alice, key)[0]
+    key, _ = personal_keys.create_key("laptop", owner=cast.bob)
+    bound = tokens.issue_token(cast.alice, key)[0]
     Caller(token=bound)("GET", "/clusters", status=401)
     key.user = cast.vera
     key.save()
-    Caller(token=tokens.issue(cast.bob, key)[0])("GET", "/clusters", status=401)
+    Caller(token=tokens.issue_token(cast.bob, key)[0])("GET", "/clusters", status=401)
 
 
 def test_a_password_of_a_person_is_never_a_way_in_for_their_keys(cast: Cast) -> None:
-    key, _ = personal.create("laptop", of=cast.bob)
+    key, _ = personal_keys.create_key("laptop", owner=cast.bob)
     token(key.client_id, PASSWORD, 403)
     token("pk-0000", "x", 403)
     assert set(ROLES) >= {L1}

@@ -12,7 +12,7 @@ from console.errors import Clash
 from projects import actions, granting
 from projects.models import AccessRule, AuditEntry, Department, Project, ServiceAccount, User
 from projects.permissions import DEPARTMENT, L2, PROJECT, SYSTEM, VIEWER
-from projects.scopes import TENANT, of_cluster, of_department, of_project
+from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 from tests.cast import Cast
 
 
@@ -64,7 +64,7 @@ def test_a_service_account_of_everybody_stands_there_by_its_name(alice: Client, 
 
 
 def test_a_scope_leads_to_what_it_is(alice: Client, cast: Cast) -> None:
-    granting.give(VIEWER, to=cast.bob, scope=of_department(cast.research), by=cast.alice)
+    granting.grant_role(VIEWER, to=cast.bob, scope=department_scope(cast.research), by=cast.alice)
     text = body(alice, "/access-rules")
     assert f'<a href="/departments/{cast.research.pk}">Department research</a>' in text
     assert f'<a href="/projects/{cast.team_a.pk}">Project team-a</a>' in text
@@ -73,8 +73,8 @@ def test_a_scope_leads_to_what_it_is(alice: Client, cast: Cast) -> None:
 def test_a_project_administrator_sees_the_rules_of_their_project_and_none_elsewhere(
     client: Client, cast: Cast
 ) -> None:
-    granting.give(VIEWER, to=cast.bob, scope=TENANT, by=cast.alice)
-    granting.give(VIEWER, to=cast.vera, scope=of_department(cast.research), by=cast.alice)
+    granting.grant_role(VIEWER, to=cast.bob, scope=TENANT, by=cast.alice)
+    granting.grant_role(VIEWER, to=cast.vera, scope=department_scope(cast.research), by=cast.alice)
     client.force_login(cast.mallory)
     text = body(client, "/access-rules")
     assert "mallory" in text
@@ -85,8 +85,8 @@ def test_a_project_administrator_sees_the_rules_of_their_project_and_none_elsewh
 
 def test_a_department_administrator_sees_what_is_below(client: Client, cast: Cast) -> None:
     lea = User.objects.create(username="lea")
-    granting.give(DEPARTMENT, to=lea, scope=of_department(cast.research), by=cast.alice)
-    granting.give(VIEWER, to=cast.vera, scope=TENANT, by=cast.alice)
+    granting.grant_role(DEPARTMENT, to=lea, scope=department_scope(cast.research), by=cast.alice)
+    granting.grant_role(VIEWER, to=cast.vera, scope=TENANT, by=cast.alice)
     client.force_login(lea)
     text = body(client, "/access-rules")
     assert all(
@@ -184,7 +184,9 @@ def test_a_rule_of_elsewhere_is_not_there_to_be_deleted(client: Client, cast: Ca
         client.post(f"/access-rules/{AccessRule.objects.get(user=cast.vera).pk}/delete").status_code
         == 404
     )
-    above = granting.give(VIEWER, to=cast.vera, scope=of_department(cast.research), by=cast.alice)
+    above = granting.grant_role(
+        VIEWER, to=cast.vera, scope=department_scope(cast.research), by=cast.alice
+    )
     assert client.post(f"/access-rules/{above.pk}/delete").status_code == 404
 
 
@@ -213,9 +215,9 @@ def test_a_service_account_is_made_at_any_scope_and_its_secret_is_shown_once(
 ) -> None:
     scope = {
         "tenant": TENANT,
-        "cluster": of_cluster(cast.cluster.pk),
-        "department": of_department(cast.research),
-        "project": of_project(cast.team_a),
+        "cluster": cluster_scope(cast.cluster.pk),
+        "department": department_scope(cast.research),
+        "project": project_scope(cast.team_a),
     }[level]
     status, text = made(alice, scope=str(scope), expires="30")
     assert status == 200
@@ -233,17 +235,17 @@ def test_a_service_account_is_made_at_any_scope_and_its_secret_is_shown_once(
 
 
 def test_the_same_name_is_given_once_in_a_scope_whoever_is_first(cast: Cast) -> None:
-    for scope in (TENANT, of_department(cast.research), of_cluster(cast.cluster.pk)):
+    for scope in (TENANT, department_scope(cast.research), cluster_scope(cast.cluster.pk)):
         actions.create_service_account(scope, "ci", by=cast.alice)
         with pytest.raises(Clash):
             actions.create_service_account(scope, "ci", by=cast.alice)
 
 
 def test_a_department_may_have_the_name_of_one_whose_account_there_was(cast: Cast) -> None:
-    actions.create_service_account(of_department(cast.research), "ci", by=cast.alice)
+    actions.create_service_account(department_scope(cast.research), "ci", by=cast.alice)
     Department.objects.filter(pk=cast.research.pk).update(name="old")
     again = Department.objects.create(name="research")
-    account, _ = actions.create_service_account(of_department(again), "ci", by=cast.alice)
+    account, _ = actions.create_service_account(department_scope(again), "ci", by=cast.alice)
     assert account.user.username.startswith("department:research/ci (")
 
 

@@ -5,11 +5,11 @@ import re
 import pytest
 from django.test import Client
 
-from console.editing import seal
+from console.edit_conflicts import sign_start
 from projects import custom_roles, granting
 from projects.models import AuditEntry, CustomRole
 from projects.permissions import ROLES, VIEWER, Entity
-from projects.scopes import of_project
+from projects.scopes import project_scope
 from tests.cast import Cast
 
 
@@ -107,7 +107,9 @@ def test_a_copy_begins_with_what_the_other_permits(alice: Client, cast: Cast) ->
 
 def test_a_change_holds_for_everybody_who_has_the_role(alice: Client, cast: Cast) -> None:
     role = made(cast)
-    granting.give(f"custom:{role.pk}", to=cast.vera, scope=of_project(cast.team_b), by=cast.alice)
+    granting.grant_role(
+        f"custom:{role.pk}", to=cast.vera, scope=project_scope(cast.team_b), by=cast.alice
+    )
     sent = {"name": "Curator", "description": "", "permissions": ["environments:view"]}
     started = re.search(
         r'name="started_from" value="([^"]+)"', text(alice, f"/roles/{role.pk}/edit")
@@ -126,7 +128,7 @@ def test_the_second_of_two_administrators_is_told_what_the_first_changed(
     alice: Client, cast: Cast
 ) -> None:
     role = made(cast)
-    old = seal(
+    old = sign_start(
         role.version,
         {"name": [role.name], "description": [role.description], "permissions": role.permissions},
     )
@@ -158,8 +160,8 @@ def test_the_second_of_two_administrators_is_told_what_the_first_changed(
 
 def test_one_that_is_in_use_is_not_deleted_and_says_by_whom(alice: Client, cast: Cast) -> None:
     role = made(cast)
-    rule = granting.give(
-        f"custom:{role.pk}", to=cast.vera, scope=of_project(cast.team_b), by=cast.alice
+    rule = granting.grant_role(
+        f"custom:{role.pk}", to=cast.vera, scope=project_scope(cast.team_b), by=cast.alice
     )
     for answer in (alice.get(f"/roles/{role.pk}/delete"), alice.post(f"/roles/{role.pk}/delete")):
         assert "Curator is the role of vera in Project team-b" in answer.content.decode()

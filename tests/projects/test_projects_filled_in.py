@@ -92,7 +92,7 @@ def test_a_limit_is_only_stricter_than_the_departments(client: Client, cast: Cas
 
 
 def test_a_quota_does_not_go_under_what_cannot_be_interrupted(client: Client, cast: Cast) -> None:
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     Workload.objects.update(preemptible=False)
     Pod.objects.create(
         workload=workload,

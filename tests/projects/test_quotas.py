@@ -9,7 +9,7 @@ from django.test import Client
 from projects import tokens
 from projects.models import AccessRule, AuditEntry, Project, User
 from projects.permissions import DEPARTMENT
-from projects.shares import Share, Shares, above, number, together
+from projects.shares import Share, Shares, derive_parent_shares, sum_shares, to_json_number
 from tests.cast import Cast
 from tests.projects.editing import edit
 
@@ -178,7 +178,7 @@ def test_the_rest_api_tells_the_quota_in_its_units(client: Client, cast: Cast) -
     edited(client, cast, FULL)
     answer = client.get(
         "/api/v1/org-unit/projects",
-        headers={"authorization": f"Bearer {tokens.issue(cast.bob)[0]}"},
+        headers={"authorization": f"Bearer {tokens.issue_token(cast.bob)[0]}"},
     )
     assert answer.json()["projects"][0]["resources"] == [
         {
@@ -199,7 +199,7 @@ def test_what_is_without_limit_is_told_so(client: Client, cast: Cast) -> None:
     Project.objects.filter(pk=cast.team_a.pk).update(gpu_quota=None)
     answer = client.get(
         "/api/v1/org-unit/projects",
-        headers={"authorization": f"Bearer {tokens.issue(cast.bob)[0]}"},
+        headers={"authorization": f"Bearer {tokens.issue_token(cast.bob)[0]}"},
     )
     assert answer.json()["projects"][0]["resources"][0]["gpu"] == {
         "deserved": None,
@@ -210,10 +210,10 @@ def test_what_is_without_limit_is_told_so(client: Client, cast: Cast) -> None:
 
 def test_shares_add_up() -> None:
     one = Shares(Share(Decimal(1), Decimal(2)), Share(Decimal("0.5")), Share(None))
-    assert together([one, one]) == Shares(Share(Decimal(2)), Share(Decimal(1)), Share(None))
-    assert together([]) == Shares(Share(Decimal(0)), Share(Decimal(0)), Share(Decimal(0)))
+    assert sum_shares([one, one]) == Shares(Share(Decimal(2)), Share(Decimal(1)), Share(None))
+    assert sum_shares([]) == Shares(Share(Decimal(0)), Share(Decimal(0)), Share(Decimal(0)))
     own = Shares(Share(None, Decimal(3), Decimal(2)), Share(Decimal(9)), Share(None))
-    assert above(own, [one, one]) == Shares(
+    assert derive_parent_shares(own, [one, one]) == Shares(
         Share(Decimal(2), Decimal(3), Decimal(2)), Share(Decimal(9)), Share(None)
     )
-    assert [number(Decimal(value)) for value in ("2", "2.0", "0.5")] == [2, 2, 0.5]
+    assert [to_json_number(Decimal(value)) for value in ("2", "2.0", "0.5")] == [2, 2, 0.5]

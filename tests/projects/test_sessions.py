@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from projects import people, sessions
+from projects import sessions, user_actions
 from projects.models import AuditEntry, User
 from tests.cast import PASSWORD, Cast
 
@@ -85,15 +85,17 @@ def test_a_new_password_ends_the_others_and_keeps_this_one_in_the_list(cast: Cas
     assert here.post("/account", change).status_code == 302
     assert [is_in(each) for each in (here, there)] == [True, False]
     assert [
-        each.here
-        for each in sessions.of(User.objects.get(pk=cast.bob.pk), here.session.session_key)
+        each.is_current
+        for each in sessions.list_sessions(
+            User.objects.get(pk=cast.bob.pk), here.session.session_key
+        )
     ] == [True]
 
 
 def test_who_is_deactivated_comes_back_with_no_old_session(cast: Cast) -> None:
     bob = signed_in()
     for active in (False, True):
-        people.set_active(User.objects.get(pk=cast.bob.pk), active, cast.alice)
+        user_actions.set_active(User.objects.get(pk=cast.bob.pk), active, cast.alice)
     assert not is_in(bob)
 
 
@@ -123,7 +125,7 @@ def test_a_session_that_is_used_goes_on_and_its_cookie_with_it(
     )
     assert "muster_session" not in here.get("/projects").cookies
     held = here.session
-    held["seen"] = time.time() - 2 * sessions.ROUGHLY
+    held["seen"] = time.time() - 2 * sessions.NOTE_SECONDS
     held.save()
     assert here.get("/projects").cookies["muster_session"]["max-age"] == settings.SESSION_COOKIE_AGE
     assert Session.objects.get(pk=key).expire_date > timezone.now() + timezone.timedelta(hours=23)
@@ -133,12 +135,12 @@ def test_a_session_that_is_not_used_ends(cast: Cast) -> None:
     here = signed_in()
     Session.objects.filter(pk=here.session.session_key).update(expire_date=timezone.now())
     assert not is_in(here)
-    assert sessions.of(cast.bob, None) == []
+    assert sessions.list_sessions(cast.bob, None) == []
 
 
 def test_what_an_open_page_asks_by_itself_is_no_use(cast: Cast) -> None:
     here = signed_in()
-    long_ago = time.time() - 2 * sessions.ROUGHLY
+    long_ago = time.time() - 2 * sessions.NOTE_SECONDS
     held = here.session
     held["seen"] = long_ago
     held.save()
@@ -151,7 +153,7 @@ def test_what_an_open_page_asks_by_itself_is_no_use(cast: Cast) -> None:
 def test_the_longest_unused_end_when_there_are_too_many(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MOST", 2)
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
     clients = [signed_in() for _ in range(4)]
     assert [is_in(each) for each in clients] == [False, False, True, True]
 
@@ -170,4 +172,4 @@ def test_the_list_asks_the_database_twice_however_many_there_are(
     for _ in range(8):
         signed_in()
     with django_assert_num_queries(2):  # type: ignore[operator]
-        assert len(sessions.of(cast.bob, None)) == 8
+        assert len(sessions.list_sessions(cast.bob, None)) == 8

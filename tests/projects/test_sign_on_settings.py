@@ -11,8 +11,8 @@ from django.conf import LazySettings
 from django.test import Client
 
 from console import options
-from projects.sign_on import discovery, trial, web
-from projects.sign_on.discovery import Trouble
+from projects.sign_on import discovery, provider_http, trial
+from projects.sign_on.discovery import ProviderError
 from tests.cast import Cast
 from tests.oidc_provider import SECRET, WELL_KNOWN, Provider
 
@@ -31,7 +31,7 @@ def issuer(settings: LazySettings, url: str, **more: object) -> None:
 
 
 def troubles() -> str:
-    return " ".join(step.trouble for step in trial.run())
+    return " ".join(step.problem for step in trial.run_trial())
 
 
 def test_what_is_set_is_shown_and_the_secret_is_not(
@@ -110,7 +110,7 @@ def test_the_discovery_address_itself_will_do_too(
     provider: Provider, settings: LazySettings
 ) -> None:
     issuer(settings, provider.url + WELL_KNOWN)
-    assert discovery.read()["issuer"] == provider.url
+    assert discovery.fetch_description()["issuer"] == provider.url
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_in_production_nothing_is_sent_to_where_it_may_not_lead(
     settings: LazySettings, url: str
 ) -> None:
     issuer(settings, url, production=True)
-    with pytest.raises(Trouble, match="Nothing was sent"):
-        discovery.read()
+    with pytest.raises(ProviderError, match="Nothing was sent"):
+        discovery.fetch_description()
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_metadata_is_never_asked_not_even_where_private_addresses_are(
     settings: LazySettings, url: str
 ) -> None:
     issuer(settings, url, private_services=True)
-    with pytest.raises(Trouble, match="Nothing was sent"):
-        discovery.read()
+    with pytest.raises(ProviderError, match="Nothing was sent"):
+        discovery.fetch_description()
 
 
 @pytest.mark.parametrize("name", ["token_endpoint", "jwks_uri", "userinfo_endpoint"])
@@ -152,8 +152,8 @@ def test_what_the_provider_names_is_judged_as_well(provider: Provider, name: str
     provider.described = lambda document: document.update(
         {name: "http://169.254.169.254/latest/meta-data"}
     )
-    with pytest.raises(Trouble, match=f"Its {name} leads where it may not"):
-        discovery.read()
+    with pytest.raises(ProviderError, match=f"Its {name} leads where it may not"):
+        discovery.fetch_description()
 
 
 def test_a_name_that_leads_elsewhere_once_connected_is_sent_nothing(
@@ -163,17 +163,17 @@ def test_a_name_that_leads_elsewhere_once_connected_is_sent_nothing(
     to.
     """
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"private_services": False})
-    monkeypatch.setattr(web, "problem", lambda url, query=True: "")
-    with pytest.raises(Trouble, match="this machine's own"):
-        discovery.fetch(f"{provider.url}/keys", "its keys")
+    monkeypatch.setattr(provider_http, "find_url_problem", lambda url, query=True: "")
+    with pytest.raises(ProviderError, match="this machine's own"):
+        discovery.fetch_json(f"{provider.url}/keys", "its keys")
     assert provider.asked == []
 
 
 def test_a_redirect_is_not_followed(provider: Provider) -> None:
     provider.people, provider.who = {"x": {}}, "x"
     query = "client_id=muster-console&redirect_uri=http://testserver/sign-on/callback&response_type=code&scope=openid"
-    with pytest.raises(Trouble, match="status 302"):
-        discovery.fetch(
+    with pytest.raises(ProviderError, match="status 302"):
+        discovery.fetch_json(
             f"{provider.url}/authorize?{query}&code_challenge_method=S256&code_challenge=x",
             "something",
         )
@@ -206,25 +206,25 @@ def drip() -> Iterator[str]:
 
 
 def test_an_answer_without_end_is_given_up(drip: str) -> None:
-    with pytest.raises(Trouble, match="cannot be reached"):
-        discovery.fetch(drip, "its keys")
+    with pytest.raises(ProviderError, match="cannot be reached"):
+        discovery.fetch_json(drip, "its keys")
 
 
 def test_an_answer_that_takes_too_long_is_given_up(
     drip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "WHOLE", 0.0)
-    with pytest.raises(Trouble, match="did not answer in time"):
-        discovery.fetch(drip, "its keys")
+    monkeypatch.setattr(provider_http, "TOTAL_SECONDS", 0.0)
+    with pytest.raises(ProviderError, match="did not answer in time"):
+        discovery.fetch_json(drip, "its keys")
 
 
 def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "READ", 0.1)
+    monkeypatch.setattr(provider_http, "READ_SECONDS", 0.1)
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
-        pytest.raises(Trouble, match="did not answer in time"),
+        pytest.raises(ProviderError, match="did not answer in time"),
     ):
-        discovery.fetch(f"http://127.0.0.1:{silent.getsockname()[1]}/", "its keys")
+        discovery.fetch_json(f"http://127.0.0.1:{silent.getsockname()[1]}/", "its keys")
 
 
 def test_options_that_make_no_sense_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,5 +236,5 @@ def test_options_that_make_no_sense_are_refused(monkeypatch: pytest.MonkeyPatch)
     ):
         monkeypatch.setenv(f"MUSTER_{name}", value)
         with pytest.raises(options.BadOptions, match=f"MUSTER_{name}"):
-            options.read()
+            options.read_options()
         monkeypatch.delenv(f"MUSTER_{name}")

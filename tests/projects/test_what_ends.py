@@ -12,10 +12,18 @@ from django.test.utils import CaptureQueriesContext
 from clusters import actions as clusters
 from environments import kinds
 from environments.models import Credential
-from projects import actions, departments, granting, leaving, people, sessions, subjects
+from projects import (
+    actions,
+    departments,
+    granting,
+    project_removal,
+    sessions,
+    subjects,
+    user_actions,
+)
 from projects.models import AccessRule, AuditEntry, Project, ServiceAccount, User
 from projects.permissions import L1, VIEWER
-from projects.scopes import TENANT, Scope, of_cluster, of_department, of_project
+from projects.scopes import TENANT, Scope, cluster_scope, department_scope, project_scope
 from tests.api.calling import Caller
 from tests.cast import PASSWORD, Cast
 
@@ -24,13 +32,15 @@ LEVELS = ("project", "department", "cluster", "cluster that is remembered")
 
 def scope_of(level: str, cast: Cast) -> Scope:
     if level == "project":
-        return of_project(cast.team_a)
-    return of_department(cast.research) if level == "department" else of_cluster(cast.cluster.pk)
+        return project_scope(cast.team_a)
+    return (
+        department_scope(cast.research) if level == "department" else cluster_scope(cast.cluster.pk)
+    )
 
 
 def ended(level: str, cast: Cast) -> None:
     if level == "project":
-        leaving.leave(cast.team_a, cast.alice)
+        project_removal.remove_project(cast.team_a, cast.alice)
     elif level == "cluster that is remembered":
         clusters.remove(cast.cluster, cast.alice, force=True)
     else:
@@ -87,7 +97,7 @@ def test_many_assets_go_in_as_many_queries_as_a_few(cast: Cast) -> None:
                 kind.model(name=f"a{each}", **more, project=project) for each in range(number)
             )
         with CaptureQueriesContext(connection) as found:
-            leaving.leave(project, cast.alice)
+            project_removal.remove_project(project, cast.alice)
         told = AuditEntry.objects.filter(event="delete", scope=f"project:{project.pk}").exclude(
             entity="project"
         )
@@ -102,8 +112,8 @@ def test_many_assets_go_in_as_many_queries_as_a_few(cast: Cast) -> None:
 def test_a_scope_takes_its_programs_and_permissions_with_it(cast: Cast, level: str) -> None:
     scope = scope_of(level, cast)
     account, secret = actions.create_service_account(scope, "robot", by=cast.alice, role=VIEWER)
-    granting.give(VIEWER, to=account.user, scope=TENANT, by=cast.alice)
-    granting.give(VIEWER, to=cast.mallory, scope=scope, by=cast.alice)
+    granting.grant_role(VIEWER, to=account.user, scope=TENANT, by=cast.alice)
+    granting.grant_role(VIEWER, to=cast.mallory, scope=scope, by=cast.alice)
     program = Caller(token=token(account, secret, 200)["accessToken"])
     program("GET", "/clusters")
     ended(level, cast)
@@ -124,7 +134,7 @@ def test_a_scope_takes_its_programs_and_permissions_with_it(cast: Cast, level: s
 
 def test_a_deleted_account_tells_every_permission_that_it_had(cast: Cast) -> None:
     account, _ = actions.create_service_account(cast.team_a, "robot", by=cast.alice, role=L1)
-    granting.give(VIEWER, to=account.user, scope=of_project(cast.team_b), by=cast.alice)
+    granting.grant_role(VIEWER, to=account.user, scope=project_scope(cast.team_b), by=cast.alice)
     actions.delete_service_account(account, cast.alice)
     taken = AuditEntry.objects.filter(event="revoke", entity_name="team-a/robot").values_list(
         "scope", "before__role"
@@ -138,7 +148,7 @@ def test_a_deleted_account_tells_every_permission_that_it_had(cast: Cast) -> Non
 def test_nobody_passes_for_a_program_by_the_name_of_its_client_id(cast: Cast) -> None:
     real, _ = actions.create_service_account(cast.team_a, "nightly", by=cast.alice)
     actions.create_service_account(cast.team_b, real.client_id, by=cast.mallory)
-    assert subjects.one(subjects.SERVICE_ACCOUNT, real.client_id, cast.alice) == real.user
+    assert subjects.get_subject(subjects.SERVICE_ACCOUNT, real.client_id, cast.alice) == real.user
 
 
 # Nothing is done that could not be recorded.
@@ -156,7 +166,9 @@ def test_a_session_goes_on_whose_end_could_not_be_recorded(
 ) -> None:
     here, there = signed_in("bob"), signed_in("bob")
     other = next(
-        each.pk for each in sessions.of(cast.bob, here.session.session_key) if not each.here
+        each.pk
+        for each in sessions.list_sessions(cast.bob, here.session.session_key)
+        if not each.is_current
     )
 
     def fails(*_: Any, **__: Any) -> None:
@@ -165,7 +177,7 @@ def test_a_session_goes_on_whose_end_could_not_be_recorded(
     monkeypatch.setattr(AuditEntry.objects, "create", fails)
     with pytest.raises(RuntimeError):
         if way == "all of somebody's":
-            sessions.end_all_of(cast.bob, cast.alice)
+            sessions.sign_out_everywhere(cast.bob, cast.alice)
         else:
             here.post(
                 "/account/sessions/end" if way == "others" else f"/account/sessions/{other}/end"
@@ -210,12 +222,12 @@ def test_a_password_that_needs_more_is_told_of_too(cast: Cast) -> None:
 
 
 def test_what_is_done_to_people_has_an_entry_each(cast: Cast) -> None:
-    people.create_user(User(username="carla"), cast.alice)
+    user_actions.create_user(User(username="carla"), cast.alice)
     carla = User.objects.get(username="carla")
-    granting.give(VIEWER, to=carla, scope=TENANT, by=cast.alice)
-    password = people.reset_password(carla, cast.alice)
-    people.change_password(carla, "a better one indeed")
-    people.set_active(carla, False, cast.alice)
+    granting.grant_role(VIEWER, to=carla, scope=TENANT, by=cast.alice)
+    password = user_actions.reset_password(carla, cast.alice)
+    user_actions.change_password(carla, "a better one indeed")
+    user_actions.set_active(carla, False, cast.alice)
     entries = list(AuditEntry.objects.order_by("pk").values_list("event", "entity", "subject"))
     assert entries == [
         ("create", "user", "alice"),

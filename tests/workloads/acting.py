@@ -44,23 +44,23 @@ class Acting:
             "workers": 1,
             "setup": setup,
         } | changes
-        return journal.opened(
-            a_spec(self.project, name, **fields), project=self.project, by=self.cast.bob
+        return journal.create_workload(
+            a_spec(self.project, name, **fields), project=self.project, user=self.cast.bob
         )
 
     def submit_distributed(
         self, name: str = "train1", command: tuple[str, ...] = SLEEP, **changes: Any
     ) -> Workload:
         setup = Setup(environment=Environment(image="any", command=command))
-        return journal.opened(
+        return journal.create_workload(
             a_spec(self.project, name, setup=setup, workers=1, **changes),
             project=self.project,
-            by=self.cast.bob,
+            user=self.cast.bob,
         )
 
     def objects(self, workload: Workload, resource: Resource) -> list[Object]:
         """What the cluster has of a workload, of whatever attempt."""
-        labels = manifests.selector(str(workload.pk))
+        labels = manifests.build_selector(str(workload.pk))
         return calls.list_page(
             self.client, resource, namespace=self.project.namespace, labels=labels
         ).items

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.workloads import objects
 from tests.workloads.objects import Object
-from workloads.journal import Seen
+from workloads.journal import Observation
 from workloads.models import Workload
 
 CREATED = "2026-11-21T00:00:00Z"
@@ -111,13 +111,13 @@ class Made:
 _versions = itertools.count(1)
 
 
-def jobs(*objects: Object) -> list[Seen]:
-    return [Seen("job", each) for each in objects]
+def jobs(*objects: Object) -> list[Observation]:
+    return [Observation("job", each) for each in objects]
 
 
-def pods(*objects: Object) -> list[Seen]:
-    return [Seen("pod", each) for each in objects]
+def pods(*objects: Object) -> list[Observation]:
+    return [Observation("pod", each) for each in objects]
 
 
-def gone(kind: Any, *objects: Object) -> list[Seen]:
-    return [Seen(kind, each, gone=True) for each in objects]
+def gone(kind: Any, *objects: Object) -> list[Observation]:
+    return [Observation(kind, each, is_gone=True) for each in objects]

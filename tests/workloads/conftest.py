@@ -17,7 +17,7 @@ from tests.workloads.acting import Acting
 @pytest.fixture
 def acting(live_cast: Cast) -> Iterator[Acting]:
     """The worker's steps in the embedded cluster; what they leave there goes with the test."""
-    acting = Acting(live_cast, connections.client(live_cast.cluster))
+    acting = Acting(live_cast, connections.get_client(live_cast.cluster))
     yield acting
     with contextlib.suppress(Gone):
         calls.delete(acting.client, NAMESPACES, acting.project.namespace)

@@ -29,7 +29,7 @@ def schema(api_version: str, kind: str) -> schemas.Schema:
     """The schema of a kind: localkube's, or one of the OTHERS."""
     if f"{api_version}/{kind}" in OTHERS:
         return _other(f"{api_version}/{kind}")
-    return schemas.load(
+    return schemas.load_schema(
         "persistentvolumeclaims" if kind == "PersistentVolumeClaim" else f"{kind.lower()}s"
     )
 
@@ -49,7 +49,7 @@ def refusals(obj: Mapping[str, Any]) -> list[Any]:
 
 def stripped(directory: Path, kind: str) -> Any:
     """A kind's schema from its upstream file."""
-    return build.schema_of(build.read(directory / OTHERS[kind]))
+    return build.extract_schema(build.read_crd(directory / OTHERS[kind]))
 
 
 def path_of(kind: str) -> Path:

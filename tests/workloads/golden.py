@@ -8,22 +8,21 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from clusters.capabilities import UNKNOWN, Capabilities, Runtime
+from clusters.capabilities import UNKNOWN, Capabilities, TrainingRuntime
 from tests.workloads.submissions import one_pod, train1
-from workloads.manifests import as_yaml, build
+from workloads.manifests import build_objects, dump_yaml
 from workloads.specs import (
     S3,
-    Access,
     Claim,
     ClaimAccess,
     CleanPodPolicy,
     Compute,
     ConfigMap,
     Configuration,
-    Elastic,
+    ElasticSettings,
     EmptyDir,
     Environment,
-    Extended,
+    ExtendedResource,
     Framework,
     Git,
     GitAccess,
@@ -32,7 +31,7 @@ from workloads.specs import (
     LauncherCreation,
     Lifecycle,
     MasterChanges,
-    Mpi,
+    MpiSettings,
     NewClaim,
     Nfs,
     Pair,
@@ -47,6 +46,7 @@ from workloads.specs import (
     TolerationOperator,
     Topology,
     Variable,
+    VolumeAccess,
 )
 
 DIRECTORY = Path(__file__).parent / "data" / "golden"
@@ -55,7 +55,7 @@ WORKLOAD = "3f1c6f0e-5d0a-4c39-9a53-0f6a9f1f8a11"
 KAI = frozenset(("scheduling.run.ai/v2/queues", "scheduling.run.ai/v2alpha2/podgroups"))
 TRAINER = Capabilities(
     served=KAI | {"trainer.kubeflow.org/v1alpha1/trainjobs"},
-    runtimes=(Runtime("torch-distributed-kai", "torch", "kai-scheduler"),),
+    runtimes=(TrainingRuntime("torch-distributed-kai", "torch", "kai-scheduler"),),
     trainjob_fields=frozenset({"runtimePatches"}),
 )
 PLAIN = Capabilities(
@@ -105,12 +105,17 @@ EVERY_VOLUME = (
         size="100Gi",
         storage_class="fast",
         modes=(ClaimAccess.MANY_WRITE,),
-        access=Access.RANK_0_WRITES,
+        access=VolumeAccess.RANK_0_WRITES,
     ),
     NewClaim(path="/cache", size="10Gi", ephemeral=True),
-    Claim(path="/checkpoints", claim="checkpoints", access=Access.RANK_0_WRITES),
-    Nfs(path="/shared", server="nfs.example.com", export="/exports/team", access=Access.READ_ONLY),
-    HostPath(path="/mnt/ssd", source="/mnt/ssd", access=Access.RANK_0_WRITES),
+    Claim(path="/checkpoints", claim="checkpoints", access=VolumeAccess.RANK_0_WRITES),
+    Nfs(
+        path="/shared",
+        server="nfs.example.com",
+        export="/exports/team",
+        access=VolumeAccess.READ_ONLY,
+    ),
+    HostPath(path="/mnt/ssd", source="/mnt/ssd", access=VolumeAccess.RANK_0_WRITES),
     ConfigMap(path="/etc/train", name="recipe", mode=0o444),
     Secret(path="/etc/keys", name="wandb"),
     EmptyDir(path="/tmp/work", size="5Gi"),
@@ -122,7 +127,13 @@ EVERYTHING = Setup(
         variables=(Variable("EPOCHS", "3"),),
     ),
     Compute(
-        Gpus(8), "16", "32", "128Gi", "256Gi", large_shm=True, extended=(Extended("rdma/hca", "1"),)
+        Gpus(8),
+        "16",
+        "32",
+        "128Gi",
+        "256Gi",
+        large_shm=True,
+        extended=(ExtendedResource("rdma/hca", "1"),),
     ),
     volumes=EVERY_VOLUME,
     tolerations=(
@@ -145,7 +156,7 @@ CASES: Mapping[str, Case] = {
             setup=_with("torchrun", "/src/train.py"),
             configuration=Configuration.WORKERS_ONLY,
             workers=4,
-            elastic=Elastic(2, 8, 50),
+            elastic=ElasticSettings(2, 8, 50),
             lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.RUNNING),
         )
     ),
@@ -211,7 +222,7 @@ CASES: Mapping[str, Case] = {
             framework=Framework.MPI,
             setup=_with("mpirun", "-np", "4", "python", "train.py"),
             master=MasterChanges(gpus=Gpus(0)),
-            mpi=Mpi(2, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh"),
+            mpi=MpiSettings(2, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh"),
         )
     ),
     "mpi-training-operator": Case(
@@ -234,11 +245,11 @@ CASES: Mapping[str, Case] = {
 
 def objects(name: str) -> list[dict[str, Any]]:
     case = CASES[name]
-    return build(case.spec, workload_id=WORKLOAD, capabilities=case.capabilities)
+    return build_objects(case.spec, workload_id=WORKLOAD, capabilities=case.capabilities)
 
 
 def text(name: str) -> str:
-    return as_yaml(objects(name))
+    return dump_yaml(objects(name))
 
 
 def path(name: str) -> Path:

@@ -6,8 +6,8 @@ from typing import Any
 from django.test import Client
 from django.urls import reverse
 
-from workloads.logbook import places, stamps
-from workloads.logbook.writing import Writer
+from workloads.logbook import log_paths, stamps
+from workloads.logbook.log_writer import LogWriter
 from workloads.models import Log, Pod, Workload
 
 START = 1_800_000_000 * stamps.SECOND
@@ -38,12 +38,12 @@ def a_log(
     pod, _ = Pod.objects.get_or_create(
         workload=workload, uid=f"uid-{rank}", defaults={"name": name, "attempt": 1, "rank": rank}
     )
-    path = places.place(workload.pk, pod.uid, "main", 0)
+    path = log_paths.build_log_path(workload.pk, pod.uid, "main", 0)
     lines = [
-        stamps.text(START + (number * step + rank) * 1000).encode() + b" " + text
+        stamps.format_time(START + (number * step + rank) * 1000).encode() + b" " + text
         for number, text in enumerate(texts)
     ]
-    with Writer(places.local(path)) as writer:
+    with LogWriter(log_paths.local_path(path)) as writer:
         writer.append(lines)
         size = writer.size
     return Log.objects.create(pod=pod, container="main", path=path, size=size, state=state, **more)

@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from clusters.kube import calls
-from clusters.kube.access import from_kubeconfig
+from clusters.kube.access import parse_kubeconfig
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone
-from clusters.kube.pace import Pace
+from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.resources import NAMESPACES, PODS
 from clusters.models import Cluster
 from projects.models import Project
 from tests.cast import a_spec
 from tests.cluster import LocalKube
-from workloads.logbook.capture import Capture, End
-from workloads.logbook.collecting import Collector
+from workloads.logbook.capture import LogCapture, TurnEnd
+from workloads.logbook.collecting import LogCollector
 from workloads.models import Log, Pod, Workload
-from workloads.specs import to_json
+from workloads.specs import encode_spec
 
 T = TypeVar("T")
 Object = dict[str, Any]
@@ -37,7 +37,7 @@ def eventually(found: Callable[[], T], within: float = 20.0) -> T:
 
 
 def client_of(cluster: LocalKube) -> Client:
-    return Client(from_kubeconfig(cluster.kubeconfig.read_text()), pace=Pace(1000))
+    return Client(parse_kubeconfig(cluster.kubeconfig.read_text()), rate_limiter=RateLimiter(1000))
 
 
 def shell(script: str, *, name: str = "pod", restart: str = "Never", init: str = "") -> Object:
@@ -69,7 +69,7 @@ def start(client: Client, pod: Object) -> Object:
 def remove_all(client: Client) -> None:
     """Delete the pods of NAMESPACE at once, and wait until they are gone."""
     with contextlib.suppress(Gone):
-        calls.deletecollection(client, PODS, namespace=NAMESPACE, labels="", grace=0)
+        calls.delete_collection(client, PODS, namespace=NAMESPACE, labels="", grace_seconds=0)
     eventually(lambda: not calls.list_page(client, PODS, namespace=NAMESPACE).items)
 
 
@@ -86,7 +86,7 @@ def ended(client: Client, name: str = "pod") -> Object:
 
 def a_workload(project: Project, name: str = "train1") -> Workload:
     """The row of a workload that nothing was submitted for."""
-    spec = to_json(a_spec(project, name))
+    spec = encode_spec(a_spec(project, name))
     return Workload.objects.create(
         project=project, cluster=project.cluster, name=name, architecture="Distributed", spec=spec
     )
@@ -110,9 +110,9 @@ def seen(workload: Workload, pod: Object, *, gone: bool = False, rank: int = 0) 
 
 
 @contextmanager
-def collector(cluster: Cluster, client: Client, at_once: int = 8) -> Iterator[Collector]:
+def collector(cluster: Cluster, client: Client, at_once: int = 8) -> Iterator[LogCollector]:
     """A collector whose turns the test takes; its threads end with the block."""
-    made = Collector(cluster.pk, threading.Event(), threading.Event(), lambda _: client, at_once)
+    made = LogCollector(cluster.pk, threading.Event(), threading.Event(), lambda _: client, at_once)
     try:
         yield made
     finally:
@@ -120,12 +120,12 @@ def collector(cluster: Cluster, client: Client, at_once: int = 8) -> Iterator[Co
 
 
 @contextmanager
-def reading(capture: Capture, client: Client) -> Iterator[threading.Thread]:
+def reading(capture: LogCapture, client: Client) -> Iterator[threading.Thread]:
     """Turn after turn in a thread of its own, until the log is settled or the block ends."""
     stop = threading.Event()
 
     def turns() -> None:
-        while capture.turn(client).end is End.AGAIN and not stop.wait(0.02):
+        while capture.read_turn(client).end is TurnEnd.AGAIN and not stop.wait(0.02):
             pass
 
     thread = threading.Thread(target=turns)
@@ -134,7 +134,7 @@ def reading(capture: Capture, client: Client) -> Iterator[threading.Thread]:
     stop.set()
     until = time.monotonic() + 30
     while thread.is_alive() and time.monotonic() < until:
-        capture.cut()
+        capture.interrupt()
         thread.join(0.05)
     assert not thread.is_alive(), "the turn did not end when it was cut"
 

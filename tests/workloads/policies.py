@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from workloads.policing import Policy, Source, merge, read
-from workloads.policing.checking import wrong
-from workloads.policing.merging import Merged
+from workloads.policing import PolicyRules, PolicySource, merge_policies, parse_rules
+from workloads.policing.checking import find_rule_problems
+from workloads.policing.merging import MergedPolicies
 from workloads.specs import (
     Architecture,
     Compute,
@@ -26,16 +26,16 @@ from workloads.specs import (
 WHERE = ("everybody", "cluster here", "department research", "project team-a")
 
 
-def policy(name: str, level: int = 0, **rules: Any) -> Policy:
+def policy(name: str, level: int = 0, **rules: Any) -> PolicyRules:
     """A policy; a field with a dot in its name is written with two underscores, and `least` and
     `most` are min and max.
     """
     given = {field.replace("__", "."): rule for field, rule in rules.items()}
-    return Policy(Source(level, name, name, WHERE[level]), read(given))
+    return PolicyRules(PolicySource(level, name, name, WHERE[level]), parse_rules(given))
 
 
-def merged(*policies: Policy) -> Merged:
-    return merge(policies)
+def merged(*policies: PolicyRules) -> MergedPolicies:
+    return merge_policies(policies)
 
 
 def spec(image: str = "registry.example.com/team/train:1", **changes: Any) -> Spec:
@@ -114,16 +114,19 @@ _rules = _rule(
 
 
 @st.composite
-def policies(draw: Any, most: int = 4) -> list[Policy]:
+def policies(draw: Any, most: int = 4) -> list[PolicyRules]:
     """Several policies of all levels, each of which is right by itself."""
     found = []
     for number in range(draw(st.integers(0, most))):
         given = {
-            name: rule for name, rule in draw(_rules).items() if rule and not wrong({name: rule})
+            name: rule
+            for name, rule in draw(_rules).items()
+            if rule and not find_rule_problems({name: rule})
         }
         found.append(
-            Policy(
-                Source(draw(st.integers(0, 3)), f"p{number}", f"p{number}", "there"), read(given)
+            PolicyRules(
+                PolicySource(draw(st.integers(0, 3)), f"p{number}", f"p{number}", "there"),
+                parse_rules(given),
             )
         )
     return found

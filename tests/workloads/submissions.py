@@ -9,7 +9,6 @@ from workloads.specs import (
     INHERITED,
     S3,
     UNCHANGED,
-    Access,
     Architecture,
     Claim,
     ClaimAccess,
@@ -17,10 +16,10 @@ from workloads.specs import (
     Compute,
     ConfigMap,
     Configuration,
-    Elastic,
+    ElasticSettings,
     EmptyDir,
     Environment,
-    Extended,
+    ExtendedResource,
     Framework,
     Git,
     GitAccess,
@@ -29,7 +28,7 @@ from workloads.specs import (
     LauncherCreation,
     Lifecycle,
     MasterChanges,
-    Mpi,
+    MpiSettings,
     NewClaim,
     Nfs,
     Pair,
@@ -37,18 +36,19 @@ from workloads.specs import (
     Priority,
     PullPolicy,
     RestartPolicy,
-    Seccomp,
+    SeccompProfile,
     Secret,
     Security,
     Setup,
-    Source,
     Spec,
     Toleration,
     TolerationEffect,
     TolerationOperator,
     Topology,
     Variable,
+    VariableSource,
     Volume,
+    VolumeAccess,
 )
 
 SMALL_FRACTION = Compute(Gpus(1, portion=Decimal("0.1")), cpu_request="0.1", memory_request="100M")
@@ -93,19 +93,27 @@ EVERYTHING = Setup(
         ("--epochs", "3"),
         (
             Variable("A", "1"),
-            Variable("B", source=Source.SECRET, object_name="s", key="k"),
-            Variable("C", source=Source.CONFIG_MAP, object_name="c", key="k"),
-            Variable("D", source=Source.POD_FIELD, key="metadata.name"),
+            Variable("B", source=VariableSource.SECRET, object_name="s", key="k"),
+            Variable("C", source=VariableSource.CONFIG_MAP, object_name="c", key="k"),
+            Variable("D", source=VariableSource.POD_FIELD, key="metadata.name"),
         ),
         "/src",
     ),
-    Compute(Gpus(2), "1", "2", "1Gi", "2Gi", large_shm=True, extended=(Extended("rdma/hca", "1"),)),
+    Compute(
+        Gpus(2),
+        "1",
+        "2",
+        "1Gi",
+        "2Gi",
+        large_shm=True,
+        extended=(ExtendedResource("rdma/hca", "1"),),
+    ),
     (
         EmptyDir(path="/tmp/a", memory=True, size="1Gi"),
-        HostPath(path="/b", source="/mnt/b", propagate=True, access=Access.RANK_0_WRITES),
+        HostPath(path="/b", source="/mnt/b", propagate=True, access=VolumeAccess.RANK_0_WRITES),
         ConfigMap(path="/etc/c", name="c", sub_path="c.ini", mode=0o400),
         Secret(path="/d", name="d"),
-        Claim(path="/e", claim="e", access=Access.READ_ONLY),
+        Claim(path="/e", claim="e", access=VolumeAccess.READ_ONLY),
         Nfs(path="/f", server="nfs.example.com", export="/f"),
     ),
     (
@@ -116,7 +124,16 @@ EVERYTHING = Setup(
     (Pair("note", "hello"),),
     (Pair("team", "vision"),),
     Security(
-        1000, 1001, (5, 6), True, True, False, ("IPC_LOCK",), True, True, Seccomp.RUNTIME_DEFAULT
+        1000,
+        1001,
+        (5, 6),
+        True,
+        True,
+        False,
+        ("IPC_LOCK",),
+        True,
+        True,
+        SeccompProfile.RUNTIME_DEFAULT,
     ),
 )
 """A setup in which everything is asked for that a pod can be asked to be."""
@@ -149,14 +166,14 @@ VARIABLES = listed(
     | st.builds(
         Variable,
         NAMES,
-        source=st.sampled_from([Source.SECRET, Source.CONFIG_MAP]),
+        source=st.sampled_from([VariableSource.SECRET, VariableSource.CONFIG_MAP]),
         object_name=NAMES,
         key=NAMES,
     )
     | st.builds(
         Variable,
         NAMES,
-        source=st.just(Source.POD_FIELD),
+        source=st.just(VariableSource.POD_FIELD),
         key=st.sampled_from(["metadata.name", "status.podIP", "metadata.labels['a']"]),
     ),
     lambda variable: variable.name,
@@ -189,7 +206,9 @@ GPUS = (
 )
 EXTENDED = listed(
     st.builds(
-        Extended, st.sampled_from(["rdma/hca", "example.com/x"]), st.sampled_from(["1", "4"])
+        ExtendedResource,
+        st.sampled_from(["rdma/hca", "example.com/x"]),
+        st.sampled_from(["1", "4"]),
     ),
     lambda each: each.resource,
 )
@@ -203,11 +222,11 @@ COMPUTES = st.builds(
     st.booleans(),
     EXTENDED,
 )
-CHANGEABLE = st.sampled_from([Access.READ_WRITE, Access.READ_ONLY])
+CHANGEABLE = st.sampled_from([VolumeAccess.READ_WRITE, VolumeAccess.READ_ONLY])
 MODES = st.none() | st.integers(0, 0o777)
 
 
-def volumes(access: st.SearchStrategy[Access]) -> st.SearchStrategy[tuple[Volume, ...]]:
+def volumes(access: st.SearchStrategy[VolumeAccess]) -> st.SearchStrategy[tuple[Volume, ...]]:
     return listed(
         st.builds(
             EmptyDir, path=PATHS, access=access, memory=st.booleans(), size=st.just("") | MEMORY
@@ -285,7 +304,7 @@ SECURITIES = st.builds(
     st.sampled_from([(), ("NET_ADMIN", "SYS_PTRACE")]),
     st.booleans(),
     st.booleans(),
-    st.none() | st.sampled_from(Seccomp),
+    st.none() | st.sampled_from(SeccompProfile),
 )
 
 
@@ -296,7 +315,7 @@ TOPOLOGIES = st.none() | st.builds(
 
 
 def setups(
-    access: st.SearchStrategy[Access] = CHANGEABLE, *, alone: bool = False
+    access: st.SearchStrategy[VolumeAccess] = CHANGEABLE, *, alone: bool = False
 ) -> st.SearchStrategy[Setup]:
     return st.builds(
         Setup,
@@ -355,7 +374,7 @@ def _project(**parts: Any) -> st.SearchStrategy[Spec]:
 
 
 STANDARD = _project(
-    setup=setups(st.sampled_from(Access), alone=True),
+    setup=setups(st.sampled_from(VolumeAccess), alone=True),
     runs=st.integers(1, 10_000),
     parallelism=st.integers(1, 10_000),
     lifecycle=lifecycles(NO_OPERATOR, st.none()),
@@ -368,7 +387,7 @@ _DISTRIBUTED: dict[str, Any] = {
     ),
     "workers": st.integers(1, 10_000),
 }
-WITH_MASTER = _project(setup=setups(st.sampled_from(Access)), master=CHANGES, **_DISTRIBUTED)
+WITH_MASTER = _project(setup=setups(st.sampled_from(VolumeAccess)), master=CHANGES, **_DISTRIBUTED)
 WORKERS_ONLY = _project(
     setup=setups(), configuration=st.just(Configuration.WORKERS_ONLY), **_DISTRIBUTED
 )
@@ -376,7 +395,7 @@ ELASTIC = _project(
     setup=setups(),
     configuration=st.sampled_from(Configuration),
     elastic=st.builds(
-        Elastic, st.integers(1, 4), st.integers(4, 100), st.none() | st.integers(0, 100)
+        ElasticSettings, st.integers(1, 4), st.integers(4, 100), st.none() | st.integers(0, 100)
     ),
     **_DISTRIBUTED | {"workers": st.just(4)},
 )
@@ -387,12 +406,12 @@ TENSORFLOW = _project(
     **_DISTRIBUTED | {"framework": st.just(Framework.TENSORFLOW)},
 )
 FIRST_APART = _project(
-    setup=setups(st.sampled_from(Access)),
+    setup=setups(st.sampled_from(VolumeAccess)),
     configuration=st.just(Configuration.WORKERS_ONLY),
     **_DISTRIBUTED | {"framework": st.sampled_from([Framework.PYTORCH, Framework.TENSORFLOW])},
 )
 XGBOOST = _project(
-    setup=setups(st.sampled_from(Access)),
+    setup=setups(st.sampled_from(VolumeAccess)),
     master=CHANGES,
     **_DISTRIBUTED | {"framework": st.just(Framework.XGBOOST)},
 )
@@ -404,7 +423,7 @@ JAX = _project(
 MPI = _project(
     setup=setups(),
     master=CHANGES,
-    mpi=st.builds(Mpi, st.integers(1, 8), st.sampled_from(LauncherCreation), PATHS),
+    mpi=st.builds(MpiSettings, st.integers(1, 8), st.sampled_from(LauncherCreation), PATHS),
     **_DISTRIBUTED
     | {
         "framework": st.just(Framework.MPI),

@@ -6,7 +6,7 @@ from typing import Any
 from projects.models import Project, User
 from tests.cast import a_spec
 from workloads.models import Attempt, Event, Pod, Position, Workload
-from workloads.specs import to_json
+from workloads.specs import encode_spec
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ def a_workload(
     given = {
         "architecture": "Distributed",
         "framework": "PyTorch",
-        "spec": to_json(a_spec(project, name)),
+        "spec": encode_spec(a_spec(project, name)),
         "status": "Running",
         "status_at": created,
         "created_at": created,

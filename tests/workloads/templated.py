@@ -7,7 +7,7 @@ from environments.models import Template
 from tests.cast import Cast
 from tests.workloads.wizarding import Walk
 from workloads.models import Workload
-from workloads.specs import from_json
+from workloads.specs import decode_spec
 
 
 def filled(cast: Cast, user: str = "alice", **changes: Any) -> Walk:
@@ -51,4 +51,4 @@ def the_spec(walk: Walk) -> Any:
         assert walk.page.status_code == 200, re.findall(r'_error">.*', walk.text)
         walk.send()
     walk.send()
-    return from_json(Workload.objects.latest("created_at").spec)
+    return decode_spec(Workload.objects.latest("created_at").spec)

@@ -23,17 +23,21 @@ from tests.cast import Cast, a_spec
 from workloads import journal, logbook
 from workloads.api import logs as api_logs
 from workloads.models import Draft, Log, Pod, Workload
-from workloads.views.logs import zipped
+from workloads.views.logs import zip_logs
 
 
 @pytest.fixture
 def theirs(cast: Cast) -> Workload:
-    return journal.opened(a_spec(cast.team_a, "theirs"), project=cast.team_a, by=cast.bob)
+    return journal.create_workload(
+        a_spec(cast.team_a, "theirs"), project=cast.team_a, user=cast.bob
+    )
 
 
 @pytest.fixture
 def mine(cast: Cast) -> Workload:
-    return journal.opened(a_spec(cast.team_b, "mine"), project=cast.team_b, by=cast.mallory)
+    return journal.create_workload(
+        a_spec(cast.team_b, "mine"), project=cast.team_b, user=cast.mallory
+    )
 
 
 @pytest.fixture
@@ -214,7 +218,7 @@ def test_a_filter_that_no_database_understands_is_refused_wherever_it_stands(cas
 )
 def test_a_pods_name_leads_nowhere_in_a_zip(mine: Workload, name: str) -> None:
     log = a_log(mine, name)
-    archive = zipfile.ZipFile(io.BytesIO(b"".join(zipped([log], timestamps=True))))
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(zip_logs([log], timestamps=True))))
     (inside,) = archive.namelist()
     assert inside.isascii()
     assert inside.isprintable()
@@ -232,13 +236,13 @@ def test_who_may_not_see_a_log_any_more_is_sent_no_more_of_it() -> None:
     moments, answers = iter([0.0, 1.0, 31.0, 31.0, 32.0, 62.0]), iter([True, False])
 
     async def read() -> list[bytes]:
-        followed = api_logs._while_allowed(
+        followed = api_logs._stream_while_allowed(
             _chunks(9), 1, lambda: next(answers), lambda: next(moments)
         )
         return [chunk async for chunk in followed]
 
     assert asyncio.run(read()) == [b"0", b"1", b"2"]
-    assert not logbook.streams.full(1)
+    assert not logbook.streams.is_full(1)
 
 
 def test_a_role_that_is_taken_and_a_token_that_is_void_end_what_is_followed(
@@ -246,13 +250,13 @@ def test_a_role_that_is_taken_and_a_token_that_is_void_end_what_is_followed(
 ) -> None:
     def request(user: User) -> Any:
         return APIRequestFactory().get(
-            "/", headers={"authorization": f"Bearer {tokens.issue(user)[0]}"}
+            "/", headers={"authorization": f"Bearer {tokens.issue_token(user)[0]}"}
         )
 
     vera, bob = request(cast.vera), request(cast.bob)
-    assert api_logs._may_see(vera, theirs.pk)
-    assert api_logs._may_see(bob, theirs.pk)
+    assert api_logs._may_see_workload(vera, theirs.pk)
+    assert api_logs._may_see_workload(bob, theirs.pk)
     AccessRule.objects.filter(user=cast.vera).delete()
     User.objects.filter(pk=cast.bob.pk).update(is_active=False)
-    assert not api_logs._may_see(vera, theirs.pk)
-    assert not api_logs._may_see(bob, theirs.pk)
+    assert not api_logs._may_see_workload(vera, theirs.pk)
+    assert not api_logs._may_see_workload(bob, theirs.pk)

@@ -5,29 +5,31 @@ import pytest
 from tests.workloads.submissions import train1
 from workloads.specs import (
     S3,
-    Access,
     ClaimAccess,
     Configuration,
-    Elastic,
+    ElasticSettings,
     Environment,
     Framework,
     Git,
     GitAccess,
     LauncherCreation,
     MasterChanges,
-    Mpi,
+    MpiSettings,
     NewClaim,
     Setup,
     Spec,
     Topology,
+    VolumeAccess,
 )
-from workloads.views.describing import sections
+from workloads.views.describing import describe_spec
 
 
 def told(spec: Spec) -> dict[str, str]:
     """The facts of all sections by name."""
     return {
-        fact.name: "; ".join(fact.values) for section in sections(spec) for fact in section.facts
+        fact.name: "; ".join(fact.values)
+        for section in describe_spec(spec)
+        for fact in section.facts
     }
 
 
@@ -38,7 +40,8 @@ CASES: list[tuple[Spec, dict[str, str]]] = [
     ),
     (
         train1(
-            framework=Framework.MPI, mpi=Mpi(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")
+            framework=Framework.MPI,
+            mpi=MpiSettings(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh"),
         ),
         {
             "Configuration": "Workers & launcher",
@@ -52,7 +55,7 @@ CASES: list[tuple[Spec, dict[str, str]]] = [
         {"Configuration": "Workers only"},
     ),
     (
-        train1(elastic=Elastic(1, 4, 9)),
+        train1(elastic=ElasticSettings(1, 4, 9)),
         {"Workers while it runs": "1 to 4", "Restarts while workers come and go": "at most 9"},
     ),
     (
@@ -84,7 +87,9 @@ def test_what_was_chosen_is_told(spec: Spec, facts: dict[str, str]) -> None:
 def test_the_master_is_called_as_the_framework_calls_it(framework: Framework, word: str) -> None:
     titles = [
         section.title
-        for section in sections(train1(framework=framework, master=MasterChanges(cpu_request="2")))
+        for section in describe_spec(
+            train1(framework=framework, master=MasterChanges(cpu_request="2"))
+        )
     ]
     assert f"Where the {word} differs from the workers" in titles
 
@@ -92,7 +97,10 @@ def test_the_master_is_called_as_the_framework_calls_it(framework: Framework, wo
 VOLUMES = [
     (
         NewClaim(
-            path="/a", size="1Gi", modes=(ClaimAccess.MANY_WRITE,), access=Access.RANK_0_WRITES
+            path="/a",
+            size="1Gi",
+            modes=(ClaimAccess.MANY_WRITE,),
+            access=VolumeAccess.RANK_0_WRITES,
         ),
         "/a: a new PVC of 1Gi (ReadWriteMany), writable by rank 0 only",
     ),
@@ -111,7 +119,7 @@ VOLUMES = [
             revision="v1",
             secret="key",
             credential=GitAccess.SSH_KEY,
-            access=Access.READ_ONLY,
+            access=VolumeAccess.READ_ONLY,
         ),
         "/a: v1 of the Git repository git@h:x, opened by the Secret key, read only",
     ),

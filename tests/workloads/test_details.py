@@ -15,7 +15,7 @@ from projects.models import User
 from tests.cast import Cast, a_spec
 from tests.workloads.table_rows import NOON, a_pod, a_workload, an_event
 from workloads.models import Attempt, Workload
-from workloads.specs import MasterChanges, to_json
+from workloads.specs import MasterChanges, encode_spec
 from workloads.states import Status
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m"
@@ -178,7 +178,7 @@ def test_hostile_texts_of_the_cluster_are_shown_as_text(cast: Cast) -> None:
 
 def test_the_definition_is_shown_in_words_as_objects_and_as_a_call(cast: Cast) -> None:
     spec = a_spec(cast.team_a, master=MasterChanges(image="other/image", cpu_request="2"))
-    html = page(cast.vera, a_workload(cast.team_a, spec=to_json(spec)), "/details")
+    html = page(cast.vera, a_workload(cast.team_a, spec=encode_spec(spec)), "/details")
     for told in (
         "muster/allreduce",
         "0.1 of 1 device",

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workloads.objects import Object, batch, condition, ended, pod, pytorch
-from workloads.diagnosis import Diagnosis, find_clue, why_failed
+from workloads.diagnosis import Diagnosis, diagnose_failure, find_clue
 
 JOB = pytorch(condition("Created"))
 FAILED = pytorch(condition("Failed", reason="PyTorchJobFailed", message="1 replica failed."))
@@ -23,7 +23,7 @@ TRACE = [
 def fails(
     *pods: Object, logs: Mapping[str, list[str]] | None = None, job: Object = FAILED
 ) -> Diagnosis:
-    told = why_failed(job, pods, logs)
+    told = diagnose_failure(job, pods, logs)
     assert told is not None
     return told
 
@@ -146,7 +146,7 @@ def test_without_a_pod_the_job_says_why(job: Object, sentence: str) -> None:
 
 
 def test_a_job_that_ended_well_did_not_fail() -> None:
-    assert why_failed(pytorch(condition("Succeeded")), [ended("worker", 0, 1)]) is None
+    assert diagnose_failure(pytorch(condition("Succeeded")), [ended("worker", 0, 1)]) is None
 
 
 CUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate"
@@ -191,7 +191,7 @@ CLUES = [
 def test_the_line_that_started_it_is_found(lines: list[str], line: str, sure: bool) -> None:
     clue = find_clue(lines)
     assert clue is not None
-    assert (clue.line, clue.sure) == (line, sure)
+    assert (clue.line, clue.is_sure) == (line, sure)
     assert line in lines[clue.index].replace("\x1b[0m", "")
 
 
@@ -223,7 +223,7 @@ def test_a_huge_hostile_log_is_cut() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=20), st.integers(0, 255))
 def test_any_log_and_exit_code_give_bounded_text(lines: list[str], code: int) -> None:
-    told = why_failed(FAILED, [ended("worker", 0, code)], {"train1-worker-0": lines})
+    told = diagnose_failure(FAILED, [ended("worker", 0, code)], {"train1-worker-0": lines})
     assert told is not None
     assert len(told.sentence) < 2000
     assert "\x1b" not in told.sentence + told.line

@@ -17,9 +17,9 @@ from tests.cast import Cast, a_spec
 from tests.workloads import objects
 from tests.workloads.table_rows import a_pod, a_workload, an_event
 from workloads import queries
-from workloads.logbook import places
+from workloads.logbook import log_paths
 from workloads.models import Log, Pod, Workload
-from workloads.specs import Architecture, Compute, Environment, Gpus, Setup, to_json
+from workloads.specs import Architecture, Compute, Environment, Gpus, Setup, encode_spec
 
 JOB = {"kind": "Job", "metadata": {"name": "train1", "uid": "j"}, "spec": {"parallelism": 1}}
 
@@ -54,7 +54,7 @@ def holding(cast: Cast, project: Any, gpus: int, **fields: Any) -> Workload:
         architecture=Architecture.STANDARD,
         framework=None,
     )
-    workload = a_workload(project, "holds", spec=to_json(spec), gpus_allocated=gpus, **fields)
+    workload = a_workload(project, "holds", spec=encode_spec(spec), gpus_allocated=gpus, **fields)
     a_pod(workload, role="", node="n1", gpus=gpus)
     return workload
 
@@ -64,20 +64,20 @@ def test_it_waits_for_gpus_that_others_hold_who_are_named_to_those_who_may_see_t
 ) -> None:
     workload = waiting(cast)
     holding(cast, cast.team_b, 3)
-    told = queries.diagnosis_of(workload, cast.bob)
+    told = queries.diagnose_workload(workload, cast.bob)
     assert told is not None
     assert told.sentence == "Needs 3 GPUs; 1 of 4 is free; other projects hold 3."
-    assert "team-b holds 3" in queries.diagnosis_of(workload, cast.alice).sentence  # type: ignore[union-attr]
+    assert "team-b holds 3" in queries.diagnose_workload(workload, cast.alice).sentence  # type: ignore[union-attr]
     AccessRule.objects.create(user=cast.bob, project=cast.team_b, role=VIEWER)
     cast.bob.refresh_from_db()
-    assert "team-b holds 3" in queries.diagnosis_of(workload, cast.bob).sentence  # type: ignore[union-attr]
+    assert "team-b holds 3" in queries.diagnose_workload(workload, cast.bob).sentence  # type: ignore[union-attr]
 
 
 def test_pods_that_are_not_ours_count_as_others(cast: Cast) -> None:
     workload = waiting(cast)
     Node.objects.update(used_gpus=2)
     assert (
-        queries.diagnosis_of(workload, cast.alice).sentence
+        queries.diagnose_workload(workload, cast.alice).sentence
         == "Needs 3 GPUs; 2 of 4 are free; other projects hold 2."
     )  # type: ignore[union-attr]
 
@@ -86,7 +86,7 @@ def test_the_quota_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
     group = objects.group("NonPreemptibleOverQuota", "over quota")
     workload = waiting(cast, preemptible=False, pod_group=group)
     holding(cast, cast.team_a, 1, preemptible=False)
-    told = queries.diagnosis_of(workload, cast.bob)
+    told = queries.diagnose_workload(workload, cast.bob)
     assert told is not None
     assert "it needs 3 GPUs; the quota is 2, of which 1 is in use" in told.sentence
 
@@ -94,7 +94,7 @@ def test_the_quota_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
 def test_the_limit_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
     workload = waiting(cast, pod_group=objects.group("OverLimit", "over limit"))
     Project.objects.filter(pk=cast.team_a.pk).update(gpu_limit=2)
-    told = queries.diagnosis_of(Workload.objects.get(pk=workload.pk), cast.bob)
+    told = queries.diagnose_workload(Workload.objects.get(pk=workload.pk), cast.bob)
     assert told is not None
     assert told.sentence == "Needs 3 GPUs; the project may use at most 2 and uses 0."
 
@@ -109,7 +109,7 @@ def test_an_event_of_the_cluster_says_why_there_are_no_pods(cast: Cast) -> None:
         subject="train1",
         subject_kind="Job",
     )
-    told = queries.diagnosis_of(workload, cast.bob)
+    told = queries.diagnose_workload(workload, cast.bob)
     assert told is not None
     assert "refuses to make its pods: pods are forbidden" in told.sentence
 
@@ -118,7 +118,7 @@ def test_an_event_of_the_cluster_says_why_there_are_no_pods(cast: Cast) -> None:
 def test_nothing_is_said_where_there_is_nothing_to_explain(cast: Cast, status: str) -> None:
     workload = waiting(cast)
     workload.status = status
-    assert queries.diagnosis_of(workload, cast.bob) is None
+    assert queries.diagnose_workload(workload, cast.bob) is None
 
 
 def failed(cast: Cast, lines: bytes = b"") -> tuple[Workload, Pod]:
@@ -143,11 +143,11 @@ def failed(cast: Cast, lines: bytes = b"") -> tuple[Workload, Pod]:
         log = Log.objects.create(
             pod=pod,
             container="pytorch",
-            path=places.place(workload.pk, pod.uid, "pytorch", 0),
+            path=log_paths.build_log_path(workload.pk, pod.uid, "pytorch", 0),
             size=len(lines),
             state="complete",
         )
-        path = places.local(log.path)
+        path = log_paths.local_path(log.path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(lines)
     return workload, pod
@@ -166,22 +166,22 @@ def test_a_failure_names_the_pod_and_leads_to_the_line_of_its_log(cast: Cast) ->
         + b"ValueError: no <b>good</b>\n"
     )
     workload, pod = failed(cast, lines)
-    told = queries.diagnosis_of(workload, cast.vera)
+    told = queries.diagnose_workload(workload, cast.vera)
     assert told is not None
     assert told.line == "ValueError: no <b>good</b>"
     assert (told.pod, told.log) == (pod, Log.objects.get())
-    assert told.at is not None
-    assert lines[told.at :].startswith(stamp + b"ValueError")
+    assert told.offset is not None
+    assert lines[told.offset :].startswith(stamp + b"ValueError")
     client = Client()
     client.force_login(cast.vera)
     html = client.get(f"/workloads/{workload.pk}").content.decode()
     assert "ValueError: no &lt;b&gt;good" in html
-    assert f"/logs?log={told.log.pk}&amp;at={told.at}" in html  # type: ignore[union-attr]
+    assert f"/logs?log={told.log.pk}&amp;at={told.offset}" in html  # type: ignore[union-attr]
 
 
 def test_a_failure_without_a_log_is_told_all_the_same(cast: Cast) -> None:
     workload, pod = failed(cast)
-    told = queries.diagnosis_of(workload, cast.vera)
+    told = queries.diagnose_workload(workload, cast.vera)
     assert told is not None
     assert "exit code 1" in told.sentence
     assert (told.pod, told.log, told.line) == (pod, None, "")

@@ -17,7 +17,13 @@ from tests.workloads.objects import (
     starting,
     training,
 )
-from workloads.diagnosis import Amounts, Diagnosis, NodeRoom, why_failed, why_waiting
+from workloads.diagnosis import (
+    Diagnosis,
+    NodeCapacity,
+    ResourceAmounts,
+    diagnose_failure,
+    diagnose_waiting,
+)
 
 GIB = 1024**3
 GPU = {"limits": {"nvidia.com/gpu": "1"}}
@@ -43,14 +49,14 @@ def node(
     cpu_free: int = 16,
     memory: int = 64,
     **more: Any,
-) -> NodeRoom:
-    total = Amounts(Decimal(str(gpus)), Decimal(cpu), Decimal(memory * GIB))
-    left = Amounts(Decimal(str(free)), Decimal(cpu_free), Decimal(memory * GIB))
-    return NodeRoom(name, total, left, **more)
+) -> NodeCapacity:
+    total = ResourceAmounts(Decimal(str(gpus)), Decimal(cpu), Decimal(memory * GIB))
+    left = ResourceAmounts(Decimal(str(free)), Decimal(cpu_free), Decimal(memory * GIB))
+    return NodeCapacity(name, total, left, **more)
 
 
-def waits(pods: list[Object], *nodes: NodeRoom, **more: Any) -> Diagnosis:
-    told = why_waiting(JOB, pods, more.pop("pod_group", None), nodes=nodes, **more)
+def waits(pods: list[Object], *nodes: NodeCapacity, **more: Any) -> Diagnosis:
+    told = diagnose_waiting(JOB, pods, more.pop("pod_group", None), nodes=nodes, **more)
     assert told is not None
     return told
 
@@ -194,7 +200,7 @@ ROOM = [
     ("pods", "nodes", "holders", "sentence"), ROOM, ids=[sentence for *_, sentence in ROOM]
 )
 def test_what_the_nodes_lack(
-    pods: list[Object], nodes: list[NodeRoom], holders: Mapping[str, Decimal], sentence: str
+    pods: list[Object], nodes: list[NodeCapacity], holders: Mapping[str, Decimal], sentence: str
 ) -> None:
     assert waits(pods, *nodes, holders=holders).sentence == sentence
 
@@ -376,7 +382,7 @@ def test_what_operators_say_of_a_job_of_which_they_make_nothing(
     about = event(subject, reason, "the name is too long") | {
         "involvedObject": {"kind": "Job", "name": subject}
     }
-    told = why_waiting(job, [], events=[about])
+    told = diagnose_waiting(job, [], events=[about])
     assert told is not None
     assert told.sentence == "The cluster refuses to make its pods: the name is too long."
 
@@ -445,7 +451,7 @@ def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
     assert "Secret" in told.help
     ended_for_good = fetching({"state": failed})
     ended_for_good["status"]["phase"] = "Failed"
-    told = why_failed(pytorch(condition("Failed")), [ended_for_good])
+    told = diagnose_failure(pytorch(condition("Failed")), [ended_for_good])
     assert told is not None
     assert (
         "fetch-volume-1, which has to end well before the program starts, did not" in told.sentence
@@ -508,12 +514,12 @@ def test_why_a_pod_with_a_node_does_not_run(
 
 @pytest.mark.parametrize("kind", ["Failed", "Succeeded", "Complete", "Suspended"])
 def test_what_has_ended_or_is_held_waits_for_nothing(kind: str) -> None:
-    assert why_waiting(pytorch(condition(kind)), THREE) is None
+    assert diagnose_waiting(pytorch(condition(kind)), THREE) is None
 
 
 def test_what_runs_waits_for_nothing() -> None:
-    assert why_waiting(JOB, [pod("master"), pod("worker")]) is None
-    assert why_failed(JOB, [pod("master"), pod("worker")]) is None
+    assert diagnose_waiting(JOB, [pod("master"), pod("worker")]) is None
+    assert diagnose_failure(JOB, [pod("master"), pod("worker")]) is None
 
 
 def test_a_node_s_room_is_what_its_pods_leave() -> None:
@@ -528,9 +534,9 @@ def test_a_node_s_room_is_what_its_pods_leave() -> None:
         pod(resources=GPU | {"requests": {"cpu": "500m", "memory": "1Gi"}}),
         pod(annotations={"gpu-fraction": "0.5"}),
     ]
-    room = NodeRoom.of(obj, on_it)
+    room = NodeCapacity.from_node(obj, on_it)
     assert (room.total.gpus, room.free) == (
         4,
-        Amounts(Decimal("2.5"), Decimal("7.5"), Decimal(15 * GIB)),
+        ResourceAmounts(Decimal("2.5"), Decimal("7.5"), Decimal(15 * GIB)),
     )
-    assert NodeRoom.of(obj | {"spec": {"unschedulable": True}}, []).usable is False
+    assert NodeCapacity.from_node(obj | {"spec": {"unschedulable": True}}, []).is_usable is False

@@ -17,7 +17,7 @@ from workloads.fit import Verdict
 from workloads.models import Pod, Workload
 from workloads.specs import (
     Compute,
-    Elastic,
+    ElasticSettings,
     Environment,
     Gpus,
     Lifecycle,
@@ -88,7 +88,14 @@ QUOTA: list[tuple[str, Gpus, dict[str, Any], str, Verdict, str]] = [
     ("1.7", TENTH, {}, "2", Verdict.FITS, "holds 1.7 of its 2 GPUs"),
     ("1.8", TENTH, {}, "2", Verdict.WARNS, "It runs while others leave GPUs free"),
     ("0", WHOLE, {"lifecycle": UNWILLING}, "2", Verdict.WARNS, "it waits until the quota has room"),
-    ("0", WHOLE, {"workers": 2, "elastic": Elastic(1, 4)}, "2", Verdict.FITS, "it needs 2 GPUs"),
+    (
+        "0",
+        WHOLE,
+        {"workers": 2, "elastic": ElasticSettings(1, 4)},
+        "2",
+        Verdict.FITS,
+        "it needs 2 GPUs",
+    ),
     ("0", Gpus(0), {}, "2", Verdict.FITS, "no GPU"),
     ("9", WHOLE, {}, "", Verdict.FITS, "no GPU quota"),
     ("0", Gpus(1, memory="1Gi"), {}, "2", Verdict.UNKNOWN, "not checked"),
@@ -108,7 +115,7 @@ def test_the_quota(
     cast.team_a.gpu_quota = Decimal(quota) if quota else None
     hold(cast.team_a, held)
     hold(cast.team_a, "5", status="Completed")
-    check = fit.of(asking(cast.team_a, gpus, **more), cast.team_a).quota
+    check = fit.check_fit(asking(cast.team_a, gpus, **more), cast.team_a).quota
     assert check.verdict is verdict
     assert words in check.text
 
@@ -117,23 +124,23 @@ def test_the_limit(cast: Cast) -> None:
     cast.team_a.gpu_quota, cast.team_a.gpu_limit = Decimal(2), Decimal(4)
     spec = asking(cast.team_a, WHOLE)
     hold(cast.team_a, "1")
-    assert "It runs while others leave GPUs free" in fit.of(spec, cast.team_a).quota.text
+    assert "It runs while others leave GPUs free" in fit.check_fit(spec, cast.team_a).quota.text
     hold(cast.team_a, "1")
     assert (
         "2 GPUs, and 4 GPUs is the most it may hold. It waits"
-        in fit.of(spec, cast.team_a).quota.text
+        in fit.check_fit(spec, cast.team_a).quota.text
     )
     cast.team_a.gpu_limit = Decimal(2)
     assert (
         "may hold 2 GPUs at most. As it is, it can never start."
-        in fit.of(spec, cast.team_a).quota.text
+        in fit.check_fit(spec, cast.team_a).quota.text
     )
 
 
 def test_without_kai_no_quota_is_enforced(cast: Cast) -> None:
     cast.cluster.capabilities = Capabilities(served=frozenset({"batch/v1/jobs"})).to_json()
     cast.team_a.cluster = cast.cluster
-    check = fit.of(asking(cast.team_a, WHOLE), cast.team_a).quota
+    check = fit.check_fit(asking(cast.team_a, WHOLE), cast.team_a).quota
     assert check.verdict is Verdict.FITS
     assert "nothing enforces the quota there" in check.text
 
@@ -173,7 +180,7 @@ NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
         Verdict.FITS,
         "room for its 3 pods",
     ),
-    ({"gpus": 2}, WHOLE, {"elastic": Elastic(1, 4)}, Verdict.FITS, "its 2 pods"),
+    ({"gpus": 2}, WHOLE, {"elastic": ElasticSettings(1, 4)}, Verdict.FITS, "its 2 pods"),
     (
         {"gpus": 3},
         WHOLE,
@@ -190,7 +197,7 @@ def test_the_nodes(
     cast: Cast, node: dict[str, Any], gpus: Gpus, more: dict[str, Any], verdict: Verdict, words: str
 ) -> None:
     seen = a_node(cast, **node).seen_at
-    check = fit.of(asking(cast.team_a, gpus, **more), cast.team_a).nodes
+    check = fit.check_fit(asking(cast.team_a, gpus, **more), cast.team_a).nodes
     assert check.verdict is verdict
     assert words in check.text
     assert check.seen_at == seen
@@ -199,7 +206,10 @@ def test_the_nodes(
 def test_pods_of_every_project_take_room(cast: Cast) -> None:
     a_node(cast, gpus=2)
     hold(cast.team_b, "1")
-    assert "room for 1 of its 3 pods" in fit.of(asking(cast.team_a, WHOLE), cast.team_a).nodes.text
+    assert (
+        "room for 1 of its 3 pods"
+        in fit.check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.text
+    )
 
 
 def test_pods_that_ended_or_vanished_take_none(cast: Cast) -> None:
@@ -207,17 +217,17 @@ def test_pods_that_ended_or_vanished_take_none(cast: Cast) -> None:
     for change in ({"phase": "Succeeded"}, {"vanished_at": timezone.now()}):
         hold(cast.team_b, "1")
         Pod.objects.filter(pk=Pod.objects.latest("pk").pk).update(**change)
-    assert fit.of(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
+    assert fit.check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
 
 
 def test_pods_are_spread_over_nodes(cast: Cast) -> None:
     for name in ("n1", "n2", "n3"):
         a_node(cast, name, gpus=1)
-    assert fit.of(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
+    assert fit.check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
 
 
 def test_nothing_known_is_said_to_be_not_checked(cast: Cast) -> None:
-    found = fit.of(asking(cast.team_a, TENTH), cast.team_a)
+    found = fit.check_fit(asking(cast.team_a, TENTH), cast.team_a)
     assert (found.nodes.verdict, found.nodes.seen_at, found.verdict) == (
         Verdict.UNKNOWN,
         None,
@@ -233,6 +243,6 @@ def test_queries_do_not_grow(cast: Cast) -> None:
             a_node(cast, f"n{number}-{each}")
             hold(cast.team_b, "1", f"n{number}-{each}")
         with CaptureQueriesContext(connection) as captured:
-            fit.of(asking(cast.team_a, TENTH), cast.team_a)
+            fit.check_fit(asking(cast.team_a, TENTH), cast.team_a)
         counts.append(len(captured))
     assert counts[0] == counts[1] <= 4

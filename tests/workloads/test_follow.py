@@ -19,7 +19,7 @@ from django.db import connection
 from django.utils import timezone
 
 from clusters import connections as clients
-from clusters import provision
+from clusters import project_provisioning
 from clusters.capabilities import UNKNOWN
 from clusters.kube import calls
 from clusters.kube.errors import NotServed, Unavailable
@@ -29,8 +29,8 @@ from tests.cast import NOWHERE, Cast, a_spec, make_cast
 from tests.cluster import ROOT, LocalKube
 from workloads import journal, manifests
 from workloads.following import Follower
-from workloads.following.health import Health
-from workloads.following.sources import sources
+from workloads.following.health import ClusterHealth
+from workloads.following.sources import list_sources
 from workloads.models import Event, Pod, Workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,7 +47,7 @@ def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
 def here(kube: LocalKube) -> Iterator[Cast]:
     """The cast on a cluster that runs pods, team-a's namespace and queues made."""
     cast = make_cast(kube.kubeconfig.read_text())
-    provision.project(cast.team_a)
+    project_provisioning.provision_project(cast.team_a)
     yield cast
     clients.close_all()
 
@@ -76,18 +76,23 @@ def until(true: Callable[[], bool]) -> None:
 def launch(cast: Cast, name: str, *command: str) -> Workload:
     """In the cluster, and nothing told to the journal but that it was asked for."""
     spec = a_spec(cast.team_a, name)
-    workload = journal.opened(spec, project=cast.team_a, by=cast.bob)
-    job, *_ = manifests.build(spec, workload_id=str(workload.pk))
+    workload = journal.create_workload(spec, project=cast.team_a, user=cast.bob)
+    job, *_ = manifests.build_objects(spec, workload_id=str(workload.pk))
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
         if command:
             replica["template"]["spec"]["containers"][0]["command"] = list(command)
-    calls.create(clients.client(cast.cluster), PYTORCHJOBS, job, namespace=cast.team_a.namespace)
+    calls.create(
+        clients.get_client(cast.cluster), PYTORCHJOBS, job, namespace=cast.team_a.namespace
+    )
     return workload
 
 
 def remove(cast: Cast, workload: Workload) -> None:
     calls.delete(
-        clients.client(cast.cluster), PYTORCHJOBS, workload.name, namespace=cast.team_a.namespace
+        clients.get_client(cast.cluster),
+        PYTORCHJOBS,
+        workload.name,
+        namespace=cast.team_a.namespace,
     )
 
 
@@ -169,18 +174,18 @@ def test_one_of_the_same_name_need_not_wait_until_the_lease_of_a_dead_one_has_ru
     make_cast()
     Cluster.objects.update(followed_by="mine", followed_until=timezone.now() + timedelta(hours=1))
     with following(Follower("mine")) as follower:
-        until(lambda: bool(follower.followed))
+        until(lambda: bool(follower.followed_clusters))
     clients.close_all()
 
 
 def test_a_lease_that_was_lost_ends_the_following() -> None:
     make_cast()
     with following(Follower("first")) as follower:
-        until(lambda: bool(follower.followed))
+        until(lambda: bool(follower.followed_clusters))
         Cluster.objects.update(
             followed_by="other", followed_until=timezone.now() + timedelta(hours=1)
         )
-        until(lambda: not follower.followed)
+        until(lambda: not follower.followed_clusters)
     assert Cluster.objects.get().followed_by == "other"
     clients.close_all()
 
@@ -188,9 +193,9 @@ def test_a_lease_that_was_lost_ends_the_following() -> None:
 def test_clusters_that_come_and_go_are_noticed() -> None:
     with following() as follower:
         made = Cluster.objects.create(name="new", server="https://127.0.0.1:1", kubeconfig=NOWHERE)
-        until(lambda: follower.followed == {made.pk})
+        until(lambda: follower.followed_clusters == {made.pk})
         made.delete()
-        until(lambda: not follower.followed)
+        until(lambda: not follower.followed_clusters)
     clients.close_all()
 
 
@@ -204,17 +209,17 @@ def test_more_clusters_are_followed_than_there_are_connections_to_the_database()
 
 def test_one_source_that_is_refused_does_not_make_the_cluster_unreachable() -> None:
     cluster = make_cast().cluster
-    first, second, third, *_, last = sources(UNKNOWN)
-    health, rows = Health(cluster.pk), Cluster.objects.filter(pk=cluster.pk)
+    first, second, third, *_, last = list_sources(UNKNOWN)
+    health, rows = ClusterHealth(cluster.pk), Cluster.objects.filter(pk=cluster.pk)
     since = timezone.now() - timedelta(minutes=3)
-    health.lost(last, NotServed("not served"), since)
+    health.record_failure(last, NotServed("not served"), since)
     assert rows.filter(unreachable_since=None).exists()
-    health.heard(third)
-    health.lost(first, Unavailable("gone"), since)
+    health.record_heartbeat(third)
+    health.record_failure(first, Unavailable("gone"), since)
     assert rows.filter(unreachable_since=None).exists()
-    health.lost(third, Unavailable("gone"), since)
+    health.record_failure(third, Unavailable("gone"), since)
     assert rows.filter(unreachable_since=since, trouble="gone").exists()
-    health.heard(second)
+    health.record_heartbeat(second)
     assert rows.filter(unreachable_since=None, trouble="").exists()
 
 

@@ -20,8 +20,15 @@ from tests.workloads.cluster_objects import Made
 from tests.workloads.objects import condition
 from tests.workloads.test_follow import following, until
 from workloads import journal
-from workloads.following.cluster import Following
-from workloads.following.sources import Left, Listed, Lost, Some, Source, sources
+from workloads.following.cluster_follower import ClusterFollower
+from workloads.following.sources import (
+    ListDone,
+    ListPage,
+    Source,
+    SourceFailed,
+    SourceRemoved,
+    list_sources,
+)
 from workloads.models import Pod, Workload
 
 TRAINING = "kubeflow.org/v1/pytorchjobs"
@@ -30,8 +37,8 @@ BATCH = "batch/v1/jobs"
 
 def kinds(*served: str) -> list[str]:
     return [
-        f"{each.resource.plural}:{each.of}"
-        for each in sources(Capabilities(served=frozenset(served)))
+        f"{each.resource.plural}:{each.job_kind}"
+        for each in list_sources(Capabilities(served=frozenset(served)))
     ]
 
 
@@ -56,9 +63,11 @@ def test_what_is_served_is_followed() -> None:
 
 
 def test_while_nothing_is_known_everything_is_tried() -> None:
-    of = {each.of for each in sources(UNKNOWN)}
+    of = {each.job_kind for each in list_sources(UNKNOWN)}
     assert {"Job", "PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob", "TrainJob"} < of
-    assert [each.resource.version for each in sources(UNKNOWN) if each.of == "MPIJob"] == [
+    assert [
+        each.resource.version for each in list_sources(UNKNOWN) if each.job_kind == "MPIJob"
+    ] == [
         "v2beta1",
         "v1",
     ]
@@ -102,36 +111,36 @@ POD = Source("pod", PODS)
 
 @pytest.mark.django_db(transaction=True)
 def test_a_kind_that_is_left_is_no_sign_of_life(cluster: Cluster) -> None:
-    following, rows = Following(cluster.pk), Cluster.objects.filter(pk=cluster.pk)
+    following, rows = ClusterFollower(cluster.pk), Cluster.objects.filter(pk=cluster.pk)
     event = Source("event", EVENTS)
     for source in (POD, event):
-        following._health.heard(source)
+        following._health.record_heartbeat(source)
     since = timezone.now()
-    following._written([Lost(POD, Unavailable("gone"), since)])
+    following._write_batch([SourceFailed(POD, Unavailable("gone"), since)])
     assert rows.filter(unreachable_since=None).exists()
-    following._written([Left(event), Lost(POD, Unavailable("gone"), since)])
+    following._write_batch([SourceRemoved(event), SourceFailed(POD, Unavailable("gone"), since)])
     assert rows.filter(unreachable_since=since).exists()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_listing_that_comes_in_parts_is_complete_with_its_end(cluster: Cluster) -> None:
     made = Made(_opened())
-    journal.observed(
+    journal.record_observations(
         cluster.pk,
         [
-            journal.Seen("job", made.job(condition("Created"))),
-            journal.Seen("pod", made.pod("worker", 1)),
+            journal.Observation("job", made.job(condition("Created"))),
+            journal.Observation("pod", made.pod("worker", 1)),
         ],
     )
-    following, listing = Following(cluster.pk), journal.Listing(cluster.pk, "pod")
+    following, listing = ClusterFollower(cluster.pk), journal.Listing(cluster.pk, "pod")
     parts = [
-        Some(POD, listing, [made.pod("master")], first=True),
-        Some(POD, listing, [made.pod("worker", 0)], first=False),
+        ListPage(POD, listing, [made.pod("master")], is_first=True),
+        ListPage(POD, listing, [made.pod("worker", 0)], is_first=False),
     ]
-    following._written(parts)
-    assert all(part.done.is_set() for part in parts)
+    following._write_batch(parts)
+    assert all(part.written.is_set() for part in parts)
     assert Workload.objects.get().status == "Running"
-    following._written([Listed(POD, listing, timezone.now(), "")])
+    following._write_batch([ListDone(POD, listing, timezone.now(), "")])
     assert sorted(Pod.objects.filter(vanished_at=None).values_list("name", flat=True)) == [
         "train1-master-0",
         "train1-worker-0",
@@ -141,4 +150,4 @@ def test_a_listing_that_comes_in_parts_is_complete_with_its_end(cluster: Cluster
 
 def _opened() -> Workload:
     project = Project.objects.get(name="team-a")
-    return journal.opened(a_spec(project), project=project, by=None)
+    return journal.create_workload(a_spec(project), project=project, user=None)

@@ -11,16 +11,22 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from clusters.capabilities import Capabilities, Runtime
+from clusters.capabilities import Capabilities, TrainingRuntime
 from tests.workloads import crds, golden
 from tests.workloads.submissions import ANY_SPEC, MPI, TRAINJOBS, train1
-from workloads.manifests import CannotBuild, build, of_kind, refusals, target, unavailable
+from workloads.manifests import (
+    CannotBuild,
+    build_objects,
+    choose_target,
+    describe_unavailable,
+    find_refusals,
+    get_target,
+)
 from workloads.specs import (
     UNCHANGED,
-    Access,
     Compute,
     Configuration,
-    Elastic,
+    ElasticSettings,
     EmptyDir,
     Environment,
     Framework,
@@ -30,7 +36,8 @@ from workloads.specs import (
     MasterChanges,
     Setup,
     Spec,
-    problems,
+    VolumeAccess,
+    find_problems,
 )
 
 CRDS = Path(__file__).parents[3] / "shared" / "crds"
@@ -40,7 +47,7 @@ TRAINER = Capabilities(
     served=KAI | {"batch/v1/jobs", "trainer.kubeflow.org/v1alpha1/trainjobs"},
     gpu_sharing=True,
     runtimes=tuple(
-        Runtime(f"{name}-{scheduler or 'plain'}", name, scheduler)
+        TrainingRuntime(f"{name}-{scheduler or 'plain'}", name, scheduler)
         for name in ("torch", "jax", "xgboost", "mpi")
         for scheduler in ("", "kai-scheduler")
     ),
@@ -63,7 +70,7 @@ def test_the_objects_are_those_of_the_golden_file(name: str) -> None:
 
 @pytest.mark.parametrize("name", golden.CASES)
 def test_the_real_schemas_take_the_golden_objects(name: str) -> None:
-    assert problems(golden.CASES[name].spec) == ()
+    assert find_problems(golden.CASES[name].spec) == ()
     for obj in golden.objects(name):
         assert crds.refusals(obj) == []
 
@@ -71,16 +78,16 @@ def test_the_real_schemas_take_the_golden_objects(name: str) -> None:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ANY_SPEC)
 def test_the_real_schemas_take_any_valid_spec(spec: Spec) -> None:
-    assert problems(spec) == ()
-    made = build(spec, workload_id="w-1")
+    assert find_problems(spec) == ()
+    made = build_objects(spec, workload_id="w-1")
     assert [crds.refusals(obj) for obj in made] == [[]] * len(made)
-    assert made[-1]["kind"] == target(spec, Capabilities(known=False)).kind
+    assert made[-1]["kind"] == choose_target(spec, Capabilities(known=False)).kind
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MPI)
 def test_the_real_schemas_take_mpi_of_the_training_operator(spec: Spec) -> None:
-    made = build(spec, workload_id="w-1", capabilities=OPERATOR)
+    made = build_objects(spec, workload_id="w-1", capabilities=OPERATOR)
     assert made[-1]["apiVersion"] == "kubeflow.org/v1"
     assert [crds.refusals(obj) for obj in made] == [[]] * len(made)
 
@@ -88,9 +95,9 @@ def test_the_real_schemas_take_mpi_of_the_training_operator(spec: Spec) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TRAINJOBS)
 def test_the_real_schemas_take_a_trainjob_of_whatever_is_not_refused(spec: Spec) -> None:
-    assert problems(spec) == ()
-    assert refusals(spec, TRAINER) == ()
-    made = build(spec, workload_id="w-1", capabilities=TRAINER)
+    assert find_problems(spec) == ()
+    assert find_refusals(spec, TRAINER) == ()
+    made = build_objects(spec, workload_id="w-1", capabilities=TRAINER)
     assert made[-1]["kind"] == "TrainJob"
     assert made[-1]["spec"]["runtimeRef"]["name"].endswith("-kai-scheduler")
     assert [crds.refusals(obj) for obj in made] == [[]] * len(made)
@@ -110,7 +117,7 @@ def test_the_carried_schemas_are_the_upstream_ones(kind: str) -> None:
 
 
 def test_a_schema_notices_what_is_wrong() -> None:
-    (job,) = build(train1(framework=Framework.MPI), workload_id="w-1")
+    (job,) = build_objects(train1(framework=Framework.MPI), workload_id="w-1")
     assert crds.refusals(job | {"spec": job["spec"] | {"slots": 1}}) != []
     assert crds.refusals(job | {"spec": {}}) != []
 
@@ -141,9 +148,10 @@ def test_the_best_kind_that_is_served_is_taken(
     framework: Framework, served: set[str], kind: str
 ) -> None:
     assert (
-        target(train1(framework=framework), replace(TRAINER, served=KAI | served)).job_kind == kind
+        choose_target(train1(framework=framework), replace(TRAINER, served=KAI | served)).job_kind
+        == kind
     )
-    assert of_kind(kind).job_kind == kind
+    assert get_target(kind).job_kind == kind
 
 
 @pytest.mark.parametrize("framework", Framework)
@@ -151,19 +159,19 @@ def test_a_framework_that_a_cluster_cannot_run_is_refused_with_what_to_install(
     framework: Framework,
 ) -> None:
     bare = Capabilities(served=frozenset({"batch/v1/jobs"}))
-    (problem,) = refusals(train1(framework=framework), bare)
+    (problem,) = find_refusals(train1(framework=framework), bare)
     assert problem.field == "framework"
-    assert problem.text == unavailable(framework, bare)
+    assert problem.text == describe_unavailable(framework, bare)
     assert "Ask its administrator to install the" in problem.text
 
 
 def test_a_trainer_without_a_runtime_of_the_framework_is_told_from_none() -> None:
-    lacking = replace(TRAINER, runtimes=(Runtime("plain", "torch"),))
-    assert "without a runtime for PyTorch that names the KAI scheduler" in unavailable(
+    lacking = replace(TRAINER, runtimes=(TrainingRuntime("plain", "torch"),))
+    assert "without a runtime for PyTorch that names the KAI scheduler" in describe_unavailable(
         Framework.PYTORCH, lacking
     )
     with pytest.raises(CannotBuild):
-        build(
+        build_objects(
             train1(),
             workload_id="w-1",
             capabilities=lacking,
@@ -172,20 +180,20 @@ def test_a_trainer_without_a_runtime_of_the_framework_is_told_from_none() -> Non
 
 
 def test_mpi_is_never_a_trainjob() -> None:
-    assert "Ask its administrator to install the MPI operator" in unavailable(
+    assert "Ask its administrator to install the MPI operator" in describe_unavailable(
         Framework.MPI, TRAINER
     )
 
 
 def test_an_old_trainer_is_refused() -> None:
     old = replace(TRAINER, trainjob_fields=frozenset({"podTemplateOverrides"}))
-    (problem,) = refusals(train1(), old)
+    (problem,) = find_refusals(train1(), old)
     assert "too old" in problem.text
 
 
 UNSAYABLE = {
     "master": train1(master=MasterChanges(image="other")),
-    "elastic": train1(elastic=Elastic(1, 4)),
+    "elastic": train1(elastic=ElasticSettings(1, 4)),
     "lifecycle.backoff_limit": train1(lifecycle=Lifecycle(backoff_limit=1)),
     "setup.environment.working_dir": train1(
         setup=replace(
@@ -196,7 +204,9 @@ UNSAYABLE = {
         setup=replace(train1().setup, volumes=(Git(path="/a", repository="https://x.example/a"),))
     ),
     "setup.volumes.0.access": train1(
-        setup=replace(train1().setup, volumes=(EmptyDir(path="/a", access=Access.RANK_0_WRITES),))
+        setup=replace(
+            train1().setup, volumes=(EmptyDir(path="/a", access=VolumeAccess.RANK_0_WRITES),)
+        )
     ),
     "name": train1(name="a" * 49),
 }
@@ -204,8 +214,8 @@ UNSAYABLE = {
 
 @pytest.mark.parametrize("field", UNSAYABLE)
 def test_what_a_trainjob_cannot_say_is_refused_by_field(field: str) -> None:
-    assert [problem.field for problem in refusals(UNSAYABLE[field], TRAINER)] == [field]
-    assert refusals(UNSAYABLE[field], Capabilities(known=False)) == ()
+    assert [problem.field for problem in find_refusals(UNSAYABLE[field], TRAINER)] == [field]
+    assert find_refusals(UNSAYABLE[field], Capabilities(known=False)) == ()
 
 
 SHARED = {"portion": Gpus(1, portion=Gpus(1).portion), "memory": Gpus(1, memory="2Gi")}
@@ -221,39 +231,39 @@ SHARED = {"portion": Gpus(1, portion=Gpus(1).portion), "memory": Gpus(1, memory=
 def test_parts_of_gpus_are_refused_where_nobody_shares_them(
     capabilities: Capabilities, why: str
 ) -> None:
-    (problem,) = refusals(train1(), capabilities)
+    (problem,) = find_refusals(train1(), capabilities)
     assert problem.field == "setup.compute.gpus.portion"
     assert why in problem.text
     assert "Ask for whole devices" in problem.text
     memory = train1(setup=Setup(train1().setup.environment, Compute(Gpus(1, memory="2Gi"))))
-    assert refusals(memory, capabilities)[0].field == "setup.compute.gpus.memory"
+    assert find_refusals(memory, capabilities)[0].field == "setup.compute.gpus.memory"
     whole = train1(setup=Setup(train1().setup.environment, Compute(Gpus(1))))
-    assert refusals(whole, capabilities) == ()
+    assert find_refusals(whole, capabilities) == ()
     assert (
-        refusals(replace(whole, master=MasterChanges(gpus=Gpus(1, memory="2Gi"))), capabilities)[
-            0
-        ].field
+        find_refusals(
+            replace(whole, master=MasterChanges(gpus=Gpus(1, memory="2Gi"))), capabilities
+        )[0].field
         == "master.compute.gpus.memory"
     )
     for known in (True, None):
-        assert refusals(train1(), replace(OPERATOR, gpu_sharing=known)) == ()
+        assert find_refusals(train1(), replace(OPERATOR, gpu_sharing=known)) == ()
 
 
 @pytest.mark.parametrize("framework", [Framework.PYTORCH, Framework.TENSORFLOW])
 def test_of_workers_alone_the_first_writes_where_only_rank_0_may(framework: Framework) -> None:
-    volume = EmptyDir(path="/out", access=Access.RANK_0_WRITES)
+    volume = EmptyDir(path="/out", access=VolumeAccess.RANK_0_WRITES)
     spec = train1(
         framework=framework,
         configuration=Configuration.WORKERS_ONLY,
         setup=replace(train1().setup, volumes=(volume,)),
     )
-    (job,) = build(spec, workload_id="w-1")
+    (job,) = build_objects(spec, workload_id="w-1")
     (replicas,) = [value for name, value in job["spec"].items() if name.endswith("ReplicaSpecs")]
     first, rest = replicas.values()
     assert (first["replicas"], rest["replicas"]) == (1, 1)
     assert "readOnly" not in first["template"]["spec"]["containers"][0]["volumeMounts"][0]
     assert rest["template"]["spec"]["containers"][0]["volumeMounts"][0]["readOnly"] is True
-    (alone,) = build(replace(spec, workers=1), workload_id="w-1")
+    (alone,) = build_objects(replace(spec, workers=1), workload_id="w-1")
     assert "Worker" not in json.dumps(
         [
             *alone["spec"][
@@ -281,7 +291,9 @@ RUN = Setup(Environment("train:1", command=("mpirun", "train"), args=("--fast",)
 def test_the_command_of_an_mpi_workload_is_its_launchers(
     master: MasterChanges, worker: dict[str, list[str]]
 ) -> None:
-    (job,) = build(train1(framework=Framework.MPI, setup=RUN, master=master), workload_id="w-1")
+    (job,) = build_objects(
+        train1(framework=Framework.MPI, setup=RUN, master=master), workload_id="w-1"
+    )
     container = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
     assert {name: container[name] for name in ("command", "args") if name in container} == worker
 

@@ -13,15 +13,15 @@ from tests.workloads.cluster_objects import Made, jobs
 from tests.workloads.objects import condition
 from workloads import journal
 from workloads.models import Attempt, Desired, Event, Position, Workload
-from workloads.specs import to_json
+from workloads.specs import encode_spec
 from workloads.states import Status
 
 FAILED = condition("Failed", message="out of luck")
 
 
 def opened(cast: Cast, name: str = "train1") -> Workload:
-    return journal.opened(
-        a_spec(cast.team_a, name), project=cast.team_a, by=cast.bob, note="From a page."
+    return journal.create_workload(
+        a_spec(cast.team_a, name), project=cast.team_a, user=cast.bob, note="From a page."
     )
 
 
@@ -38,7 +38,7 @@ def test_a_new_workload_has_its_first_attempt_and_event(cast: Cast) -> None:
         "0.300",
     )
     assert (row.spec, row.submitted_by, row.preemptible) == (
-        to_json(a_spec(cast.team_a)),
+        encode_spec(a_spec(cast.team_a)),
         cast.bob,
         True,
     )
@@ -52,7 +52,7 @@ def test_a_new_workload_has_its_first_attempt_and_event(cast: Cast) -> None:
 def test_every_change_has_a_position_of_its_own(cast: Cast) -> None:
     first, second = opened(cast), opened(cast, "train2")
     assert first.changed < second.changed == Position.objects.get().value
-    journal.asked_to_stop(first.pk, cast.bob)
+    journal.request_stop(first.pk, cast.bob)
     assert (
         Workload.objects.get(pk=first.pk).changed
         == Position.objects.get().value
@@ -72,7 +72,7 @@ def test_a_taken_name_is_refused_and_a_free_one_offered(cast: Cast) -> None:
 
 def test_another_project_may_use_the_same_name(cast: Cast) -> None:
     opened(cast)
-    journal.opened(a_spec(cast.team_b), project=cast.team_b, by=cast.mallory)
+    journal.create_workload(a_spec(cast.team_b), project=cast.team_b, user=cast.mallory)
     assert Workload.objects.filter(name="train1").count() == 2
 
 
@@ -92,12 +92,12 @@ def test_a_free_name_is_like_the_one_asked_for(
 ) -> None:
     for name in taken:
         opened(cast, name)
-    assert journal.free_name(cast.team_a, asked) == free
+    assert journal.suggest_free_name(cast.team_a, asked) == free
 
 
 def test_stop_is_asked_for_once(cast: Cast) -> None:
     workload = opened(cast)
-    assert [journal.asked_to_stop(workload.pk, cast.bob) for _ in range(2)] == [True, False]
+    assert [journal.request_stop(workload.pk, cast.bob) for _ in range(2)] == [True, False]
     row = Workload.objects.get()
     assert (row.status, row.desired, Attempt.objects.get().status) == (
         "Stopping",
@@ -112,7 +112,7 @@ def test_stop_is_asked_for_once(cast: Cast) -> None:
 def test_stop_is_recorded_where_the_cluster_stops_it_already(cast: Cast) -> None:
     workload = opened(cast)
     put(workload, Status.STOPPING)
-    assert journal.asked_to_stop(workload.pk, cast.bob)
+    assert journal.request_stop(workload.pk, cast.bob)
     assert Workload.objects.get().desired == Desired.STOPPED
 
 
@@ -131,7 +131,7 @@ def test_run_begins_a_new_attempt(cast: Cast, status: Status) -> None:
     Workload.objects.filter(pk=workload.pk).update(
         status=status, desired="Stopped", reason="because", pod_group={}, **old
     )
-    assert [journal.asked_to_run(workload.pk, cast.bob) for _ in range(2)] == [True, False]
+    assert [journal.request_run(workload.pk, cast.bob) for _ in range(2)] == [True, False]
     row = Workload.objects.get()
     assert (row.status, row.desired, row.attempt, row.ran_seconds) == ("Resuming", "Running", 2, 7)
     assert (row.job, row.job_uid, row.pod_group, row.ended, row.reason) == (None, "", None, "", "")
@@ -148,10 +148,10 @@ def test_run_begins_a_new_attempt(cast: Cast, status: Status) -> None:
 
 def test_delete_is_asked_for_once_and_frees_the_name_when_released(cast: Cast) -> None:
     workload = opened(cast)
-    assert [journal.asked_to_delete(workload.pk, cast.bob) for _ in range(2)] == [True, False]
+    assert [journal.request_deletion(workload.pk, cast.bob) for _ in range(2)] == [True, False]
     with pytest.raises(Clash):
         opened(cast)
-    assert [journal.released(workload.pk) for _ in range(2)] == [True, False]
+    assert [journal.record_release(workload.pk) for _ in range(2)] == [True, False]
     again = opened(cast)
     row = Workload.objects.get(pk=workload.pk)
     assert row.released_at
@@ -163,19 +163,19 @@ def test_delete_is_asked_for_once_and_frees_the_name_when_released(cast: Cast) -
 
 def test_the_end_of_an_attempt_outlives_the_deletion(cast: Cast) -> None:
     workload = opened(cast)
-    journal.observed(cast.cluster.pk, jobs(Made(workload).job(FAILED)))
-    journal.asked_to_delete(workload.pk, cast.bob)
+    journal.record_observations(cast.cluster.pk, jobs(Made(workload).job(FAILED)))
+    journal.request_deletion(workload.pk, cast.bob)
     assert (Workload.objects.get().status, Attempt.objects.get().status) == ("Deleting", "Failed")
 
 
 NOT_NOW = [
-    (journal.asked_to_stop, Status.FAILED, "has ended"),
-    (journal.asked_to_stop, Status.COMPLETED, "has ended"),
-    (journal.asked_to_stop, Status.DELETING, "being deleted"),
-    (journal.asked_to_run, Status.RUNNING, "active already"),
-    (journal.asked_to_run, Status.PENDING, "active already"),
-    (journal.asked_to_run, Status.STOPPING, "still stopping"),
-    (journal.asked_to_run, Status.DELETING, "being deleted"),
+    (journal.request_stop, Status.FAILED, "has ended"),
+    (journal.request_stop, Status.COMPLETED, "has ended"),
+    (journal.request_stop, Status.DELETING, "being deleted"),
+    (journal.request_run, Status.RUNNING, "active already"),
+    (journal.request_run, Status.PENDING, "active already"),
+    (journal.request_run, Status.STOPPING, "still stopping"),
+    (journal.request_run, Status.DELETING, "being deleted"),
 ]
 
 
@@ -192,11 +192,11 @@ def test_what_cannot_be_done_now_is_refused_in_words(
 
 def test_a_launch_leaves_nothing_outstanding(cast: Cast) -> None:
     workload = opened(cast)
-    journal.delayed(workload.pk, "the cluster refuses\x00 connections", 30)
+    journal.record_delay(workload.pk, "the cluster refuses\x00 connections", 30)
     row = Workload.objects.get()
     assert (row.tries, row.trouble) == (1, "the cluster refuses connections")
     assert row.next_try_at > timezone.now()
-    assert journal.launched(workload.pk, 1, Made(workload).job(condition("Created")))
+    assert journal.record_launch(workload.pk, 1, Made(workload).job(condition("Created")))
     row = Workload.objects.get()
     assert (row.tries, row.trouble, row.next_try_at, row.job_uid) == (
         0,
@@ -209,16 +209,16 @@ def test_a_launch_leaves_nothing_outstanding(cast: Cast) -> None:
 
 def test_a_launch_that_was_overtaken_changes_nothing(cast: Cast) -> None:
     workload = opened(cast)
-    journal.asked_to_stop(workload.pk, cast.bob)
+    journal.request_stop(workload.pk, cast.bob)
     outstanding = Workload.objects.get().next_try_at
-    assert journal.launched(workload.pk, 1, Made(workload).job())
+    assert journal.record_launch(workload.pk, 1, Made(workload).job())
     assert Workload.objects.get().next_try_at == outstanding
-    assert not journal.launched(workload.pk, 2, Made(workload, attempt=2).job())
+    assert not journal.record_launch(workload.pk, 2, Made(workload, attempt=2).job())
 
 
 def test_a_refusal_is_a_failure_with_the_clusters_reason(cast: Cast) -> None:
     workload = opened(cast)
-    assert journal.refused(workload.pk, 1, "admission\x00 denied")
+    assert journal.record_refusal(workload.pk, 1, "admission\x00 denied")
     row = Workload.objects.get()
     assert (row.status, row.reason, row.next_try_at, Attempt.objects.get().status) == (
         "Failed",
@@ -227,4 +227,4 @@ def test_a_refusal_is_a_failure_with_the_clusters_reason(cast: Cast) -> None:
         "Failed",
     )
     assert Event.objects.filter(new="Failed", is_warning=True, text="admission denied").exists()
-    assert not journal.refused(workload.pk, 1, "again")
+    assert not journal.record_refusal(workload.pk, 1, "again")

@@ -37,18 +37,18 @@ def test_whoever_asks_for_what_came_after_misses_nothing_that_is_being_committed
         position, last = 0, False
         while not last:
             last = over.is_set()
-            found = queries.changes(position, None, lambda rows: rows)
+            found = queries.load_changes(position, None, lambda rows: rows)
             told.update({row.pk: row.changed for row in found.rows})
             position = found.position
 
     def write(who: int) -> Callable[[], None]:
         def open_and_see(number: int) -> None:
             made = Made(
-                journal.opened(
-                    a_spec(cast.team_a, f"w{who}-{number}"), project=cast.team_a, by=None
+                journal.create_workload(
+                    a_spec(cast.team_a, f"w{who}-{number}"), project=cast.team_a, user=None
                 )
             )
-            journal.observed(cast.cluster.pk, jobs(made.job(condition("Created"))))
+            journal.record_observations(cast.cluster.pk, jobs(made.job(condition("Created"))))
 
         return repeatedly(open_and_see)
 
@@ -63,24 +63,24 @@ def test_whoever_asks_for_what_came_after_misses_nothing_that_is_being_committed
 
 def test_writers_of_one_workload_lose_nothing_of_each_others() -> None:
     cast = make_cast()
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
     made = Made(workload)
     each_pod = [
         [made.pod("worker", index, ready=bool(number % 2)) for number in range(EACH)]
         for index in range(2)
     ]
-    journal.observed(cast.cluster.pk, jobs(made.job(condition("Created"))))
+    journal.record_observations(cast.cluster.pk, jobs(made.job(condition("Created"))))
     at_once(
         *(
             repeatedly(
-                lambda number, frames=frames: journal.observed(
+                lambda number, frames=frames: journal.record_observations(
                     cast.cluster.pk, pods(frames[number])
                 )
             )
             for frames in each_pod
         ),
         *(
-            repeatedly(lambda number: journal.delayed(workload.pk, f"It failed {number}.", 60))
+            repeatedly(lambda number: journal.record_delay(workload.pk, f"It failed {number}.", 60))
             for _ in range(2)
         ),
     )
@@ -93,12 +93,12 @@ def test_writers_of_one_workload_lose_nothing_of_each_others() -> None:
 
 def test_of_those_who_ask_at_once_one_asks() -> None:
     cast = make_cast()
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
     answers: list[bool] = []
     for ask, status in (
-        (journal.asked_to_stop, Status.RUNNING),
-        (journal.asked_to_run, Status.STOPPED),
-        (journal.asked_to_delete, None),
+        (journal.request_stop, Status.RUNNING),
+        (journal.request_run, Status.STOPPED),
+        (journal.request_deletion, None),
     ):
         if status:
             Workload.objects.update(status=status)
@@ -110,17 +110,17 @@ def test_of_those_who_ask_at_once_one_asks() -> None:
 def test_running_and_deleting_at_once_ends_in_a_deletion() -> None:
     cast = make_cast()
     rows = [
-        journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None)
+        journal.create_workload(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, user=None)
         for number in range(EACH)
     ]
     Workload.objects.update(status=Status.STOPPED)
 
     def run(number: int) -> None:
         with contextlib.suppress(Clash):
-            journal.asked_to_run(rows[number].pk, None)
+            journal.request_run(rows[number].pk, None)
 
     at_once(
-        repeatedly(run), repeatedly(lambda number: journal.asked_to_delete(rows[number].pk, None))
+        repeatedly(run), repeatedly(lambda number: journal.request_deletion(rows[number].pk, None))
     )
     assert set(Workload.objects.values_list("status", "desired")) == {("Deleting", "Deleted")}
 
@@ -132,7 +132,9 @@ def test_of_two_that_want_one_name_one_gets_it() -> None:
     def submit(number: int) -> None:
         with contextlib.suppress(Clash):
             names.append(
-                journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None).name
+                journal.create_workload(
+                    a_spec(cast.team_a, f"w{number}"), project=cast.team_a, user=None
+                ).name
             )
 
     at_once(*[repeatedly(submit)] * 3)
@@ -142,14 +144,14 @@ def test_of_two_that_want_one_name_one_gets_it() -> None:
 def test_a_sweep_forgets_nothing_that_is_asked_for_meanwhile(asked: list[tuple[str, ...]]) -> None:
     cast = make_cast()
     rows = [
-        journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None)
+        journal.create_workload(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, user=None)
         for number in range(3 * EACH)
     ]
     Workload.objects.update(status=Status.STOPPED, desired="Stopped", next_try_at=timezone.now())
 
     def run(number: int) -> None:
         for row in rows[number::EACH]:
-            journal.asked_to_run(row.pk, None)
+            journal.request_run(row.pk, None)
 
     at_once(repeatedly(run), repeatedly(lambda _: tasks.sweep()))
     assert set(Workload.objects.values_list("status", flat=True)) <= STARTING

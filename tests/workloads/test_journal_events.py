@@ -11,7 +11,7 @@ from tests.cast import Cast, a_spec
 from tests.workloads.cluster_objects import Made, gone, jobs, pods
 from tests.workloads.objects import Object, condition
 from workloads import journal
-from workloads.journal import Seen
+from workloads.journal import Observation
 from workloads.models import Event, Workload
 from workloads.specs import Framework
 
@@ -20,15 +20,17 @@ LATER = "2099-01-01T00:00:30Z"
 
 @pytest.fixture
 def made(cast: Cast) -> Made:
-    found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
-    journal.observed(
+    found = Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
+    journal.record_observations(
         cast.cluster.pk, [*jobs(found.job(condition("Created"))), *pods(found.pod("master"))]
     )
     return found
 
 
 def tell(made: Made, *events: Object) -> int:
-    return journal.observed(made.workload.cluster_id, [Seen("event", event) for event in events])
+    return journal.record_observations(
+        made.workload.cluster_id, [Observation("event", event) for event in events]
+    )
 
 
 def told() -> list[tuple[Any, ...]]:
@@ -78,7 +80,7 @@ def test_an_event_told_again_is_counted_and_not_repeated(made: Made) -> None:
 def test_what_the_cluster_forgets_stays(made: Made) -> None:
     event = made.event(made.pod("master"), "Started", "")
     tell(made, event)
-    assert journal.observed(made.workload.cluster_id, gone("event", event)) == 0
+    assert journal.record_observations(made.workload.cluster_id, gone("event", event)) == 0
     assert len(told()) == 1
 
 
@@ -97,7 +99,9 @@ def test_it_finds_its_workload_by(made: Made, subject: str) -> None:
 
 
 def test_events_come_before_anything_else_is_known(cast: Cast) -> None:
-    made = Made(journal.opened(a_spec(cast.team_a, "early"), project=cast.team_a, by=None))
+    made = Made(
+        journal.create_workload(a_spec(cast.team_a, "early"), project=cast.team_a, user=None)
+    )
     subjects = [
         ("PyTorchJob", made.job()),
         ("PodGroup", made.group()),
@@ -148,10 +152,10 @@ def test_it_is_left_out(made: Made, what: str) -> None:
 
 
 def test_an_event_belongs_to_the_attempt_of_its_pod_or_job(made: Made) -> None:
-    journal.observed(made.workload.cluster_id, jobs(made.job(condition("Failed"))))
-    journal.asked_to_run(made.workload.pk, None)
+    journal.record_observations(made.workload.cluster_id, jobs(made.job(condition("Failed"))))
+    journal.request_run(made.workload.pk, None)
     second = Made(Workload.objects.get())
-    journal.observed(made.workload.cluster_id, jobs(second.job(condition("Created"))))
+    journal.record_observations(made.workload.cluster_id, jobs(second.job(condition("Created"))))
     subjects = [made.pod("master"), second.pod("worker", 0), made.job(), second.job()]
     kinds = ["Pod", "Pod", "PyTorchJob", "PyTorchJob"]
     tell(
@@ -167,9 +171,9 @@ def test_an_event_belongs_to_the_attempt_of_its_pod_or_job(made: Made) -> None:
 def test_late_events_of_a_deleted_workload_do_not_fall_to_its_namesake(
     cast: Cast, made: Made
 ) -> None:
-    journal.asked_to_delete(made.workload.pk, None)
-    journal.released(made.workload.pk)
-    journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
+    journal.request_deletion(made.workload.pk, None)
+    journal.record_release(made.workload.pk)
+    journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
     tell(
         made,
         made.event(made.pod("master"), "Killing", ""),
@@ -203,8 +207,8 @@ def test_what_is_said_of_the_job_between_is_said_of_the_workload(
     cast: Cast, framework: Framework, job_kind: str, subject: str
 ) -> None:
     made = Made(
-        journal.opened(
-            a_spec(cast.team_a, "early", framework=framework), project=cast.team_a, by=None
+        journal.create_workload(
+            a_spec(cast.team_a, "early", framework=framework), project=cast.team_a, user=None
         )
     )
     Workload.objects.filter(pk=made.workload.pk).update(job_kind=job_kind, job_uid="known")

@@ -13,7 +13,7 @@ from tests.cast import Cast, a_spec
 from tests.workloads.cluster_objects import Made, gone, jobs, pods
 from tests.workloads.objects import Object, condition
 from workloads import journal
-from workloads.journal import Known, Seen
+from workloads.journal import KnownObject, Observation
 from workloads.models import Pod, Position, Workload
 from workloads.specs import Architecture
 
@@ -24,8 +24,8 @@ CREATED = condition("Created")
 
 @pytest.fixture
 def made(cast: Cast) -> Made:
-    found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
-    journal.observed(
+    found = Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
+    journal.record_observations(
         cast.cluster.pk,
         [
             *jobs(found.job(CREATED)),
@@ -38,7 +38,7 @@ def made(cast: Cast) -> Made:
 def listed(
     made: Made, kind: Any, *objects: Object, began: datetime | None = LONG_AFTER, **more: Any
 ) -> int:
-    return journal.listed(made.workload.cluster_id, kind, objects, began, **more)
+    return journal.record_listing(made.workload.cluster_id, kind, objects, began, **more)
 
 
 def there() -> list[str]:
@@ -85,7 +85,7 @@ def test_batch_jobs_are_known_though_lists_do_not_name_them(cast: Cast) -> None:
     spec = a_spec(
         cast.team_a, "solo", architecture=Architecture.STANDARD, framework=None, workers=1
     )
-    made = Made(journal.opened(spec, project=cast.team_a, by=None))
+    made = Made(journal.create_workload(spec, project=cast.team_a, user=None))
     job = made.batch(condition("Complete"), succeeded=1)
     del job["kind"]
     listed(made, "job", job, of=("Job",))
@@ -103,18 +103,18 @@ def test_a_pod_group_that_a_listing_lacks_is_forgotten(made: Made) -> None:
     assert Workload.objects.get().pod_group is None
 
 
-def known(made: Made, *kinds: Any) -> list[Known]:
-    return journal.known(made.workload.cluster_id, *kinds, workload=made.workload.pk)
+def known(made: Made, *kinds: Any) -> list[KnownObject]:
+    return journal.list_known_objects(made.workload.cluster_id, *kinds, workload=made.workload.pk)
 
 
 def test_one_workload_is_reconciled_from_fresh_reads(made: Made) -> None:
     before = known(made, "job", "pod", "podgroup")
-    assert journal.reconciled(
-        made.workload.pk, made.job(CREATED), [made.pod("master")], made.group(), before=before
+    assert journal.reconcile_workload(
+        made.workload.pk, made.job(CREATED), [made.pod("master")], made.group(), known_before=before
     )
     assert (there(), Workload.objects.get().status) == (["train1-master-0"], "Degraded")
     before = known(made, "job", "pod", "podgroup")
-    assert journal.reconciled(made.workload.pk, None, [], None, before=before)
+    assert journal.reconcile_workload(made.workload.pk, None, [], None, known_before=before)
     assert (there(), Workload.objects.get().status, Workload.objects.get().pod_group) == (
         [],
         "Stopped",
@@ -123,16 +123,18 @@ def test_one_workload_is_reconciled_from_fresh_reads(made: Made) -> None:
 
 
 def test_stopping_what_never_reached_the_cluster_ends_when_reconciled(cast: Cast) -> None:
-    workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=None)
-    journal.asked_to_stop(workload.pk, None)
-    assert journal.reconciled(workload.pk, None, [], None, before=known(Made(workload)))
+    workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
+    journal.request_stop(workload.pk, None)
+    assert journal.reconcile_workload(
+        workload.pk, None, [], None, known_before=known(Made(workload))
+    )
     assert Workload.objects.get().status == "Stopped"
 
 
 def test_what_was_seen_after_one_had_looked_is_not_missed(made: Made) -> None:
     before = known(made, "job", "pod")
-    journal.observed(made.workload.cluster_id, pods(made.pod("worker", 2)))
-    assert journal.reconciled(made.workload.pk, None, [], None, before=before)
+    journal.record_observations(made.workload.cluster_id, pods(made.pod("worker", 2)))
+    assert journal.reconcile_workload(made.workload.pk, None, [], None, known_before=before)
     assert there() == ["train1-worker-2"]
 
 
@@ -141,7 +143,7 @@ def test_a_listing_of_what_was_known_needs_no_version_and_no_clock(made: Made) -
     known.
     """
     before = known(made, "pod")
-    journal.observed(made.workload.cluster_id, pods(made.pod("worker", 2)))
+    journal.record_observations(made.workload.cluster_id, pods(made.pod("worker", 2)))
     assert listed(made, "pod", before=before, began=None) == 1
     assert there() == ["train1-worker-2"]
 
@@ -159,7 +161,7 @@ class Cluster:
         self.group: Object | None = None
         self.tries = 0
         self.ended = False
-        self.frames: list[Seen] = jobs(self.job)
+        self.frames: list[Observation] = jobs(self.job)
 
     def change(self, what: str, which: int) -> None:
         match what:
@@ -172,7 +174,7 @@ class Cluster:
                 self.job = None
             case "group":
                 self.group = self.made.group("OverLimit", f"full {which}")
-                self.frames.append(Seen("podgroup", self.group))
+                self.frames.append(Observation("podgroup", self.group))
             case "gone" if which in self.pods:
                 self.frames += gone("pod", self._pod("ended", which))
                 del self.pods[which]
@@ -207,20 +209,24 @@ def test_whatever_is_told_before_a_listing_after_it_the_rows_are_as_the_cluster_
     cast: Cast, changes: list[tuple[str, int]], data: Any
 ) -> None:
     name = f"w{Workload.objects.count()}"
-    cluster = Cluster(Made(journal.opened(a_spec(cast.team_a, name), project=cast.team_a, by=None)))
+    cluster = Cluster(
+        Made(journal.create_workload(a_spec(cast.team_a, name), project=cast.team_a, user=None))
+    )
     for what, which in changes:
         cluster.change(what, which)
     told = data.draw(st.lists(st.sampled_from(cluster.frames), max_size=30))
     while told:
         size = data.draw(st.integers(1, 8))
-        journal.observed(cast.cluster.pk, told[:size])
+        journal.record_observations(cast.cluster.pk, told[:size])
         told = told[size:]
     for kind, objects in (
         ("job", [cluster.job]),
         ("podgroup", [cluster.group]),
         ("pod", list(cluster.pods.values())),
     ):
-        journal.listed(cast.cluster.pk, kind, [each for each in objects if each], LONG_AFTER)  # type: ignore[arg-type]
+        journal.record_listing(
+            cast.cluster.pk, kind, [each for each in objects if each], LONG_AFTER
+        )  # type: ignore[arg-type]
     check(Workload.objects.get(name=name), cluster)
 
 

@@ -39,8 +39,8 @@ FIELDS = (
 
 @pytest.fixture
 def made(cast: Cast) -> Made:
-    found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
-    journal.observed(
+    found = Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
+    journal.record_observations(
         cast.cluster.pk,
         [
             *jobs(found.job(condition("Created"))),
@@ -72,8 +72,8 @@ def shown(workload: Workload) -> Any:
 def told(kind: Any, cast: Cast, objects: Sequence[Object], page: int) -> None:
     listing = journal.Listing(cast.cluster.pk, kind)
     for first in range(0, len(objects), page):
-        listing.page(objects[first : first + page])
-    listing.end()
+        listing.add_page(objects[first : first + page])
+    listing.finish()
 
 
 @given(
@@ -94,8 +94,8 @@ def test_page_by_page_is_as_one_by_one(cast: Cast, estate: list[Any], page: int)
         for number in range(len(estate)):
             mades.append(
                 Made(
-                    journal.opened(
-                        a_spec(cast.team_a, f"{way}{number}"), project=cast.team_a, by=None
+                    journal.create_workload(
+                        a_spec(cast.team_a, f"{way}{number}"), project=cast.team_a, user=None
                     )
                 )
             )
@@ -112,7 +112,7 @@ def test_page_by_page_is_as_one_by_one(cast: Cast, estate: list[Any], page: int)
     kinds: tuple[Any, ...] = ("job", "podgroup", "pod")
     for kind, objects in zip(kinds, found["one"], strict=True):
         for each in objects:
-            journal.observed(cast.cluster.pk, [journal.Seen(kind, each)])
+            journal.record_observations(cast.cluster.pk, [journal.Observation(kind, each)])
     for number, kind in enumerate(kinds):
         told(kind, cast, [*found["one"][number], *found["all"][number]], page)
     for one, all_ in zip(ways["one"], ways["all"], strict=True):
@@ -124,8 +124,8 @@ def test_a_page_of_many_is_written_by_as_many_statements_as_one_of_few(cast: Cas
     for number in (2, 40):
         mades = [
             Made(
-                journal.opened(
-                    a_spec(cast.team_a, f"n{number}-{each}"), project=cast.team_a, by=None
+                journal.create_workload(
+                    a_spec(cast.team_a, f"n{number}-{each}"), project=cast.team_a, user=None
                 )
             )
             for each in range(number)
@@ -133,7 +133,7 @@ def test_a_page_of_many_is_written_by_as_many_statements_as_one_of_few(cast: Cas
         told("job", cast, [made.job(condition("Created")) for made in mades], 500)
         listing = journal.Listing(cast.cluster.pk, "pod")
         with CaptureQueriesContext(connection) as captured:
-            listing.page([made.pod(role, index) for made in mades for role, index in ROLES])
+            listing.add_page([made.pod(role, index) for made in mades for role, index in ROLES])
         counts.append(len(captured))
         assert Workload.objects.filter(status="Running").count() == number
         Workload.objects.all().delete()
@@ -144,18 +144,18 @@ def test_a_listing_without_news_writes_nothing(made: Made) -> None:
     listing = journal.Listing(made.workload.cluster_id, "pod")
     kept = list(Pod.objects.values_list("data", flat=True))
     with CaptureQueriesContext(connection) as captured:
-        assert listing.page(kept) == 0
-    assert listing.end() == 0
+        assert listing.add_page(kept) == 0
+    assert listing.finish() == 0
     assert len(captured) == 0
 
 
 def test_what_a_listing_that_began_anew_told_at_first_may_have_gone(made: Made) -> None:
     listing = journal.Listing(made.workload.cluster_id, "pod")
     both = list(Pod.objects.order_by("name").values_list("data", flat=True))
-    listing.page(both)
-    listing.again()
-    listing.page(both[:1])
-    assert listing.end() == 1
+    listing.add_page(both)
+    listing.restart()
+    listing.add_page(both[:1])
+    assert listing.finish() == 1
     assert list(Pod.objects.filter(vanished_at=None).values_list("name", flat=True)) == [
         "train1-master-0"
     ]
@@ -178,7 +178,9 @@ def far_on(made: Made) -> Made:
     ):
         for each in objects:
             each["metadata"]["resourceVersion"] = str(10**9)
-        journal.observed(made.workload.cluster_id, [journal.Seen(kind, each) for each in objects])  # type: ignore[arg-type]
+        journal.record_observations(
+            made.workload.cluster_id, [journal.Observation(kind, each) for each in objects]
+        )  # type: ignore[arg-type]
     return made
 
 
@@ -186,14 +188,14 @@ def test_a_listing_is_newer_than_what_was_known_when_it_was_asked_for_whatever_i
     far_on: Made,
 ) -> None:
     listing = journal.Listing(far_on.workload.cluster_id, "pod")
-    listing.page([set_back(far_on.starting("master")), set_back(far_on.pod("worker", 0))])
-    listing.end()
+    listing.add_page([set_back(far_on.starting("master")), set_back(far_on.pod("worker", 0))])
+    listing.finish()
     assert list(Pod.objects.order_by("name").values_list("phase", "version")) == [
         ("Pending", "1"),
         ("Running", "1"),
     ]
     jobs_ = journal.Listing(far_on.workload.cluster_id, "job")
-    jobs_.page([set_back(far_on.job(condition("Failed", message="gone wrong")))])
+    jobs_.add_page([set_back(far_on.job(condition("Failed", message="gone wrong")))])
     assert Workload.objects.get().status == "Failed"
 
 
@@ -201,17 +203,23 @@ def test_what_was_seen_after_it_was_asked_for_is_not_older_than_a_listing(far_on
     listing = journal.Listing(far_on.workload.cluster_id, "pod")
     seen = far_on.ended("master")
     seen["metadata"]["resourceVersion"] = str(10**9 + 1)
-    journal.observed(far_on.workload.cluster_id, pods(seen))
-    listing.page([set_back(far_on.starting("master")), set_back(far_on.pod("worker", 0))])
+    journal.record_observations(far_on.workload.cluster_id, pods(seen))
+    listing.add_page([set_back(far_on.starting("master")), set_back(far_on.pod("worker", 0))])
     assert Pod.objects.get(name="train1-master-0").phase == "Succeeded"
 
 
 def test_fresh_reads_of_one_workload_are_newer_than_what_was_known_before_them(
     far_on: Made,
 ) -> None:
-    before = journal.known(far_on.workload.cluster_id, "job", "pod", workload=far_on.workload.pk)
-    journal.reconciled(
-        far_on.workload.pk, set_back(far_on.job(condition("Succeeded"))), [], None, before=before
+    before = journal.list_known_objects(
+        far_on.workload.cluster_id, "job", "pod", workload=far_on.workload.pk
+    )
+    journal.reconcile_workload(
+        far_on.workload.pk,
+        set_back(far_on.job(condition("Succeeded"))),
+        [],
+        None,
+        known_before=before,
     )
     assert (Workload.objects.get().status, Pod.objects.filter(vanished_at=None).count()) == (
         "Completed",
@@ -223,10 +231,12 @@ def test_what_became_known_after_the_listing_was_asked_for_and_it_should_hold_ha
     made: Made,
 ) -> None:
     listing = journal.Listing(made.workload.cluster_id, "pod")
-    journal.observed(made.workload.cluster_id, pods(made.pod("worker", 1)))
-    listing.page(list(Pod.objects.exclude(name="train1-worker-1").values_list("data", flat=True)))
+    journal.record_observations(made.workload.cluster_id, pods(made.pod("worker", 1)))
+    listing.add_page(
+        list(Pod.objects.exclude(name="train1-worker-1").values_list("data", flat=True))
+    )
     newest = max(int(version) for version in Pod.objects.values_list("version", flat=True))
-    listing.end(made.workload.created_at, str(newest - 1))
+    listing.finish(made.workload.created_at, str(newest - 1))
     assert Pod.objects.filter(vanished_at=None).count() == 3
-    listing.end(made.workload.created_at, str(newest))
+    listing.finish(made.workload.created_at, str(newest))
     assert Pod.objects.filter(vanished_at=None).count() == 2

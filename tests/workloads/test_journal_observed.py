@@ -15,7 +15,7 @@ from tests.cast import NOWHERE, Cast, a_spec
 from tests.workloads.cluster_objects import Made, gone, jobs, pods
 from tests.workloads.objects import condition
 from workloads import journal
-from workloads.journal import Seen
+from workloads.journal import Observation
 from workloads.models import Attempt, Event, Pod, Position, Workload
 
 ROLES = [("master", 0), ("worker", 0), ("worker", 1)]
@@ -25,11 +25,11 @@ PREEMPTED = condition("DisruptionTarget", reason="PreemptionByScheduler")
 
 @pytest.fixture
 def made(cast: Cast) -> Made:
-    return Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
+    return Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
 
 
-def see(made: Made, *seen: list[Seen], cluster: uuid.UUID | None = None) -> int:
-    return journal.observed(
+def see(made: Made, *seen: list[Observation], cluster: uuid.UUID | None = None) -> int:
+    return journal.record_observations(
         cluster or made.workload.cluster_id, [each for part in seen for each in part]
     )
 
@@ -147,7 +147,7 @@ def test_the_same_again_is_no_change(made: Made) -> None:
     seen = [
         *jobs(made.job(CREATED)),
         *pods(*(made.pod(*role) for role in ROLES)),
-        Seen("podgroup", made.group("Unschedulable", "no")),
+        Observation("podgroup", made.group("Unschedulable", "no")),
     ]
     assert see(made, seen) == 1
     before, position = list(Workload.objects.values()), Position.objects.get().value
@@ -201,10 +201,10 @@ def test_the_reason_follows_while_the_status_stays(made: Made) -> None:
         made,
         jobs(made.job(CREATED)),
         pods(*waiting),
-        [Seen("podgroup", made.group("OverLimit", "the project is full"))],
+        [Observation("podgroup", made.group("OverLimit", "the project is full"))],
     )
     assert (row().status, row().reason) == ("Pending", "the project is full")
-    see(made, [Seen("podgroup", made.group("OverLimit", "the department is full"))])
+    see(made, [Observation("podgroup", made.group("OverLimit", "the department is full"))])
     assert (row().reason, Attempt.objects.get().reason) == (
         "the department is full",
         "the department is full",
@@ -269,7 +269,7 @@ def test_an_end_is_an_end(made: Made) -> None:
 
 def test_stopping_ends_when_the_last_pod_is_gone(made: Made) -> None:
     running(made)
-    journal.asked_to_stop(made.workload.pk, None)
+    journal.request_stop(made.workload.pk, None)
     see(made, gone("job", made.job(CREATED)))
     assert row().status == "Stopping"
     see(made, gone("pod", *(made.pod(*role) for role in ROLES)))
@@ -278,7 +278,7 @@ def test_stopping_ends_when_the_last_pod_is_gone(made: Made) -> None:
 
 def test_deletion_is_left_to_its_step_which_may_look_at_once(made: Made) -> None:
     running(made)
-    journal.asked_to_delete(made.workload.pk, None)
+    journal.request_deletion(made.workload.pk, None)
     see(made, gone("job", made.job(CREATED)), gone("pod", *(made.pod(*role) for role in ROLES)))
     assert (row().status, row().released_at) == ("Deleting", None)
     assert row().next_try_at <= timezone.now()  # type: ignore[operator]
@@ -286,11 +286,11 @@ def test_deletion_is_left_to_its_step_which_may_look_at_once(made: Made) -> None
 
 def test_pods_of_an_attempt_before_change_their_rows_and_not_the_status(made: Made) -> None:
     see(made, jobs(made.job(condition("Failed"))), pods(made.pod("master")))
-    journal.asked_to_run(made.workload.pk, None)
+    journal.request_run(made.workload.pk, None)
     see(made, pods(made.ended("master", code=1)), gone("job", made.job(condition("Failed"))))
     pod = Pod.objects.get()
     assert (pod.attempt, pod.phase, row().status, row().attempt) == (1, "Failed", "Resuming", 2)
-    see(made, [Seen("podgroup", made.group("OverLimit", "of the attempt before"))])
+    see(made, [Observation("podgroup", made.group("OverLimit", "of the attempt before"))])
     assert row().pod_group is None
 
 
@@ -399,8 +399,8 @@ def test_the_number_of_queries_does_not_grow_with_the_batch(cast: Cast) -> None:
     for size in (1, 12):
         all_made = [
             Made(
-                journal.opened(
-                    a_spec(cast.team_a, f"q{size}-{number}"), project=cast.team_a, by=None
+                journal.create_workload(
+                    a_spec(cast.team_a, f"q{size}-{number}"), project=cast.team_a, user=None
                 )
             )
             for number in range(size)
@@ -411,12 +411,14 @@ def test_the_number_of_queries_does_not_grow_with_the_batch(cast: Cast) -> None:
             for each in (*jobs(made.job(CREATED)), *pods(*(made.queued(*role) for role in ROLES)))
         ]
         seen += [
-            Seen("event", made.event(made.pod("master"), "Scheduled", "", uid=f"{size}-{number}"))
+            Observation(
+                "event", made.event(made.pod("master"), "Scheduled", "", uid=f"{size}-{number}")
+            )
             for number, made in enumerate(all_made)
         ]
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            assert journal.observed(cast.cluster.pk, seen) == size
+            assert journal.record_observations(cast.cluster.pk, seen) == size
         counts.append(len(queries))
     assert counts[0] == counts[1] <= 16, counts

@@ -15,11 +15,11 @@ from tests.cast import Cast, a_spec
 from tests.workloads.cluster_objects import Made, jobs, pods
 from tests.workloads.objects import condition
 from workloads import journal
-from workloads.journal import Seen, rows
+from workloads.journal import Observation, bulk_sql
+from workloads.kube_objects import build_pod_view
 from workloads.models import Event, Pod, Workload
-from workloads.observed import view
-from workloads.slimming import KEPT_TEXT, slim
-from workloads.states import derive
+from workloads.slimming import MOST_TEXT, slim_object
+from workloads.states import derive_status
 
 HUGE = "x" * 5_000_000
 ROLES = (("master", 0), ("worker", 0), ("worker", 1))
@@ -27,8 +27,8 @@ ROLES = (("master", 0), ("worker", 0), ("worker", 1))
 
 @pytest.fixture
 def made(cast: Cast) -> Made:
-    found = Made(journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob))
-    journal.observed(cast.cluster.pk, jobs(found.job(condition("Created"))))
+    found = Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
+    journal.record_observations(cast.cluster.pk, jobs(found.job(condition("Created"))))
     return found
 
 
@@ -80,16 +80,18 @@ POISON = {
 def test_a_pod_with_this_stops_no_other(made: Made, what: str) -> None:
     bad = made.pod("master")
     POISON[what](bad)
-    journal.observed(made.workload.cluster_id, pods(bad, made.pod("worker", 0)))
+    journal.record_observations(made.workload.cluster_id, pods(bad, made.pod("worker", 0)))
     assert Pod.objects.filter(name="train1-worker-0", phase="Running").exists()
-    assert all(len(json.dumps(pod.data)) < 4 * KEPT_TEXT for pod in Pod.objects.all())
+    assert all(len(json.dumps(pod.data)) < 4 * MOST_TEXT for pod in Pod.objects.all())
 
 
 @pytest.mark.parametrize("what", POISON)
 def test_a_job_with_this_stops_no_pod(made: Made, what: str) -> None:
     bad = made.job(condition("Created"))
     POISON[what](bad)
-    journal.observed(made.workload.cluster_id, [*jobs(bad), *pods(made.pod("worker", 0))])
+    journal.record_observations(
+        made.workload.cluster_id, [*jobs(bad), *pods(made.pod("worker", 0))]
+    )
     assert Pod.objects.filter(name="train1-worker-0", phase="Running").exists()
 
 
@@ -118,7 +120,9 @@ EVENTS = {
 def test_an_event_with_this_stops_no_other(made: Made, what: str) -> None:
     bad = made.event(made.pod("master"), "Bad", "", uid="bad") | EVENTS[what]
     good = made.event(made.pod("master"), "Good", "", uid="good")
-    journal.observed(made.workload.cluster_id, [Seen("event", bad), Seen("event", good)])
+    journal.record_observations(
+        made.workload.cluster_id, [Observation("event", bad), Observation("event", good)]
+    )
     assert Event.objects.filter(reason="Good").exists()
     assert all(len(event.text) <= 1024 for event in Event.objects.all())
 
@@ -138,8 +142,13 @@ NONSENSE: list[Any] = [
 @pytest.mark.parametrize("obj", NONSENSE)
 def test_what_is_no_object_is_left_out(made: Made, obj: Any) -> None:
     kinds: list[Any] = ["job", "pod", "podgroup", "event"]
-    assert journal.observed(made.workload.cluster_id, [Seen(kind, obj) for kind in kinds]) == 0
-    journal.listed(made.workload.cluster_id, "event", [obj], made.workload.created_at)
+    assert (
+        journal.record_observations(
+            made.workload.cluster_id, [Observation(kind, obj) for kind in kinds]
+        )
+        == 0
+    )
+    journal.record_listing(made.workload.cluster_id, "event", [obj], made.workload.created_at)
 
 
 def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: Made) -> None:
@@ -154,7 +163,7 @@ def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: Made) -> Non
         cursor.execute(refused[connection.vendor])
     good = made.pod("worker", 0), made.pod("worker", 1)
     assert (
-        journal.observed(
+        journal.record_observations(
             made.workload.cluster_id, pods(good[0], made.pod("master", node="n0"), good[1])
         )
         == 1
@@ -167,22 +176,22 @@ def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: Made) -> Non
 
 def test_a_row_that_is_not_as_it_was_read_is_not_written(made: Made) -> None:
     key = made.workload.pk
-    with pytest.raises(rows.Raced):
-        rows.update(
+    with pytest.raises(bulk_sql.ConcurrentChange):
+        bulk_sql.update_rows(
             Workload,
             "id",
-            [rows.Change(key, {"status": "Running", "attempt": 1}, {"status": "Failed"})],
+            [bulk_sql.RowChange(key, {"status": "Running", "attempt": 1}, {"status": "Failed"})],
         )
-    with pytest.raises(rows.Raced):
-        rows.update(
+    with pytest.raises(bulk_sql.ConcurrentChange):
+        bulk_sql.update_rows(
             Workload,
             "id",
-            [rows.Change(key, {"status": "Creating", "attempt": 2}, {"status": "Failed"})],
+            [bulk_sql.RowChange(key, {"status": "Creating", "attempt": 2}, {"status": "Failed"})],
         )
-    rows.update(
+    bulk_sql.update_rows(
         Workload,
         "id",
-        [rows.Change(key, {"status": "Creating", "attempt": 1}, {"status": "Failed"})],
+        [bulk_sql.RowChange(key, {"status": "Creating", "attempt": 1}, {"status": "Failed"})],
     )
     assert Workload.objects.get().status == "Failed"
 
@@ -205,16 +214,16 @@ OBJECTS = st.fixed_dictionaries(
 @given(OBJECTS)
 @settings(max_examples=200, deadline=None)
 def test_anything_at_all_can_be_slimmed_and_read(obj: Any) -> None:
-    slimmed = slim(obj)
+    slimmed = slim_object(obj)
     assert (
         b"\x00"
         not in json.dumps(slimmed, allow_nan=False, ensure_ascii=False)
         .replace("\\u0000", "\x00")
         .encode()
     )
-    assert slim(slimmed) is slimmed
-    view(slimmed)
-    derive(slimmed, [slimmed])
+    assert slim_object(slimmed) is slimmed
+    build_pod_view(slimmed)
+    derive_status(slimmed, [slimmed])
 
 
 def test_slimming_keeps_what_is_read_and_nothing_else(made: Made) -> None:
@@ -227,8 +236,8 @@ def test_slimming_keeps_what_is_read_and_nothing_else(made: Made) -> None:
     )
     pod["metadata"]["managedFields"] = [{"fieldsV1": {"f:spec": {}}}]
     pod["spec"] |= {"volumes": [{"name": "v"}], "nodeSelector": {"a": "b"}}
-    slimmed = slim(pod)
-    assert view(slimmed) == view(pod)
+    slimmed = slim_object(pod)
+    assert build_pod_view(slimmed) == build_pod_view(pod)
     assert set(slimmed["spec"]) == {"containers", "nodeName", "nodeSelector"}
     assert set(slimmed["metadata"]["annotations"]) == {"gpu-fraction"}
     assert "managedFields" not in slimmed["metadata"]
@@ -243,5 +252,7 @@ def test_garbage_with_our_labels_never_fails_a_batch(made: Made, kind: Any, obj:
     metadata = obj.get("metadata") if isinstance(obj.get("metadata"), dict) else {}
     dressed |= {name: value for name, value in obj.items() if name != "metadata"}
     dressed["metadata"] = metadata | dressed["metadata"]
-    journal.observed(made.workload.cluster_id, [Seen(kind, dressed), *pods(made.pod("worker", 0))])
+    journal.record_observations(
+        made.workload.cluster_id, [Observation(kind, dressed), *pods(made.pod("worker", 0))]
+    )
     assert Pod.objects.filter(name="train1-worker-0").exists()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.cast import Cast, a_spec
 from workloads import journal
-from workloads.journal import rows
+from workloads.journal import bulk_sql
 from workloads.models import Attempt, Event, Pod, Workload
 from workloads.states import Status
 
@@ -51,7 +51,7 @@ FIELDS = [field.attname for field in Pod._meta.concrete_fields if field.name not
 
 @pytest.fixture
 def workload(cast: Cast) -> Workload:
-    return journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    return journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
 
 
 def values(prefix: str) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def test_rows_are_inserted_as_they_would_be_saved(
     Pod.objects.all().delete()
     for number, each in enumerate(given):
         Pod.objects.create(workload=workload, uid=f"one-{number}", **each)
-    rows.insert(
+    bulk_sql.insert_rows(
         Pod,
         [Pod(workload=workload, uid=f"all-{number}", **each) for number, each in enumerate(given)],
     )
@@ -83,7 +83,7 @@ def test_a_row_that_is_there_gets_the_new_values_and_keeps_the_others(
     workload: Workload, first: Any, second: Any
 ) -> None:
     Pod.objects.all().delete()
-    rows.insert(
+    bulk_sql.insert_rows(
         Pod,
         [
             Pod(workload=workload, uid=f"all-{number}", logs_kept=True, **each)
@@ -93,7 +93,12 @@ def test_a_row_that_is_there_gets_the_new_values_and_keeps_the_others(
     again = [
         Pod(workload=workload, uid=f"all-{number}", **each) for number, each in enumerate(second)
     ]
-    rows.insert(Pod, again, unique=("workload", "uid"), update=("name", "data", "created_at"))
+    bulk_sql.insert_rows(
+        Pod,
+        again,
+        conflict_fields=("workload", "uid"),
+        update_fields=("name", "data", "created_at"),
+    )
     found = Pod.objects.order_by("uid").values(
         "name", "data", "created_at", "restarts", "logs_kept"
     )
@@ -105,7 +110,7 @@ def test_a_row_that_is_there_gets_the_new_values_and_keeps_the_others(
 
 def test_rows_that_change_differently_each_get_their_own(cast: Cast) -> None:
     made = [
-        journal.opened(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, by=None)
+        journal.create_workload(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, user=None)
         for number in range(6)
     ]
     at = datetime(2026, 11, 21, tzinfo=UTC)
@@ -119,10 +124,10 @@ def test_rows_that_change_differently_each_get_their_own(cast: Cast) -> None:
     ]
     was = {"status": "Creating", "attempt": 1}
     with CaptureQueriesContext(connection) as captured:
-        rows.update(
+        bulk_sql.update_rows(
             Workload,
             "id",
-            [rows.Change(row.pk, was, to) for row, to in zip(made, changes, strict=True)],
+            [bulk_sql.RowChange(row.pk, was, to) for row, to in zip(made, changes, strict=True)],
         )
     assert len(captured) == 3
     names = {name for change in changes for name in change}
@@ -134,7 +139,7 @@ def test_rows_that_change_differently_each_get_their_own(cast: Cast) -> None:
 
 
 def test_however_many_rows_change_alike_it_is_one_statement(workload: Workload) -> None:
-    rows.insert(
+    bulk_sql.insert_rows(
         Event,
         [
             Event(
@@ -149,11 +154,11 @@ def test_however_many_rows_change_alike_it_is_one_statement(workload: Workload) 
     )
     keys = list(Event.objects.exclude(uid="").values_list("pk", flat=True))
     with CaptureQueriesContext(connection) as captured:
-        rows.update(
+        bulk_sql.update_rows(
             Event,
             "id",
             [
-                rows.Change(key, to={"count": number, "text": str(number)})
+                bulk_sql.RowChange(key, new_values={"count": number, "text": str(number)})
                 for number, key in enumerate(keys)
             ],
         )
@@ -167,15 +172,17 @@ def test_one_row_that_was_not_as_it_was_read_keeps_all_from_being_taken_for_writ
     workload: Workload,
 ) -> None:
     changes = [
-        rows.Change(workload.pk, {"number": 1}, {"status": "Running"}),
-        rows.Change(uuid.uuid4(), {"number": 1}, {"status": "Running"}),
+        bulk_sql.RowChange(workload.pk, {"number": 1}, {"status": "Running"}),
+        bulk_sql.RowChange(uuid.uuid4(), {"number": 1}, {"status": "Running"}),
     ]
-    with pytest.raises(rows.Raced):
-        rows.update(Attempt, "workload", changes)
+    with pytest.raises(bulk_sql.ConcurrentChange):
+        bulk_sql.update_rows(Attempt, "workload", changes)
 
 
 def test_nothing_to_write_is_no_statement(workload: Workload) -> None:
     with CaptureQueriesContext(connection) as captured:
-        rows.insert(Pod, [])
-        rows.update(Workload, "id", [rows.Change(workload.pk, {"status": "Creating"})])
+        bulk_sql.insert_rows(Pod, [])
+        bulk_sql.update_rows(
+            Workload, "id", [bulk_sql.RowChange(workload.pk, {"status": "Creating"})]
+        )
     assert len(captured) == 0

@@ -18,7 +18,7 @@ from projects.models import AuditEntry, Project
 from tests.at_once import at_once
 from tests.cast import Cast, a_spec, make_cast
 from tests.workloads.acting import SLEEP, Acting
-from workloads import actions, journal, limits, tasks
+from workloads import actions, journal, runtime_limits, tasks
 from workloads.models import Desired, Event, Sample, Workload
 from workloads.specs import Environment, Setup
 from workloads.states import Status
@@ -66,7 +66,7 @@ def limited(
         time_limit_seconds=time, idle_limit_seconds=idle
     )
     team = Project.objects.select_related("department", "cluster").get(pk=cast.team_a.pk)
-    workload = journal.opened(a_spec(team, name), project=team, by=cast.bob)
+    workload = journal.create_workload(a_spec(team, name), project=team, user=cast.bob)
     running = {"status": Status.RUNNING, "started_at": START, "job_uid": "u", "next_try_at": None}
     Workload.objects.filter(pk=workload.pk).update(**running | more)
     workload.refresh_from_db()
@@ -94,7 +94,7 @@ def test_the_stricter_one_is_copied(
     cast.team_a.time_limit_seconds = cast.team_a.idle_limit_seconds = own
     cast.research.time_limit_seconds = cast.research.idle_limit_seconds = above
     cast.team_a.department = cast.research
-    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     assert (workload.time_limit_seconds, workload.idle_limit_seconds) == (holds, holds)
 
 
@@ -159,8 +159,10 @@ def test_why_stays_once_it_has_stopped(cast: Cast, clock: Any, asked: Asked) -> 
     workload = limited(cast)
     clock(2 * HOUR)
     tasks.limit()
-    before = journal.known(workload.cluster_id, "job", "pod", "podgroup", workload=workload.pk)
-    journal.reconciled(workload.pk, None, [], None, before=before)
+    before = journal.list_known_objects(
+        workload.cluster_id, "job", "pod", "podgroup", workload=workload.pk
+    )
+    journal.reconcile_workload(workload.pk, None, [], None, known_before=before)
     workload.refresh_from_db()
     assert (workload.status, workload.reason) == (
         Status.STOPPED,
@@ -171,11 +173,14 @@ def test_why_stays_once_it_has_stopped(cast: Cast, clock: Any, asked: Asked) -> 
 
 def test_what_a_person_stopped_says_nothing_of_it(cast: Cast, clock: Any, asked: Asked) -> None:
     workload = limited(cast)
-    journal.asked_to_stop(workload.pk, cast.bob)
+    journal.request_stop(workload.pk, cast.bob)
     clock(3 * HOUR)
     tasks.limit()
     assert said(workload, "TimeLimit") == []
-    assert journal.asked_to_stop(workload.pk, None, why="Stopped: x.", what="TimeLimit") is False
+    assert (
+        journal.request_stop(workload.pk, None, reason="Stopped: x.", event_reason="TimeLimit")
+        is False
+    )
     workload.refresh_from_db()
     assert workload.reason == ""
 
@@ -183,8 +188,8 @@ def test_what_a_person_stopped_says_nothing_of_it(cast: Cast, clock: Any, asked:
 def test_another_attempt_is_not_stopped_for_the_one_before(cast: Cast, clock: Any) -> None:
     workload = limited(cast)
     Workload.objects.update(attempt=2)
-    assert journal.asked_to_stop(workload.pk, None, why="Stopped: x.", attempt=1) is False
-    assert journal.warned(workload.pk, "TimeLimitNear", "x", attempt=1, since=None) is False
+    assert journal.request_stop(workload.pk, None, reason="Stopped: x.", attempt=1) is False
+    assert journal.record_warning(workload.pk, "TimeLimitNear", "x", attempt=1, since=None) is False
 
 
 def test_one_that_ends_at_this_moment_is_left_alone(
@@ -224,7 +229,9 @@ def test_the_time_in_which_it_was_preempted_does_not_count(
     clock(4 * HOUR - 1)
     tasks.limit()
     assert asked == []
-    assert limits.ran([workload], timezone.now())[workload.pk] == 2 * HOUR - 1
+    assert (
+        runtime_limits.load_running_seconds([workload], timezone.now())[workload.pk] == 2 * HOUR - 1
+    )
     clock(4 * HOUR)
     tasks.limit()
     assert asked == [("stop", str(workload.pk))]
@@ -312,11 +319,12 @@ def test_a_warning_of_idleness_is_given_once_however_many_sweeps_saw_it(
     workload = limited(cast, time=None, idle=1800, idle_since=START)
     clock(900)
     given = [
-        journal.warned(workload.pk, "IdleLimitNear", "x", attempt=1, since=START) for _ in range(2)
+        journal.record_warning(workload.pk, "IdleLimitNear", "x", attempt=1, since=START)
+        for _ in range(2)
     ]
     assert given == [True, False]
     clock(1000)
-    assert journal.warned(
+    assert journal.record_warning(
         workload.pk, "IdleLimitNear", "x", attempt=1, since=START + timedelta(seconds=950)
     )
 
@@ -432,7 +440,7 @@ def test_the_reason_that_a_cluster_gives_is_not_taken_for_ours(cast: Cast, clock
     workload = limited(cast)
     Workload.objects.update(reason="Stopped: says a pod.")
     moved(workload, 1, Status.RUNNING)
-    journal.asked_to_stop(workload.pk, cast.bob)
+    journal.request_stop(workload.pk, cast.bob)
     workload.refresh_from_db()
     assert workload.reason == ""
 

@@ -16,14 +16,14 @@ import pytest
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone
-from clusters.kube.pace import Pace
+from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.resources import PODS
 from tests.cluster import LocalKube
 from tests.clusters.kube.faults import Request
 from tests.faults.proxy import Mishap, Passage, Proxy, passes
 from tests.workloads import pods
-from workloads.logbook.capture import Capture, End, Outcome, Target
-from workloads.logbook.sights import Sight, sight_of
+from workloads.logbook.capture import CaptureTarget, LogCapture, TurnEnd, TurnOutcome
+from workloads.logbook.container_runs import RunState, parse_run_state
 
 NUMBERED = "n=0; while [ $n -lt {} ]; do echo line $n; n=$((n+1)); sleep {}; done"
 
@@ -47,12 +47,12 @@ def capture(
     *,
     container: str = "main",
     bound: int = 1 << 30,
-    sight: Sight = Sight.RUNNING,
-) -> Capture:
+    sight: RunState = RunState.RUNNING,
+) -> LogCapture:
     """The capture of the first run of a pod's container."""
     meta = pod["metadata"]
-    return Capture(
-        Target(
+    return LogCapture(
+        CaptureTarget(
             pods.NAMESPACE,
             meta["name"],
             meta["uid"],
@@ -65,17 +65,17 @@ def capture(
     )
 
 
-def finish(capture: Capture, client: Client) -> Outcome:
+def finish(capture: LogCapture, client: Client) -> TurnOutcome:
     """Turn after turn, as the collector takes them, until the log is settled."""
 
-    def settled() -> Outcome | None:
-        outcome = capture.turn(client)
-        return None if outcome.end is End.AGAIN else outcome
+    def settled() -> TurnOutcome | None:
+        outcome = capture.read_turn(client)
+        return None if outcome.end is TurnEnd.AGAIN else outcome
 
     return pods.eventually(settled)
 
 
-def texts(capture: Capture) -> list[str]:
+def texts(capture: LogCapture) -> list[str]:
     data = capture.target.path.read_text()
     assert not data or data.endswith("\n")
     return [re.sub(r"^\S+ ", "", line) for line in data.splitlines()]
@@ -89,14 +89,14 @@ def test_a_container_that_ends_at_once_is_read(client: Client, tmp_path: Path) -
     reading = capture(
         pods.start(client, pods.shell("echo line 0; echo line 1; printf 'no end'")), tmp_path
     )
-    assert finish(reading, client) == Outcome(End.COMPLETE)
+    assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert texts(reading) == [*lines(2), "no end"]
     assert reading.progress.gaps == []
 
 
 def test_a_container_without_a_word_has_an_empty_log(client: Client, tmp_path: Path) -> None:
     reading = capture(pods.start(client, pods.shell("true")), tmp_path)
-    assert finish(reading, client) == Outcome(End.COMPLETE)
+    assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert texts(reading) == []
 
 
@@ -138,7 +138,9 @@ def test_a_pod_of_the_same_name_is_another_one(client: Client, tmp_path: Path) -
     pod["metadata"]["uid"] = "of-the-one-before"
     pods.ended(client)
     reading = capture(pod, tmp_path)
-    assert finish(reading, client) == Outcome(End.LOST, "The pod was gone before its log was read.")
+    assert finish(reading, client) == TurnOutcome(
+        TurnEnd.LOST, "The pod was gone before its log was read."
+    )
     assert texts(reading) == []
 
 
@@ -148,9 +150,9 @@ def test_a_pod_that_went_before_the_rest_was_read_leaves_a_gap(
     reading = capture(pods.start(client, pods.shell("echo line 0; sleep 60")), tmp_path)
     with pods.reading(reading, client):
         pods.eventually(lambda: reading.progress.size)
-    calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace=0)
+    calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=0)
     pods.eventually(lambda: gone(client))
-    assert finish(reading, client) == Outcome(End.COMPLETE)
+    assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert [gap["cause"] for gap in reading.progress.gaps] == [
         "The pod was gone before the rest of its log was read."
     ]
@@ -168,9 +170,9 @@ def test_a_pod_that_is_deleted_while_it_is_read_leaves_none(client: Client, tmp_
     )
     with pods.reading(reading, client) as turn:
         pods.eventually(lambda: reading.progress.size)
-        calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace=5)
+        calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=5)
         turn.join(30)
-    assert finish(reading, client) == Outcome(End.COMPLETE)
+    assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert (texts(reading), reading.progress.gaps) == (lines(2), [])
 
 
@@ -193,13 +195,16 @@ def seen_late(client: Client, meanwhile: Callable[[], object]) -> Iterator[Clien
         meanwhile()
         passage.pass_on()
 
-    with Proxy(client.access) as proxy, Client(proxy.access, pace=Pace(1000)) as through:
+    with (
+        Proxy(client.access) as proxy,
+        Client(proxy.access, rate_limiter=RateLimiter(1000)) as through,
+    ):
         proxy.choose = choose
         yield through
 
 
 def removed(client: Client) -> None:
-    calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace=0)
+    calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=0)
     pods.eventually(lambda: gone(client))
 
 
@@ -210,7 +215,7 @@ def test_a_pod_that_an_operator_removes_as_its_log_begins_keeps_what_came(
     pods.eventually(lambda: pods.read(client)["status"]["phase"] == "Running")
     reading = capture(pod, tmp_path)
     with seen_late(client, lambda: removed(client)) as through:
-        assert finish(reading, through) == Outcome(End.COMPLETE)
+        assert finish(reading, through) == TurnOutcome(TurnEnd.COMPLETE)
     assert (texts(reading), reading.progress.gaps) == (lines(1), [])
 
 
@@ -226,8 +231,8 @@ def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(
         pods.start(client, pods.shell("echo other; sleep 60"))
 
     with seen_late(client, replaced) as through:
-        assert finish(reading, through) == Outcome(
-            End.LOST, "The pod was gone before its log was read."
+        assert finish(reading, through) == TurnOutcome(
+            TurnEnd.LOST, "The pod was gone before its log was read."
         )
     assert texts(reading) == []
 
@@ -245,11 +250,14 @@ def test_the_run_before_a_restart_is_read_to_its_end(client: Client, tmp_path: P
         f"muster-{time.time_ns()}"
     )
     pod = pods.start(client, pods.shell(again, restart="OnFailure"))
-    reading = capture(pod, tmp_path, sight=Sight.PREVIOUS)
+    reading = capture(pod, tmp_path, sight=RunState.PREVIOUS)
     pods.eventually(
-        lambda: sight_of(pods.read(client), pod["metadata"]["uid"], "main", 0) is Sight.PREVIOUS
+        lambda: (
+            parse_run_state(pods.read(client), pod["metadata"]["uid"], "main", 0)
+            is RunState.PREVIOUS
+        )
     )
-    assert finish(reading, client) == Outcome(End.COMPLETE)
+    assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert (texts(reading), reading.progress.gaps) == (lines(1), [])
 
 
@@ -257,13 +265,13 @@ def test_an_init_container_has_a_log_of_its_own(client: Client, tmp_path: Path) 
     reading = capture(
         pods.start(client, pods.shell("true", init="echo line 0")), tmp_path, container="first"
     )
-    assert finish(reading, client) == Outcome(End.COMPLETE)
+    assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert texts(reading) == lines(1)
 
 
 def test_a_log_beyond_its_bound_says_what_is_missing(client: Client, tmp_path: Path) -> None:
     reading = capture(pods.start(client, pods.shell("seq 1 100000")), tmp_path, bound=10_000)
-    assert finish(reading, client) == Outcome(End.COMPLETE)
+    assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert reading.progress.size <= 10_000
     assert "longer than" in reading.progress.gaps[0]["cause"]
 
@@ -316,6 +324,6 @@ def test_a_restart_of_the_api_server_in_mid_stream_loses_and_doubles_nothing(
                 cluster.kill()
                 cluster.start()
             turns.join(60)
-        assert finish(reading, client) == Outcome(End.COMPLETE)
+        assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
         assert texts(reading) == lines(100)
         assert reading.progress.gaps == []

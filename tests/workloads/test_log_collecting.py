@@ -17,8 +17,8 @@ from tests.cluster import LocalKube
 from tests.workloads import pods
 from tests.workloads.log_rows import a_log, numbered
 from workloads import logbook
-from workloads.logbook import keeping, places
-from workloads.logbook.collecting import Collector
+from workloads.logbook import log_paths, retention
+from workloads.logbook.collecting import LogCollector
 from workloads.models import Log, Pod, Workload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,10 +47,10 @@ def workload(cast: Cast) -> Workload:
     return pods.a_workload(cast.team_a)
 
 
-def until_kept(collector: Collector, workload: Workload) -> None:
+def until_kept(collector: LogCollector, workload: Workload) -> None:
     def kept() -> bool:
-        collector.turn()
-        return logbook.is_kept(workload.pk)
+        collector.run_turn()
+        return logbook.are_logs_kept(workload.pk)
 
     pods.eventually(kept)
 
@@ -58,14 +58,15 @@ def until_kept(collector: Collector, workload: Workload) -> None:
 def contents(workload: Workload) -> dict[tuple[str, int], list[str]]:
     logs = Log.objects.filter(pod__workload=workload, state=Log.State.COMPLETE)
     return {
-        (log.container, log.run): b"".join(logbook.lines(log)).decode().splitlines() for log in logs
+        (log.container, log.run): b"".join(logbook.read_lines(log)).decode().splitlines()
+        for log in logs
     }
 
 
 def test_every_container_of_an_ended_pod_is_kept(client: Client, workload: Workload) -> None:
     pods.start(client, pods.shell("echo main", init="echo first"))
     pods.seen(workload, pods.ended(client))
-    assert not logbook.is_kept(workload.pk)
+    assert not logbook.are_logs_kept(workload.pk)
     with pods.collector(workload.cluster, client) as collector:
         until_kept(collector, workload)
     assert contents(workload) == {("first", 0): ["first"], ("main", 0): ["main"]}
@@ -94,12 +95,12 @@ def test_keeping_waits_for_the_collector_and_no_longer_than_said(
 ) -> None:
     pods.start(client, pods.shell("echo line"))
     pods.seen(workload, pods.ended(client))
-    assert not logbook.keep(workload.pk, within=0.1)
+    assert not logbook.wait_until_logs_kept(workload.pk, timeout=0.1)
     stop = threading.Event()
-    collector = Collector(workload.cluster_id, stop, threading.Event(), lambda _: client)
+    collector = LogCollector(workload.cluster_id, stop, threading.Event(), lambda _: client)
     thread = threading.Thread(target=collector.run)
     thread.start()
-    kept = logbook.keep(workload.pk, within=30)
+    kept = logbook.wait_until_logs_kept(workload.pk, timeout=30)
     stop.set()
     thread.join(30)
     assert kept
@@ -109,7 +110,7 @@ def test_keeping_waits_for_the_collector_and_no_longer_than_said(
 def test_a_pod_that_was_gone_before_is_said_to_be_lost(client: Client, workload: Workload) -> None:
     pods.start(client, pods.shell("echo line"))
     pods.seen(workload, pods.ended(client), gone=True)
-    calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace=0)
+    calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=0)
     pods.remove_all(client)
     with pods.collector(workload.cluster, client) as collector:
         until_kept(collector, workload)
@@ -128,11 +129,13 @@ def test_logs_beyond_the_bound_wait_their_turn_and_say_so(
             rank=number,
         )
     with pods.collector(workload.cluster, client, at_once=2) as collector:
-        collector.turn()
-        collector.turn()
+        collector.run_turn()
+        collector.run_turn()
         waits = [log for log in Log.objects.all() if "waits for its turn: 2 logs" in log.note]
         assert len(waits) == 1 or pods.eventually(
-            lambda: collector.turn() or Log.objects.filter(note__contains="its turn: 2").exists()
+            lambda: (
+                collector.run_turn() or Log.objects.filter(note__contains="its turn: 2").exists()
+            )
         )
 
 
@@ -172,9 +175,9 @@ def test_a_turn_asks_a_constant_number_of_queries(
         }
         pods.seen(workload, pod)
     with pods.collector(workload.cluster, client) as collector:
-        collector.turn()
+        collector.run_turn()
         with django_assert_max_num_queries(1):
-            collector.turn()
+            collector.run_turn()
 
 
 def ended(log: Log, days: float) -> None:
@@ -185,12 +188,12 @@ def test_old_logs_are_removed_and_say_so(workload: Workload, settings: Any) -> N
     old, new = a_log(workload, numbered(3)), a_log(workload, numbered(3), rank=1)
     ended(old, 15)
     ended(new, 13)
-    assert logbook.retain() == 1
+    assert logbook.remove_old_logs() == 1
     old.refresh_from_db()
     assert (old.state, "14 days" in old.note) == (Log.State.REMOVED, True)
-    assert not places.local(old.path).exists()
-    assert places.local(new.path).exists()
-    assert logbook.tail(old, 100) == b""
+    assert not log_paths.local_path(old.path).exists()
+    assert log_paths.local_path(new.path).exists()
+    assert logbook.read_tail(old, 100) == b""
 
 
 def test_the_oldest_logs_make_room(workload: Workload, settings: Any) -> None:
@@ -198,13 +201,13 @@ def test_the_oldest_logs_make_room(workload: Workload, settings: Any) -> None:
     for age, log in enumerate(logs):
         ended(log, 3 - age)
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"log_bytes": 2 * logs[0].size})
-    assert logbook.retain() == 1
+    assert logbook.remove_old_logs() == 1
     assert [Log.objects.get(pk=log.pk).state for log in logs] == ["removed", "complete", "complete"]
 
 
 def test_files_of_a_workload_that_is_no_more_are_removed(workload: Workload) -> None:
     log = a_log(workload, numbered(3))
-    path = places.local(log.path)
+    path = log_paths.local_path(log.path)
     workload.delete()
-    keeping.retain()
+    retention.remove_old_logs()
     assert not path.exists()

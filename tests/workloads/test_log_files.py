@@ -17,23 +17,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workloads.logbook import framing, places, stamps, windows
-from workloads.logbook.framing import Splitter
-from workloads.logbook.index import ENTRY, Index, seek_time
-from workloads.logbook.reading import File, Opened
-from workloads.logbook.writing import Busy, Writer
+from workloads.logbook import line_reading, log_paths, stamps, windows
+from workloads.logbook.index import ENTRY_FORMAT, LogIndex, find_time
+from workloads.logbook.line_reading import LineSplitter
+from workloads.logbook.log_files import LogFile, OpenLog
+from workloads.logbook.log_writer import Busy, LogWriter
 
 START = 1_800_000_000 * stamps.SECOND
-STAMP = stamps.text(START).encode()
+STAMP = stamps.format_time(START).encode()
 
 
 @contextmanager
-def opened(*paths: Path) -> Iterator[list[Opened]]:
+def opened(*paths: Path) -> Iterator[list[OpenLog]]:
     handles = [os.open(path, os.O_RDONLY) for path in paths]
-    indexes = [os.open(places.index_of(path), os.O_RDONLY) for path in paths]
+    indexes = [os.open(log_paths.index_path(path), os.O_RDONLY) for path in paths]
     logs: list[Any] = [SimpleNamespace(pk=number, gaps=[]) for number in range(1, len(paths) + 1)]
     yield [
-        Opened(log, File(handle), Index(File(index)))
+        OpenLog(log, LogFile(handle), LogIndex(LogFile(index)))
         for log, handle, index in zip(logs, handles, indexes, strict=True)
     ]
     for handle in (*handles, *indexes):
@@ -42,30 +42,30 @@ def opened(*paths: Path) -> Iterator[list[Opened]]:
 
 def stamped(texts: list[bytes], step: int = 1000) -> list[bytes]:
     return [
-        stamps.text(START + number * step).encode() + b" " + text
+        stamps.format_time(START + number * step).encode() + b" " + text
         for number, text in enumerate(texts)
     ]
 
 
 def write(path: Path, lines: list[bytes]) -> None:
-    with Writer(path) as writer:
+    with LogWriter(path) as writer:
         writer.append(lines)
 
 
-def downwards(logs: list[Opened], most: int) -> list[bytes]:
-    cursor, found = windows.starts(logs), []
+def downwards(logs: list[OpenLog], most: int) -> list[bytes]:
+    cursor, found = windows.start_cursor(logs), []
     while True:
-        window = windows.after(logs, cursor, most)
+        window = windows.window_after(logs, cursor, most)
         found += [line.raw for line in window.lines]
         cursor = window.end
         if window.at_end:
             return found
 
 
-def upwards(logs: list[Opened], most: int) -> list[bytes]:
-    cursor, found = windows.ends(logs), []
+def upwards(logs: list[OpenLog], most: int) -> list[bytes]:
+    cursor, found = windows.end_cursor(logs), []
     while True:
-        window = windows.before(logs, cursor, most)
+        window = windows.window_before(logs, cursor, most)
         found = [line.raw for line in window.lines] + found
         cursor = window.start
         if window.at_start:
@@ -87,7 +87,7 @@ texts = st.lists(st.binary(max_size=200).map(lambda each: each.replace(b"\n", b"
 def test_any_bytes_in_any_pieces_come_back_by_any_windows(
     tmp_path: Path, texts: list[bytes], cuts: list[int], most: int, size: int
 ) -> None:
-    path, lines, splitter = tmp_path / "a.0.log", stamped(texts), Splitter()
+    path, lines, splitter = tmp_path / "a.0.log", stamped(texts), LineSplitter()
     path.unlink(missing_ok=True)
     data, pieces = b"".join(line + b"\n" for line in lines), []
     for cut in cuts * (len(data) + 1):
@@ -95,14 +95,16 @@ def test_any_bytes_in_any_pieces_come_back_by_any_windows(
             break
         pieces.append(data[:cut])
         data = data[cut:]
-    with Writer(path) as writer:
+    with LogWriter(path) as writer:
         for piece in pieces:
             writer.append(splitter.feed(piece))
     with opened(path) as logs:
         assert downwards(logs, most) == lines == upwards(logs, most)
         source, end = logs[0].source, path.stat().st_size
-        assert [line for _, line in framing.forward(source, 0, block=size)] == lines
-        assert [line for _, line in framing.backward(source, end, block=size)] == lines[::-1]
+        assert [line for _, line in line_reading.read_forward(source, 0, block=size)] == lines
+        assert [line for _, line in line_reading.read_backward(source, end, block=size)] == lines[
+            ::-1
+        ]
 
 
 @settings(
@@ -121,7 +123,8 @@ def test_several_logs_are_merged_by_time_without_losing_or_doubling_a_line(
         paths[-1].unlink(missing_ok=True)
         times = [START + sum(each[: at + 1]) * stamps.SECOND for at in range(len(each))]
         lines = [
-            b"%s %d %d" % (stamps.text(time).encode(), number, at) for at, time in enumerate(times)
+            b"%s %d %d" % (stamps.format_time(time).encode(), number, at)
+            for at, time in enumerate(times)
         ]
         write(paths[-1], lines)
         everything += lines
@@ -151,10 +154,10 @@ def test_a_kill_in_the_middle_of_a_line_leaves_whole_lines(tmp_path: Path) -> No
     write(path, lines[:2000])
     with path.open("ab") as file:
         file.write(lines[2000][:50])
-    with places.index_of(path).open("ab") as file:
+    with log_paths.index_path(path).open("ab") as file:
         file.write(b"half an entry")
-    with Writer(path) as writer:
-        assert (writer.lines, writer.last) == (2000, stamps.read(lines[1999])[0])
+    with LogWriter(path) as writer:
+        assert (writer.lines, writer.last_ns) == (2000, stamps.parse_stamp(lines[1999])[0])
         writer.append(lines[2000:])
     with opened(path) as logs:
         assert downwards(logs, 500) == lines
@@ -164,30 +167,32 @@ def test_a_kill_in_the_middle_of_a_line_leaves_whole_lines(tmp_path: Path) -> No
 def test_an_index_that_was_lost_is_made_anew(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "a.0.log"
     write(path, stamped([b"x" * 100] * 3000))
-    index = places.index_of(path)
+    index = log_paths.index_path(path)
     whole = index.read_bytes()
     index.write_bytes(
-        {"missing": b"", "short": whole[: ENTRY.size], "ahead": whole + ENTRY.pack(1 << 40, 1, 1)}[
-            damage
-        ]
+        {
+            "missing": b"",
+            "short": whole[: ENTRY_FORMAT.size],
+            "ahead": whole + ENTRY_FORMAT.pack(1 << 40, 1, 1),
+        }[damage]
     )
-    Writer(path).close()
+    LogWriter(path).close()
     assert index.read_bytes() == whole
-    assert len(whole) >= 5 * ENTRY.size
+    assert len(whole) >= 5 * ENTRY_FORMAT.size
 
 
 def test_a_moment_is_found(tmp_path: Path) -> None:
     path, lines = tmp_path / "a.0.log", stamped([b"x" * 100] * 5000)
     write(path, lines)
     with opened(path) as logs:
-        at = seek_time(logs[0].source, logs[0].index, START + 3210 * 1000)
+        at = find_time(logs[0].source, logs[0].index, START + 3210 * 1000)
         assert logs[0].source.read(at, len(lines[0])) == lines[3210]
-        assert seek_time(logs[0].source, logs[0].index, START + 9999 * 1000) == path.stat().st_size
+        assert find_time(logs[0].source, logs[0].index, START + 9999 * 1000) == path.stat().st_size
 
 
 def test_only_one_writer_has_a_log(tmp_path: Path) -> None:
-    with Writer(tmp_path / "a.0.log"), pytest.raises(Busy):
-        Writer(tmp_path / "a.0.log")
+    with LogWriter(tmp_path / "a.0.log"), pytest.raises(Busy):
+        LogWriter(tmp_path / "a.0.log")
 
 
 def test_what_a_full_disk_took_half_of_is_cut_off_again(tmp_path: Path) -> None:
@@ -198,7 +203,7 @@ def test_what_a_full_disk_took_half_of_is_cut_off_again(tmp_path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     write(path, lines[:1])
-    with Writer(path, full) as writer, pytest.raises(OSError):
+    with LogWriter(path, full) as writer, pytest.raises(OSError):
         writer.append(lines[1:])
     assert path.read_bytes() == lines[0] + b"\n"
 
@@ -206,7 +211,7 @@ def test_what_a_full_disk_took_half_of_is_cut_off_again(tmp_path: Path) -> None:
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from workloads.logbook.writing import Writer
+from workloads.logbook.log_writer import Writer
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 with Writer(Path(sys.argv[1])) as writer:
     try:
@@ -235,12 +240,12 @@ def test_a_real_limit_of_the_system_is_an_error_and_not_the_end(tmp_path: Path) 
 @pytest.mark.parametrize("bad", ["../x", "a/b", "", ".", "..", "a\0b", "-x", "x" * 300], ids=repr)
 def test_a_name_from_the_cluster_cannot_lead_elsewhere(bad: str) -> None:
     for pod, container in ((bad, "main"), ("uid", bad)):
-        with pytest.raises(places.BadPlace):
-            places.place(uuid.uuid4(), pod, container, 0)
+        with pytest.raises(log_paths.BadLogPath):
+            log_paths.build_log_path(uuid.uuid4(), pod, container, 0)
 
 
 def test_a_long_line_is_bounded_and_says_so() -> None:
-    splitter = Splitter()
+    splitter = LineSplitter()
     assert splitter.feed(b"x" * (3 << 20)) == []
     (line,) = splitter.feed(b"\n")
     assert line.endswith(b"x [Muster: 2097152 more bytes of this line were not kept]")
@@ -249,24 +254,27 @@ def test_a_long_line_is_bounded_and_says_so() -> None:
 @pytest.mark.long
 def test_a_large_log_opens_by_reading_little(tmp_path: Path) -> None:
     path, line = tmp_path / "a.0.log", b"y" * 997
-    with Writer(path) as writer:
+    with LogWriter(path) as writer:
         for block in range(1 << 10):
             writer.append(
                 [
-                    stamps.text(START + (block * 1024 + at) * 1000).encode() + b" " + line
+                    stamps.format_time(START + (block * 1024 + at) * 1000).encode() + b" " + line
                     for at in range(1024)
                 ]
             )
     assert path.stat().st_size > 1 << 30
     with opened(path) as logs:
         source = logs[0].source
-        assert isinstance(source, File)
+        assert isinstance(source, LogFile)
         for find in (
-            windows.ends,
-            windows.starts,
-            lambda each: windows.at_time(each, START + 500_000 * 1000),
+            windows.end_cursor,
+            windows.start_cursor,
+            lambda each: windows.cursor_at_time(each, START + 500_000 * 1000),
         ):
-            source.taken = 0
+            source.bytes_read = 0
             cursor = find(logs)
-            assert windows.before(logs, cursor).lines or windows.after(logs, cursor).lines
-            assert source.taken < 2 << 20
+            assert (
+                windows.window_before(logs, cursor).lines
+                or windows.window_after(logs, cursor).lines
+            )
+            assert source.bytes_read < 2 << 20

@@ -13,8 +13,8 @@ from tests.cast import Cast
 from tests.workloads import pods
 from tests.workloads.log_rows import a_log, numbered, texts, window
 from workloads import logbook
-from workloads.logbook import places, storing, windows
-from workloads.logbook.reading import opened
+from workloads.logbook import log_paths, object_store, windows
+from workloads.logbook.log_files import open_log
 from workloads.models import Log, Workload
 
 boto3 = pytest.importorskip("boto3", reason="requirements-s3.txt is not installed")
@@ -56,27 +56,27 @@ def test_an_ended_log_is_moved_and_one_that_grows_is_not(store: Any, workload: W
         a_log(workload, numbered(3)),
         a_log(workload, numbered(3), rank=1, state=Log.State.CAPTURING),
     )
-    assert storing.sweep() == 1
+    assert object_store.move_ended_logs() == 1
     assert names(store) == [f"muster/{done.path.removesuffix('log')}idx", f"muster/{done.path}"]
-    assert not places.local(done.path).exists()
-    assert places.local(growing.path).exists()
-    assert logbook.tail(done, 16 << 10).endswith(b" line 2\n")
+    assert not log_paths.local_path(done.path).exists()
+    assert log_paths.local_path(growing.path).exists()
+    assert logbook.read_tail(done, 16 << 10).endswith(b" line 2\n")
 
 
 def test_a_stored_log_is_read_by_ranges(store: Any, workload: Workload) -> None:
     log = a_log(workload, [b"x" * 1000 for _ in range(5000)])
-    storing.sweep()
-    with opened(log) as here:
-        assert len(windows.before([here], windows.ends([here])).lines) > 100
-        assert isinstance(here.source, storing.Stored)
-        assert here.source.taken < 1 << 20 < log.size
+    object_store.move_ended_logs()
+    with open_log(log) as here:
+        assert len(windows.window_before([here], windows.end_cursor([here])).lines) > 100
+        assert isinstance(here.source, object_store.StoredObject)
+        assert here.source.bytes_read < 1 << 20 < log.size
 
 
 def test_the_page_shows_a_stored_log_like_any_other(
     client: Any, store: Any, workload: Workload
 ) -> None:
     log = a_log(workload, numbered(700))
-    storing.sweep()
+    object_store.move_ended_logs()
     client.force_login(User.objects.get(username="bob"))
     _, items = window(client, workload, log=log.pk)
     assert texts(items)[-1] == "line 699"
@@ -86,9 +86,9 @@ def test_a_stored_log_goes_when_it_is_too_old(
     store: Any, workload: Workload, settings: Any
 ) -> None:
     log = a_log(workload, numbered(3))
-    storing.sweep()
+    object_store.move_ended_logs()
     Log.objects.filter(pk=log.pk).update(ended_at="2020-01-01T00:00:00Z")
-    assert logbook.retain() == 1
+    assert logbook.remove_old_logs() == 1
     assert names(store) == []
 
 
@@ -97,7 +97,7 @@ def test_the_store_holds_nothing_of_a_workload_that_is_no_more(
 ) -> None:
     a_log(workload, numbered(3))
     other = a_log(pods.a_workload(cast.team_b), numbered(3))
-    storing.sweep()
+    object_store.move_ended_logs()
     workload.delete()
-    logbook.retain()
+    logbook.remove_old_logs()
     assert names(store) == [f"muster/{other.path.removesuffix('log')}idx", f"muster/{other.path}"]

@@ -19,8 +19,8 @@ from tests.cast import make_cast
 from tests.workloads import pods
 from tests.workloads.log_rows import START, a_log, numbered
 from workloads import logbook
-from workloads.logbook import live, places, stamps
-from workloads.logbook.writing import Writer
+from workloads.logbook import live_logs, log_paths, stamps
+from workloads.logbook.log_writer import LogWriter
 from workloads.models import Log, Workload
 from workloads.views import logstream
 
@@ -46,10 +46,13 @@ async def capturing(workload: Workload, count: int = 0, rank: int = 0) -> Log:
 
 
 def append(log: Log, texts: list[str]) -> None:
-    with Writer(places.local(log.path)) as writer:
-        at = writer.latest if writer.lines else START
+    with LogWriter(log_paths.local_path(log.path)) as writer:
+        at = writer.latest_ns if writer.lines else START
         writer.append(
-            [f"{stamps.text(at + number + 1)} {text}".encode() for number, text in enumerate(texts)]
+            [
+                f"{stamps.format_time(at + number + 1)} {text}".encode()
+                for number, text in enumerate(texts)
+            ]
         )
 
 
@@ -113,7 +116,7 @@ async def test_lines_come_as_they_are_written_until_the_end() -> None:
     await sync_to_async(rest)(workload, "Completed")
     found, _ = await waiting
     assert found == ["line 0", "line 1", "new 0", "new 1"]
-    assert not live._feeds
+    assert not live_logs._feeds
 
 
 async def test_a_stream_that_breaks_off_and_comes_back_loses_and_doubles_nothing() -> None:
@@ -128,7 +131,7 @@ async def test_a_stream_that_breaks_off_and_comes_back_loses_and_doubles_nothing
     await sync_to_async(settle)(log)
     await sync_to_async(rest)(workload, "Completed")
     found += (await collected(client, workload, {"log": log.pk}, 1 << 30, last))[0]
-    held = [line.decode().split(" ", 1)[1] for line in logbook.tail(log, 1 << 20).splitlines()]
+    held = [line.decode().split(" ", 1)[1] for line in logbook.read_tail(log, 1 << 20).splitlines()]
     assert found == held
 
 
@@ -248,7 +251,7 @@ async def test_a_stream_is_asked_for_anew_before_long_and_not_given_to_who_has_s
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(logstream, "STREAM_SECONDS", 0.05)
-    monkeypatch.setattr(logstream, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(logstream, "HEARTBEAT_SECONDS", 0.05)
     client, workload = await signed_in()
     log = await capturing(workload, 1)
     await client.alogout()
@@ -278,10 +281,10 @@ async def test_a_program_follows_a_log_as_plain_text() -> None:
     log = await capturing(workload, 5)
     log = await Log.objects.select_related("pod").aget(pk=log.pk)
     await sync_to_async(settle)(log)
-    found = b"".join([piece async for piece in logbook.follow(log, tail=2)])
+    found = b"".join([piece async for piece in logbook.follow_log(log, tail=2)])
     assert found == b"line 3\nline 4\n"
     assert b"".join(
-        await sync_to_async(list)(logbook.lines(log, tail=1, timestamps=True))
+        await sync_to_async(list)(logbook.read_lines(log, tail=1, timestamps=True))
     ).endswith(b"Z line 4\n")
 
 
@@ -293,7 +296,9 @@ async def body(client: AsyncClient, workload: Workload, query: dict[str, Any]) -
 async def test_one_log_is_downloaded_as_it_is() -> None:
     client, workload = await signed_in()
     log = await capturing(workload, 30_000)
-    assert await body(client, workload, {"log": log.pk}) == places.local(log.path).read_bytes()
+    assert (
+        await body(client, workload, {"log": log.pk}) == log_paths.local_path(log.path).read_bytes()
+    )
     assert (await body(client, workload, {"log": log.pk, "timestamps": "0"})).startswith(
         b"line 0\nline 1\n"
     )
@@ -305,5 +310,5 @@ async def test_all_logs_are_downloaded_as_one_archive() -> None:
     archive = zipfile.ZipFile(io.BytesIO(await body(client, workload, {"attempt": 1})))
     assert archive.testzip() is None
     assert [archive.read(info) for info in archive.infolist()] == [
-        places.local(log.path).read_bytes() for log in logs
+        log_paths.local_path(log.path).read_bytes() for log in logs
     ]

@@ -16,7 +16,7 @@ from tests.workloads.log_rows import HOSTILE, START, a_log, numbered, texts, win
 from workloads import logbook
 from workloads.logbook import stamps
 from workloads.models import Log, Workload
-from workloads.views.logs import link_to
+from workloads.views.logs import build_line_link
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_link_to_a_line_shows_it_among_its_neighbours(
     bob: Client, workload: Workload, where: str
 ) -> None:
     log = a_log(workload, numbered(3000))
-    data = logbook.tail(log, 1 << 20)
+    data = logbook.read_tail(log, 1 << 20)
     line = data.splitlines()[1500]
     at = {
         "offset": data.index(line),
@@ -89,7 +89,7 @@ def test_a_link_to_a_line_shows_it_among_its_neighbours(
     head, items = window(bob, workload, log=log.pk, at=at)
     assert head["target"] == f"{log.pk}.{data.index(line)}"
     assert "line 1499" in texts(items)
-    assert link_to(log, line).endswith(
+    assert build_line_link(log, line).endswith(
         f"/logs?log={log.pk}&at={line.split()[0].decode().replace(':', '%3A')}"
     )
 

@@ -10,16 +10,15 @@ import pytest
 
 from clusters.capabilities import Capabilities
 from tests.workloads.submissions import EVERYTHING, one_pod, train1
-from workloads.manifests import TARGETS, CannotBuild, as_yaml, build, selector
+from workloads.manifests import TARGETS, CannotBuild, build_objects, build_selector, dump_yaml
 from workloads.specs import (
     S3,
-    Access,
     CleanPodPolicy,
     Compute,
     Configuration,
-    Elastic,
+    ElasticSettings,
     Environment,
-    Extended,
+    ExtendedResource,
     Framework,
     Git,
     GitAccess,
@@ -32,7 +31,8 @@ from workloads.specs import (
     RestartPolicy,
     Setup,
     Spec,
-    problems,
+    VolumeAccess,
+    find_problems,
 )
 
 Object = dict[str, Any]
@@ -53,8 +53,8 @@ COMMON = {
 
 
 def objects(spec: Spec) -> list[Object]:
-    assert problems(spec) == ()
-    return build(spec, workload_id="w-1", attempt=2)
+    assert find_problems(spec) == ()
+    return build_objects(spec, workload_id="w-1", attempt=2)
 
 
 def test_the_workload_of_the_walk() -> None:
@@ -239,7 +239,7 @@ def test_gpus_are_whole_devices_or_the_scheduler_s_annotations(
 def test_the_master_differs_in_what_is_changed_and_may_write_where_rank_0_may() -> None:
     shared = Setup(
         Environment("x", args=("a",)),
-        volumes=(Nfs(path="/n", server="s", export="/e", access=Access.RANK_0_WRITES),),
+        volumes=(Nfs(path="/n", server="s", export="/e", access=VolumeAccess.RANK_0_WRITES),),
     )
     (job,) = objects(train1(setup=shared, master=MasterChanges(args=("b",), gpus=Gpus(1))))
     replicas = job["spec"]["pytorchReplicaSpecs"]
@@ -297,12 +297,14 @@ def test_workers_only_have_a_rendezvous() -> None:
 
 
 def test_an_elastic_workload_starts_with_its_minimum_as_a_gang() -> None:
-    (job,) = objects(train1(elastic=Elastic(1, 5)))
+    (job,) = objects(train1(elastic=ElasticSettings(1, 5)))
     policy = job["spec"]["elasticPolicy"]
     assert (policy["minReplicas"], policy["maxReplicas"]) == (2, 6), (
         "the master is a node of the group, too"
     )
-    (alone,) = objects(train1(elastic=Elastic(1, 5), configuration=Configuration.WORKERS_ONLY))
+    (alone,) = objects(
+        train1(elastic=ElasticSettings(1, 5), configuration=Configuration.WORKERS_ONLY)
+    )
     assert (
         alone["spec"]["elasticPolicy"]["minReplicas"],
         alone["spec"]["elasticPolicy"]["maxReplicas"],
@@ -326,7 +328,9 @@ def test_what_fetches_has_the_cpu_and_memory_of_what_it_fetches_for() -> None:
         secret="key",
         credential=GitAccess.SSH_KEY,
     )
-    compute = Compute(Gpus(2), "1", "2", "1Gi", "2Gi", extended=(Extended("rdma/hca", "1"),))
+    compute = Compute(
+        Gpus(2), "1", "2", "1Gi", "2Gi", extended=(ExtendedResource("rdma/hca", "1"),)
+    )
     (job,) = objects(one_pod(setup=Setup(Environment("x"), compute, (git,))))
     (fetcher,) = job["spec"]["template"]["spec"]["initContainers"]
     assert fetcher["resources"] == {
@@ -340,12 +344,12 @@ def test_what_fetches_has_the_cpu_and_memory_of_what_it_fetches_for() -> None:
 
 def test_a_cluster_without_kai_keeps_its_own_scheduler() -> None:
     plain = Capabilities(served=frozenset({"batch/v1/jobs"}), priority_classes=frozenset({"high"}))
-    (job,) = build(
+    (job,) = build_objects(
         one_pod(lifecycle=Lifecycle(Priority.HIGH)), workload_id="w-1", capabilities=plain
     )
     assert "schedulerName" not in job["spec"]["template"]["spec"]
     assert job["spec"]["template"]["spec"]["priorityClassName"] == "high"
-    (job,) = build(
+    (job,) = build_objects(
         one_pod(lifecycle=Lifecycle(Priority.LOW)), workload_id="w-1", capabilities=plain
     )
     assert "priorityClassName" not in job["spec"]["template"]["spec"]
@@ -353,7 +357,7 @@ def test_a_cluster_without_kai_keeps_its_own_scheduler() -> None:
 
 def test_the_projects_pull_secrets_come_after_the_environments_own() -> None:
     own = Setup(Environment("x", pull_secrets=("mine", "muster-pull-hub")))
-    (job,) = build(
+    (job,) = build_objects(
         one_pod(setup=own), workload_id="w-1", pull_secrets=("muster-pull-corp", "muster-pull-hub")
     )
     named = [each["name"] for each in job["spec"]["template"]["spec"]["imagePullSecrets"]]
@@ -363,13 +367,13 @@ def test_the_projects_pull_secrets_come_after_the_environments_own() -> None:
 def test_there_is_a_builder_for_each_framework() -> None:
     assert TARGETS.keys() == set(Framework)
     with pytest.raises(CannotBuild):
-        build(train1(framework=None), workload_id="w-1")
+        build_objects(train1(framework=None), workload_id="w-1")
     with pytest.raises(CannotBuild):
-        build(train1(), workload_id="w-1", job_kind="kubeflow.org/v1/PaddleJob")
+        build_objects(train1(), workload_id="w-1", job_kind="kubeflow.org/v1/PaddleJob")
 
 
 def test_yaml_reads_like_written_by_hand() -> None:
-    text = as_yaml(
+    text = dump_yaml(
         objects(one_pod(setup=Setup(Environment("x", command=("sh", "-c", "one\ntwo\n")))))
     )
     assert text.startswith("apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: solo\n")
@@ -377,9 +381,9 @@ def test_yaml_reads_like_written_by_hand() -> None:
         "command:\n            - sh\n            - -c\n            - |\n              one\n      "
         "        two\n" in text
     )
-    assert "&id" not in as_yaml(objects(train1()))
+    assert "&id" not in dump_yaml(objects(train1()))
 
 
 def test_the_selector_finds_ours_and_one_workload_s() -> None:
-    assert selector() == "app.kubernetes.io/managed-by=muster"
-    assert selector("w-1") == "app.kubernetes.io/managed-by=muster,muster.dev/workload=w-1"
+    assert build_selector() == "app.kubernetes.io/managed-by=muster"
+    assert build_selector("w-1") == "app.kubernetes.io/managed-by=muster,muster.dev/workload=w-1"

@@ -6,7 +6,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 
 from tests.workloads.submissions import ANY_SPEC, EVERYTHING, train1
-from workloads.manifests import as_rest, as_yaml, build, rest_path
+from workloads.manifests import build_objects, build_rest_body, dump_yaml, get_rest_path
 from workloads.specs import (
     Configuration,
     MasterChanges,
@@ -15,8 +15,8 @@ from workloads.specs import (
 
 
 def test_the_walk_as_a_rest_call() -> None:
-    assert rest_path(train1()) == "/api/v1/workloads/distributed"
-    assert as_rest(train1(), project_id="7", cluster_id="c-1") == {
+    assert get_rest_path(train1()) == "/api/v1/workloads/distributed"
+    assert build_rest_body(train1(), project_id="7", cluster_id="c-1") == {
         "name": "train1",
         "projectId": "7",
         "clusterId": "c-1",
@@ -38,7 +38,9 @@ def test_the_walk_as_a_rest_call() -> None:
 
 
 def test_a_changed_master_is_sent_whole() -> None:
-    body = as_rest(train1(master=MasterChanges(args=("a b",))), project_id="7", cluster_id="c-1")
+    body = build_rest_body(
+        train1(master=MasterChanges(args=("a b",))), project_id="7", cluster_id="c-1"
+    )
     assert body["masterSpecSameAsWorker"] is False
     assert (body["masterSpec"]["image"], body["masterSpec"]["args"]) == (
         body["spec"]["image"],
@@ -52,7 +54,7 @@ def test_a_changed_master_is_sent_whole() -> None:
 
 
 def test_everything_as_a_rest_call() -> None:
-    body = as_rest(
+    body = build_rest_body(
         train1(setup=EVERYTHING, configuration=Configuration.WORKERS_ONLY),
         project_id="7",
         cluster_id="c-1",
@@ -75,6 +77,6 @@ def test_everything_as_a_rest_call() -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ANY_SPEC)
 def test_any_valid_spec_is_a_call_and_a_file(spec: Spec) -> None:
-    made = build(spec, workload_id="w-1")
-    assert list(yaml.safe_load_all(as_yaml(made))) == made
-    json.dumps(as_rest(spec, project_id="1", cluster_id="c"))
+    made = build_objects(spec, workload_id="w-1")
+    assert list(yaml.safe_load_all(dump_yaml(made))) == made
+    json.dumps(build_rest_body(spec, project_id="1", cluster_id="c"))

@@ -9,7 +9,7 @@ import pytest
 from tests.cluster import LocalKube
 from tests.conformance.api import Api, eventually
 from tests.workloads.submissions import one_pod, train1
-from workloads.manifests import build, selector
+from workloads.manifests import build_objects, build_selector
 from workloads.specs import (
     Compute,
     Environment,
@@ -17,7 +17,7 @@ from workloads.specs import (
     Setup,
     Spec,
 )
-from workloads.states import Status, derive
+from workloads.states import Status, derive_status
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +59,9 @@ def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, coun
         nonlocal most
         job = api.get(f"{path}/{spec.name}").ok()
         pods = api.get(
-            "/api/v1/namespaces/team-a/pods", labelSelector=selector(f"w-{spec.name}")
+            "/api/v1/namespaces/team-a/pods", labelSelector=build_selector(f"w-{spec.name}")
         ).ok()["items"]
-        told = derive(job, pods, before=seen[-1])
+        told = derive_status(job, pods, before=seen[-1])
         if told.status != seen[-1]:
             seen.append(told.status)
         most = max(most, told.running)
@@ -69,7 +69,7 @@ def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, coun
             assert told.ended == f"{count} succeeded"
         return told.status in (Status.COMPLETED, Status.FAILED)
 
-    for obj in build(spec, workload_id=f"w-{spec.name}"):
+    for obj in build_objects(spec, workload_id=f"w-{spec.name}"):
         api.post(path, obj, fieldValidation="Strict").ok(201)
     eventually(look)
     order = [Status.CREATING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.COMPLETED]
@@ -82,14 +82,14 @@ def test_a_job_too_large_for_the_cluster_is_pending(api: Api) -> None:
     spec = replace(
         train1(name="large", setup=Setup(Environment("muster/allreduce"), Compute(Gpus(4))))
     )
-    (job,) = build(spec, workload_id="w-large")
+    (job,) = build_objects(spec, workload_id="w-large")
     api.post(LIVE[0][1], job, fieldValidation="Strict").ok(201)
 
     def pending() -> Any:
-        pods = api.get("/api/v1/namespaces/team-a/pods", labelSelector=selector("w-large")).ok()[
-            "items"
-        ]
-        told = derive(api.get(f"{LIVE[0][1]}/large").ok(), pods)
+        pods = api.get(
+            "/api/v1/namespaces/team-a/pods", labelSelector=build_selector("w-large")
+        ).ok()["items"]
+        told = derive_status(api.get(f"{LIVE[0][1]}/large").ok(), pods)
         return told.status is Status.PENDING and told.reason
 
     assert "GPU" in eventually(pending).upper()

@@ -6,28 +6,28 @@ from typing import Any
 
 import pytest
 
-from clusters.capabilities import Capabilities, Runtime
+from clusters.capabilities import Capabilities, TrainingRuntime
 from clusters.models import Cluster
 from tests.api.calling import Caller, a_body
 from tests.cast import Cast, a_spec
 from workloads import specs
-from workloads.manifests import serving
+from workloads.manifests import job_targets
 from workloads.specs import Framework
-from workloads.specs.problems import MOST_WORKERS
+from workloads.specs.spec_problems import MAX_WORKERS
 
 TRAINER_ONLY = Capabilities(
     served=frozenset({"trainer.kubeflow.org/v1alpha1/trainjobs", "v1/pods"}),
-    runtimes=(Runtime("torch-distributed", "torch"),),
+    runtimes=(TrainingRuntime("torch-distributed", "torch"),),
     trainjob_fields=frozenset({"runtimePatches"}),
 )
 
 
 @pytest.mark.parametrize("framework", [None, *Framework])
-@pytest.mark.parametrize("workers", [1, 10, 11, 100, 101, 1000, MOST_WORKERS])
+@pytest.mark.parametrize("workers", [1, 10, 11, 100, 101, 1000, MAX_WORKERS])
 def test_the_pods_and_services_of_the_longest_name_have_names_too(
     framework: Framework | None, workers: int
 ) -> None:
-    longest = specs.longest_name(framework, workers)
+    longest = specs.max_name_length(framework, workers)
     roles = {Framework.TENSORFLOW: "-chief-0", Framework.MPI: "-launcher"}
     for suffix in (
         (f"-worker-{workers - 1}", roles.get(framework, "-master-0")) if framework else ()
@@ -43,7 +43,9 @@ def test_a_train_job_has_less_room(cast: Cast, workers: int, longest: int) -> No
 
     def told(length: int) -> list[Any]:
         spec = a_spec(cast.team_a, "a" * length, workers=workers)
-        return [each for each in serving.refusals(spec, TRAINER_ONLY) if each.field == "name"]
+        return [
+            each for each in job_targets.find_refusals(spec, TRAINER_ONLY) if each.field == "name"
+        ]
 
     assert told(longest) == []
     assert [each.text for each in told(longest + 1)] == [

@@ -18,9 +18,9 @@ from tests.cast import Cast
 from tests.workloads.table_rows import a_workload
 from workloads.models import Pod, Sample, Workload
 from workloads.overview import quotas
-from workloads.overview.history import SPANS, history
-from workloads.overview.sights import Sight
-from workloads.tasks.sampling import moment
+from workloads.overview.history import SPANS, load_history
+from workloads.overview.viewer_scope import ViewerScope
+from workloads.tasks.sampling import round_to_sample_time
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
@@ -50,7 +50,9 @@ def a_node(cast: Cast, name: str, **fields: Any) -> None:
 
 def sampled(project: Project, minutes: float = 0, **fields: Any) -> None:
     Sample.objects.create(
-        project=project, at=moment(timezone.now() - timedelta(minutes=minutes), 60), **fields
+        project=project,
+        at=round_to_sample_time(timezone.now() - timedelta(minutes=minutes), 60),
+        **fields,
     )
 
 
@@ -236,7 +238,7 @@ def test_the_chart_finds_the_samples_of_any_pace_and_has_a_gap_where_there_are_n
     Sample.objects.bulk_create(
         Sample(project=cast.team_a, at=at, running=1) for at in moments if at < away or at >= back
     )
-    found = history(frozenset({cast.team_a.pk}), SPANS[span], until)
+    found = load_history(frozenset({cast.team_a.pk}), SPANS[span], until)
     known = dict(zip(found.moments, found.running, strict=True))
     tolerance = timedelta(seconds=3 * pace)
     assert {
@@ -256,7 +258,7 @@ def test_the_chart_of_any_length_ends_with_the_newest_sample(
     now = datetime(2026, 11, 21, 11, 57, 30, tzinfo=UTC)
     newest = datetime(2026, 11, 21, 11, 57 - ago, tzinfo=UTC)
     Sample.objects.create(project=cast.team_a, at=newest, running=1)
-    found = history(frozenset({cast.team_a.pk}), SPANS[span], now)
+    found = load_history(frozenset({cast.team_a.pk}), SPANS[span], now)
     known = [
         (at, number)
         for at, number in zip(found.moments, found.running, strict=True)
@@ -341,10 +343,10 @@ def test_the_highest_and_the_lowest_are_those_of_all_projects(
     rows = list(Project.objects.filter(name__in=names).order_by("-name"))
     for number, project in enumerate(rows[:holding]):
         a_workload(project, gpus_allocated=Decimal(1 + number % 4))
-    sight = Sight(cast.alice)
+    sight = ViewerScope(cast.alice)
     _alike(
-        quotas.of_projects(sight, quotas.held(sight)),
-        quotas.all_projects(sight, quotas.held(sight)),
+        quotas.rank_projects(sight, quotas.load_gpu_usage(sight)),
+        quotas.list_projects(sight, quotas.load_gpu_usage(sight)),
         32,
     )
 
@@ -372,17 +374,17 @@ def test_the_highest_and_the_lowest_are_those_of_all_departments(
             )
         if number % 10 < holding / 3:
             a_workload(made, gpus_allocated=Decimal(1 + number % 4))
-    sight = Sight(cast.alice)
+    sight = ViewerScope(cast.alice)
     _alike(
-        quotas.of_departments(sight, quotas.held(sight)),
-        quotas.all_departments(sight, quotas.held(sight)),
+        quotas.rank_departments(sight, quotas.load_gpu_usage(sight)),
+        quotas.list_departments(sight, quotas.load_gpu_usage(sight)),
         Department.objects.count(),
     )
 
 
-def _alike(found: quotas.Quotas, rows: Sequence[quotas.Row], count: int) -> None:
+def _alike(found: quotas.QuotaRanking, rows: Sequence[quotas.QuotaRow], count: int) -> None:
     """What is shown is what a comparison of every row shows."""
-    every = quotas.Quotas(rows)
+    every = quotas.QuotaRanking(rows)
     assert len(rows) == count
     assert list(found.highest) == list(every.highest)
     assert list(found.lowest) == list(every.lowest)
@@ -402,8 +404,8 @@ def test_a_project_behind_thousands_by_name_is_compared(cast: Cast) -> None:
     )
     Project.objects.bulk_create(more)
     a_workload(cast.team_b, gpus_allocated=Decimal(2))
-    sight = Sight(cast.alice)
-    assert quotas.of_projects(sight, quotas.held(sight)).highest[0].name == "team-b"
+    sight = ViewerScope(cast.alice)
+    assert quotas.rank_projects(sight, quotas.load_gpu_usage(sight)).highest[0].name == "team-b"
     lines = as_(cast.alice).get("/overview/projects.csv").content.decode().splitlines()
     assert (len(lines), lines[1].split(",")[0]) == (2103, "team-b")
 
@@ -455,6 +457,6 @@ def test_the_queries_do_not_grow_with_the_rows(cast: Cast, address: str, who: st
         )
         for n in range(300)
     )
-    at = moment(timezone.now() - timedelta(minutes=10), 60)
+    at = round_to_sample_time(timezone.now() - timedelta(minutes=10), 60)
     Sample.objects.bulk_create(Sample(project=each, at=at, gpus_allocated=1) for each in more)
     assert queries() <= few <= 40

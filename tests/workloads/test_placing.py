@@ -17,9 +17,9 @@ from projects import tokens
 from tests.cast import Cast, a_spec
 from tests.conformance.api import eventually
 from tests.workloads.acting import SLEEP, Acting
-from workloads import actions, blueprint, fit, tasks
+from workloads import actions, fit, tasks, workload_manifests
 from workloads.manifests import placement
-from workloads.manifests.placement import Pools
+from workloads.manifests.placement import NodePools
 from workloads.models import Workload
 from workloads.specs import (
     Environment,
@@ -28,7 +28,7 @@ from workloads.specs import (
     Preemptibility,
     Priority,
     Setup,
-    from_json,
+    decode_spec,
 )
 
 PRODUCT = "nvidia.com/gpu.product"
@@ -55,11 +55,13 @@ def pools(cast: Cast) -> dict[str, NodePool]:
     }
 
 
-def affinity(pools: Pools, *named: str) -> Any:
-    return placement.of_pod(setup(*named), "w", pools).get("affinity", {}).get("nodeAffinity")
+def affinity(pools: NodePools, *named: str) -> Any:
+    return (
+        placement.build_placement(setup(*named), "w", pools).get("affinity", {}).get("nodeAffinity")
+    )
 
 
-KNOWN = Pools(
+KNOWN = NodePools(
     {
         "h200": (PRODUCT, "NVIDIA-H200"),
         "l40s": (PRODUCT, "NVIDIA-L40S"),
@@ -93,19 +95,19 @@ def test_one_that_is_not_known_is_kais() -> None:
 
 
 def test_what_names_none_is_kept_to_the_projects_without_an_order() -> None:
-    kept = Pools(KNOWN.labels, ("h200", "l40s"))
+    kept = NodePools(KNOWN.labels, ("h200", "l40s"))
     assert affinity(kept) == {
         REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-H200", "NVIDIA-L40S")]}
     }
     assert affinity(kept, "l40s") == {
         REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-L40S")]}
     }
-    assert affinity(Pools(KNOWN.labels)) is None
+    assert affinity(NodePools(KNOWN.labels)) is None
 
 
 def told(cast: Cast, named: Setup, **more: Any) -> list[tuple[str, str]]:
     with pytest.raises(Invalid) as refused:
-        actions.submit(a_spec(cast.team_a, setup=named, **more), project=cast.team_a, by=cast.bob)
+        actions.submit(a_spec(cast.team_a, setup=named, **more), project=cast.team_a, user=cast.bob)
     assert not Workload.objects.exists()
     return list(refused.value.problems)
 
@@ -120,7 +122,7 @@ def test_one_that_there_is_not_is_refused_with_those_there_are(
         text == "The cluster here has no node pool nowhere. There are h200, l40s, reserved, spot."
     )
     assert actions.submit(
-        a_spec(cast.team_a, setup=setup("spot", "h200")), project=cast.team_a, by=cast.bob
+        a_spec(cast.team_a, setup=setup("spot", "h200")), project=cast.team_a, user=cast.bob
     )
 
 
@@ -150,7 +152,7 @@ def test_the_rest_api_names_the_field(
         "clusterId": str(cast.cluster.pk),
         "spec": {"image": "any", "nodePools": ["nowhere"]},
     }
-    token = {"authorization": f"Bearer {tokens.issue(cast.bob)[0]}"}
+    token = {"authorization": f"Bearer {tokens.issue_token(cast.bob)[0]}"}
     answer = client.post(
         "/api/v1/workloads/trainings", body, content_type="application/json", headers=token
     )
@@ -163,7 +165,7 @@ def test_what_ran_does_not_run_again_where_it_may_not_be_any_more(
     cast: Cast, pools: dict[str, NodePool]
 ) -> None:
     workload = actions.submit(
-        a_spec(cast.team_a, setup=setup("h200")), project=cast.team_a, by=cast.bob
+        a_spec(cast.team_a, setup=setup("h200")), project=cast.team_a, user=cast.bob
     )
     Workload.objects.update(status="Stopped", desired="Stopped")
     cast.team_a.node_pools.add(pools["l40s"])
@@ -176,7 +178,7 @@ def test_the_projects_pools_are_in_the_objects_of_what_names_none(
     cast: Cast, pools: dict[str, NodePool]
 ) -> None:
     cast.team_a.node_pools.add(pools["h200"])
-    [*_, job] = blueprint.of_spec(a_spec(cast.team_a), cast.team_a)
+    [*_, job] = workload_manifests.build_for_spec(a_spec(cast.team_a), cast.team_a)
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
         terms = replica["template"]["spec"]["affinity"]["nodeAffinity"][REQUIRED][
             "nodeSelectorTerms"
@@ -189,11 +191,11 @@ def test_whether_it_fits_is_asked_of_the_pools_nodes(
 ) -> None:
     room = {"cluster": cast.cluster, "is_ready": True, "gpus": 8, "cpu": 64, "memory": 1 << 40}
     Node.objects.create(name="n", labels={PRODUCT: "NVIDIA-L40S"}, **room)
-    assert fit.of(a_spec(cast.team_a), cast.team_a).nodes.verdict is fit.Verdict.FITS
+    assert fit.check_fit(a_spec(cast.team_a), cast.team_a).nodes.verdict is fit.Verdict.FITS
     cast.team_a.node_pools.add(pools["h200"])
     assert (
         "labels that are asked for are missing"
-        in fit.of(a_spec(cast.team_a), cast.team_a).nodes.text
+        in fit.check_fit(a_spec(cast.team_a), cast.team_a).nodes.text
     )
 
 
@@ -209,13 +211,15 @@ def test_a_project_says_whether_what_says_nothing_may_be_interrupted(
     cast: Cast, said: Lifecycle, is_preemptible: bool
 ) -> None:
     cast.team_a.default_preemptible = False
-    workload = actions.submit(a_spec(cast.team_a, lifecycle=said), project=cast.team_a, by=cast.bob)
+    workload = actions.submit(
+        a_spec(cast.team_a, lifecycle=said), project=cast.team_a, user=cast.bob
+    )
     assert workload.preemptible is is_preemptible
-    assert from_json(workload.spec).is_preemptible is is_preemptible
+    assert decode_spec(workload.spec).is_preemptible is is_preemptible
 
 
 def test_without_its_word_it_may_be(cast: Cast) -> None:
-    assert actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob).preemptible
+    assert actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob).preemptible
 
 
 @pytest.mark.parametrize("default", [True, False])

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from environments.kinds.policies import MOST_OF_SCOPE
+from environments.kinds.policies import MAX_PER_SCOPE
 from environments.models import Policy
 from projects.models import AuditEntry, User
 from tests.cast import Cast
@@ -176,11 +176,11 @@ def test_policies_of_other_workloads_leave_no_empty_table(cast: Cast) -> None:
 
 def test_a_scope_has_room_for_so_many_policies(cast: Cast) -> None:
     Policy.objects.bulk_create(
-        Policy(name=f"p{number}", project=cast.team_b) for number in range(MOST_OF_SCOPE)
+        Policy(name=f"p{number}", project=cast.team_b) for number in range(MAX_PER_SCOPE)
     )
     answer = client_of(cast.mallory).post("/policies/new", a_form(cast))
     assert answer.status_code == 422
-    assert f"There are {MOST_OF_SCOPE} policies there already" in answer.content.decode()
+    assert f"There are {MAX_PER_SCOPE} policies there already" in answer.content.decode()
 
 
 def test_the_merged_table_names_the_policy_that_says_each(cast: Cast) -> None:

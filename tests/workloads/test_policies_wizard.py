@@ -13,7 +13,7 @@ from environments.models import ComputeResource, Environment, Policy
 from tests.cast import Cast
 from tests.workloads.wizarding import Walk, key_of
 from workloads.models import Draft, Event, UsedAsset, Workload
-from workloads.specs import from_json
+from workloads.specs import decode_spec
 
 pytestmark = pytest.mark.django_db
 
@@ -64,7 +64,7 @@ def test_defaults_stand_there_and_can_be_changed(cast: Cast) -> None:
     assert re.search(r'name="workers" value="3"', walk.text)
     assert '<option value="high" selected>' in walk.text
     walk.set_up(workers="4").send().send()
-    spec = from_json(Workload.objects.get().spec)
+    spec = decode_spec(Workload.objects.get().spec)
     assert (spec.workers, spec.lifecycle.priority, spec.lifecycle.backoff_limit) == (4, "high", 2)
 
 
@@ -79,7 +79,7 @@ def test_what_is_locked_cannot_be_typed_and_is_so_whatever_is_sent(cast: Cast) -
     assert re.search(r'name="backoff_limit" value="2"[^>]*disabled', walk.text)
     assert note_of(walk.text, "backoff_limit") == "Locked at 2 by policy small-teams."
     walk.set_up(backoff_limit="50", host_network="on").send().send()
-    spec = from_json(Workload.objects.get().spec)
+    spec = decode_spec(Workload.objects.get().spec)
     assert spec.lifecycle.backoff_limit == 2
     assert not spec.setup.security.host_network
     assert spec.setup.compute.large_shm
@@ -161,7 +161,7 @@ def test_what_policies_set_is_told_in_the_history_and_kept_with_the_workload(cas
     made = policy(cast, pull_policy={"default": "Always"})
     Walk(cast).started().set_up().send().send()
     workload = Workload.objects.get()
-    assert from_json(workload.spec).setup.environment.pull_policy == "Always"
+    assert decode_spec(workload.spec).setup.environment.pull_policy == "Always"
     told = Event.objects.filter(workload=workload).order_by("pk").first()
     assert told is not None
     assert (

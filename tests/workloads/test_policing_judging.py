@@ -9,16 +9,22 @@ from typing import Any
 import pytest
 
 from tests.workloads.policies import merged, policy, spec
-from workloads.policing import about_compute, about_environment, completed, issues, set_by, setters
+from workloads.policing import (
+    complete_spec,
+    find_compute_issues,
+    find_environment_issues,
+    find_issues,
+    list_set_values,
+    list_setting_policy_ids,
+)
 from workloads.specs import (
-    Access,
     Architecture,
     Claim,
     Compute,
     Configuration,
-    Elastic,
+    ElasticSettings,
     Environment,
-    Extended,
+    ExtendedResource,
     Framework,
     Gpus,
     HostPath,
@@ -31,9 +37,10 @@ from workloads.specs import (
     RestartPolicy,
     Security,
     Setup,
-    Source,
     Spec,
     Variable,
+    VariableSource,
+    VolumeAccess,
 )
 
 
@@ -65,18 +72,24 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
     (
         "workers",
         {"max": 4},
-        spec(workers=2, elastic=Elastic(1, 8)),
+        spec(workers=2, elastic=ElasticSettings(1, 8)),
         "elastic.max_workers",
-        spec(workers=2, elastic=Elastic(1, 4)),
+        spec(workers=2, elastic=ElasticSettings(1, 4)),
     ),
     (
         "workers",
         {"default": 2, "locked": True},
-        spec(workers=2, elastic=Elastic(1, 8)),
+        spec(workers=2, elastic=ElasticSettings(1, 8)),
         "elastic.max_workers",
-        spec(workers=2, elastic=Elastic(1, 2)),
+        spec(workers=2, elastic=ElasticSettings(1, 2)),
     ),
-    ("elastic.max_workers", {"max": 4}, spec(elastic=Elastic(1, 8)), "elastic.max_workers", spec()),
+    (
+        "elastic.max_workers",
+        {"max": 4},
+        spec(elastic=ElasticSettings(1, 8)),
+        "elastic.max_workers",
+        spec(),
+    ),
     ("parameter_servers", {"max": 0}, spec(parameter_servers=1), "parameter_servers", spec()),
     (
         "image",
@@ -119,7 +132,7 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
         {"required": ["TEAM"]},
         env(),
         "setup.environment.variables",
-        env(variables=(Variable("TEAM", source=Source.SECRET, object_name="s", key="k"),)),
+        env(variables=(Variable("TEAM", source=VariableSource.SECRET, object_name="s", key="k"),)),
     ),
     (
         "variables",
@@ -198,7 +211,7 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
         {"options": ["pvc"]},
         of(volumes=(Claim(path="/c", claim="c"), HOST_PATH)),
         "setup.volumes.1.kind",
-        of(volumes=(Claim(path="/c", claim="c", access=Access.READ_ONLY),)),
+        of(volumes=(Claim(path="/c", claim="c", access=VolumeAccess.READ_ONLY),)),
     ),
     ("labels", {"required": ["team"]}, of(), "setup.labels", of(labels=(Pair("team", "x"),))),
     (
@@ -293,29 +306,29 @@ def test_a_rule_forbids_and_allows(
     field: str, rule: dict[str, Any], forbidden: Spec, at: str, allowed: Spec
 ) -> None:
     found = merged(policy("small-teams", 2, **{field.replace(".", "__"): rule}))
-    [issue] = issues(forbidden, found)
+    [issue] = find_issues(forbidden, found)
     assert issue.field == at
     assert issue.text.endswith("(policy small-teams of department research).")
-    assert not issues(allowed, found)
+    assert not find_issues(allowed, found)
 
 
 def test_the_master_is_judged_where_it_differs() -> None:
     found = merged(policy("p", cpu_request={"max": "2"}, image={"options": ["python:*"]}))
     submitted = replace(of(), master=MasterChanges(cpu_request="4"))
-    assert [(issue.field, issue.text) for issue in issues(submitted, found)] == [
+    assert [(issue.field, issue.text) for issue in find_issues(submitted, found)] == [
         (
             "master.compute.cpu_request",
             "For the master: CPU request must be at most 2 (policy p of everybody).",
         )
     ]
     without = replace(submitted, configuration=Configuration.WORKERS_ONLY, master=MasterChanges())
-    assert not issues(without, found)
+    assert not find_issues(without, found)
 
 
 def test_what_nobody_has_said_is_set_for_the_workers_and_a_master_of_its_own() -> None:
     found = merged(policy("p", pull_policy={"default": "Always"}, working_dir={"default": "/work"}))
     submitted = replace(env(working_dir="/home"), master=MasterChanges(working_dir=""))
-    done = completed(submitted, found)
+    done = complete_spec(submitted, found)
     assert done.setup.environment.pull_policy is PullPolicy.ALWAYS
     assert (done.setup.environment.working_dir, done.master_setup.environment.working_dir) == (
         "/home",
@@ -328,35 +341,35 @@ def test_names_that_are_missing_are_added_and_those_that_are_there_stay() -> Non
     found = merged(
         policy("p", variables={"default": {"A": "1", "B": "2"}}, labels={"default": {"team": "x"}})
     )
-    done = completed(env(variables=(Variable("B", "mine"),)), found)
+    done = complete_spec(env(variables=(Variable("B", "mine"),)), found)
     assert done.setup.environment.variables == (Variable("B", "mine"), Variable("A", "1"))
     assert done.setup.labels == (Pair("team", "x"),)
 
 
 def test_of_gpus_all_ways_to_ask_for_them_are_one() -> None:
     found = merged(policy("p", gpus__portion={"default": "0.5"}))
-    assert completed(of(), found, said=()).setup.compute.gpus == Gpus(1, Decimal("0.5"))
-    assert completed(
-        of(compute=Compute(Gpus(2))), found, said={"setup.compute.gpus.devices"}
+    assert complete_spec(of(), found, given_fields=()).setup.compute.gpus == Gpus(1, Decimal("0.5"))
+    assert complete_spec(
+        of(compute=Compute(Gpus(2))), found, given_fields={"setup.compute.gpus.devices"}
     ).setup.compute.gpus == Gpus(2)
 
 
 def test_what_a_form_always_says_is_not_set_anew() -> None:
     found = merged(policy("p", workers={"default": 4}, backoff_limit={"default": 1}))
-    assert completed(spec(workers=2), found) == spec(workers=2)
+    assert complete_spec(spec(workers=2), found) == spec(workers=2)
 
 
 def test_who_set_what_is_told() -> None:
     found = merged(
         policy("p", 2, backoff_limit={"default": 1}), policy("q", priority={"default": "low"})
     )
-    done = completed(spec(), found, said=())
-    assert list(set_by(done, found)) == [
+    done = complete_spec(spec(), found, given_fields=())
+    assert list(list_set_values(done, found)) == [
         ("Priority", "Low", "policy q of everybody"),
         ("Backoff limit", "1", "policy p of department research"),
     ]
-    assert list(setters(done, found)) == ["q", "p"]
-    assert not set_by(life(backoff_limit=3, priority=Priority.HIGH), found)
+    assert list(list_setting_policy_ids(done, found)) == ["q", "p"]
+    assert not list_set_values(life(backoff_limit=3, priority=Priority.HIGH), found)
 
 
 def test_a_card_answers_only_for_what_it_says() -> None:
@@ -369,21 +382,21 @@ def test_a_card_answers_only_for_what_it_says() -> None:
             node_type={"options": ["x"]},
         )
     )
-    assert [each.text for each in about_environment(Environment("b/c"), found)] == [
+    assert [each.text for each in find_environment_issues(Environment("b/c"), found)] == [
         "Image must be a/* (policy p of everybody)."
     ]
-    assert [each.text for each in about_environment(Environment("a/c"), found)] == []
+    assert [each.text for each in find_environment_issues(Environment("a/c"), found)] == []
     assert [
-        each.text for each in about_environment(Environment("a/c", command=("sh",)), found)
+        each.text for each in find_environment_issues(Environment("a/c", command=("sh",)), found)
     ] == ["Command must be train, which is locked (policy p of everybody)."]
-    assert [each.text for each in about_compute(Compute(), found)] == []
-    assert [each.text for each in about_compute(Compute(cpu_limit="3"), found)] == [
+    assert [each.text for each in find_compute_issues(Compute(), found)] == []
+    assert [each.text for each in find_compute_issues(Compute(cpu_limit="3"), found)] == [
         "CPU limit must be at most 2 (policy p of everybody)."
     ]
 
 
 def test_what_is_no_quantity_is_for_others_to_tell() -> None:
-    assert not issues(
+    assert not find_issues(
         of(compute=Compute(cpu_limit="much")), merged(policy("p", cpu_limit={"max": "2"}))
     )
 
@@ -391,7 +404,7 @@ def test_what_is_no_quantity_is_for_others_to_tell() -> None:
 def test_a_standard_workload_has_no_rules_of_distributed_ones() -> None:
     standard = spec(architecture=Architecture.STANDARD, framework=None, runs=3)
     found = merged(policy("p", workers={"min": 2}, runs={"max": 2}))
-    assert [issue.field for issue in issues(standard, found)] == ["runs"]
+    assert [issue.field for issue in find_issues(standard, found)] == ["runs"]
 
 
 GPU_NAMES = [
@@ -413,12 +426,14 @@ GPU_RULES: list[tuple[str, dict[str, Any], str]] = [
 
 
 def extended(*resources: str) -> Compute:
-    return Compute(Gpus(1), extended=tuple(Extended(resource, "8") for resource in resources))
+    return Compute(
+        Gpus(1), extended=tuple(ExtendedResource(resource, "8") for resource in resources)
+    )
 
 
 @pytest.mark.parametrize("resource", GPU_NAMES)
 def test_gpus_by_another_name_are_refused_where_gpus_are_ruled(resource: str) -> None:
-    [issue] = issues(
+    [issue] = find_issues(
         of(compute=extended("rdma/hca", resource)),
         merged(policy("small", 2, gpus__devices={"max": 1})),
     )
@@ -433,25 +448,25 @@ def test_gpus_by_another_name_are_refused_where_gpus_are_ruled(resource: str) ->
 
 @pytest.mark.parametrize(("field", "rule", "attribute"), GPU_RULES)
 def test_every_rule_of_gpus_refuses_them(field: str, rule: dict[str, Any], attribute: str) -> None:
-    found = issues(of(compute=extended("amd.com/gpu")), merged(policy("p", **{field: rule})))
+    found = find_issues(of(compute=extended("amd.com/gpu")), merged(policy("p", **{field: rule})))
     assert f"{field.replace('__', '.')}.{attribute}" in [
         each.rule for each in found if each.field == "setup.compute.extended.0.resource"
     ]
 
 
 def test_those_of_a_master_of_its_own_are_refused_there() -> None:
-    master = MasterChanges(extended=(Extended("amd.com/gpu", "1"),))
-    [issue] = issues(spec(master=master), merged(policy("p", gpus__devices={"max": 1})))
+    master = MasterChanges(extended=(ExtendedResource("amd.com/gpu", "1"),))
+    [issue] = find_issues(spec(master=master), merged(policy("p", gpus__devices={"max": 1})))
     assert issue.field == "master.compute.extended.0.resource"
     assert issue.text.startswith("For the master: amd.com/gpu cannot be asked for here")
 
 
 def test_other_resources_and_those_where_no_gpus_are_ruled_are_let_through() -> None:
-    assert not issues(
+    assert not find_issues(
         of(compute=extended("rdma/hca", "example.com/fpga")),
         merged(policy("p", gpus__devices={"max": 1})),
     )
-    assert not issues(
+    assert not find_issues(
         of(compute=extended(*GPU_NAMES)),
         merged(policy("p", gpus__devices={"default": 1}, cpu_limit={"default": "1"})),
     )

@@ -9,36 +9,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workloads.policies import merged, policies, policy, spec, specs
-from workloads.policing import Policy, completed, issues, merge
-from workloads.policing.limits import Limits
+from workloads.policing import PolicyRules, complete_spec, find_issues, merge_policies
+from workloads.policing.limits import FieldLimits
 from workloads.specs import Spec
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 
 
-def _passes(submitted: Spec, those: Sequence[Policy]) -> bool:
-    return not issues(submitted, merge(those))
+def _passes(submitted: Spec, those: Sequence[PolicyRules]) -> bool:
+    return not find_issues(submitted, merge_policies(those))
 
 
 @FEW
 @given(policies(), specs(), st.randoms(use_true_random=False))
 def test_the_order_in_which_policies_come_does_not_matter(
-    those: list[Policy], submitted: Spec, chance: random.Random
+    those: list[PolicyRules], submitted: Spec, chance: random.Random
 ) -> None:
     others = list(those)
     chance.shuffle(others)
-    one, other = merge(those), merge(others)
+    one, other = merge_policies(those), merge_policies(others)
     assert one == other
-    assert completed(submitted, one) == completed(submitted, other)
+    assert complete_spec(submitted, one) == complete_spec(submitted, other)
 
 
 @FEW
 @given(policies(), policies(1), specs())
 def test_a_policy_more_below_the_others_never_permits_more(
-    those: list[Policy], more: list[Policy], submitted: Spec
+    those: list[PolicyRules], more: list[PolicyRules], submitted: Spec
 ) -> None:
     below = [
-        Policy(each.source.__class__(9, each.source.name, "x", "below"), each.rules)
+        PolicyRules(each.source.__class__(9, each.source.name, "x", "below"), each.rules)
         for each in more
     ]
     if _passes(submitted, [*those, *below]):
@@ -48,9 +48,9 @@ def test_a_policy_more_below_the_others_never_permits_more(
 @FEW
 @given(policies(), specs())
 def test_a_policy_more_that_contradicts_nothing_never_permits_more(
-    those: list[Policy], submitted: Spec
+    those: list[PolicyRules], submitted: Spec
 ) -> None:
-    if any(each.set_aside for each in merge(those).idle):
+    if any(each.is_set_aside for each in merge_policies(those).idle):
         return
     if _passes(submitted, those):
         assert all(
@@ -60,30 +60,32 @@ def test_a_policy_more_that_contradicts_nothing_never_permits_more(
 
 @FEW
 @given(policies(), specs())
-def test_what_passes_all_passes_each_rule_that_holds(those: list[Policy], submitted: Spec) -> None:
-    found = merge(those)
-    aside = {(each.source, each.field) for each in found.idle if each.set_aside}
-    if not issues(submitted, found):
+def test_what_passes_all_passes_each_rule_that_holds(
+    those: list[PolicyRules], submitted: Spec
+) -> None:
+    found = merge_policies(those)
+    aside = {(each.source, each.field) for each in found.idle if each.is_set_aside}
+    if not find_issues(submitted, found):
         for each in those:
             holding = {
                 name: rule for name, rule in each.rules.items() if (each.source, name) not in aside
             }
-            assert _passes(submitted, [Policy(each.source, holding)])
+            assert _passes(submitted, [PolicyRules(each.source, holding)])
 
 
 @FEW
 @given(policies(), specs())
 def test_what_policies_set_is_as_they_want_it_and_setting_it_again_changes_nothing(
-    those: list[Policy], submitted: Spec
+    those: list[PolicyRules], submitted: Spec
 ) -> None:
-    found = merge(those)
-    once = completed(submitted, found, said=frozenset())
-    assert completed(once, found) == once
-    told = {issue.rule.rpartition(".")[0] for issue in issues(once, found)}
+    found = merge_policies(those)
+    once = complete_spec(submitted, found, given_fields=frozenset())
+    assert complete_spec(once, found) == once
+    told = {issue.rule.rpartition(".")[0] for issue in find_issues(once, found)}
     silent = {
         limits.field.name
         for limits in found.limits.values()
-        if limits.given and limits.field.implied
+        if limits.fallback and limits.field.implied
     }
     assert not told & (silent - {"host_network"})
 
@@ -94,24 +96,27 @@ def test_the_strictest_of_all_levels_holds_with_the_policy_that_says_so() -> Non
         policy("small", 2, workers={"max": 4}),
         policy("own", 3, workers={"min": 1}),
     )
-    limits = found.of("workers")
-    assert isinstance(limits, Limits)
+    limits = found.find_limits("workers")
+    assert isinstance(limits, FieldLimits)
     assert limits.range_words == "2 to 4"
-    assert [issue.text for issue in issues(spec(workers=5), found)] == [
+    assert [issue.text for issue in find_issues(spec(workers=5), found)] == [
         "Workers must be at most 4 (policy small of department research)."
     ]
-    assert [issue.text for issue in issues(spec(workers=1), found)] == [
+    assert [issue.text for issue in find_issues(spec(workers=1), found)] == [
         "Workers must be at least 2 (policy base of everybody)."
     ]
-    assert not issues(spec(workers=3), found)
+    assert not find_issues(spec(workers=3), found)
 
 
 def test_of_defaults_the_nearest_stands_unless_a_rule_forbids_it() -> None:
     near = policy("own", 3, backoff_limit={"default": 9})
     wide = policy("base", backoff_limit={"default": 1})
-    assert completed(spec(), merged(wide, near), said=()).lifecycle.backoff_limit == 9
+    assert complete_spec(spec(), merged(wide, near), given_fields=()).lifecycle.backoff_limit == 9
     strict = policy("strict", 1, backoff_limit={"max": 5})
-    assert completed(spec(), merged(wide, near, strict), said=()).lifecycle.backoff_limit == 1
+    assert (
+        complete_spec(spec(), merged(wide, near, strict), given_fields=()).lifecycle.backoff_limit
+        == 1
+    )
 
 
 def test_the_widest_lock_holds_and_the_others_are_told_of() -> None:
@@ -119,7 +124,7 @@ def test_the_widest_lock_holds_and_the_others_are_told_of() -> None:
         policy("own", 3, priority={"default": "high", "locked": True}),
         policy("base", priority={"default": "low", "locked": True}),
     )
-    assert completed(spec(), found).lifecycle.priority == "low"
+    assert complete_spec(spec(), found).lifecycle.priority == "low"
     told = (
         "Priority: the rule of policy own of project team-a does not hold, for it contradicts "
         "policy base of everybody. Change one of them."
@@ -129,8 +134,8 @@ def test_the_widest_lock_holds_and_the_others_are_told_of() -> None:
 
 def test_a_narrower_rule_that_nothing_could_keep_is_set_aside() -> None:
     found = merged(policy("base", workers={"max": 4}), policy("own", 3, workers={"min": 8}))
-    assert [each.set_aside for each in found.idle] == [True]
-    assert not issues(spec(workers=4), found)
+    assert [each.is_set_aside for each in found.idle] == [True]
+    assert not find_issues(spec(workers=4), found)
 
 
 def test_a_rule_that_widens_is_told_to_have_no_effect() -> None:
@@ -149,8 +154,8 @@ def test_amounts_are_compared_and_not_texts() -> None:
         policy("base", memory_request={"max": "1Gi"}),
         policy("own", 3, memory_request={"max": "1024Mi"}),
     )
-    limits = found.of("memory_request")
-    assert isinstance(limits, Limits)
+    limits = found.find_limits("memory_request")
+    assert isinstance(limits, FieldLimits)
     assert limits.most is not None
     assert limits.most.value == "1Gi"
 
@@ -160,7 +165,7 @@ def test_options_that_overlap_leave_what_both_allow() -> None:
     found = merged(
         one, policy("b", 2, image={"options": ["registry.example.com/team/*", "python:*"]})
     )
-    limits = found.of("image")
-    assert isinstance(limits, Limits)
+    limits = found.find_limits("image")
+    assert isinstance(limits, FieldLimits)
     assert limits.options is not None
     assert set(limits.options.value) == {"python:3.12", "registry.example.com/team/*"}

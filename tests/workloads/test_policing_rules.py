@@ -10,8 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workloads.policies import policies
-from workloads.policing import CATALOGUE, BadRules, Policy, Wrong, known, read, write
-from workloads.policing.checking import wrong
+from workloads.policing import (
+    CATALOGUE,
+    BadRules,
+    PolicyRules,
+    RuleProblem,
+    parse_known_rules,
+    parse_rules,
+    serialize_rules,
+)
+from workloads.policing.checking import find_rule_problems
 from workloads.policing.kinds import MOST_OPTIONS, Pairs
 from workloads.policing.rules import MOST_RULES
 
@@ -27,10 +35,10 @@ JSON = st.recursive(
 
 @FEW
 @given(policies())
-def test_rules_are_read_as_they_were_written(those: list[Policy]) -> None:
+def test_rules_are_read_as_they_were_written(those: list[PolicyRules]) -> None:
     for each in those:
-        assert read(write(each.rules)) == each.rules
-        assert known(write(each.rules)) == each.rules
+        assert parse_rules(serialize_rules(each.rules)) == each.rules
+        assert parse_known_rules(serialize_rules(each.rules)) == each.rules
 
 
 @FEW
@@ -41,20 +49,20 @@ def test_rules_are_read_as_they_were_written(those: list[Policy]) -> None:
     ),
 )
 def test_whatever_is_sent_is_right_or_told_to_be_wrong(name: str, rule: dict[str, Any]) -> None:
-    told: Sequence[Wrong] = ()
+    told: Sequence[RuleProblem] = ()
     try:
-        found = read({name: rule})
+        found = parse_rules({name: rule})
     except BadRules as bad:
-        found, told = {}, bad.wrong
+        found, told = {}, bad.problems
     assert all(each.field == name and each.text.startswith(CATALOGUE[name].label) for each in told)
-    assert read(write(found)) == found
+    assert parse_rules(serialize_rules(found)) == found
 
 
 @pytest.mark.parametrize(
     "given_rules", [None, [], "x", {"workers": 3}, {"nope": {}}, {"workers": {"nope": 1}}, {3: {}}]
 )
 def test_what_is_no_rules_is_refused(given_rules: object) -> None:
-    assert wrong(given_rules)
+    assert find_rule_problems(given_rules)
 
 
 @pytest.mark.parametrize(
@@ -87,19 +95,20 @@ def test_what_is_no_rules_is_refused(given_rules: object) -> None:
 def test_a_rule_that_cannot_be_is_told_with_its_attribute(
     name: str, rule: dict[str, Any], attribute: str, words: str
 ) -> None:
-    found = wrong({name: rule})
+    found = find_rule_problems({name: rule})
     assert [(each.field, each.attribute) for each in found] == [(name, attribute)]
     assert words in found[0].text
 
 
 def test_so_many_rules_are_too_many() -> None:
     assert (
-        "at most 100 rules" in wrong({f"f{number}": {} for number in range(MOST_RULES + 1)})[0].text
+        "at most 100 rules"
+        in find_rule_problems({f"f{number}": {} for number in range(MOST_RULES + 1)})[0].text
     )
 
 
 def test_a_stored_rule_of_another_version_is_left_out() -> None:
-    assert known(
+    assert parse_known_rules(
         {"of-tomorrow": {"min": 1}, "workers": {"max": 3, "of-tomorrow": 1}, "image": 7}
     ).keys() == {"workers"}
 
@@ -126,7 +135,7 @@ def test_every_field_can_be_spoken_of_and_has_a_place() -> None:
 def test_a_default_that_no_workload_could_have_is_refused(
     name: str, default: Any, words: str
 ) -> None:
-    [problem] = wrong({name: {"default": default}})
+    [problem] = find_rule_problems({name: {"default": default}})
     assert (problem.field, problem.attribute, words in problem.text.lower()) == (
         name,
         "default",
@@ -139,4 +148,4 @@ def test_a_default_that_no_workload_could_have_is_refused(
     [("image", "muster/allreduce"), ("working_dir", "/code"), ("labels", {"team": "a"})],
 )
 def test_a_default_that_a_workload_could_have_is_taken(name: str, default: Any) -> None:
-    assert not wrong({name: {"default": default}})
+    assert not find_rule_problems({name: {"default": default}})

@@ -17,7 +17,7 @@ from django.utils import timezone
 from projects.models import User
 from tests.cast import PASSWORD, Cast
 from tests.workloads.table_rows import a_workload
-from workloads import limits
+from workloads import runtime_limits
 from workloads.models import Event, Workload
 from workloads.views import rendering
 
@@ -82,13 +82,13 @@ def test_what_runs_again_counts_on_from_when_it_went_on(cast: Cast, alice: Clien
     assert since is not None
     assert abs(datetime.fromisoformat(since[1]) - (timezone.now() - HOUR)) < timedelta(minutes=1)
     assert since[2] == "7200"
-    assert rendering.runtime(workload).seconds == pytest.approx(3 * 3600, abs=60)
+    assert rendering.load_runtime(workload).seconds == pytest.approx(3 * 3600, abs=60)
 
 
 def test_what_waits_after_a_preemption_stands_still(cast: Cast, alice: Client) -> None:
     workload = preempted(cast, back=False)
     assert "data-since" not in row_of(alice, workload)
-    assert rendering.runtime(workload).seconds == pytest.approx(2 * 3600, abs=60)
+    assert rendering.load_runtime(workload).seconds == pytest.approx(2 * 3600, abs=60)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_page_file_rest_and_limit_tell_the_same(
     cast: Cast, alice: Client, back: bool, fields: dict[str, object]
 ) -> None:
     workload = preempted(cast, back=back, **fields)
-    counted = limits.ran([workload], timezone.now())[workload.pk]
-    assert rendering.runtime(workload).seconds == pytest.approx(counted, abs=60)
+    counted = runtime_limits.load_running_seconds([workload], timezone.now())[workload.pk]
+    assert rendering.load_runtime(workload).seconds == pytest.approx(counted, abs=60)
     lines = body(alice.get("/workloads.csv")).decode().splitlines()
     (line,) = csv.DictReader(lines)
     assert float(line["Runtime (s)"]) == pytest.approx(counted, abs=60)
@@ -113,12 +113,12 @@ def test_page_file_rest_and_limit_tell_the_same(
 def test_what_never_ran_has_no_runtime_and_is_not_asked_for(cast: Cast) -> None:
     workload = a_workload(cast.team_a, status="Pending", started_at=None)
     with CaptureQueriesContext(connection) as asked:
-        assert rendering.runtimes([workload])[workload.pk] == rendering.Runtime(0.0, 0.0)
+        assert rendering.load_runtimes([workload])[workload.pk] == rendering.Runtime(0.0, 0.0)
     assert len(asked) == 0
 
 
 def test_the_runtimes_of_many_rows_are_one_query(cast: Cast) -> None:
     rows = [preempted(cast, f"train{number}") for number in range(5)]
     with CaptureQueriesContext(connection) as asked:
-        found = rendering.runtimes(rows)
+        found = rendering.load_runtimes(rows)
     assert (len(found), len(asked)) == (5, 1)

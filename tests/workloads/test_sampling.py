@@ -12,7 +12,7 @@ from tests.cast import Cast
 from tests.workloads.table_rows import a_workload
 from workloads.models import Sample
 from workloads.tasks import sampling
-from workloads.tasks.sampling import moment, sample, thin
+from workloads.tasks.sampling import round_to_sample_time, sample, thin
 
 NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 
@@ -81,8 +81,12 @@ def test_the_queries_do_not_grow_with_the_workloads(cast: Cast) -> None:
 
 @pytest.mark.parametrize(("seconds", "second"), [(60, 0), (10, 30), (3600, -1)])
 def test_a_moment_stands_for_all_of_its_seconds(seconds: int, second: int) -> None:
-    assert moment(NOW, seconds).second == max(second, 0)
-    assert moment(NOW, seconds) <= NOW < moment(NOW, seconds) + timedelta(seconds=seconds)
+    assert round_to_sample_time(NOW, seconds).second == max(second, 0)
+    assert (
+        round_to_sample_time(NOW, seconds)
+        <= NOW
+        < round_to_sample_time(NOW, seconds) + timedelta(seconds=seconds)
+    )
 
 
 def at(cast: Cast, first: datetime, count: int, step: timedelta) -> None:

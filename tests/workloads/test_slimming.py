@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.workloads import objects
-from workloads.observed import plain, view
-from workloads.slimming import KEPT_TEXT, SLIMMING, slim
-from workloads.states import requested_pods
+from workloads.kube_objects import build_pod_view, clean_text
+from workloads.slimming import MOST_TEXT, SLIMMING_DECODER, slim_object
+from workloads.states import count_requested_pods
 
 TEXT = st.text(max_size=6) | st.sampled_from(["a\x00b", "x" * 4097, "\U0001f600", "\u202e"])
 NUMBERS = (
@@ -102,24 +102,24 @@ def deep(levels: int) -> Any:
     False,
 )
 @example({"metadata": {"labels": {"a": "x" * 4096, "b": "x" * 4097}}}, False)
-@example({"status": {"message": "x" * KEPT_TEXT}}, False)
+@example({"status": {"message": "x" * MOST_TEXT}}, False)
 @settings(max_examples=400, deadline=None)
 def test_from_its_bytes_the_same_is_made_as_from_the_object(obj: Any, escaped: bool) -> None:
     raw = json.dumps(obj, ensure_ascii=escaped).encode()
-    assert SLIMMING.decode(raw) == slim(msgspec.json.decode(raw, type=dict))
+    assert SLIMMING_DECODER.decode(raw) == slim_object(msgspec.json.decode(raw, type=dict))
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"7", b'"x"', b"{", b'{"status": }', b'{"status": "\xff"}'])
 def test_what_is_no_object_is_refused(raw: bytes) -> None:
     with pytest.raises((msgspec.MsgspecError, UnicodeDecodeError)):
-        SLIMMING.decode(raw)
+        SLIMMING_DECODER.decode(raw)
 
 
 @pytest.mark.parametrize("spelt", [r"\u0000", r"\ud800", r"\uDFFF", r"\ud83d\ude00"])
 def test_what_is_no_text_does_not_slip_through(spelt: str) -> None:
     raw = f'{{"status": {{"message": "a{spelt}b", "{spelt}": 1}}}}'.encode()
     try:
-        kept = SLIMMING.decode(raw)
+        kept = SLIMMING_DECODER.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return
     text = json.dumps(kept, ensure_ascii=False)
@@ -131,21 +131,21 @@ def test_what_is_no_text_does_not_slip_through(spelt: str) -> None:
 def test_text_that_is_plain_already_is_as_text_that_has_to_be_made_so(
     text: str, longest: int
 ) -> None:
-    assert plain(text, longest) == plain(f"\x00{text}"[: 4 * longest], longest)
+    assert clean_text(text, longest) == clean_text(f"\x00{text}"[: 4 * longest], longest)
 
 
 def test_a_pod_that_nobody_changes_is_read_once() -> None:
-    kept, other = slim(objects.pod("worker", 1)), objects.pod("worker", 1)
-    assert view(kept) is view(kept)
-    assert view(other) is not view(other)
-    assert view(kept) == view(other)
+    kept, other = slim_object(objects.pod("worker", 1)), objects.pod("worker", 1)
+    assert build_pod_view(kept) is build_pod_view(kept)
+    assert build_pod_view(other) is not build_pod_view(other)
+    assert build_pod_view(kept) == build_pod_view(other)
 
 
 def test_all_that_a_view_needs_is_kept() -> None:
     pod = objects.ended(
         "worker", 1, code=1, end={"message": "Traceback"}, annotations={"gpu-fraction": "0.5"}
     )
-    assert view(SLIMMING.decode(json.dumps(pod).encode())) == view(pod)
+    assert build_pod_view(SLIMMING_DECODER.decode(json.dumps(pod).encode())) == build_pod_view(pod)
 
 
 @pytest.mark.parametrize(
@@ -162,15 +162,15 @@ def test_all_that_a_view_needs_is_kept() -> None:
 def test_the_labels_that_tell_a_pods_place_are_kept(labels: dict[str, str]) -> None:
     pod = objects.pod()
     pod["metadata"]["labels"] = labels
-    assert slim(pod)["metadata"]["labels"] == labels
+    assert slim_object(pod)["metadata"]["labels"] == labels
 
 
 @pytest.mark.parametrize("field", ["pytorch", "tf", "xgb", "jax", "mpi"])
 def test_how_many_pods_a_job_wants_is_kept(field: str) -> None:
     replicas = {"Worker": {"replicas": 3, "template": {"spec": {}}}, "Master": {"replicas": 1}}
     job = {"kind": "AnyJob", "spec": {f"{field}ReplicaSpecs": replicas}}
-    assert requested_pods(slim(job)) == 4
-    assert "template" not in json.dumps(slim(job))
+    assert count_requested_pods(slim_object(job)) == 4
+    assert "template" not in json.dumps(slim_object(job))
 
 
 def test_of_a_trainjob_the_nodes_and_how_its_jobs_stand_are_kept() -> None:
@@ -185,7 +185,7 @@ def test_of_a_trainjob_the_nodes_and_how_its_jobs_stand_are_kept() -> None:
             "runtimeRef": {"name": "torch"},
         },
     }
-    kept = slim(job | {"status": status})
-    assert requested_pods(kept) == 4
+    kept = slim_object(job | {"status": status})
+    assert count_requested_pods(kept) == 4
     assert kept["status"] == status
     assert kept["spec"] == {"trainer": {"numNodes": 4}, "runtimeRef": {"name": "torch"}}

@@ -14,25 +14,23 @@ from tests.workloads.submissions import ANY_SPEC, SMALL_FRACTION, one_pod, train
 from workloads import specs
 from workloads.specs import (
     S3,
-    Access,
-    BadSpec,
-    BadWords,
     CleanPodPolicy,
     Compute,
     ConfigMap,
     Configuration,
-    Elastic,
+    ElasticSettings,
     EmptyDir,
     Environment,
-    Extended,
+    ExtendedResource,
     Framework,
     Git,
     GitAccess,
     Gpus,
     HostPath,
+    InvalidCommandLine,
     Lifecycle,
     MasterChanges,
-    Mpi,
+    MpiSettings,
     NewClaim,
     Nfs,
     Pair,
@@ -41,13 +39,15 @@ from workloads.specs import (
     RestartPolicy,
     Security,
     Setup,
-    Source,
     Spec,
     Toleration,
     TolerationOperator,
     Topology,
+    UnreadableSpec,
     Variable,
-    problems,
+    VariableSource,
+    VolumeAccess,
+    find_problems,
 )
 
 IMAGE = Environment("x")
@@ -71,12 +71,12 @@ def life(**changes: Any) -> Spec:
 
 
 def of(field: str, spec: Spec) -> list[str]:
-    return [problem.text for problem in problems(spec) if problem.field == field]
+    return [problem.text for problem in find_problems(spec) if problem.field == field]
 
 
 def test_the_workload_of_the_walk_has_no_problems() -> None:
-    assert problems(train1()) == ()
-    assert problems(one_pod()) == ()
+    assert find_problems(train1()) == ()
+    assert find_problems(one_pod()) == ()
 
 
 def test_the_walk_asks_for_three_pods_and_three_tenths_of_a_gpu() -> None:
@@ -124,16 +124,16 @@ def test_a_name_is_a_dns_label_that_starts_with_a_letter(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["a", "a" * 50, "train-1", "t0"])
 def test_good_names_pass(name: str) -> None:
-    assert problems(train1(name=name)) == ()
+    assert find_problems(train1(name=name)) == ()
 
 
 def test_the_longest_name_leaves_room_for_what_operators_append() -> None:
     assert {
-        specs.longest_name(framework, workers)
+        specs.max_name_length(framework, workers)
         for framework in [None, *Framework]
         for workers in (1, 10, 1000, 10_000)
     } == {50}
-    assert specs.longest_name(Framework.PYTORCH, 10**6) == 63 - len("-worker-999999")
+    assert specs.max_name_length(Framework.PYTORCH, 10**6) == 63 - len("-worker-999999")
 
 
 REFUSED = [
@@ -155,24 +155,24 @@ REFUSED = [
         "from 0 to 10,000",
     ),
     (
-        train1(framework=Framework.TENSORFLOW, elastic=Elastic(1, 3)),
+        train1(framework=Framework.TENSORFLOW, elastic=ElasticSettings(1, 3)),
         "elastic",
         "is for distributed PyTorch workloads",
     ),
-    (train1(elastic=Elastic(1, 3, -1)), "elastic.max_restarts", "from 0 to 100,000"),
+    (train1(elastic=ElasticSettings(1, 3, -1)), "elastic.max_restarts", "from 0 to 100,000"),
     (
         train1(
-            elastic=Elastic(1, 3),
+            elastic=ElasticSettings(1, 3),
             setup=Setup(Environment("x", variables=(Variable("PET_MAX_RESTARTS", "3"),))),
         ),
         "setup.environment.variables.0.name",
         "is set by the training operator",
     ),
-    (train1(mpi=Mpi(slots=2)), "mpi", "is for MPI"),
-    (one_pod(mpi=Mpi(slots=2)), "mpi", "is for MPI"),
-    (train1(framework=Framework.MPI, mpi=Mpi(slots=0)), "mpi.slots", "from 1 to 1,000"),
+    (train1(mpi=MpiSettings(slots=2)), "mpi", "is for MPI"),
+    (one_pod(mpi=MpiSettings(slots=2)), "mpi", "is for MPI"),
+    (train1(framework=Framework.MPI, mpi=MpiSettings(slots=0)), "mpi.slots", "from 1 to 1,000"),
     (
-        train1(framework=Framework.MPI, mpi=Mpi(ssh_path="keys")),
+        train1(framework=Framework.MPI, mpi=MpiSettings(ssh_path="keys")),
         "mpi.ssh_path",
         "must start with /",
     ),
@@ -255,7 +255,7 @@ REFUSED = [
         "must not have ..",
     ),
     (
-        setup(volumes=(S3(path="/d", bucket="data", access=Access.READ_WRITE),)),
+        setup(volumes=(S3(path="/d", bucket="data", access=VolumeAccess.READ_WRITE),)),
         "setup.volumes.0.access",
         "must be read-only",
     ),
@@ -267,7 +267,9 @@ REFUSED = [
     ),
     (
         setup(
-            volumes=(NewClaim(path="/d", size="1Gi", ephemeral=True, access=Access.RANK_0_WRITES),)
+            volumes=(
+                NewClaim(path="/d", size="1Gi", ephemeral=True, access=VolumeAccess.RANK_0_WRITES),
+            )
         ),
         "setup.volumes.0.access",
         "each pod has one of its own",
@@ -286,9 +288,13 @@ REFUSED = [
         "master",
         "has no master",
     ),
-    (train1(elastic=Elastic(3, 4)), "elastic.min_workers", "from 1 to the number of workers, 2"),
     (
-        train1(elastic=Elastic(1, 1)),
+        train1(elastic=ElasticSettings(3, 4)),
+        "elastic.min_workers",
+        "from 1 to the number of workers, 2",
+    ),
+    (
+        train1(elastic=ElasticSettings(1, 1)),
         "elastic.max_workers",
         "from the number of workers, 2, to 10,000",
     ),
@@ -336,17 +342,17 @@ REFUSED = [
         "is set by the training operator",
     ),
     (
-        environment(variables=(Variable("A", source=Source.SECRET, key="k"),)),
+        environment(variables=(Variable("A", source=VariableSource.SECRET, key="k"),)),
         "setup.environment.variables.0.object_name",
         "The Secret of",
     ),
     (
-        environment(variables=(Variable("A", source=Source.CONFIG_MAP, object_name="c"),)),
+        environment(variables=(Variable("A", source=VariableSource.CONFIG_MAP, object_name="c"),)),
         "setup.environment.variables.0.key",
         "key of",
     ),
     (
-        environment(variables=(Variable("A", source=Source.POD_FIELD, key="spec.x"),)),
+        environment(variables=(Variable("A", source=VariableSource.POD_FIELD, key="spec.x"),)),
         "setup.environment.variables.0.key",
         "pod field",
     ),
@@ -383,13 +389,17 @@ REFUSED = [
     ),
     (compute(gpus=Gpus(memory="10")), "setup.compute.gpus.memory", "from 1Mi to 1Ti"),
     (
-        compute(extended=(Extended("nvidia.com/gpu", "1"),)),
+        compute(extended=(ExtendedResource("nvidia.com/gpu", "1"),)),
         "setup.compute.extended.0.resource",
         "GPU devices are asked for above",
     ),
-    (compute(extended=(Extended("cpu", "1"),)), "setup.compute.extended.0.resource", "domain"),
     (
-        compute(extended=(Extended("a/b", "1.5"),)),
+        compute(extended=(ExtendedResource("cpu", "1"),)),
+        "setup.compute.extended.0.resource",
+        "domain",
+    ),
+    (
+        compute(extended=(ExtendedResource("a/b", "1.5"),)),
         "setup.compute.extended.0.quantity",
         "multiple of 1",
     ),
@@ -413,7 +423,7 @@ REFUSED = [
     ),
     (setup(volumes=(ConfigMap(path="/a", name="A"),)), "setup.volumes.0.name", "(ConfigMap)"),
     (
-        setup(volumes=(ConfigMap(path="/a", name="a", access=Access.READ_WRITE),)),
+        setup(volumes=(ConfigMap(path="/a", name="a", access=VolumeAccess.READ_WRITE),)),
         "setup.volumes.0.access",
         "read-only",
     ),
@@ -486,20 +496,25 @@ REFUSED = [
 )
 def test_what_is_wrong_is_said_in_words_with_its_field(spec: Spec, field: str, words: str) -> None:
     texts = of(field, spec)
-    assert any(words in text for text in texts), problems(spec)
+    assert any(words in text for text in texts), find_problems(spec)
     assert all(
         text.endswith(".") and not text.endswith("..") and text[0].isupper() for text in texts
     )
 
 
 def test_rank_0_writes_needs_a_master_or_a_single_pod() -> None:
-    shared = Setup(IMAGE, volumes=(EmptyDir(path="/a", access=Access.RANK_0_WRITES),))
-    assert problems(train1(setup=shared)) == problems(one_pod(setup=shared)) == ()
+    shared = Setup(IMAGE, volumes=(EmptyDir(path="/a", access=VolumeAccess.RANK_0_WRITES),))
+    assert find_problems(train1(setup=shared)) == find_problems(one_pod(setup=shared)) == ()
     alike = train1(setup=shared, configuration=Configuration.WORKERS_ONLY)
     # Of workers alone the first gets a template of its own where the framework has a second kind of
     # pod.
-    assert problems(alike) == problems(replace(alike, framework=Framework.TENSORFLOW)) == ()
-    for spec in (replace(alike, framework=Framework.JAX), replace(alike, elastic=Elastic(1, 3))):
+    assert (
+        find_problems(alike) == find_problems(replace(alike, framework=Framework.TENSORFLOW)) == ()
+    )
+    for spec in (
+        replace(alike, framework=Framework.JAX),
+        replace(alike, elastic=ElasticSettings(1, 3)),
+    ):
         assert "cannot be for rank 0 only without a master" in of("setup.volumes.0.access", spec)[0]
     mpi = train1(setup=shared, framework=Framework.MPI)
     assert "whose ranks all run in the workers" in of("setup.volumes.0.access", mpi)[0]
@@ -519,7 +534,7 @@ def test_the_master_is_set_up_as_the_workers_but_for_what_is_changed() -> None:
 
 def test_a_problem_that_the_master_inherits_is_told_once() -> None:
     spec = train1(setup=Setup(Environment("A")), master=MasterChanges(args=("x",)))
-    assert [problem.field for problem in problems(spec)] == ["setup.environment.image"]
+    assert [problem.field for problem in find_problems(spec)] == ["setup.environment.image"]
 
 
 @pytest.mark.parametrize(
@@ -541,18 +556,18 @@ def test_preemptibility_is_as_said_or_else_by_priority(
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ANY_SPEC)
 def test_any_spec_comes_back_from_its_row_as_it_went_in(spec: Spec) -> None:
-    assert problems(spec) == ()
-    assert specs.from_json(json.loads(json.dumps(specs.to_json(spec)))) == spec
+    assert find_problems(spec) == ()
+    assert specs.decode_spec(json.loads(json.dumps(specs.encode_spec(spec)))) == spec
 
 
 def test_what_is_default_is_not_stored() -> None:
-    stored = specs.to_json(one_pod())
+    stored = specs.encode_spec(one_pod())
     assert stored["version"] == 1
     assert stored.keys() == {"version", "name", "project", "namespace", "queue", "setup"}
 
 
 def broken(**changes: Any) -> dict[str, Any]:
-    return specs.to_json(train1()) | changes
+    return specs.encode_spec(train1()) | changes
 
 
 BROKEN = [
@@ -574,16 +589,16 @@ BROKEN = [
 
 @pytest.mark.parametrize("data", BROKEN, ids=range(len(BROKEN)))
 def test_a_row_that_cannot_be_read_is_refused_with_its_place(data: dict[str, Any]) -> None:
-    with pytest.raises(BadSpec, match="spec"):
-        specs.from_json(data)
+    with pytest.raises(UnreadableSpec, match="spec"):
+        specs.decode_spec(data)
 
 
 def test_a_line_becomes_words_and_words_a_line() -> None:
-    assert specs.split_words("""--name 'two words' --x="1 2" """) == (
+    assert specs.split_command_line("""--name 'two words' --x="1 2" """) == (
         "--name",
         "two words",
         "--x=1 2",
     )
-    assert specs.split_words(specs.join_words(("a b", "", "'"))) == ("a b", "", "'")
-    with pytest.raises(BadWords):
-        specs.split_words("'open")
+    assert specs.split_command_line(specs.join_command_line(("a b", "", "'"))) == ("a b", "", "'")
+    with pytest.raises(InvalidCommandLine):
+        specs.split_command_line("'open")

@@ -23,8 +23,8 @@ from tests.workloads.objects import (
     training,
 )
 from workloads import states
-from workloads.observed import ranked, view
-from workloads.states import Derived, Status, derive, may_move
+from workloads.kube_objects import build_pod_view, rank_pods
+from workloads.states import DerivedStatus, Status, can_move, derive_status
 
 CREATED = condition("Created")
 RUNNING = condition("Running")
@@ -139,7 +139,7 @@ PYTORCH = [
 def test_the_status_of_a_pytorchjob(
     conditions: list[Object], pods: list[Object], before: Status, after: Status
 ) -> None:
-    assert derive(pytorch(*conditions), pods, before=before).status == after
+    assert derive_status(pytorch(*conditions), pods, before=before).status == after
 
 
 LONE = {"role": "", "name": "solo-abcde"}
@@ -211,7 +211,7 @@ BATCH = [
 def test_the_status_of_a_batch_job(
     job: Object, pods: list[Object], before: Status, after: Status
 ) -> None:
-    assert derive(job, pods, before=before).status == after
+    assert derive_status(job, pods, before=before).status == after
 
 
 LAUNCHER = {"training.kubeflow.org/job-role": "launcher"}
@@ -305,41 +305,47 @@ def test_the_status_of_other_training_jobs(
     before: Status,
     after: Status,
 ) -> None:
-    assert derive(training(kind, replicas, *conditions), pods, before=before).status == after
+    assert derive_status(training(kind, replicas, *conditions), pods, before=before).status == after
 
 
 def test_roles_and_ranks_of_other_frameworks() -> None:
     chief = [
-        view(pod(role, index))
+        build_pod_view(pod(role, index))
         for role, index in (("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0))
     ]
-    assert [(rank, each.title) for rank, each in ranked(chief)] == [
+    assert [(rank, each.title) for rank, each in rank_pods(chief)] == [
         (0, "the chief"),
         (1, "worker 0"),
         (2, "worker 1"),
         (None, "ps 0"),
     ]
-    mpi = [view(between(pod(), labels=LAUNCHER)), view(pod("worker", 0)), view(pod("worker", 1))]
-    assert [(rank, each.title) for rank, each in ranked(mpi)] == [
+    mpi = [
+        build_pod_view(between(pod(), labels=LAUNCHER)),
+        build_pod_view(pod("worker", 0)),
+        build_pod_view(pod("worker", 1)),
+    ]
+    assert [(rank, each.title) for rank, each in rank_pods(mpi)] == [
         (0, "worker 0"),
         (1, "worker 1"),
         (None, "the launcher"),
     ]
-    (node,) = ranked([view(between(pod(), labels=NODE, job="train1-node-0"))])
+    (node,) = rank_pods([build_pod_view(between(pod(), labels=NODE, job="train1-node-0"))])
     assert (node[0], node[1].title) == (0, "worker 0")
 
 
 def test_running_pods_are_those_that_are_ready() -> None:
-    told = derive(pytorch(CREATED, RUNNING), [pod("master"), *PLACED[1:]], before=Status.PENDING)
+    told = derive_status(
+        pytorch(CREATED, RUNNING), [pod("master"), *PLACED[1:]], before=Status.PENDING
+    )
     assert (told.running, told.requested) == (1, 3)
     assert told.reason == "1 of 3 pods are up."
 
 
 def test_a_pod_group_alone_means_pending() -> None:
-    told = derive(
+    told = derive_status(
         pytorch(CREATED), [], group("Unschedulable", "not enough GPUs"), before=Status.CREATING
     )
-    assert told == Derived(Status.PENDING, "not enough GPUs", 0, 3)
+    assert told == DerivedStatus(Status.PENDING, "not enough GPUs", 0, 3)
 
 
 def test_a_preempted_attempt_is_pending_again_and_says_so() -> None:
@@ -348,10 +354,10 @@ def test_a_preempted_attempt_is_pending_again_and_says_so() -> None:
         terminating=True,
         conditions=[condition("DisruptionTarget", reason="PreemptionByScheduler")],
     )
-    told = derive(pytorch(CREATED, RUNNING), [leaving], before=Status.RUNNING)
+    told = derive_status(pytorch(CREATED, RUNNING), [leaving], before=Status.RUNNING)
     assert (told.status, told.requeued) == (Status.PENDING, True)
     assert told.reason == "Its pods lost their places."
-    again = derive(
+    again = derive_status(
         pytorch(CREATED, RESTARTING),
         WAITING,
         group("OverLimit", "limit reached"),
@@ -367,13 +373,13 @@ def test_what_is_wrong_with_a_start_is_the_reason() -> None:
         starting("worker", 1, "ImagePullBackOff", "no such image"),
     ]
     assert (
-        derive(pytorch(CREATED), pods, before=Status.PENDING).reason
+        derive_status(pytorch(CREATED), pods, before=Status.PENDING).reason
         == "worker 1: ImagePullBackOff: no such image"
     )
 
 
 def test_the_pod_that_failed_is_named() -> None:
-    told = derive(
+    told = derive_status(
         pytorch(CREATED, RUNNING), [*ALL_UP[:2], ended("worker", 1, 3)], before=Status.RUNNING
     )
     assert told.reason == "2 of 3 pods are up. worker 1 failed: exit code 3."
@@ -382,31 +388,31 @@ def test_the_pod_that_failed_is_named() -> None:
 def test_an_elastic_job_is_degraded_while_workers_above_its_minimum_are_missing() -> None:
     job = pytorch(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
     two = [pod("worker", 0), pod("worker", 1)]
-    told = derive(job, [*two, queued("worker", 2)], before=Status.PENDING)
+    told = derive_status(job, [*two, queued("worker", 2)], before=Status.PENDING)
     assert (told.status, told.reason) == (
         Status.DEGRADED,
         "2 of 3 pods are up; it runs with 2 or more.",
     )
-    assert derive(job, [*two, pod("worker", 2)], before=told.status).status == Status.RUNNING
+    assert derive_status(job, [*two, pod("worker", 2)], before=told.status).status == Status.RUNNING
     assert (
-        derive(
+        derive_status(
             job, [two[0], queued("worker", 1), queued("worker", 2)], before=Status.PENDING
         ).status
         == Status.PENDING
     )
     led = pytorch(CREATED, RUNNING, workers=3, elasticPolicy={"minReplicas": 3})
     assert (
-        derive(led, [pod("master"), *two, queued("worker", 2)], before=Status.PENDING).status
+        derive_status(led, [pod("master"), *two, queued("worker", 2)], before=Status.PENDING).status
         == Status.DEGRADED
     )
 
 
 def test_a_job_that_is_not_there_means_what_was_asked_before() -> None:
-    assert derive(None, [], before=Status.CREATING).status == Status.CREATING
-    assert derive(None, ALL_UP, before=Status.STOPPING).status == Status.STOPPING
-    assert derive(None, [], before=Status.STOPPING).status == Status.STOPPED
-    assert derive(None, [], before=Status.COMPLETED).status == Status.COMPLETED
-    gone = derive(None, [], before=Status.RUNNING)
+    assert derive_status(None, [], before=Status.CREATING).status == Status.CREATING
+    assert derive_status(None, ALL_UP, before=Status.STOPPING).status == Status.STOPPING
+    assert derive_status(None, [], before=Status.STOPPING).status == Status.STOPPED
+    assert derive_status(None, [], before=Status.COMPLETED).status == Status.COMPLETED
+    gone = derive_status(None, [], before=Status.RUNNING)
     assert (gone.status, gone.reason) == (
         Status.STOPPED,
         "Its job was deleted in the cluster, and not by Muster.",
@@ -416,7 +422,7 @@ def test_a_job_that_is_not_there_means_what_was_asked_before() -> None:
 def test_a_job_deleted_behind_our_back_is_stopping_and_not_failed() -> None:
     job = pytorch(CREATED, FAILED)
     job["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
-    told = derive(job, ALL_UP, before=Status.RUNNING)
+    told = derive_status(job, ALL_UP, before=Status.RUNNING)
     assert (told.status, told.reason) == (
         Status.STOPPING,
         "Its job is being deleted in the cluster, and not by Muster.",
@@ -429,7 +435,7 @@ def test_pods_of_a_namesake_before_are_not_counted() -> None:
         pod("worker", 0, owner="0000"),
         pod("worker", 1, owner="0000"),
     ]
-    assert derive(pytorch(CREATED), old, before=Status.CREATING).status == Status.CREATING
+    assert derive_status(pytorch(CREATED), old, before=Status.CREATING).status == Status.CREATING
 
 
 ENDS = [
@@ -450,14 +456,14 @@ ENDS = [
 def test_how_the_pods_ended_is_told_from_the_job_even_when_they_are_gone(
     job: Object, text: str
 ) -> None:
-    first = derive(job, [], before=Status.RUNNING)
+    first = derive_status(job, [], before=Status.RUNNING)
     assert first.ended == text
-    assert derive(job, [], before=first.status).ended == text
+    assert derive_status(job, [], before=first.status).ended == text
 
 
 def test_hostile_text_is_cut_and_has_no_control_bytes() -> None:
     job = pytorch(condition("Failed", message="<script>\x00\x1b[31m" + "x" * 5000))
-    reason = derive(job, [], before=Status.RUNNING).reason
+    reason = derive_status(job, [], before=Status.RUNNING).reason
     assert reason.startswith("<script>x")
     assert len(reason) == 1024
 
@@ -510,13 +516,13 @@ def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
     ]
     pods = data.draw(st.lists(st.sampled_from(shapes), max_size=4))
     before = data.draw(st.sampled_from(Status))
-    told = derive(
+    told = derive_status(
         job,
         pods,
         data.draw(st.sampled_from([None, group(), group("OverLimit", "m"), {}])),
         before=before,
     )
-    assert told.status == before or may_move(before, told.status)
+    assert told.status == before or can_move(before, told.status)
 
 
 ORDER = [Status.PENDING, Status.INITIALIZING, Status.RUNNING]
@@ -524,28 +530,28 @@ ORDER = [Status.PENDING, Status.INITIALIZING, Status.RUNNING]
 
 def test_within_an_attempt_nothing_moves_backwards_but_to_the_queue() -> None:
     assert not any(
-        may_move(old, new) for old in Status for new in (Status.CREATING, Status.RESUMING)
+        can_move(old, new) for old in Status for new in (Status.CREATING, Status.RESUMING)
     )
-    assert not may_move(Status.RUNNING, Status.INITIALIZING)
-    assert may_move(Status.RUNNING, Status.PENDING)
-    assert may_move(Status.DEGRADED, Status.RUNNING)
+    assert not can_move(Status.RUNNING, Status.INITIALIZING)
+    assert can_move(Status.RUNNING, Status.PENDING)
+    assert can_move(Status.DEGRADED, Status.RUNNING)
 
 
 def test_final_is_final_and_only_deletion_follows_rest() -> None:
     for old, new in product(states.RESTING, Status):
-        assert may_move(old, new) == (new is Status.DELETING)
-    assert not any(may_move(Status.DELETING, new) for new in Status)
+        assert can_move(old, new) == (new is Status.DELETING)
+    assert not any(can_move(Status.DELETING, new) for new in Status)
 
 
 def test_a_new_attempt_begins_at_rest_only() -> None:
     begins = {
-        (old, new) for old, new in product(Status, Status) if may_move(old, new, same_attempt=False)
+        (old, new) for old, new in product(Status, Status) if can_move(old, new, same_attempt=False)
     }
     assert begins == set(product(states.RESTING, states.STARTING))
 
 
 def test_every_status_has_its_looks_and_is_in_one_set() -> None:
-    sets = [states.ACTIVE, states.LEAVING, states.RESTING]
+    sets = [states.ACTIVE, states.ENDING, states.RESTING]
     for status in Status:
         assert all([status.label, status.colour, status.icon, status.meaning.endswith(".")])
         assert sum(status in each for each in sets) == 1
@@ -557,12 +563,12 @@ def rank_of(view_: Any) -> dict[str, int | None]:
 
 def test_ranks_are_those_the_operator_gives() -> None:
     pods = [pod("worker", 1), pod("worker", 0), pod("master")]
-    assert rank_of(ranked([view(each) for each in pods])) == {
+    assert rank_of(rank_pods([build_pod_view(each) for each in pods])) == {
         "train1-master-0": 0,
         "train1-worker-0": 1,
         "train1-worker-1": 2,
     }
-    assert rank_of(ranked([view(each) for each in pods[:2]])) == {
+    assert rank_of(rank_pods([build_pod_view(each) for each in pods[:2]])) == {
         "train1-worker-0": 0,
         "train1-worker-1": 1,
     }
@@ -587,5 +593,5 @@ VIEWS = [
 def test_a_pod_is_described_in_a_word_and_what_is_behind_it(
     obj: Object, status: str, reason: str
 ) -> None:
-    seen = view(obj)
+    seen = build_pod_view(obj)
     assert (seen.status, seen.reason) == (status, reason)

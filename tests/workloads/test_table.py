@@ -252,9 +252,11 @@ def test_a_row_is_made_once_for_each_change_and_for_all_viewers(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    real = rendering.render
+    real = rendering.render_row
     monkeypatch.setattr(
-        rendering, "render", lambda workload, ran: made.append(workload.name) or real(workload, ran)
+        rendering,
+        "render_row",
+        lambda workload, ran: made.append(workload.name) or real(workload, ran),
     )
     workload = a_workload(cast.team_a)
     for user in (cast.bob, cast.vera, cast.alice):

@@ -13,7 +13,7 @@ from django.contrib.sessions.models import Session
 from django.test import AsyncClient
 from django.utils import timezone
 
-from projects import people
+from projects import user_actions
 from projects.models import AccessRule, User
 from tests.cast import Cast, make_cast
 from tests.workloads.table_rows import a_workload, touched
@@ -32,8 +32,8 @@ def cast(transactional_db: None) -> Cast:
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """No broker wakes here, so the feeds look by themselves, often."""
-    monkeypatch.setattr(feeds_module, "SLOW", 0.05)
-    monkeypatch.setattr(feeds_module, "PAUSE", 0.01)
+    monkeypatch.setattr(feeds_module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(feeds_module, "PAUSE_SECONDS", 0.01)
 
 
 class Stream:
@@ -151,9 +151,11 @@ def test_many_pages_that_look_at_the_same_share_one_look(
 ) -> None:
     workload = a_workload(cast.team_a)
     looks: list[int] = []
-    real = table.queries.changes
+    real = table.queries.load_changes
     monkeypatch.setattr(
-        table.queries, "changes", lambda after, *rest: looks.append(after) or real(after, *rest)
+        table.queries,
+        "load_changes",
+        lambda after, *rest: looks.append(after) or real(after, *rest),
     )
 
     async def scene() -> None:
@@ -176,7 +178,7 @@ def test_many_pages_that_look_at_the_same_share_one_look(
 def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feeds_module, "RECHECK", 0.05)
+    monkeypatch.setattr(feeds_module, "RECHECK_SECONDS", 0.05)
 
     async def scene() -> None:
         async with Stream(cast.vera, "/workloads/live") as page:
@@ -195,13 +197,13 @@ def test_a_stream_ends_when_somebody_signs_out_or_loses_a_right(
 def test_a_stream_ends_with_its_session_however_that_ended(
     cast: Cast, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(feeds_module, "RECHECK", 0.05)
+    monkeypatch.setattr(feeds_module, "RECHECK_SECONDS", 0.05)
 
     def change() -> None:
         if way == "deactivated":
-            people.set_active(cast.vera, False, cast.alice)
+            user_actions.set_active(cast.vera, False, cast.alice)
         elif way == "another password":
-            people.reset_password(cast.vera, cast.alice)
+            user_actions.reset_password(cast.vera, cast.alice)
         elif way == "expired":
             Session.objects.update(expire_date=timezone.now())
         else:
@@ -220,8 +222,8 @@ def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
-    real = feeds_module.read
-    monkeypatch.setattr(feeds_module, "RECHECK", 0.05)
+    real = feeds_module.run_in_reader
+    monkeypatch.setattr(feeds_module, "RECHECK_SECONDS", 0.05)
 
     async def noted(function: Any, *arguments: Any, **more: Any) -> Any:
         answer = await real(function, *arguments, **more)
@@ -229,7 +231,7 @@ def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
             asked.append(answer)
         return answer
 
-    monkeypatch.setattr(feeds_module, "read", noted)
+    monkeypatch.setattr(feeds_module, "run_in_reader", noted)
 
     async def scene() -> None:
         async with Stream(cast.alice, "/workloads/live") as mine:
@@ -250,7 +252,7 @@ def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
 
 
 def test_silence_is_broken_by_comments(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds_module, "HEARTBEAT", 0.05)
+    monkeypatch.setattr(feeds_module, "HEARTBEAT_SECONDS", 0.05)
 
     async def scene() -> None:
         async with Stream(cast.vera, "/workloads/live") as page, asyncio.timeout(WITHIN):
@@ -262,7 +264,7 @@ def test_silence_is_broken_by_comments(cast: Cast, monkeypatch: pytest.MonkeyPat
 
 
 def test_one_person_has_only_so_many_streams(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds_module, "A_PERSON", 1)
+    monkeypatch.setattr(feeds_module, "MAX_STREAMS_PER_PERSON", 1)
 
     async def scene() -> None:
         async with Stream(cast.vera, "/workloads/live") as one:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.db import connections as databases
 
-from clusters import connections, provision
+from clusters import connections, project_provisioning
 from clusters.kube import watch
 from clusters.kube.client import Client
 from clusters.kube.errors import Unavailable
@@ -27,7 +27,7 @@ from tests.workloads.acting import QUICK, Acting
 from workloads import journal, manifests, tasks
 from workloads.models import Attempt, Desired, Event, Pod, Workload
 from workloads.states import TERMINAL, Status
-from workloads.tasks.sweeping import next_step
+from workloads.tasks.sweeping import find_next_step
 
 THREADS = 4
 DEATHS = {"GET": 0.1, "POST": 0.6, "DELETE": 0.3}
@@ -38,7 +38,7 @@ STEPS: dict[str, Step] = {
     step.__name__: step
     for step in (tasks.launch, tasks.stop, tasks.remove, tasks.reconcile, tasks.tidy)
 }
-ASKS = (*[journal.asked_to_stop] * 4, *[journal.asked_to_run] * 8, journal.asked_to_delete)
+ASKS = (*[journal.request_stop] * 4, *[journal.request_run] * 8, journal.request_deletion)
 
 
 class Killed(BaseException):
@@ -86,13 +86,13 @@ class Witness:
             resource,
             stop=self._stop,
             namespace=self._namespace,
-            labels=manifests.selector(),
+            labels=manifests.build_selector(),
         ):
             found = (
                 item.items
                 if isinstance(item, watch.Listing)
                 else [item.object]
-                if isinstance(item, watch.Change)
+                if isinstance(item, watch.ObjectChange)
                 else []
             )
             for labels, uid in (
@@ -162,7 +162,9 @@ class Chaos:
             self.acting.poll()
             Pod.objects.update(logs_kept=True)
             for row in Workload.objects.all():
-                step = next_step(row.status, row.desired, row.job_uid, row.released_at is not None)
+                step = find_next_step(
+                    row.status, row.desired, row.job_uid, row.released_at is not None
+                )
                 if step is not None:
                     step(str(row.pk))
             return all(map(is_where_it_was_asked_to_be, Workload.objects.all()))
@@ -190,11 +192,11 @@ def chance() -> random.Random:
 def mortal(
     transactional_db: None, acting: Acting, chance: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[pytest.MonkeyPatch]:
-    provision.project(acting.project)
+    project_provisioning.provision_project(acting.project)
     client = Mortal(acting.client.access, timeouts=acting.client.timeouts)
     client.chance = chance
     with monkeypatch.context() as patch:
-        patch.setattr(connections, "client", lambda cluster: client)
+        patch.setattr(connections, "get_client", lambda cluster: client)
         yield patch
 
 

@@ -37,7 +37,7 @@ def is_stopped(workload: Workload) -> bool:
 @pytest.mark.parametrize("kind", ["submit", "submit_distributed"])
 def test_stop_frees_what_it_holds_and_keeps_the_row(acting: Acting, kind: str) -> None:
     workload = running(acting, getattr(acting, kind)())
-    journal.asked_to_stop(workload.pk, acting.cast.bob)
+    journal.request_stop(workload.pk, acting.cast.bob)
     acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
     assert (acting.jobs(workload), acting.pods(workload)) == ([], [])
     assert (workload.running_pods, workload.next_try_at, workload.tries) == (0, None, 0)
@@ -46,7 +46,7 @@ def test_stop_frees_what_it_holds_and_keeps_the_row(acting: Acting, kind: str) -
 
 def test_a_workload_that_was_never_launched_stops(acting: Acting) -> None:
     workload = acting.submit()
-    journal.asked_to_stop(workload.pk, None)
+    journal.request_stop(workload.pk, None)
     acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
 
 
@@ -54,16 +54,16 @@ def test_a_workload_whose_job_nobody_has_seen_yet_stops(acting: Acting) -> None:
     workload = acting.submit()
     tasks.launch(str(workload.pk))
     Workload.objects.filter(pk=workload.pk).update(job=None, job_uid="", status=Status.CREATING)
-    journal.asked_to_stop(workload.pk, None)
+    journal.request_stop(workload.pk, None)
     acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
     assert acting.jobs(workload) == []
 
 
 def test_a_stopped_workload_runs_again(acting: Acting) -> None:
     workload = running(acting, acting.submit())
-    journal.asked_to_stop(workload.pk, None)
+    journal.request_stop(workload.pk, None)
     acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
-    journal.asked_to_run(workload.pk, None)
+    journal.request_run(workload.pk, None)
     assert running(acting, workload).attempt == 2
 
 
@@ -73,19 +73,21 @@ def test_a_new_claim_lasts_as_long_as_its_workload(acting: Acting) -> None:
     workload = running(acting, acting.submit(setup=setup))
     (claim,) = acting.objects(workload, PERSISTENTVOLUMECLAIMS)
     assert claim["metadata"]["name"] == "train1-data-1"
-    journal.asked_to_stop(workload.pk, None)
+    journal.request_stop(workload.pk, None)
     acting.repeat(tasks.stop, workload, lambda: is_stopped(workload))
     assert [
         each["metadata"]["uid"] for each in acting.objects(workload, PERSISTENTVOLUMECLAIMS)
     ] == [claim["metadata"]["uid"]]
-    journal.asked_to_run(workload.pk, None)
+    journal.request_run(workload.pk, None)
     running(acting, workload)
     (pod,) = acting.pods(workload)
     name = pod["metadata"]["name"]
     eventually(
-        lambda: b"was here" in b"".join(calls.log(acting.client, acting.project.namespace, name))
+        lambda: (
+            b"was here" in b"".join(calls.open_log(acting.client, acting.project.namespace, name))
+        )
     )
-    journal.asked_to_delete(workload.pk, None)
+    journal.request_deletion(workload.pk, None)
     acting.repeat(tasks.remove, workload, lambda: workload.released_at)
     assert acting.objects(workload, PERSISTENTVOLUMECLAIMS) == []
 
@@ -108,7 +110,7 @@ def test_a_job_of_somebody_else_under_the_name_is_left_alone(acting: Acting) -> 
         {"metadata": {"labels": {manifests.WORKLOAD: None}}},
         namespace=job["metadata"]["namespace"],
     )
-    journal.asked_to_delete(workload.pk, None)
+    journal.request_deletion(workload.pk, None)
     tasks.remove(str(workload.pk))
     assert (
         calls.get(acting.client, JOBS, "train1", namespace=acting.project.namespace)["metadata"][
@@ -120,7 +122,7 @@ def test_a_job_of_somebody_else_under_the_name_is_left_alone(acting: Acting) -> 
 
 def test_delete_releases_the_name_once_the_cluster_has_let_go(acting: Acting) -> None:
     workload = running(acting, acting.submit())
-    journal.asked_to_delete(workload.pk, acting.cast.bob)
+    journal.request_deletion(workload.pk, acting.cast.bob)
     acting.repeat(tasks.remove, workload, lambda: workload.released_at)
     assert (acting.jobs(workload), acting.pods(workload)) == ([], [])
     assert running(acting, acting.submit("train1")).pk != workload.pk
@@ -128,7 +130,7 @@ def test_delete_releases_the_name_once_the_cluster_has_let_go(acting: Acting) ->
 
 def test_an_ended_workload_is_deleted_after_its_logs_were_kept(acting: Acting) -> None:
     workload = completed(acting)
-    journal.asked_to_delete(workload.pk, None)
+    journal.request_deletion(workload.pk, None)
     tasks.remove(str(workload.pk))
     workload.refresh_from_db()
     assert workload.trouble == "Its logs are read to their end first."
@@ -139,12 +141,12 @@ def test_an_ended_workload_is_deleted_after_its_logs_were_kept(acting: Acting) -
 
 def test_what_has_come_to_rest_has_no_trouble(acting: Acting) -> None:
     workload = running(acting, acting.submit())
-    journal.asked_to_stop(workload.pk, None)
+    journal.request_stop(workload.pk, None)
     tasks.stop(str(workload.pk))
     workload.refresh_from_db()
     assert workload.trouble == "Its job is being removed from the cluster."
     acting.until(workload, Status.STOPPED)
-    journal.delayed(workload.pk, "A step that came late.", 1)
+    journal.record_delay(workload.pk, "A step that came late.", 1)
     workload.refresh_from_db()
     assert (workload.trouble, workload.next_try_at) == ("", None)
 
@@ -153,14 +155,14 @@ def test_pods_left_without_their_job_are_removed_too(acting: Acting) -> None:
     workload = running(acting, acting.submit())
     namespace = acting.project.namespace
     calls.delete(acting.client, JOBS, "train1", namespace=namespace, propagation="Orphan")
-    journal.asked_to_delete(workload.pk, None)
+    journal.request_deletion(workload.pk, None)
     acting.repeat(tasks.remove, workload, lambda: workload.released_at)
     assert acting.pods(workload) == []
 
 
 def test_a_cluster_that_does_not_answer_holds_a_deletion_up(cast: Cast) -> None:
     workload = Acting(cast, None).submit()  # type: ignore[arg-type]
-    journal.asked_to_delete(workload.pk, None)
+    journal.request_deletion(workload.pk, None)
     tasks.remove(str(workload.pk))
     workload.refresh_from_db()
     assert (workload.status, workload.released_at) == (Status.DELETING, None)
@@ -170,7 +172,7 @@ def test_a_cluster_that_does_not_answer_holds_a_deletion_up(cast: Cast) -> None:
 
 def test_under_the_policy_all_finished_pods_go_once_their_logs_are_kept(acting: Acting) -> None:
     workload = completed(acting, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL))
-    assert not logbook.is_kept(workload.pk)
+    assert not logbook.are_logs_kept(workload.pk)
     tasks.tidy(str(workload.pk))
     assert acting.pods(workload) != []
     acting.logs_are_kept(workload)

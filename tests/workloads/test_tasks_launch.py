@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connections as databases
 
-from clusters import connections, provision
+from clusters import connections, project_provisioning
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Unavailable
@@ -21,9 +21,9 @@ from tests.clusters.kube.faults import FaultServer, refusal
 from tests.workloads.acting import QUICK, Acting
 from workloads import journal, manifests, tasks
 from workloads.models import Workload
-from workloads.specs import Environment, Setup, Variable, from_json
+from workloads.specs import Environment, Setup, Variable, decode_spec
 from workloads.states import Status
-from workloads.tasks.trying import backoff
+from workloads.tasks.retrying import compute_backoff
 
 
 class Killed(BaseException):
@@ -48,7 +48,7 @@ class Dying(Client):
 
 
 def foreign_job(acting: Acting, name: str, **labels: str) -> None:
-    provision.project(acting.project)
+    project_provisioning.provision_project(acting.project)
     container = {"name": "c", "image": "i", "command": ["true"]}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
     body = {
@@ -91,14 +91,14 @@ def test_launching_again_makes_nothing_anew(acting: Acting) -> None:
 def test_a_launch_that_dies_after_any_request_is_done_once_in_the_end(
     acting: Acting, monkeypatch: pytest.MonkeyPatch, how: BaseException
 ) -> None:
-    real = connections.client
+    real = connections.get_client
     for died in itertools.count(1):
         Project.objects.update(synced_at=None)
         workload, dying = acting.submit(f"train{died}"), Dying(acting.client, died, how)
-        monkeypatch.setattr(connections, "client", lambda cluster, dying=dying: dying)
+        monkeypatch.setattr(connections, "get_client", lambda cluster, dying=dying: dying)
         with contextlib.suppress(Killed):
             launched(workload)
-        monkeypatch.setattr(connections, "client", real)
+        monkeypatch.setattr(connections, "get_client", real)
         if dying.sent < died:
             break
         acting.repeat(tasks.launch, workload, lambda workload=workload: workload.job_uid)
@@ -151,8 +151,8 @@ def test_what_a_deleted_workload_left_under_the_name_makes_way(
     acting: Acting, asked: list[tuple[str, ...]]
 ) -> None:
     gone = acting.submit()
-    journal.asked_to_delete(gone.pk, None)
-    journal.released(gone.pk)
+    journal.request_deletion(gone.pk, None)
+    journal.record_release(gone.pk)
     foreign_job(
         acting,
         "train1",
@@ -175,7 +175,7 @@ def test_limits_that_refuse_what_is_there_already_do_not_fail_it(cast: Cast) -> 
     """A quota is looked at before the name; the job that is there counts against itself."""
     Project.objects.update(synced_at="2026-01-01T00:00:00Z")
     workload = Acting(cast, None).submit()  # type: ignore[arg-type]
-    (job,) = manifests.build(from_json(workload.spec), workload_id=str(workload.pk))
+    (job,) = manifests.build_objects(decode_spec(workload.spec), workload_id=str(workload.pk))
     job["metadata"] |= {
         "uid": "u1",
         "resourceVersion": "7",
@@ -285,10 +285,10 @@ def test_a_workload_stopped_while_it_is_launched_leaves_nothing(
 
     def stopped_meanwhile(*arguments: Any, **options: Any) -> Any:
         made = create(*arguments, **options)
-        journal.asked_to_stop(workload.pk, None)
+        journal.request_stop(workload.pk, None)
         return made
 
-    provision.project(acting.project)
+    project_provisioning.provision_project(acting.project)
     monkeypatch.setattr(calls, "create", stopped_meanwhile)
     assert launched(workload).status == Status.STOPPING
     monkeypatch.undo()
@@ -298,7 +298,7 @@ def test_a_workload_stopped_while_it_is_launched_leaves_nothing(
 
 def test_a_launch_that_comes_late_does_nothing(acting: Acting) -> None:
     workload = acting.submit()
-    journal.asked_to_stop(workload.pk, None)
+    journal.request_stop(workload.pk, None)
     assert launched(workload).status == Status.STOPPING
     assert acting.jobs(workload) == []
 
@@ -312,7 +312,7 @@ def test_what_cannot_be_read_is_refused(acting: Acting) -> None:
 def test_running_again_is_a_new_attempt_under_the_same_name(acting: Acting) -> None:
     workload = acting.until(launched(acting.submit(command=QUICK)), Status.COMPLETED)
     first = workload.job_uid
-    journal.asked_to_run(workload.pk, None)
+    journal.request_run(workload.pk, None)
     assert launched(workload).trouble == "Its logs are read to their end first."
     acting.logs_are_kept(workload)
     acting.repeat(tasks.launch, workload, lambda: workload.job_uid)
@@ -325,5 +325,5 @@ def test_running_again_is_a_new_attempt_under_the_same_name(acting: Acting) -> N
 
 @pytest.mark.parametrize(("tries", "most"), [(0, 1), (1, 2), (2, 4), (5, 32), (6, 60), (1000, 60)])
 def test_failures_are_tried_again_later_and_later_up_to_a_minute(tries: int, most: int) -> None:
-    waits = {backoff(tries) for _ in range(100)}
+    waits = {compute_backoff(tries) for _ in range(100)}
     assert most / 2 <= min(waits) < max(waits) <= most

@@ -25,7 +25,7 @@ from tests.workloads.cluster_objects import Made, jobs, pods
 from workloads import journal, tasks
 from workloads.models import Desired, Draft, Event, Workload
 from workloads.specs import CleanPodPolicy, Lifecycle
-from workloads.states import LEAVING, RESTING, STARTING, Status
+from workloads.states import ENDING, RESTING, STARTING, Status
 from workloads.tasks import sweeping
 
 Asked = list[tuple[str, str]]
@@ -99,7 +99,7 @@ def wanted(status: Status, desired: Desired, job_uid: str) -> str:
         return "" if status in RESTING else "stop"
     if status in STARTING and not job_uid:
         return "launch"
-    return "reconcile" if status in STARTING | LEAVING else ""
+    return "reconcile" if status in STARTING | ENDING else ""
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_workload_long_on_its_way_without_a_word_is_looked_at(
 def test_a_sweep_is_bounded_and_the_next_one_takes_the_next(
     here: Acting, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeping, "BATCH", 2)
+    monkeypatch.setattr(sweeping, "BATCH_SIZE", 2)
     for number in range(5):
         set_(here.submit(f"train{number}"), next_try_at=past(10 - number))
     for _ in range(4):
@@ -237,15 +237,15 @@ class Meanwhile(Client):
 def test_what_comes_while_one_looks_is_not_missed_whatever_the_clusters_clock(
     acting: Acting, monkeypatch: pytest.MonkeyPatch, about: str
 ) -> None:
-    workload, real = acting.submit(), connections.client
+    workload, real = acting.submit(), connections.get_client
 
     def launch_and_see() -> None:
-        monkeypatch.setattr(connections, "client", real)
+        monkeypatch.setattr(connections, "get_client", real)
         tasks.launch(str(workload.pk))
         acting.repeat(tasks.reconcile, workload, lambda: workload.status == Status.RUNNING)
 
     monkeypatch.setattr(
-        connections, "client", lambda cluster: Meanwhile(acting.client, about, launch_and_see)
+        connections, "get_client", lambda cluster: Meanwhile(acting.client, about, launch_and_see)
     )
     monkeypatch.setattr(timezone, "now", lambda: datetime.now(UTC) + timedelta(hours=1))
     acting.poll()
@@ -257,7 +257,7 @@ def test_a_kind_that_is_not_served_for_a_moment_ends_nothing(cast: Cast) -> None
     here = Acting(cast, None)  # type: ignore[arg-type]
     workload = here.submit_distributed()
     made = Made(workload)
-    journal.observed(cast.cluster.pk, [*jobs(made.job()), *pods(made.pod("master"))])
+    journal.record_observations(cast.cluster.pk, [*jobs(made.job()), *pods(made.pod("master"))])
     before = Workload.objects.values().get()
     with FaultServer(lambda exchange: exchange.answer(404, b"404 page not found")) as server:
         cast.cluster.kubeconfig = NOWHERE.replace(

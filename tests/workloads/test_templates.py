@@ -8,12 +8,12 @@ from django.test import Client
 
 from environments.models import Template
 from projects.models import AccessRule
-from projects.scopes import TENANT, of_project
+from projects.scopes import TENANT, project_scope
 from tests.cast import Cast, a_spec
 from tests.workloads.templated import filled, saved, the_spec, used
 from tests.workloads.wizarding import Walk
 from workloads import actions
-from workloads.forms import locks
+from workloads.forms import template_locks
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +30,7 @@ def test_the_review_saves_a_template_and_stays(cast: Cast) -> None:
 
 
 def test_a_workload_is_saved_as_a_template(cast: Cast) -> None:
-    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     client = Client()
     client.force_login(cast.bob)
     assert (
@@ -42,7 +42,7 @@ def test_a_workload_is_saved_as_a_template(cast: Cast) -> None:
     given = {"name": "again", "scope": f"project:{cast.team_a.pk}", "locked": ["section:compute"]}
     assert client.post(page.request["PATH_INFO"], given, follow=True).status_code == 200
     template = Template.objects.get()
-    assert set(template.locked) == {each.key for each in locks.SECTIONS["compute"][1]}
+    assert set(template.locked) == {each.key for each in template_locks.SECTIONS["compute"][1]}
     assert the_spec(used(cast, template, name="train2")).setup == a_spec(cast.team_a).setup
 
 
@@ -101,5 +101,5 @@ def test_a_draft_is_saved_by_its_owner_only(cast: Cast) -> None:
 def test_scopes(cast: Cast) -> None:
     assert (saved(cast, scope="tenant").scope, saved(cast, name="other").scope) == (
         TENANT,
-        of_project(cast.team_a),
+        project_scope(cast.team_a),
     )

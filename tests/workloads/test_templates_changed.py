@@ -78,7 +78,7 @@ def test_the_second_of_two_learns_what_changed_meanwhile(cast: Cast) -> None:
     sealed = re.search(r'name="started_from" value="([^"]+)"', walk.text)
     assert sealed
     form = template.form | {"setup": template.form["setup"] | {"workers": ["9"]}}
-    assets.change(template, {"form": form}, scope=template.scope, by=cast.bob)
+    assets.change(template, {"form": form}, scope=template.scope, user=cast.bob)
     given = {
         "name": "mine",
         "scope": f"project:{cast.team_a.pk}",

@@ -9,8 +9,8 @@ from environments.models import Template
 from tests.cast import Cast
 from tests.workloads.templated import saved, the_spec, used
 from tests.workloads.wizarding import Walk, form_of
-from workloads.forms import locks
-from workloads.forms.setup import SetupForm
+from workloads.forms import template_locks
+from workloads.forms.setup_form import SetupForm
 from workloads.models import Workload
 from workloads.specs import Configuration
 
@@ -96,7 +96,7 @@ def test_an_older_draft_keeps_the_template_that_it_was_filled_in_with(cast: Cast
     template = saved(cast, "image")
     walk = used(cast, template)
     form = template.form | {"setup": template.form["setup"] | {"image": ["team/newer:2"]}}
-    assets.change(template, {"form": form}, scope=template.scope, by=cast.alice)
+    assets.change(template, {"form": form}, scope=template.scope, user=cast.alice)
     assert the_spec(walk).setup.environment.image == "team/mine:1"
     assert Workload.objects.get().assets.get(kind="template").version == 1
 
@@ -113,5 +113,5 @@ def test_deleting_a_template_takes_nothing_from_who_started_from_it(cast: Cast) 
 
 def test_every_field_of_the_setup_can_be_locked() -> None:
     """What a person can type, an administrator can decide."""
-    held = {name for lock in locks.LOCKS.values() for name in lock.typed}
+    held = {name for lock in template_locks.LOCKS.values() for name in lock.fields}
     assert set(SetupForm.base_fields) - held == set()

@@ -14,7 +14,7 @@ from tests.api.calling import Caller, a_body
 from tests.cast import Cast
 from tests.workloads.templated import saved
 from workloads.models import Workload
-from workloads.specs import from_json
+from workloads.specs import decode_spec
 
 pytestmark = pytest.mark.django_db
 
@@ -122,7 +122,7 @@ def test_a_submission_is_merged_over_its_template(cast: Cast) -> None:
     template = saved(cast)
     body = from_template(cast, template, numWorkers=7, compute={"cpuCoreRequest": 2})
     told = Caller(cast.bob)("POST", "/workloads/distributed", body, 202)
-    spec = from_json(Workload.objects.get().spec)
+    spec = decode_spec(Workload.objects.get().spec)
     assert (spec.workers, spec.setup.environment.image, spec.setup.compute.cpu_request) == (
         7,
         "team/mine:1",

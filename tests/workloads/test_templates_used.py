@@ -124,7 +124,7 @@ def test_a_copied_workload_starts_from_its_template_while_that_is_as_it_was(cast
     the_spec(used(cast, template))
     query = f"?copy={Workload.objects.get().pk}"
     assert Walk(cast, query=query).draft.data["template"]["id"] == str(template.pk)
-    assets.change(template, {"locked": []}, scope=template.scope, by=cast.alice)
+    assets.change(template, {"locked": []}, scope=template.scope, user=cast.alice)
     assert "template" not in Walk(cast, query=query).draft.data
 
 

@@ -14,15 +14,15 @@ from environments import actions as assets
 from environments.credentials import secret_name
 from environments.models import ComputeResource, Credential, DataSource, Environment
 from projects.models import Project
-from projects.scopes import of_project
+from projects.scopes import project_scope
 from tests.api.calling import Caller, a_body
 from tests.cast import Cast, a_spec
 from tests.workloads.wizarding import Walk, key_of
 from workloads import actions, asset_uses
-from workloads.asset_uses import Used
+from workloads.asset_uses import AssetReference
 from workloads.models import UsedAsset, Workload
 from workloads.specs import Environment as Environment_
-from workloads.specs import MasterChanges, Setup, Source, Variable, from_json
+from workloads.specs import MasterChanges, Setup, Variable, VariableSource, decode_spec
 
 pytestmark = pytest.mark.django_db
 CREDENTIAL = {"kind": "generic", "public": {"keys": ["TOKEN"]}, "secret": '{"TOKEN": "s3cret"}'}
@@ -59,7 +59,7 @@ def of_chosen(cast: Cast) -> tuple[Environment, ComputeResource, Workload]:
 
 
 def change(asset: Environment | ComputeResource, cast: Cast, **values: Any) -> None:
-    assets.change(asset, values, scope=of_project(cast.team_a), by=cast.bob)
+    assets.change(asset, values, scope=project_scope(cast.team_a), user=cast.bob)
 
 
 def test_a_workload_of_the_wizard_remembers_its_assets(cast: Cast) -> None:
@@ -87,7 +87,7 @@ def test_a_change_of_an_asset_changes_no_workload(cast: Cast) -> None:
     change(environment, cast, image="team/other:2")
     change(size, cast, gpu_devices=8, gpu_portion=None)
     assert Workload.objects.filter(pk=workload.pk).values().get() == before
-    assert from_json(workload.spec).setup.environment.image == "team/mine:1"
+    assert decode_spec(workload.spec).setup.environment.image == "team/mine:1"
 
 
 def shown(cast: Cast, workload: Workload, user: str = "bob") -> str:
@@ -132,10 +132,10 @@ def test_a_credential_is_remembered_whoever_named_its_secret(cast: Cast) -> None
 def test_a_credential_of_the_master_alone_is_its_part(cast: Cast) -> None:
     credential = Credential.objects.create(name="wandb", project=cast.team_a, **CREDENTIAL)
     variable = Variable(
-        "WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN"
+        "WANDB", source=VariableSource.SECRET, object_name=secret_name(credential), key="TOKEN"
     )
     spec = a_spec(cast.team_a, master=MasterChanges(variables=(variable,)))
-    assert rows(actions.submit(spec, project=cast.team_a, by=cast.bob)) == [
+    assert rows(actions.submit(spec, project=cast.team_a, user=cast.bob)) == [
         ("credential", "wandb", 1, "master")
     ]
 
@@ -143,10 +143,10 @@ def test_a_credential_of_the_master_alone_is_its_part(cast: Cast) -> None:
 def test_another_projects_credential_is_not_told(cast: Cast) -> None:
     credential = Credential.objects.create(name="theirs", project=cast.team_b, **CREDENTIAL)
     variable = Variable(
-        "WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN"
+        "WANDB", source=VariableSource.SECRET, object_name=secret_name(credential), key="TOKEN"
     )
     spec = a_spec(cast.team_a, master=MasterChanges(variables=(variable,)))
-    assert rows(actions.submit(spec, project=cast.team_a, by=cast.bob)) == []
+    assert rows(actions.submit(spec, project=cast.team_a, user=cast.bob)) == []
 
 
 def a_registry(server: str, name: str = "pulls", **scope: Any) -> Credential:
@@ -176,7 +176,7 @@ def test_the_registry_that_an_image_is_pulled_from_is_remembered(
     a_registry(server, project=cast.team_a)
     a_registry(server, "theirs", project=cast.team_b)
     spec = a_spec(cast.team_a, setup=Setup(Environment_(image)))
-    workload = actions.submit(spec, project=cast.team_a, by=cast.bob)
+    workload = actions.submit(spec, project=cast.team_a, user=cast.bob)
     assert rows(workload) == ([("credential", "pulls", 1, "")] if is_used else [])
 
 
@@ -184,7 +184,7 @@ def test_the_registry_of_a_workload_is_not_deleted_under_it(cast: Cast) -> None:
     registry = a_registry("registry.example.com", project=cast.team_a)
     master = MasterChanges(image="registry.example.com/lead")
     workload = actions.submit(
-        a_spec(cast.team_a, "train7", master=master), project=cast.team_a, by=cast.bob
+        a_spec(cast.team_a, "train7", master=master), project=cast.team_a, user=cast.bob
     )
     assert rows(workload) == [("credential", "pulls", 1, "master")]
     with pytest.raises(Clash, match="it is used by workload train7"):
@@ -193,18 +193,21 @@ def test_the_registry_of_a_workload_is_not_deleted_under_it(cast: Cast) -> None:
 
 def test_an_asset_of_workers_and_master_is_remembered_once(cast: Cast) -> None:
     environment, _ = made(cast.team_a)
-    twice = [asset_uses.used(environment, "master"), asset_uses.used(environment)]
+    twice = [
+        asset_uses.build_asset_reference(environment, "master"),
+        asset_uses.build_asset_reference(environment),
+    ]
     assert rows(
-        actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob, assets=twice)
+        actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob, assets=twice)
     ) == [("environment", "mine", 1, "")]
 
 
 def test_users_of_an_asset_are_those_that_one_may_see(cast: Cast) -> None:
     environment = Environment.objects.create(name="everybodys", image="x")
     for number, project in enumerate((cast.team_a, cast.team_a, cast.team_b)):
-        chosen = [Used("environment", environment.pk, environment.name, 1)]
+        chosen = [AssetReference("environment", environment.pk, environment.name, 1)]
         actions.submit(
-            a_spec(project, f"train{number}"), project=project, by=cast.alice, assets=chosen
+            a_spec(project, f"train{number}"), project=project, user=cast.alice, assets=chosen
         )
     assert [each.name for each in asset_uses.users_of(environment.pk, cast.bob)] == [
         "train1",
@@ -218,7 +221,7 @@ def test_counting_uses_asks_once_however_many_there_are(cast: Cast) -> None:
     environments = [
         Environment.objects.create(name=f"env-{number}", image="x") for number in range(20)
     ]
-    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     UsedAsset.objects.bulk_create(
         UsedAsset(workload=workload, kind="environment", asset=each.pk, name=each.name)
         for each in environments

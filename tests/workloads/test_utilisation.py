@@ -13,14 +13,14 @@ from urllib.parse import unquote
 import pytest
 from django.utils import timezone
 
-from clusters.prometheus import Use
+from clusters.prometheus import GpuUse
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer
 from tests.workloads.table_rows import a_pod, a_workload
 from workloads.models import Sample, Workload
 from workloads.tasks import sampling
 from workloads.tasks.sampling import sample
-from workloads.utilisation import HeldPod, judged
+from workloads.utilisation import GpuPod, judge_gpu_use
 
 
 class Prometheus:
@@ -220,11 +220,11 @@ def test_the_pods_of_an_earlier_attempt_do_not_count(cast: Cast, prometheus: Pro
 
 def test_the_same_names_on_another_cluster_are_others() -> None:
     one, two, key = uuid.uuid4(), uuid.uuid4(), uuid.uuid4()
-    pods = [HeldPod(key, 1, one, "ns", "pod", Decimal(1))]
-    use = Use({("ns", "pod"): {"a": 0.0}})
-    assert judged(pods, {one: use}).workloads == {key: True}
-    assert judged(pods, {two: use}).workloads == {}
-    assert judged(pods, {two: use}).projects == {1: None}
+    pods = [GpuPod(key, 1, one, "ns", "pod", Decimal(1))]
+    use = GpuUse({("ns", "pod"): {"a": 0.0}})
+    assert judge_gpu_use(pods, {one: use}).workloads == {key: True}
+    assert judge_gpu_use(pods, {two: use}).workloads == {}
+    assert judge_gpu_use(pods, {two: use}).projects == {1: None}
 
 
 def test_the_step_is_asked_for_by_the_clock() -> None:

@@ -11,7 +11,7 @@ from tests.cast import Cast, a_spec
 from tests.workloads.wizarding import Walk, key_of
 from workloads import actions
 from workloads.models import Draft, Workload
-from workloads.specs import MasterChanges, from_json
+from workloads.specs import MasterChanges, decode_spec
 
 pytestmark = pytest.mark.django_db
 
@@ -22,8 +22,8 @@ def test_the_walk_ends_in_a_submitted_workload(cast: Cast) -> None:
     assert walk.send().step == "review"
     walk.send()
     made = Workload.objects.get()
-    spec = from_json(made.spec)
-    assert (made.name, made.project, made.submitted_by, spec.workers, spec.pods) == (
+    spec = decode_spec(made.spec)
+    assert (made.name, made.project, made.submitted_by, spec.workers, spec.pod_count) == (
         "train1",
         cast.team_a,
         cast.bob,
@@ -44,7 +44,7 @@ def test_cluster_project_and_template_stand_preselected(cast: Cast) -> None:
 
 
 def test_the_project_used_last_stands_preselected(cast: Cast) -> None:
-    actions.submit(a_spec(cast.team_b), project=cast.team_b, by=cast.alice)
+    actions.submit(a_spec(cast.team_b), project=cast.team_b, user=cast.alice)
     assert f'<option value="{cast.team_b.pk}" selected>' in Walk(cast, "alice").text
 
 
@@ -67,7 +67,7 @@ def test_a_name_that_cannot_be_is_refused_beside_its_field(
 
 
 def test_a_taken_name_comes_with_a_free_one(cast: Cast) -> None:
-    actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     walk = Walk(cast).started()
     assert walk.page.status_code == 422
     assert "The name train1 is taken in project team-a" in walk.text
@@ -77,7 +77,7 @@ def test_a_taken_name_comes_with_a_free_one(cast: Cast) -> None:
 
 def test_a_name_taken_meanwhile_opens_the_first_step(cast: Cast) -> None:
     walk = Walk(cast).started().set_up().send()
-    actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     walk.send()
     assert walk.page.status_code == 422
     assert "train1-2 is free." in walk.text
@@ -233,7 +233,7 @@ def test_the_master_differs_only_in_what_is_changed(cast: Cast) -> None:
         .send(differs=["cpu_request"], cpu_request="2", image="other/image")
     )
     walk.send()
-    assert from_json(Workload.objects.get().spec).master == MasterChanges(cpu_request="2")
+    assert decode_spec(Workload.objects.get().spec).master == MasterChanges(cpu_request="2")
 
 
 def test_the_masters_problems_stand_beside_its_fields(cast: Cast) -> None:
@@ -245,7 +245,7 @@ def test_the_masters_problems_stand_beside_its_fields(cast: Cast) -> None:
 def test_the_master_follows_workers_that_change_later(cast: Cast) -> None:
     walk = Walk(cast).started().set_up().send(differs=["cpu_request"], cpu_request="2").see("setup")
     walk.set_up(image="other/image").send().send()
-    spec = from_json(Workload.objects.get().spec)
+    spec = decode_spec(Workload.objects.get().spec)
     assert (spec.master_setup.environment.image, spec.master_setup.compute.cpu_request) == (
         "other/image",
         "2",

@@ -11,14 +11,14 @@ from tests.workloads.submissions import ANY_SPEC, one_pod
 from tests.workloads.test_wizard_forms import SETUPS
 from tests.workloads.wizarding import Walk, key_of
 from workloads import actions
-from workloads.forms.copying import draft_of
-from workloads.forms.filling import Filling
 from workloads.forms.steps import Step
+from workloads.forms.wizard_draft import WizardDraft
+from workloads.forms.workload_copies import build_draft_data
 from workloads.models import Workload
 from workloads.specs import (
     Architecture,
     Compute,
-    Elastic,
+    ElasticSettings,
     Environment,
     Gpus,
     Lifecycle,
@@ -27,7 +27,7 @@ from workloads.specs import (
     Priority,
     Setup,
     Spec,
-    from_json,
+    decode_spec,
 )
 
 pytestmark = pytest.mark.django_db
@@ -35,13 +35,13 @@ pytestmark = pytest.mark.django_db
 
 def copied(cast: Cast, spec: Spec) -> Spec:
     """What comes out when a copy is made and nothing is changed."""
-    workload = actions.submit(spec, project=cast.team_a, by=cast.bob)
+    workload = actions.submit(spec, project=cast.team_a, user=cast.bob)
     walk = Walk(cast, query=f"?copy={workload.pk}")
     while walk.step != "review":
         assert walk.page.status_code == 200
         walk.send()
     walk.send()
-    return from_json(Workload.objects.exclude(pk=workload.pk).get().spec)
+    return decode_spec(Workload.objects.exclude(pk=workload.pk).get().spec)
 
 
 @pytest.mark.parametrize("name", SETUPS)
@@ -57,7 +57,7 @@ def test_a_copy_has_the_masters_changes_and_the_rest(cast: Cast) -> None:
     master = MasterChanges(gpus=Gpus(0), command=("lead",))
     spec = a_spec(
         cast.team_a,
-        elastic=Elastic(1, 4),
+        elastic=ElasticSettings(1, 4),
         master=master,
         lifecycle=Lifecycle(priority=Priority.HIGH, backoff_limit=3),
     )
@@ -83,9 +83,9 @@ def test_a_draft_of_any_spec_asks_for_the_same(cast: Cast, spec: Spec) -> None:
     )
     here = {"project": "team-a", "namespace": cast.team_a.namespace, "queue": "team-a"}
     spec = replace(spec, **here, lifecycle=chosen)
-    filling = Filling(draft_of(spec, project=cast.team_a, name=spec.name), cast.bob)
-    assert filling.first_wrong(Step.REVIEW) is None
-    found = filling.spec()
+    filling = WizardDraft(build_draft_data(spec, project=cast.team_a, name=spec.name), cast.bob)
+    assert filling.find_invalid_step(Step.REVIEW) is None
+    found = filling.build_spec()
     assert body_of(replace(found, master=spec.master)) == body_of(spec)
     masters = [replace(one_pod(), setup=each.master_setup) for each in (found, spec)]
     assert body_of(masters[0]) == body_of(masters[1])
@@ -111,7 +111,7 @@ def test_a_copy_of_a_standard_workload(cast: Cast) -> None:
 
 
 def test_assets_of_the_same_values_are_chosen(cast: Cast) -> None:
-    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     walk = Walk(cast, query=f"?copy={workload.pk}")
     setup = walk.draft.data["setup"]
     assert setup["environment_choice"] == [key_of("allreduce")]
@@ -120,7 +120,7 @@ def test_assets_of_the_same_values_are_chosen(cast: Cast) -> None:
 
 def test_own_values_are_kept_where_no_asset_has_them(cast: Cast) -> None:
     setup = Setup(Environment("mine/own"), Compute(cpu_request="3"))
-    workload = actions.submit(a_spec(cast.team_a, setup=setup), project=cast.team_a, by=cast.bob)
+    workload = actions.submit(a_spec(cast.team_a, setup=setup), project=cast.team_a, user=cast.bob)
     typed = Walk(cast, query=f"?copy={workload.pk}").draft.data["setup"]
     assert (typed["environment_choice"], typed["image"], typed["cpu_request"]) == (
         ["custom"],
@@ -131,7 +131,7 @@ def test_own_values_are_kept_where_no_asset_has_them(cast: Cast) -> None:
 
 def test_a_viewer_of_the_project_copies_into_their_own(cast: Cast) -> None:
     cast.mallory.access_rules.create(project=cast.team_a, role="viewer")
-    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+    workload = actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     typed = Walk(cast, "mallory", query=f"?copy={workload.pk}").draft.data["start"]
     assert (typed["project"], typed["name"]) == ([str(cast.team_b.pk)], ["train1"])
 
@@ -153,5 +153,5 @@ def test_what_another_version_submitted_is_refused_in_words(cast: Cast) -> None:
 
 
 def test_a_workload_of_another_team_cannot_be_copied(cast: Cast) -> None:
-    workload = actions.submit(a_spec(cast.team_b), project=cast.team_b, by=cast.alice)
+    workload = actions.submit(a_spec(cast.team_b), project=cast.team_b, user=cast.alice)
     assert Walk(cast, query=f"?copy={workload.pk}").page.status_code == 404

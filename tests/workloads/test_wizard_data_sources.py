@@ -11,7 +11,16 @@ from projects.models import Project
 from tests.cast import Cast
 from tests.workloads.wizarding import Walk, key_of
 from workloads.models import Workload
-from workloads.specs import S3, Access, Git, GitAccess, Nfs, Source, Variable, from_json
+from workloads.specs import (
+    S3,
+    Git,
+    GitAccess,
+    Nfs,
+    Variable,
+    VariableSource,
+    VolumeAccess,
+    decode_spec,
+)
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -43,14 +52,19 @@ def spec_of(walk: Walk) -> Any:
         assert walk.page.status_code == 200, re.findall(r'_error">.*', walk.text)
         walk.send()
     walk.send()
-    return from_json(Workload.objects.get().spec)
+    return decode_spec(Workload.objects.get().spec)
 
 
 def test_a_chosen_data_source_becomes_a_volume_of_every_pod(cast: Cast) -> None:
     source = images(cast.team_a)
     spec = spec_of(Walk(cast).started().set_up(data_sources=[str(source.pk)]))
     wanted = (
-        Nfs(path="/images", server="nfs.example.com", export="/images", access=Access.READ_ONLY),
+        Nfs(
+            path="/images",
+            server="nfs.example.com",
+            export="/images",
+            access=VolumeAccess.READ_ONLY,
+        ),
     )
     assert spec.setup.volumes == wanted
     assert spec.master_setup.volumes == wanted
@@ -163,7 +177,7 @@ def test_a_variable_comes_from_a_shared_secret(cast: Cast) -> None:
         Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()})
     )
     wanted = Variable(
-        "WANDB", source=Source.SECRET, object_name=secret_name(credential), key="TOKEN"
+        "WANDB", source=VariableSource.SECRET, object_name=secret_name(credential), key="TOKEN"
     )
     assert spec.setup.environment.variables == (wanted,)
 

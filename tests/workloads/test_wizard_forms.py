@@ -6,23 +6,22 @@ from typing import Any
 
 import pytest
 
-from console.typed import Typed
+from console.typed_forms import TypedValues
 from environments.models import ComputeResource
 from environments.models import Environment as Asset
-from workloads.forms.counts import SPECIAL
-from workloads.forms.pods import typed_setup
-from workloads.forms.setup import CUSTOM, SetupForm, defaults
+from workloads.forms.pod_counts import KIND_SPECIFIC_FIELDS
+from workloads.forms.pod_form import build_setup_values
+from workloads.forms.setup_form import CUSTOM, SetupForm, build_setup_defaults
 from workloads.specs import (
     S3,
-    Access,
     Claim,
     ClaimAccess,
     Compute,
     ConfigMap,
-    Elastic,
+    ElasticSettings,
     EmptyDir,
     Environment,
-    Extended,
+    ExtendedResource,
     Framework,
     Git,
     GitAccess,
@@ -36,16 +35,17 @@ from workloads.specs import (
     Priority,
     PullPolicy,
     RestartPolicy,
-    Seccomp,
+    SeccompProfile,
     Secret,
     Security,
     Setup,
-    Source,
     Toleration,
     TolerationEffect,
     TolerationOperator,
     Topology,
     Variable,
+    VariableSource,
+    VolumeAccess,
 )
 
 IMAGE = Environment("team/train:1")
@@ -60,9 +60,9 @@ SETUPS = {
             ("--name", ""),
             (
                 Variable("A", " two  lines\nhere "),
-                Variable("B", source=Source.SECRET, object_name="token", key="key"),
-                Variable("C", source=Source.CONFIG_MAP, object_name="map", key="key"),
-                Variable("D", source=Source.POD_FIELD, key="status.podIP"),
+                Variable("B", source=VariableSource.SECRET, object_name="token", key="key"),
+                Variable("C", source=VariableSource.CONFIG_MAP, object_name="map", key="key"),
+                Variable("D", source=VariableSource.POD_FIELD, key="status.podIP"),
             ),
             "/work",
         )
@@ -76,15 +76,15 @@ SETUPS = {
             "1Gi",
             "2Gi",
             True,
-            (Extended("rdma/hca", "1"),),
+            (ExtendedResource("rdma/hca", "1"),),
         ),
     ),
     "memory": Setup(IMAGE, Compute(Gpus(2, memory="500M"))),
     "volumes": Setup(
         IMAGE,
         volumes=(
-            Claim(claim="data", path="/data", access=Access.RANK_0_WRITES),
-            Nfs(server="nfs.example.com", export="/x", path="/nfs", access=Access.READ_ONLY),
+            Claim(claim="data", path="/data", access=VolumeAccess.RANK_0_WRITES),
+            Nfs(server="nfs.example.com", export="/x", path="/nfs", access=VolumeAccess.READ_ONLY),
             HostPath(source="/mnt", path="/host", propagate=True),
             ConfigMap(name="settings", path="/etc/x", sub_path="a.conf", mode=0o640),
             Secret(name="keys", path="/keys", mode=0o400),
@@ -98,7 +98,7 @@ SETUPS = {
                 path="/out",
                 size="10Gi",
                 modes=(ClaimAccess.ONE_NODE, ClaimAccess.MANY_WRITE),
-                access=Access.RANK_0_WRITES,
+                access=VolumeAccess.RANK_0_WRITES,
             ),
             NewClaim(path="/scratch", size="1Ti", storage_class="fast", ephemeral=True),
         ),
@@ -110,7 +110,7 @@ SETUPS = {
                 path="/code",
                 repository="https://git.example.com/a/b.git",
                 branch="main",
-                access=Access.READ_ONLY,
+                access=VolumeAccess.READ_ONLY,
             ),
             Git(
                 path="/x",
@@ -152,21 +152,21 @@ SETUPS = {
             ("SYS_PTRACE", "IPC_LOCK"),
             True,
             True,
-            Seccomp.UNCONFINED,
+            SeccompProfile.UNCONFINED,
         ),
     ),
 }
 
 
-def form_of(typed: Typed, **more: Any) -> SetupForm:
+def form_of(typed: TypedValues, **more: Any) -> SetupForm:
     given: dict[str, Any] = {"environments": [], "resources": [], "framework": Framework.PYTORCH}
     return SetupForm(typed, **(given | more))
 
 
 @pytest.mark.parametrize("name", SETUPS)
 def test_a_setup_survives_being_typed(name: str) -> None:
-    own: Typed = {"environment_choice": [CUSTOM], "compute_choice": [CUSTOM]}
-    form = form_of(defaults() | typed_setup(SETUPS[name]) | own)
+    own: TypedValues = {"environment_choice": [CUSTOM], "compute_choice": [CUSTOM]}
+    form = form_of(build_setup_defaults() | build_setup_values(SETUPS[name]) | own)
     assert not form.has_errors
     assert form.setup == SETUPS[name]
 
@@ -175,16 +175,20 @@ def test_a_setup_survives_being_typed(name: str) -> None:
     ("typed", "elastic"),
     [
         ({}, None),
-        ({"min_workers": "1", "max_workers": "8"}, Elastic(1, 8)),
-        ({"min_workers": "1"}, Elastic(1, 4)),
-        ({"max_workers": "8"}, Elastic(4, 8)),
-        ({"max_workers": "8", "max_restarts": "0"}, Elastic(4, 8, 0)),
+        ({"min_workers": "1", "max_workers": "8"}, ElasticSettings(1, 8)),
+        ({"min_workers": "1"}, ElasticSettings(1, 4)),
+        ({"max_workers": "8"}, ElasticSettings(4, 8)),
+        ({"max_workers": "8", "max_restarts": "0"}, ElasticSettings(4, 8, 0)),
     ],
 )
-def test_either_bound_makes_it_elastic(typed: Mapping[str, str], elastic: Elastic | None) -> None:
+def test_either_bound_makes_it_elastic(
+    typed: Mapping[str, str], elastic: ElasticSettings | None
+) -> None:
     assert (
         form_of(
-            defaults() | {"workers": ["4"]} | {name: [value] for name, value in typed.items()}
+            build_setup_defaults()
+            | {"workers": ["4"]}
+            | {name: [value] for name, value in typed.items()}
         ).elastic
         == elastic
     )
@@ -198,7 +202,9 @@ def test_what_happens_around_the_pods_is_as_typed() -> None:
         "auto_delete_seconds": "60",
         "restart_policy": "Never",
     }
-    lifecycle = form_of(defaults() | {name: [value] for name, value in typed.items()}).lifecycle
+    lifecycle = form_of(
+        build_setup_defaults() | {name: [value] for name, value in typed.items()}
+    ).lifecycle
     assert lifecycle == Lifecycle(
         Priority.HIGH, Preemptibility.PREEMPTIBLE, 0, RestartPolicy.NEVER, None, 0, 60
     )
@@ -211,13 +217,13 @@ def test_an_environment_gives_what_is_not_typed() -> None:
         command="run it",
         variables=[{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
     )
-    typed: Typed = {
+    typed: TypedValues = {
         "environment_choice": [str(asset.pk)],
         "args": ["--fast"],
         "variables-0-name": ["B"],
         "variables-0-value": ["3"],
     }
-    chosen = form_of(defaults() | typed, environments=[asset]).environment
+    chosen = form_of(build_setup_defaults() | typed, environments=[asset]).environment
     assert chosen == Environment(
         "team/base",
         command=("run", "it"),
@@ -228,38 +234,40 @@ def test_an_environment_gives_what_is_not_typed() -> None:
 
 def test_what_was_typed_for_own_values_does_not_matter_while_a_card_is_chosen() -> None:
     size = ComputeResource(name="one", gpu_devices=1)
-    typed: Typed = {
+    typed: TypedValues = {
         "environment_choice": [CUSTOM],
         "compute_choice": [str(size.pk)],
         "gpu_devices": ["no number"],
         "gpu_share": ["memory"],
     }
-    form = form_of(defaults() | typed, resources=[size])
-    assert not form.is_wrong
+    form = form_of(build_setup_defaults() | typed, resources=[size])
+    assert not form.has_errors
     assert form.compute == Compute(Gpus(1), cpu_request="0.1", memory_request="100M")
 
 
 def test_blank_rows_count_for_nothing() -> None:
-    typed: Typed = {
+    typed: TypedValues = {
         "variables-3-source": ["custom"],
         "variables-7-name": ["A"],
         "tolerations-0-effect": ["Any"],
     }
-    setup = form_of(defaults() | typed).setup
+    setup = form_of(build_setup_defaults() | typed).setup
     assert (setup.environment.variables, setup.tolerations) == ((Variable("A"),), ())
 
 
 def test_a_new_claim_that_says_nothing_of_access_is_for_one_node() -> None:
-    typed: Typed = {
+    typed: TypedValues = {
         "volumes-0-kind": ["newPvc"],
         "volumes-0-path": ["/out"],
         "volumes-0-size": ["1Gi"],
     }
-    assert form_of(defaults() | typed).setup.volumes == (NewClaim(path="/out", size="1Gi"),)
+    assert form_of(build_setup_defaults() | typed).setup.volumes == (
+        NewClaim(path="/out", size="1Gi"),
+    )
 
 
 def test_the_storage_classes_of_the_cluster_are_offered() -> None:
-    assert form_of(defaults(), storage_classes=["fast"]).storage_classes == ["fast"]
+    assert form_of(build_setup_defaults(), storage_classes=["fast"]).storage_classes == ["fast"]
 
 
 @pytest.mark.parametrize(
@@ -279,4 +287,9 @@ def test_the_storage_classes_of_the_cluster_are_offered() -> None:
 def test_each_kind_of_workload_has_its_own_fields(
     framework: Framework | None, fields: set[str]
 ) -> None:
-    assert SPECIAL.intersection(form_of(defaults(), framework=framework).fields) == fields
+    assert (
+        KIND_SPECIFIC_FIELDS.intersection(
+            form_of(build_setup_defaults(), framework=framework).fields
+        )
+        == fields
+    )

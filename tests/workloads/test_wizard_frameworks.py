@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from clusters.capabilities import PODGROUPS, QUEUES, Capabilities, Runtime
+from clusters.capabilities import PODGROUPS, QUEUES, Capabilities, TrainingRuntime
 from clusters.models import Cluster
 from environments.models import FRAMEWORKS
 from projects.models import Project
@@ -17,13 +17,13 @@ from tests.workloads.wizarding import Walk, key_of
 from workloads.models import Draft, Workload
 from workloads.specs import (
     Configuration,
-    Elastic,
+    ElasticSettings,
     Framework,
     LauncherCreation,
     MasterChanges,
-    Mpi,
+    MpiSettings,
     Spec,
-    from_json,
+    decode_spec,
 )
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +53,7 @@ def through(
         walk.send(**(master or {}))
     assert walk.step == "review", walk.text
     walk.send()
-    return from_json(Workload.objects.get().spec)
+    return decode_spec(Workload.objects.get().spec)
 
 
 def test_tensorflow_has_a_chief_and_parameter_servers(cast: Cast) -> None:
@@ -63,14 +63,14 @@ def test_tensorflow_has_a_chief_and_parameter_servers(cast: Cast) -> None:
         {"parameter_servers": "2"},
         {"differs": ["cpu_request"], "cpu_request": "2"},
     )
-    assert (spec.framework, spec.parameter_servers, spec.pods) == (Framework.TENSORFLOW, 2, 5)
+    assert (spec.framework, spec.parameter_servers, spec.pod_count) == (Framework.TENSORFLOW, 2, 5)
     assert spec.master == MasterChanges(cpu_request="2")
 
 
 def test_mpi_has_its_own_fields_and_always_a_launcher(cast: Cast) -> None:
     typed = {"slots": "4", "launcher": "WaitForWorkersReady", "ssh_path": "/home/mpi/.ssh"}
     spec = through(cast, Framework.MPI, typed, configuration="workers-only")
-    assert spec.mpi == Mpi(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")
+    assert spec.mpi == MpiSettings(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")
     assert spec.has_master
 
 
@@ -79,13 +79,13 @@ def test_a_framework_of_one_configuration_has_that_whatever_the_hidden_card_says
     cast: Cast, framework: Framework, pods: int
 ) -> None:
     other = next(each for each in Configuration if each is not framework.configurations[0])
-    assert through(cast, framework, {}, configuration=other.value).pods == pods
+    assert through(cast, framework, {}, configuration=other.value).pod_count == pods
 
 
 def test_elastic_pytorch_may_bound_its_restarts(cast: Cast) -> None:
     assert through(
         cast, Framework.PYTORCH, {"min_workers": "1", "max_restarts": "7"}
-    ).elastic == Elastic(1, 2, 7)
+    ).elastic == ElasticSettings(1, 2, 7)
 
 
 def test_the_master_may_be_on_other_nodes(cast: Cast) -> None:
@@ -205,7 +205,7 @@ def test_a_framework_that_the_cluster_does_not_run_is_refused_beside_its_cards(c
 
 
 def test_a_runtime_of_trainer_v2_is_as_good(cast: Cast) -> None:
-    trainer = Runtime("torch-distributed", "torch")
+    trainer = TrainingRuntime("torch-distributed", "torch")
     can(
         cast.cluster,
         "trainer.kubeflow.org/v1alpha1/trainjobs",
@@ -229,7 +229,7 @@ def test_a_runtime_of_trainer_v2_is_as_good(cast: Cast) -> None:
 
 
 def test_what_a_trainjob_cannot_say_is_refused_at_its_step(cast: Cast) -> None:
-    trainer = Runtime("torch-distributed", "torch")
+    trainer = TrainingRuntime("torch-distributed", "torch")
     can(
         cast.cluster,
         "trainer.kubeflow.org/v1alpha1/trainjobs",
@@ -401,10 +401,10 @@ def test_a_draft_of_the_last_release_still_opens_and_is_launched(cast: Cast) -> 
     walk.see("review")
     assert walk.step == "review"
     walk.send()
-    spec = from_json(Workload.objects.get().spec)
+    spec = decode_spec(Workload.objects.get().spec)
     assert (spec.name, spec.elastic, spec.master) == (
         "older",
-        Elastic(1, 2),
+        ElasticSettings(1, 2),
         MasterChanges(node_type="cpu"),
     )
     assert spec.setup.volumes[0].path == "/data"

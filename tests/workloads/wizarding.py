@@ -7,7 +7,7 @@ from typing import Any
 
 from django.test import Client
 
-from environments import builtin
+from environments import builtin_assets
 from environments.models import ComputeResource, Environment
 from tests.cast import Cast
 from workloads.models import Draft
@@ -86,7 +86,7 @@ class Walk:
     """One person's way through the wizard."""
 
     def __init__(self, cast: Cast, user: str = "bob", query: str = "") -> None:
-        builtin.ensure()
+        builtin_assets.ensure_builtin_assets()
         self.client = Client()
         self.client.force_login(getattr(cast, user))
         self.cast = cast

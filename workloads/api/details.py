@@ -11,16 +11,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from projects.api import schemas
-from projects.api.base import ApiView, Asked, listed
+from projects.api.base import ApiView, ListQuery, build_list_body
 from projects.models import User
-from workloads import limits
-from workloads.actions import NOT_THERE
-from workloads.api import showing
-from workloads.api.descriptions import EVENT, POD, RECORD, WORKLOAD
+from workloads import runtime_limits
+from workloads.actions import NOT_FOUND_TEXT
+from workloads.api import workload_serializers
+from workloads.api.workload_schemas import EVENT, POD, RECORD, WORKLOAD
 from workloads.models import Event, Pod, Workload
 
 
-def found(user: User, workload_id: uuid.UUID, **conditions: Any) -> Workload:
+def get_workload(user: User, workload_id: uuid.UUID, **conditions: Any) -> Workload:
     """A workload that the user may see. Raises Http404, whether it does not exist or is not
     theirs.
     """
@@ -31,7 +31,7 @@ def found(user: User, workload_id: uuid.UUID, **conditions: Any) -> Workload:
     )
     workload: Workload | None = rows.filter(pk=workload_id, **conditions).first()
     if workload is None:
-        raise Http404(NOT_THERE)
+        raise Http404(NOT_FOUND_TEXT)
     return workload
 
 
@@ -39,16 +39,16 @@ class WorkloadView(ApiView):
     @extend_schema(
         operation_id="get_workload",
         description="One workload, with why it waits.",
-        responses={200: schemas.answer(WORKLOAD)} | schemas.errors(401, 404),
+        responses={200: schemas.json_response(WORKLOAD)} | schemas.error_responses(401, 404),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
-        workload = found(self.user, workload_id)
+        workload = get_workload(self.user, workload_id)
         waits = workload.status == "Pending" and workload.reason
         messages = (
             [
                 {
-                    "nodePool": showing.NODE_POOL,
+                    "nodePool": workload_serializers.DEFAULT_NODE_POOL,
                     "reason": workload.reason,
                     "userMessage": workload.reason,
                 }
@@ -56,8 +56,11 @@ class WorkloadView(ApiView):
             if waits
             else []
         )
-        ran = limits.ran([workload], timezone.now())[workload.pk]
-        return Response(showing.item(workload, ran) | {"pendingSchedulingMessages": messages})
+        ran = runtime_limits.load_running_seconds([workload], timezone.now())[workload.pk]
+        return Response(
+            workload_serializers.serialize_workload(workload, ran)
+            | {"pendingSchedulingMessages": messages}
+        )
 
 
 class WorkloadPodsView(ApiView):
@@ -68,25 +71,32 @@ class WorkloadPodsView(ApiView):
             "within one."
         ),
         parameters=[
-            *schemas.paging(),
-            schemas.parameter(
+            *schemas.paging_parameters(),
+            schemas.query_parameter(
                 "deleted",
-                schemas.FLAG,
+                schemas.BOOLEAN,
                 "Those that the cluster has deleted, instead of those that are there.",
             ),
-            schemas.parameter("search", schemas.TEXT, "Text that a name contains."),
+            schemas.query_parameter("search", schemas.TEXT, "Text that a name contains."),
         ],
-        responses={200: schemas.answer(schemas.items("pods", POD))} | schemas.errors(400, 401, 404),
+        responses={200: schemas.json_response(schemas.list_schema("pods", POD))}
+        | schemas.error_responses(400, 401, 404),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
-        asked, workload = Asked(request), found(self.user, workload_id)
+        asked, workload = ListQuery(request), get_workload(self.user, workload_id)
         rows = Pod.objects.filter(workload=workload, vanished_at__isnull=not asked.flag("deleted"))
         if search := asked.text("search"):
             rows = rows.filter(name__icontains=search)
         ranked = rows.order_by("-attempt", F("rank").asc(nulls_last=True), "pk")
         pods, following = asked.page(ranked.select_related("workload__project"))
-        return Response(listed("pods", [showing.pod(row, full=True) for row in pods], following))
+        return Response(
+            build_list_body(
+                "pods",
+                [workload_serializers.serialize_pod(row, full=True) for row in pods],
+                following,
+            )
+        )
 
 
 class EventsView(ApiView):
@@ -97,22 +107,28 @@ class EventsView(ApiView):
             "the cluster has forgotten them."
         ),
         parameters=[
-            *schemas.paging(),
-            schemas.parameter(
-                "sortOrder", schemas.words("desc", "asc"), "By time; desc where it is not given."
+            *schemas.paging_parameters(),
+            schemas.query_parameter(
+                "sortOrder",
+                schemas.enum_schema("desc", "asc"),
+                "By time; desc where it is not given.",
             ),
         ],
-        responses={200: schemas.answer(schemas.items("events", EVENT))}
-        | schemas.errors(400, 401, 404),
+        responses={200: schemas.json_response(schemas.list_schema("events", EVENT))}
+        | schemas.error_responses(400, 401, 404),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
-        asked, workload = Asked(request), found(self.user, workload_id)
+        asked, workload = ListQuery(request), get_workload(self.user, workload_id)
         rows = Event.objects.filter(workload=workload).exclude(kind=Event.Kind.STATUS)
         newest_first = asked.choice("sortOrder", ("desc", "asc")) == "desc"
-        events, following = asked.page(in_time_order(rows, newest_first))
+        events, following = asked.page(order_by_time(rows, newest_first))
         return Response(
-            listed("events", [showing.event(row, workload) for row in events], following)
+            build_list_body(
+                "events",
+                [workload_serializers.serialize_event(row, workload) for row in events],
+                following,
+            )
         )
 
 
@@ -122,18 +138,22 @@ class HistoryView(ApiView):
         description=(
             "Changes of status and events of a workload in one order of time, the newest first."
         ),
-        parameters=schemas.paging(),
-        responses={200: schemas.answer(schemas.items("records", RECORD))}
-        | schemas.errors(400, 401, 404),
+        parameters=schemas.paging_parameters(),
+        responses={200: schemas.json_response(schemas.list_schema("records", RECORD))}
+        | schemas.error_responses(400, 401, 404),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
-        asked, workload = Asked(request), found(self.user, workload_id)
-        events, following = asked.page(in_time_order(Event.objects.filter(workload=workload), True))
+        asked, workload = ListQuery(request), get_workload(self.user, workload_id)
+        events, following = asked.page(order_by_time(Event.objects.filter(workload=workload), True))
         return Response(
-            listed("records", [showing.record(row, workload) for row in events], following)
+            build_list_body(
+                "records",
+                [workload_serializers.serialize_history_record(row, workload) for row in events],
+                following,
+            )
         )
 
 
-def in_time_order(rows: QuerySet[Event], newest_first: bool) -> QuerySet[Event]:
+def order_by_time(rows: QuerySet[Event], newest_first: bool) -> QuerySet[Event]:
     return rows.order_by("-at", "-id") if newest_first else rows.order_by("at", "id")

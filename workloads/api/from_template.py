@@ -10,61 +10,65 @@ from typing import Any
 from console.errors import Invalid
 from environments.models import Template
 from projects.models import Project, User
-from workloads.api.reading import Submission, read
-from workloads.asset_uses import Used
-from workloads.forms import locks
-from workloads.forms.filling import Filling
-from workloads.forms.from_template import in_project, unusable
-from workloads.manifests import as_rest
+from workloads.api.submission_bodies import Submission, parse_submission
+from workloads.asset_uses import AssetReference
+from workloads.forms import template_locks
+from workloads.forms.from_template import build_project_draft, find_unusable_values
+from workloads.forms.wizard_draft import WizardDraft
+from workloads.manifests import build_rest_body
 from workloads.specs import Architecture, Spec
 
-FIELD = "templateId"
-_MASTER = ("masterSpecSameAsWorker", "masterSpec", "noMaster")
-_GIVES = {"environment_choice": "image", "compute_choice": "compute", "data_sources": "storage"}
+TEMPLATE_FIELD = "templateId"
+_MASTER_FIELDS = ("masterSpecSameAsWorker", "masterSpec", "noMaster")
+_REPLACING_FIELDS = {
+    "environment_choice": "image",
+    "compute_choice": "compute",
+    "data_sources": "storage",
+}
 """What a body has to give itself where the template's asset is missing."""
 
 
-def asked(
+def build_submission(
     body: Mapping[str, Any], architecture: Architecture, project: Project, user: User
-) -> tuple[Submission, Sequence[Used]]:
+) -> tuple[Submission, Sequence[AssetReference]]:
     """The submission that a body with `templateId` asks for in a project, and what it is made from.
     Raises Invalid.
     """
-    template = _template(body[FIELD], architecture, project)
+    template = _get_template(body[TEMPLATE_FIELD], architecture, project)
     name = body.get("name")
-    filling = in_project(template, project, user, name if isinstance(name, str) else "")
+    filling = build_project_draft(template, project, user, name if isinstance(name, str) else "")
     own = body.get("spec") or {}
-    _require(filling, own if isinstance(own, Mapping) else {})
-    base = filling.spec()
-    wanted = as_rest(base, project_id=str(project.pk), cluster_id=str(project.cluster_id))
-    whole = {key: value for key, value in body.items() if key != FIELD}
-    whole |= {"spec": merged(wanted["spec"], own) if isinstance(own, Mapping) else own}
-    found = read(whole, architecture)
-    if not any(body.get(each) is not None for each in _MASTER):
+    _require_usable(filling, own if isinstance(own, Mapping) else {})
+    base = filling.build_spec()
+    wanted = build_rest_body(base, project_id=str(project.pk), cluster_id=str(project.cluster_id))
+    whole = {key: value for key, value in body.items() if key != TEMPLATE_FIELD}
+    whole |= {"spec": merge_values(wanted["spec"], own) if isinstance(own, Mapping) else own}
+    found = parse_submission(whole, architecture)
+    if not any(body.get(each) is not None for each in _MASTER_FIELDS):
         found = replace(
             found, spec=replace(found.spec, configuration=base.configuration, master=base.master)
         )
-    _keeps(found.for_project(project), base, filling, template)
-    return found, filling.used
+    _require_locks_kept(found.build_spec(project), base, filling, template)
+    return found, filling.used_assets
 
 
-def _template(key: object, architecture: Architecture, project: Project) -> Template:
+def _get_template(key: object, architecture: Architecture, project: Project) -> Template:
     try:
         wanted = uuid.UUID(str(key))
     except ValueError:
-        raise Invalid([(FIELD, f"{FIELD} must be a template's id.")]) from None
+        raise Invalid([(TEMPLATE_FIELD, f"{TEMPLATE_FIELD} must be a template's id.")]) from None
     template: Template | None = Template.objects.within(project).filter(pk=wanted).first()
     if template is None:
         text = (
             f"There is no template {wanted} for use in {project.name}. GET "
             "/api/v1/workload-templates lists those that there are."
         )
-        raise Invalid([(FIELD, text)])
+        raise Invalid([(TEMPLATE_FIELD, text)])
     if template.architecture != architecture.value:
         raise Invalid(
             [
                 (
-                    FIELD,
+                    TEMPLATE_FIELD,
                     (
                         f"The template {template.name} is for {template.architecture} workloads, "
                         "which have another address."
@@ -75,34 +79,40 @@ def _template(key: object, architecture: Architecture, project: Project) -> Temp
     return template
 
 
-def _require(filling: Filling, own: Mapping[str, Any]) -> None:
+def _require_usable(draft: WizardDraft, given_spec: Mapping[str, Any]) -> None:
     """Raises Invalid where the template cannot be used as it is, and the body does not say what
     instead.
     """
-    texts = [each.text for each in filling.missing if own.get(_GIVES[each.key]) is None]
-    if found := [*texts, *unusable(filling)]:
-        raise Invalid([(FIELD, text) for text in dict.fromkeys(found)])
+    texts = [
+        each.text
+        for each in draft.missing_assets
+        if given_spec.get(_REPLACING_FIELDS[each.key]) is None
+    ]
+    if found := [*texts, *find_unusable_values(draft)]:
+        raise Invalid([(TEMPLATE_FIELD, text) for text in dict.fromkeys(found)])
 
 
-def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def merge_values(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """The base with what is given in place of its own; objects are merged, lists replaced, and null
     takes a value away.
     """
     found = dict(base)
-    for key, value in own.items():
+    for key, value in changes.items():
         known = found.get(key)
         found[key] = (
-            merged(known, value)
+            merge_values(known, value)
             if isinstance(known, Mapping) and isinstance(value, Mapping)
             else value
         )
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _keeps(spec: Spec, base: Spec, filling: Filling, template: Template) -> None:
-    broken = locks.broken(spec, base, filling.template.locked if filling.template else ())
+def _require_locks_kept(spec: Spec, base: Spec, draft: WizardDraft, template: Template) -> None:
+    broken = template_locks.find_broken_locks(
+        spec, base, draft.template.locked if draft.template else ()
+    )
     if broken:
         text = (
             f"is locked by the template {template.name}: leave it out, or do without the template."
         )
-        raise Invalid([(each.rest, f"{each.rest} {text}") for each in broken])
+        raise Invalid([(each.rest_path, f"{each.rest_path} {text}") for each in broken])

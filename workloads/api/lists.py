@@ -7,52 +7,55 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from projects.api import filtering, schemas
-from projects.api.base import ApiView, Asked, listed
+from projects.api.base import ApiView, ListQuery, build_list_body
 from projects.models import User
-from projects.querysets import visible_projects
-from workloads import limits
-from workloads.api import showing
-from workloads.api.descriptions import POD, WORKLOAD
+from projects.querysets import list_visible_project_ids
+from workloads import runtime_limits
+from workloads.api import workload_serializers
+from workloads.api.workload_schemas import POD, WORKLOAD
 from workloads.models import Pod, Workload
 from workloads.specs import Architecture
 
-_TYPES = {"Distributed": Architecture.DISTRIBUTED.value, "Training": Architecture.STANDARD.value}
+_ARCHITECTURES = {
+    "Distributed": Architecture.DISTRIBUTED.value,
+    "Training": Architecture.STANDARD.value,
+}
 
-WORKLOADS = {
-    "name": filtering.text("name"),
-    "type": filtering.exact(
-        "architecture", lambda value: _TYPES.get(value, ""), "Distributed or Training"
+WORKLOAD_FIELDS = {
+    "name": filtering.text_field("name"),
+    "type": filtering.exact_field(
+        "architecture", lambda value: _ARCHITECTURES.get(value, ""), "Distributed or Training"
     ),
-    "clusterId": filtering.uuid("cluster_id"),
-    "projectId": filtering.identity("project_id"),
-    "projectName": filtering.text("project__name"),
-    "departmentId": filtering.identity("project__department_id"),
-    "departmentName": filtering.text("project__department__name"),
-    "createdAt": filtering.moment("created_at"),
-    "deletedAt": filtering.moment("deleted_at"),
-    "completedAt": filtering.moment("ended_at"),
-    "phaseUpdatedAt": filtering.moment("status_at"),
-    "submittedBy": filtering.text("submitted_by__username"),
-    "phase": filtering.exact("status"),
-    "distributedFramework": filtering.exact("framework"),
-    "allocatedGPU": filtering.number("gpus_allocated"),
-    "preemptible": filtering.flag("preemptible"),
-    "priorityClassName": filtering.exact("priority"),
+    "clusterId": filtering.uuid_field("cluster_id"),
+    "projectId": filtering.id_field("project_id"),
+    "projectName": filtering.text_field("project__name"),
+    "departmentId": filtering.id_field("project__department_id"),
+    "departmentName": filtering.text_field("project__department__name"),
+    "createdAt": filtering.moment_field("created_at"),
+    "deletedAt": filtering.moment_field("deleted_at"),
+    "completedAt": filtering.moment_field("ended_at"),
+    "phaseUpdatedAt": filtering.moment_field("status_at"),
+    "submittedBy": filtering.text_field("submitted_by__username"),
+    "phase": filtering.exact_field("status"),
+    "distributedFramework": filtering.exact_field("framework"),
+    "allocatedGPU": filtering.number_field("gpus_allocated"),
+    "preemptible": filtering.flag_field("preemptible"),
+    "priorityClassName": filtering.exact_field("priority"),
 }
-PODS = {
-    "name": filtering.text("name"),
-    "workloadId": filtering.uuid("workload_id"),
-    "workloadName": filtering.text("workload__name"),
-    "projectId": filtering.identity("workload__project_id"),
-    "projectName": filtering.text("workload__project__name"),
-    "clusterId": filtering.uuid("workload__cluster_id"),
-    "nodeName": filtering.text("node"),
-    "k8sPhase": filtering.exact("phase"),
-    "createdAt": filtering.moment("created_at"),
-    "completedAt": filtering.moment("ended_at"),
+POD_FIELDS = {
+    "name": filtering.text_field("name"),
+    "workloadId": filtering.uuid_field("workload_id"),
+    "workloadName": filtering.text_field("workload__name"),
+    "projectId": filtering.id_field("workload__project_id"),
+    "projectName": filtering.text_field("workload__project__name"),
+    "clusterId": filtering.uuid_field("workload__cluster_id"),
+    "nodeName": filtering.text_field("node"),
+    "k8sPhase": filtering.exact_field("phase"),
+    "createdAt": filtering.moment_field("created_at"),
+    "completedAt": filtering.moment_field("ended_at"),
 }
-_DELETED = schemas.parameter(
-    "deleted", schemas.FLAG, "Those that are deleted, instead of those that are there."
+_DELETED_PARAMETER = schemas.query_parameter(
+    "deleted", schemas.BOOLEAN, "Those that are deleted, instead of those that are there."
 )
 
 
@@ -62,24 +65,28 @@ class WorkloadsView(ApiView):
         description=(
             "The workloads that you may see, the newest first unless sortBy says otherwise."
         ),
-        parameters=[*schemas.list_parameters(WORKLOADS), _DELETED],
-        responses={200: schemas.answer(schemas.items("workloads", WORKLOAD))}
-        | schemas.errors(400, 401),
+        parameters=[*schemas.list_parameters(WORKLOAD_FIELDS), _DELETED_PARAMETER],
+        responses={200: schemas.json_response(schemas.list_schema("workloads", WORKLOAD))}
+        | schemas.error_responses(400, 401),
         tags=["workloads"],
     )
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
+        asked = ListQuery(request)
         rows = (
-            _workloads(self.user, asked)
+            _filter_workloads(self.user, asked)
             .select_related("project__department", "submitted_by")
             .defer("pod_group")
         )
         found, following = asked.page(
-            filtering.ordered(rows, asked, WORKLOADS, ("-created_at", "-id")), 50
+            filtering.order_rows(rows, asked, WORKLOAD_FIELDS, ("-created_at", "-id")), 50
         )
-        ran = limits.ran(found, timezone.now())
+        ran = runtime_limits.load_running_seconds(found, timezone.now())
         return Response(
-            listed("workloads", [showing.item(each, ran[each.pk]) for each in found], following)
+            build_list_body(
+                "workloads",
+                [workload_serializers.serialize_workload(each, ran[each.pk]) for each in found],
+                following,
+            )
         )
 
 
@@ -90,19 +97,19 @@ class WorkloadsCountView(ApiView):
             "How many workloads you may see, of what the list's filterBy, search and deleted ask "
             "for."
         ),
-        parameters=[*schemas.filters(WORKLOADS), _DELETED],
-        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
+        parameters=[*schemas.filter_parameters(WORKLOAD_FIELDS), _DELETED_PARAMETER],
+        responses={200: schemas.json_response(schemas.COUNT)} | schemas.error_responses(400, 401),
         tags=["workloads"],
     )
     def get(self, request: Request) -> Response:
-        return Response({"count": _workloads(self.user, Asked(request)).count()})
+        return Response({"count": _filter_workloads(self.user, ListQuery(request)).count()})
 
 
-def _workloads(user: User, asked: Asked) -> "QuerySet[Workload]":
+def _filter_workloads(user: User, asked: ListQuery) -> "QuerySet[Workload]":
     """Those that one sees and that are asked for. Raises Invalid."""
     rows = Workload.objects.visible_to(user).filter(released_at__isnull=not asked.flag("deleted"))
-    return filtering.matching(
-        rows, asked, WORKLOADS, ("name", "project__name", "submitted_by__username")
+    return filtering.filter_and_search(
+        rows, asked, WORKLOAD_FIELDS, ("name", "project__name", "submitted_by__username")
     )
 
 
@@ -114,27 +121,28 @@ class PodsView(ApiView):
             "otherwise."
         ),
         parameters=[
-            *schemas.list_parameters(PODS),
-            _DELETED,
-            schemas.parameter(
+            *schemas.list_parameters(POD_FIELDS),
+            _DELETED_PARAMETER,
+            schemas.query_parameter(
                 "completed",
-                schemas.words("true", "false", "all"),
+                schemas.enum_schema("true", "false", "all"),
                 "Those that have ended, or have not; all by default.",
             ),
-            schemas.parameter(
+            schemas.query_parameter(
                 "verbosity",
-                schemas.words("brief", "full"),
+                schemas.enum_schema("brief", "full"),
                 "full adds the names of workload and project.",
             ),
         ],
-        responses={200: schemas.answer(schemas.items("pods", POD))} | schemas.errors(400, 401),
+        responses={200: schemas.json_response(schemas.list_schema("pods", POD))}
+        | schemas.error_responses(400, 401),
         tags=["workloads"],
     )
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
+        asked = ListQuery(request)
         workloads = Workload.objects.visible_to(self.user)
         rows = Pod.objects.filter(vanished_at__isnull=not asked.flag("deleted"))
-        if visible_projects(self.user) is not None:
+        if list_visible_project_ids(self.user) is not None:
             rows = rows.filter(workload__in=workloads)
         completed = asked.choice("completed", ("all", "true", "false"))
         if completed != "all":
@@ -143,18 +151,18 @@ class PodsView(ApiView):
                 if completed == "true"
                 else rows.exclude(phase__in=("Succeeded", "Failed"))
             )
-        rows = filtering.matching(rows, asked, PODS, ("name", "workload__name"))
+        rows = filtering.filter_and_search(rows, asked, POD_FIELDS, ("name", "workload__name"))
         rows = rows.select_related("workload__project").defer(
             "workload__job", "workload__pod_group", "workload__spec"
         )
         full = asked.choice("verbosity", ("brief", "full")) == "full"
         return Response(
-            filtering.paged(
+            filtering.serialize_page(
                 rows,
                 asked,
-                PODS,
+                POD_FIELDS,
                 ("-pk",),
                 name="pods",
-                shown=lambda row: showing.pod(row, full=full),
+                serialize=lambda row: workload_serializers.serialize_pod(row, full=full),
             )
         )

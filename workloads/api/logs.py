@@ -15,16 +15,16 @@ from rest_framework.request import Request
 
 from console.errors import UserError
 from projects.api import schemas
-from projects.api.base import ApiView, Asked
+from projects.api.base import ApiView, ListQuery
 from projects.tokens import BearerToken
 from workloads import logbook
-from workloads.api.details import found
+from workloads.api.details import get_workload
+from workloads.kube_objects import nested_list
 from workloads.models import Log, Pod
-from workloads.observed import listed
 
-CHUNK = 256 << 10
-MOST_LINES = 10**9
-RECHECK = 30.0
+CHUNK_BYTES = 256 << 10
+MAX_LINES = 10**9
+RECHECK_SECONDS = 30.0
 """Seconds between two questions whether somebody who follows a log may still see it."""
 
 
@@ -36,61 +36,65 @@ class LogsView(ApiView):
             "pod is gone."
         ),
         parameters=[
-            schemas.parameter(
+            schemas.query_parameter(
                 "follow",
-                schemas.FLAG,
+                schemas.BOOLEAN,
                 "Go on with what is written, until the container's run has ended.",
             ),
-            schemas.parameter("tailLines", schemas.WHOLE, "The last so many lines."),
-            schemas.parameter(
+            schemas.query_parameter("tailLines", schemas.INTEGER, "The last so many lines."),
+            schemas.query_parameter(
                 "sinceTime", schemas.MOMENT, "Lines written at this moment or later."
             ),
-            schemas.parameter(
-                "previous", schemas.FLAG, "The run of the container before the newest one."
+            schemas.query_parameter(
+                "previous", schemas.BOOLEAN, "The run of the container before the newest one."
             ),
-            schemas.parameter(
+            schemas.query_parameter(
                 "container",
                 schemas.TEXT,
                 "The container; the first that is no init container where it is not given.",
             ),
-            schemas.parameter("timestamps", schemas.FLAG, "The moment before each line."),
+            schemas.query_parameter("timestamps", schemas.BOOLEAN, "The moment before each line."),
         ],
         responses={(200, "text/plain"): OpenApiResponse(schemas.TEXT)}
-        | schemas.errors(400, 401, 404, 429),
+        | schemas.error_responses(400, 401, 404, 429),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID, pod_name: str) -> StreamingHttpResponse:
-        asked, workload = Asked(request), found(self.user, workload_id)
-        lines, since = asked.whole("tailLines", -1, 0, MOST_LINES), asked.moment("sinceTime")
+        asked, workload = ListQuery(request), get_workload(self.user, workload_id)
+        lines, since = asked.integer("tailLines", -1, 0, MAX_LINES), asked.moment("sinceTime")
         tail = None if lines < 0 else lines
         since_ns = None if since is None else int(since.timestamp()) * 10**9
         follow, timestamps = bool(asked.flag("follow")), bool(asked.flag("timestamps"))
         pods = Pod.objects.filter(workload=workload, name=pod_name.replace("\x00", ""))
-        log = _log(
+        log = _get_log(
             pods.order_by("-attempt", "-pk").first(),
             asked.text("container"),
             bool(asked.flag("previous")),
         )
         if follow:
-            if logbook.streams.full(self.user.pk):
+            if logbook.streams.is_full(self.user.pk):
                 raise UserError(
                     "You follow too many logs at once. End some of the streams, and try again.",
                     status=429,
                 )
-            followed = logbook.follow(log, tail=tail, since=since_ns, timestamps=timestamps)
-            text = _while_allowed(followed, self.user.pk, lambda: _may_see(request, workload_id))
+            followed = logbook.follow_log(log, tail=tail, since=since_ns, timestamps=timestamps)
+            text = _stream_while_allowed(
+                followed, self.user.pk, lambda: _may_see_workload(request, workload_id)
+            )
         else:
-            text = _in_turn(logbook.lines(log, tail=tail, since=since_ns, timestamps=timestamps))
+            text = _stream_chunks(
+                logbook.read_lines(log, tail=tail, since=since_ns, timestamps=timestamps)
+            )
         answer = StreamingHttpResponse(text, content_type="text/plain; charset=utf-8")
         answer["X-Accel-Buffering"] = "no"
         return answer
 
 
-def _log(pod: Pod | None, container: str, previous: bool) -> Log:
+def _get_log(pod: Pod | None, container: str, previous: bool) -> Log:
     if pod is None:
         raise Http404("This workload has no such pod. GET /api/v1/workloads/{id}/pods lists them.")
     container = container or next(
-        (str(each.get("name")) for each in listed(pod.data, "spec", "containers")), ""
+        (str(each.get("name")) for each in nested_list(pod.data, "spec", "containers")), ""
     )
     logs = pod.logs.select_related("pod").filter(
         **({"container": container} if container else {"is_init": False})
@@ -108,10 +112,10 @@ def _log(pod: Pod | None, container: str, previous: bool) -> Log:
     return log
 
 
-async def _while_allowed(
+async def _stream_while_allowed(
     text: AsyncIterator[bytes],
     user: int,
-    allowed: Callable[[], bool],
+    is_allowed: Callable[[], bool],
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[bytes]:
     """What is followed, counted as one of this person's streams; it ends when `allowed`, asked now
@@ -120,42 +124,42 @@ async def _while_allowed(
 
     def still() -> bool:
         try:
-            return allowed()
+            return is_allowed()
         finally:
             # A thread of the loop's pool: nobody else gives its connection back.
             connections.close_all()
 
     checked = clock()
-    with logbook.streams.counted(user):
+    with logbook.streams.count_stream(user):
         async for chunk in text:
-            if clock() - checked >= RECHECK:
+            if clock() - checked >= RECHECK_SECONDS:
                 if not await sync_to_async(still, thread_sensitive=False)():
                     return
                 checked = clock()
             yield chunk
 
 
-def _may_see(request: Request, workload_id: uuid.UUID) -> bool:
+def _may_see_workload(request: Request, workload_id: uuid.UUID) -> bool:
     """Whether the request's token is still good, and its owner still sees the workload."""
     try:
         who = BearerToken().authenticate(request)
-        return who is not None and found(who[0], workload_id) is not None
+        return who is not None and get_workload(who[0], workload_id) is not None
     except (AuthenticationFailed, Http404):
         return False
 
 
-async def _in_turn(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _stream_chunks(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
     """The lines in chunks, read by a thread so that nobody else has to wait."""
-    while chunk := await sync_to_async(_chunk, thread_sensitive=False)(lines):
+    while chunk := await sync_to_async(_read_chunk, thread_sensitive=False)(lines):
         yield chunk
 
 
-def _chunk(lines: Iterator[bytes]) -> bytes:
+def _read_chunk(lines: Iterator[bytes]) -> bytes:
     held: list[bytes] = []
     count = 0
     for line in lines:
         held.append(line)
         count += len(line)
-        if count >= CHUNK:
+        if count >= CHUNK_BYTES:
             break
     return b"".join(held)

@@ -15,18 +15,25 @@ from rest_framework.response import Response
 from console.errors import Invalid
 from projects import access
 from projects.api import schemas
-from projects.api.base import ApiView, Asked
-from projects.api.schemas import MOMENT, TEXT, array, obj, said, words
+from projects.api.base import ApiView, ListQuery
+from projects.api.schemas import (
+    MOMENT,
+    TEXT,
+    array_schema,
+    describe_schema,
+    enum_schema,
+    object_schema,
+)
 from projects.models import Department, Project
 from projects.permissions import Entity, Verb
-from projects.scopes import of_department, of_project
+from projects.scopes import department_scope, project_scope
 from workloads.models import Sample
 
-MOST = 1000
-MOST_ROWS = 20_000
-LONGEST = timedelta(days=366)
+MAX_SAMPLES = 1000
+MAX_ROWS = 20_000
+MAX_SPAN = timedelta(days=366)
 
-TYPES: Mapping[str, str] = {
+METRIC_COLUMNS: Mapping[str, str] = {
     "ALLOCATED_GPU": "gpus_allocated",
     "GPU_QUOTA": "gpus_quota",
     "IDLE_ALLOCATED_GPUS": "gpus_idle",
@@ -34,26 +41,31 @@ TYPES: Mapping[str, str] = {
     "PENDING_WORKLOADS": "waiting",
 }
 """What can be asked for, and where samples have it."""
-VALUE = obj(["value", "timestamp"], value=TEXT, timestamp=MOMENT)
-MEASUREMENTS = obj(
+VALUE_SCHEMA = object_schema(["value", "timestamp"], value=TEXT, timestamp=MOMENT)
+MEASUREMENTS_SCHEMA = object_schema(
     ["measurements"],
-    measurements=array(
-        obj(["type", "labels", "values"], type=words(*TYPES), labels=obj(), values=array(VALUE))
+    measurements=array_schema(
+        object_schema(
+            ["type", "labels", "values"],
+            type=enum_schema(*METRIC_COLUMNS),
+            labels=object_schema(),
+            values=array_schema(VALUE_SCHEMA),
+        )
     ),
 )
 
 
 PARAMETERS = [
-    schemas.parameter(
+    schemas.query_parameter(
         "metricType",
-        said(TEXT, f"Some of {', '.join(TYPES)}, with commas between them."),
+        describe_schema(TEXT, f"Some of {', '.join(METRIC_COLUMNS)}, with commas between them."),
         "What is asked for.",
     ),
-    schemas.parameter("start", MOMENT, "From when on."),
-    schemas.parameter("end", MOMENT, "Until when."),
-    schemas.parameter(
+    schemas.query_parameter("start", MOMENT, "From when on."),
+    schemas.query_parameter("end", MOMENT, "Until when."),
+    schemas.query_parameter(
         "numberOfSamples",
-        schemas.WHOLE,
+        schemas.INTEGER,
         "How many values of each, 20 where it is not given, at most 1000.",
     ),
 ]
@@ -67,7 +79,8 @@ class ProjectMetricsView(ApiView):
             "has no value."
         ),
         parameters=PARAMETERS,
-        responses={200: schemas.answer(MEASUREMENTS)} | schemas.errors(400, 401, 403, 404),
+        responses={200: schemas.json_response(MEASUREMENTS_SCHEMA)}
+        | schemas.error_responses(400, 401, 403, 404),
         tags=["organisation"],
     )
     def get(self, request: Request, pk: int) -> Response:
@@ -76,12 +89,12 @@ class ProjectMetricsView(ApiView):
         )
         if project is None:
             raise Http404("There is no such project, or it is not yours to see.")
-        access.require(self.user, Verb.VIEW, Entity.WORKLOADS, of_project(project))
-        found = {f"of_{name}": F(name) for name in TYPES.values()}
+        access.require(self.user, Verb.VIEW, Entity.WORKLOADS, project_scope(project))
+        found = {f"of_{name}": F(name) for name in METRIC_COLUMNS.values()}
         return Response(
-            _measured(
+            _build_measurements(
                 Sample.objects.filter(project=project).values("at").annotate(**found),
-                Asked(request),
+                ListQuery(request),
             )
         )
 
@@ -94,7 +107,8 @@ class DepartmentMetricsView(ApiView):
             "one of them was not known, there is no value."
         ),
         parameters=PARAMETERS,
-        responses={200: schemas.answer(MEASUREMENTS)} | schemas.errors(400, 401, 403, 404),
+        responses={200: schemas.json_response(MEASUREMENTS_SCHEMA)}
+        | schemas.error_responses(400, 401, 403, 404),
         tags=["organisation"],
     )
     def get(self, request: Request, pk: int) -> Response:
@@ -103,12 +117,12 @@ class DepartmentMetricsView(ApiView):
         )
         if department is None:
             raise Http404("There is no such department, or it is not yours to see.")
-        access.require(self.user, Verb.VIEW, Entity.WORKLOADS, of_department(department))
+        access.require(self.user, Verb.VIEW, Entity.WORKLOADS, department_scope(department))
         # A sum with something unknown in it is unknown.
-        known = {f"known_{name}": Count(name) for name in TYPES.values()}
+        known = {f"known_{name}": Count(name) for name in METRIC_COLUMNS.values()}
         sums = {
             f"of_{name}": Case(When(**{f"known_{name}": F("rows")}, then=Sum(name)))
-            for name in TYPES.values()
+            for name in METRIC_COLUMNS.values()
         }
         samples = (
             Sample.objects.filter(project__department=department)
@@ -116,51 +130,56 @@ class DepartmentMetricsView(ApiView):
             .values("at")
             .annotate(rows=Count("pk"), **known)
         )
-        return Response(_measured(samples.annotate(**sums), Asked(request)))
+        return Response(_build_measurements(samples.annotate(**sums), ListQuery(request)))
 
 
-def _measured(samples: Any, asked: Asked) -> dict[str, Any]:
+def _build_measurements(samples: Any, asked: ListQuery) -> dict[str, Any]:
     """Of samples with `at` and each value as "of_<column>"."""
-    types, (start, end) = _types(asked), _span(asked)
-    found = _spread(samples, start, end, asked.whole("numberOfSamples", 20, 0, MOST))
+    types, (start, end) = _parse_metric_types(asked), _parse_span(asked)
+    found = _pick_samples(samples, start, end, asked.integer("numberOfSamples", 20, 0, MAX_SAMPLES))
     measured = []
     for name in types:
-        values = [(at, sample[f"of_{TYPES[name]}"]) for at, sample in found]
+        values = [(at, sample[f"of_{METRIC_COLUMNS[name]}"]) for at, sample in found]
         measured.append(
             {
                 "type": name,
                 "labels": {},
-                "values": [_value(at, value) for at, value in values if value is not None],
+                "values": [
+                    _serialize_value(at, value) for at, value in values if value is not None
+                ],
             }
         )
     return {"measurements": measured}
 
 
-def _types(asked: Asked) -> list[str]:
+def _parse_metric_types(asked: ListQuery) -> list[str]:
     given = [each.strip().upper() for each in asked.text("metricType").split(",") if each.strip()]
-    if not given or set(given) - TYPES.keys():
+    if not given or set(given) - METRIC_COLUMNS.keys():
         raise Invalid(
             [
                 (
                     "metricType",
-                    f"metricType must be some of {', '.join(TYPES)}, with commas between them.",
+                    (
+                        f"metricType must be some of {', '.join(METRIC_COLUMNS)}, with commas "
+                        "between them."
+                    ),
                 )
             ]
         )
     return list(dict.fromkeys(given))
 
 
-def _span(asked: Asked) -> tuple[datetime, datetime]:
+def _parse_span(asked: ListQuery) -> tuple[datetime, datetime]:
     start, end = asked.moment("start"), asked.moment("end")
     if start is None or end is None:
         name = "start" if start is None else "end"
         raise Invalid([(name, f"{name} must be a moment, as 2026-11-21T12:00:00Z.")])
-    if not start < end <= start + LONGEST:
-        raise Invalid([("end", f"end must be after start, and at most {LONGEST.days} days.")])
+    if not start < end <= start + MAX_SPAN:
+        raise Invalid([("end", f"end must be after start, and at most {MAX_SPAN.days} days.")])
     return start, end
 
 
-def _spread(
+def _pick_samples(
     samples: Any, start: datetime, end: datetime, count: int
 ) -> list[tuple[datetime, Mapping[str, Any]]]:
     """The newest sample of each of so many equal parts, at the end of its part; none for a part
@@ -168,7 +187,7 @@ def _spread(
     """
     found: dict[int, Mapping[str, Any]] = {}
     part = (end - start) / max(1, count)
-    for sample in samples.filter(at__gte=start, at__lt=end).order_by("at")[:MOST_ROWS]:
+    for sample in samples.filter(at__gte=start, at__lt=end).order_by("at")[:MAX_ROWS]:
         found[int((sample["at"] - start) / part)] = sample
     return (
         [(start + (number + 1) * part, sample) for number, sample in sorted(found.items())]
@@ -177,5 +196,5 @@ def _spread(
     )
 
 
-def _value(at: datetime, value: object) -> dict[str, Any]:
+def _serialize_value(at: datetime, value: object) -> dict[str, Any]:
     return {"value": str(value), "timestamp": at.astimezone(UTC).isoformat().replace("+00:00", "Z")}

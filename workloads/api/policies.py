@@ -17,57 +17,61 @@ from rest_framework.response import Response
 from console.errors import Clash, Invalid
 from environments import actions
 from environments.models import Policy
-from projects import access, choosing
+from projects import access, scope_choices
 from projects.api import schemas
-from projects.api.base import ApiView, Asked
+from projects.api.base import ApiView, ListQuery
 from projects.permissions import Entity, Verb
 from projects.scopes import TENANT, Level, Scope
 from workloads import policing
-from workloads.api import policy_words
-from workloads.api.from_template import merged
-from workloads.policies import in_scope
+from workloads.api import policy_bodies
+from workloads.api.from_template import merge_values
+from workloads.policies import load_for_scope
 from workloads.policing import checking
 from workloads.specs import Architecture
 
-_IDS = {Level.CLUSTER: "clusterId", Level.DEPARTMENT: "departmentId", Level.PROJECT: "projectId"}
-_SCOPE = [
-    schemas.parameter("scope", schemas.words(*Level), "Of which level the policy is."),
+_ID_FIELDS = {
+    Level.CLUSTER: "clusterId",
+    Level.DEPARTMENT: "departmentId",
+    Level.PROJECT: "projectId",
+}
+_SCOPE_PARAMETERS = [
+    schemas.query_parameter("scope", schemas.enum_schema(*Level), "Of which level the policy is."),
     *(
-        schemas.parameter(name, schemas.TEXT, f"Of which {level}, where scope is {level}.")
-        for level, name in _IDS.items()
+        schemas.query_parameter(name, schemas.TEXT, f"Of which {level}, where scope is {level}.")
+        for level, name in _ID_FIELDS.items()
     ),
 ]
-_RULES = schemas.obj(
-    defaults=schemas.said(
+_RULES_SCHEMA = schemas.object_schema(
+    defaults=schemas.describe_schema(
         {"type": "object"},
         "Values by the names that submissions have; of a distributed one below `worker`.",
     ),
-    rules=schemas.said(
+    rules=schemas.describe_schema(
         {"type": "object"}, "By the same names: required, min, max, step, options, canEdit."
     ),
 )
-_BODY = schemas.obj(
+_BODY_SCHEMA = schemas.object_schema(
     ["policy"],
-    meta=schemas.obj(
-        scope=schemas.words(*Level),
+    meta=schemas.object_schema(
+        scope=schemas.enum_schema(*Level),
         clusterId=schemas.TEXT,
         departmentId=schemas.TEXT,
         projectId=schemas.TEXT,
     ),
-    policy=_RULES,
+    policy=_RULES_SCHEMA,
 )
-_TOLD = schemas.obj(
+_POLICY_SCHEMA = schemas.object_schema(
     ["meta", "policy", "effective"],
-    meta=schemas.obj(
-        scope=schemas.words(*Level),
+    meta=schemas.object_schema(
+        scope=schemas.enum_schema(*Level),
         name=schemas.TEXT,
         createdBy=schemas.TEXT,
         createdAt=schemas.MOMENT,
         updatedAt=schemas.MOMENT,
-        version=schemas.WHOLE,
+        version=schemas.INTEGER,
     ),
-    policy=_RULES,
-    effective=schemas.said(_RULES, "With all policies that hold in the scope."),
+    policy=_RULES_SCHEMA,
+    effective=schemas.describe_schema(_RULES_SCHEMA, "With all policies that hold in the scope."),
     effectiveUpdatedAt=schemas.MOMENT,
 )
 
@@ -81,39 +85,43 @@ class PolicyView(ApiView):
 
     @extend_schema(
         description="The policy of a scope, and all that hold there as one.",
-        parameters=_SCOPE,
-        responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401, 404),
+        parameters=_SCOPE_PARAMETERS,
+        responses={200: schemas.json_response(_POLICY_SCHEMA)}
+        | schemas.error_responses(400, 401, 404),
         tags=["policies"],
     )
     def get(self, request: Request) -> Response:
-        return Response(self._told(self._found(_scope(Asked(request)))))
+        return Response(self._serialize_policy(self._get_policy(_parse_scope(ListQuery(request)))))
 
     @extend_schema(
         description=(
             "Make the policy of a scope, or write it anew. With validateOnly nothing is written."
         ),
         parameters=[
-            *_SCOPE,
-            schemas.parameter("validateOnly", schemas.FLAG, "Only say what is wrong with it."),
+            *_SCOPE_PARAMETERS,
+            schemas.query_parameter(
+                "validateOnly", schemas.BOOLEAN, "Only say what is wrong with it."
+            ),
         ],
-        request=schemas.content(_BODY),
-        responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401, 403, 404, 409),
+        request=schemas.json_content(_BODY_SCHEMA),
+        responses={200: schemas.json_response(_POLICY_SCHEMA)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["policies"],
     )
     def put(self, request: Request) -> Response:
-        access.anywhere(self.user, Verb.CREATE, Entity.POLICIES)
-        asked = Asked(request)
-        scope = _scope(asked, request.data)
-        _require_there(scope)
-        found = self._there(scope).filter(architecture=self.architecture.value).first()
+        access.require_anywhere(self.user, Verb.CREATE, Entity.POLICIES)
+        asked = ListQuery(request)
+        scope = _parse_scope(asked, request.data)
+        _require_scope_exists(scope)
+        found = self._query_policies(scope).filter(architecture=self.architecture.value).first()
         access.require(self.user, Verb.EDIT if found else Verb.CREATE, Entity.POLICIES, scope)
         if found is None:
-            self._require_free(scope)
-        return self._written(
+            self._require_name_free(scope)
+        return self._save_policy(
             scope,
             found,
-            self._rules(_said(_policy(request.data))),
-            only_judge=bool(asked.flag("validateOnly")),
+            self._parse_rules(_drop_nulls(_find_policy_body(request.data))),
+            validate_only=bool(asked.flag("validateOnly")),
         )
 
     @extend_schema(
@@ -122,85 +130,93 @@ class PolicyView(ApiView):
             "replaced, null takes a rule away."
         ),
         parameters=[
-            *_SCOPE,
-            schemas.parameter("validateOnly", schemas.FLAG, "Only say what is wrong with it."),
+            *_SCOPE_PARAMETERS,
+            schemas.query_parameter(
+                "validateOnly", schemas.BOOLEAN, "Only say what is wrong with it."
+            ),
         ],
-        request=schemas.content(_BODY),
-        responses={200: schemas.answer(_TOLD)} | schemas.errors(400, 401, 403, 404),
+        request=schemas.json_content(_BODY_SCHEMA),
+        responses={200: schemas.json_response(_POLICY_SCHEMA)}
+        | schemas.error_responses(400, 401, 403, 404),
         tags=["policies"],
     )
     def patch(self, request: Request) -> Response:
-        access.anywhere(self.user, Verb.EDIT, Entity.POLICIES)
-        asked = Asked(request)
-        found = self._found(_scope(asked, request.data))
+        access.require_anywhere(self.user, Verb.EDIT, Entity.POLICIES)
+        asked = ListQuery(request)
+        found = self._get_policy(_parse_scope(asked, request.data))
         access.require(self.user, Verb.EDIT, Entity.POLICIES, found.scope)
-        given = _policy(request.data)
-        now = policy_words.told(policing.known(found.rules), self.architecture)
-        rules = self._rules(merged(now, given) if isinstance(given, Mapping) else given)
-        return self._written(found.scope, found, rules, only_judge=bool(asked.flag("validateOnly")))
+        given = _find_policy_body(request.data)
+        now = policy_bodies.serialize_rules(
+            policing.parse_known_rules(found.rules), self.architecture
+        )
+        rules = self._parse_rules(merge_values(now, given) if isinstance(given, Mapping) else given)
+        return self._save_policy(
+            found.scope, found, rules, validate_only=bool(asked.flag("validateOnly"))
+        )
 
     @extend_schema(
         description="Delete the policy of a scope.",
-        parameters=_SCOPE,
-        responses={202: schemas.answer(schemas.DONE)} | schemas.errors(400, 401, 403, 404),
+        parameters=_SCOPE_PARAMETERS,
+        responses={202: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(400, 401, 403, 404),
         tags=["policies"],
     )
     def delete(self, request: Request) -> Response:
-        access.anywhere(self.user, Verb.DELETE, Entity.POLICIES)
-        found = self._found(_scope(Asked(request)))
+        access.require_anywhere(self.user, Verb.DELETE, Entity.POLICIES)
+        found = self._get_policy(_parse_scope(ListQuery(request)))
         actions.remove(found, self.user)
         return Response(
             {"code": 202, "message": f"The policy {found.name} was deleted."}, status=202
         )
 
-    def _written(
+    def _save_policy(
         self,
         scope: Scope,
-        found: Policy | None,
+        policy: Policy | None,
         rules: dict[str, policing.Rule],
         *,
-        only_judge: bool,
+        validate_only: bool,
     ) -> Response:
         """The answer with the policy of a scope as it is then; nothing is written where it is only
         judged.
         """
-        if only_judge:
+        if validate_only:
             return Response(
                 {
                     "meta": {"scope": scope.level.value},
-                    "policy": policy_words.told(rules, self.architecture),
+                    "policy": policy_bodies.serialize_rules(rules, self.architecture),
                 }
             )
         values = {
             "name": self.word,
             "architecture": self.architecture.value,
-            "rules": policing.write(rules),
+            "rules": policing.serialize_rules(rules),
         }
-        if found is None:
-            actions.create(Policy, values | {"description": ""}, scope=scope, by=self.user)
+        if policy is None:
+            actions.create(Policy, values | {"description": ""}, scope=scope, user=self.user)
         else:
-            actions.change(found, values, scope=scope, by=self.user)
-        return Response(self._told(self._found(scope)))
+            actions.change(policy, values, scope=scope, user=self.user)
+        return Response(self._serialize_policy(self._get_policy(scope)))
 
-    def _found(self, scope: Scope) -> Policy:
-        rows = self._there(scope).select_related("created_by")
+    def _get_policy(self, scope: Scope) -> Policy:
+        rows = self._query_policies(scope).select_related("created_by")
         found: Policy | None = rows.filter(architecture=self.architecture.value).first()
         if found is None:
             raise Http404("There is no such policy among those that you may see.")
         return found
 
-    def _there(self, scope: Scope) -> QuerySet[Policy]:
+    def _query_policies(self, scope: Scope) -> QuerySet[Policy]:
         """Those of the scope that have the name, of whichever workloads: one at most."""
         rows: QuerySet[Policy] = (
             Policy.objects.visible_to(self.user).at(scope).with_scope().filter(name=self.word)
         )
         return rows
 
-    def _require_free(self, scope: Scope) -> None:
+    def _require_name_free(self, scope: Scope) -> None:
         """Raises Clash where the scope's policy of that name is for other workloads: to write it
         anew would take its rules away.
         """
-        other = self._there(scope).first()
+        other = self._query_policies(scope).first()
         if other is not None:
             whose = (
                 f"{other.architecture.lower()} workloads only"
@@ -213,20 +229,20 @@ class PolicyView(ApiView):
                 f"Rename or delete it first, on its page or at /api/v1/asset/policies/{other.pk}."
             )
 
-    def _rules(self, given: Any) -> dict[str, policing.Rule]:
+    def _parse_rules(self, given: Any) -> dict[str, policing.Rule]:
         """Raises Invalid."""
-        rules, problems = policy_words.read(given, self.architecture)
+        rules, problems = policy_bodies.parse_rules(given, self.architecture)
         problems += [
-            (policy_words.place_of(each.field, each.attribute, self.architecture), each.text)
-            for each in checking.wrong(rules)
+            (policy_bodies.get_body_path(each.field, each.attribute, self.architecture), each.text)
+            for each in checking.find_rule_problems(rules)
         ]
         if problems:
             raise Invalid(problems)
-        return policing.read(rules)
+        return policing.parse_rules(rules)
 
-    def _told(self, row: Policy) -> dict[str, Any]:
-        around = in_scope(row.scope)
-        merged = around.merged(self.architecture)
+    def _serialize_policy(self, row: Policy) -> dict[str, Any]:
+        around = load_for_scope(row.scope)
+        merged = around.merge(self.architecture)
         scope = row.scope
         meta: dict[str, Any] = {
             "scope": scope.level.value,
@@ -234,16 +250,20 @@ class PolicyView(ApiView):
             "createdBy": row.created_by.username if row.created_by else "Muster",
         }
         meta |= {"createdAt": row.created_at, "updatedAt": row.updated_at, "version": row.version}
-        meta |= {_IDS[scope.level]: str(scope.id)} if scope.id is not None else {}
+        meta |= {_ID_FIELDS[scope.level]: str(scope.id)} if scope.id is not None else {}
         return {
             "meta": meta,
-            "policy": policy_words.told(policing.known(row.rules), self.architecture),
-            "effective": policy_words.told(policing.as_rules(merged), self.architecture),
+            "policy": policy_bodies.serialize_rules(
+                policing.parse_known_rules(row.rules), self.architecture
+            ),
+            "effective": policy_bodies.serialize_rules(
+                policing.build_rules(merged), self.architecture
+            ),
             "effectiveUpdatedAt": max(each.updated_at for each in around.rows),
         }
 
 
-def _scope(asked: Asked, body: Any = None) -> Scope:
+def _parse_scope(asked: ListQuery, body: Any = None) -> Scope:
     """From the query, or the body's meta. Raises Invalid."""
     given = body.get("meta") if isinstance(body, dict) else None
     meta: dict[str, Any] = given if isinstance(given, dict) else {}
@@ -258,27 +278,27 @@ def _scope(asked: Asked, body: Any = None) -> Scope:
     level = Level(word)
     if level is Level.TENANT:
         return TENANT
-    name = _IDS[level]
+    name = _ID_FIELDS[level]
     try:
-        return Scope.read(f"{level}:{said(name)}")
+        return Scope.parse(f"{level}:{said(name)}")
     except ValueError:
         raise Invalid([(name, f"{name} must be the id of a {level}.")]) from None
 
 
-def _policy(body: Any) -> Any:
+def _find_policy_body(body: Any) -> Any:
     return body.get("policy") if isinstance(body, dict) else None
 
 
-def _said(value: Any) -> Any:
+def _drop_nulls(value: Any) -> Any:
     """Without what is null, which some clients send for all that nobody said."""
     return (
-        {name: _said(inner) for name, inner in value.items() if inner is not None}
+        {name: _drop_nulls(inner) for name, inner in value.items() if inner is not None}
         if isinstance(value, dict)
         else value
     )
 
 
-def _require_there(scope: Scope) -> None:
+def _require_scope_exists(scope: Scope) -> None:
     """Raises Http404 for a scope that does not exist, as for one that may not be seen."""
-    if not choosing.is_there(scope):
+    if not scope_choices.scope_exists(scope):
         raise Http404("There is nothing here that you may see.")

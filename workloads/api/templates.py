@@ -15,91 +15,104 @@ from rest_framework.response import Response
 
 from console.errors import Invalid
 from environments import actions
-from environments.api import bodies, late
-from environments.api.narrowing import FIELDS, PARAMETERS, asked_for
-from environments.choosing import choices
+from environments.api import bodies, late_changes
+from environments.api.asset_filters import FIELDS, PARAMETERS, filter_assets
 from environments.kinds import TEMPLATE
 from environments.models import Template
+from environments.scope_choices import list_scope_choices
 from projects import access
 from projects.api import filtering, schemas
-from projects.api.base import ApiView, Asked
+from projects.api.base import ApiView, ListQuery
 from projects.models import User
 from projects.permissions import Entity, Verb
 from projects.scopes import Scope
 from workloads.api import template_bodies
-from workloads.api.descriptions import MASTER, SPEC
-from workloads.forms import locks
-from workloads.forms.from_template import spec_of
+from workloads.api.workload_schemas import MASTER, SPEC
+from workloads.forms import template_locks
+from workloads.forms.from_template import build_template_spec
 from workloads.specs import Architecture
 
-_LOCKED = schemas.said(
-    schemas.array(schemas.words(*locks.LOCKS)),
+_LOCKED_SCHEMA = schemas.describe_schema(
+    schemas.array_schema(schemas.enum_schema(*template_locks.LOCKS)),
     "What a workload made from it may not have otherwise.",
 )
-_MAYBE: schemas.Schema = {"type": ["string", "null"]}
-_PLACE = {
-    "scopeType": schemas.said(schemas.TEXT, "The same as scope."),
-    "scopeId": schemas.said(schemas.TEXT, "The id of that scope."),
+_NULLABLE_TEXT: schemas.Schema = {"type": ["string", "null"]}
+_SCOPE_SCHEMAS = {
+    "scopeType": schemas.describe_schema(schemas.TEXT, "The same as scope."),
+    "scopeId": schemas.describe_schema(schemas.TEXT, "The id of that scope."),
 }
-_SHOWN = schemas.obj(
+_TEMPLATE_SCHEMA = schemas.object_schema(
     ["meta", "architecture", "locked"],
-    meta=bodies.meta_schema(
+    meta=bodies.build_meta_schema(
         "template",
-        workloadType=schemas.words("Distributed", "Training"),
-        **_PLACE,
-        description=_MAYBE,
+        workloadType=schemas.enum_schema("Distributed", "Training"),
+        **_SCOPE_SCHEMAS,
+        description=_NULLABLE_TEXT,
     ),
-    architecture=schemas.words(*Architecture),
+    architecture=schemas.enum_schema(*Architecture),
     distributedFramework={"type": ["string", "null"]},
-    locked=_LOCKED,
+    locked=_LOCKED_SCHEMA,
 )
-_MASTER = MASTER | {
-    "master": schemas.said(schemas.obj(spec=SPEC), "masterSpec, as Run:ai's templates have it.")
+_MASTER_SCHEMAS = MASTER | {
+    "master": schemas.describe_schema(
+        schemas.object_schema(spec=SPEC), "masterSpec, as Run:ai's templates have it."
+    )
 }
-_WHOLE = _SHOWN | {"properties": _SHOWN["properties"] | {"spec": SPEC} | _MASTER}
-_CHANGED = schemas.obj(meta=bodies.meta_asked(**_PLACE), spec=SPEC, locked=_LOCKED, **_MASTER)
-_ASKED = _CHANGED | {"required": ["meta", "spec"]}
+_FULL_TEMPLATE_SCHEMA = _TEMPLATE_SCHEMA | {
+    "properties": _TEMPLATE_SCHEMA["properties"] | {"spec": SPEC} | _MASTER_SCHEMAS
+}
+_PATCH_SCHEMA = schemas.object_schema(
+    meta=bodies.build_request_meta_schema(**_SCOPE_SCHEMAS),
+    spec=SPEC,
+    locked=_LOCKED_SCHEMA,
+    **_MASTER_SCHEMAS,
+)
+_BODY_SCHEMA = _PATCH_SCHEMA | {"required": ["meta", "spec"]}
 
 
-class OfArchitecture(ApiView):
+class TemplateApiView(ApiView):
     """Which architecture the templates at this address have; others are not there. None is any."""
 
     architecture: ClassVar[Architecture | None] = None
 
-    def rows(self) -> "models.QuerySet[Template]":
-        rows = actions.seen(Template, self.user)
+    def query_templates(self) -> "models.QuerySet[Template]":
+        rows = actions.list_visible(Template, self.user)
         return (
             rows if self.architecture is None else rows.filter(architecture=self.architecture.value)
         )
 
-    def found(self, key: uuid.UUID) -> Template:
+    def get_visible_template(self, key: uuid.UUID) -> Template:
         """The template, if the one who asks may see it. Raises Http404."""
-        template = self.rows().filter(pk=key).first()
+        template = self.query_templates().filter(pk=key).first()
         if template is None:
             raise Http404("There is no such template among those that you may see.")
         return template
 
-    def whole(self, key: uuid.UUID) -> dict[str, Any]:
+    def serialize_full_template(self, key: uuid.UUID) -> dict[str, Any]:
         """With its spec. What the one who asks may not see of the assets that it names is left
         out.
         """
-        template = self.found(key)
-        return _listed(template) | template_bodies.shown(spec_of(template, self.user))
+        template = self.get_visible_template(key)
+        return _serialize_template(template) | template_bodies.serialize_template_spec(
+            build_template_spec(template, self.user)
+        )
 
 
-class TemplatesView(OfArchitecture):
+class TemplatesView(TemplateApiView):
     @extend_schema(
         description="The templates that you may see. GET one for its spec.",
         parameters=[*schemas.list_parameters(FIELDS), *PARAMETERS],
-        responses={200: schemas.answer(schemas.items("entries", _SHOWN))}
-        | schemas.errors(400, 401),
+        responses={200: schemas.json_response(schemas.list_schema("entries", _TEMPLATE_SCHEMA))}
+        | schemas.error_responses(400, 401),
         tags=["templates"],
     )
     def get(self, request: Request) -> Response:
-        asked = Asked(request)
-        rows = asked_for(self.rows().defer("form"), asked)
+        asked = ListQuery(request)
+        rows = filter_assets(self.query_templates().defer("form"), asked)
         return Response(
-            filtering.paged(rows, asked, FIELDS, ("name", "pk"), name="entries", shown=_listed)
+            filtering.serialize_page(
+                rows, asked, FIELDS, ("name", "pk"), name="entries", serialize=_serialize_template
+            )
         )
 
     @extend_schema(
@@ -107,56 +120,66 @@ class TemplatesView(OfArchitecture):
             "Make a template of a spec, which is that of POST /api/v1/workloads/distributed, or "
             "of trainings. `locked` names what is to stay as it is."
         ),
-        request=schemas.content(_ASKED),
-        responses={202: schemas.answer(_WHOLE)} | schemas.errors(400, 401, 403, 409, 413),
+        request=schemas.json_content(_BODY_SCHEMA),
+        responses={202: schemas.json_response(_FULL_TEMPLATE_SCHEMA)}
+        | schemas.error_responses(400, 401, 403, 409, 413),
         tags=["templates"],
     )
     def post(self, request: Request) -> Response:
-        access.anywhere(self.user, Verb.CREATE, Entity.TEMPLATES)
-        asked = template_bodies.read(request.data, self.architecture)
+        access.require_anywhere(self.user, Verb.CREATE, Entity.TEMPLATES)
+        asked = template_bodies.parse_template(request.data, self.architecture)
         made = actions.create(
-            Template, asked.new(), scope=_offered(asked.scope, self.user), by=self.user
+            Template,
+            asked.build_new_values(),
+            scope=_require_scope(asked.scope, self.user),
+            user=self.user,
         )
-        return Response(self.whole(made.pk), status=202)
+        return Response(self.serialize_full_template(made.pk), status=202)
 
 
-class TemplatesCountView(OfArchitecture):
+class TemplatesCountView(TemplateApiView):
     @extend_schema(
         operation_id="count_workload_templates",
         description="How many templates you may see, of what the list's parameters ask for.",
-        parameters=[*schemas.filters(FIELDS), *PARAMETERS],
-        responses={200: schemas.answer(schemas.COUNT)} | schemas.errors(400, 401),
+        parameters=[*schemas.filter_parameters(FIELDS), *PARAMETERS],
+        responses={200: schemas.json_response(schemas.COUNT)} | schemas.error_responses(400, 401),
         tags=["templates"],
     )
     def get(self, request: Request) -> Response:
-        return Response({"count": asked_for(self.rows(), Asked(request)).count()})
+        return Response(
+            {"count": filter_assets(self.query_templates(), ListQuery(request)).count()}
+        )
 
 
-class TemplateView(OfArchitecture):
+class TemplateView(TemplateApiView):
     @extend_schema(
         description=(
             "One template, with the spec that it makes. What you may not see of the assets that "
             "it names is left out."
         ),
-        responses={200: schemas.answer(_WHOLE)} | schemas.errors(401, 404),
+        responses={200: schemas.json_response(_FULL_TEMPLATE_SCHEMA)}
+        | schemas.error_responses(401, 404),
         tags=["templates"],
     )
     def get(self, request: Request, key: uuid.UUID) -> Response:
-        return Response(self.whole(key))
+        return Response(self.serialize_full_template(key))
 
     @extend_schema(
         description=(
             "The template as the body says, made of its spec and of no assets any more. Name and "
             "scope stay where they are not given; what is not given else is empty."
         ),
-        request=schemas.content(_ASKED),
-        responses={202: schemas.answer(_WHOLE)} | schemas.errors(400, 401, 403, 404, 409, 413),
+        request=schemas.json_content(_BODY_SCHEMA),
+        responses={202: schemas.json_response(_FULL_TEMPLATE_SCHEMA)}
+        | schemas.error_responses(400, 401, 403, 404, 409, 413),
         tags=["templates"],
     )
     def put(self, request: Request, key: uuid.UUID) -> Response:
-        template = self._changeable(key)
-        asked = template_bodies.read(request.data, self.architecture)
-        return self._changed(template, asked, {"description": "", "locked": []} | asked.values())
+        template = self._get_changeable_template(key)
+        asked = template_bodies.parse_template(request.data, self.architecture)
+        return self._save_template(
+            template, asked, {"description": "", "locked": []} | asked.build_values()
+        )
 
     @extend_schema(
         description=(
@@ -164,54 +187,58 @@ class TemplateView(OfArchitecture):
             "the template's: lists are replaced, null takes a value away. With a spec it is made "
             "of no assets any more."
         ),
-        request=schemas.content(_CHANGED),
-        responses={202: schemas.answer(_WHOLE)} | schemas.errors(400, 401, 403, 404, 409, 413),
+        request=schemas.json_content(_PATCH_SCHEMA),
+        responses={202: schemas.json_response(_FULL_TEMPLATE_SCHEMA)}
+        | schemas.error_responses(400, 401, 403, 404, 409, 413),
         tags=["templates"],
     )
     def patch(self, request: Request, key: uuid.UUID) -> Response:
-        template = self._changeable(key)
-        base = template_bodies.shown(spec_of(template, self.user))
-        asked = template_bodies.read(request.data, Architecture(template.architecture), base)
-        return self._changed(template, asked, asked.values())
+        template = self._get_changeable_template(key)
+        base = template_bodies.serialize_template_spec(build_template_spec(template, self.user))
+        asked = template_bodies.parse_template(
+            request.data, Architecture(template.architecture), base
+        )
+        return self._save_template(template, asked, asked.build_values())
 
     @extend_schema(
         description="Delete a template. Workloads that were made from it stay as they are.",
         parameters=[
-            schemas.parameter(
-                "version", schemas.WHOLE, "Refused where it is not the template's any more."
+            schemas.query_parameter(
+                "version", schemas.INTEGER, "Refused where it is not the template's any more."
             )
         ],
-        responses={202: schemas.answer(schemas.DONE)} | schemas.errors(400, 401, 403, 404, 409),
+        responses={202: schemas.json_response(schemas.DONE)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["templates"],
     )
     def delete(self, request: Request, key: uuid.UUID) -> Response:
-        template = self.found(key)
-        version = Asked(request).whole("version", 0, 1, 2**31) or None
-        with late.told(TEMPLATE, template, version):
+        template = self.get_visible_template(key)
+        version = ListQuery(request).integer("version", 0, 1, 2**31) or None
+        with late_changes.explain_late_change(TEMPLATE, template, version):
             actions.remove(template, self.user, version=version)
         return Response(
             {"code": 202, "message": f"The template {template.name} was deleted."}, status=202
         )
 
-    def _changeable(self, key: uuid.UUID) -> Template:
-        template = self.found(key)
+    def _get_changeable_template(self, key: uuid.UUID) -> Template:
+        template = self.get_visible_template(key)
         actions.require_change(template, self.user)
         return template
 
-    def _changed(
-        self, template: Template, asked: template_bodies.Asked, values: dict[str, Any]
+    def _save_template(
+        self, template: Template, body: template_bodies.TemplateBody, values: dict[str, Any]
     ) -> Response:
         scope = (
             template.scope
-            if asked.scope in (None, template.scope)
-            else _offered(asked.scope, self.user)
+            if body.scope in (None, template.scope)
+            else _require_scope(body.scope, self.user)
         )
-        with late.told(TEMPLATE, template, asked.version):
-            actions.change(template, values, scope=scope, by=self.user, version=asked.version)
-        return Response(self.whole(template.pk), status=202)
+        with late_changes.explain_late_change(TEMPLATE, template, body.version):
+            actions.change(template, values, scope=scope, user=self.user, version=body.version)
+        return Response(self.serialize_full_template(template.pk), status=202)
 
 
-def views_of(
+def build_views(
     architecture: Architecture | None, name: str
 ) -> tuple[type[TemplatesView], type[TemplateView]]:
     """The views of an architecture, or of all; `name` is what operations call its templates."""
@@ -229,9 +256,9 @@ def views_of(
     return extend_schema_view(**list_and_make)(many), extend_schema_view(**told)(one)
 
 
-def _offered(scope: Scope | None, user: User) -> Scope:
+def _require_scope(scope: Scope | None, user: User) -> Scope:
     """The scope, if the user may make templates there. Raises Invalid."""
-    if scope is None or scope not in [each for each, _ in choices(user, TEMPLATE)]:
+    if scope is None or scope not in [each for each, _ in list_scope_choices(user, TEMPLATE)]:
         raise Invalid(
             [
                 (
@@ -246,16 +273,16 @@ def _offered(scope: Scope | None, user: User) -> Scope:
     return scope
 
 
-def _listed(template: Template) -> dict[str, Any]:
+def _serialize_template(template: Template) -> dict[str, Any]:
     scope = template.scope
     place = {"scopeType": scope.level.value, "scopeId": "" if scope.id is None else str(scope.id)}
     word = "Distributed" if template.architecture == Architecture.DISTRIBUTED.value else "Training"
     return {
         # Run:ai's clients read no empty description.
-        "meta": bodies.meta_of(TEMPLATE, template)
+        "meta": bodies.serialize_meta(TEMPLATE, template)
         | place
         | {"workloadType": word, "description": template.description or None},
         "architecture": template.architecture,
         "distributedFramework": template.framework or None,
-        "locked": list(locks.known(template.locked)),
+        "locked": list(template_locks.filter_known_keys(template.locked)),
     }

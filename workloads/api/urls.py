@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, path, re_path
 
-from workloads.api import details, lists, submitting, templates
-from workloads.api.about import NotThere, SchemaView
+from workloads.api import details, lists, submissions, templates
+from workloads.api.api_description import NotFoundView, SchemaView
 from workloads.api.logs import LogsView
 from workloads.api.metrics import DepartmentMetricsView, ProjectMetricsView
 from workloads.specs import Architecture
 
 
-def _of_one_kind(name: str, architecture: Architecture) -> list[URLPattern]:
+def _build_workload_paths(name: str, architecture: Architecture) -> list[URLPattern]:
     """The addresses of distributed workloads, or of standard ones."""
-    views = submitting
+    views = submissions
     return [
         path(
             f"workloads/{name}",
@@ -40,7 +40,7 @@ def _of_one_kind(name: str, architecture: Architecture) -> list[URLPattern]:
     ]
 
 
-def _templates() -> Iterator[URLPattern]:
+def _build_template_paths() -> Iterator[URLPattern]:
     """The addresses of templates: of all, and the same of each architecture."""
     yield path(
         "workload-templates/count",
@@ -56,14 +56,14 @@ def _templates() -> Iterator[URLPattern]:
             ("workload-templates" + (f"/{name}" if name else "")),
             (f"-{name}" if name else ""),
         )
-        many, one = templates.views_of(architecture, name.removesuffix("s") or "workload")
+        many, one = templates.build_views(architecture, name.removesuffix("s") or "workload")
         yield path(at, many.as_view(), name=f"api-templates{end}")
         yield path(f"{at}/<uuid:key>", one.as_view(), name=f"api-template{end}")
 
 
 urlpatterns = [
-    *_of_one_kind("distributed", Architecture.DISTRIBUTED),
-    *_of_one_kind("trainings", Architecture.STANDARD),
+    *_build_workload_paths("distributed", Architecture.DISTRIBUTED),
+    *_build_workload_paths("trainings", Architecture.STANDARD),
     path("workloads", lists.WorkloadsView.as_view(), name="api-workloads"),
     path("workloads/count", lists.WorkloadsCountView.as_view(), name="api-workloads-count"),
     path("workloads/pods", lists.PodsView.as_view(), name="api-pods"),
@@ -88,7 +88,7 @@ urlpatterns = [
         LogsView.as_view(),
         name="api-pod-logs",
     ),
-    *_templates(),
+    *_build_template_paths(),
     path(
         "org-unit/departments/<int:pk>/metrics",
         DepartmentMetricsView.as_view(),
@@ -101,5 +101,5 @@ urlpatterns = [
     ),
     path("schema", SchemaView.as_view(), name="api-schema"),
     # Last of all rooms: clients of the API read JSON only, so they get their 404 as such.
-    re_path("", NotThere.as_view(), name="api-not-there"),
+    re_path("", NotFoundView.as_view(), name="api-not-there"),
 ]

@@ -2,10 +2,17 @@
 objects and the ends of logs.
 """
 
-from workloads.diagnosis.failing import why_failed
-from workloads.diagnosis.loglines import find_clue
+from workloads.diagnosis.failing import diagnose_failure
+from workloads.diagnosis.log_clues import find_clue
+from workloads.diagnosis.node_capacity import NodeCapacity, ResourceAmounts
 from workloads.diagnosis.result import Diagnosis
-from workloads.diagnosis.room import Amounts, NodeRoom
-from workloads.diagnosis.waiting import why_waiting
+from workloads.diagnosis.waiting import diagnose_waiting
 
-__all__ = ["Amounts", "Diagnosis", "NodeRoom", "find_clue", "why_failed", "why_waiting"]
+__all__ = [
+    "Diagnosis",
+    "NodeCapacity",
+    "ResourceAmounts",
+    "diagnose_failure",
+    "diagnose_waiting",
+    "find_clue",
+]

@@ -2,25 +2,26 @@
 
 from collections.abc import Iterable, Sequence
 
-from workloads.observed import INDIRECT, Object, part
+from workloads.kube_objects import INDIRECT_KINDS, Object, nested_dict
 
 
-def about(events: Iterable[Object], name: str) -> Sequence[Object]:
+def filter_events_about(events: Iterable[Object], name: str) -> Sequence[Object]:
     """The events about the object of this name."""
     return [
         event
         for event in events
-        if (part(event, "involvedObject") or part(event, "regarding")).get("name") == name
+        if (nested_dict(event, "involvedObject") or nested_dict(event, "regarding")).get("name")
+        == name
     ]
 
 
-def about_job(events: Iterable[Object], job: Object) -> Sequence[Object]:
+def filter_job_events(events: Iterable[Object], job: Object) -> Sequence[Object]:
     """The events about a job, and about the batch Jobs that its operator makes of it."""
-    name, found = str(part(job, "metadata").get("name") or ""), []
+    name, found = str(nested_dict(job, "metadata").get("name") or ""), []
     for event in events:
-        subject = part(event, "involvedObject") or part(event, "regarding")
+        subject = nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
         is_between = (
-            job.get("kind") in INDIRECT
+            job.get("kind") in INDIRECT_KINDS
             and subject.get("kind") == "Job"
             and str(subject.get("name")).startswith(f"{name}-")
         )
@@ -29,18 +30,18 @@ def about_job(events: Iterable[Object], job: Object) -> Sequence[Object]:
     return found
 
 
-def newest(events: Iterable[Object], *reasons: str) -> Object | None:
+def find_newest(events: Iterable[Object], *reasons: str) -> Object | None:
     """The last event with one of these reasons."""
     return max(
-        (event for event in events if event.get("reason") in reasons), key=_time, default=None
+        (event for event in events if event.get("reason") in reasons), key=_get_time, default=None
     )
 
 
-def _time(event: Object) -> str:
+def _get_time(event: Object) -> str:
     times = (
-        part(event, "series").get("lastObservedTime"),
+        nested_dict(event, "series").get("lastObservedTime"),
         event.get("lastTimestamp"),
         event.get("eventTime"),
-        part(event, "metadata").get("creationTimestamp"),
+        nested_dict(event, "metadata").get("creationTimestamp"),
     )
     return next((str(time) for time in times if time), "")

@@ -8,12 +8,23 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from workloads import quantities
-from workloads.diagnosis.loglines import Clue, find_clue
-from workloads.diagnosis.result import Diagnosis, sentence
-from workloads.diagnosis.starting import FETCHING
-from workloads.observed import End, Object, PodView, holds, listed, own, part, plain, ranked, view
+from workloads.diagnosis.log_clues import Clue, find_clue
+from workloads.diagnosis.result import Diagnosis, build_sentence
+from workloads.diagnosis.starting import FETCHER_ADVICE
+from workloads.kube_objects import (
+    ContainerExit,
+    Object,
+    PodView,
+    build_pod_view,
+    clean_text,
+    filter_own_pods,
+    find_true_condition,
+    nested_dict,
+    nested_list,
+    rank_pods,
+)
 
-TOGETHER = timedelta(seconds=15)
+SAME_CAUSE_WINDOW = timedelta(seconds=15)
 """Pods that end within this of the first one may have died of the same cause: the clock does not
 tell which one's it was.
 """
@@ -60,7 +71,7 @@ class _Suspect:
     view: PodView
     pod: Object
     rank: int | None
-    end: End | None
+    end: ContainerExit | None
     clue: Clue | None
     from_log: bool
     """Whether the clue is a line of the given log, and not of the message that the container left.
@@ -68,19 +79,19 @@ class _Suspect:
 
     @property
     def ended_at(self) -> datetime | None:
-        return _moment(self.end.finished_at if self.end else "")
+        return _parse_time(self.end.finished_at if self.end else "")
 
     @property
     def weight(self) -> int:
         end = self.end
         if end is None or end.reason == "OOMKilled" or self.view.status in _ENDED_BY_CLUSTER:
             return OWN
-        if end.exit_code == TERM or (self.clue and self.clue.echo):
+        if end.exit_code == TERM or (self.clue and self.clue.is_echo):
             return ECHO
-        return OWN if self.clue and self.clue.sure else UNKNOWN
+        return OWN if self.clue and self.clue.is_sure else UNKNOWN
 
 
-def why_failed(
+def diagnose_failure(
     job: Object, pods: Iterable[Object], logs: Mapping[str, Sequence[str]] | None = None
 ) -> Diagnosis | None:
     """The first failure of a job's pods, or what the job itself says; None when nothing failed, or
@@ -89,23 +100,23 @@ def why_failed(
     `logs` are the last lines of each pod's log, by pod name; a pod without any is judged by its
     termination message.
     """
-    if holds(job, "Succeeded", "Complete"):
+    if find_true_condition(job, "Succeeded", "Complete"):
         return None
-    mine = own(job, pods)
-    by_name = {str(part(pod, "metadata").get("name")): pod for pod in mine}
-    views = ranked([view(pod) for pod in mine])
+    mine = filter_own_pods(job, pods)
+    by_name = {str(nested_dict(pod, "metadata").get("name")): pod for pod in mine}
+    views = rank_pods([build_pod_view(pod) for pod in mine])
     suspects = [
-        _suspect(rank, each, by_name[each.name], logs or {})
+        _build_suspect(rank, each, by_name[each.name], logs or {})
         for rank, each in views
         if _has_failed(each)
     ]
     # While some pods have failed for good, those that were started again are not what ended it.
     final = [each for each in suspects if each.view.phase == "Failed"]
-    culprit = _first(final or suspects)
-    condition = holds(job, "Failed")
+    culprit = _choose_culprit(final or suspects)
+    condition = find_true_condition(job, "Failed")
     if culprit is not None:
-        return _explain(culprit, alone=len(views) == 1, restarts=culprit.view.restarts)
-    return None if condition is None else _by_job(condition)
+        return _build_diagnosis(culprit, alone=len(views) == 1, restarts=culprit.view.restarts)
+    return None if condition is None else _diagnose_by_condition(condition)
 
 
 def _has_failed(view: PodView) -> bool:
@@ -114,7 +125,7 @@ def _has_failed(view: PodView) -> bool:
     )
 
 
-def _suspect(
+def _build_suspect(
     rank: int | None, view: PodView, pod: Object, logs: Mapping[str, Sequence[str]]
 ) -> _Suspect:
     bad = [end for end in view.ends if end.exit_code]
@@ -129,7 +140,7 @@ def _suspect(
     return _Suspect(view, pod, rank, end, find_clue(lines), from_log=lines is log)
 
 
-def _first(suspects: Sequence[_Suspect]) -> _Suspect | None:
+def _choose_culprit(suspects: Sequence[_Suspect]) -> _Suspect | None:
     """Of those that ended with the first, the one whose end is most its own doing; then the
     earliest, then the lowest rank.
     """
@@ -140,7 +151,7 @@ def _first(suspects: Sequence[_Suspect]) -> _Suspect | None:
     near = [
         each
         for each in suspects
-        if start is None or each.ended_at is None or each.ended_at - start <= TOGETHER
+        if start is None or each.ended_at is None or each.ended_at - start <= SAME_CAUSE_WINDOW
     ]
     late = datetime.max.replace(tzinfo=start.tzinfo) if start else datetime.max
     return min(
@@ -149,20 +160,20 @@ def _first(suspects: Sequence[_Suspect]) -> _Suspect | None:
     )
 
 
-def _explain(suspect: _Suspect, *, alone: bool, restarts: int) -> Diagnosis:
+def _build_diagnosis(suspect: _Suspect, *, alone: bool, restarts: int) -> Diagnosis:
     view, clue = suspect.view, suspect.clue
-    told, advice = _end_in_words(suspect)
+    told, advice = _describe_end(suspect)
     if suspect.end is not None and view.is_init(suspect.end.container):
         told = (
             f"{suspect.end.container}, which has to end well before the program starts, did not: "
             f"{told}"
         )
-        advice = FETCHING if suspect.end.container.startswith("fetch-") else advice
+        advice = FETCHER_ADVICE if suspect.end.container.startswith("fetch-") else advice
     who = "The pod" if alone and not view.role else view.title
     rank = f" (rank {suspect.rank})" if suspect.rank is not None and view.role else ""
-    again = f", after {quantities.counted(restarts, 'restart')}" if restarts else ""
+    again = f", after {quantities.format_count(restarts, 'restart')}" if restarts else ""
     return Diagnosis(
-        sentence=sentence(f"{who}{rank} failed{'' if alone else ' first'}: {told}{again}"),
+        sentence=build_sentence(f"{who}{rank} failed{'' if alone else ' first'}: {told}{again}"),
         help=(clue.help if clue else "") or advice,
         pod=view.name,
         container=suspect.end.container if suspect.end else "",
@@ -171,7 +182,7 @@ def _explain(suspect: _Suspect, *, alone: bool, restarts: int) -> Diagnosis:
     )
 
 
-def _end_in_words(suspect: _Suspect) -> tuple[str, str]:
+def _describe_end(suspect: _Suspect) -> tuple[str, str]:
     """How it ended, and what would help as far as that alone tells."""
     view, end = suspect.view, suspect.end
     if view.status in _ENDED_BY_CLUSTER:
@@ -181,7 +192,10 @@ def _end_in_words(suspect: _Suspect) -> tuple[str, str]:
         return f"{view.status}{': ' if view.reason else ''}{view.reason}", ""
     if end.reason == "OOMKilled":
         return (
-            f"it was killed for using more memory than {_memory_limit(suspect.pod, end.container)}",
+            (
+                "it was killed for using more memory than "
+                f"{_describe_memory_limit(suspect.pod, end.container)}"
+            ),
             "Ask for more CPU memory, or load less of the data at once.",
         )
     if end.reason in ("ContainerCannotRun", "StartError", "RunContainerError"):
@@ -189,23 +203,28 @@ def _end_in_words(suspect: _Suspect) -> tuple[str, str]:
             f"its container could not be started: {end.message}",
             "Check the command and the working directory against the image.",
         )
-    return _code_in_words(end)
+    return _describe_exit_code(end)
 
 
-def _memory_limit(pod: Object, container: str) -> str:
-    containers = [*listed(pod, "spec", "containers"), *listed(pod, "spec", "initContainers")]
+def _describe_memory_limit(pod: Object, container: str) -> str:
+    containers = [
+        *nested_list(pod, "spec", "containers"),
+        *nested_list(pod, "spec", "initContainers"),
+    ]
     limits = [
-        part(each, "resources", "limits") for each in containers if each.get("name") == container
+        nested_dict(each, "resources", "limits")
+        for each in containers
+        if each.get("name") == container
     ]
     limit = next((each["memory"] for each in limits if each.get("memory")), None)
     return (
         "the node could give"
         if limit is None
-        else f"its limit of {quantities.memory(quantities.read(limit))}"
+        else f"its limit of {quantities.format_memory(quantities.parse_or_zero(limit))}"
     )
 
 
-def _code_in_words(end: End) -> tuple[str, str]:
+def _describe_exit_code(end: ContainerExit) -> tuple[str, str]:
     code, number = end.exit_code, end.signal or (end.exit_code - 128 if end.exit_code > 128 else 0)
     shown = f"exit code {code}"
     if code == 126:
@@ -243,20 +262,20 @@ def _code_in_words(end: End) -> tuple[str, str]:
     return f"the program ended with {shown}", "Look into its log."
 
 
-def _by_job(condition: Object) -> Diagnosis:
-    reason, message = str(condition.get("reason") or ""), plain(condition.get("message"))
+def _diagnose_by_condition(condition: Object) -> Diagnosis:
+    reason, message = str(condition.get("reason") or ""), clean_text(condition.get("message"))
     words, advice = _JOB_ENDS.get(reason, ("", ""))
     if reason.endswith("FailedValidation"):
         words, advice = "The training operator refused it", "Change what it names and run it again."
     if words:
-        return Diagnosis(sentence(f"{words}{': ' if message else ''}{message}"), advice)
+        return Diagnosis(build_sentence(f"{words}{': ' if message else ''}{message}"), advice)
     return Diagnosis(
-        sentence(message or f"The job failed ({plain(reason) or 'no reason is given'})"),
+        build_sentence(message or f"The job failed ({clean_text(reason) or 'no reason is given'})"),
         "Look into the event history.",
     )
 
 
-def _moment(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -20,7 +20,7 @@ class Diagnosis:
     line_index: int | None = None
 
 
-def sentence(*parts: str) -> str:
+def build_sentence(*parts: str) -> str:
     """The parts as one sentence: joined with spaces, a capital at the start and a stop at the
     end.
     """

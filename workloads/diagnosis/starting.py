@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from workloads import quantities
-from workloads.diagnosis.events import about, newest
-from workloads.diagnosis.result import Diagnosis, sentence
-from workloads.observed import Object, PodView, Wait, plain
+from workloads.diagnosis.events import filter_events_about, find_newest
+from workloads.diagnosis.result import Diagnosis, build_sentence
+from workloads.kube_objects import ContainerWait, Object, PodView, clean_text
 
-IMAGE = frozenset(
+IMAGE_REASONS = frozenset(
     (
         "ErrImagePull",
         "ImagePullBackOff",
@@ -17,19 +17,19 @@ IMAGE = frozenset(
         "RegistryUnavailable",
     )
 )
-CONFIGURATION = frozenset(("CreateContainerConfigError",))
-CREATION = frozenset(
+CONFIGURATION_REASONS = frozenset(("CreateContainerConfigError",))
+CREATION_REASONS = frozenset(
     ("CreateContainerError", "RunContainerError", "ContainerCannotRun", "StartError")
 )
-VOLUMES = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
-NETWORK = ("FailedCreatePodSandBox",)
-FETCHING = (
+VOLUME_REASONS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+NETWORK_REASONS = ("FailedCreatePodSandBox",)
+FETCHER_ADVICE = (
     "Look into its log, and check the repository's or bucket's address, its revision and its "
     "Secret."
 )
 
 
-def why_not_started(pods: Sequence[PodView], events: Sequence[Object]) -> Diagnosis | None:
+def diagnose_start(pods: Sequence[PodView], events: Sequence[Object]) -> Diagnosis | None:
     """What is wrong with the first pod that something is wrong with, else what is still going on;
     None when all pods are ready.
     """
@@ -38,13 +38,13 @@ def why_not_started(pods: Sequence[PodView], events: Sequence[Object]) -> Diagno
         return None
     for pod in waiting:
         for wait in pod.waits:
-            if told := _by_reason(pod, wait):
+            if told := _diagnose_wait(pod, wait):
                 return told
-        if told := _by_event(pod, events):
+        if told := _diagnose_by_events(pod, events):
             return told
     up = f"{len(pods) - len(waiting)} of {len(pods)} pods are ready"
     return Diagnosis(
-        sentence(
+        build_sentence(
             f"{up}; {waiting[0].title} is starting: its image is pulled and its volumes are mounted"
         ),
         "The first start on a node takes as long as its image is large.",
@@ -52,11 +52,11 @@ def why_not_started(pods: Sequence[PodView], events: Sequence[Object]) -> Diagno
     )
 
 
-def _by_reason(pod: PodView, wait: Wait) -> Diagnosis | None:
+def _diagnose_wait(pod: PodView, wait: ContainerWait) -> Diagnosis | None:
     behind = f": {wait.message}" if wait.message else ""
-    if wait.reason in IMAGE:
+    if wait.reason in IMAGE_REASONS:
         return Diagnosis(
-            sentence(
+            build_sentence(
                 f"The image {wait.image or pod.image} of {pod.title} cannot be pulled "
                 f"({wait.reason}){behind}"
             ),
@@ -72,16 +72,18 @@ def _by_reason(pod: PodView, wait: Wait) -> Diagnosis | None:
             pod.name,
             wait.container,
         )
-    if wait.reason in CONFIGURATION:
+    if wait.reason in CONFIGURATION_REASONS:
         return Diagnosis(
-            sentence(f"{pod.title} refers to something that is not there{behind}"),
+            build_sentence(f"{pod.title} refers to something that is not there{behind}"),
             "Check the names and keys of its Secrets and ConfigMaps in this project.",
             pod.name,
             wait.container,
         )
-    if wait.reason in CREATION:
+    if wait.reason in CREATION_REASONS:
         return Diagnosis(
-            sentence(f"The container of {pod.title} cannot be started ({wait.reason}){behind}"),
+            build_sentence(
+                f"The container of {pod.title} cannot be started ({wait.reason}){behind}"
+            ),
             "Check the command and the working directory against the image.",
             pod.name,
             wait.container,
@@ -92,7 +94,7 @@ def _by_reason(pod: PodView, wait: Wait) -> Diagnosis | None:
             for end in pod.ends
             if end.container == wait.container
         ]
-        restarts = quantities.counted(pod.restarts, "restart")
+        restarts = quantities.format_count(pod.restarts, "restart")
         who = (
             f"{wait.container}, which has to end well before {pod.title} starts,"
             if pod.is_init(wait.container)
@@ -102,27 +104,27 @@ def _by_reason(pod: PodView, wait: Wait) -> Diagnosis | None:
             f"{who} keeps ending{codes[0] if codes else ''} and waits before it is started again, "
             f"after {restarts}"
         )
-        advice = FETCHING if wait.container.startswith("fetch-") else "Look into its log."
-        return Diagnosis(sentence(told), advice, pod.name, wait.container)
+        advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else "Look into its log."
+        return Diagnosis(build_sentence(told), advice, pod.name, wait.container)
     return None
 
 
-def _by_event(pod: PodView, events: Sequence[Object]) -> Diagnosis | None:
-    mine = about(events, pod.name)
+def _diagnose_by_events(pod: PodView, events: Sequence[Object]) -> Diagnosis | None:
+    mine = filter_events_about(events, pod.name)
     for reasons, what, advice in (
         (
-            VOLUMES,
+            VOLUME_REASONS,
             "A volume of {} cannot be mounted",
             "Check that the volume's source exists and may be used on this node.",
         ),
         (
-            NETWORK,
+            NETWORK_REASONS,
             "The network of {} cannot be set up",
             "Ask the administrator of the cluster to look at the node.",
         ),
     ):
-        event = newest(mine, *reasons)
+        event = find_newest(mine, *reasons)
         if event is not None:
-            text = plain(event.get("message") or event.get("note"))
-            return Diagnosis(sentence(f"{what.format(pod.title)}: {text}"), advice, pod.name)
+            text = clean_text(event.get("message") or event.get("note"))
+            return Diagnosis(build_sentence(f"{what.format(pod.title)}: {text}"), advice, pod.name)
     return None

@@ -14,18 +14,18 @@ from clusters.capabilities import Capabilities
 from clusters.kube import watch
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError
-from clusters.kube.frames import OBJECT, Unreadable
+from clusters.kube.frames import OBJECT_DECODER, UnreadableObject
 from clusters.kube.resources import EVENTS, PODGROUPS, PODS, Resource
 from workloads import journal
-from workloads.jobkinds import job_resources, serves
-from workloads.journal import Kind, Seen
-from workloads.manifests import selector
-from workloads.observed import Object
-from workloads.slimming import SLIMMING
+from workloads.job_kinds import is_served, list_job_resources
+from workloads.journal import Kind, Observation
+from workloads.kube_objects import Object
+from workloads.manifests import build_selector
+from workloads.slimming import SLIMMING_DECODER
 
 log = logging.getLogger(__name__)
 
-HEARD_EVERY = 1.0
+HEARTBEAT_SECONDS = 1.0
 """Seconds between two signs of life, at least: each change is one."""
 
 
@@ -38,19 +38,27 @@ class Source:
     kind: Kind
     resource: Resource
     labels: str = ""
-    of: str = ""
-    slims: bool = True
+    job_kind: str = ""
+    is_slimmed: bool = True
 
 
-def sources(can: Capabilities) -> Sequence[Source]:
+def list_sources(capabilities: Capabilities) -> Sequence[Source]:
     """What is to be followed of a cluster that can do this. Jobs come before their pods."""
-    jobs = [Source("job", resource, selector(), of=kind) for kind, resource in job_resources(can)]
-    groups = [Source("podgroup", PODGROUPS)] if serves(can, PODGROUPS) else []
-    return [*jobs, *groups, Source("pod", PODS, selector()), Source("event", EVENTS, slims=False)]
+    jobs = [
+        Source("job", resource, build_selector(), job_kind=kind)
+        for kind, resource in list_job_resources(capabilities)
+    ]
+    groups = [Source("podgroup", PODGROUPS)] if is_served(capabilities, PODGROUPS) else []
+    return [
+        *jobs,
+        *groups,
+        Source("pod", PODS, build_selector()),
+        Source("event", EVENTS, is_slimmed=False),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class ListPage:
     """Some of the objects of a source's listing; with `first` what came before it of that listing
     does not count.
     """
@@ -58,34 +66,34 @@ class Some:
     source: Source
     listing: journal.Listing
     objects: Sequence[Object]
-    first: bool
-    done: threading.Event = field(default_factory=threading.Event)
+    is_first: bool
+    written: threading.Event = field(default_factory=threading.Event)
     """Set when they are written: whoever has told them tells no more until then, so that few are in
     memory.
     """
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListDone:
     """A listing of a source is complete: nothing else was there when it was asked for, or at its
     version.
     """
 
     source: Source
     listing: journal.Listing
-    began: datetime
+    started_at: datetime
     version: str
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Heartbeat:
     """A source said that it is alive."""
 
     source: Source
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class SourceFailed:
     """A source cannot be followed at the moment, and was last heard `since`."""
 
     source: Source
@@ -94,79 +102,90 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class SourceRemoved:
     """A source is not followed any more."""
 
     source: Source
 
 
-Item = Seen | Some | Listed | Heard | Lost | Left
+Item = Observation | ListPage | ListDone | Heartbeat | SourceFailed | SourceRemoved
 
 
-def items(
+def watch_source(
     cluster_id: uuid.UUID,
     source: Source,
     client: Client,
     stop: threading.Event,
-    patience: watch.Patience | None = None,
+    patience: watch.WatchTimings | None = None,
 ) -> Iterator[Item]:
     """What a source of a cluster tells, until `stop`. While there are signs of life Heard comes now
     and then. Raises Unauthorized.
     """
-    decoder = SLIMMING if source.slims else OBJECT
+    decoder = SLIMMING_DECODER if source.is_slimmed else OBJECT_DECODER
     began = timezone.now()
-    of = (source.of,) if source.of else ()
-    listing = journal.Listing(cluster_id, source.kind, before=())
-    heard = -HEARD_EVERY
+    of = (source.job_kind,) if source.job_kind else ()
+    listing = journal.Listing(cluster_id, source.kind, known_before=())
+    heard = -HEARTBEAT_SECONDS
     told = watch.follow(
         client,
         source.resource,
         stop=stop,
         labels=source.labels,
         decoder=decoder,
-        patience=patience,
+        timings=patience,
         parts=True,
     )
     for item in told:
         match item:
-            case watch.Asking():
+            case watch.ListingStarted():
                 began, listing = timezone.now(), journal.Listing(cluster_id, source.kind, of)
                 continue
-            case watch.Part():
-                yield Some(
+            case watch.ListingPart():
+                yield ListPage(
                     source,
                     listing,
-                    [*(_named(each, source) for each in item.items), *map(_stub, item.unreadable)],
+                    [
+                        *(_add_kind(each, source) for each in item.items),
+                        *map(_build_stub, item.unreadable),
+                    ],
                     item.first,
                 )
             case watch.Listing():
-                yield Listed(source, listing, began, item.version)
-            case watch.Change():
-                yield Seen(source.kind, _named(item.object, source), gone=item.type == "DELETED")
-            case watch.Lost():
-                heard = -HEARD_EVERY
-                yield Lost(source, item.error, item.since)
+                yield ListDone(source, listing, began, item.version)
+            case watch.ObjectChange():
+                yield Observation(
+                    source.kind, _add_kind(item.object, source), is_gone=item.type == "DELETED"
+                )
+            case watch.WatchFailed():
+                heard = -HEARTBEAT_SECONDS
+                yield SourceFailed(source, item.error, item.since)
                 continue
-            case Unreadable():
+            case UnreadableObject():
                 log.warning(
                     "%s %s/%s is left out: %s",
                     source.resource.plural,
                     item.namespace,
                     item.name,
-                    item.why,
+                    item.reason,
                 )
-        if time.monotonic() - heard >= HEARD_EVERY:
+        if time.monotonic() - heard >= HEARTBEAT_SECONDS:
             heard = time.monotonic()
-            yield Heard(source)
+            yield Heartbeat(source)
 
 
-def _named(obj: Object, source: Source) -> Object:
+def _add_kind(obj: Object, source: Source) -> Object:
     """The items of a list may not say what they are, and of a job a status depends on it."""
-    if source.of and "kind" not in obj:
-        obj |= {"kind": source.of, "apiVersion": source.resource.api_version}
+    if source.job_kind and "kind" not in obj:
+        obj |= {"kind": source.job_kind, "apiVersion": source.resource.api_version}
     return obj
 
 
-def _stub(unread: Unreadable) -> Object:
+def _build_stub(unreadable: UnreadableObject) -> Object:
     """Of an object that nobody can read it is known at least that it is there."""
-    return {"metadata": {"namespace": unread.namespace, "name": unread.name, "uid": unread.uid}}
+    return {
+        "metadata": {
+            "namespace": unreadable.namespace,
+            "name": unreadable.name,
+            "uid": unreadable.uid,
+        }
+    }

@@ -8,75 +8,81 @@ from typing import Any
 
 from environments.models import Template
 from projects.models import Project, User
-from workloads.forms import copying
-from workloads.forms.filling import UNNAMED, Filling
-from workloads.forms.offered import Offered
+from workloads.forms import workload_copies
+from workloads.forms.draft_templates import (
+    APPLIED_TEMPLATE,
+    ASSET_NAMES,
+    NEW_TEMPLATE,
+    apply_template,
+    build_template_form,
+)
+from workloads.forms.project_assets import ProjectAssets
 from workloads.forms.steps import Step
-from workloads.forms.templating import APPLIED, MAKING, NAMES, filled, form_of
+from workloads.forms.wizard_draft import TEMPLATE_WORKLOAD_NAME, WizardDraft
 from workloads.specs import Spec
 
 
-def in_project(template: Template, project: Project, user: User, name: str) -> Filling:
+def build_project_draft(template: Template, project: Project, user: User, name: str) -> WizardDraft:
     """A draft that nothing was changed in."""
     start = {"cluster": [str(project.cluster_id)], "project": [str(project.pk)], "name": [name]}
-    return Filling(filled({"start": start}, template), user)
+    return WizardDraft(apply_template({"start": start}, template), user)
 
 
-def spec_of(template: Template, user: User) -> Spec:
+def build_template_spec(template: Template, user: User) -> Spec:
     """What it makes, in no project; assets that the user may not see give nothing."""
-    return _Alone(template, user).spec()
+    return _ScopelessDraft(template, user).build_spec()
 
 
-def form_of_spec(spec: Spec) -> dict[str, Any]:
+def build_form_from_spec(spec: Spec) -> dict[str, Any]:
     """The form of a template that makes this."""
-    data = copying.draft_of(spec, project=None, name=UNNAMED)
-    return form_of(data["start"], data["setup"], data.get("master", {}), {})
+    data = workload_copies.build_draft_data(spec, project=None, name=TEMPLATE_WORKLOAD_NAME)
+    return build_template_form(data["start"], data["setup"], data.get("master", {}), {})
 
 
-class _Alone(Filling):
+class _ScopelessDraft(WizardDraft):
     """A draft of a template, with the assets that it names wherever these are."""
 
     def __init__(self, template: Template, user: User) -> None:
-        data = filled({}, template)
-        del data[APPLIED]
-        super().__init__(data | {MAKING: {}}, user)
-        self._named = list(template.form.get(NAMES, {}))
+        data = apply_template({}, template)
+        del data[APPLIED_TEMPLATE]
+        super().__init__(data | {NEW_TEMPLATE: {}}, user)
+        self._asset_ids = list(template.form.get(ASSET_NAMES, {}))
 
     @cached_property
     def projects(self) -> Sequence[Project]:
         return []
 
     @cached_property
-    def offered(self) -> Offered:
-        return _Named(self._named, self.user)
+    def project_assets(self) -> ProjectAssets:
+        return _NamedAssets(self._asset_ids, self.user)
 
 
-class _Named(Offered):
+class _NamedAssets(ProjectAssets):
     """These assets, wherever they are, as far as a user sees them."""
 
-    def __init__(self, keys: Sequence[str], user: User) -> None:
-        super().__init__(None, seen_by=user)
-        self._keys, self._user = keys, user
+    def __init__(self, asset_ids: Sequence[str], user: User) -> None:
+        super().__init__(None, visible_to=user)
+        self._asset_ids, self._user = asset_ids, user
 
-    def rows(self, model: Any) -> Any:
+    def query_assets(self, model: Any) -> Any:
         return (
             model.objects.with_scope()
             .visible_to(self._user)
-            .filter(pk__in=self._keys)
+            .filter(pk__in=self._asset_ids)
             .order_by("name", "id")
         )
 
 
-def unusable(filling: Filling) -> Sequence[str]:
+def find_unusable_values(draft: WizardDraft) -> Sequence[str]:
     """What of a template cannot be used where it is to be, beside the assets that are missing."""
-    form = filling.form(Step.SETUP)
+    form = draft.get_form(Step.SETUP)
     form.quiet = False
-    chosen = {each.key for each in filling.missing}
+    chosen = {each.key for each in draft.missing_assets}
     found = [
-        str(text) for name, texts in form.wrong.items() if name not in chosen for text in texts
+        str(text) for name, texts in form.all_errors.items() if name not in chosen for text in texts
     ]
-    for rows in filling.setup.rows.values():
+    for rows in draft.setup.rows.values():
         found += [
-            str(text) for row in rows.filled for texts in row.wrong.values() for text in texts
+            str(text) for row in rows.filled_rows for texts in row.wrong.values() for text in texts
         ]
     return found

@@ -19,7 +19,7 @@ class Step(StrEnum):
         }[self.value]
 
 
-_PLACES = {
+_FORM_FIELDS = {
     "elastic": "min_workers",
     "elastic.min_workers": "min_workers",
     "elastic.max_workers": "max_workers",
@@ -32,16 +32,24 @@ _PLACES = {
     "queue": "project",
 }
 """Where the forms show a field of a Spec under another name."""
-_START = ("name", "project", "namespace", "queue", "architecture", "framework", "configuration")
+_START_FIELDS = (
+    "name",
+    "project",
+    "namespace",
+    "queue",
+    "architecture",
+    "framework",
+    "configuration",
+)
 
 
-def step_of(field: str) -> Step:
+def get_step(field: str) -> Step:
     """The step that shows a field of a Spec, as `problems` names it."""
     if field.partition(".")[0] == "master":
         return Step.MASTER
-    return Step.START if field in _START else Step.SETUP
+    return Step.START if field in _START_FIELDS else Step.SETUP
 
 
-def place_of(field: str) -> str:
+def get_form_field(field: str) -> str:
     """What the forms of the wizard call a field of a Spec."""
-    return _PLACES.get(field, field).removeprefix("setup.").removeprefix("lifecycle.")
+    return _FORM_FIELDS.get(field, field).removeprefix("setup.").removeprefix("lifecycle.")

@@ -8,10 +8,10 @@ from typing import Any
 
 from django import forms
 
-from console.typed import Typed
+from console.typed_forms import TypedValues
 from environments.kinds.templates import TemplateForm
 from environments.models import Template
-from workloads.forms import locks
+from workloads.forms import template_locks
 
 LOCKED = "locked"
 
@@ -43,22 +43,30 @@ class SavedTemplateForm(TemplateForm):
         label="Locked",
         required=False,
         choices=[
-            *((f"section:{name}", title) for name, (title, _) in locks.SECTIONS.items()),
-            *((lock.key, lock.title) for lock in locks.LOCKS.values()),
+            *((f"section:{name}", title) for name, (title, _) in template_locks.SECTIONS.items()),
+            *((lock.key, lock.title) for lock in template_locks.LOCKS.values()),
         ],
         widget=forms.CheckboxSelectMultiple,
     )
 
     def __init__(
-        self, data: Typed, *, draft: Mapping[str, Any], words: Mapping[str, str], **more: Any
+        self,
+        data: TypedValues,
+        *,
+        draft: Mapping[str, Any],
+        lock_descriptions: Mapping[str, str],
+        **more: Any,
     ) -> None:
         super().__init__(data, **more)
         self._draft = draft
-        self._words = words
+        self._lock_descriptions = lock_descriptions
 
     @property
     def content(self) -> dict[str, Any]:
-        return {**self._draft, "locked": list(locks.known(self.read(LOCKED, ())))}
+        return {
+            **self._draft,
+            "locked": list(template_locks.filter_known_keys(self.read(LOCKED, ()))),
+        }
 
     @property
     def sections(self) -> Sequence[LockSection]:
@@ -68,24 +76,26 @@ class SavedTemplateForm(TemplateForm):
         ticked = set(self[LOCKED].value() or ())
         form: Mapping[str, Any] = self._draft["form"]
         return [
-            _section(name, title, those, form, ticked, self._words)
-            for name, (title, those) in locks.SECTIONS.items()
+            _build_section(name, title, those, form, ticked, self._lock_descriptions)
+            for name, (title, those) in template_locks.SECTIONS.items()
         ]
 
 
-def _section(
+def _build_section(
     name: str,
     title: str,
-    those: Sequence[locks.Lock],
+    section_locks: Sequence[template_locks.Lock],
     form: Mapping[str, Any],
     ticked: set[str],
-    words: Mapping[str, str],
+    lock_descriptions: Mapping[str, str],
 ) -> LockSection:
     whole = f"section:{name}" in ticked
     cards = [
-        LockCard(each.key, each.title, words.get(each.key, ""), whole or each.key in ticked)
-        for each in those
-        if each.key in words
+        LockCard(
+            each.key, each.title, lock_descriptions.get(each.key, ""), whole or each.key in ticked
+        )
+        for each in section_locks
+        if each.key in lock_descriptions
     ]
     return LockSection(
         f"section:{name}",
@@ -95,13 +105,18 @@ def _section(
     )
 
 
-def typed_template(name: str, description: str, scope: str, locked: Sequence[str]) -> Typed:
+def build_template_values(
+    name: str, description: str, scope: str, locked: Sequence[str]
+) -> TypedValues:
     """The form as it starts."""
     return {"name": [name], "description": [description], "scope": [scope], LOCKED: list(locked)}
 
 
-def typed_of(template: Template) -> Typed:
+def build_existing_template_values(template: Template) -> TypedValues:
     """A template that is there, as if it had been typed."""
-    return typed_template(
-        template.name, template.description, str(template.scope), locks.known(template.locked)
+    return build_template_values(
+        template.name,
+        template.description,
+        str(template.scope),
+        template_locks.filter_known_keys(template.locked),
     )

@@ -2,37 +2,49 @@
 and wakes the pages that show it.
 """
 
-from workloads.journal.abandoning import abandoned
-from workloads.journal.asked import (
-    asked_to_delete,
-    asked_to_run,
-    asked_to_stop,
-    free_name,
-    opened,
-    warned,
+from workloads.journal.cluster_removal import abandon_workloads
+from workloads.journal.observed_objects import Kind, Observation
+from workloads.journal.observing import (
+    KnownObject,
+    Listing,
+    list_known_objects,
+    reconcile_workload,
+    record_listing,
+    record_observations,
 )
-from workloads.journal.observing import Known, Listing, known, listed, observed, reconciled
-from workloads.journal.seeing import Kind, Seen
-from workloads.journal.steps import delayed, launched, refused, released
+from workloads.journal.step_results import (
+    record_delay,
+    record_launch,
+    record_refusal,
+    record_release,
+)
+from workloads.journal.user_requests import (
+    create_workload,
+    record_warning,
+    request_deletion,
+    request_run,
+    request_stop,
+    suggest_free_name,
+)
 
 __all__ = [
     "Kind",
-    "Known",
+    "KnownObject",
     "Listing",
-    "Seen",
-    "abandoned",
-    "asked_to_delete",
-    "asked_to_run",
-    "asked_to_stop",
-    "delayed",
-    "free_name",
-    "known",
-    "launched",
-    "listed",
-    "observed",
-    "opened",
-    "reconciled",
-    "refused",
-    "released",
-    "warned",
+    "Observation",
+    "abandon_workloads",
+    "create_workload",
+    "list_known_objects",
+    "reconcile_workload",
+    "record_delay",
+    "record_launch",
+    "record_listing",
+    "record_observations",
+    "record_refusal",
+    "record_release",
+    "record_warning",
+    "request_deletion",
+    "request_run",
+    "request_stop",
+    "suggest_free_name",
 ]

@@ -15,23 +15,23 @@ from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from clusters import connections
-from workloads.journal import seeing, telling
-from workloads.journal.folding import fold
-from workloads.journal.seeing import Kind, Seen, Thing
-from workloads.journal.telling import Told
-from workloads.journal.turns import turn
+from workloads.journal import cluster_events, observed_objects
+from workloads.journal.batch_writing import write_batch
+from workloads.journal.cluster_events import ClusterEvent
+from workloads.journal.observed_objects import Kind, Observation, ObservedObject
+from workloads.journal.transactions import journal_transaction
+from workloads.kube_objects import Object
 from workloads.models import Pod, Workload
-from workloads.observed import Object
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-BATCH = 500
-GRANULE = timedelta(seconds=1)
+BATCH_SIZE = 500
+CREATION_TIME_STEP = timedelta(seconds=1)
 """The cluster's times of creation are whole seconds, rounded down."""
 
 
-def observed(cluster_id: uuid.UUID, seen: Sequence[Seen]) -> int:
+def record_observations(cluster_id: uuid.UUID, observations: Sequence[Observation]) -> int:
     """Take in what was seen, in any order and however often. The answer is how many workloads
     changed.
 
@@ -39,12 +39,14 @@ def observed(cluster_id: uuid.UUID, seen: Sequence[Seen]) -> int:
     and an object that cannot be written is logged and keeps no other from being so. Raises
     OperationalError when the database cannot be reached: ask again.
     """
-    told = list(telling.read(seen, connections.ahead(cluster_id)))
-    return len(_taken_in(cluster_id, [*seeing.things(seen), *told]))
+    told = list(cluster_events.parse_events(observations, connections.clock_offset(cluster_id)))
+    return len(
+        _write_in_batches(cluster_id, [*observed_objects.parse_objects(observations), *told])
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownObject:
     """What is known of one object: enough to tell whether a listing has news of it, or lacks it."""
 
     kind: Kind
@@ -55,23 +57,31 @@ class Known:
     created_at: datetime | None
 
     @property
-    def gone(self) -> Thing:
+    def as_vanished(self) -> ObservedObject:
         """That it is not there any more."""
-        return Thing(self.kind, self.uid, gone=True, workload=self.workload, attempt=self.attempt)
+        return ObservedObject(
+            self.kind, self.uid, is_gone=True, workload=self.workload, attempt=self.attempt
+        )
 
-    def is_before(self, began: datetime, version: str) -> bool:
+    def is_older_than_listing(self, started_at: datetime, version: str) -> bool:
         """Whether a listing asked for then, or of that version, would hold it if it still
         existed.
         """
-        mine, theirs = seeing.order(self.version), seeing.order(version)
+        mine, theirs = (
+            observed_objects.parse_version(self.version),
+            observed_objects.parse_version(version),
+        )
         if mine is not None and theirs is not None:
             return mine <= theirs
-        return self.created_at is None or self.created_at + GRANULE <= began
+        return self.created_at is None or self.created_at + CREATION_TIME_STEP <= started_at
 
 
-def known(
-    cluster_id: uuid.UUID, *kinds: Kind, workload: uuid.UUID | None = None, of: Iterable[str] = ()
-) -> list[Known]:
+def list_known_objects(
+    cluster_id: uuid.UUID,
+    *kinds: Kind,
+    workload: uuid.UUID | None = None,
+    job_kinds: Iterable[str] = (),
+) -> list[KnownObject]:
     """What we take for being in the cluster, or of one workload there; of the kinds of jobs only
     those of `of`, if it names any.
 
@@ -79,7 +89,11 @@ def known(
     has vanished: no clock and no version has to be compared, which neither another machine's clock
     nor another cluster behind the same row would allow.
     """
-    return [each for kind in kinds for each in _known(cluster_id, kind, frozenset(of), workload)]
+    return [
+        each
+        for kind in kinds
+        for each in _iterate_known_objects(cluster_id, kind, frozenset(job_kinds), workload)
+    ]
 
 
 class Listing:
@@ -95,72 +109,88 @@ class Listing:
         self,
         cluster_id: uuid.UUID,
         kind: Kind,
-        of: Iterable[str] = (),
+        job_kinds: Iterable[str] = (),
         *,
-        before: Iterable[Known] | None = None,
+        known_before: Iterable[KnownObject] | None = None,
     ) -> None:
         self._cluster_id = cluster_id
         self._kind: Kind = kind
-        self._of = frozenset(of)
-        self._before = {
+        self._job_kinds = frozenset(job_kinds)
+        self._known_before = {
             each.uid: each
-            for each in (known(cluster_id, kind, of=self._of) if before is None else before)
+            for each in (
+                list_known_objects(cluster_id, kind, job_kinds=self._job_kinds)
+                if known_before is None
+                else known_before
+            )
         }
-        self._there: set[str] = set()
-        self._asked_at = timezone.now() if before is None else None
+        self._listed_uids: set[str] = set()
+        self._requested_at = timezone.now() if known_before is None else None
 
-    def again(self) -> None:
+    def restart(self) -> None:
         """The listing begins anew: what was taken in may have gone meanwhile."""
-        self._there = set()
+        self._listed_uids = set()
 
-    def page(self, objects: Iterable[Object]) -> int:
+    def add_page(self, objects: Iterable[Object]) -> int:
         """Take in some of its objects. The answer is how many workloads changed."""
         count = 0
-        for batch in _batches(objects, BATCH):
-            fresh = [seen for each in batch if (seen := self._news(each)) is not None]
-            count += observed(self._cluster_id, fresh) if fresh else 0
+        for batch in _split_batches(objects, BATCH_SIZE):
+            fresh = [seen for each in batch if (seen := self._find_change(each)) is not None]
+            count += record_observations(self._cluster_id, fresh) if fresh else 0
         return count
 
-    def end(self, began: datetime | None = None, version: str = "") -> int:
+    def finish(self, started_at: datetime | None = None, version: str = "") -> int:
         """Nothing else is there. The answer is how many workloads changed.
 
         With `began` that is also said of what has become known since it was asked for then, if a
         listing of that version would hold it.
         """
-        gone = [each.gone for uid, each in self._before.items() if uid not in self._there]
-        if began is not None:
+        gone = [
+            each.as_vanished
+            for uid, each in self._known_before.items()
+            if uid not in self._listed_uids
+        ]
+        if started_at is not None:
             later = (
                 each
-                for each in known(self._cluster_id, self._kind, of=self._of)
-                if each.uid not in self._before
+                for each in list_known_objects(
+                    self._cluster_id, self._kind, job_kinds=self._job_kinds
+                )
+                if each.uid not in self._known_before
             )
             gone += [
-                each.gone
+                each.as_vanished
                 for each in later
-                if each.uid not in self._there and each.is_before(began, version)
+                if each.uid not in self._listed_uids
+                and each.is_older_than_listing(started_at, version)
             ]
-        return sum(len(_taken_in(self._cluster_id, batch)) for batch in _batches(gone, BATCH))
+        return sum(
+            len(_write_in_batches(self._cluster_id, batch))
+            for batch in _split_batches(gone, BATCH_SIZE)
+        )
 
-    def _news(self, obj: Object) -> Seen | None:
-        uid = seeing.uid_of(obj)
-        self._there.add(uid)
-        version = self._before[uid].version if uid in self._before else ""
+    def _find_change(self, obj: Object) -> Observation | None:
+        uid = observed_objects.uid_of(obj)
+        self._listed_uids.add(uid)
+        version = self._known_before[uid].version if uid in self._known_before else ""
         return (
             None
-            if version and version == seeing.version_of(obj)
-            else Seen(self._kind, obj, instead_of=version, asked_at=self._asked_at)
+            if version and version == observed_objects.version_of(obj)
+            else Observation(
+                self._kind, obj, replaced_version=version, requested_at=self._requested_at
+            )
         )
 
 
-def listed(
+def record_listing(
     cluster_id: uuid.UUID,
     kind: Kind,
     objects: Iterable[Object],
-    began: datetime | None = None,
+    started_at: datetime | None = None,
     *,
     version: str = "",
-    of: Iterable[str] = (),
-    before: Iterable[Known] | None = None,
+    job_kinds: Iterable[str] = (),
+    known_before: Iterable[KnownObject] | None = None,
 ) -> int:
     """Take in a complete listing of one kind: what we know beside it has vanished. The answer is
     how many workloads changed.
@@ -169,17 +199,21 @@ def listed(
     asked for at `began`, and `version` is its resource version, if known: what may have been made
     after it does not count as vanished. See Listing for `of`.
     """
-    listing = Listing(cluster_id, kind, of, before=() if before is None else before)
-    return listing.page(objects) + listing.end(began if before is None else None, version)
+    listing = Listing(
+        cluster_id, kind, job_kinds, known_before=() if known_before is None else known_before
+    )
+    return listing.add_page(objects) + listing.finish(
+        started_at if known_before is None else None, version
+    )
 
 
-def reconciled(
+def reconcile_workload(
     workload_id: uuid.UUID,
     job: Object | None,
     pods: Sequence[Object],
     pod_group: Object | None,
     *,
-    before: Iterable[Known],
+    known_before: Iterable[KnownObject],
 ) -> bool:
     """Take in all that the cluster has of one workload. Whether anything changed.
 
@@ -187,24 +221,27 @@ def reconciled(
     has vanished.
     """
     cluster_id = Workload.objects.values_list("cluster", flat=True).get(pk=workload_id)
-    ours = {each.uid: each for each in before}
+    ours = {each.uid: each for each in known_before}
     found: list[tuple[Kind, Object]] = [("job", job)] if job else []
     found += [("pod", pod) for pod in pods]
     found += [("podgroup", pod_group)] if pod_group else []
     seen = []
     for kind, obj in found:
-        was = ours.pop(seeing.uid_of(obj), None)
-        seen.append(Seen(kind, obj, instead_of=was.version if was else ""))
-    gone = [each.gone for each in ours.values()]
-    changed = _taken_in(cluster_id, [*seeing.things(seen), *gone])
-    with turn() as mine:
-        changed |= fold(mine, cluster_id, [], look=[workload_id])
+        was = ours.pop(observed_objects.uid_of(obj), None)
+        seen.append(Observation(kind, obj, replaced_version=was.version if was else ""))
+    gone = [each.as_vanished for each in ours.values()]
+    changed = _write_in_batches(cluster_id, [*observed_objects.parse_objects(seen), *gone])
+    with journal_transaction() as mine:
+        changed |= write_batch(mine, cluster_id, [], recheck_ids=[workload_id])
     return bool(changed)
 
 
-def _known(
-    cluster_id: uuid.UUID, kind: Kind, of: frozenset[str], workload_id: uuid.UUID | None = None
-) -> Iterator[Known]:
+def _iterate_known_objects(
+    cluster_id: uuid.UUID,
+    kind: Kind,
+    job_kinds: frozenset[str],
+    workload_id: uuid.UUID | None = None,
+) -> Iterator[KnownObject]:
     """What we take for being in the cluster."""
     if kind == "event":
         return
@@ -214,7 +251,7 @@ def _known(
         for workload, attempt, uid, version, created_at in pods.values_list(
             "workload", "attempt", "uid", "version", "created_at"
         ):
-            yield Known(kind, workload, attempt, uid, version, created_at)
+            yield KnownObject(kind, workload, attempt, uid, version, created_at)
         return
     column = "job" if kind == "job" else "pod_group"
     rows = Workload.objects.filter(
@@ -226,52 +263,56 @@ def _known(
     for workload, attempt, what, uid, version, created_at in rows.annotate(**texts).values_list(
         "pk", "attempt", *texts
     ):
-        if not of or what in of:
-            yield Known(
+        if not job_kinds or what in job_kinds:
+            yield KnownObject(
                 kind,
                 workload,
                 attempt,
                 uid or "",
                 version or "",
-                telling.moment(created_at, connections.ahead(cluster_id)),
+                cluster_events.parse_moment(created_at, connections.clock_offset(cluster_id)),
             )
 
 
-def _taken_in(cluster_id: uuid.UUID, parts: Sequence[Thing | Told]) -> set[uuid.UUID]:
+def _write_in_batches(
+    cluster_id: uuid.UUID, parts: Sequence[ObservedObject | ClusterEvent]
+) -> set[uuid.UUID]:
     changed: set[uuid.UUID] = set()
-    for batch in _batches(parts, BATCH):
-        changed |= _folded(cluster_id, batch)
+    for batch in _split_batches(parts, BATCH_SIZE):
+        changed |= _write_or_split(cluster_id, batch)
     return changed
 
 
-def _folded(cluster_id: uuid.UUID, parts: Sequence[Thing | Told]) -> set[uuid.UUID]:
-    things = [each for each in parts if isinstance(each, Thing)]
-    told = [each for each in parts if isinstance(each, Told)]
+def _write_or_split(
+    cluster_id: uuid.UUID, parts: Sequence[ObservedObject | ClusterEvent]
+) -> set[uuid.UUID]:
+    things = [each for each in parts if isinstance(each, ObservedObject)]
+    told = [each for each in parts if isinstance(each, ClusterEvent)]
     if not parts:
         return set()
     try:
-        with turn() as mine:
-            return fold(mine, cluster_id, things, told)
+        with journal_transaction() as mine:
+            return write_batch(mine, cluster_id, things, told)
     except (OperationalError, InterfaceError):
         raise
     # what is in an object of the cluster's, and what it makes of the code, is not ours to foresee
     except Exception:
         if len(parts) == 1:
-            log.exception("a %s could not be taken in and is left out", _named(parts[0]))
+            log.exception("a %s could not be taken in and is left out", _describe_part(parts[0]))
             return set()
         log.warning("a batch of %d could not be taken in and is done one by one", len(parts))
-        return set().union(*(_folded(cluster_id, [each]) for each in parts))
+        return set().union(*(_write_or_split(cluster_id, [each]) for each in parts))
 
 
-def _named(part: Thing | Told) -> str:
+def _describe_part(part: ObservedObject | ClusterEvent) -> str:
     return (
         f"{part.kind} {part.uid} {part.name!r}"
-        if isinstance(part, Thing)
+        if isinstance(part, ObservedObject)
         else f"event {part.uid} about {part.subject!r}"
     )
 
 
-def _batches(parts: Iterable[T], size: int) -> Iterator[list[T]]:
+def _split_batches(parts: Iterable[T], size: int) -> Iterator[list[T]]:
     rest = iter(parts)
     while batch := list(itertools.islice(rest, size)):
         yield batch

@@ -2,22 +2,27 @@
 are.
 """
 
-from workloads.logbook.collecting import collect
-from workloads.logbook.keeping import give_up, is_kept, keep, retain
-from workloads.logbook.live import follow, streams
-from workloads.logbook.places import trouble
-from workloads.logbook.texts import lines, placed_tail, tail
+from workloads.logbook.collecting import collect_logs
+from workloads.logbook.live_logs import follow_log, streams
+from workloads.logbook.log_paths import describe_trouble
+from workloads.logbook.plain_text import read_lines, read_tail, read_tail_with_offset
+from workloads.logbook.retention import (
+    abandon_logs,
+    are_logs_kept,
+    remove_old_logs,
+    wait_until_logs_kept,
+)
 
 __all__ = [
-    "collect",
-    "follow",
-    "give_up",
-    "is_kept",
-    "keep",
-    "lines",
-    "placed_tail",
-    "retain",
+    "abandon_logs",
+    "are_logs_kept",
+    "collect_logs",
+    "describe_trouble",
+    "follow_log",
+    "read_lines",
+    "read_tail",
+    "read_tail_with_offset",
+    "remove_old_logs",
     "streams",
-    "tail",
-    "trouble",
+    "wait_until_logs_kept",
 ]

@@ -13,26 +13,26 @@ from typing import Any
 
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.errors import Gone, KubeError, NotYet, Rejected
+from clusters.kube.errors import ContainerNotStarted, Gone, KubeError, Rejected
 from clusters.kube.resources import PODS
-from clusters.kube.wire import Wire
+from clusters.kube.sockets import Cancellation
 from workloads.logbook import stamps
-from workloads.logbook.framing import Splitter
+from workloads.logbook.container_runs import RunState, parse_run_state
+from workloads.logbook.line_reading import LineSplitter
+from workloads.logbook.log_files import LogFile
+from workloads.logbook.log_writer import Busy, LogWriter
 from workloads.logbook.overlap import Overlap
-from workloads.logbook.reading import File
-from workloads.logbook.sights import Sight, sight_of
-from workloads.logbook.writing import Busy, Writer
 
-SOON = 0.3
-LATER = 5.0
-SILENCE = 120.0
+SOON_SECONDS = 0.3
+LATER_SECONDS = 5.0
+SILENCE_SECONDS = 120.0
 MOST_GAPS = 100
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DISK_FULL = "The disk for logs is full: capture pauses until there is room."
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CaptureTarget:
     """Which log, and where it goes. `bound` is how many bytes of it are kept."""
 
     namespace: str
@@ -41,10 +41,10 @@ class Target:
     container: str
     run: int
     path: Path
-    bound: int
+    max_bytes: int
 
 
-class End(Enum):
+class TurnEnd(Enum):
     """How a turn of reading ended."""
 
     COMPLETE = "complete"
@@ -53,188 +53,204 @@ class End(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """`note` says in a sentence why the log is not read on, or is lost; `wait` is in seconds,
     before the next turn.
     """
 
-    end: End
+    end: TurnEnd
     note: str = ""
     wait: float = 0.0
 
 
 @dataclass(slots=True)
-class Progress:
+class CaptureProgress:
     """What is captured so far, for whoever writes it into the database. Replaced field by field,
     read without a lock.
     """
 
     size: int = 0
-    first: int | None = None
-    last: int | None = None
+    first_ns: int | None = None
+    last_ns: int | None = None
     gaps: list[dict[str, Any]] = field(default_factory=list)
 
 
-class _Stopped(Exception):
+class _CaptureStopped(Exception):
     """The reading was ended from outside."""
 
 
-class _NotOurs(Exception):
+class _OtherRun(Exception):
     """The log that came is that of another run, or cannot be told to be of ours."""
 
-    def __init__(self, sight: Sight) -> None:
-        super().__init__(sight.value)
-        self.sight = sight
+    def __init__(self, state: RunState) -> None:
+        super().__init__(state.value)
+        self.state = state
 
 
-class Capture:
+class LogCapture:
     """One log. `turn` reads until the end, a failure, or `cut`; call it again, in one thread at a
     time, after AGAIN.
     """
 
     def __init__(
         self,
-        target: Target,
-        sight: Sight,
+        target: CaptureTarget,
+        state: RunState,
         gaps: Sequence[dict[str, Any]] = (),
-        writer: Callable[[Path], Writer] = Writer,
+        writer: Callable[[Path], LogWriter] = LogWriter,
     ) -> None:
         self.target = target
-        self.progress = Progress(gaps=list(gaps))
-        self._sight = sight
+        self.progress = CaptureProgress(gaps=list(gaps))
+        self._state = state
         self._writer = writer
-        self._wire = Wire()
+        self._wire = Cancellation()
         self._lock = threading.Lock()
-        self._read_clean = False
+        self._is_read_cleanly = False
         """The last reading came to an end by itself, and there was no trouble since: nothing was
         missed. A status may lag behind it.
         """
         self._trouble = ""
         """What kept it from being read, the last time; "" once it was read again."""
 
-    def cut(self) -> None:
+    def interrupt(self) -> None:
         """End the turn that runs, from any thread."""
         with self._lock:
-            self._wire.cut()
+            self._wire.cancel()
 
-    def moved(self, sight: Sight) -> None:
+    def update_state(self, state: RunState) -> None:
         """What the pod's row says now. A stream that may be of a later run, and silent, is
         ended.
         """
-        if sight in (Sight.PREVIOUS, Sight.OVER) and self._sight is Sight.RUNNING:
-            self._sight = sight
-            self.cut()
+        if state in (RunState.PREVIOUS, RunState.OVER) and self._state is RunState.RUNNING:
+            self._state = state
+            self.interrupt()
 
-    def turn(self, client: Client) -> Outcome:
+    def read_turn(self, client: Client) -> TurnOutcome:
         """Read on. What the disk and the cluster raise becomes an outcome."""
         with self._lock:
-            self._wire = Wire()
+            self._wire = Cancellation()
         try:
             with self._writer(self.target.path) as writer:
                 try:
                     return self._read_all(client, writer)
                 finally:
-                    self._tell(writer)
-        except _Stopped:
-            return Outcome(End.AGAIN)
+                    self._update_progress(writer)
+        except _CaptureStopped:
+            return TurnOutcome(TurnEnd.AGAIN)
         except Busy:
-            return Outcome(End.AGAIN, "Another process captures it.", LATER)
+            return TurnOutcome(TurnEnd.AGAIN, "Another process captures it.", LATER_SECONDS)
         except OSError as error:
-            return self._again(
+            return self._retry_later(
                 DISK_FULL
-                if error.errno in _FULL
+                if error.errno in _DISK_FULL_ERRORS
                 else f"The log's file cannot be written: {error.strerror}.",
-                LATER,
+                LATER_SECONDS,
             )
         except KubeError as error:
-            return self._again(f"The cluster does not give it: {error.message}.", SOON)
+            return self._retry_later(
+                f"The cluster does not give it: {error.message}.", SOON_SECONDS
+            )
 
-    def _again(self, trouble: str, wait: float) -> Outcome:
-        self._trouble, self._read_clean = trouble, False
-        return Outcome(End.AGAIN, trouble, wait)
+    def _retry_later(self, trouble: str, wait: float) -> TurnOutcome:
+        self._trouble, self._is_read_cleanly = trouble, False
+        return TurnOutcome(TurnEnd.AGAIN, trouble, wait)
 
-    def gone(self) -> Outcome:
+    def finish_without_pod(self) -> TurnOutcome:
         """The pod is not there any more: whether that leaves the log whole."""
-        if self._read_clean:
-            return Outcome(End.COMPLETE)
+        if self._is_read_cleanly:
+            return TurnOutcome(TurnEnd.COMPLETE)
         if not self.progress.size:
-            return Outcome(End.LOST, f"The pod was gone before its log was read.{self._why()}")
-        self._gap(f"The pod was gone before the rest of its log was read.{self._why()}")
-        return Outcome(End.COMPLETE)
+            return TurnOutcome(
+                TurnEnd.LOST, f"The pod was gone before its log was read.{self._describe_trouble()}"
+            )
+        self._add_gap(
+            f"The pod was gone before the rest of its log was read.{self._describe_trouble()}"
+        )
+        return TurnOutcome(TurnEnd.COMPLETE)
 
-    def _read_all(self, client: Client, writer: Writer) -> Outcome:
-        self._tell(writer)
+    def _read_all(self, client: Client, writer: LogWriter) -> TurnOutcome:
+        self._update_progress(writer)
         # What the pod's row said may be old: whose log comes is known only of a pod that was there
         # just before it was asked for.
-        sight = self._look(client)
+        sight = self._fetch_state(client)
         while True:
-            self._sight = known = sight
-            if known in (Sight.GONE, Sight.REPLACED):
-                return self.gone()
-            if known is Sight.OVER:
-                return self._over()
-            if known is Sight.NOT_STARTED:
-                return Outcome(End.AGAIN, "", 2 * SOON)
+            self._state = known = sight
+            if known in (RunState.GONE, RunState.REPLACED):
+                return self.finish_without_pod()
+            if known is RunState.OVER:
+                return self._finish_dropped()
+            if known is RunState.NOT_STARTED:
+                return TurnOutcome(TurnEnd.AGAIN, "", 2 * SOON_SECONDS)
             try:
-                if not self._read(client, writer, known):
-                    return Outcome(End.COMPLETE)
-                self._read_clean = True
+                if not self._read_answer(client, writer, known):
+                    return TurnOutcome(TurnEnd.COMPLETE)
+                self._is_read_cleanly = True
                 # An end that came when the run had ended is the end; before that, the server may
                 # just have gone away.
-                if known in (Sight.ENDED, Sight.PREVIOUS):
-                    return Outcome(End.COMPLETE)
-                sight = self._look(client)
-            except _NotOurs as other:
-                sight = other.sight
+                if known in (RunState.ENDED, RunState.PREVIOUS):
+                    return TurnOutcome(TurnEnd.COMPLETE)
+                sight = self._fetch_state(client)
+            except _OtherRun as other:
+                sight = other.state
             except Gone:
-                return self.gone()
-            except NotYet:
-                return Outcome(End.AGAIN, "", SOON)
+                return self.finish_without_pod()
+            except ContainerNotStarted:
+                return TurnOutcome(TurnEnd.AGAIN, "", SOON_SECONDS)
             except Rejected as refusal:
-                return self._refused(client, refusal)
-            if sight in (Sight.RUNNING, Sight.NOT_STARTED):
-                return Outcome(End.AGAIN, "", SOON)
+                return self._handle_refusal(client, refusal)
+            if sight in (RunState.RUNNING, RunState.NOT_STARTED):
+                return TurnOutcome(TurnEnd.AGAIN, "", SOON_SECONDS)
 
-    def _read(self, client: Client, writer: Writer, known: Sight) -> bool:
+    def _read_answer(self, client: Client, writer: LogWriter, state: RunState) -> bool:
         """One answer of the cluster to its end; False when the file has reached its bound."""
         target = self.target
-        overlap, splitter, sure = Overlap(File(writer.handle), writer.size), Splitter(), False
-        stream = calls.log(
+        overlap, splitter, sure = (
+            Overlap(LogFile(writer.handle), writer.size),
+            LineSplitter(),
+            False,
+        )
+        stream = calls.open_log(
             client,
             target.namespace,
             target.pod,
             container=target.container,
-            follow=known is Sight.RUNNING,
-            previous=known is Sight.PREVIOUS,
+            follow=state is RunState.RUNNING,
+            previous=state is RunState.PREVIOUS,
             since_time=overlap.since,
             timestamps=True,
-            silence=SILENCE,
-            held=self._wire,
+            silence_timeout=SILENCE_SECONDS,
+            cancellation=self._wire,
         )
         with stream:
             for chunk in stream:
                 if not sure:
-                    self._sure(client, known)
-                    sure, self._read_clean = True, False
-                if not self._keep(writer, overlap, splitter.feed(chunk)):
+                    self._check_run(client, state)
+                    sure, self._is_read_cleanly = True, False
+                if not self._append_new_lines(writer, overlap, splitter.feed(chunk)):
                     return False
-        if self._wire.is_cut:
-            raise _Stopped
+        if self._wire.is_cancelled:
+            raise _CaptureStopped
         if not sure:
-            self._sure(client, known)
-        rest = splitter.rest()
+            self._check_run(client, state)
+        rest = splitter.take_rest()
         # A line without its end is told again, and whole, as long as the run goes on.
-        return rest is None or known is Sight.RUNNING or self._keep(writer, overlap, [rest])
+        return (
+            rest is None
+            or state is RunState.RUNNING
+            or self._append_new_lines(writer, overlap, [rest])
+        )
 
-    def _keep(self, writer: Writer, overlap: Overlap, lines: Sequence[bytes]) -> bool:
-        fresh = [line for line in lines if overlap.fresh(line)]
-        if overlap.missing:
-            overlap.missing = False
-            self._gap(
+    def _append_new_lines(
+        self, writer: LogWriter, overlap: Overlap, lines: Sequence[bytes]
+    ) -> bool:
+        fresh = [line for line in lines if overlap.is_new(line)]
+        if overlap.has_missing_lines:
+            overlap.has_missing_lines = False
+            self._add_gap(
                 "The cluster had dropped older lines of this log before they were read.",
                 offset=writer.size,
             )
-        room = self.target.bound - writer.size
+        room = self.target.max_bytes - writer.size
         kept: list[bytes] = []
         for line in fresh:
             room -= len(line) + 1
@@ -243,73 +259,77 @@ class Capture:
             kept.append(line)
         writer.append(kept)
         self._trouble = ""
-        self._tell(writer)
+        self._update_progress(writer)
         if len(kept) < len(fresh):
-            self._gap(
-                f"The log is longer than the {self.target.bound >> 20} MiB that are kept of one: "
-                "the rest is not here."
+            self._add_gap(
+                f"The log is longer than the {self.target.max_bytes >> 20} MiB that are kept of "
+                "one: the rest is not here."
             )
             return False
         return True
 
-    def _sure(self, client: Client, known: Sight) -> None:
+    def _check_run(self, client: Client, expected: RunState) -> None:
         """The answer has begun: it is of this run if the run was the newest before it and still is,
         or the one before, likewise.
 
         So is that of a pod that was there just before, and whose name nobody has now: operators
         remove the last pods of a job as they end.
         """
-        sight = self._look(client)
-        if sight in (known, Sight.GONE) or (known is Sight.RUNNING and sight is Sight.ENDED):
+        sight = self._fetch_state(client)
+        if sight in (expected, RunState.GONE) or (
+            expected is RunState.RUNNING and sight is RunState.ENDED
+        ):
             return
-        raise _NotOurs(sight)
+        raise _OtherRun(sight)
 
-    def _look(self, client: Client) -> Sight:
+    def _fetch_state(self, client: Client) -> RunState:
         target = self.target
         try:
             pod = calls.get(client, PODS, target.pod, namespace=target.namespace)
         except Gone:
-            return Sight.GONE
-        return sight_of(pod, target.uid, target.container, target.run)
+            return RunState.GONE
+        return parse_run_state(pod, target.uid, target.container, target.run)
 
-    def _refused(self, client: Client, refusal: Rejected) -> Outcome:
-        self._sight = self._look(client)
-        if self._sight in (Sight.GONE, Sight.REPLACED):
-            return self.gone()
-        if self._sight is Sight.OVER or (self._sight is Sight.PREVIOUS and refusal.status == 400):
-            return self._over()
-        return self._again(f"The cluster refuses it: {refusal.message}.", LATER)
+    def _handle_refusal(self, client: Client, refusal: Rejected) -> TurnOutcome:
+        self._state = self._fetch_state(client)
+        if self._state in (RunState.GONE, RunState.REPLACED):
+            return self.finish_without_pod()
+        if self._state is RunState.OVER or (
+            self._state is RunState.PREVIOUS and refusal.status == 400
+        ):
+            return self._finish_dropped()
+        return self._retry_later(f"The cluster refuses it: {refusal.message}.", LATER_SECONDS)
 
-    def _over(self) -> Outcome:
+    def _finish_dropped(self) -> TurnOutcome:
         if not self.progress.size:
-            return Outcome(
-                End.LOST,
+            return TurnOutcome(
+                TurnEnd.LOST,
                 (
                     "The container was started again, and its log dropped, before it was "
-                    f"read.{self._why()}"
+                    f"read.{self._describe_trouble()}"
                 ),
             )
-        if not self._read_clean:
-            self._gap(
+        if not self._is_read_cleanly:
+            self._add_gap(
                 "The container was started again before the rest of this log was "
-                f"read.{self._why()}"
+                f"read.{self._describe_trouble()}"
             )
-        return Outcome(End.COMPLETE)
+        return TurnOutcome(TurnEnd.COMPLETE)
 
-    def _why(self) -> str:
+    def _describe_trouble(self) -> str:
         return f" Before that: {self._trouble}" if self._trouble else ""
 
-    def _tell(self, writer: Writer) -> None:
-        self.progress.first, self.progress.last, self.progress.size = (
-            writer.first,
-            writer.last,
+    def _update_progress(self, writer: LogWriter) -> None:
+        self.progress.first_ns, self.progress.last_ns, self.progress.size = (
+            writer.first_ns,
+            writer.last_ns,
             writer.size,
         )
 
-    def _gap(self, cause: str, offset: int | None = None) -> None:
+    def _add_gap(self, cause: str, offset: int | None = None) -> None:
         at = self.progress.size if offset is None else offset
         if len(self.progress.gaps) < MOST_GAPS:
             self.progress.gaps = [
                 *self.progress.gaps,
-                {"at": stamps.text(time.time_ns()), "cause": cause, "offset": at},
+                {"at": stamps.format_time(time.time_ns()), "cause": cause, "offset": at},
             ]

@@ -20,63 +20,65 @@ from clusters import connections
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError
 from clusters.models import Cluster
-from workloads.logbook import places, rows, storing
-from workloads.logbook.capture import Capture, End, Outcome, Target
-from workloads.logbook.rows import Seen
-from workloads.logbook.sights import Run, Sight
+from workloads.logbook import log_paths, log_records, object_store
+from workloads.logbook.capture import CaptureTarget, LogCapture, TurnEnd, TurnOutcome
+from workloads.logbook.container_runs import ContainerRun, RunState
+from workloads.logbook.log_records import UnreadPod
 from workloads.models import Log
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 256
+MAX_STREAMS = 256
 """Streams that are open to one cluster."""
-EVERY = 1.0
-SHORTEST = 0.1
+TURN_SECONDS = 1.0
+SHORTEST_TURN_SECONDS = 0.1
 """Seconds between two turns, at most and at least."""
-AT_A_TIME = 300
+POD_BATCH_SIZE = 300
 """Pods whose objects are in memory at once."""
-TELL_EVERY = 2.0
-SLICE = 20.0
+PROGRESS_SECONDS = 2.0
+SLICE_SECONDS = 20.0
 """Seconds for which a log is read when others wait for their turn."""
-LONGEST_WAIT = 10.0
-PATIENCE = 15.0
+LONGEST_WAIT_SECONDS = 10.0
+STOP_SECONDS = 15.0
 """Seconds for the threads to end when the collecting is stopped."""
-WAITS = "It waits for its turn: {} logs of this cluster are being read, which is the most at once."
+WAITING_NOTE = (
+    "It waits for its turn: {} logs of this cluster are being read, which is the most at once."
+)
 
 
 @dataclass(eq=False, slots=True)
-class _Job:
+class _CaptureJob:
     """One log that is to be read on: by a thread now, or at `not_before`."""
 
     id: int
     pod: int
-    capture: Capture
-    urgent: bool
+    capture: LogCapture
+    is_urgent: bool
     note: str = ""
     not_before: float = 0.0
     failures: int = 0
-    began: float = 0.0
+    started_at: float = 0.0
     thread: threading.Thread | None = None
-    outcome: Outcome | None = None
-    told: tuple[int, int, str] = (0, 0, "")
+    outcome: TurnOutcome | None = None
+    recorded_state: tuple[int, int, str] = (0, 0, "")
 
     @property
-    def news(self) -> tuple[int, int, str]:
+    def current_state(self) -> tuple[int, int, str]:
         return self.capture.progress.size, len(self.capture.progress.gaps), self.note
 
 
 @dataclass(eq=False, slots=True)
 class _PodState:
     version: str
-    gone: bool
-    open: set[int] = field(default_factory=set)
+    is_gone: bool
+    open_logs: set[int] = field(default_factory=set)
 
 
-def _client(cluster: uuid.UUID) -> Client:
-    return connections.client(cluster, can_wait=True)
+def _get_client(cluster: uuid.UUID) -> Client:
+    return connections.get_client(cluster, can_wait=True)
 
 
-class Collector:
+class LogCollector:
     """The logs of one cluster. `turn` does what there is to do now; `run` does so until it is
     stopped.
     """
@@ -85,18 +87,18 @@ class Collector:
         self,
         cluster: uuid.UUID,
         stop: threading.Event,
-        woken: threading.Event,
-        client: Callable[[uuid.UUID], Client] = _client,
-        at_once: int = AT_ONCE,
+        wakeup: threading.Event,
+        client: Callable[[uuid.UUID], Client] = _get_client,
+        max_streams: int = MAX_STREAMS,
     ) -> None:
         self._cluster = cluster
         self._stop = stop
-        self._woken = woken
+        self._wakeup = wakeup
         self._client = client
-        self._at_once = at_once
-        self._jobs: dict[int, _Job] = {}
+        self._max_streams = max_streams
+        self._jobs: dict[int, _CaptureJob] = {}
         self._pods: dict[int, _PodState] = {}
-        self._told_at = 0.0
+        self._recorded_at = 0.0
         self._mover: threading.Thread | None = None
 
     def run(self) -> None:
@@ -104,46 +106,46 @@ class Collector:
         try:
             while not self._stop.is_set():
                 try:
-                    self.turn()
+                    self.run_turn()
                 except Exception:
                     # The edge of a loop that must go on: one turn's trouble, whatever it is, must
                     # not end the capture of all logs.
                     log.exception(
                         "a turn of capturing the logs of cluster %s failed", self._cluster
                     )
-                    self._stop.wait(EVERY)
+                    self._stop.wait(TURN_SECONDS)
                 finally:
                     # A process follows more clusters than it may have connections to the database.
                     close_old_connections()
-                self._stop.wait(SHORTEST)
-                self._woken.wait(EVERY - SHORTEST)
-                self._woken.clear()
+                self._stop.wait(SHORTEST_TURN_SECONDS)
+                self._wakeup.wait(TURN_SECONDS - SHORTEST_TURN_SECONDS)
+                self._wakeup.clear()
         finally:
             self.close()
 
-    def turn(self) -> None:
+    def run_turn(self) -> None:
         """Take in what has ended, find what is new, start what can be started, and tell how far all
         of it is.
         """
-        self._reap()
-        self._find()
-        self._start()
-        self._tell()
+        self._reap_jobs()
+        self._find_pods()
+        self._start_jobs()
+        self._record_progress()
 
     def close(self) -> None:
         """End all threads, and tell how far they came."""
         running = [job for job in self._jobs.values() if job.thread is not None]
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + STOP_SECONDS
         for job in running:
-            job.capture.cut()
+            job.capture.interrupt()
         for job in running:
             assert job.thread is not None
             job.thread.join(max(0.1, until - time.monotonic()))
         if self._mover is not None:
             self._mover.join(max(0.1, until - time.monotonic()))
         try:
-            self._reap()
-            self._tell(all_of_it=True)
+            self._reap_jobs()
+            self._record_progress(is_forced=True)
         except DatabaseError as error:
             log.warning(
                 (
@@ -153,159 +155,176 @@ class Collector:
                 error,
             )
 
-    def _find(self) -> None:
-        seen = rows.unread(self._cluster)
+    def _find_pods(self) -> None:
+        seen = log_records.load_unread_pods(self._cluster)
         known = {each.id for each in seen}
         for pod in [pod for pod in self._pods if pod not in known]:
-            self._forget(pod)
-        changed = [each for each in seen if self._is_new(each)]
-        for begin in range(0, len(changed), AT_A_TIME):
-            some = changed[begin : begin + AT_A_TIME]
-            logs = rows.entered(each.id for each in some)
+            self._forget_pod(pod)
+        changed = [each for each in seen if self._is_changed(each)]
+        for begin in range(0, len(changed), POD_BATCH_SIZE):
+            some = changed[begin : begin + POD_BATCH_SIZE]
+            logs = log_records.enter_logs(each.id for each in some)
             for each in some:
-                self._enter(each, logs.get(each.id, []))
-        kept = [each.id for each in seen if each.ended and not self._pods[each.id].open]
+                self._add_pod(each, logs.get(each.id, []))
+        kept = [each.id for each in seen if each.has_ended and not self._pods[each.id].open_logs]
         if kept:
-            rows.kept(kept)
+            log_records.mark_logs_kept(kept)
             for pod in kept:
-                self._forget(pod)
+                self._forget_pod(pod)
 
-    def _is_new(self, pod: Seen) -> bool:
+    def _is_changed(self, pod: UnreadPod) -> bool:
         state = self._pods.get(pod.id)
-        return state is None or (state.version, state.gone) != (pod.version, pod.gone)
+        return state is None or (state.version, state.is_gone) != (pod.version, pod.is_gone)
 
-    def _enter(self, pod: Seen, logs: Sequence[tuple[Log, Run]]) -> None:
-        state = _PodState(pod.version, pod.gone, {row.pk for row, _ in logs})
+    def _add_pod(self, pod: UnreadPod, logs: Sequence[tuple[Log, ContainerRun]]) -> None:
+        state = _PodState(pod.version, pod.is_gone, {row.pk for row, _ in logs})
         self._pods[pod.id] = state
         for row, run in logs:
-            urgent = run.sight is not Sight.RUNNING
+            urgent = run.state is not RunState.RUNNING
             if (job := self._jobs.get(row.pk)) is not None:
-                job.capture.moved(run.sight)
-                if urgent and not job.urgent:
-                    job.urgent, job.not_before = True, 0.0
+                job.capture.update_state(run.state)
+                if urgent and not job.is_urgent:
+                    job.is_urgent, job.not_before = True, 0.0
                 continue
             namespace = row.pod.workload.project.namespace
             bound = settings.OPTIONS.log_bytes_container
-            target = Target(
+            target = CaptureTarget(
                 namespace,
                 row.pod.name,
                 row.pod.uid,
                 row.container,
                 row.run,
-                places.local(row.path),
+                log_paths.local_path(row.path),
                 bound,
             )
             told = (row.size, len(row.gaps), row.note)
-            self._jobs[row.pk] = _Job(
-                row.pk, pod.id, Capture(target, run.sight, row.gaps), urgent, told=told
+            self._jobs[row.pk] = _CaptureJob(
+                row.pk, pod.id, LogCapture(target, run.state, row.gaps), urgent, recorded_state=told
             )
 
-    def _forget(self, pod: int) -> None:
+    def _forget_pod(self, pod: int) -> None:
         state = self._pods.pop(pod)
-        for each in state.open:
+        for each in state.open_logs:
             job = self._jobs.pop(each, None)
             if job is not None:
-                job.capture.cut()
+                job.capture.interrupt()
 
-    def _start(self) -> None:
+    def _start_jobs(self) -> None:
         now = time.monotonic()
         running = [job for job in self._jobs.values() if job.thread is not None]
         ready = sorted(
             (job for job in self._jobs.values() if job.thread is None and job.not_before <= now),
-            key=_first_come,
+            key=_job_priority,
         )
-        room = max(0, self._at_once - len(running))
-        client = self._connected() if ready else None
+        room = max(0, self._max_streams - len(running))
+        client = self._find_client() if ready else None
         if client is None:
             return
         for job in ready[:room]:
-            job.began, job.outcome = now, None
+            job.started_at, job.outcome = now, None
             job.thread = threading.Thread(
-                target=self._read, args=(job, client), name=f"log {job.id}", daemon=True
+                target=self._read_log, args=(job, client), name=f"log {job.id}", daemon=True
             )
             job.thread.start()
         waiting = ready[room:]
         for job in waiting:
-            job.note = job.note or WAITS.format(self._at_once)
+            job.note = job.note or WAITING_NOTE.format(self._max_streams)
         held = sorted(
-            (job for job in running if now - job.began > SLICE), key=lambda job: job.began
+            (job for job in running if now - job.started_at > SLICE_SECONDS),
+            key=lambda job: job.started_at,
         )
         for job in held[: len(waiting)]:
-            job.capture.cut()
+            job.capture.interrupt()
 
-    def _connected(self) -> Client | None:
+    def _find_client(self) -> Client | None:
         try:
             return self._client(self._cluster)
         except (KubeError, Cluster.DoesNotExist) as error:
             log.warning("the logs of cluster %s cannot be read: %s", self._cluster, error)
             return None
 
-    def _read(self, job: _Job, client: Client) -> None:
+    def _read_log(self, job: _CaptureJob, client: Client) -> None:
         try:
-            job.outcome = job.capture.turn(client)
+            job.outcome = job.capture.read_turn(client)
         except Exception as error:
             # The edge of a thread: what one log's bytes or answers bring about must not be lost in
             # silence, nor end the others.
             log.exception("reading log %d failed", job.id)
-            job.outcome = Outcome(
-                End.AGAIN, f"Reading it failed: {type(error).__name__}.", LONGEST_WAIT
+            job.outcome = TurnOutcome(
+                TurnEnd.AGAIN, f"Reading it failed: {type(error).__name__}.", LONGEST_WAIT_SECONDS
             )
-        if job.outcome.end is not End.AGAIN:
-            self._woken.set()
+        if job.outcome.end is not TurnEnd.AGAIN:
+            self._wakeup.set()
 
-    def _reap(self) -> None:
+    def _reap_jobs(self) -> None:
         now = time.monotonic()
         over: dict[int, tuple[str, str]] = {}
         for job in self._jobs.values():
             if job.thread is None or job.thread.is_alive():
                 # A log that is read has no trouble; what it had is told until then.
-                job.note = "" if job.thread is not None and now - job.began > EVERY else job.note
+                job.note = (
+                    ""
+                    if job.thread is not None and now - job.started_at > TURN_SECONDS
+                    else job.note
+                )
                 continue
             job.thread = None
-            outcome = job.outcome or Outcome(End.AGAIN, wait=LONGEST_WAIT)
-            if outcome.end is End.AGAIN:
+            outcome = job.outcome or TurnOutcome(TurnEnd.AGAIN, wait=LONGEST_WAIT_SECONDS)
+            if outcome.end is TurnEnd.AGAIN:
                 job.failures = (
-                    job.failures + 1 if outcome.note and now - job.began < LONGEST_WAIT else 0
+                    job.failures + 1
+                    if outcome.note and now - job.started_at < LONGEST_WAIT_SECONDS
+                    else 0
                 )
-                job.not_before = now + min(LONGEST_WAIT, outcome.wait * 2 ** min(job.failures, 6))
+                job.not_before = now + min(
+                    LONGEST_WAIT_SECONDS, outcome.wait * 2 ** min(job.failures, 6)
+                )
                 job.note = outcome.note
             else:
                 over[job.id] = (
-                    Log.State.COMPLETE if outcome.end is End.COMPLETE else Log.State.LOST,
+                    Log.State.COMPLETE if outcome.end is TurnEnd.COMPLETE else Log.State.LOST,
                     outcome.note,
                 )
         if over:
-            rows.told({pk: (self._jobs[pk].capture.progress, over[pk][1]) for pk in over})
-            rows.settled(over)
-            self._move()
+            log_records.record_progress(
+                {pk: (self._jobs[pk].capture.progress, over[pk][1]) for pk in over}
+            )
+            log_records.record_outcomes(over)
+            self._start_mover()
             for pk in over:
                 job = self._jobs.pop(pk)
                 if (state := self._pods.get(job.pod)) is not None:
-                    state.open.discard(pk)
+                    state.open_logs.discard(pk)
 
-    def _move(self) -> None:
+    def _start_mover(self) -> None:
         """Put what has ended into the object store, where there is one; what fails is found by the
         hourly sweep.
         """
-        if storing.is_set() and not (self._mover and self._mover.is_alive()):
-            self._mover = threading.Thread(target=_moved, name="mover of logs", daemon=True)
+        if object_store.is_configured() and not (self._mover and self._mover.is_alive()):
+            self._mover = threading.Thread(
+                target=_move_ended_logs, name="mover of logs", daemon=True
+            )
             self._mover.start()
 
-    def _tell(self, all_of_it: bool = False) -> None:
+    def _record_progress(self, is_forced: bool = False) -> None:
         now = time.monotonic()
-        if now - self._told_at < TELL_EVERY and not all_of_it:
+        if now - self._recorded_at < PROGRESS_SECONDS and not is_forced:
             return
-        news = {job.id: job for job in self._jobs.values() if job.news != job.told}
+        news = {
+            job.id: job for job in self._jobs.values() if job.current_state != job.recorded_state
+        }
         if news:
-            rows.told({pk: (job.capture.progress, job.note) for pk, job in news.items()})
+            log_records.record_progress(
+                {pk: (job.capture.progress, job.note) for pk, job in news.items()}
+            )
             for job in news.values():
-                job.told = job.news
-        self._told_at = now
+                job.recorded_state = job.current_state
+        self._recorded_at = now
 
 
-def _moved() -> None:
+def _move_ended_logs() -> None:
     try:
-        storing.sweep()
+        object_store.move_ended_logs()
     except Exception:
         # The edge of a thread: whatever the object store's client raises, the files are still here
         # and the next sweep finds them.
@@ -314,15 +333,15 @@ def _moved() -> None:
         db_connections.close_all()
 
 
-def _first_come(job: _Job) -> tuple[bool, float]:
+def _job_priority(job: _CaptureJob) -> tuple[bool, float]:
     """What has ended may be removed by the cluster at any time, so it comes first; then whoever
     waits longest.
     """
-    return not job.urgent, job.began
+    return not job.is_urgent, job.started_at
 
 
-def collect(cluster_id: uuid.UUID, stop: threading.Event, woken: threading.Event) -> None:
+def collect_logs(cluster_id: uuid.UUID, stop: threading.Event, wakeup: threading.Event) -> None:
     """Capture the logs of a cluster's pods until `stop`, in this thread and one for each log.
     `woken` says that pods have changed.
     """
-    Collector(cluster_id, stop, woken).run()
+    LogCollector(cluster_id, stop, wakeup).run()

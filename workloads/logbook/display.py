@@ -28,7 +28,7 @@ _CONTROLS = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 1
 }
 _CONTROLS |= dict.fromkeys(range(0x80, 0xA0), "\ufffd")
 _FLAGS = {1: "bold", 2: "faint", 3: "italic", 4: "underline", 7: "inverse", 9: "struck"}
-_ENDS = {
+_FLAG_ENDS = {
     22: ("bold", "faint"),
     23: ("italic",),
     24: ("underline",),
@@ -53,40 +53,40 @@ _RGB = (
     (0, 255, 255),
     (255, 255, 255),
 )
-_STEPS = (0, 95, 135, 175, 215, 255)
+_CUBE_STEPS = (0, 95, 135, 175, 215, 255)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DisplayLine:
     """`cut` is how many bytes of a long line are left out."""
 
     text: str
     spans: tuple[Span, ...] = ()
-    cut: int = 0
+    omitted_bytes: int = 0
 
 
-def shown(raw: bytes) -> Shown:
+def decode_line(raw: bytes) -> DisplayLine:
     """What a person sees of a stored line, without its time. Control characters become visible
     signs, escape sequences do not.
     """
-    _, begin = stamps.read(raw[:64])
+    _, begin = stamps.parse_stamp(raw[:64])
     body = raw[begin : begin + LONGEST_SHOWN]
     text = body.decode("utf-8", "replace").removesuffix("\r")
     cut = len(raw) - begin - len(body)
     if "\x1b" not in text and "\x9b" not in text:
-        return Shown(text.translate(_CONTROLS), (), cut)
-    plain, spans = coloured(text)
-    return Shown(plain, spans, cut)
+        return DisplayLine(text.translate(_CONTROLS), (), cut)
+    plain, spans = parse_colours(text)
+    return DisplayLine(plain, spans, cut)
 
 
-def searchable(raw: bytes) -> bytes:
+def strip_for_search(raw: bytes) -> bytes:
     """What a search looks at: the whole line, without its time and without escape sequences."""
-    _, begin = stamps.read(raw[:64])
+    _, begin = stamps.parse_stamp(raw[:64])
     body = raw[begin:]
     return _ESCAPE_BYTES.sub(b"", body) if b"\x1b" in body else body
 
 
-def coloured(text: str) -> tuple[str, tuple[Span, ...]]:
+def parse_colours(text: str) -> tuple[str, tuple[Span, ...]]:
     """The text without escape sequences, and what its colours were. Colours beyond the sixteen
     become the nearest of these.
     """
@@ -95,15 +95,15 @@ def coloured(text: str) -> tuple[str, tuple[Span, ...]]:
     style = _Style()
     at = done = 0
     for found in _ESCAPE.finditer(text):
-        at = _put(text[done : found.start()], at, style, parts, spans)
+        at = _add_piece(text[done : found.start()], at, style, parts, spans)
         done = found.end()
         if found[1] is not None:
-            style.take(found[1])
-    _put(text[done:], at, style, parts, spans)
+            style.apply_codes(found[1])
+    _add_piece(text[done:], at, style, parts, spans)
     return "".join(parts), tuple(spans)
 
 
-def _put(piece: str, at: int, style: "_Style", parts: list[str], spans: list[Span]) -> int:
+def _add_piece(piece: str, at: int, style: "_Style", parts: list[str], spans: list[Span]) -> int:
     if not piece:
         return at
     parts.append(piece.translate(_CONTROLS))
@@ -125,7 +125,7 @@ class _Style:
             names + [f"ansi-{ground}-{colour}" for ground, colour in sorted(self._colours.items())]
         )
 
-    def take(self, codes: str) -> None:
+    def apply_codes(self, codes: str) -> None:
         numbers = [
             int(code) if code and len(code) < 5 else 0
             for code in codes.replace(":", ";").split(";")
@@ -133,17 +133,17 @@ class _Style:
         while numbers:
             code = numbers.pop(0)
             if code in (38, 48):
-                self._extended("fg" if code == 38 else "bg", numbers)
+                self._apply_extended_colour("fg" if code == 38 else "bg", numbers)
             else:
-                self._simple(code)
+                self._apply_code(code)
 
-    def _simple(self, code: int) -> None:
+    def _apply_code(self, code: int) -> None:
         if code == 0:
             self._flags, self._colours = set(), {}
         elif code in _FLAGS:
             self._flags.add(_FLAGS[code])
-        elif code in _ENDS:
-            self._flags.difference_update(_ENDS[code])
+        elif code in _FLAG_ENDS:
+            self._flags.difference_update(_FLAG_ENDS[code])
         elif code in (39, 49):
             self._colours.pop("fg" if code == 39 else "bg", None)
         else:
@@ -156,24 +156,28 @@ class _Style:
                 if first <= code < first + 8:
                     self._colours[ground] = code - first + offset
 
-    def _extended(self, ground: str, numbers: list[int]) -> None:
+    def _apply_extended_colour(self, ground: str, numbers: list[int]) -> None:
         kind = numbers.pop(0) if numbers else 0
         if kind == 5 and numbers:
-            self._colours[ground] = _of_256(numbers.pop(0))
+            self._colours[ground] = _find_nearest_of_256(numbers.pop(0))
         elif kind == 2 and len(numbers) >= 3:
-            self._colours[ground] = _nearest((numbers.pop(0), numbers.pop(0), numbers.pop(0)))
+            self._colours[ground] = _find_nearest_colour(
+                (numbers.pop(0), numbers.pop(0), numbers.pop(0))
+            )
 
 
-def _of_256(code: int) -> int:
+def _find_nearest_of_256(code: int) -> int:
     if code < 16:
         return code
     if code < 232:
         code -= 16
-        return _nearest((_STEPS[code // 36], _STEPS[code // 6 % 6], _STEPS[code % 6]))
+        return _find_nearest_colour(
+            (_CUBE_STEPS[code // 36], _CUBE_STEPS[code // 6 % 6], _CUBE_STEPS[code % 6])
+        )
     grey = 8 + 10 * (min(code, 255) - 232)
-    return _nearest((grey, grey, grey))
+    return _find_nearest_colour((grey, grey, grey))
 
 
-def _nearest(rgb: tuple[int, int, int]) -> int:
+def _find_nearest_colour(rgb: tuple[int, int, int]) -> int:
     distances = [sum((a - b) ** 2 for a, b in zip(rgb, known, strict=True)) for known in _RGB]
     return distances.index(min(distances))

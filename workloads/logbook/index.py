@@ -9,47 +9,47 @@ import struct
 from collections.abc import Callable
 
 from workloads.logbook import stamps
-from workloads.logbook.framing import Source, forward
+from workloads.logbook.line_reading import ByteSource, read_forward
 
-EVERY = 64 << 10
-ENTRY = struct.Struct("<QQq")
-NEVER = -(1 << 63)
+ENTRY_SPACING = 64 << 10
+ENTRY_FORMAT = struct.Struct("<QQq")
+NO_TIME = -(1 << 63)
 """Stands for "no time so far"."""
 Entry = tuple[int, int, int]
-START: Entry = (0, 0, NEVER)
+START_ENTRY: Entry = (0, 0, NO_TIME)
 
 
-class Index:
+class LogIndex:
     """Reads entries by ranged reads."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self._source = source
-        self._count = source.size() // ENTRY.size
+        self._count = source.size() // ENTRY_FORMAT.size
 
-    def before(self, goes_on: Callable[[Entry], bool]) -> Entry:
+    def find_last(self, goes_on: Callable[[Entry], bool]) -> Entry:
         """The last entry for which `goes_on` is true; it is true up to some entry, and false from
         there on.
         """
         low, high = 0, self._count
-        found = START
+        found = START_ENTRY
         while low < high:
             middle = (low + high) // 2
-            data = self._source.read(middle * ENTRY.size, ENTRY.size)
-            if len(data) == ENTRY.size and goes_on(entry := ENTRY.unpack(data)):
+            data = self._source.read(middle * ENTRY_FORMAT.size, ENTRY_FORMAT.size)
+            if len(data) == ENTRY_FORMAT.size and goes_on(entry := ENTRY_FORMAT.unpack(data)):
                 low, found = middle + 1, entry
             else:
                 high = middle
         return found
 
 
-def seek_time(log: Source, index: Index, ns: int) -> int:
+def find_time(log: ByteSource, index: LogIndex, ns: int) -> int:
     """Where the first line of that time or later begins; the end of the last whole line where there
     is none.
     """
-    offset, _, _ = index.before(lambda entry: entry[2] < ns)
+    offset, _, _ = index.find_last(lambda entry: entry[2] < ns)
     end = offset
-    for at, line in forward(log, offset):
-        time, _ = stamps.read(line)
+    for at, line in read_forward(log, offset):
+        time, _ = stamps.parse_stamp(line)
         if time is not None and time >= ns:
             return at
         end = at + len(line) + 1

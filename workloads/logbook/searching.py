@@ -10,15 +10,15 @@ from typing import Any
 import re2
 
 from workloads.logbook import windows
-from workloads.logbook.display import searchable
-from workloads.logbook.reading import Opened
-from workloads.logbook.windows import Cursor, Line
+from workloads.logbook.display import strip_for_search
+from workloads.logbook.log_files import OpenLog
+from workloads.logbook.windows import Cursor, LogLine
 
 LONGEST_QUERY = 200
 MOST_SECONDS = 1.5
 MOST_BYTES = 64 << 20
-_MEMORY = 8 << 20
-_LOOK_AT_CLOCK = 256
+_MAX_REGEX_MEMORY = 8 << 20
+_CLOCK_CHECK_LINES = 256
 MOST_MARKS = 50
 
 
@@ -27,15 +27,15 @@ class BadExpression(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The first line that matches, or None; where the search stands; how many bytes it read; and
     whether it came to the end.
     """
 
-    line: Line | None
+    line: LogLine | None
     cursor: Cursor
-    searched: int
-    finished: bool
+    bytes_searched: int
+    is_finished: bool
 
 
 class Query:
@@ -47,7 +47,7 @@ class Query:
         if not text or len(text) > LONGEST_QUERY:
             raise BadExpression(f"Give between 1 and {LONGEST_QUERY} characters to look for.")
         options = re2.Options()
-        options.max_mem = _MEMORY
+        options.max_mem = _MAX_REGEX_MEMORY
         options.log_errors = False
         options.case_sensitive = case
         try:
@@ -59,9 +59,9 @@ class Query:
 
     def matches(self, raw: bytes) -> bool:
         """Whether a stored line has it, leaving its time and its colours out."""
-        return self._pattern.search(searchable(raw)) is not None
+        return self._pattern.search(strip_for_search(raw)) is not None
 
-    def marks(self, text: str) -> list[tuple[int, int]]:
+    def find_marks(self, text: str) -> list[tuple[int, int]]:
         """Where it is in a text that is shown, in characters."""
         found: list[tuple[int, int]] = []
         for each in self._pattern.finditer(text):
@@ -72,8 +72,8 @@ class Query:
         return found
 
 
-def find(
-    logs: Sequence[Opened],
+def find_match(
+    logs: Sequence[OpenLog],
     query: Query,
     cursor: Cursor,
     *,
@@ -81,12 +81,12 @@ def find(
     floor: Cursor | None = None,
     clock: Callable[[], float] = time.monotonic,
     most_bytes: int = MOST_BYTES,
-) -> Found:
+) -> SearchResult:
     """The next match from a cursor on, or before it. Gives up after MOST_SECONDS or so many bytes:
     go on from its cursor.
     """
-    run: Iterator[Line] = (
-        windows.upwards(logs, cursor, floor) if up else windows.downwards(logs, cursor)
+    run: Iterator[LogLine] = (
+        windows.read_up(logs, cursor, floor) if up else windows.read_down(logs, cursor)
     )
     here = {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
     until, searched = clock() + MOST_SECONDS, 0
@@ -94,7 +94,7 @@ def find(
         here[line.log] = line.offset if up else line.end
         searched += len(line.raw) + 1
         if query.matches(line.raw):
-            return Found(line, here, searched, False)
-        if searched >= most_bytes or (number % _LOOK_AT_CLOCK == 0 and clock() > until):
-            return Found(None, here, searched, False)
-    return Found(None, here, searched, True)
+            return SearchResult(line, here, searched, False)
+        if searched >= most_bytes or (number % _CLOCK_CHECK_LINES == 0 and clock() > until):
+            return SearchResult(None, here, searched, False)
+    return SearchResult(None, here, searched, True)

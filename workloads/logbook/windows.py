@@ -9,9 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from workloads.logbook import stamps
-from workloads.logbook.framing import BLOCK, aligned, backward, forward, whole_end
-from workloads.logbook.index import NEVER, seek_time
-from workloads.logbook.reading import Opened
+from workloads.logbook.index import NO_TIME, find_time
+from workloads.logbook.line_reading import (
+    BLOCK_SIZE,
+    align_to_line,
+    find_last_line_end,
+    read_backward,
+    read_forward,
+)
+from workloads.logbook.log_files import OpenLog
 
 Cursor = dict[int, int]
 """The byte offset in each log, by the log's id. A log that is not named has not been begun."""
@@ -31,7 +37,7 @@ class BadCursor(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One line as stored, its time in front. `ns` is None for a line without one; it then belongs
     to the line before it.
     """
@@ -50,19 +56,19 @@ class Line:
 class Window:
     """Lines in order, and where one goes on from: upwards from `start`, downwards from `end`."""
 
-    lines: Sequence[Line]
+    lines: Sequence[LogLine]
     start: Cursor
     end: Cursor
     at_start: bool
     at_end: bool
 
 
-def write(cursor: Cursor) -> str:
+def format_cursor(cursor: Cursor) -> str:
     """A cursor as text that is fit for an address."""
     return "-".join(f"{log:x}.{offset:x}" for log, offset in sorted(cursor.items()))
 
 
-def read(text: str) -> Cursor:
+def parse_cursor(text: str) -> Cursor:
     """The other way round. Raises BadCursor."""
     pairs = [pair.split(".") for pair in text.split("-")] if text else []
     try:
@@ -76,103 +82,106 @@ def read(text: str) -> Cursor:
     return cursor
 
 
-def ends(logs: Iterable[Opened]) -> Cursor:
+def end_cursor(logs: Iterable[OpenLog]) -> Cursor:
     """Behind the last whole line of each."""
-    return {each.log.pk: whole_end(each.source) for each in logs}
+    return {each.log.pk: find_last_line_end(each.source) for each in logs}
 
 
-def starts(logs: Iterable[Opened]) -> Cursor:
+def start_cursor(logs: Iterable[OpenLog]) -> Cursor:
     return {each.log.pk: 0 for each in logs}
 
 
-def at_time(logs: Iterable[Opened], ns: int) -> Cursor:
+def cursor_at_time(logs: Iterable[OpenLog], ns: int) -> Cursor:
     """Before the first line of that time or later."""
-    return {each.log.pk: seek_time(each.source, each.index, ns) for each in logs}
+    return {each.log.pk: find_time(each.source, each.index, ns) for each in logs}
 
 
-def at_line(logs: Sequence[Opened], log: int, offset: int) -> Cursor:
+def cursor_at_line(logs: Sequence[OpenLog], log: int, offset: int) -> Cursor:
     """Before the line of `log` that holds this byte, and before what the others wrote at that
     time.
     """
     there = next((each for each in logs if each.log.pk == log), None)
     if there is None:
-        return ends(logs)
-    offset = aligned(there.source, offset)
+        return end_cursor(logs)
+    offset = align_to_line(there.source, offset)
     ns = next(
         (
             time
-            for _, line in forward(there.source, offset)
-            if (time := stamps.read(line)[0]) is not None
+            for _, line in read_forward(there.source, offset)
+            if (time := stamps.parse_stamp(line)[0]) is not None
         ),
         None,
     )
     others = [each for each in logs if each is not there]
-    return (ends(others) if ns is None else at_time(others, ns)) | {log: offset}
+    return (end_cursor(others) if ns is None else cursor_at_time(others, ns)) | {log: offset}
 
 
-def sound(logs: Iterable[Opened], cursor: Cursor) -> Cursor:
+def align_cursor(logs: Iterable[OpenLog], cursor: Cursor) -> Cursor:
     """A cursor that somebody sent, with every offset at a line's beginning and only of these
     logs.
     """
-    return {each.log.pk: aligned(each.source, cursor.get(each.log.pk, 0)) for each in logs}
+    return {each.log.pk: align_to_line(each.source, cursor.get(each.log.pk, 0)) for each in logs}
 
 
-def downwards(logs: Sequence[Opened], cursor: Cursor) -> Iterator[Line]:
+def read_down(logs: Sequence[OpenLog], cursor: Cursor) -> Iterator[LogLine]:
     """The lines from a cursor on, by time; each log's own lines stay in its order."""
-    block = _block(logs)
+    block = _block_size(logs)
     runs = [
-        _down(each, order, cursor.get(each.log.pk, 0), block) for order, each in enumerate(logs)
+        _read_log_down(each, order, cursor.get(each.log.pk, 0), block)
+        for order, each in enumerate(logs)
     ]
     return (line for _, _, line in heapq.merge(*runs, key=lambda item: item[:2]))
 
 
-def upwards(logs: Sequence[Opened], cursor: Cursor, floor: Cursor | None = None) -> Iterator[Line]:
+def read_up(
+    logs: Sequence[OpenLog], cursor: Cursor, floor: Cursor | None = None
+) -> Iterator[LogLine]:
     """The lines before a cursor, the latest first, down to a floor."""
-    block = _block(logs)
+    block = _block_size(logs)
     low = floor or {}
     runs = [
-        _up(each, order, cursor.get(each.log.pk, 0), low.get(each.log.pk, 0), block)
+        _read_log_up(each, order, cursor.get(each.log.pk, 0), low.get(each.log.pk, 0), block)
         for order, each in enumerate(logs)
     ]
     return (line for _, _, line in heapq.merge(*runs, key=lambda item: item[:2], reverse=True))
 
 
-def after(logs: Sequence[Opened], cursor: Cursor, most_lines: int = MOST_LINES) -> Window:
+def window_after(logs: Sequence[OpenLog], cursor: Cursor, most_lines: int = MOST_LINES) -> Window:
     """The window that begins at a cursor."""
-    run = downwards(logs, cursor)
-    lines, more = _bounded(run, most_lines)
-    end = starts(logs) | {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
+    run = read_down(logs, cursor)
+    lines, more = _take_lines(run, most_lines)
+    end = start_cursor(logs) | {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
     for line in lines:
         end[line.log] = line.end
     return Window(lines, dict(cursor), end, not any(cursor.values()), not more)
 
 
-def before(
-    logs: Sequence[Opened],
+def window_before(
+    logs: Sequence[OpenLog],
     cursor: Cursor,
     most_lines: int = MOST_LINES,
     floor: Cursor | None = None,
 ) -> Window:
     """The window that ends at a cursor."""
-    lines, more = _bounded(upwards(logs, cursor, floor), most_lines)
+    lines, more = _take_lines(read_up(logs, cursor, floor), most_lines)
     start = {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
     for line in lines:
         start[line.log] = line.offset
-    return Window(lines[::-1], start, dict(cursor), not more, cursor == ends(logs))
+    return Window(lines[::-1], start, dict(cursor), not more, cursor == end_cursor(logs))
 
 
-def tail_floor(logs: Sequence[Opened], lines: int) -> Cursor:
+def find_tail_floor(logs: Sequence[OpenLog], lines: int) -> Cursor:
     """Where the last so many lines begin."""
-    floor = ends(logs)
-    run = upwards(logs, dict(floor))
+    floor = end_cursor(logs)
+    run = read_up(logs, dict(floor))
     for _, line in zip(range(lines), run, strict=False):
         floor[line.log] = line.offset
     return floor
 
 
-def _bounded(run: Iterator[Line], most_lines: int) -> tuple[list[Line], bool]:
+def _take_lines(run: Iterator[LogLine], most_lines: int) -> tuple[list[LogLine], bool]:
     """As many lines as one window may have, one at least, and whether there are more."""
-    lines: list[Line] = []
+    lines: list[LogLine] = []
     shown = taken = 0
     for line in run:
         size = min(len(line.raw), LONGEST_SHOWN) + 64
@@ -187,26 +196,28 @@ def _bounded(run: Iterator[Line], most_lines: int) -> tuple[list[Line], bool]:
     return lines, False
 
 
-def _block(logs: Sequence[Opened]) -> int:
-    return max(_SMALLEST_BLOCK, min(BLOCK, _MERGED_BLOCKS // max(1, len(logs))))
+def _block_size(logs: Sequence[OpenLog]) -> int:
+    return max(_SMALLEST_BLOCK, min(BLOCK_SIZE, _MERGED_BLOCKS // max(1, len(logs))))
 
 
-_Keyed = tuple[int, int, Line]
+_KeyedLine = tuple[int, int, LogLine]
 
 
-def _down(log: Opened, order: int, offset: int, block: int) -> Iterator[_Keyed]:
-    key = NEVER
-    for at, raw in forward(log.source, offset, block=block):
-        ns, _ = stamps.read(raw)
+def _read_log_down(log: OpenLog, order: int, offset: int, block: int) -> Iterator[_KeyedLine]:
+    key = NO_TIME
+    for at, raw in read_forward(log.source, offset, block=block):
+        ns, _ = stamps.parse_stamp(raw)
         key = key if ns is None else max(key, ns)
-        yield key, order, Line(log.log.pk, at, ns, raw)
+        yield key, order, LogLine(log.log.pk, at, ns, raw)
 
 
-def _up(log: Opened, order: int, offset: int, floor: int, block: int) -> Iterator[_Keyed]:
-    key = -NEVER
-    for at, raw in backward(log.source, offset, block=block):
+def _read_log_up(
+    log: OpenLog, order: int, offset: int, floor: int, block: int
+) -> Iterator[_KeyedLine]:
+    key = -NO_TIME
+    for at, raw in read_backward(log.source, offset, block=block):
         if at < floor:
             return
-        ns, _ = stamps.read(raw)
+        ns, _ = stamps.parse_stamp(raw)
         key = key if ns is None else min(key, ns)
-        yield key, order, Line(log.log.pk, at, ns, raw)
+        yield key, order, LogLine(log.log.pk, at, ns, raw)

@@ -2,12 +2,19 @@
 YAML and as a REST call. Pure.
 """
 
-from workloads.manifests.building import CannotBuild, build
-from workloads.manifests.keys import ATTEMPT, MANAGED_BY, MUSTER, WORKLOAD, selector
-from workloads.manifests.rest import as_rest, rest_path
-from workloads.manifests.serving import TARGETS, Target, of_kind, refusals, target, unavailable
+from workloads.manifests.building import CannotBuild, build_objects
+from workloads.manifests.job_targets import (
+    TARGETS,
+    JobTarget,
+    choose_target,
+    describe_unavailable,
+    find_refusals,
+    get_target,
+)
+from workloads.manifests.keys import ATTEMPT, MANAGED_BY, MUSTER, WORKLOAD, build_selector
+from workloads.manifests.rest_body import build_rest_body, get_rest_path
 from workloads.manifests.volumes import Images
-from workloads.manifests.yaml_text import as_yaml
+from workloads.manifests.yaml_text import dump_yaml
 
 __all__ = [
     "ATTEMPT",
@@ -17,14 +24,14 @@ __all__ = [
     "WORKLOAD",
     "CannotBuild",
     "Images",
-    "Target",
-    "as_rest",
-    "as_yaml",
-    "build",
-    "of_kind",
-    "refusals",
-    "rest_path",
-    "selector",
-    "target",
-    "unavailable",
+    "JobTarget",
+    "build_objects",
+    "build_rest_body",
+    "build_selector",
+    "choose_target",
+    "describe_unavailable",
+    "dump_yaml",
+    "find_refusals",
+    "get_rest_path",
+    "get_target",
 ]

@@ -5,35 +5,35 @@ job.
 from collections.abc import Callable, Mapping
 
 from clusters.capabilities import UNKNOWN, Capabilities
+from workloads.kube_objects import Object
 from workloads.manifests import (
     jax,
+    job_targets,
     keys,
     mpi,
-    pods,
+    pod_templates,
     pytorch,
-    serving,
     standard,
     tensorflow,
     trainjob,
     volumes,
     xgboost,
 )
-from workloads.manifests.placement import NO_POOLS, Pools
-from workloads.manifests.pods import Identity
+from workloads.manifests.placement import NO_POOLS, NodePools
+from workloads.manifests.pod_templates import Identity
 from workloads.manifests.volumes import IMAGES, Images
-from workloads.observed import Object
 from workloads.specs import Spec
 
 Builder = Callable[[Spec, Identity], list[Object]]
 
 BUILDERS: Mapping[str, Builder] = {
-    "batch/v1/Job": standard.build,
-    "kubeflow.org/v1/PyTorchJob": pytorch.build,
-    "kubeflow.org/v1/TFJob": tensorflow.build,
-    "kubeflow.org/v1/XGBoostJob": xgboost.build,
-    "kubeflow.org/v1/JAXJob": jax.build,
-    "kubeflow.org/v2beta1/MPIJob": mpi.build,
-    "kubeflow.org/v1/MPIJob": mpi.build_v1,
+    "batch/v1/Job": standard.build_job,
+    "kubeflow.org/v1/PyTorchJob": pytorch.build_job,
+    "kubeflow.org/v1/TFJob": tensorflow.build_job,
+    "kubeflow.org/v1/XGBoostJob": xgboost.build_job,
+    "kubeflow.org/v1/JAXJob": jax.build_job,
+    "kubeflow.org/v2beta1/MPIJob": mpi.build_job,
+    "kubeflow.org/v1/MPIJob": mpi.build_job_v1,
 }
 """By the kind that stands for the workload, one module a framework. A TrainJob needs its runtime
 besides.
@@ -46,7 +46,7 @@ class CannotBuild(Exception):
     """
 
 
-def build(
+def build_objects(
     spec: Spec,
     *,
     workload_id: str,
@@ -55,7 +55,7 @@ def build(
     images: Images = IMAGES,
     job_kind: str = "",
     pull_secrets: tuple[str, ...] = (),
-    pools: Pools = NO_POOLS,
+    pools: NodePools = NO_POOLS,
 ) -> list[Object]:
     """The objects of one attempt, in the order in which to create them; the last one stands for the
     workload.
@@ -72,34 +72,36 @@ def build(
     identity = Identity(
         workload_id,
         attempt,
-        scheduler=keys.KAI if capabilities.kai else "",
+        scheduler=keys.KAI if capabilities.has_kai else "",
         # KAI reads the label, and falls back to its default where the class is missing; the
         # cluster's own scheduler does neither.
-        classes=frozenset() if capabilities.kai else capabilities.priority_classes,
+        classes=frozenset() if capabilities.has_kai else capabilities.priority_classes,
         images=images,
         pull_secrets=pull_secrets,
         pools=pools,
     )
-    wanted = job_kind or serving.target(spec, capabilities).job_kind
-    return [*_claims(spec, identity), *_job(spec, identity, capabilities, wanted)]
+    wanted = job_kind or job_targets.choose_target(spec, capabilities).job_kind
+    return [*_build_claims(spec, identity), *_build_job(spec, identity, capabilities, wanted)]
 
 
-def _job(spec: Spec, identity: Identity, capabilities: Capabilities, job_kind: str) -> list[Object]:
-    if job_kind == serving.TRAINJOB.job_kind and spec.framework is not None:
-        chosen = trainjob.runtime(spec.framework, capabilities)
+def _build_job(
+    spec: Spec, identity: Identity, capabilities: Capabilities, job_kind: str
+) -> list[Object]:
+    if job_kind == job_targets.TRAINJOB.job_kind and spec.framework is not None:
+        chosen = trainjob.find_runtime(spec.framework, capabilities)
         if chosen is None:
             raise CannotBuild(f"no runtime of the cluster serves {spec.framework.label}")
-        return trainjob.build(spec, identity, chosen)
+        return trainjob.build_job(spec, identity, chosen)
     if job_kind not in BUILDERS:
         raise CannotBuild(f"nothing builds {job_kind}")
     return BUILDERS[job_kind](spec, identity)
 
 
-def _claims(spec: Spec, identity: Identity) -> list[Object]:
+def _build_claims(spec: Spec, identity: Identity) -> list[Object]:
     """What outlives an attempt carries the workload's id without the attempt's number."""
     marked = {
         keys.MANAGED_BY: keys.MUSTER,
         keys.WORKLOAD: identity.workload_id,
         keys.PROJECT: spec.project,
     }
-    return [pods.labelled(claim, marked) for claim in volumes.claims(spec)]
+    return [pod_templates.with_labels(claim, marked) for claim in volumes.build_claims(spec)]

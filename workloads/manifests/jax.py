@@ -1,19 +1,19 @@
 """A distributed JAX workload as a JAXJob of the training operator (kubeflow.org/v1)."""
 
+from workloads.kube_objects import Object
 from workloads.manifests import training
-from workloads.manifests.pods import Identity
-from workloads.observed import Object
+from workloads.manifests.pod_templates import Identity
 from workloads.specs import CleanPodPolicy, RestartPolicy, Spec
 
 CONTAINER = "jax"
 
 
-def build(spec: Spec, identity: Identity) -> list[Object]:
+def build_job(spec: Spec, identity: Identity) -> list[Object]:
     """One JAXJob. All its pods are workers; worker 0 is the coordinator, and all must succeed.
 
     So what still runs at the end is what a failure left behind, which would keep its GPUs.
     """
-    worker = training.replica(
+    worker = training.build_replica(
         spec,
         spec.setup,
         identity,
@@ -22,7 +22,7 @@ def build(spec: Spec, identity: Identity) -> list[Object]:
         default=RestartPolicy.ON_FAILURE,
     )
     body = {
-        "runPolicy": training.run_policy(spec, CleanPodPolicy.RUNNING),
+        "runPolicy": training.build_run_policy(spec, CleanPodPolicy.RUNNING),
         "jaxReplicaSpecs": {"Worker": worker},
     }
-    return [training.job(spec, identity, "JAXJob", body)]
+    return [training.build_training_job(spec, identity, "JAXJob", body)]

@@ -22,7 +22,7 @@ NODE_TYPE = "run.ai/type"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a mount path
 
 
-def selector(workload_id: str | None = None) -> str:
+def build_selector(workload_id: str | None = None) -> str:
     """The label selector of everything Muster makes, or of one workload's objects and pods."""
     ours = f"{MANAGED_BY}={MUSTER}"
     return ours if workload_id is None else f"{ours},{WORKLOAD}={workload_id}"

@@ -2,15 +2,15 @@
 operator (v1) where that is what there is.
 """
 
+from workloads.kube_objects import Object
 from workloads.manifests import training
-from workloads.manifests.pods import Identity
-from workloads.observed import Object
+from workloads.manifests.pod_templates import Identity
 from workloads.specs import INHERITED, CleanPodPolicy, RestartPolicy, Spec
 
 CONTAINER = "mpi"
 
 
-def build(spec: Spec, identity: Identity) -> list[Object]:
+def build_job(spec: Spec, identity: Identity) -> list[Object]:
     """One MPIJob, v2beta1. Its launcher runs mpirun and counts as no rank; the workers wait to be
     told.
     """
@@ -18,36 +18,36 @@ def build(spec: Spec, identity: Identity) -> list[Object]:
         "slotsPerWorker": spec.mpi.slots,
         "sshAuthMountPath": spec.mpi.ssh_path,
         "launcherCreationPolicy": spec.mpi.launcher.value,
-        "runPolicy": _run_policy(spec),
-        "mpiReplicaSpecs": _replicas(spec, identity, RestartPolicy.ON_FAILURE),
+        "runPolicy": _build_run_policy(spec),
+        "mpiReplicaSpecs": _build_replicas(spec, identity, RestartPolicy.ON_FAILURE),
     }
-    return [training.job(spec, identity, "MPIJob", body, version="v2beta1")]
+    return [training.build_training_job(spec, identity, "MPIJob", body, version="v2beta1")]
 
 
-def build_v1(spec: Spec, identity: Identity) -> list[Object]:
+def build_job_v1(spec: Spec, identity: Identity) -> list[Object]:
     """One MPIJob, v1: it reaches the workers by kubectl, so it has no SSH keys, and its launcher
     always waits for them.
     """
-    replicas = _replicas(spec, identity, RestartPolicy.NEVER)
+    replicas = _build_replicas(spec, identity, RestartPolicy.NEVER)
     # The launcher asks the API for its workers, with a key that the operator gives it.
     del replicas["Launcher"]["template"]["spec"]["automountServiceAccountToken"]
     body: Object = {
         "slotsPerWorker": spec.mpi.slots,
-        "runPolicy": _run_policy(spec),
+        "runPolicy": _build_run_policy(spec),
         "mpiReplicaSpecs": replicas,
     }
-    return [training.job(spec, identity, "MPIJob", body)]
+    return [training.build_training_job(spec, identity, "MPIJob", body)]
 
 
-def _replicas(spec: Spec, identity: Identity, launcher: RestartPolicy) -> Object:
+def _build_replicas(spec: Spec, identity: Identity, launcher: RestartPolicy) -> Object:
     """What both versions call alike. A command that both would have is the launcher's: the workers
     wait as the operator says.
     """
     made = {
-        "Launcher": training.replica(
+        "Launcher": training.build_replica(
             spec, spec.master_setup, identity, 1, container=CONTAINER, default=launcher
         ),
-        "Worker": training.replica(
+        "Worker": training.build_replica(
             spec,
             spec.setup,
             identity,
@@ -65,8 +65,8 @@ def _replicas(spec: Spec, identity: Identity, launcher: RestartPolicy) -> Object
     return made
 
 
-def _run_policy(spec: Spec) -> Object:
+def _build_run_policy(spec: Spec) -> Object:
     """Workers never end by themselves, so unless asked otherwise they are removed when the launcher
     has.
     """
-    return training.run_policy(spec, CleanPodPolicy.RUNNING)
+    return training.build_run_policy(spec, CleanPodPolicy.RUNNING)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from workloads.kube_objects import Object
 from workloads.manifests import keys
-from workloads.manifests.volumes import given
-from workloads.observed import Object
+from workloads.manifests.volumes import drop_unset
 from workloads.specs import Setup, Toleration, TolerationEffect, TolerationOperator, Topology
 
 HEAVIEST = 100
@@ -13,7 +13,7 @@ HEAVIEST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Pools:
+class NodePools:
     """The node pools of a cluster by name, each as the key and value of a label, and those that a
     workload that names none is kept to.
 
@@ -21,57 +21,57 @@ class Pools:
     """
 
     labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    default: tuple[str, ...] = ()
+    default_names: tuple[str, ...] = ()
 
-    def label(self, name: str) -> tuple[str, str]:
+    def get_label(self, name: str) -> tuple[str, str]:
         return self.labels.get(name, (keys.NODE_POOL, name))
 
 
-NO_POOLS = Pools()
+NO_POOLS = NodePools()
 
 
-def of_pod(setup: Setup, workload_id: str, pools: Pools = NO_POOLS) -> Object:
+def build_placement(setup: Setup, workload_id: str, pools: NodePools = NO_POOLS) -> Object:
     """The fields of a pod that say where it may be; {} for anywhere."""
     affinity = {
-        **_node_affinity(setup.node_pools, pools),
-        **_pod_affinity(setup.topology, workload_id),
+        **_build_node_affinity(setup.node_pools, pools),
+        **_build_pod_affinity(setup.topology, workload_id),
     }
-    return given(
+    return drop_unset(
         nodeSelector={keys.NODE_TYPE: setup.node_type} if setup.node_type else None,
         affinity=affinity or None,
-        tolerations=[_toleration(each) for each in setup.tolerations] or None,
+        tolerations=[_build_toleration(each) for each in setup.tolerations] or None,
     )
 
 
-def _node_affinity(named: tuple[str, ...], pools: Pools) -> Object:
+def _build_node_affinity(named: tuple[str, ...], pools: NodePools) -> Object:
     """Only nodes of these pools, and of the first before the second: the weights fall."""
-    names = named or pools.default
+    names = named or pools.default_names
     if not names:
         return {}
     values: dict[str, list[str]] = {}
     for name in names:
-        key, value = pools.label(name)
+        key, value = pools.get_label(name)
         values.setdefault(key, []).append(value)
     # Of several terms one has to hold.
     wanted: Object = {
         "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [_in(*each) for each in values.items()]
+            "nodeSelectorTerms": [_build_in_term(*each) for each in values.items()]
         }
     }
     if len(named) > 1:
         step = max(1, HEAVIEST // len(named))
         wanted["preferredDuringSchedulingIgnoredDuringExecution"] = [
-            {"weight": max(1, HEAVIEST - number * step), "preference": _in(key, [value])}
-            for number, (key, value) in enumerate(map(pools.label, named))
+            {"weight": max(1, HEAVIEST - number * step), "preference": _build_in_term(key, [value])}
+            for number, (key, value) in enumerate(map(pools.get_label, named))
         ]
     return {"nodeAffinity": wanted}
 
 
-def _in(key: str, values: list[str]) -> Object:
+def _build_in_term(key: str, values: list[str]) -> Object:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": values}]}
 
 
-def _pod_affinity(topology: Topology | None, workload_id: str) -> Object:
+def _build_pod_affinity(topology: Topology | None, workload_id: str) -> Object:
     """Near the other pods of the workload. The first of them is placed anywhere: a pod that matches
     its own rule may be.
     """
@@ -92,9 +92,9 @@ def _pod_affinity(topology: Topology | None, workload_id: str) -> Object:
     }
 
 
-def _toleration(toleration: Toleration) -> Object:
+def _build_toleration(toleration: Toleration) -> Object:
     any_effect = toleration.effect is TolerationEffect.ANY
-    return given(
+    return drop_unset(
         key=toleration.key or None,
         operator=toleration.operator.value,
         value=toleration.value if toleration.operator is TolerationOperator.EQUAL else None,

@@ -1,8 +1,8 @@
 """A distributed PyTorch workload as a PyTorchJob of the training operator (kubeflow.org/v1)."""
 
+from workloads.kube_objects import Object
 from workloads.manifests import training
-from workloads.manifests.pods import Identity
-from workloads.observed import Object
+from workloads.manifests.pod_templates import Identity
 from workloads.specs import CleanPodPolicy, RestartPolicy, Spec
 
 CONTAINER = "pytorch"
@@ -21,10 +21,10 @@ ELASTIC_VARIABLES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 """Without it torch 2.13 never lets in a pod that joins later."""
 
 
-def build(spec: Spec, identity: Identity) -> list[Object]:
+def build_job(spec: Spec, identity: Identity) -> list[Object]:
     """One PyTorchJob."""
     variables = ELASTIC_VARIABLES if spec.elastic else None
-    replicas = training.first_and_workers(
+    replicas = training.build_replicas(
         spec,
         identity,
         "Master",
@@ -32,30 +32,30 @@ def build(spec: Spec, identity: Identity) -> list[Object]:
         default=RestartPolicy.ON_FAILURE,
         variables=variables,
     )
-    body: Object = {"runPolicy": _run_policy(spec), "pytorchReplicaSpecs": replicas}
-    if elastic := _elastic(spec):
+    body: Object = {"runPolicy": _build_run_policy(spec), "pytorchReplicaSpecs": replicas}
+    if elastic := _build_elastic_policy(spec):
         body["elasticPolicy"] = elastic
-    return [training.job(spec, identity, "PyTorchJob", body)]
+    return [training.build_training_job(spec, identity, "PyTorchJob", body)]
 
 
-def _run_policy(spec: Spec) -> Object:
+def _build_run_policy(spec: Spec) -> Object:
     """Unless asked otherwise workers that outlive their master are removed: they would keep their
     GPUs.
 
     Without a master the first worker to succeed ends the job, and the others may be about to
     finish: the operator leaves them alone, and Muster removes those that run on.
     """
-    return training.run_policy(
-        spec, CleanPodPolicy.RUNNING if spec.has_first else CleanPodPolicy.NONE
+    return training.build_run_policy(
+        spec, CleanPodPolicy.RUNNING if spec.has_distinct_first_pod else CleanPodPolicy.NONE
     )
 
 
-def _elastic(spec: Spec) -> Object | None:
+def _build_elastic_policy(spec: Spec) -> Object | None:
     """The elastic policy. Without a master even a fixed number of workers needs one: else the
     operator tells no rank where to meet.
     """
     if spec.elastic is None:
-        if spec.has_first:
+        if spec.has_distinct_first_pod:
             return None
         return {"minReplicas": spec.workers, "maxReplicas": spec.workers, "rdzvBackend": "c10d"}
     # torchrun and KAI count the master among the nodes: left out, one of them would never be let

@@ -4,25 +4,27 @@ a run.
 
 from collections.abc import Mapping
 
-from workloads.manifests import pods
-from workloads.manifests.pods import Identity
-from workloads.observed import Object
+from workloads.kube_objects import Object
+from workloads.manifests import pod_templates
+from workloads.manifests.pod_templates import Identity
 from workloads.specs import CleanPodPolicy, RestartPolicy, Setup, Spec
 
 GROUP = "kubeflow.org"
 
 
-def job(spec: Spec, identity: Identity, kind: str, body: Object, *, version: str = "v1") -> Object:
+def build_training_job(
+    spec: Spec, identity: Identity, kind: str, body: Object, *, version: str = "v1"
+) -> Object:
     """The object that stands for the workload."""
     return {
         "apiVersion": f"{GROUP}/{version}",
         "kind": kind,
-        "metadata": pods.metadata(spec, identity),
+        "metadata": pod_templates.build_metadata(spec, identity),
         "spec": body,
     }
 
 
-def replica(
+def build_replica(
     spec: Spec,
     setup: Setup,
     identity: Identity,
@@ -39,16 +41,16 @@ def replica(
     return {
         "replicas": count,
         "restartPolicy": (spec.lifecycle.restart_policy or default).value,
-        "template": pods.template(
+        "template": pod_templates.build_pod_template(
             spec, setup, identity, container=container, rank_0=rank_0, variables=variables
         ),
     }
 
 
-def first_and_workers(
+def build_replicas(
     spec: Spec,
     identity: Identity,
-    first: str,
+    first_role: str,
     *,
     container: str,
     default: RestartPolicy,
@@ -59,8 +61,8 @@ def first_and_workers(
     """
     setup, workers = spec.master_setup if spec.has_master else spec.setup, spec.workers
     replicas: Object = {}
-    if spec.has_first:
-        replicas[first] = replica(
+    if spec.has_distinct_first_pod:
+        replicas[first_role] = build_replica(
             spec,
             setup,
             identity,
@@ -72,7 +74,7 @@ def first_and_workers(
         )
         workers -= int(not spec.has_master)
     if workers:
-        replicas["Worker"] = replica(
+        replicas["Worker"] = build_replica(
             spec,
             spec.setup,
             identity,
@@ -84,7 +86,7 @@ def first_and_workers(
     return replicas
 
 
-def run_policy(spec: Spec, default: CleanPodPolicy) -> Object:
+def build_run_policy(spec: Spec, default: CleanPodPolicy) -> Object:
     """How often is tried again, and which pods go at the end.
 
     A log goes with its pod, so the operator may not remove pods that have finished: Muster does,

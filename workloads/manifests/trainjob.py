@@ -8,19 +8,19 @@ refused, with what would work.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from clusters.capabilities import Capabilities, Runtime
-from workloads.manifests import keys, placement, pods, volumes
-from workloads.manifests.pods import Identity
-from workloads.observed import Object
+from clusters.capabilities import Capabilities, TrainingRuntime
+from workloads.kube_objects import Object
+from workloads.manifests import keys, placement, pod_templates, volumes
+from workloads.manifests.pod_templates import Identity
 from workloads.specs import S3, Framework, Git, Problem, Setup, Spec
-from workloads.specs.choices import Access
+from workloads.specs.choices import VolumeAccess
 from workloads.specs.spec import UNCHANGED, Lifecycle
 
 CONTAINER = "node"
 """The trainer's container, and the name of the replicated job that it is in."""
 PATCHES = "runtimePatches"
 MANAGER = "muster.dev/manager"
-LONGEST = 48
+LONGEST_NAME = 48
 """Of a name, for up to ten nodes: JobSet appends "-node-0-N-abcde"; each further digit of N costs
 one.
 """
@@ -33,42 +33,42 @@ FRAMEWORKS: Mapping[Framework, str] = {
 """What the label `trainer.kubeflow.org/framework` of a runtime says."""
 
 
-def runtime(framework: Framework, capabilities: Capabilities) -> Runtime | None:
+def find_runtime(framework: Framework, capabilities: Capabilities) -> TrainingRuntime | None:
     """The runtime that a framework's workloads take: one that names the KAI scheduler where there
     is one. None where none serves.
     """
     fitting = [
         each for each in capabilities.runtimes if each.framework == FRAMEWORKS.get(framework)
     ]
-    wanted = keys.KAI if capabilities.kai else ""
+    wanted = keys.KAI if capabilities.has_kai else ""
     return next((each for each in fitting if each.scheduler == wanted), None)
 
 
-def build(spec: Spec, identity: Identity, chosen: Runtime) -> list[Object]:
+def build_job(spec: Spec, identity: Identity, runtime: TrainingRuntime) -> list[Object]:
     """One TrainJob. A master that is set up as the workers are is its first node."""
-    trainer: Object = {"image": spec.setup.environment.image_reference, "numNodes": spec.pods}
+    trainer: Object = {"image": spec.setup.environment.image_reference, "numNodes": spec.pod_count}
     for field, value in (
         ("command", spec.setup.environment.command),
         ("args", spec.setup.environment.args),
     ):
         if value:
             trainer[field] = list(value)
-    if variables := pods.environment_of(spec.setup):
+    if variables := pod_templates.build_environment(spec.setup):
         trainer["env"] = variables
-    if resources := pods.resources_of(spec.setup.compute):
+    if resources := pod_templates.build_resources(spec.setup.compute):
         trainer["resourcesPerNode"] = resources
     body: Object = {
         "runtimeRef": {
             "apiGroup": "trainer.kubeflow.org",
             "kind": "ClusterTrainingRuntime",
-            "name": chosen.name,
+            "name": runtime.name,
         },
         "trainer": trainer,
         PATCHES: [
             {
                 "manager": MANAGER,
                 "trainingRuntimeSpec": {
-                    "template": {"spec": {"replicatedJobs": [_patch(spec, identity)]}}
+                    "template": {"spec": {"replicatedJobs": [_build_patch(spec, identity)]}}
                 },
             }
         ],
@@ -76,55 +76,58 @@ def build(spec: Spec, identity: Identity, chosen: Runtime) -> list[Object]:
     job = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
-        "metadata": pods.metadata(spec, identity),
+        "metadata": pod_templates.build_metadata(spec, identity),
         "spec": body,
     }
     return [job]
 
 
-def _patch(spec: Spec, identity: Identity) -> Object:
+def _build_patch(spec: Spec, identity: Identity) -> Object:
     """Everything about the pods that is no field of the trainer."""
     setup = spec.setup
     container: Object = {"name": CONTAINER}
-    if mounted := volumes.mounts(setup, rank_0=True):
+    if mounted := volumes.build_mounts(setup, rank_0=True):
         container["volumeMounts"] = mounted
-    if security := pods.container_security(setup.security):
+    if security := pod_templates.build_container_security(setup.security):
         container["securityContext"] = security
     pod: Object = {
         "containers": [container],
-        **placement.of_pod(setup, identity.workload_id, identity.pools),
+        **placement.build_placement(setup, identity.workload_id, identity.pools),
     }
-    pod |= pods.pod_security(setup.security)
-    if made := volumes.of_pod(spec, setup):
+    pod |= pod_templates.build_pod_security(setup.security)
+    if made := volumes.build_pod_volumes(spec, setup):
         pod["volumes"] = made
-    if secrets := pods.pull_secrets(setup, identity):
+    if secrets := pod_templates.build_pull_secrets(setup, identity):
         pod["imagePullSecrets"] = secrets
     if spec.lifecycle.grace_seconds is not None:
         pod["terminationGracePeriodSeconds"] = spec.lifecycle.grace_seconds
-    template = {"metadata": pods.template_metadata(spec, setup, identity), "spec": pod}
+    template = {
+        "metadata": pod_templates.build_template_metadata(spec, setup, identity),
+        "spec": pod,
+    }
     return {"name": CONTAINER, "template": {"spec": {"template": template}}}
 
 
-def refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
+def find_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
     """What a TrainJob cannot say of a spec."""
     if PATCHES not in capabilities.trainjob_fields:
         yield Problem(
             "framework",
             (
                 f"The cluster's Kubeflow Trainer is too old: its TrainJob has no {PATCHES}. "
-                f"{_instead('Trainer 2.2')}"
+                f"{_describe_remedy('Trainer 2.2')}"
             ),
         )
         return
-    for field, words in _unsayable(spec):
+    for field, words in _find_unsupported(spec):
         yield Problem(
             field,
             (
                 f"{words} cannot be said of a TrainJob, which is what this cluster serves. "
-                f"{_instead('the training operator (v1)')}"
+                f"{_describe_remedy('the training operator (v1)')}"
             ),
         )
-    longest = LONGEST - len(str(spec.pods - 1)) + 1
+    longest = LONGEST_NAME - len(str(spec.pod_count - 1)) + 1
     if len(spec.name) > longest:
         yield Problem(
             "name",
@@ -135,20 +138,20 @@ def refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
         )
 
 
-def _instead(what: str) -> str:
+def _describe_remedy(what: str) -> str:
     return f"Leave it out, or ask the cluster's administrator to install {what}."
 
 
-def _unsayable(spec: Spec) -> Iterator[tuple[str, str]]:
+def _find_unsupported(spec: Spec) -> Iterator[tuple[str, str]]:
     if spec.has_master and spec.master != UNCHANGED:
         yield "master", "Another setup of the master"
     if spec.elastic is not None:
         yield "elastic", "A changing number of workers"
-    yield from _of_lifecycle(spec.lifecycle)
-    yield from _of_setup(spec.setup)
+    yield from _find_unsupported_lifecycle(spec.lifecycle)
+    yield from _find_unsupported_setup(spec.setup)
 
 
-def _of_lifecycle(lifecycle: Lifecycle) -> Iterator[tuple[str, str]]:
+def _find_unsupported_lifecycle(lifecycle: Lifecycle) -> Iterator[tuple[str, str]]:
     chosen: tuple[tuple[str, str, Any], ...] = (
         ("restart_policy", "A restart policy", lifecycle.restart_policy),
         ("clean_pod_policy", "Which pods are deleted at the end", lifecycle.clean_pod_policy),
@@ -160,7 +163,7 @@ def _of_lifecycle(lifecycle: Lifecycle) -> Iterator[tuple[str, str]]:
         yield "lifecycle.backoff_limit", "A backoff limit"
 
 
-def _of_setup(setup: Setup) -> Iterator[tuple[str, str]]:
+def _find_unsupported_setup(setup: Setup) -> Iterator[tuple[str, str]]:
     if setup.environment.pull_policy is not None:
         yield "setup.environment.pull_policy", "An image pull policy"
     if setup.environment.working_dir:
@@ -171,5 +174,5 @@ def _of_setup(setup: Setup) -> Iterator[tuple[str, str]]:
     for index, volume in enumerate(setup.volumes):
         if isinstance(volume, Git | S3):
             yield f"setup.volumes.{index}.path", f"A {volume.noun}"
-        elif volume.access is Access.RANK_0_WRITES:
+        elif volume.access is VolumeAccess.RANK_0_WRITES:
             yield f"setup.volumes.{index}.access", "A volume that rank 0 alone may write to"

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workloads.kube_objects import Object
 from workloads.manifests import keys
-from workloads.observed import Object
 from workloads.specs import (
     S3,
-    Access,
     Claim,
     ConfigMap,
     EmptyDir,
@@ -23,6 +22,7 @@ from workloads.specs import (
     Setup,
     Spec,
     Volume,
+    VolumeAccess,
 )
 
 GIT_ROOT = "/git"
@@ -49,21 +49,21 @@ IMAGES = Images()
 """Where nothing else is set."""
 
 
-def of_pod(spec: Spec, setup: Setup) -> list[Object]:
+def build_pod_volumes(spec: Spec, setup: Setup) -> list[Object]:
     """The volumes of a pod, those with the secrets of their fetchers included."""
     return [
         entry
-        for name, volume in _named(setup)
-        for entry in _entries(spec, name, volume, is_root=setup.security.uid == 0)
+        for name, volume in _name_volumes(setup)
+        for entry in _build_entries(spec, name, volume, is_root=setup.security.uid == 0)
     ]
 
 
-def mounts(setup: Setup, *, rank_0: bool) -> list[Object]:
+def build_mounts(setup: Setup, *, rank_0: bool) -> list[Object]:
     """Where the training container has them. Only `rank_0` writes where only rank 0 may."""
-    return [_mount(name, volume, rank_0) for name, volume in _named(setup)]
+    return [_build_mount(name, volume, rank_0) for name, volume in _name_volumes(setup)]
 
 
-def fetching(setup: Setup, images: Images, resources: Object) -> list[Object]:
+def build_fetchers(setup: Setup, images: Images, resources: Object) -> list[Object]:
     """The init containers that fetch Git repositories and buckets, in the order of the volumes.
 
     `resources` are what the training container has of CPU and memory. It waits meanwhile, so that
@@ -71,20 +71,20 @@ def fetching(setup: Setup, images: Images, resources: Object) -> list[Object]:
     names none.
     """
     given_resources = {"resources": resources} if resources else {}
-    return [fetcher | given_resources for fetcher in _fetchers(setup, images)]
+    return [fetcher | given_resources for fetcher in _iterate_fetchers(setup, images)]
 
 
-def claims(spec: Spec) -> list[Object]:
+def build_claims(spec: Spec) -> list[Object]:
     """The new claims that all pods of the workload share, without their labels."""
-    return [_claim(spec, volume) for volume in _shared_claims(spec)]
+    return [_build_claim(spec, volume) for volume in _list_shared_claims(spec)]
 
 
-def given(**values: Any) -> Object:
+def drop_unset(**values: Any) -> Object:
     """The fields that have a value."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _named(setup: Setup) -> Sequence[tuple[str, Volume]]:
+def _name_volumes(setup: Setup) -> Sequence[tuple[str, Volume]]:
     """The volumes with the names they have in the pod."""
     named: list[tuple[str, Volume]] = [
         (f"volume-{number}", volume) for number, volume in enumerate(setup.volumes, 1)
@@ -96,9 +96,11 @@ def _named(setup: Setup) -> Sequence[tuple[str, Volume]]:
     )
 
 
-def _mount(name: str, volume: Volume, rank_0: bool) -> Object:
+def _build_mount(name: str, volume: Volume, rank_0: bool) -> Object:
     mount: Object = {"name": name, "mountPath": volume.path}
-    if volume.access is Access.READ_ONLY or (volume.access is Access.RANK_0_WRITES and not rank_0):
+    if volume.access is VolumeAccess.READ_ONLY or (
+        volume.access is VolumeAccess.RANK_0_WRITES and not rank_0
+    ):
         mount["readOnly"] = True
     if isinstance(volume, ConfigMap) and volume.sub_path:
         mount["subPath"] = volume.sub_path
@@ -109,8 +111,8 @@ def _mount(name: str, volume: Volume, rank_0: bool) -> Object:
     return mount
 
 
-def _entries(spec: Spec, name: str, volume: Volume, *, is_root: bool) -> Iterator[Object]:
-    yield {"name": name, **_source(spec, volume)}
+def _build_entries(spec: Spec, name: str, volume: Volume, *, is_root: bool) -> Iterator[Object]:
+    yield {"name": name, **_build_source(spec, volume)}
     if isinstance(volume, Git) and volume.secret:
         # The files are root's: another user could not read them otherwise, and ssh refuses a key of
         # its own user that others can read.
@@ -120,11 +122,11 @@ def _entries(spec: Spec, name: str, volume: Volume, *, is_root: bool) -> Iterato
         }
 
 
-def _source(spec: Spec, volume: Volume) -> Object:
+def _build_source(spec: Spec, volume: Volume) -> Object:
     match volume:
         case EmptyDir():
             return {
-                "emptyDir": given(
+                "emptyDir": drop_unset(
                     medium="Memory" if volume.memory else None, sizeLimit=volume.size or None
                 )
             }
@@ -133,13 +135,13 @@ def _source(spec: Spec, volume: Volume) -> Object:
         case HostPath():
             return {"hostPath": {"path": volume.source}}
         case ConfigMap():
-            return {"configMap": given(name=volume.name, defaultMode=volume.mode)}
+            return {"configMap": drop_unset(name=volume.name, defaultMode=volume.mode)}
         case Secret():
-            return {"secret": given(secretName=volume.name, defaultMode=volume.mode)}
+            return {"secret": drop_unset(secretName=volume.name, defaultMode=volume.mode)}
         case Claim():
             return {"persistentVolumeClaim": {"claimName": volume.claim}}
         case NewClaim(ephemeral=True):
-            return {"ephemeral": {"volumeClaimTemplate": {"spec": _claim_spec(volume)}}}
+            return {"ephemeral": {"volumeClaimTemplate": {"spec": _build_claim_spec(volume)}}}
         case NewClaim():
             return {"persistentVolumeClaim": {"claimName": _claim_name(spec, volume)}}
         case Nfs():
@@ -147,7 +149,7 @@ def _source(spec: Spec, volume: Volume) -> Object:
     raise TypeError(f"{type(volume).__name__} is no kind of volume that a pod can have")
 
 
-def _shared_claims(spec: Spec) -> list[NewClaim]:
+def _list_shared_claims(spec: Spec) -> list[NewClaim]:
     """Workers' and master's; one that both have is one."""
     both = (*spec.setup.volumes, *(spec.master_setup.volumes if spec.has_master else ()))
     return list(
@@ -156,54 +158,59 @@ def _shared_claims(spec: Spec) -> list[NewClaim]:
 
 
 def _claim_name(spec: Spec, volume: NewClaim) -> str:
-    return f"{spec.name}-data-{_shared_claims(spec).index(volume) + 1}"
+    return f"{spec.name}-data-{_list_shared_claims(spec).index(volume) + 1}"
 
 
-def _claim(spec: Spec, volume: NewClaim) -> Object:
+def _build_claim(spec: Spec, volume: NewClaim) -> Object:
     metadata = {"name": _claim_name(spec, volume), "namespace": spec.namespace}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": metadata,
-        "spec": _claim_spec(volume),
+        "spec": _build_claim_spec(volume),
     }
 
 
-def _claim_spec(volume: NewClaim) -> Object:
-    return given(
+def _build_claim_spec(volume: NewClaim) -> Object:
+    return drop_unset(
         accessModes=[mode.value for mode in volume.modes],
         storageClassName=volume.storage_class or None,
         resources={"requests": {"storage": volume.size}},
     )
 
 
-def _fetchers(setup: Setup, images: Images) -> Iterator[Object]:
-    for name, volume in _named(setup):
+def _iterate_fetchers(setup: Setup, images: Images) -> Iterator[Object]:
+    for name, volume in _name_volumes(setup):
         match volume:
             case Git():
-                yield _fetcher(name, images.git, _git_variables(volume), _git_mounts(name, volume))
+                yield _build_fetcher(
+                    name, images.git, _build_git_variables(volume), _build_git_mounts(name, volume)
+                )
             case S3():
                 # Kubernetes would read $(NAME) in an argument as a variable, and the keys are among
                 # them.
                 place = "/".join(filter(None, (volume.bucket, volume.prefix))).replace("$(", "$$(")
-                fetcher = _fetcher(
-                    name, images.s3, _s3_variables(volume), [{"name": name, "mountPath": S3_ROOT}]
+                fetcher = _build_fetcher(
+                    name,
+                    images.s3,
+                    _build_s3_variables(volume),
+                    [{"name": name, "mountPath": S3_ROOT}],
                 )
                 yield fetcher | {"args": ["copy", f"{S3_REMOTE}:{place}", S3_ROOT]}
 
 
-def _fetcher(name: str, image: str, variables: list[Object], mounted: list[Object]) -> Object:
+def _build_fetcher(name: str, image: str, variables: list[Object], mounts: list[Object]) -> Object:
     return {
         "name": f"fetch-{name}",
         "image": image,
         "env": variables,
-        "volumeMounts": mounted,
+        "volumeMounts": mounts,
         "securityContext": {"allowPrivilegeEscalation": False},
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 
 
-def _git_variables(volume: Git) -> list[Object]:
+def _build_git_variables(volume: Git) -> list[Object]:
     """git-sync's settings. The host of an SSH address must be in `known_hosts` of the Secret:
     whoever answers is not to be believed.
     """
@@ -226,11 +233,11 @@ def _git_variables(volume: Git) -> list[Object]:
         plain["ADD_USER"] = "true"
     elif volume.credential is GitAccess.PASSWORD:
         plain["PASSWORD_FILE"] = f"{GIT_SECRET}/password"
-        secret = [_from_secret("GITSYNC_USERNAME", volume.secret, "username")]
+        secret = [_build_secret_variable("GITSYNC_USERNAME", volume.secret, "username")]
     return [*({"name": f"GITSYNC_{key}", "value": value} for key, value in plain.items()), *secret]
 
 
-def _git_mounts(name: str, volume: Git) -> list[Object]:
+def _build_git_mounts(name: str, volume: Git) -> list[Object]:
     root: Object = {"name": name, "mountPath": GIT_ROOT}
     return (
         [root, {"name": f"{name}-secret", "mountPath": GIT_SECRET, "readOnly": True}]
@@ -239,7 +246,7 @@ def _git_mounts(name: str, volume: Git) -> list[Object]:
     )
 
 
-def _s3_variables(volume: S3) -> list[Object]:
+def _build_s3_variables(volume: S3) -> list[Object]:
     """rclone's settings of a remote; without keys it asks as anybody."""
     plain = {"TYPE": "s3", "PROVIDER": OTHER if volume.url else AMAZON} | (
         {"ENDPOINT": volume.url} if volume.url else {}
@@ -249,10 +256,14 @@ def _s3_variables(volume: S3) -> list[Object]:
         {"name": f"{head}_{key}", "value": value} for key, value in plain.items()
     ]
     if volume.secret:
-        variables.append(_from_secret(f"{head}_ACCESS_KEY_ID", volume.secret, "AccessKeyId"))
-        variables.append(_from_secret(f"{head}_SECRET_ACCESS_KEY", volume.secret, "SecretKey"))
+        variables.append(
+            _build_secret_variable(f"{head}_ACCESS_KEY_ID", volume.secret, "AccessKeyId")
+        )
+        variables.append(
+            _build_secret_variable(f"{head}_SECRET_ACCESS_KEY", volume.secret, "SecretKey")
+        )
     return variables
 
 
-def _from_secret(variable: str, secret: str, key: str) -> Object:
+def _build_secret_variable(variable: str, secret: str, key: str) -> Object:
     return {"name": variable, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from workloads.observed import Object
+from workloads.kube_objects import Object
 
 _BLOCK = re.compile(r"[^\s][ -~\n]*[!-~]\n?")
 """Several lines of plain ASCII: what a block shows as it is."""
@@ -16,11 +16,11 @@ _AMBIGUOUS = re.compile(r"[-+.]?[0-9].*|[yYnN]", re.DOTALL)
 so.
 """
 
-_ODD = re.compile(r"[^ -~\n\u00a1-\u1fff\u3000-\ud7ff]")
+_UNUSUAL = re.compile(r"[^ -~\n\u00a1-\u1fff\u3000-\ud7ff]")
 """Characters that are better escaped than shown."""
 
 
-class _Readable(yaml.SafeDumper):
+class _ReadableDumper(yaml.SafeDumper):
     """Keeps the order of keys, writes texts of several lines as blocks, indents lists, and writes
     everything out where it stands.
     """
@@ -32,18 +32,20 @@ class _Readable(yaml.SafeDumper):
         super().increase_indent(flow, False)
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = None
     if "\n" in text and _BLOCK.fullmatch(text) and " \n" not in text:
         style = "|"
-    elif "\n" in text or _AMBIGUOUS.fullmatch(text) or _ODD.search(text):
+    elif "\n" in text or _AMBIGUOUS.fullmatch(text) or _UNUSUAL.search(text):
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Readable.add_representer(str, _text)
+_ReadableDumper.add_representer(str, _represent_text)
 
 
-def as_yaml(objects: Iterable[Object]) -> str:
+def dump_yaml(objects: Iterable[Object]) -> str:
     """All objects in one text, separated by `---`. Reading it gives equal objects."""
-    return yaml.dump_all(objects, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump_all(
+        objects, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=120
+    )

@@ -15,14 +15,14 @@ from workloads.models import Workload
 from workloads.queries import waiting
 from workloads.states import ACTIVE, Status
 
-RUNNING = (Status.RUNNING, Status.DEGRADED)
-WAITING = tuple(sorted(ACTIVE - {*RUNNING}))
+RUNNING_STATUSES = (Status.RUNNING, Status.DEGRADED)
+WAITING_STATUSES = tuple(sorted(ACTIVE - {*RUNNING_STATUSES}))
 MOST_WAITING = 10
 MOST_RUNNING = 10
 MOST_FAILED = 5
 LONGEST_REASON = 300
 
-_SHOWN = (
+_COLUMNS = (
     *(
         "id",
         "name",
@@ -54,75 +54,77 @@ _SHOWN = (
         "use_known",
     ),
 )
-_EXPLAINED = ("job", "pod_group", "project__gpu_quota", "project__gpu_limit")
+_DIAGNOSIS_COLUMNS = ("job", "pod_group", "project__gpu_quota", "project__gpu_limit")
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingWorkload:
     """A workload that waits, and why: a sentence, and what would help where that is known."""
 
     workload: Workload
-    told: Diagnosis | None
+    diagnosis: Diagnosis | None
 
     @property
     def sentence(self) -> str:
         """Never empty: where nothing is known that is said."""
-        if self.told is not None:
-            return self.told.sentence
+        if self.diagnosis is not None:
+            return self.diagnosis.sentence
         said = (self.workload.trouble or self.workload.reason)[:LONGEST_REASON]
-        return said or _STARTING.get(
+        return said or _STARTING_TEXTS.get(
             Status(self.workload.status), "The cluster has not said why yet."
         )
 
     @property
     def help(self) -> str:
-        return self.told.help if self.told is not None else ""
+        return self.diagnosis.help if self.diagnosis is not None else ""
 
 
-_STARTING = {
+_STARTING_TEXTS = {
     Status.CREATING: "It is being sent to its cluster.",
     Status.RESUMING: "It is being sent to its cluster again.",
     Status.INITIALIZING: "Its pods have their places and are starting.",
 }
 
 
-def counts(rows: InProject) -> dict[Status, int]:
+def count_by_status(rows: InProject) -> dict[Status, int]:
     """How many there are of each status. One query."""
     found = dict(rows.order_by().values_list("status").annotate(Count("id")))
     return {status: found.get(status.value, 0) for status in Status if found.get(status.value, 0)}
 
 
-def longest_waiting(rows: InProject, user: User, most: int = MOST_WAITING) -> Sequence[Waiting]:
+def load_longest_waiting(
+    rows: InProject, user: User, most: int = MOST_WAITING
+) -> Sequence[WaitingWorkload]:
     """Those that have waited longest, the first of them first."""
-    found = _chosen(
-        rows.filter(status__in=[each.value for each in WAITING]),
+    found = _load_rows(
+        rows.filter(status__in=[each.value for each in WAITING_STATUSES]),
         ("status_at", "id"),
         most,
-        *_EXPLAINED,
+        *_DIAGNOSIS_COLUMNS,
     )
-    told = waiting.why(found, user)
-    return [Waiting(each, told[each.pk][0] if each.pk in told else None) for each in found]
+    told = waiting.diagnose_waiting_workloads(found, user)
+    return [WaitingWorkload(each, told[each.pk][0] if each.pk in told else None) for each in found]
 
 
-def last_failed(rows: InProject, most: int = MOST_FAILED) -> Sequence[Workload]:
-    return _chosen(
+def load_last_failed(rows: InProject, most: int = MOST_FAILED) -> Sequence[Workload]:
+    return _load_rows(
         rows.filter(status=Status.FAILED.value, ended_at__isnull=False), ("-ended_at", "-id"), most
     )
 
 
-def largest_running(rows: InProject, most: int = MOST_RUNNING) -> Sequence[Workload]:
+def load_largest_running(rows: InProject, most: int = MOST_RUNNING) -> Sequence[Workload]:
     """Those that hold most, and of equal ones the newest."""
-    return _chosen(
-        rows.filter(status__in=[each.value for each in RUNNING]),
+    return _load_rows(
+        rows.filter(status__in=[each.value for each in RUNNING_STATUSES]),
         ("-gpus_allocated", "-created_at", "-id"),
         most,
     )
 
 
-def _chosen(rows: InProject, order: tuple[str, ...], most: int, *more: str) -> list[Workload]:
+def _load_rows(rows: InProject, order: tuple[str, ...], most: int, *more: str) -> list[Workload]:
     """The keys first: the rows are large, and few of them are wanted."""
     keys: list[Any] = list(rows.order_by(*order).values_list("pk", flat=True)[:most])
-    columns = (*_SHOWN, *more)
+    columns = (*_COLUMNS, *more)
     found = (
         Workload.objects.select_related("project", "submitted_by")
         .only(*columns)

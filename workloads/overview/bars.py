@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
 
-WIDE = 1000
+BAR_WIDTH = 1000
 """What the whole bar measures."""
 T = TypeVar("T")
 _ZERO = Decimal(0)
@@ -21,7 +21,7 @@ class Bar:
     `words` say all of it.
     """
 
-    held: Decimal
+    allocated: Decimal
     quota: Decimal | None
     limit: Decimal | None
     within: int
@@ -37,39 +37,41 @@ class Bar:
     @property
     def percent(self) -> int | None:
         """What is held of the quota; None where that says nothing."""
-        return round(100 * self.held / self.quota) if self.quota else None
+        return round(100 * self.allocated / self.quota) if self.quota else None
 
 
-def bar(held: Decimal, quota: Decimal | None, limit: Decimal | None, *, unit: str = "GPUs") -> Bar:
+def build_bar(
+    allocated: Decimal, quota: Decimal | None, limit: Decimal | None, *, unit: str = "GPUs"
+) -> Bar:
     """The bar is as wide as its limit, or a little more than its last mark where nothing limits
     it.
     """
     bounds = [each for each in (quota, limit) if each is not None]
-    most = max([held, *bounds, _ZERO])
+    most = max([allocated, *bounds, _ZERO])
     if limit is None:
         most *= _SPARE
-    scale = WIDE / most if most else _ZERO
-    own = held if quota is None else min(held, quota)
-    within = _placed(own, scale)
+    scale = BAR_WIDTH / most if most else _ZERO
+    own = allocated if quota is None else min(allocated, quota)
+    within = _scale_position(own, scale)
     return Bar(
-        held=held,
+        allocated=allocated,
         quota=quota,
         limit=limit,
         within=within,
-        over=max(_placed(held, scale) - within, 0),
-        quota_at=None if quota is None else _placed(quota, scale),
-        limit_at=None if limit is None else _placed(limit, scale),
-        words=_words(held, quota, limit, unit),
+        over=max(_scale_position(allocated, scale) - within, 0),
+        quota_at=None if quota is None else _scale_position(quota, scale),
+        limit_at=None if limit is None else _scale_position(limit, scale),
+        words=_describe_bar(allocated, quota, limit, unit),
     )
 
 
-def parts(counts: Mapping[T, int]) -> Iterator[tuple[T, int, int, int]]:
+def split_bar(counts: Mapping[T, int]) -> Iterator[tuple[T, int, int, int]]:
     """Each with its count, and where its part of one bar begins and how wide it is. What there is
     little of is seen as well.
     """
     total, at = sum(counts.values()), 0
-    shares = {key: max(4, WIDE * count // total) for key, count in counts.items() if count}
-    spare = WIDE - sum(shares.values())
+    shares = {key: max(4, BAR_WIDTH * count // total) for key, count in counts.items() if count}
+    spare = BAR_WIDTH - sum(shares.values())
     for key, wide in shares.items():
         # The widest one gives, or takes, what rounding left.
         wide += spare if key == max(shares, key=lambda each: shares[each]) else 0
@@ -77,21 +79,25 @@ def parts(counts: Mapping[T, int]) -> Iterator[tuple[T, int, int, int]]:
         at += wide
 
 
-def _placed(amount: Decimal, scale: Decimal) -> int:
-    return max(0, min(WIDE, round(amount * scale)))
+def _scale_position(amount: Decimal, scale: Decimal) -> int:
+    return max(0, min(BAR_WIDTH, round(amount * scale)))
 
 
-def _words(held: Decimal, quota: Decimal | None, limit: Decimal | None, unit: str) -> str:
-    told = f"{_plain(held)} {unit} allocated"
+def _describe_bar(
+    allocated: Decimal, quota: Decimal | None, limit: Decimal | None, unit: str
+) -> str:
+    told = f"{_format_amount(allocated)} {unit} allocated"
     if quota is None:
         told += ", without a quota"
-    elif held > quota:
-        told += f", {_plain(held - quota)} more than the quota of {_plain(quota)}"
+    elif allocated > quota:
+        told += (
+            f", {_format_amount(allocated - quota)} more than the quota of {_format_amount(quota)}"
+        )
     else:
-        told += f" of a quota of {_plain(quota)}"
-    return f"{told}, at most {_plain(limit)}" if limit is not None else told
+        told += f" of a quota of {_format_amount(quota)}"
+    return f"{told}, at most {_format_amount(limit)}" if limit is not None else told
 
 
-def _plain(amount: Decimal) -> str:
+def _format_amount(amount: Decimal) -> str:
     exact = amount.quantize(Decimal("0.001"))
     return f"{exact.normalize():f}" if exact else "0"

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from projects.models import Project
 from workloads.models import Sample
-from workloads.overview.sights import Ids
+from workloads.overview.viewer_scope import ProjectIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,14 @@ SPANS: Mapping[str, Span] = {
 DEFAULT = "24h"
 MOST_LINES = 8
 """Projects that have an area of their own; the others are one."""
-TRIES = 3
+SAMPLE_TRIES = 3
 """Samples after a point's moment that may stand for it, and before now that are the newest: a beat
 may come late.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """One project's, or all others'. A point is None where nobody looked."""
 
     name: str
@@ -52,11 +52,11 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class AllocationHistory:
     """Everything has as many points as there are moments."""
 
     moments: Sequence[datetime]
-    lines: Sequence[Line]
+    lines: Sequence[ChartLine]
     quota: Sequence[float | None]
     """Together; None where one of them is without limit."""
     idle: Sequence[float | None]
@@ -65,12 +65,14 @@ class History:
     waiting: Sequence[float | None]
 
 
-def history(projects: Ids, span: Span, now: datetime | None = None) -> History:
+def load_history(
+    projects: ProjectIds, span: Span, now: datetime | None = None
+) -> AllocationHistory:
     """Of these projects together, and of those that held most each by itself. Five queries."""
     rows = Sample.objects.all() if projects is None else Sample.objects.filter(project__in=projects)
-    moments, found = _moments(rows, span, now or timezone.now())
+    moments, found = _choose_moments(rows, span, now or timezone.now())
     chosen = rows.filter(at__in=list(found.values())).order_by()
-    sums = _sums(chosen)
+    sums = _sum_samples(chosen)
     largest = (
         chosen.values_list("project_id")
         .annotate(gpus=Sum("gpus_allocated"))
@@ -86,21 +88,21 @@ def history(projects: Ids, span: Span, now: datetime | None = None) -> History:
     }
     at = [found.get(moment) for moment in moments]
     lines = [
-        Line(names[key], key, [_own(own, sums, moment, key) for moment in at])
+        ChartLine(names[key], key, [_get_point(own, sums, moment, key) for moment in at])
         for key in keys
         if key in names
     ]
-    return History(
+    return AllocationHistory(
         moments=moments,
-        lines=[*lines, *_others(lines, _of(sums, at, "held"))],
-        quota=_of(sums, at, "quota", unless="unlimited"),
-        idle=_of(sums, at, "idle", unless="blind"),
-        running=_of(sums, at, "up"),
-        waiting=_of(sums, at, "queued"),
+        lines=[*lines, *_build_rest_line(lines, _pick_sum(sums, at, "held"))],
+        quota=_pick_sum(sums, at, "quota", unless="unlimited"),
+        idle=_pick_sum(sums, at, "idle", unless="blind"),
+        running=_pick_sum(sums, at, "up"),
+        waiting=_pick_sum(sums, at, "queued"),
     )
 
 
-def _moments(
+def _choose_moments(
     rows: "QuerySet[Sample]", span: Span, now: datetime
 ) -> tuple[list[datetime], dict[datetime, datetime]]:
     """The points of the chart, and for each the sample's moment that stands for it, where there is
@@ -113,19 +115,21 @@ def _moments(
     step = max(span.step, pace)
     last = now.timestamp() // step * step
     moments = [
-        _time(last - number * step)
+        _from_timestamp(last - number * step)
         for number in range(int(span.length.total_seconds() // step), -1, -1)
     ]
     # Samples are at multiples of their pace, which a point's moment need not be.
-    first = [_time(-(-moment.timestamp() // pace) * pace) for moment in moments]
+    first = [_from_timestamp(-(-moment.timestamp() // pace) * pace) for moment in moments]
     near = [
         [
             moment + timedelta(seconds=number * pace)
-            for number in range(min(TRIES, max(1, step // pace)))
+            for number in range(min(SAMPLE_TRIES, max(1, step // pace)))
         ]
         for moment in first
     ]
-    newest = [_time((now.timestamp() // pace - number) * pace) for number in range(TRIES)]
+    newest = [
+        _from_timestamp((now.timestamp() // pace - number) * pace) for number in range(SAMPLE_TRIES)
+    ]
     wanted = [at for some in [*near, newest] for at in some]
     there = set(rows.filter(at__in=wanted).order_by().values_list("at", flat=True).distinct())
     found = {
@@ -139,11 +143,11 @@ def _moments(
     return moments, {moment: at for moment, at in found.items() if at is not None}
 
 
-def _time(seconds: float) -> datetime:
+def _from_timestamp(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _sums(rows: "QuerySet[Sample]") -> dict[datetime, dict[str, Any]]:
+def _sum_samples(rows: "QuerySet[Sample]") -> dict[datetime, dict[str, Any]]:
     """Of all projects together at each moment; `blind` and `unlimited` count those that have no
     number.
     """
@@ -159,7 +163,7 @@ def _sums(rows: "QuerySet[Sample]") -> dict[datetime, dict[str, Any]]:
     return {row["at"]: dict(row) for row in added}
 
 
-def _of(
+def _pick_sum(
     sums: Mapping[datetime, Mapping[str, Any]],
     at: Sequence[datetime | None],
     name: str,
@@ -174,7 +178,7 @@ def _of(
     return found
 
 
-def _own(
+def _get_point(
     own: Mapping[tuple[datetime, int], Decimal],
     sums: Mapping[datetime, Any],
     at: datetime | None,
@@ -184,7 +188,9 @@ def _own(
     return float(own.get((at, key), 0)) if at is not None and at in sums else None
 
 
-def _others(lines: Sequence[Line], held: Sequence[float | None]) -> Iterator[Line]:
+def _build_rest_line(
+    lines: Sequence[ChartLine], held: Sequence[float | None]
+) -> Iterator[ChartLine]:
     """What is held by those that have no line of their own, where that is anything."""
     rest = [
         None
@@ -193,4 +199,4 @@ def _others(lines: Sequence[Line], held: Sequence[float | None]) -> Iterator[Lin
         for number, total in enumerate(held)
     ]
     if any(rest):
-        yield Line("Other projects", None, rest)
+        yield ChartLine("Other projects", None, rest)

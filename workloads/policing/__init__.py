@@ -8,39 +8,53 @@ submission, and `checking` what is wrong with a policy itself.
 
 from workloads.policing.catalogue import CATALOGUE
 from workloads.policing.judging import (
-    Issue,
-    about_compute,
-    about_environment,
-    completed,
-    issues,
-    set_by,
-    setters,
+    PolicyIssue,
+    complete_spec,
+    find_compute_issues,
+    find_environment_issues,
+    find_issues,
+    list_set_values,
+    list_setting_policy_ids,
 )
-from workloads.policing.limits import Source, by_words
-from workloads.policing.merging import NOTHING, Idle, Merged, Policy, as_rules, merge
-from workloads.policing.rules import BadRules, Rule, Wrong, known, read, write
+from workloads.policing.limits import PolicySource, describe_sources
+from workloads.policing.merging import (
+    NO_POLICIES,
+    IdleRule,
+    MergedPolicies,
+    PolicyRules,
+    build_rules,
+    merge_policies,
+)
+from workloads.policing.rules import (
+    BadRules,
+    Rule,
+    RuleProblem,
+    parse_known_rules,
+    parse_rules,
+    serialize_rules,
+)
 
 __all__ = [
     "CATALOGUE",
-    "NOTHING",
+    "NO_POLICIES",
     "BadRules",
-    "Idle",
-    "Issue",
-    "Merged",
-    "Policy",
+    "IdleRule",
+    "MergedPolicies",
+    "PolicyIssue",
+    "PolicyRules",
+    "PolicySource",
     "Rule",
-    "Source",
-    "Wrong",
-    "about_compute",
-    "about_environment",
-    "as_rules",
-    "by_words",
-    "completed",
-    "issues",
-    "known",
-    "merge",
-    "read",
-    "set_by",
-    "setters",
-    "write",
+    "RuleProblem",
+    "build_rules",
+    "complete_spec",
+    "describe_sources",
+    "find_compute_issues",
+    "find_environment_issues",
+    "find_issues",
+    "list_set_values",
+    "list_setting_policy_ids",
+    "merge_policies",
+    "parse_known_rules",
+    "parse_rules",
+    "serialize_rules",
 ]

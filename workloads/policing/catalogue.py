@@ -7,25 +7,25 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from workloads.policing.fields import Field, Get, Set, field, lens
+from workloads.policing.fields import Getter, PolicyField, Setter, build_field, build_lens
 from workloads.policing.kinds import (
     LOCKED,
     OPTIONS,
     RANGE,
     REQUIRED,
     Choice,
+    CommandLine,
     Flag,
-    Line,
-    Members,
     Pairs,
     Portion,
+    PrefixText,
     Quantity,
-    Text,
-    Whole,
+    TextList,
+    WholeNumber,
 )
 from workloads.specs import (
     CAPABILITIES,
-    VOLUMES,
+    VOLUME_TYPES,
     Architecture,
     CleanPodPolicy,
     Framework,
@@ -49,19 +49,19 @@ ENVIRONMENT, COMPUTE, PLACE, DATA, COUNT, LIFE, SECURITY = (
     "Lifecycle",
     "Security",
 )
-_STAR = "Texts, or their beginnings with a star at the end, as registry.example.com/team/*"
+_PREFIX_HELP = "Texts, or their beginnings with a star at the end, as registry.example.com/team/*"
 
 
-def _choice(enum: Any) -> Choice:
+def _build_choice(enum: Any) -> Choice:
     return Choice(choices=tuple((each.value, getattr(each, "label", each.value)) for each in enum))
 
 
-def _enum(enum: Any, path: str) -> Set:
-    _, change = lens(path)
+def _enum_setter(enum: Any, path: str) -> Setter:
+    _, change = build_lens(path)
     return lambda whole, value: change(whole, enum(value))
 
 
-def _pulled(setup: Setup) -> str:
+def _effective_pull_policy(setup: Setup) -> str:
     """The pull policy that a cluster takes where none is said."""
     environment = setup.environment
     if environment.pull_policy is not None:
@@ -71,7 +71,7 @@ def _pulled(setup: Setup) -> str:
     return (PullPolicy.ALWAYS if latest else PullPolicy.IF_NOT_PRESENT).value
 
 
-def _portion(setup: Setup) -> Decimal | None:
+def _effective_portion(setup: Setup) -> Decimal | None:
     """What pods get of each device; a whole one is 1. None without GPUs, and where memory is asked
     for.
     """
@@ -86,7 +86,7 @@ def _set_portion(setup: Setup, value: Decimal) -> Setup:
     return replace(setup, compute=replace(setup.compute, gpus=Gpus(gpus.device_count or 1, value)))
 
 
-def _request(resource: str) -> Get:
+def _request_getter(resource: str) -> Getter:
     """A request; where only a limit is said, clusters take that."""
 
     def value(setup: Setup) -> str:
@@ -98,11 +98,11 @@ def _request(resource: str) -> Get:
     return value
 
 
-def _kinds(setup: Setup) -> tuple[str, ...] | None:
+def _volume_kinds(setup: Setup) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(volume.kind for volume in setup.volumes)) or None
 
 
-def _variables(setup: Setup) -> dict[str, str | None] | None:
+def _variable_values(setup: Setup) -> dict[str, str | None] | None:
     """Their values by name; None for a value that comes from elsewhere."""
     return {
         each.name: each.value if each == Variable(each.name, each.value) else None
@@ -118,13 +118,13 @@ def _set_variables(setup: Setup, missing: Mapping[str, str]) -> Setup:
     )
 
 
-def _pairs(name: str) -> tuple[Get, Set]:
+def _pair_accessors(name: str) -> tuple[Getter, Setter]:
     def get(setup: Setup) -> dict[str, str] | None:
         return {pair.key: pair.value for pair in getattr(setup, name)} or None
 
     def add(setup: Setup, missing: Mapping[str, str]) -> Setup:
         added = tuple(Pair(key, value) for key, value in missing.items())
-        changed: Setup = lens(name)[1](setup, (*getattr(setup, name), *added))
+        changed: Setup = build_lens(name)[1](setup, (*getattr(setup, name), *added))
         return changed
 
     return get, add
@@ -139,11 +139,11 @@ def _set_gpu_memory(setup: Setup, value: str) -> Setup:
     )
 
 
-def _large(setup: Setup) -> bool:
+def _large_shm(setup: Setup) -> bool:
     return setup.compute.large_shm
 
 
-def _most_workers(spec: Spec) -> int | None:
+def _max_workers(spec: Spec) -> int | None:
     return None if spec.elastic is None else spec.elastic.max_workers
 
 
@@ -153,40 +153,52 @@ def _preemptibility(spec: Spec) -> str:
     ).value
 
 
-def _environment() -> list[Field]:
+def _environment_fields() -> list[PolicyField]:
     where, here = ENVIRONMENT, "environment."
-    pull = {"value": _pulled, "set": _enum(PullPolicy, f"{here}pull_policy")}
+    pull = {"value": _effective_pull_policy, "set": _enum_setter(PullPolicy, f"{here}pull_policy")}
     lines = [
-        field(name, label, Line(), f"{here}{name}", name, where, value=lens(f"{here}{name}")[0])
+        build_field(
+            name,
+            label,
+            CommandLine(),
+            f"{here}{name}",
+            name,
+            where,
+            value=build_lens(f"{here}{name}")[0],
+        )
         for name, label in (("command", "Command"), ("args", "Arguments"))
     ]
-    get = {"raw": _variables, "value": _variables, "set": _set_variables}
+    get = {"raw": _variable_values, "value": _variable_values, "set": _set_variables}
     return [
-        field("image", "Image", Text(), f"{here}image", "image", where, about=_STAR),
-        field(
+        build_field(
+            "image", "Image", PrefixText(), f"{here}image", "image", where, about=_PREFIX_HELP
+        ),
+        build_field(
             "pull_policy",
             "Image pull policy",
-            _choice(PullPolicy),
+            _build_choice(PullPolicy),
             f"{here}pull_policy",
             "pull_policy",
             where,
             **pull,
         ),
         *lines,
-        field(
+        build_field(
             "working_dir",
             "Working directory",
-            Text(),
+            PrefixText(),
             f"{here}working_dir",
             "working_dir",
             where,
-            about=_STAR,
+            about=_PREFIX_HELP,
         ),
-        field("variables", "Environment variables", Pairs(), f"{here}variables", (), where, **get),
+        build_field(
+            "variables", "Environment variables", Pairs(), f"{here}variables", (), where, **get
+        ),
     ]
 
 
-def _compute() -> list[Field]:
+def _compute_fields() -> list[PolicyField]:
     where, here = COMPUTE, "compute."
     gpus = tuple(f"{here}gpus.{part}" for part in ("devices", "portion", "memory"))
     devices = {
@@ -195,7 +207,7 @@ def _compute() -> list[Field]:
         "implied": True,
     }
     portion = {
-        "value": _portion,
+        "value": _effective_portion,
         "set": _set_portion,
         "said_by": gpus,
         "implied": True,
@@ -208,14 +220,14 @@ def _compute() -> list[Field]:
         "has": Quantity().has - {LOCKED},
     }
     amounts = [
-        field(
+        build_field(
             f"{resource}_{bound}",
             f"{words} {bound}",
             Quantity(),
             f"{here}{resource}_{bound}",
             f"{resource}_{bound}",
             where,
-            **({"is_open": True} if bound == "limit" else {"value": _request(resource)}),
+            **({"is_open": True} if bound == "limit" else {"value": _request_getter(resource)}),
         )
         for resource, words in (("cpu", "CPU"), ("memory", "CPU memory"))
         for bound in ("request", "limit")
@@ -226,16 +238,16 @@ def _compute() -> list[Field]:
         "the portion."
     )
     return [
-        field(
+        build_field(
             "gpus.devices",
             "GPU devices per pod",
-            Whole(largest=1000),
+            WholeNumber(largest=1000),
             gpus[0],
             "gpu_devices",
             where,
             **devices,
         ),
-        field(
+        build_field(
             "gpus.portion",
             "GPU portion",
             Portion(),
@@ -245,7 +257,7 @@ def _compute() -> list[Field]:
             about=shared,
             **portion,
         ),
-        field(
+        build_field(
             "gpus.memory",
             "GPU memory",
             Quantity(),
@@ -256,7 +268,7 @@ def _compute() -> list[Field]:
             **memory,
         ),
         *amounts,
-        field(
+        build_field(
             "large_shm",
             "Increase shared memory",
             Flag(),
@@ -264,55 +276,55 @@ def _compute() -> list[Field]:
             "large_shm",
             where,
             implied=True,
-            raw=_large,
-            value=_large,
+            raw=_large_shm,
+            value=_large_shm,
         ),
     ]
 
 
-def _placed() -> list[Field]:
-    labels, annotations = _pairs("labels"), _pairs("annotations")
-    kinds = Members(
+def _placement_fields() -> list[PolicyField]:
+    labels, annotations = _pair_accessors("labels"), _pair_accessors("annotations")
+    kinds = TextList(
         has=frozenset((OPTIONS,)),
-        choices=tuple((each.kind, each.noun) for each in VOLUMES),
+        choices=tuple((each.kind, each.noun) for each in VOLUME_TYPES),
         nothing="no volumes",
     )
     stated = [
-        field(name, label, Pairs(), name, (), DATA, raw=get, value=get, set=add)
+        build_field(name, label, Pairs(), name, (), DATA, raw=get, value=get, set=add)
         for name, label, (get, add) in (
             ("labels", "Labels", labels),
             ("annotations", "Annotations", annotations),
         )
     ]
     return [
-        field(
+        build_field(
             "node_type",
             "Node type",
-            Text(),
+            PrefixText(),
             "node_type",
             "node_type",
             PLACE,
             is_open=True,
-            about=_STAR,
+            about=_PREFIX_HELP,
         ),
-        field(
+        build_field(
             "node_pools",
             "Node pools",
-            Members(nothing="any"),
+            TextList(nothing="any"),
             "node_pools",
             "node_pools",
             PLACE,
             is_open=True,
         ),
-        field(
+        build_field(
             "volumes",
             "Volumes",
             kinds,
             "volumes",
             (),
             DATA,
-            raw=_kinds,
-            value=_kinds,
+            raw=_volume_kinds,
+            value=_volume_kinds,
             set=None,
             about="The kinds that there may be.",
         ),
@@ -320,9 +332,9 @@ def _placed() -> list[Field]:
     ]
 
 
-def _security() -> list[Field]:
+def _security_fields() -> list[PolicyField]:
     where, here = SECURITY, "security."
-    capabilities = Members(
+    capabilities = TextList(
         choices=tuple((each, each) for each in sorted(CAPABILITIES)), nothing="none"
     )
     has = capabilities.has - {REQUIRED}
@@ -335,10 +347,10 @@ def _security() -> list[Field]:
     )
     return [
         *(
-            field(name, label, Whole(), f"{here}{name}", name, where, is_open=True)
+            build_field(name, label, WholeNumber(), f"{here}{name}", name, where, is_open=True)
             for name, label in (("uid", "User ID"), ("gid", "Group ID"))
         ),
-        field(
+        build_field(
             "capabilities",
             "Linux capabilities",
             capabilities,
@@ -348,7 +360,7 @@ def _security() -> list[Field]:
             has=has,
         ),
         *(
-            field(
+            build_field(
                 name,
                 label,
                 Flag(),
@@ -356,7 +368,7 @@ def _security() -> list[Field]:
                 name,
                 where,
                 implied=implied,
-                raw=(get := lens(f"{here}{name}")[0]),
+                raw=(get := build_lens(f"{here}{name}")[0]),
                 value=get,
             )
             for name, label, implied in flags
@@ -367,52 +379,52 @@ def _security() -> list[Field]:
 _WORKERS = ("workers", "elastic.min_workers", "elastic.max_workers")
 
 
-def _counted() -> list[Field]:
+def _count_fields() -> list[PolicyField]:
     where: dict[str, Any] = {"of_pods": False, "implied": True}
     distributed, standard = (
         where | {"of": Architecture.DISTRIBUTED},
         where | {"of": Architecture.STANDARD},
     )
     only = {"of_pods": False, "has": frozenset((OPTIONS,)), "set": None}
-    most = Whole(has=RANGE)
+    most = WholeNumber(has=RANGE)
     bound = {
         "of_pods": False,
         "of": Architecture.DISTRIBUTED,
-        "raw": _most_workers,
-        "value": _most_workers,
+        "raw": _max_workers,
+        "value": _max_workers,
         "set": None,
     }
     return [
-        field(
+        build_field(
             "architecture",
             "Workload architecture",
-            _choice(Architecture),
+            _build_choice(Architecture),
             "architecture",
             "architecture",
             COUNT,
             **only,
         ),
-        field(
+        build_field(
             "framework",
             "Framework",
-            _choice(Framework),
+            _build_choice(Framework),
             "framework",
             "framework",
             COUNT,
             of=Architecture.DISTRIBUTED,
             **only,
         ),
-        field(
+        build_field(
             "workers",
             "Workers",
-            Whole(),
+            WholeNumber(),
             "workers",
             "workers",
             COUNT,
             said_by=_WORKERS,
             **distributed,
         ),
-        field(
+        build_field(
             "elastic.max_workers",
             "Maximum of workers",
             most,
@@ -421,39 +433,47 @@ def _counted() -> list[Field]:
             COUNT,
             **bound,
         ),
-        field(
+        build_field(
             "parameter_servers",
             "Parameter servers",
-            Whole(),
+            WholeNumber(),
             "parameter_servers",
             "parameter_servers",
             COUNT,
             **distributed,
         ),
-        field("runs", "Number of runs", Whole(), "runs", "runs", COUNT, **standard),
-        field(
-            "parallelism", "Runs at once", Whole(), "parallelism", "parallelism", COUNT, **standard
+        build_field("runs", "Number of runs", WholeNumber(), "runs", "runs", COUNT, **standard),
+        build_field(
+            "parallelism",
+            "Runs at once",
+            WholeNumber(),
+            "parallelism",
+            "parallelism",
+            COUNT,
+            **standard,
         ),
     ]
 
 
-def _lived() -> list[Field]:
-    def choice(name: str, label: str, enum: Any, **more: Any) -> Field:
+def _lifecycle_fields() -> list[PolicyField]:
+    def choice(name: str, label: str, enum: Any, **more: Any) -> PolicyField:
         path = f"lifecycle.{name}"
-        return field(
+        return build_field(
             name,
             label,
-            _choice(enum),
+            _build_choice(enum),
             path,
             name,
             LIFE,
             of_pods=False,
-            set=_enum(enum, path),
+            set=_enum_setter(enum, path),
             **more,
         )
 
-    def number(name: str, label: str, **more: Any) -> Field:
-        return field(name, label, Whole(), f"lifecycle.{name}", name, LIFE, of_pods=False, **more)
+    def number(name: str, label: str, **more: Any) -> PolicyField:
+        return build_field(
+            name, label, WholeNumber(), f"lifecycle.{name}", name, LIFE, of_pods=False, **more
+        )
 
     return [
         choice("priority", "Priority", Priority),
@@ -471,8 +491,15 @@ def _lived() -> list[Field]:
     ]
 
 
-CATALOGUE: Mapping[str, Field] = {
+CATALOGUE: Mapping[str, PolicyField] = {
     each.name: each
-    for each in (*_counted(), *_environment(), *_compute(), *_placed(), *_lived(), *_security())
+    for each in (
+        *_count_fields(),
+        *_environment_fields(),
+        *_compute_fields(),
+        *_placement_fields(),
+        *_lifecycle_fields(),
+        *_security_fields(),
+    )
 }
 """By the names that rules have in JSON."""

@@ -5,15 +5,25 @@ own default breaks them. Pure.
 from collections.abc import Iterator, Sequence
 
 from workloads.policing.catalogue import CATALOGUE
-from workloads.policing.fields import Field
-from workloads.policing.judging import completed
-from workloads.policing.kinds import DEFAULT, LEAST, LOCKED, MOST, OPTIONS, STEP, Line, Pairs, Text
-from workloads.policing.limits import Limits, Source
-from workloads.policing.merging import Policy, alone, merge
-from workloads.policing.rules import BadRules, Rule, Wrong, read
-from workloads.specs import Architecture, Environment, Framework, Setup, Spec, problems
+from workloads.policing.fields import PolicyField
+from workloads.policing.judging import complete_spec
+from workloads.policing.kinds import (
+    DEFAULT,
+    LEAST,
+    LOCKED,
+    MOST,
+    OPTIONS,
+    STEP,
+    CommandLine,
+    Pairs,
+    PrefixText,
+)
+from workloads.policing.limits import FieldLimits, PolicySource
+from workloads.policing.merging import PolicyRules, build_limits, merge_policies
+from workloads.policing.rules import BadRules, Rule, RuleProblem, parse_rules
+from workloads.specs import Architecture, Environment, Framework, Setup, Spec, find_problems
 
-_EXAMPLE = Spec(
+_MINIMAL_SPEC = Spec(
     name="x",
     project="x",
     namespace="x",
@@ -26,20 +36,20 @@ _EXAMPLE = Spec(
 """A submission that says as little as one can."""
 
 
-def wrong(given: object) -> Sequence[Wrong]:
+def find_rule_problems(given: object) -> Sequence[RuleProblem]:
     """Everything that is wrong with the rules of a policy as JSON has them."""
     try:
-        rules = read(given)
+        rules = parse_rules(given)
     except BadRules as bad:
-        return bad.wrong
+        return bad.problems
     return tuple(
-        problem for name, rule in rules.items() for problem in _of_rule(CATALOGUE[name], rule)
+        problem for name, rule in rules.items() for problem in _check_rule(CATALOGUE[name], rule)
     )
 
 
-def _of_rule(field: Field, rule: Rule) -> Iterator[Wrong]:
-    def problem(attribute: str, text: str) -> Wrong:
-        return Wrong(field.name, attribute, f"{field.label}: {text}.")
+def _check_rule(field: PolicyField, rule: Rule) -> Iterator[RuleProblem]:
+    def problem(attribute: str, text: str) -> RuleProblem:
+        return RuleProblem(field.name, attribute, f"{field.label}: {text}.")
 
     if (
         rule.locked
@@ -56,49 +66,55 @@ def _of_rule(field: Field, rule: Rule) -> Iterator[Wrong]:
         required=rule.required,
         names=rule.names,
     )
-    limits = alone(free, field.name)
+    limits = build_limits(free, field.name)
     if limits is None:
-        yield problem(*_impossible(field, rule))
+        yield problem(*_describe_impossible(field, rule))
         return
-    if rule.default is not None and isinstance(limits, Limits):
-        breaches = list(limits.wrong(rule.default))
+    if rule.default is not None and isinstance(limits, FieldLimits):
+        breaches = list(limits.find_value_breaches(rule.default))
         yield from (
             problem(DEFAULT, f"the default {breach.text} by this very rule") for breach in breaches
         )
         if breaches:
             return
-    if rule.default is not None and isinstance(field.kind, Text | Line | Pairs):
+    if rule.default is not None and isinstance(field.kind, PrefixText | CommandLine | Pairs):
         yield from (
             problem(DEFAULT, f"no workload could have the default: {text}")
-            for text in _refused(field, rule)
+            for text in _find_default_problems(field, rule)
         )
-    if rule.locked and alone(rule, field.name) is None:
+    if rule.locked and build_limits(rule, field.name) is None:
         yield problem(LOCKED, "it cannot be required and locked at nothing")
 
 
-def _refused(field: Field, rule: Rule) -> list[str]:
+def _find_default_problems(field: PolicyField, rule: Rule) -> list[str]:
     """Why a submission with this default, which is a text, would be refused: everybody's who says
     nothing of the field.
     """
-    with_it = completed(
-        _EXAMPLE, merge([Policy(Source(0, ""), {field.name: Rule(default=rule.default)})]), said=()
+    with_it = complete_spec(
+        _MINIMAL_SPEC,
+        merge_policies(
+            [PolicyRules(PolicySource(0, ""), {field.name: Rule(default=rule.default)})]
+        ),
+        given_fields=(),
     )
-    usual = problems(_EXAMPLE)
-    return [problem.text.removesuffix(".") for problem in problems(with_it) if problem not in usual]
+    usual = find_problems(_MINIMAL_SPEC)
+    return [
+        problem.text.removesuffix(".") for problem in find_problems(with_it) if problem not in usual
+    ]
 
 
-def _impossible(field: Field, rule: Rule) -> tuple[str, str]:
+def _describe_impossible(field: PolicyField, rule: Rule) -> tuple[str, str]:
     kind = field.kind
     if (
         rule.least is not None
         and rule.most is not None
-        and kind.amount(rule.least) > kind.amount(rule.most)
+        and kind.comparable(rule.least) > kind.comparable(rule.most)
     ):
         return (
             LEAST,
             (
-                f"the minimum, {kind.words(rule.least)}, must not be above the maximum, "
-                f"{kind.words(rule.most)}"
+                f"the minimum, {kind.describe(rule.least)}, must not be above the maximum, "
+                f"{kind.describe(rule.most)}"
             ),
         )
     if rule.options is not None:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workloads.policing.kinds import REQUIRED, Kind
+from workloads.policing.kinds import REQUIRED, ValueKind
 from workloads.specs import Architecture, Spec
 
-Get = Callable[[Any], Any]
-Set = Callable[[Any, Any], Any]
+Getter = Callable[[Any], Any]
+Setter = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class PolicyField:
     """A field of a Setup, judged for the workers and the master alike, or of a whole Spec where
     `of_pods` is not set.
 
@@ -25,13 +25,13 @@ class Field:
 
     name: str
     label: str
-    kind: Kind
+    kind: ValueKind
     path: str
     form: tuple[str, ...]
     section: str
-    raw: Get
-    value: Get
-    set: Set | None = None
+    raw: Getter
+    value: Getter
+    set: Setter | None = None
     of_pods: bool = True
     of: Architecture | None = None
     implied: bool = False
@@ -41,16 +41,18 @@ class Field:
     has: frozenset[str] = frozenset()
     about: str = ""
 
-    def applies(self, spec: Spec) -> bool:
+    def applies_to(self, spec: Spec) -> bool:
         """Whether a workload has this field."""
         return self.of is None or self.of is spec.architecture
 
-    def is_silent(self, part: Any, prefix: str, said: Container[str] | None) -> bool:
+    def is_omitted(self, part: Any, prefix: str, given_fields: Container[str] | None) -> bool:
         """Whether a submission says nothing of it. `said` are the paths that it gave; None is where
         all that has a value was said.
         """
         if self.implied:
-            return said is not None and not any(f"{prefix}{path}" in said for path in self.said_by)
+            return given_fields is not None and not any(
+                f"{prefix}{path}" in given_fields for path in self.said_by
+            )
         return self.raw(part) is None
 
     @property
@@ -59,7 +61,7 @@ class Field:
         return "Workers and master" if self.of_pods else "Workload"
 
 
-def lens(path: str) -> tuple[Get, Set]:
+def build_lens(path: str) -> tuple[Getter, Setter]:
     """How what lies at a path is read out of a part of a Spec, and how one like it is made with
     another value there.
     """
@@ -68,13 +70,13 @@ def lens(path: str) -> tuple[Get, Set]:
         return lambda whole: getattr(whole, first), lambda whole, value: replace(
             whole, **{first: value}
         )
-    get, change = lens(rest)
+    get, change = build_lens(rest)
     return lambda whole: get(getattr(whole, first)), lambda whole, value: replace(
         whole, **{first: change(getattr(whole, first), value)}
     )
 
 
-def _said(get: Get) -> Get:
+def _none_if_empty(get: Getter) -> Getter:
     """None for what is empty."""
 
     def said(whole: Any) -> Any:
@@ -84,18 +86,18 @@ def _said(get: Get) -> Get:
     return said
 
 
-def field(
+def build_field(
     name: str,
     label: str,
-    kind: Kind,
+    kind: ValueKind,
     path: str,
     form: str | tuple[str, ...],
     section: str,
     **more: Any,
-) -> Field:
+) -> PolicyField:
     """A field that lies at its path, save for what is said otherwise."""
-    get, change = lens(path)
-    raw = _said(get)
+    get, change = build_lens(path)
+    raw = _none_if_empty(get)
     given: dict[str, Any] = {
         "raw": raw,
         "value": raw,
@@ -105,6 +107,6 @@ def field(
     } | more
     if given.get("implied"):
         given["has"] -= {REQUIRED}
-    return Field(
+    return PolicyField(
         name, label, kind, path, (form,) if isinstance(form, str) else form, section, **given
     )

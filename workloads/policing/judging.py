@@ -7,18 +7,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workloads.policing.catalogue import CATALOGUE, COMPUTE, ENVIRONMENT
-from workloads.policing.fields import Field
+from workloads.policing.fields import PolicyField
 from workloads.policing.kinds import LEAST, LOCKED, MOST, OPTIONS, STEP, Pairs
-from workloads.policing.limits import Breach, Limits, Sources, by_words
-from workloads.policing.merging import AnyLimits, Merged
-from workloads.specs import UNCHANGED, Compute, Environment, MasterChanges, Setup, Spec, names_gpus
+from workloads.policing.limits import Breach, FieldLimits, PolicySources, describe_sources
+from workloads.policing.merging import AnyLimits, MergedPolicies
+from workloads.specs import (
+    UNCHANGED,
+    Compute,
+    Environment,
+    MasterChanges,
+    Setup,
+    Spec,
+    is_gpu_resource,
+)
 
 WORKERS, MASTER = "setup.", "master."
 _GPUS = ("gpus.devices", "gpus.portion", "gpus.memory")
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class PolicyIssue:
     """A rule that a submission breaks: `field` as `specs.problems` names it, a sentence, and the
     rule's name, as "workers.max".
     """
@@ -28,75 +36,85 @@ class Issue:
     rule: str
 
 
-def completed(spec: Spec, merged: Merged, said: Container[str] | None = None) -> Spec:
+def complete_spec(
+    spec: Spec, merged: MergedPolicies, given_fields: Container[str] | None = None
+) -> Spec:
     """The submission with what policies set where it says nothing.
 
     `said` are the paths of what it gave; None where everything that has a value was given, as by a
     form.
     """
     given = [
-        (limits.field, limits.given.value)
+        (limits.field, limits.fallback.value)
         for limits in merged.limits.values()
-        if limits.given is not None
+        if limits.fallback is not None
     ]
     whole = spec
     for field, value in given:
-        if not field.of_pods and field.applies(spec):
-            whole = _set(field, whole, value, silent=field.is_silent(spec, "", said))
-    setup = _completed_setup(spec.setup, WORKERS, given, said)
+        if not field.of_pods and field.applies_to(spec):
+            whole = _set_value(
+                field, whole, value, is_omitted=field.is_omitted(spec, "", given_fields)
+            )
+    setup = _complete_setup(spec.setup, WORKERS, given, given_fields)
     if spec.has_master and spec.master != UNCHANGED:
-        master = _completed_setup(spec.master_setup, MASTER, given, said)
-        whole = replace(whole, master=MasterChanges.between(setup, master))
+        master = _complete_setup(spec.master_setup, MASTER, given, given_fields)
+        whole = replace(whole, master=MasterChanges.from_setups(setup, master))
     return whole if setup == spec.setup else replace(whole, setup=setup)
 
 
-def issues(spec: Spec, merged: Merged) -> Sequence[Issue]:
+def find_issues(spec: Spec, merged: MergedPolicies) -> Sequence[PolicyIssue]:
     """Everything in which a completed submission is not as the policies want it."""
-    return tuple(dict.fromkeys(_issues(spec, merged)))
+    return tuple(dict.fromkeys(_iterate_issues(spec, merged)))
 
 
-def set_by(spec: Spec, merged: Merged) -> Sequence[tuple[str, str, str]]:
+def list_set_values(spec: Spec, merged: MergedPolicies) -> Sequence[tuple[str, str, str]]:
     """What is as policies set it: (label, value, policies) in words."""
     return [
-        (limits.field.label, limits.field.kind.words(value), by_words(by))
-        for limits, value, by in _set_by(spec, merged)
+        (limits.field.label, limits.field.kind.describe(value), describe_sources(by))
+        for limits, value, by in _list_set_limits(spec, merged)
     ]
 
 
-def setters(spec: Spec, merged: Merged) -> Sequence[str]:
+def list_setting_policy_ids(spec: Spec, merged: MergedPolicies) -> Sequence[str]:
     """The ids of the policies that have set something."""
-    return tuple(dict.fromkeys(source.key for _, _, by in _set_by(spec, merged) for source in by))
+    return tuple(
+        dict.fromkeys(source.key for _, _, by in _list_set_limits(spec, merged) for source in by)
+    )
 
 
-def about_environment(environment: Environment, merged: Merged) -> Sequence[Issue]:
+def find_environment_issues(
+    environment: Environment, merged: MergedPolicies
+) -> Sequence[PolicyIssue]:
     """Why an environment cannot be chosen as it is."""
-    return _about(Setup(environment), ENVIRONMENT, merged)
+    return _find_asset_issues(Setup(environment), ENVIRONMENT, merged)
 
 
-def about_compute(compute: Compute, merged: Merged) -> Sequence[Issue]:
+def find_compute_issues(compute: Compute, merged: MergedPolicies) -> Sequence[PolicyIssue]:
     """Why a compute resource cannot be chosen as it is."""
-    return _about(Setup(Environment("none"), compute), COMPUTE, merged)
+    return _find_asset_issues(Setup(Environment("none"), compute), COMPUTE, merged)
 
 
-def _set_by(spec: Spec, merged: Merged) -> Iterator[tuple[AnyLimits, Any, Sources]]:
+def _list_set_limits(
+    spec: Spec, merged: MergedPolicies
+) -> Iterator[tuple[AnyLimits, Any, PolicySources]]:
     for limits in merged.limits.values():
-        field, given = limits.field, limits.given
-        if given is None or not field.applies(spec):
+        field, given = limits.field, limits.fallback
+        if given is None or not field.applies_to(spec):
             continue
         value = field.value(spec.setup if field.of_pods else spec)
         kind = field.kind
         same = (
-            _has(value, given.value)
+            _has_pairs(value, given.value)
             if isinstance(kind, Pairs)
-            else value is not None and kind.amount(value) == kind.amount(given.value)
+            else value is not None and kind.comparable(value) == kind.comparable(given.value)
         )
         if same:
-            yield limits, given.value, given.by
+            yield limits, given.value, given.sources
 
 
-def _about(setup: Setup, section: str, merged: Merged) -> Sequence[Issue]:
+def _find_asset_issues(setup: Setup, section: str, merged: MergedPolicies) -> Sequence[PolicyIssue]:
     """Only what it says itself counts: what it leaves open is typed besides, or set by a policy."""
-    found: list[Issue] = []
+    found: list[PolicyIssue] = []
     for limits in merged.limits.values():
         field = limits.field
         if (
@@ -104,36 +122,36 @@ def _about(setup: Setup, section: str, merged: Merged) -> Sequence[Issue]:
             and not isinstance(field.kind, Pairs)
             and field.raw(setup) is not None
         ):
-            found += _judged(limits, setup, "", field.label)
+            found += _judge_field(limits, setup, "", field.label)
     return found
 
 
-def _issues(spec: Spec, merged: Merged) -> Iterator[Issue]:
+def _iterate_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]:
     for limits in merged.limits.values():
         field = limits.field
-        if not field.applies(spec):
+        if not field.applies_to(spec):
             continue
         if not field.of_pods:
-            yield from _judged(limits, spec, "", field.label)
+            yield from _judge_field(limits, spec, "", field.label)
             continue
-        wrong = list(_judged(limits, spec.setup, WORKERS, field.label))
+        wrong = list(_judge_field(limits, spec.setup, WORKERS, field.label))
         yield from wrong
         if spec.has_master and spec.master != UNCHANGED:
             told = {(issue.text, issue.rule) for issue in wrong}
-            for issue in _judged(limits, spec.master_setup, MASTER, field.label):
+            for issue in _judge_field(limits, spec.master_setup, MASTER, field.label):
                 if (issue.text, issue.rule) not in told:
-                    yield replace(issue, text=f"For the master: {_within(issue.text)}")
-    yield from _of_vendors(spec, merged)
-    workers = merged.of("workers")
-    if spec.elastic is not None and isinstance(workers, Limits):
-        yield from _grown(spec.elastic.max_workers, workers)
+                    yield replace(issue, text=f"For the master: {_lower_first(issue.text)}")
+    yield from _find_vendor_gpu_issues(spec, merged)
+    workers = merged.find_limits("workers")
+    if spec.elastic is not None and isinstance(workers, FieldLimits):
+        yield from _find_growth_issues(spec.elastic.max_workers, workers)
 
 
-def _of_vendors(spec: Spec, merged: Merged) -> Iterator[Issue]:
+def _find_vendor_gpu_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]:
     """GPUs that are asked for by the names of a cluster's resources, where a policy has a rule of
     GPUs.
     """
-    rule = next(filter(None, (_ruled(merged.limits.get(name)) for name in _GPUS)), None)
+    rule = next(filter(None, (_find_first_rule(merged.limits.get(name)) for name in _GPUS)), None)
     if rule is None:
         return
     setups = [("", WORKERS, spec.setup)]
@@ -146,21 +164,21 @@ def _of_vendors(spec: Spec, merged: Merged) -> Iterator[Issue]:
     name, by = rule
     for lead, prefix, setup in setups:
         for index, each in enumerate(setup.compute.extended):
-            if names_gpus(each.resource):
+            if is_gpu_resource(each.resource):
                 told = (
-                    f"{lead}{each.resource} cannot be asked for here: it stands for GPUs, and "
-                    "what is ruled of GPUs cannot be held "
-                    f"against its quantity ({by_words(by)}). Ask for GPU devices instead, or ask "
-                    "who set the policy."
+                    f"{lead}{each.resource} cannot be asked for here: it stands for GPUs, and what "
+                    "is ruled of GPUs cannot be held against its quantity "
+                    f"({describe_sources(by)}). Ask for GPU devices instead, or ask who set the "
+                    "policy."
                 )
-                yield Issue(f"{prefix}compute.extended.{index}.resource", told, name)
+                yield PolicyIssue(f"{prefix}compute.extended.{index}.resource", told, name)
 
 
-def _ruled(limits: AnyLimits | None) -> tuple[str, Sources] | None:
+def _find_first_rule(limits: AnyLimits | None) -> tuple[str, PolicySources] | None:
     """The first thing that is ruled about a field, more than what stands where nothing is said: the
     rule's name, and whose it is.
     """
-    if not isinstance(limits, Limits):
+    if not isinstance(limits, FieldLimits):
         return None
     said = (
         (LOCKED, limits.locked),
@@ -169,11 +187,11 @@ def _ruled(limits: AnyLimits | None) -> tuple[str, Sources] | None:
         (OPTIONS, limits.options),
         (STEP, next(iter(limits.steps), None)),
     )
-    found = next(((attribute, each.by) for attribute, each in said if each is not None), None)
+    found = next(((attribute, each.sources) for attribute, each in said if each is not None), None)
     return (f"{limits.field.name}.{found[0]}", found[1]) if found else None
 
 
-def _grown(most: int, workers: Limits) -> Iterator[Issue]:
+def _find_growth_issues(most: int, workers: FieldLimits) -> Iterator[PolicyIssue]:
     """What is wrong with the workers that an elastic workload may grow to: no more than there may
     be without growing.
     """
@@ -184,45 +202,51 @@ def _grown(most: int, workers: Limits) -> Iterator[Issue]:
     )
     if locked is not None and most > (locked.value or 0):
         told = f"must be at most {locked.value or 0:,}, at which the workers are locked"
-        yield Issue(path, f"{label} {told} ({by_words(locked.by)}).", f"workers.{LOCKED}")
+        yield PolicyIssue(
+            path, f"{label} {told} ({describe_sources(locked.sources)}).", f"workers.{LOCKED}"
+        )
         return
-    for breach in workers.wrong(most):
+    for breach in workers.find_value_breaches(most):
         if breach.attribute == MOST:
-            yield Issue(path, f"{label} {breach.text} ({by_words(breach.by)}).", f"workers.{MOST}")
+            yield PolicyIssue(
+                path,
+                f"{label} {breach.text} ({describe_sources(breach.sources)}).",
+                f"workers.{MOST}",
+            )
 
 
-def _within(sentence: str) -> str:
+def _lower_first(sentence: str) -> str:
     """A sentence as it goes on after other words: "CPU" stays."""
     return sentence if sentence[1:2].isupper() else sentence[0].lower() + sentence[1:]
 
 
-def _judged(limits: AnyLimits, part: Any, prefix: str, label: str) -> Iterator[Issue]:
+def _judge_field(limits: AnyLimits, part: Any, prefix: str, label: str) -> Iterator[PolicyIssue]:
     field = limits.field
-    value, silent = field.value(part), field.raw(part) is None
+    value, is_omitted = field.value(part), field.raw(part) is None
     try:
-        breaches = list(limits.judge(value, silent=silent))
+        breaches = list(limits.find_breaches(value, is_omitted=is_omitted))
     except ValueError:
         # It is no quantity: that is told of already, and by who knows more about it.
         return
     for breach in breaches:
-        path = f"{prefix}{field.path}{_place(field, breach, part)}"
-        yield Issue(
+        path = f"{prefix}{field.path}{_locate_breach(field, breach, part)}"
+        yield PolicyIssue(
             path,
-            f"{label} {breach.text} ({by_words(breach.by)}).",
+            f"{label} {breach.text} ({describe_sources(breach.sources)}).",
             f"{field.name}.{breach.attribute}",
         )
 
 
-def _place(field: Field, breach: Breach, part: Any) -> str:
+def _locate_breach(field: PolicyField, breach: Breach, part: Any) -> str:
     """Where in a list it is."""
-    if not breach.at:
+    if not breach.position:
         return ""
     if field.name == "volumes":
         return next(
             (
                 f".{number}.kind"
                 for number, each in enumerate(part.volumes)
-                if each.kind == breach.at
+                if each.kind == breach.position
             ),
             "",
         )
@@ -232,20 +256,25 @@ def _place(field: Field, breach: Breach, part: Any) -> str:
         names = [each.key for each in getattr(part, field.path)]
     else:
         return ""
-    return f".{names.index(breach.at)}.value" if breach.at in names else ""
+    return f".{names.index(breach.position)}.value" if breach.position in names else ""
 
 
-def _completed_setup(
-    setup: Setup, prefix: str, given: Sequence[tuple[Field, Any]], said: Container[str] | None
+def _complete_setup(
+    setup: Setup,
+    prefix: str,
+    given: Sequence[tuple[PolicyField, Any]],
+    given_fields: Container[str] | None,
 ) -> Setup:
     found = setup
     for field, value in given:
         if field.of_pods:
-            found = _set(field, found, value, silent=field.is_silent(setup, prefix, said))
+            found = _set_value(
+                field, found, value, is_omitted=field.is_omitted(setup, prefix, given_fields)
+            )
     return found
 
 
-def _set(field: Field, part: Any, value: Any, *, silent: bool) -> Any:
+def _set_value(field: PolicyField, part: Any, value: Any, *, is_omitted: bool) -> Any:
     """A part of a Spec with a value where nothing was said; of pairs with those whose names are
     missing.
     """
@@ -255,8 +284,8 @@ def _set(field: Field, part: Any, value: Any, *, silent: bool) -> Any:
         there = field.value(part) or {}
         missing = {name: text for name, text in value.items() if name not in there}
         return field.set(part, missing) if missing else part
-    return field.set(part, value) if silent and value != field.kind.empty else part
+    return field.set(part, value) if is_omitted and value != field.kind.empty else part
 
 
-def _has(there: Mapping[str, Any] | None, wanted: Mapping[str, str]) -> bool:
+def _has_pairs(there: Mapping[str, Any] | None, wanted: Mapping[str, str]) -> bool:
     return there is not None and all(there.get(name) == value for name, value in wanted.items())

@@ -13,42 +13,42 @@ from functools import cached_property
 
 from workloads.policing.catalogue import CATALOGUE
 from workloads.policing.kinds import Pairs
-from workloads.policing.limits import Limits, Source, by_words
+from workloads.policing.limits import FieldLimits, PolicySource, describe_sources
 from workloads.policing.pairs import PairLimits
 from workloads.policing.rules import Rule
 
-AnyLimits = Limits | PairLimits
+AnyLimits = FieldLimits | PairLimits
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PolicyRules:
     """A policy as far as merging goes."""
 
-    source: Source
+    source: PolicySource
     rules: Mapping[str, Rule]
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class IdleRule:
     """A policy's rule of one field that has no effect, or only in part, and why, as a sentence.
     `set_aside`: it contradicts wider ones.
     """
 
-    source: Source
+    source: PolicySource
     field: str
     text: str
-    set_aside: bool
+    is_set_aside: bool
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedPolicies:
     """What holds. `policies` go from the widest to the nearest."""
 
     limits: Mapping[str, AnyLimits]
-    idle: Sequence[Idle] = ()
-    policies: Sequence[Policy] = ()
+    idle: Sequence[IdleRule] = ()
+    policies: Sequence[PolicyRules] = ()
 
-    def of(self, field: str) -> AnyLimits | None:
+    def find_limits(self, field: str) -> AnyLimits | None:
         return self.limits.get(field)
 
     @cached_property
@@ -56,44 +56,50 @@ class Merged:
         """What to say beside a field of rules that were set aside."""
         found: dict[str, list[str]] = {}
         for each in self.idle:
-            if each.set_aside:
+            if each.is_set_aside:
                 found.setdefault(each.field, []).append(each.text)
         return found
 
 
-NOTHING = Merged({})
+NO_POLICIES = MergedPolicies({})
 """Without any policy."""
 
 
-def merge(policies: Iterable[Policy]) -> Merged:
+def merge_policies(policies: Iterable[PolicyRules]) -> MergedPolicies:
     """The policies as one, in whatever order they come."""
     ordered = sorted(policies, key=lambda each: each.source)
     limits: dict[str, AnyLimits] = {}
-    idle: list[Idle] = []
-    heeded: list[tuple[Source, str, Rule]] = []
+    idle: list[IdleRule] = []
+    heeded: list[tuple[PolicySource, str, Rule]] = []
     for policy in ordered:
         for name, rule in policy.rules.items():
-            before = limits.get(name) or _blank(name)
-            after = before.narrowed(rule, policy.source)
+            before = limits.get(name) or _build_blank_limits(name)
+            after = before.narrow(rule, policy.source)
             if after is None:
                 idle.append(
-                    Idle(policy.source, name, _set_aside(name, rule, before, policy.source), True)
+                    IdleRule(
+                        policy.source,
+                        name,
+                        _describe_conflict(name, rule, before, policy.source),
+                        True,
+                    )
                 )
                 continue
             limits[name] = after
             heeded.append((policy.source, name, rule))
             idle += [
-                Idle(policy.source, name, text, False) for text in _without_effect(rule, before)
+                IdleRule(policy.source, name, text, False)
+                for text in _describe_ineffective(rule, before)
             ]
     # The nearest last of all levels, and of one level the first by name: so that one default can
     # follow another that is forbidden.
     for source, name, rule in sorted(heeded, key=lambda each: (-each[0].level, each[0])):
         limits[name] = limits[name].with_default(rule.default, source)
     shown = {name: limits[name] for name in CATALOGUE if name in limits}
-    return Merged(shown, idle, ordered)
+    return MergedPolicies(shown, idle, ordered)
 
 
-def as_rules(merged: Merged) -> dict[str, Rule]:
+def build_rules(merged: MergedPolicies) -> dict[str, Rule]:
     """What holds as the rules of one policy that says the same."""
     return {
         name: limits.as_rule
@@ -102,26 +108,26 @@ def as_rules(merged: Merged) -> dict[str, Rule]:
     }
 
 
-def alone(rule: Rule, name: str) -> AnyLimits | None:
+def build_limits(rule: Rule, name: str) -> AnyLimits | None:
     """The limits of one rule; None where nothing could be as it says."""
-    return _blank(name).narrowed(rule, Source(0, ""))
+    return _build_blank_limits(name).narrow(rule, PolicySource(0, ""))
 
 
-def _blank(name: str) -> AnyLimits:
+def _build_blank_limits(name: str) -> AnyLimits:
     field = CATALOGUE[name]
-    return PairLimits(field) if isinstance(field.kind, Pairs) else Limits(field)
+    return PairLimits(field) if isinstance(field.kind, Pairs) else FieldLimits(field)
 
 
-def _set_aside(name: str, rule: Rule, before: AnyLimits, source: Source) -> str:
-    wider = by_words(before.sources)
+def _describe_conflict(name: str, rule: Rule, before: AnyLimits, source: PolicySource) -> str:
+    wider = describe_sources(before.sources)
     label = CATALOGUE[name].label
     return (
-        f"{label}: the rule of {source.words} does not hold, for it contradicts {wider}. Change "
-        "one of them."
+        f"{label}: the rule of {source.description} does not hold, for it contradicts {wider}. "
+        "Change one of them."
     )
 
 
-def _without_effect(rule: Rule, before: AnyLimits) -> list[str]:
+def _describe_ineffective(rule: Rule, before: AnyLimits) -> list[str]:
     """What of a rule the wider ones have made narrower already."""
     if isinstance(before, PairLimits):
         return []
@@ -131,17 +137,21 @@ def _without_effect(rule: Rule, before: AnyLimits) -> list[str]:
         if (
             mine is not None
             and theirs is not None
-            and (kind.amount(theirs.value) - kind.amount(mine)) * sign > 0
+            and (kind.comparable(theirs.value) - kind.comparable(mine)) * sign > 0
         ):
             found.append(
-                f"{words} {kind.words(mine)} has no effect, for {by_words(theirs.by)} says "
-                f"{words} {kind.words(theirs.value)}"
+                f"{words} {kind.describe(mine)} has no effect, for "
+                f"{describe_sources(theirs.sources)} says {words} {kind.describe(theirs.value)}"
             )
     if rule.options is not None and before.options is not None:
-        lost = [each for each in rule.options if not kind.shared((each,), before.options.value)]
+        lost = [
+            each
+            for each in rule.options
+            if not kind.intersect_options((each,), before.options.value)
+        ]
         if lost:
             found.append(
-                f"{', '.join(map(kind.words, lost[:5]))} cannot be chosen, for "
-                f"{by_words(before.options.by)} does not allow it"
+                f"{', '.join(map(kind.describe, lost[:5]))} cannot be chosen, for "
+                f"{describe_sources(before.options.sources)} does not allow it"
             )
     return [f"{label}: {each}." for each in found]

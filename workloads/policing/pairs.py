@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from workloads.policing.fields import Field
+from workloads.policing.fields import PolicyField
 from workloads.policing.kinds import LOCKED, REQUIRED
-from workloads.policing.limits import Breach, Said, Source, Sources
+from workloads.policing.limits import Breach, PolicySource, PolicySources, SourcedValue
 from workloads.policing.rules import Rule
 
 
@@ -17,46 +17,48 @@ from workloads.policing.rules import Rule
 class PairLimits:
     """Limits of a field whose values are names with values."""
 
-    field: Field
-    required: Mapping[str, Sources] = dataclasses.field(default_factory=dict)
-    locked: Mapping[str, Said] = dataclasses.field(default_factory=dict)
-    default: Mapping[str, Said] = dataclasses.field(default_factory=dict)
+    field: PolicyField
+    required: Mapping[str, PolicySources] = dataclasses.field(default_factory=dict)
+    locked: Mapping[str, SourcedValue] = dataclasses.field(default_factory=dict)
+    default: Mapping[str, SourcedValue] = dataclasses.field(default_factory=dict)
 
-    def narrowed(self, rule: Rule, by: Source) -> Self | None:
+    def narrow(self, rule: Rule, source: PolicySource) -> Self | None:
         """With one more policy's rule; None where it locks a name at another value."""
         locked = dict(self.locked)
         for name, value in (rule.default or {}).items() if rule.locked else ():
             mine = locked.get(name)
             if mine is not None and mine.value != value:
                 return None
-            locked[name] = Said(value, (*(mine.by if mine else ()), by))
+            locked[name] = SourcedValue(value, (*(mine.sources if mine else ()), source))
         required = {
             **self.required,
-            **{name: (*self.required.get(name, ()), by) for name in rule.names},
+            **{name: (*self.required.get(name, ()), source) for name in rule.names},
         }
         return replace(self, required=required, locked=locked)
 
-    def with_default(self, value: Any, by: Source) -> Self:
+    def with_default(self, value: Any, source: PolicySource) -> Self:
         """With defaults for the names that have none."""
         added = {
-            name: Said(text, (by,))
+            name: SourcedValue(text, (source,))
             for name, text in (value or {}).items()
             if name not in self.default and name not in self.locked
         }
         return replace(self, default={**self.default, **added})
 
     @property
-    def given(self) -> Said | None:
+    def fallback(self) -> SourcedValue | None:
         """What stands for the names of which nothing is said."""
         found = {**self.default, **self.locked}
         if not found:
             return None
-        return Said(
+        return SourcedValue(
             {name: each.value for name, each in found.items()},
-            tuple(dict.fromkeys(by for each in found.values() for by in each.by)),
+            tuple(dict.fromkeys(by for each in found.values() for by in each.sources)),
         )
 
-    def judge(self, value: Mapping[str, str | None] | None, *, silent: bool) -> Iterator[Breach]:
+    def find_breaches(
+        self, value: Mapping[str, str | None] | None, *, is_omitted: bool
+    ) -> Iterator[Breach]:
         """What is wrong with these names and values."""
         there = value or {}
         for name, by in self.required.items():
@@ -65,7 +67,7 @@ class PairLimits:
         for name, each in self.locked.items():
             if there.get(name) != each.value or name not in there:
                 yield Breach(
-                    LOCKED, f"must have {name}={each.value}, which is locked", each.by, name
+                    LOCKED, f"must have {name}={each.value}, which is locked", each.sources, name
                 )
 
     @property
@@ -79,7 +81,7 @@ class PairLimits:
     @property
     def as_rule(self) -> Rule:
         """As one rule, which is locked where all of its names are."""
-        given = self.given
+        given = self.fallback
         return Rule(
             default=None if given is None else given.value,
             names=tuple(self.required),
@@ -87,7 +89,7 @@ class PairLimits:
         )
 
     @property
-    def sources(self) -> Sources:
+    def sources(self) -> PolicySources:
         """All policies whose limits these are."""
-        said = [*self.required.values(), *(each.by for each in self.locked.values())]
+        said = [*self.required.values(), *(each.sources for each in self.locked.values())]
         return tuple(dict.fromkeys(by for each in said for by in each))

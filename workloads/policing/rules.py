@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workloads.policing.catalogue import CATALOGUE
-from workloads.policing.fields import Field
+from workloads.policing.fields import PolicyField
 from workloads.policing.kinds import (
     DEFAULT,
     LEAST,
@@ -19,7 +19,7 @@ from workloads.policing.kinds import (
 )
 
 MOST_RULES = 100
-WORDS = {
+ATTRIBUTE_WORDS = {
     DEFAULT: "the default",
     REQUIRED: "whether it must be given",
     LEAST: "the minimum",
@@ -51,7 +51,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class RuleProblem:
     """What is wrong with the rules of a policy: the field's name, the attribute ("" for the whole
     rule), and a sentence.
     """
@@ -64,21 +64,23 @@ class Wrong:
 class BadRules(ValueError):
     """Rules that cannot be read."""
 
-    def __init__(self, wrong: Sequence[Wrong]) -> None:
-        super().__init__(" ".join(each.text for each in wrong))
-        self.wrong = tuple(wrong)
+    def __init__(self, problems: Sequence[RuleProblem]) -> None:
+        super().__init__(" ".join(each.text for each in problems))
+        self.problems = tuple(problems)
 
 
-def read(given: object) -> dict[str, Rule]:
+def parse_rules(given: object) -> dict[str, Rule]:
     """The rules of a policy by field, in the catalogue's order. Raises BadRules with everything
     that cannot be read.
     """
     if not isinstance(given, Mapping):
-        raise BadRules([Wrong("", "", "The rules must be an object with a rule for each field.")])
+        raise BadRules(
+            [RuleProblem("", "", "The rules must be an object with a rule for each field.")]
+        )
     if len(given) > MOST_RULES:
         raise BadRules(
             [
-                Wrong(
+                RuleProblem(
                     "",
                     "",
                     (
@@ -88,14 +90,14 @@ def read(given: object) -> dict[str, Rule]:
                 )
             ]
         )
-    found: list[Wrong] = []
+    found: list[RuleProblem] = []
     for name in given:
         if name not in CATALOGUE:
             found.append(
-                Wrong("", "", f"{str(name)[:60]} is not a field that a policy can speak of.")
+                RuleProblem("", "", f"{str(name)[:60]} is not a field that a policy can speak of.")
             )
     rules = {
-        field.name: _rule(field, given[field.name], found)
+        field.name: _parse_rule(field, given[field.name], found)
         for field in CATALOGUE.values()
         if field.name in given
     }
@@ -104,99 +106,107 @@ def read(given: object) -> dict[str, Rule]:
     return {name: rule for name, rule in rules.items() if not rule.is_blank}
 
 
-def known(given: object) -> dict[str, Rule]:
+def parse_known_rules(given: object) -> dict[str, Rule]:
     """The rules of a stored policy; what this version does not know of them is left out."""
     rules = {}
     for name, rule in given.items() if isinstance(given, Mapping) else ():
-        found: list[Wrong] = []
+        found: list[RuleProblem] = []
         if name in CATALOGUE:
-            rules[name] = _rule(CATALOGUE[name], rule, found)
+            rules[name] = _parse_rule(CATALOGUE[name], rule, found)
     return {name: rules[name] for name in CATALOGUE if name in rules and not rules[name].is_blank}
 
 
-def write(rules: Mapping[str, Rule]) -> dict[str, Any]:
+def serialize_rules(rules: Mapping[str, Rule]) -> dict[str, Any]:
     """As JSON has them: `read` gives equal ones."""
     return {
-        name: _written(CATALOGUE[name], rule) for name, rule in rules.items() if not rule.is_blank
+        name: _serialize_rule(CATALOGUE[name], rule)
+        for name, rule in rules.items()
+        if not rule.is_blank
     }
 
 
-def _written(field: Field, rule: Rule) -> dict[str, Any]:
+def _serialize_rule(field: PolicyField, rule: Rule) -> dict[str, Any]:
     kind = field.kind
     given: dict[str, Any] = {}
     if rule.default is not None:
-        given[DEFAULT] = kind.write(rule.default)
+        given[DEFAULT] = kind.to_json(rule.default)
     if rule.required or rule.names:
         given[REQUIRED] = list(rule.names) or True
     for attribute, value in ((LEAST, rule.least), (MOST, rule.most)):
         if value is not None:
-            given[attribute] = kind.write(value)
+            given[attribute] = kind.to_json(value)
     if rule.step is not None:
         given[STEP] = rule.step
     if rule.options is not None:
         given[OPTIONS] = [
-            kind.write(each) if not isinstance(each, str) else each for each in rule.options
+            kind.to_json(each) if not isinstance(each, str) else each for each in rule.options
         ]
     return given | ({LOCKED: True} if rule.locked else {})
 
 
-def _rule(field: Field, given: object, found: list[Wrong]) -> Rule:
+def _parse_rule(field: PolicyField, given: object, problems: list[RuleProblem]) -> Rule:
     if not isinstance(given, Mapping):
-        found.append(Wrong(field.name, "", f"{field.label}: the rule must be an object."))
+        problems.append(RuleProblem(field.name, "", f"{field.label}: the rule must be an object."))
         return Rule()
-    reader = _Reader(field, given, found)
+    reader = _RuleParser(field, given, problems)
     for attribute in given:
-        if attribute not in WORDS:
-            reader.refuse("", f"{str(attribute)[:40]} is not something that a rule can say")
+        if attribute not in ATTRIBUTE_WORDS:
+            reader.add_problem("", f"{str(attribute)[:40]} is not something that a rule can say")
         elif attribute not in field.has and given[attribute] not in (None, False):
-            reader.refuse(attribute, f"{WORDS[attribute]} makes no sense for it")
+            reader.add_problem(attribute, f"{ATTRIBUTE_WORDS[attribute]} makes no sense for it")
     kind = field.kind
     pairs = isinstance(kind, Pairs)
     return Rule(
-        default=reader.value(DEFAULT, kind.read),
-        required=False if pairs else bool(reader.value(REQUIRED, _flag)),
-        names=(reader.value(REQUIRED, kind.read_names) or ()) if isinstance(kind, Pairs) else (),
-        least=reader.value(LEAST, kind.read),
-        most=reader.value(MOST, kind.read),
-        step=reader.value(STEP, _step),
-        options=reader.value(OPTIONS, reader.options),
-        locked=bool(reader.value(LOCKED, _flag)),
+        default=reader.parse_attribute(DEFAULT, kind.parse),
+        required=False if pairs else bool(reader.parse_attribute(REQUIRED, _parse_flag)),
+        names=(reader.parse_attribute(REQUIRED, kind.parse_names) or ())
+        if isinstance(kind, Pairs)
+        else (),
+        least=reader.parse_attribute(LEAST, kind.parse),
+        most=reader.parse_attribute(MOST, kind.parse),
+        step=reader.parse_attribute(STEP, _parse_step),
+        options=reader.parse_attribute(OPTIONS, reader.parse_options),
+        locked=bool(reader.parse_attribute(LOCKED, _parse_flag)),
     )
 
 
-class _Reader:
-    def __init__(self, field: Field, given: Mapping[Any, Any], found: list[Wrong]) -> None:
+class _RuleParser:
+    def __init__(
+        self, field: PolicyField, given: Mapping[Any, Any], found: list[RuleProblem]
+    ) -> None:
         self._field = field
         self._given = given
         self._found = found
 
-    def refuse(self, attribute: str, text: str) -> None:
-        self._found.append(Wrong(self._field.name, attribute, f"{self._field.label}: {text}."))
+    def add_problem(self, attribute: str, text: str) -> None:
+        self._found.append(
+            RuleProblem(self._field.name, attribute, f"{self._field.label}: {text}.")
+        )
 
-    def value(self, attribute: str, how: Callable[[object], Any]) -> Any:
+    def parse_attribute(self, attribute: str, parse: Callable[[object], Any]) -> Any:
         """What is given, read; None where nothing is, or it does not belong there."""
         given = self._given.get(attribute)
         if given is None or attribute not in self._field.has:
             return None
         try:
-            return how(given)
+            return parse(given)
         except ValueError as error:
-            self.refuse(attribute, f"{WORDS[attribute]} {error}")
+            self.add_problem(attribute, f"{ATTRIBUTE_WORDS[attribute]} {error}")
             return None
 
-    def options(self, given: object) -> tuple[Any, ...]:
+    def parse_options(self, given: object) -> tuple[Any, ...]:
         if not isinstance(given, list | tuple) or not 0 < len(given) <= MOST_OPTIONS:
             raise ValueError(f"must be a list of 1 to {MOST_OPTIONS}")
-        return tuple(dict.fromkeys(self._field.kind.read_option(each) for each in given))
+        return tuple(dict.fromkeys(self._field.kind.parse_option(each) for each in given))
 
 
-def _flag(given: object) -> bool:
+def _parse_flag(given: object) -> bool:
     if not isinstance(given, bool):
         raise ValueError("must be true or false")
     return given
 
 
-def _step(given: object) -> int:
+def _parse_step(given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= 1_000_000:
         raise ValueError("must be a whole number from 1")
     return given

@@ -2,28 +2,34 @@
 rows, and changes nothing.
 """
 
-from workloads.queries.changes import Changes, changes, position
-from workloads.queries.explaining import Explained, diagnosis_of
-from workloads.queries.history import HistoryFilter, history
-from workloads.queries.pods import MOST as MOST_PODS
-from workloads.queries.pods import pods_of
-from workloads.queries.rooms import rooms
-from workloads.queries.table import NEWEST, ORDERS, in_projects, rows_for_table, workloads_for
+from workloads.queries.changes import Changes, load_changes, load_position
+from workloads.queries.history import HistoryFilter, load_history
+from workloads.queries.node_capacity import rooms
+from workloads.queries.pods import MOST_PODS as MOST_PODS
+from workloads.queries.pods import load_pods
+from workloads.queries.table import (
+    NEWEST,
+    ORDERS,
+    list_in_projects,
+    list_visible_workloads,
+    select_table_columns,
+)
+from workloads.queries.workload_diagnosis import WorkloadDiagnosis, diagnose_workload
 
 __all__ = [
     "MOST_PODS",
     "NEWEST",
     "ORDERS",
     "Changes",
-    "Explained",
     "HistoryFilter",
-    "changes",
-    "diagnosis_of",
-    "history",
-    "in_projects",
-    "pods_of",
-    "position",
+    "WorkloadDiagnosis",
+    "diagnose_workload",
+    "list_in_projects",
+    "list_visible_workloads",
+    "load_changes",
+    "load_history",
+    "load_pods",
+    "load_position",
     "rooms",
-    "rows_for_table",
-    "workloads_for",
+    "select_table_columns",
 ]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clusters.capabilities import Capabilities
-from workloads.manifests.serving import JOB, available, unavailable
+from workloads.manifests.job_targets import BATCH_JOB, describe_unavailable, find_available_target
 from workloads.specs import Framework
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class FrameworkOffer:
     """A framework: the kind that its workloads become, or "" and why they cannot be run."""
 
     name: str
@@ -19,11 +19,11 @@ class Offer:
     why: str
 
 
-def frameworks(can: Capabilities) -> Sequence[Offer]:
+def frameworks(can: Capabilities) -> Sequence[FrameworkOffer]:
     """Every framework, Standard first."""
-    found = [Offer("Standard", f"{JOB.kind} ({JOB.api_version})", "")]
+    found = [FrameworkOffer("Standard", f"{BATCH_JOB.kind} ({BATCH_JOB.api_version})", "")]
     for framework in Framework:
-        target = available(framework, can)
+        target = find_available_target(framework, can)
         kind = f"{target.kind} ({target.api_version})" if target else ""
-        found.append(Offer(framework.label, kind, unavailable(framework, can)))
+        found.append(FrameworkOffer(framework.label, kind, describe_unavailable(framework, can)))
     return found

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.http import QueryDict
 
-from console import lists
+from console import pagination
 from workloads.models import Event, Workload
 
-NEWEST = lists.Order("-at", ("-at", "-id"))
+NEWEST = pagination.SortOrder("-at", ("-at", "-id"))
 PAGE = 100
 
 
@@ -24,7 +24,7 @@ class HistoryFilter:
     subject: str = ""
 
     @classmethod
-    def read(cls, query: QueryDict) -> "HistoryFilter":
+    def from_query(cls, query: QueryDict) -> "HistoryFilter":
         """From an address: kind=, warnings=1, attempt=, pod= (the name of an object)."""
         attempt = query.get("attempt", "")
         return cls(
@@ -41,7 +41,7 @@ class HistoryFilter:
     def __bool__(self) -> bool:
         return bool(self.kinds or self.warnings or self.attempt is not None or self.subject)
 
-    def pairs(self) -> list[tuple[str, Any]]:
+    def query_pairs(self) -> list[tuple[str, Any]]:
         chosen = [("kind", kind) for kind in self.kinds]
         named = (
             ("warnings", "1" if self.warnings else ""),
@@ -51,9 +51,9 @@ class HistoryFilter:
         return chosen + [(name, str(value)) for name, value in named if value]
 
 
-def history(
+def load_history(
     workload: Workload, wanted: HistoryFilter, cursor: str = "", size: int = PAGE
-) -> "lists.Page[Event]":
+) -> "pagination.Page[Event]":
     """Events, the newest first, a page at a cursor of `NEWEST`."""
     events = Event.objects.filter(workload=workload).select_related("by")
     if wanted.kinds:
@@ -64,4 +64,4 @@ def history(
         events = events.filter(attempt=wanted.attempt)
     if wanted.subject:
         events = events.filter(subject=wanted.subject)
-    return lists.page(events, NEWEST, cursor, size)
+    return pagination.load_page(events, NEWEST, cursor, size)

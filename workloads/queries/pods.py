@@ -6,10 +6,10 @@ from django.db.models import F
 
 from workloads.models import Pod, Workload
 
-MOST = 1000
+MOST_PODS = 1000
 
 
-def pods_of(workload: Workload, *, attempt: int | None = None) -> Sequence[Pod]:
+def load_pods(workload: Workload, *, attempt: int | None = None) -> Sequence[Pod]:
     """At most MOST pods, the newest attempt first and by rank within one, without the objects
     themselves.
     """
@@ -17,5 +17,5 @@ def pods_of(workload: Workload, *, attempt: int | None = None) -> Sequence[Pod]:
     if attempt is not None:
         found = found.filter(attempt=attempt)
     return list(
-        found.order_by("-attempt", F("rank").asc(nulls_last=True), "created_at", "name")[:MOST]
+        found.order_by("-attempt", F("rank").asc(nulls_last=True), "created_at", "name")[:MOST_PODS]
     )

@@ -2,9 +2,9 @@
 
 from django.db.models import F
 
-from console.lists import Order
+from console.pagination import SortOrder
 from projects.models import User
-from projects.querysets import InProject, visible_projects
+from projects.querysets import InProject, list_visible_project_ids
 from workloads.models import Workload
 
 COLUMNS = (
@@ -40,21 +40,21 @@ COLUMNS = (
 ORDERS = {
     order.name: order
     for order in (
-        Order("-created", ("-created_at", "-id")),
-        Order("created", ("created_at", "id")),
-        Order("name", ("name", "id")),
-        Order("-name", ("-name", "-id")),
-        Order("status", ("status", "-created_at", "-id")),
-        Order("-status", ("-status", "created_at", "id")),
-        Order("project", ("project__name", "-created_at", "-id")),
-        Order("-project", ("-project__name", "created_at", "id")),
+        SortOrder("-created", ("-created_at", "-id")),
+        SortOrder("created", ("created_at", "id")),
+        SortOrder("name", ("name", "id")),
+        SortOrder("-name", ("-name", "-id")),
+        SortOrder("status", ("status", "-created_at", "-id")),
+        SortOrder("-status", ("-status", "created_at", "id")),
+        SortOrder("project", ("project__name", "-created_at", "-id")),
+        SortOrder("-project", ("-project__name", "created_at", "id")),
     )
 }
 """By the word for it in the address. Each is what an index, forwards or backwards, gives."""
 NEWEST = ORDERS["-created"]
 
 
-def in_projects(visible: frozenset[int] | None) -> InProject:
+def list_in_projects(visible: frozenset[int] | None) -> InProject:
     """All workloads of these projects (None: of every one), as
     `projects.querysets.visible_projects` tells them.
     """
@@ -72,15 +72,15 @@ def in_projects(visible: frozenset[int] | None) -> InProject:
     return several
 
 
-def workloads_for(user: User, *, deleted: bool = False) -> InProject:
+def list_visible_workloads(user: User, *, deleted: bool = False) -> InProject:
     """Workloads that the user sees, without the large columns; those that the cluster has let go of
     only where `deleted`.
     """
-    return rows_for_table(
-        in_projects(visible_projects(user)).filter(released_at__isnull=not deleted)
+    return select_table_columns(
+        list_in_projects(list_visible_project_ids(user)).filter(released_at__isnull=not deleted)
     )
 
 
-def rows_for_table(workloads: InProject) -> InProject:
+def select_table_columns(workloads: InProject) -> InProject:
     """The same rows with just what a row of the table shows, project and submitter included."""
     return workloads.select_related("project", "submitted_by").only(*COLUMNS)

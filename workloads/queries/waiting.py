@@ -12,28 +12,28 @@ from django.db.models import F, Sum
 
 from clusters.models import Node
 from projects.models import User
-from projects.querysets import visible_projects
-from workloads.diagnosis import Diagnosis, why_waiting
+from projects.querysets import list_visible_project_ids
+from workloads.diagnosis import Diagnosis, diagnose_waiting
+from workloads.kube_objects import Object
 from workloads.models import Event, Pod, Workload
-from workloads.observed import Object
-from workloads.queries.rooms import rooms
+from workloads.queries.node_capacity import rooms
 from workloads.states import ACTIVE, Status
 
-WAITING = ACTIVE - {Status.RUNNING}
+WAITING_STATUSES = ACTIVE - {Status.RUNNING}
 """Statuses that are asked why."""
 MOST_PODS = 500
 """Pods that are read of all workloads together; one alone may have that many as well."""
 MOST_EVENTS = 200
 
 _NONE = Decimal(0)
-_HOLDING = [status.value for status in ACTIVE | {Status.STOPPING, Status.DELETING}]
+_HOLDING_STATUSES = [status.value for status in ACTIVE | {Status.STOPPING, Status.DELETING}]
 
-Told = tuple[Diagnosis, Pod | None]
+WaitDiagnosis = tuple[Diagnosis, Pod | None]
 """With the pod that it speaks of."""
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class GpuHolding:
     """GPUs that a project holds on a cluster now."""
 
     project_id: int
@@ -42,40 +42,42 @@ class Holding:
     gpus: Decimal
 
 
-Held = Mapping[uuid.UUID, Sequence[Holding]]
+GpuHoldings = Mapping[uuid.UUID, Sequence[GpuHolding]]
 """By cluster."""
 
 
-def why(workloads: Sequence[Workload], user: User) -> dict[uuid.UUID, Told]:
+def diagnose_waiting_workloads(
+    workloads: Sequence[Workload], user: User
+) -> dict[uuid.UUID, WaitDiagnosis]:
     """Of those that wait the reason, by id; one with too many pods for a list is left out. Names
     other projects only to who sees them.
 
     The rows are loaded with their projects.
     """
-    asked = _bearable(
-        [each for each in workloads if each.status in WAITING and each.job is not None]
+    asked = _limit_pods(
+        [each for each in workloads if each.status in WAITING_STATUSES and each.job is not None]
     )
     if not asked:
         return {}
-    visible, clusters = visible_projects(user), {each.cluster_id for each in asked}
+    visible, clusters = list_visible_project_ids(user), {each.cluster_id for each in asked}
     pods, events, holdings, foreign = (
-        _pods(asked),
-        _events(asked),
-        held(clusters),
-        _foreign(clusters),
+        _load_pods(asked),
+        _load_events(asked),
+        load_gpu_holdings(clusters),
+        _load_foreign_gpus(clusters),
     )
     found = {}
     for workload in asked:
         mine = holdings.get(workload.cluster_id, ())
         rows = pods.get(workload.pk, ())
-        told = why_waiting(
+        told = diagnose_waiting(
             workload.job or {},
             [pod.data for pod in rows],
             workload.pod_group,
-            queue=_queue(workload, mine),
+            queue=_build_queue(workload, mine),
             nodes=rooms(workload.cluster_id),
             events=events.get(workload.pk, ()),
-            holders=_holders(workload, mine, foreign.get(workload.cluster_id, _NONE), visible),
+            holders=_sum_holders(workload, mine, foreign.get(workload.cluster_id, _NONE), visible),
         )
         if told is not None:
             found[workload.pk] = (
@@ -85,23 +87,23 @@ def why(workloads: Sequence[Workload], user: User) -> dict[uuid.UUID, Told]:
     return found
 
 
-def held(clusters: Iterable[uuid.UUID]) -> Held:
+def load_gpu_holdings(clusters: Iterable[uuid.UUID]) -> GpuHoldings:
     """GPUs that projects hold on each of these clusters now. One query."""
     holding = Workload.objects.filter(
-        cluster__in=clusters, status__in=_HOLDING, gpus_allocated__gt=0
+        cluster__in=clusters, status__in=_HOLDING_STATUSES, gpus_allocated__gt=0
     ).order_by()
     grouped = holding.values("cluster_id", "project_id", "project__name", "preemptible").annotate(
         gpus=Sum("gpus_allocated")
     )
-    found: dict[uuid.UUID, list[Holding]] = defaultdict(list)
+    found: dict[uuid.UUID, list[GpuHolding]] = defaultdict(list)
     for each in grouped:
         found[each["cluster_id"]].append(
-            Holding(each["project_id"], each["project__name"], each["preemptible"], each["gpus"])
+            GpuHolding(each["project_id"], each["project__name"], each["preemptible"], each["gpus"])
         )
     return found
 
 
-def _bearable(workloads: Sequence[Workload]) -> Sequence[Workload]:
+def _limit_pods(workloads: Sequence[Workload]) -> Sequence[Workload]:
     """As many as have MOST_PODS pods together; a single one is always asked."""
     found: list[Workload] = []
     pods = 0
@@ -113,7 +115,7 @@ def _bearable(workloads: Sequence[Workload]) -> Sequence[Workload]:
     return found
 
 
-def _pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Pod]]:
+def _load_pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Pod]]:
     rows = Pod.objects.filter(
         workload__in=[each.pk for each in workloads],
         vanished_at=None,
@@ -125,7 +127,7 @@ def _pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Pod]]:
     return found
 
 
-def _events(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Object]]:
+def _load_events(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Object]]:
     """The cluster's events of each one's attempt as objects, the newest of all of them."""
     keys = [each.pk for each in workloads]
     rows = Event.objects.filter(
@@ -145,7 +147,7 @@ def _events(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Object
     return found
 
 
-def _queue(workload: Workload, holdings: Sequence[Holding]) -> Object:
+def _build_queue(workload: Workload, holdings: Sequence[GpuHolding]) -> Object:
     """The project's Queue as far as its row tells: quota and limit, and what the project holds."""
     mine = [each for each in holdings if each.project_id == workload.project_id]
     bounds = {"quota": workload.project.gpu_quota, "limit": workload.project.gpu_limit}
@@ -164,9 +166,9 @@ def _queue(workload: Workload, holdings: Sequence[Holding]) -> Object:
     }
 
 
-def _holders(
+def _sum_holders(
     workload: Workload,
-    holdings: Sequence[Holding],
+    holdings: Sequence[GpuHolding],
     foreign: Decimal,
     visible: frozenset[int] | None,
 ) -> Mapping[str, Decimal]:
@@ -183,7 +185,7 @@ def _holders(
     return found
 
 
-def _foreign(clusters: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, Decimal]:
+def _load_foreign_gpus(clusters: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, Decimal]:
     """GPUs that pods of others hold on each cluster."""
     rows = (
         Node.objects.filter(cluster__in=clusters)

@@ -31,7 +31,7 @@ class Framework(StrEnum):
         return _CONFIGURATIONS[self]
 
     @property
-    def master(self) -> str:
+    def master_name(self) -> str:
         """What the framework calls its one-of-a-kind pod, in lower case."""
         return {Framework.TENSORFLOW: "chief", Framework.MPI: "launcher"}.get(self, "master")
 
@@ -45,10 +45,10 @@ class Configuration(StrEnum):
         return "Workers & master" if self is Configuration.WORKERS_AND_MASTER else "Workers only"
 
 
-_BOTH = (Configuration.WORKERS_AND_MASTER, Configuration.WORKERS_ONLY)
+_BOTH_CONFIGURATIONS = (Configuration.WORKERS_AND_MASTER, Configuration.WORKERS_ONLY)
 _CONFIGURATIONS = {
-    Framework.PYTORCH: _BOTH,
-    Framework.TENSORFLOW: _BOTH,
+    Framework.PYTORCH: _BOTH_CONFIGURATIONS,
+    Framework.TENSORFLOW: _BOTH_CONFIGURATIONS,
     Framework.MPI: (Configuration.WORKERS_AND_MASTER,),
     Framework.XGBOOST: (Configuration.WORKERS_AND_MASTER,),
     Framework.JAX: (Configuration.WORKERS_ONLY,),
@@ -150,7 +150,7 @@ NON_PREEMPTIBLE_FROM = 100
 """Work of this priority value and above is not preemptible unless it says otherwise."""
 
 
-class Source(StrEnum):
+class VariableSource(StrEnum):
     """Where the value of an environment variable comes from."""
 
     CUSTOM = "custom"
@@ -159,7 +159,7 @@ class Source(StrEnum):
     POD_FIELD = "podFieldRef"
 
 
-class Access(StrEnum):
+class VolumeAccess(StrEnum):
     """Who may write to a volume."""
 
     READ_WRITE = "read-write"
@@ -179,7 +179,7 @@ class TolerationEffect(StrEnum):
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
 
 
-class Seccomp(StrEnum):
+class SeccompProfile(StrEnum):
     RUNTIME_DEFAULT = "RuntimeDefault"
     UNCONFINED = "Unconfined"
 

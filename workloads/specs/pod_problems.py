@@ -4,23 +4,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from workloads import quantities
-from workloads.specs import rules
+from workloads.specs import value_rules
 from workloads.specs.choices import (
     CAPABILITIES,
-    Access,
     GitAccess,
-    Source,
     TolerationEffect,
     TolerationOperator,
+    VariableSource,
+    VolumeAccess,
 )
-from workloads.specs.parts import (
+from workloads.specs.pod_setup import (
     S3,
     Claim,
     Compute,
     ConfigMap,
     EmptyDir,
     Environment,
-    Extended,
+    ExtendedResource,
     Git,
     Gpus,
     HostPath,
@@ -35,65 +35,73 @@ from workloads.specs.parts import (
     Volume,
 )
 
-MOST_LISTED = 256
+MAX_LIST_ITEMS = 256
 """Variables, arguments, labels and so on, of each."""
-MOST_VOLUMES = 64
-MOST_DEVICES = 128
-MOST_TEXT = 256 * 1024
+MAX_VOLUMES = 64
+MAX_GPU_DEVICES = 128
+MAX_COMMAND_CHARACTERS = 256 * 1024
 """Characters of command, arguments and variables together: more cannot be given to a process."""
-MOST_ANNOTATIONS = 128 * 1024
-MOST_ID = 2**31 - 1
-CPU = ("1m", "4096")
-MEMORY = ("1Mi", "64Ti")
-FINEST_PORTION = Decimal("0.0001")
-DEFAULT_POOL = "default"
-SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a mount path
+MAX_PAIRS_BYTES = 128 * 1024
+MAX_INT32 = 2**31 - 1
+CPU_RANGE = ("1m", "4096")
+MEMORY_RANGE = ("1Mi", "64Ti")
+PORTION_STEP = Decimal("0.0001")
+DEFAULT_NODE_POOL = "default"
+SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - a mount path
 
-Wrong = tuple[str, str, str]
+FieldProblem = tuple[str, str, str]
 """The field's path, its name in words at the start of a sentence, and what is wrong with it ("must
 ...").
 """
 
 
-def of_setup(setup: Setup) -> Iterator[Wrong]:
-    yield from _prefixed("environment.", _environment(setup.environment))
-    yield from _prefixed("compute.", _compute(setup.compute))
-    yield from _volumes(setup)
-    yield from _many("tolerations", "tolerations", setup.tolerations)
+def find_setup_problems(setup: Setup) -> Iterator[FieldProblem]:
+    yield from _prefix_fields("environment.", _check_environment(setup.environment))
+    yield from _prefix_fields("compute.", _check_compute(setup.compute))
+    yield from _check_volumes(setup)
+    yield from _check_length("tolerations", "tolerations", setup.tolerations)
     for index, toleration in enumerate(setup.tolerations):
-        yield from _prefixed(f"tolerations.{index}.", _toleration(index + 1, toleration))
-    yield from _one("node_type", "The node type", rules.label_value(setup.node_type))
-    yield from _many("node_pools", "node pools", setup.node_pools)
-    yield from _twice("node_pools", "node pool", setup.node_pools)
+        yield from _prefix_fields(f"tolerations.{index}.", _check_toleration(index + 1, toleration))
+    yield from _report_problem(
+        "node_type", "The node type", value_rules.check_label_value(setup.node_type)
+    )
+    yield from _check_length("node_pools", "node pools", setup.node_pools)
+    yield from _check_unique("node_pools", "node pool", setup.node_pools)
     for index, pool in enumerate(setup.node_pools):
-        yield from _one(f"node_pools.{index}", f"Node pool {index + 1}", _node_pool(pool))
-    if setup.topology is not None:
-        yield from _one("topology.key", "The key of the topology", rules.key(setup.topology.key))
-    yield from _pairs("labels", "label", setup.labels)
-    yield from _pairs("annotations", "annotation", setup.annotations)
-    yield from _prefixed("security.", _security(setup.security))
-
-
-def _node_pool(pool: str) -> str:
-    if pool == DEFAULT_POOL:
-        return (
-            f"must not be {DEFAULT_POOL}: nodes that are in no pool have no label. Name no pool, "
-            "and any node will do"
+        yield from _report_problem(
+            f"node_pools.{index}", f"Node pool {index + 1}", _check_node_pool(pool)
         )
-    return rules.label_value(pool) if pool else "must be given"
+    if setup.topology is not None:
+        yield from _report_problem(
+            "topology.key", "The key of the topology", value_rules.check_key(setup.topology.key)
+        )
+    yield from _check_pairs("labels", "label", setup.labels)
+    yield from _check_pairs("annotations", "annotation", setup.annotations)
+    yield from _prefix_fields("security.", _check_security(setup.security))
 
 
-def _environment(environment: Environment) -> Iterator[Wrong]:
-    yield from _one("image", "The image", rules.image(environment.image))
+def _check_node_pool(pool: str) -> str:
+    if pool == DEFAULT_NODE_POOL:
+        return (
+            f"must not be {DEFAULT_NODE_POOL}: nodes that are in no pool have no label. Name no "
+            "pool, and any node will do"
+        )
+    return value_rules.check_label_value(pool) if pool else "must be given"
+
+
+def _check_environment(environment: Environment) -> Iterator[FieldProblem]:
+    yield from _report_problem("image", "The image", value_rules.check_image(environment.image))
     for field, words in (
         ("pull_secrets", "pull secrets"),
         ("command", "words of the command"),
         ("args", "arguments"),
     ):
-        yield from _many(field, words, getattr(environment, field))
+        yield from _check_length(field, words, getattr(environment, field))
     for index, secret in enumerate(environment.pull_secrets):
-        yield from _one(
-            f"pull_secrets.{index}", f"Pull secret {index + 1}", rules.object_name(secret)
+        yield from _report_problem(
+            f"pull_secrets.{index}",
+            f"Pull secret {index + 1}",
+            value_rules.check_object_name(secret),
         )
     repeated = sorted(
         {
@@ -105,99 +113,124 @@ def _environment(environment: Environment) -> Iterator[Wrong]:
     if repeated:
         yield "pull_secrets", f"The pull secret {repeated[0][:80]}", "must be given once only"
     for field, words in (("command", "The command"), ("args", "The arguments")):
-        wrong = next(filter(None, map(rules.text, getattr(environment, field))), "")
-        yield from _one(field, words, wrong)
+        wrong = next(filter(None, map(value_rules.check_text, getattr(environment, field))), "")
+        yield from _report_problem(field, words, wrong)
     if environment.working_dir:
-        yield from _one("working_dir", "The working directory", rules.path(environment.working_dir))
-    yield from _many("variables", "environment variables", environment.variables)
-    yield from _twice(
+        yield from _report_problem(
+            "working_dir", "The working directory", value_rules.check_path(environment.working_dir)
+        )
+    yield from _check_length("variables", "environment variables", environment.variables)
+    yield from _check_unique(
         "variables",
         "environment variable",
         [variable.name for variable in environment.variables],
         "name",
     )
     for index, variable in enumerate(environment.variables):
-        yield from _prefixed(f"variables.{index}.", _variable(index + 1, variable))
+        yield from _prefix_fields(f"variables.{index}.", _check_variable(index + 1, variable))
     texts = [
         *environment.command,
         *environment.args,
         *(variable.name + variable.value for variable in environment.variables),
     ]
-    if sum(map(len, texts)) > MOST_TEXT:
+    if sum(map(len, texts)) > MAX_COMMAND_CHARACTERS:
         yield (
             "variables",
             "Command, arguments and environment variables",
-            f"must have at most {MOST_TEXT:,} characters together",
+            f"must have at most {MAX_COMMAND_CHARACTERS:,} characters together",
         )
 
 
-def _variable(number: int, variable: Variable) -> Iterator[Wrong]:
+def _check_variable(number: int, variable: Variable) -> Iterator[FieldProblem]:
     words = (
         f"environment variable {number}"
-        if rules.variable_name(variable.name)
+        if value_rules.check_variable_name(variable.name)
         else f"environment variable {variable.name}"
     )
-    yield from _one("name", f"The name of {words}", rules.variable_name(variable.name))
+    yield from _report_problem(
+        "name", f"The name of {words}", value_rules.check_variable_name(variable.name)
+    )
     match variable.source:
-        case Source.CUSTOM:
-            yield from _one("value", f"The value of {words}", rules.text(variable.value))
-        case Source.POD_FIELD:
-            yield from _one("key", f"The pod field of {words}", rules.pod_field(variable.key))
-        case Source.SECRET | Source.CONFIG_MAP:
-            noun = "Secret" if variable.source is Source.SECRET else "ConfigMap"
-            yield from _one(
-                "object_name", f"The {noun} of {words}", rules.object_name(variable.object_name)
+        case VariableSource.CUSTOM:
+            yield from _report_problem(
+                "value", f"The value of {words}", value_rules.check_text(variable.value)
             )
-            yield from _one("key", f"The key of {words}", rules.config_key(variable.key))
+        case VariableSource.POD_FIELD:
+            yield from _report_problem(
+                "key", f"The pod field of {words}", value_rules.check_pod_field(variable.key)
+            )
+        case VariableSource.SECRET | VariableSource.CONFIG_MAP:
+            noun = "Secret" if variable.source is VariableSource.SECRET else "ConfigMap"
+            yield from _report_problem(
+                "object_name",
+                f"The {noun} of {words}",
+                value_rules.check_object_name(variable.object_name),
+            )
+            yield from _report_problem(
+                "key", f"The key of {words}", value_rules.check_config_key(variable.key)
+            )
 
 
-def _compute(compute: Compute) -> Iterator[Wrong]:
-    yield from _prefixed("gpus.", _gpus(compute.gpus))
+def _check_compute(compute: Compute) -> Iterator[FieldProblem]:
+    yield from _prefix_fields("gpus.", _check_gpus(compute.gpus))
     asked = (
-        ("cpu", "CPU", CPU, Decimal("0.001"), compute.cpu_request, compute.cpu_limit),
-        ("memory", "CPU memory", MEMORY, Decimal(1), compute.memory_request, compute.memory_limit),
+        ("cpu", "CPU", CPU_RANGE, Decimal("0.001"), compute.cpu_request, compute.cpu_limit),
+        (
+            "memory",
+            "CPU memory",
+            MEMORY_RANGE,
+            Decimal(1),
+            compute.memory_request,
+            compute.memory_limit,
+        ),
     )
     for field, words, (least, most), step, request, limit in asked:
         wrong = [
-            rules.quantity(value, least=least, most=most, step=step) if value else ""
+            value_rules.check_quantity(value, minimum=least, maximum=most, step=step)
+            if value
+            else ""
             for value in (request, limit)
         ]
-        yield from _one(f"{field}_request", f"The {words} request", wrong[0])
-        yield from _one(f"{field}_limit", f"The {words} limit", wrong[1])
+        yield from _report_problem(f"{field}_request", f"The {words} request", wrong[0])
+        yield from _report_problem(f"{field}_limit", f"The {words} limit", wrong[1])
         if (
             request
             and limit
             and not any(wrong)
-            and quantities.parse(request) > quantities.parse(limit)
+            and quantities.parse_quantity(request) > quantities.parse_quantity(limit)
         ):
             yield (
                 f"{field}_limit",
                 f"The {words} limit",
                 f"must not be below the request, {request}",
             )
-    yield from _many("extended", "extended resources", compute.extended)
-    yield from _twice(
+    yield from _check_length("extended", "extended resources", compute.extended)
+    yield from _check_unique(
         "extended", "extended resource", [each.resource for each in compute.extended], "resource"
     )
     for index, each in enumerate(compute.extended):
-        yield from _prefixed(f"extended.{index}.", _extended(index + 1, each))
+        yield from _prefix_fields(f"extended.{index}.", _check_extended_resource(index + 1, each))
 
 
-def _extended(number: int, asked: Extended) -> Iterator[Wrong]:
-    wrong = rules.key(asked.resource)
-    if not wrong and "/" not in asked.resource:
+def _check_extended_resource(number: int, extended: ExtendedResource) -> Iterator[FieldProblem]:
+    wrong = value_rules.check_key(extended.resource)
+    if not wrong and "/" not in extended.resource:
         wrong = "must have a domain, as in rdma/hca"
-    elif "kubernetes.io/" in asked.resource or asked.resource.startswith("requests."):
+    elif "kubernetes.io/" in extended.resource or extended.resource.startswith("requests."):
         wrong = "must not be one of Kubernetes' own"
-    elif asked.resource == "nvidia.com/gpu":
+    elif extended.resource == "nvidia.com/gpu":
         wrong = "must not be nvidia.com/gpu: GPU devices are asked for above"
-    yield from _one("resource", f"The name of extended resource {number}", wrong)
-    amount = rules.quantity(asked.quantity, least="1", most="1M", step=Decimal(1))
-    yield from _one("quantity", f"The quantity of extended resource {number}", amount)
+    yield from _report_problem("resource", f"The name of extended resource {number}", wrong)
+    amount = value_rules.check_quantity(
+        extended.quantity, minimum="1", maximum="1M", step=Decimal(1)
+    )
+    yield from _report_problem("quantity", f"The quantity of extended resource {number}", amount)
 
 
-def _gpus(gpus: Gpus) -> Iterator[Wrong]:
-    yield from _one("devices", "GPU devices per pod", rules.count(gpus.devices, 0, MOST_DEVICES))
+def _check_gpus(gpus: Gpus) -> Iterator[FieldProblem]:
+    yield from _report_problem(
+        "devices", "GPU devices per pod", value_rules.check_count(gpus.devices, 0, MAX_GPU_DEVICES)
+    )
     if gpus.portion is not None and gpus.memory:
         yield (
             "memory",
@@ -206,105 +239,127 @@ def _gpus(gpus: Gpus) -> Iterator[Wrong]:
         )
     portion = gpus.portion
     if portion is not None and not (
-        portion.is_finite() and FINEST_PORTION <= portion <= 1 and not portion % FINEST_PORTION
+        portion.is_finite() and PORTION_STEP <= portion <= 1 and not portion % PORTION_STEP
     ):
         yield (
             "portion",
             "The GPU portion",
-            f"must be above 0 and at most 1, in steps of {FINEST_PORTION}",
+            f"must be above 0 and at most 1, in steps of {PORTION_STEP}",
         )
     if gpus.memory:
-        yield from _one(
-            "memory", "GPU memory", rules.quantity(gpus.memory, least="1Mi", most="1Ti")
+        yield from _report_problem(
+            "memory",
+            "GPU memory",
+            value_rules.check_quantity(gpus.memory, minimum="1Mi", maximum="1Ti"),
         )
 
 
-def _volumes(setup: Setup) -> Iterator[Wrong]:
-    yield from _many("volumes", "volumes", setup.volumes, MOST_VOLUMES)
+def _check_volumes(setup: Setup) -> Iterator[FieldProblem]:
+    yield from _check_length("volumes", "volumes", setup.volumes, MAX_VOLUMES)
     paths = [volume.path.rstrip("/") for volume in setup.volumes]
-    yield from _twice("volumes", "container path", paths, "path")
+    yield from _check_unique("volumes", "container path", paths, "path")
     for index, volume in enumerate(setup.volumes):
         where = f"volume {index + 1} ({volume.noun})"
-        wrong = rules.mount_path(volume.path)
-        if not wrong and setup.compute.large_shm and paths[index] == SHARED_MEMORY:
-            wrong = f"must not be {SHARED_MEMORY}, which the larger shared memory takes"
-        yield from _one(f"volumes.{index}.path", f"The container path of {where}", wrong)
-        yield from _prefixed(f"volumes.{index}.", _source(where, volume))
+        wrong = value_rules.check_mount_path(volume.path)
+        if not wrong and setup.compute.large_shm and paths[index] == SHARED_MEMORY_PATH:
+            wrong = f"must not be {SHARED_MEMORY_PATH}, which the larger shared memory takes"
+        yield from _report_problem(f"volumes.{index}.path", f"The container path of {where}", wrong)
+        yield from _prefix_fields(f"volumes.{index}.", _check_volume_source(where, volume))
 
 
-def _source(where: str, volume: Volume) -> Iterator[Wrong]:
+def _check_volume_source(title: str, volume: Volume) -> Iterator[FieldProblem]:
     match volume:
         case EmptyDir():
             if volume.size:
-                yield from _one(
+                yield from _report_problem(
                     "size",
-                    f"The size of {where}",
-                    rules.quantity(volume.size, least="1", most="1Pi", step=Decimal(1)),
+                    f"The size of {title}",
+                    value_rules.check_quantity(
+                        volume.size, minimum="1", maximum="1Pi", step=Decimal(1)
+                    ),
                 )
         case HostPath():
-            yield from _one("source", f"The host path of {where}", rules.path(volume.source))
+            yield from _report_problem(
+                "source", f"The host path of {title}", value_rules.check_path(volume.source)
+            )
         case ConfigMap() | Secret():
-            yield from _one("name", f"The name of {where}", rules.object_name(volume.name))
+            yield from _report_problem(
+                "name", f"The name of {title}", value_rules.check_object_name(volume.name)
+            )
             if volume.mode is not None and not 0 <= volume.mode <= 0o777:
-                yield "mode", f"The file mode of {where}", "must be from 0000 to 0777"
+                yield "mode", f"The file mode of {title}", "must be from 0000 to 0777"
             if isinstance(volume, ConfigMap) and volume.sub_path:
-                yield from _one("sub_path", f"The file of {where}", rules.sub_path(volume.sub_path))
-            if volume.access is not Access.READ_ONLY:
+                yield from _report_problem(
+                    "sub_path", f"The file of {title}", value_rules.check_sub_path(volume.sub_path)
+                )
+            if volume.access is not VolumeAccess.READ_ONLY:
                 yield (
                     "access",
-                    f"The access of {where}",
+                    f"The access of {title}",
                     "must be read-only: the cluster writes its files",
                 )
         case Claim():
-            yield from _one("claim", f"The claim of {where}", rules.object_name(volume.claim))
+            yield from _report_problem(
+                "claim", f"The claim of {title}", value_rules.check_object_name(volume.claim)
+            )
         case NewClaim():
-            yield from _new_claim(where, volume)
+            yield from _check_new_claim(title, volume)
         case Git():
-            yield from _git(where, volume)
+            yield from _check_git(title, volume)
         case S3():
-            yield from _s3(where, volume)
+            yield from _check_s3(title, volume)
         case Nfs():
-            yield from _one("server", f"The server of {where}", rules.host(volume.server))
-            yield from _one("export", f"The exported path of {where}", rules.path(volume.export))
+            yield from _report_problem(
+                "server", f"The server of {title}", value_rules.check_host(volume.server)
+            )
+            yield from _report_problem(
+                "export", f"The exported path of {title}", value_rules.check_path(volume.export)
+            )
 
 
-def _new_claim(where: str, volume: NewClaim) -> Iterator[Wrong]:
+def _check_new_claim(title: str, volume: NewClaim) -> Iterator[FieldProblem]:
     wrong = (
-        rules.quantity(volume.size, least="1Mi", most="64Ti", step=Decimal(1))
+        value_rules.check_quantity(volume.size, minimum="1Mi", maximum="64Ti", step=Decimal(1))
         if volume.size
         else "must be given"
     )
-    yield from _one("size", f"The size of {where}", wrong)
+    yield from _report_problem("size", f"The size of {title}", wrong)
     if volume.storage_class:
-        yield from _one(
+        yield from _report_problem(
             "storage_class",
-            f"The storage class of {where}",
-            rules.object_name(volume.storage_class),
+            f"The storage class of {title}",
+            value_rules.check_object_name(volume.storage_class),
         )
     if not volume.modes:
-        yield "modes", f"The access modes of {where}", "must be at least one"
-    if volume.ephemeral and volume.access is Access.RANK_0_WRITES:
+        yield "modes", f"The access modes of {title}", "must be at least one"
+    if volume.ephemeral and volume.access is VolumeAccess.RANK_0_WRITES:
         yield (
             "access",
-            f"The access of {where}",
+            f"The access of {title}",
             "cannot be for rank 0 only: each pod has one of its own",
         )
 
 
-def _git(where: str, volume: Git) -> Iterator[Wrong]:
-    yield from _one("repository", f"The repository of {where}", rules.repository(volume.repository))
+def _check_git(title: str, volume: Git) -> Iterator[FieldProblem]:
+    yield from _report_problem(
+        "repository", f"The repository of {title}", value_rules.check_repository(volume.repository)
+    )
     for field, words, value in (
         ("branch", "branch", volume.branch),
         ("revision", "revision", volume.revision),
     ):
         if value:
-            yield from _one(field, f"The {words} of {where}", rules.revision(value))
+            yield from _report_problem(
+                field, f"The {words} of {title}", value_rules.check_revision(value)
+            )
     if volume.secret:
-        yield from _one("secret", f"The Secret of {where}", rules.object_name(volume.secret))
+        yield from _report_problem(
+            "secret", f"The Secret of {title}", value_rules.check_object_name(volume.secret)
+        )
     if bool(volume.secret) != (volume.credential is not None):
         yield (
             "secret",
-            f"The Secret of {where}",
+            f"The Secret of {title}",
             "must be named together with what it holds: a password or an SSH key",
         )
     if volume.credential is GitAccess.SSH_KEY and volume.repository.startswith(
@@ -312,31 +367,41 @@ def _git(where: str, volume: Git) -> Iterator[Wrong]:
     ):
         yield (
             "repository",
-            f"The repository of {where}",
+            f"The repository of {title}",
             "must be an SSH address where an SSH key opens it",
         )
 
 
-def _s3(where: str, volume: S3) -> Iterator[Wrong]:
-    yield from _one("bucket", f"The bucket of {where}", rules.bucket(volume.bucket))
+def _check_s3(title: str, volume: S3) -> Iterator[FieldProblem]:
+    yield from _report_problem(
+        "bucket", f"The bucket of {title}", value_rules.check_bucket(volume.bucket)
+    )
     if volume.prefix:
-        yield from _one("prefix", f"The prefix of {where}", rules.sub_path(volume.prefix))
+        yield from _report_problem(
+            "prefix", f"The prefix of {title}", value_rules.check_sub_path(volume.prefix)
+        )
     if volume.url:
-        yield from _one("url", f"The service of {where}", rules.url(volume.url))
+        yield from _report_problem(
+            "url", f"The service of {title}", value_rules.check_url(volume.url)
+        )
     if volume.secret:
-        yield from _one("secret", f"The Secret of {where}", rules.object_name(volume.secret))
-    if volume.access is not Access.READ_ONLY:
+        yield from _report_problem(
+            "secret", f"The Secret of {title}", value_rules.check_object_name(volume.secret)
+        )
+    if volume.access is not VolumeAccess.READ_ONLY:
         yield (
             "access",
-            f"The access of {where}",
+            f"The access of {title}",
             "must be read-only: it is a copy, and nothing written goes back to the bucket",
         )
 
 
-def _toleration(number: int, toleration: Toleration) -> Iterator[Wrong]:
+def _check_toleration(number: int, toleration: Toleration) -> Iterator[FieldProblem]:
     where = f"toleration {number}"
     if toleration.key:
-        yield from _one("key", f"The key of {where}", rules.key(toleration.key))
+        yield from _report_problem(
+            "key", f"The key of {where}", value_rules.check_key(toleration.key)
+        )
     elif toleration.operator is TolerationOperator.EQUAL:
         yield (
             "key",
@@ -345,7 +410,9 @@ def _toleration(number: int, toleration: Toleration) -> Iterator[Wrong]:
         )
     if toleration.operator is TolerationOperator.EXISTS and toleration.value:
         yield "value", f"The value of {where}", "must be empty with the operator Exists"
-    yield from _one("value", f"The value of {where}", rules.label_value(toleration.value))
+    yield from _report_problem(
+        "value", f"The value of {where}", value_rules.check_label_value(toleration.value)
+    )
     if toleration.seconds is not None:
         if toleration.effect is not TolerationEffect.NO_EXECUTE:
             yield (
@@ -353,41 +420,60 @@ def _toleration(number: int, toleration: Toleration) -> Iterator[Wrong]:
                 f"The seconds of {where}",
                 "can be given with the effect NoExecute only",
             )
-        yield from _one(
-            "seconds", f"The seconds of {where}", rules.count(toleration.seconds, 1, MOST_ID)
+        yield from _report_problem(
+            "seconds",
+            f"The seconds of {where}",
+            value_rules.check_count(toleration.seconds, 1, MAX_INT32),
         )
 
 
-def _pairs(field: str, noun: str, pairs: Sequence[Pair]) -> Iterator[Wrong]:
-    yield from _many(field, f"{noun}s", pairs)
-    yield from _twice(field, noun, [pair.key for pair in pairs], "key")
+def _check_pairs(field: str, noun: str, pairs: Sequence[Pair]) -> Iterator[FieldProblem]:
+    yield from _check_length(field, f"{noun}s", pairs)
+    yield from _check_unique(field, noun, [pair.key for pair in pairs], "key")
     for index, pair in enumerate(pairs):
-        yield from _one(
-            f"{field}.{index}.key", f"The name of {noun} {index + 1}", rules.own_key(pair.key)
+        yield from _report_problem(
+            f"{field}.{index}.key",
+            f"The name of {noun} {index + 1}",
+            value_rules.check_settable_key(pair.key),
         )
-        wrong = rules.label_value(pair.value) if noun == "label" else rules.text(pair.value)
-        yield from _one(f"{field}.{index}.value", f"The value of {noun} {index + 1}", wrong)
+        wrong = (
+            value_rules.check_label_value(pair.value)
+            if noun == "label"
+            else value_rules.check_text(pair.value)
+        )
+        yield from _report_problem(
+            f"{field}.{index}.value", f"The value of {noun} {index + 1}", wrong
+        )
     if (
         sum(len(pair.key) + len(pair.value.encode(errors="replace")) for pair in pairs)
-        > MOST_ANNOTATIONS
+        > MAX_PAIRS_BYTES
     ):
-        yield field, f"All {noun}s", f"must have at most {MOST_ANNOTATIONS:,} bytes together"
+        yield field, f"All {noun}s", f"must have at most {MAX_PAIRS_BYTES:,} bytes together"
 
 
-def _security(security: Security) -> Iterator[Wrong]:
+def _check_security(security: Security) -> Iterator[FieldProblem]:
     for field, words, value in (
         ("uid", "The user ID", security.uid),
         ("gid", "The group ID", security.gid),
     ):
         if value is not None:
-            yield from _one(field, words, rules.count(value, 0, MOST_ID))
+            yield from _report_problem(field, words, value_rules.check_count(value, 0, MAX_INT32))
     if security.non_root and security.uid == 0:
         yield "uid", "The user ID", "must not be 0 when running as root is forbidden"
-    yield from _many("supplemental_groups", "supplemental groups", security.supplemental_groups, 64)
-    wrong = next(
-        filter(None, (rules.count(group, 0, MOST_ID) for group in security.supplemental_groups)), ""
+    yield from _check_length(
+        "supplemental_groups", "supplemental groups", security.supplemental_groups, 64
     )
-    yield from _one("supplemental_groups", "Each supplemental group", wrong)
+    wrong = next(
+        filter(
+            None,
+            (
+                value_rules.check_count(group, 0, MAX_INT32)
+                for group in security.supplemental_groups
+            ),
+        ),
+        "",
+    )
+    yield from _report_problem("supplemental_groups", "Each supplemental group", wrong)
     for capability in security.capabilities:
         if capability not in CAPABILITIES:
             yield (
@@ -397,19 +483,21 @@ def _security(security: Security) -> Iterator[Wrong]:
             )
 
 
-def _one(field: str, words: str, wrong: str) -> Iterator[Wrong]:
-    if wrong:
-        yield field, words, wrong
+def _report_problem(field: str, title: str, problem: str) -> Iterator[FieldProblem]:
+    if problem:
+        yield field, title, problem
 
 
-def _many(
-    field: str, words: str, listed: Sequence[object], most: int = MOST_LISTED
-) -> Iterator[Wrong]:
-    if len(listed) > most:
-        yield field, f"The number of {words}", f"must be at most {most}"
+def _check_length(
+    field: str, noun: str, items: Sequence[object], maximum: int = MAX_LIST_ITEMS
+) -> Iterator[FieldProblem]:
+    if len(items) > maximum:
+        yield field, f"The number of {noun}", f"must be at most {maximum}"
 
 
-def _twice(field: str, noun: str, values: Sequence[str], part: str = "") -> Iterator[Wrong]:
+def _check_unique(
+    field: str, noun: str, values: Sequence[str], part: str = ""
+) -> Iterator[FieldProblem]:
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
@@ -421,5 +509,5 @@ def _twice(field: str, noun: str, values: Sequence[str], part: str = "") -> Iter
         seen.add(value)
 
 
-def _prefixed(prefix: str, wrong: Iterable[Wrong]) -> Iterator[Wrong]:
-    return ((prefix + field, words, text) for field, words, text in wrong)
+def _prefix_fields(prefix: str, problems: Iterable[FieldProblem]) -> Iterator[FieldProblem]:
+    return ((prefix + field, words, text) for field, words, text in problems)

@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, TypeVar
 from workloads import quantities
 from workloads.specs.choices import (
     NON_PREEMPTIBLE_FROM,
-    Access,
     Architecture,
     CleanPodPolicy,
     Configuration,
@@ -18,9 +17,10 @@ from workloads.specs.choices import (
     Priority,
     PullPolicy,
     RestartPolicy,
+    VolumeAccess,
 )
-from workloads.specs.parts import (
-    Extended,
+from workloads.specs.pod_setup import (
+    ExtendedResource,
     Gpus,
     Pair,
     Security,
@@ -65,7 +65,7 @@ class MasterChanges:
     memory_request: str | _Inherit = INHERITED
     memory_limit: str | _Inherit = INHERITED
     large_shm: bool | _Inherit = INHERITED
-    extended: tuple[Extended, ...] | _Inherit = INHERITED
+    extended: tuple[ExtendedResource, ...] | _Inherit = INHERITED
     volumes: tuple[Volume, ...] | _Inherit = INHERITED
     tolerations: tuple[Toleration, ...] | _Inherit = INHERITED
     node_type: str | _Inherit = INHERITED
@@ -75,16 +75,16 @@ class MasterChanges:
     labels: tuple[Pair, ...] | _Inherit = INHERITED
     security: Security | _Inherit = INHERITED
 
-    def applied_to(self, workers: Setup) -> Setup:
+    def apply_to(self, workers: Setup) -> Setup:
         """The master's setup."""
         return replace(
-            self._change(workers),
-            environment=self._change(workers.environment),
-            compute=self._change(workers.compute),
+            self._replace_changed(workers),
+            environment=self._replace_changed(workers.environment),
+            compute=self._replace_changed(workers.compute),
         )
 
     @classmethod
-    def between(cls, workers: Setup, master: Setup) -> "MasterChanges":
+    def from_setups(cls, workers: Setup, master: Setup) -> "MasterChanges":
         """What makes a master's setup of the workers'."""
         pairs = (
             (workers, master),
@@ -99,7 +99,7 @@ class MasterChanges:
                     changed[field.name] = getattr(other, field.name)
         return cls(**changed)
 
-    def _change(self, part: Part) -> Part:
+    def _replace_changed(self, part: Part) -> Part:
         names = [field.name for field in fields(part)]  # type: ignore[arg-type]
         changed = {
             name: value
@@ -114,7 +114,7 @@ UNCHANGED = MasterChanges()
 
 
 @dataclass(frozen=True, slots=True)
-class Elastic:
+class ElasticSettings:
     """The workload runs with any number of workers between these.
 
     Each pod that leaves or joins costs one of `max_restarts`; None is as good as without limit.
@@ -126,7 +126,7 @@ class Elastic:
 
 
 @dataclass(frozen=True, slots=True)
-class Mpi:
+class MpiSettings:
     """What only MPI has: processes a worker takes, when the launcher is made, and where root's keys
     are in the image.
     """
@@ -136,7 +136,7 @@ class Mpi:
     ssh_path: str = "/root/.ssh"
 
 
-PLAIN_MPI = Mpi()
+DEFAULT_MPI = MpiSettings()
 """One process a worker, and a launcher that is made with them."""
 
 
@@ -187,9 +187,9 @@ class Spec:
     configuration: Configuration = Configuration.WORKERS_AND_MASTER
     workers: int = 1
     master: MasterChanges = UNCHANGED
-    elastic: Elastic | None = None
+    elastic: ElasticSettings | None = None
     parameter_servers: int = 0
-    mpi: Mpi = PLAIN_MPI
+    mpi: MpiSettings = DEFAULT_MPI
     runs: int = 1
     parallelism: int = 1
     lifecycle: Lifecycle = Lifecycle()
@@ -203,26 +203,28 @@ class Spec:
         return self.is_distributed and self.configuration is Configuration.WORKERS_AND_MASTER
 
     @property
-    def has_first(self) -> bool:
+    def has_distinct_first_pod(self) -> bool:
         """Whether one pod has a template of its own: the master, or of workers alone the first
         where only rank 0 may write to a volume.
         """
-        return self.has_master or (self.is_distributed and self._first_apart)
+        return self.has_master or (self.is_distributed and self._has_distinct_first_worker)
 
     @property
-    def _first_apart(self) -> bool:
+    def _has_distinct_first_worker(self) -> bool:
         can = self.framework is Framework.TENSORFLOW or (
             self.framework is Framework.PYTORCH and self.elastic is None
         )
-        return can and any(volume.access is Access.RANK_0_WRITES for volume in self.setup.volumes)
+        return can and any(
+            volume.access is VolumeAccess.RANK_0_WRITES for volume in self.setup.volumes
+        )
 
     @property
     def master_setup(self) -> Setup:
         """The master's setup: the workers' with its changes."""
-        return self.master.applied_to(self.setup)
+        return self.master.apply_to(self.setup)
 
     @property
-    def server_setup(self) -> Setup:
+    def parameter_server_setup(self) -> Setup:
         """A parameter server's setup: the workers' without their GPUs."""
         return replace(self.setup, compute=replace(self.setup.compute, gpus=Gpus()))
 
@@ -235,28 +237,28 @@ class Spec:
         return chosen.priority is None or chosen.priority.number < NON_PREEMPTIBLE_FROM
 
     @property
-    def pods(self) -> int:
+    def pod_count(self) -> int:
         """How many pods run at once: a master and two workers are 3."""
         if self.is_distributed:
             return self.workers + int(self.has_master) + self.parameter_servers
         return min(self.runs, self.parallelism)
 
     @property
-    def kinds(self) -> "tuple[tuple[Setup, int], ...]":
+    def pod_kinds(self) -> "tuple[tuple[Setup, int], ...]":
         """Each kind of its pods with how many of them run at once; the master first."""
         if not self.is_distributed:
-            return ((self.setup, self.pods),)
+            return ((self.setup, self.pod_count),)
         kinds = [(self.setup, self.workers)]
         if self.has_master:
             kinds.insert(0, (self.master_setup, 1))
         if self.parameter_servers:
-            kinds.append((self.server_setup, self.parameter_servers))
+            kinds.append((self.parameter_server_setup, self.parameter_servers))
         return tuple(kinds)
 
     @property
     def totals(self) -> Totals:
         """What all pods together ask for. Quantities must be valid."""
-        parts = [_total(setup, pods) for setup, pods in self.kinds]
+        parts = [_add_up_pods(setup, pods) for setup, pods in self.pod_kinds]
         return Totals(
             **{
                 field.name: sum(getattr(part, field.name) for part in parts)
@@ -265,16 +267,16 @@ class Spec:
         )
 
 
-def _total(setup: Setup, pods: int) -> Totals:
+def _add_up_pods(setup: Setup, pods: int) -> Totals:
     compute = setup.compute
     gpus: Any = Decimal(0)
     memory = 0
     if compute.gpus.memory:
-        memory = quantities.mebibytes(compute.gpus.memory) * compute.gpus.device_count
+        memory = quantities.to_mebibytes(compute.gpus.memory) * compute.gpus.device_count
     else:
         gpus = compute.gpus.device_count * (
             Decimal(1) if compute.gpus.portion is None else compute.gpus.portion
         )
-    cpu = quantities.parse(compute.cpu_request or compute.cpu_limit or "0")
-    bytes_ = quantities.parse(compute.memory_request or compute.memory_limit or "0")
+    cpu = quantities.parse_quantity(compute.cpu_request or compute.cpu_limit or "0")
+    bytes_ = quantities.parse_quantity(compute.memory_request or compute.memory_limit or "0")
     return Totals(pods, gpus * pods, memory * pods, cpu * pods, bytes_ * pods)

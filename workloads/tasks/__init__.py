@@ -9,14 +9,14 @@ from django.conf import settings
 from clusters.tasks import heartbeat, heartbeats, provision
 from console.celery import app
 from projects.tasks import forget
-from workloads.tasks.ending import remove, stop, tidy
 from workloads.tasks.launching import launch
 from workloads.tasks.limiting import limit
-from workloads.tasks.looking import reconcile
 from workloads.tasks.polling import poll, poll_all
+from workloads.tasks.reconciliation import reconcile
 from workloads.tasks.retaining import retain
 from workloads.tasks.sampling import sample, thin
 from workloads.tasks.sweeping import sweep
+from workloads.tasks.teardown import remove, stop, tidy
 
 __all__ = [
     "forget",

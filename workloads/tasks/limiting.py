@@ -14,34 +14,34 @@ from django.utils import timezone
 from console.celery import step
 from console.errors import Clash
 from projects import audit
-from projects.durations import words
-from projects.scopes import of_project
-from workloads import journal, limits, utilisation
+from projects.durations import describe_duration
+from projects.scopes import project_scope
+from workloads import journal, runtime_limits, utilisation
 from workloads.models import Desired, Event, Workload
 from workloads.states import BY_ITSELF
-from workloads.tasks.ending import stop
+from workloads.tasks.teardown import stop
 
-BATCH = 500
+BATCH_SIZE = 500
 """Workloads that are looked at in one query, and that one sweep stops or warns at most."""
 TIME, IDLE = "TimeLimit", "IdleLimit"
 """The reasons of the events of a stop."""
-HALF = {TIME: "TimeLimitNear", IDLE: "IdleLimitNear"}
+HALF_REASONS = {TIME: "TimeLimitNear", IDLE: "IdleLimitNear"}
 _FIELDS = ("project__name", "name", "status", "attempt", "started_at", "ended_at", "ran_seconds")
 _LIMITS = ("time_limit_seconds", "idle_limit_seconds", "limit_warned_at", "idle_since")
 
 
 @dataclass(frozen=True, slots=True)
-class _Reached:
+class _LimitUse:
     """A limit of which at least half is used."""
 
     workload: Workload
     kind: str
-    whole: int
-    used: float
+    limit_seconds: int
+    used_seconds: float
 
     @property
     def is_over(self) -> bool:
-        return self.used >= self.whole
+        return self.used_seconds >= self.limit_seconds
 
 
 @step
@@ -52,32 +52,36 @@ def limit() -> None:
     Idle time is counted where the use of its GPUs is known, and nothing is stopped for it where it
     is not. May run twice or late.
     """
-    now, left = timezone.now(), BATCH
+    now, left = timezone.now(), BATCH_SIZE
     # Where nobody has looked for a while it is unknown whether what was idle then still is.
-    use_is_seen = utilisation.latest() is not None
-    for workloads in _limited(use_is_seen):
-        for each in _reached(workloads, now, use_is_seen):
-            if left and (_stop(each) if each.is_over else _warn(each, now)):
+    use_is_seen = utilisation.find_latest_sample_time() is not None
+    for workloads in _load_limited_workloads(use_is_seen):
+        for each in _find_limit_uses(workloads, now, use_is_seen):
+            if left and (_stop_at_limit(each) if each.is_over else _warn_of_limit(each, now)):
                 left -= 1
 
 
-def _limited(use_is_seen: bool) -> Iterator[Sequence[Workload]]:
+def _load_limited_workloads(is_use_known: bool) -> Iterator[Sequence[Workload]]:
     """What is running now and has a limit that can be reached, in batches; one query each."""
     has = Q(time_limit_seconds__isnull=False)
-    if use_is_seen:
+    if is_use_known:
         has |= Q(idle_limit_seconds__isnull=False, idle_since__isnull=False)
-    running = [status.value for status in limits.COUNTED]
+    running = [status.value for status in runtime_limits.COUNTED_STATUSES]
     rows = Workload.objects.filter(
         has, status__in=running, desired=Desired.RUNNING, started_at__isnull=False, released_at=None
     )
     rows = rows.select_related("project").only(*_FIELDS, *_LIMITS).order_by("pk")
-    found = list(rows[:BATCH])
+    found = list(rows[:BATCH_SIZE])
     while found:
         yield found
-        found = list(rows.filter(pk__gt=found[-1].pk)[:BATCH]) if len(found) == BATCH else []
+        found = (
+            list(rows.filter(pk__gt=found[-1].pk)[:BATCH_SIZE]) if len(found) == BATCH_SIZE else []
+        )
 
 
-def _reached(workloads: Sequence[Workload], now: datetime, use_is_seen: bool) -> list[_Reached]:
+def _find_limit_uses(
+    workloads: Sequence[Workload], now: datetime, is_use_known: bool
+) -> list[_LimitUse]:
     """The limits of these that are at least half used, each with the exact use. Two queries."""
     at_most = {
         each.pk: each.ran_seconds + (now - (each.started_at or now)).total_seconds()
@@ -88,74 +92,82 @@ def _reached(workloads: Sequence[Workload], now: datetime, use_is_seen: bool) ->
         for each in workloads
         if each.time_limit_seconds is not None and 2 * at_most[each.pk] >= each.time_limit_seconds
     ]
-    ran = limits.ran(timed, now) if timed else {}
-    found = [_Reached(each, TIME, each.time_limit_seconds or 0, ran[each.pk]) for each in timed]
-    for each in workloads if use_is_seen else ():
+    ran = runtime_limits.load_running_seconds(timed, now) if timed else {}
+    found = [_LimitUse(each, TIME, each.time_limit_seconds or 0, ran[each.pk]) for each in timed]
+    for each in workloads if is_use_known else ():
         if each.idle_limit_seconds is not None and each.idle_since is not None:
             found.append(
-                _Reached(
+                _LimitUse(
                     each,
                     IDLE,
                     each.idle_limit_seconds,
-                    (now - limits.idle_from(each)).total_seconds(),
+                    (now - runtime_limits.get_idle_start(each)).total_seconds(),
                 )
             )
-    near = [each for each in found if 2 * each.used >= each.whole]
-    told = _told_idle([each.workload for each in near if each.kind == IDLE and not each.is_over])
-    return [each for each in near if each.is_over or not _is_told(each, told)]
+    near = [each for each in found if 2 * each.used_seconds >= each.limit_seconds]
+    told = _load_idle_warnings(
+        [each.workload for each in near if each.kind == IDLE and not each.is_over]
+    )
+    return [each for each in near if each.is_over or not _is_warned(each, told)]
 
 
-def _told_idle(workloads: Sequence[Workload]) -> dict[UUID, datetime]:
+def _load_idle_warnings(workloads: Sequence[Workload]) -> dict[UUID, datetime]:
     """When each was warned last that it is idle."""
     if not workloads:
         return {}
     rows = Event.objects.filter(
-        workload__in=[each.pk for each in workloads], reason=HALF[IDLE]
+        workload__in=[each.pk for each in workloads], reason=HALF_REASONS[IDLE]
     ).order_by("at")
     return dict(rows.values_list("workload_id", "at"))
 
 
-def _is_told(reached: _Reached, told: dict[UUID, datetime]) -> bool:
-    workload = reached.workload
-    if reached.kind == TIME:
+def _is_warned(limit_use: _LimitUse, idle_warnings: dict[UUID, datetime]) -> bool:
+    workload = limit_use.workload
+    if limit_use.kind == TIME:
         return workload.limit_warned_at is not None
-    at = told.get(workload.pk)
-    return at is not None and at >= limits.idle_from(workload)
+    at = idle_warnings.get(workload.pk)
+    return at is not None and at >= runtime_limits.get_idle_start(workload)
 
 
-def _warn(reached: _Reached, now: datetime) -> bool:
-    at = f"{now + timedelta(seconds=reached.whole - reached.used):%-d %b %Y, %H:%M} UTC"
-    if reached.kind == TIME:
+def _warn_of_limit(limit_use: _LimitUse, now: datetime) -> bool:
+    ends_at = now + timedelta(seconds=limit_use.limit_seconds - limit_use.used_seconds)
+    at = f"{ends_at:%-d %b %Y, %H:%M} UTC"
+    if limit_use.kind == TIME:
         text = (
-            f"Half of the time limit of {words(reached.whole)} has passed; it is stopped at {at}, "
-            "if it runs until then."
+            f"Half of the time limit of {describe_duration(limit_use.limit_seconds)} has passed; "
+            f"it is stopped at {at}, if it runs until then."
         )
     else:
         text = (
-            f"Half of the idle limit of {words(reached.whole)} has passed without use of its GPUs; "
-            f"it is stopped at {at}, if that goes on."
+            f"Half of the idle limit of {describe_duration(limit_use.limit_seconds)} has passed "
+            f"without use of its GPUs; it is stopped at {at}, if that goes on."
         )
-    since = None if reached.kind == TIME else limits.idle_from(reached.workload)
-    return journal.warned(
-        reached.workload.pk, HALF[reached.kind], text, attempt=reached.workload.attempt, since=since
+    since = None if limit_use.kind == TIME else runtime_limits.get_idle_start(limit_use.workload)
+    return journal.record_warning(
+        limit_use.workload.pk,
+        HALF_REASONS[limit_use.kind],
+        text,
+        attempt=limit_use.workload.attempt,
+        since=since,
     )
 
 
-def _stop(reached: _Reached) -> bool:
+def _stop_at_limit(limit_use: _LimitUse) -> bool:
     """The stop that a person could ask for, asked for by Muster. Whoever asked first has asked."""
-    workload, project = reached.workload, reached.workload.project
-    what = "its time limit" if reached.kind == TIME else "its idle limit"
-    unused = "" if reached.kind == TIME else "; its GPUs were not used"
+    workload, project = limit_use.workload, limit_use.workload.project
+    what = "its time limit" if limit_use.kind == TIME else "its idle limit"
+    unused = "" if limit_use.kind == TIME else "; its GPUs were not used"
     why = (
-        f"{BY_ITSELF}{what} of {words(reached.whole)} was reached (project {project.name}){unused}."
+        f"{BY_ITSELF}{what} of {describe_duration(limit_use.limit_seconds)} was reached (project "
+        f"{project.name}){unused}."
     )
     try:
         with transaction.atomic():
-            asked = journal.asked_to_stop(
-                workload.pk, None, why=why, what=reached.kind, attempt=workload.attempt
+            asked = journal.request_stop(
+                workload.pk, None, reason=why, event_reason=limit_use.kind, attempt=workload.attempt
             )
             if asked:
-                scope = of_project(project.pk)
+                scope = project_scope(project.pk)
                 audit.record(
                     audit.Event.STOP,
                     "workload",
@@ -169,5 +181,5 @@ def _stop(reached: _Reached) -> bool:
         # It has come to its end, or is being deleted.
         return False
     if asked:
-        stop.soon(str(workload.pk))
+        stop.enqueue(str(workload.pk))
     return asked

@@ -9,30 +9,30 @@ from clusters.kube.client import Client
 from clusters.kube.errors import Gone
 from clusters.kube.resources import PERSISTENTVOLUMECLAIMS, PODS, Resource
 from workloads import logbook, manifests
-from workloads.jobkinds import KINDS, serves
+from workloads.job_kinds import JOB_KINDS, is_served
+from workloads.kube_objects import Object, find_controller, is_pod_of_job, nested_dict, nested_list
 from workloads.models import Desired, Workload
-from workloads.observed import Object, controller, is_made_for, listed, part
 from workloads.specs import NewClaim
-from workloads.tasks.trying import Later
+from workloads.tasks.retrying import RetryLater
 
-CLAIM = "v1/PersistentVolumeClaim"
+CLAIM_KIND = "v1/PersistentVolumeClaim"
 
-LOGS = 2.0
-PATIENCE = 8
+LOG_WAIT_SECONDS = 2.0
+LOG_WAIT_TRIES = 8
 """For so many turns of so many seconds the logs of finished pods are waited for. Longer and whoever
 reads them is not there.
 """
 
 
-def resource_of(workload: Workload) -> Resource:
+def job_resource_of(workload: Workload) -> Resource:
     """The kind of the object that stands for a workload."""
-    return KINDS[workload.job_kind]
+    return JOB_KINDS[workload.job_kind]
 
 
-def resource_for(wanted: Object) -> Resource:
+def resource_of_manifest(manifest: Object) -> Resource:
     """The kind of an object that `manifests.build` made."""
-    kind = f"{wanted['apiVersion']}/{wanted['kind']}"
-    return PERSISTENTVOLUMECLAIMS if kind == CLAIM else KINDS[kind]
+    kind = f"{manifest['apiVersion']}/{manifest['kind']}"
+    return PERSISTENTVOLUMECLAIMS if kind == CLAIM_KIND else JOB_KINDS[kind]
 
 
 def namespace_of(workload: Workload) -> str:
@@ -40,28 +40,32 @@ def namespace_of(workload: Workload) -> str:
     return str(workload.spec.get("namespace") or workload.project.namespace)
 
 
-def is_of(obj: Object, workload: Workload) -> bool:
+def is_object_of(obj: Object, workload: Workload) -> bool:
     """Whether an object that Muster may have made carries this workload's id. What something else
     controls was made by that.
     """
-    labels = part(obj, "metadata", "labels")
+    labels = nested_dict(obj, "metadata", "labels")
     is_labelled = labels.get(manifests.MANAGED_BY) == manifests.MUSTER and labels.get(
         manifests.WORKLOAD
     ) == str(workload.pk)
-    return bool(is_labelled) and not controller(obj)
+    return bool(is_labelled) and not find_controller(obj)
 
 
-def pods_of(client: Client, workload: Workload) -> list[Object]:
+def fetch_pods(client: Client, workload: Workload) -> list[Object]:
     """The workload's pods, of whatever attempt; those that have its labels and are somebody else's
     are left alone. Raises KubeError.
     """
     kind = workload.job_kind.rpartition("/")[2]
-    return [pod for pod in all_of(client, PODS, workload) if is_made_for(pod, kind, workload.name)]
+    return [
+        pod
+        for pod in fetch_objects(client, PODS, workload)
+        if is_pod_of_job(pod, kind, workload.name)
+    ]
 
 
-def workload_of(obj: Object) -> uuid.UUID | None:
+def find_workload_id(obj: Object) -> uuid.UUID | None:
     """The workload whose id an object carries."""
-    labels = part(obj, "metadata", "labels")
+    labels = nested_dict(obj, "metadata", "labels")
     try:
         return (
             uuid.UUID(labels.get(manifests.WORKLOAD))
@@ -72,9 +76,9 @@ def workload_of(obj: Object) -> uuid.UUID | None:
         return None
 
 
-def attempt_of(obj: Object) -> int:
+def parse_attempt(obj: Object) -> int:
     """The attempt that an object is of; 0 where it does not say."""
-    value = part(obj, "metadata", "labels").get(manifests.ATTEMPT)
+    value = nested_dict(obj, "metadata", "labels").get(manifests.ATTEMPT)
     return (
         int(value)
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 7
@@ -82,50 +86,52 @@ def attempt_of(obj: Object) -> int:
     )
 
 
-def is_going(obj: Object) -> bool:
+def is_being_deleted(obj: Object) -> bool:
     """Whether its deletion has begun."""
-    return bool(part(obj, "metadata").get("deletionTimestamp"))
+    return bool(nested_dict(obj, "metadata").get("deletionTimestamp"))
 
 
-def all_of(client: Client, resource: Resource, workload: Workload) -> list[Object]:
+def fetch_objects(client: Client, resource: Resource, workload: Workload) -> list[Object]:
     """Every object of a kind that carries the workload's id, of whatever attempt. Raises KubeError.
 
     There are none of a kind that the cluster is known not to serve; that it says so now and then
     proves nothing.
     """
-    if not serves(workload.cluster.can, resource):
+    if not is_served(workload.cluster.can, resource):
         return []
     found: list[Object] = []
     for page in calls.list_all(
         client,
         resource,
         namespace=namespace_of(workload),
-        labels=manifests.selector(str(workload.pk)),
+        labels=manifests.build_selector(str(workload.pk)),
     ):
         found = [*page.items] if page.first else [*found, *page.items]
     return found
 
 
-def delete(client: Client, resource: Resource, obj: Object) -> None:
+def delete_object(client: Client, resource: Resource, obj: Object) -> None:
     """Begin the end of this very object, with what hangs on it. Conflict when the name has passed
     to another one; never Gone.
     """
-    metadata = part(obj, "metadata")
+    metadata = nested_dict(obj, "metadata")
     with contextlib.suppress(Gone):
         calls.delete(
             client, resource, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
         )
 
 
-def keep_logs(workload: Workload) -> None:
+def wait_for_logs(workload: Workload) -> None:
     """Wait a little until the logs of its finished pods are safe: they go with the pods. Raises
     Later while they are not; not for ever.
     """
-    if workload.tries < PATIENCE and not logbook.keep(workload.pk, LOGS):
-        raise Later("Its logs are read to their end first.", 1.0)
+    if workload.tries < LOG_WAIT_TRIES and not logbook.wait_until_logs_kept(
+        workload.pk, LOG_WAIT_SECONDS
+    ):
+        raise RetryLater("Its logs are read to their end first.", 1.0)
 
 
-def clear(client: Client, workload: Workload) -> str:
+def remove_all_objects(client: Client, workload: Workload) -> str:
     """Begin the end of everything of the workload in the cluster; gives in words what is still
     there, "" for nothing. Raises KubeError.
 
@@ -133,39 +139,39 @@ def clear(client: Client, workload: Workload) -> str:
     PodGroups go with the job that they hang on. Claims that were made for the workload go when it
     is deleted, once no pod uses them.
     """
-    resource = resource_of(workload)
+    resource = job_resource_of(workload)
     jobs, pods = (
-        [job for job in all_of(client, resource, workload) if is_of(job, workload)],
-        pods_of(client, workload),
+        [job for job in fetch_objects(client, resource, workload) if is_object_of(job, workload)],
+        fetch_pods(client, workload),
     )
-    doomed = [(resource, job) for job in jobs if not is_going(job)]
+    doomed = [(resource, job) for job in jobs if not is_being_deleted(job)]
     if not jobs:
         # As long as there is a job, its controller would replace them; with it they go by
         # themselves.
-        doomed += [(PODS, pod) for pod in pods if not is_going(pod)]
+        doomed += [(PODS, pod) for pod in pods if not is_being_deleted(pod)]
     if doomed:
-        keep_logs(workload)
+        wait_for_logs(workload)
     for kind, obj in doomed:
-        delete(client, kind, obj)
+        delete_object(client, kind, obj)
     if jobs:
         return "Its job is being removed from the cluster."
     if pods:
         return f"{len(pods)} of its pods are still ending."
-    claims = _claims(client, workload)
+    claims = _fetch_unneeded_claims(client, workload)
     for claim in claims:
-        if not is_going(claim):
-            delete(client, PERSISTENTVOLUMECLAIMS, claim)
+        if not is_being_deleted(claim):
+            delete_object(client, PERSISTENTVOLUMECLAIMS, claim)
     return "Its volumes are being removed from the cluster." if claims else ""
 
 
-def _claims(client: Client, workload: Workload) -> Sequence[Object]:
+def _fetch_unneeded_claims(client: Client, workload: Workload) -> Sequence[Object]:
     """What is left of its claims when it is deleted; stopped, it keeps them."""
     volumes = [
-        *listed(workload.spec, "setup", "volumes"),
-        *listed(workload.spec, "master", "volumes"),
+        *nested_list(workload.spec, "setup", "volumes"),
+        *nested_list(workload.spec, "master", "volumes"),
     ]
     if workload.desired != Desired.DELETED or not any(
         each.get("kind") == NewClaim.kind for each in volumes
     ):
         return ()
-    return all_of(client, PERSISTENTVOLUMECLAIMS, workload)
+    return fetch_objects(client, PERSISTENTVOLUMECLAIMS, workload)

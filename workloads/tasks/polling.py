@@ -13,16 +13,22 @@ from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, NotServed, Rejected
 from clusters.kube.resources import EVENTS, PODGROUPS, PODS, Resource
 from clusters.models import Cluster
-from clusters.tasks import alone, answered, chunks, failed
+from clusters.tasks import claim_task, record_answer, record_failure, split_chunks
 from console.celery import step
 from workloads import journal, manifests
-from workloads.jobkinds import job_resources, serves
+from workloads.job_kinds import is_served, list_job_resources
+from workloads.kube_objects import Object, nested_dict
 from workloads.models import Desired, Workload
-from workloads.observed import Object, part
-from workloads.slimming import SLIMMING
+from workloads.slimming import SLIMMING_DECODER
 from workloads.states import TERMINAL
 from workloads.tasks import objects
-from workloads.tasks.ending import lets_finished_go, lets_running_go, remove, stop, tidy
+from workloads.tasks.teardown import (
+    remove,
+    should_remove_finished_pods,
+    should_remove_running_pods,
+    stop,
+    tidy,
+)
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +39,7 @@ def poll_all() -> None:
     for cluster_id in (
         Cluster.objects.in_use().filter(unreachable_since=None).values_list("pk", flat=True)
     ):
-        poll.soon(str(cluster_id))
+        poll.enqueue(str(cluster_id))
 
 
 @step
@@ -44,18 +50,18 @@ def poll(cluster_id: str) -> None:
     are asked to be removed. A poll of the cluster that is running already is enough. Where the
     cluster does not answer, its row says so.
     """
-    with alone("poll", cluster_id) as mine:
+    with claim_task("poll", cluster_id) as mine:
         cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
         if cluster is None:
             return
         try:
-            refusals = _Poll(connections.client(cluster), cluster).done()
+            refusals = _Poll(connections.get_client(cluster), cluster).run()
         except KubeError as error:
-            failed(cluster.pk, error)
+            record_failure(cluster.pk, error)
         else:
-            answered(cluster.pk)
+            record_answer(cluster.pk)
             for refusal in refusals[:1]:
-                failed(cluster.pk, refusal)
+                record_failure(cluster.pk, refusal)
 
 
 class _Poll:
@@ -65,61 +71,65 @@ class _Poll:
         self._client = client
         self._cluster = cluster
         self._refusals: list[Rejected] = []
-        self._ours: set[uuid.UUID] = set()
+        self._present_ids: set[uuid.UUID] = set()
         """The workloads of which there is something."""
-        self._finished: set[uuid.UUID] = set()
+        self._ids_with_finished_pods: set[uuid.UUID] = set()
         """Those with pods that have ended."""
-        self._running: set[uuid.UUID] = set()
+        self._ids_with_running_pods: set[uuid.UUID] = set()
         """Those with pods that have not."""
 
-    def done(self) -> Sequence[Rejected]:
+    def run(self) -> Sequence[Rejected]:
         """Do it; the answer is what was refused. Raises KubeError where the cluster is not there,
         or does not answer as one.
         """
         can = self._cluster.can
-        for kind, resource in job_resources(can):
-            self._list("job", resource, kind)
-        self._list("pod", PODS)
-        if serves(can, PODGROUPS):
-            self._list("podgroup", PODGROUPS, labels="")
-        self._events()
-        _remove_strays(self._ours)
-        _tidy_up(self._finished, lets_finished_go)
-        _tidy_up(self._running, lets_running_go)
+        for kind, resource in list_job_resources(can):
+            self._poll_kind("job", resource, kind)
+        self._poll_kind("pod", PODS)
+        if is_served(can, PODGROUPS):
+            self._poll_kind("podgroup", PODGROUPS, labels="")
+        self._poll_events()
+        _request_stray_removal(self._present_ids)
+        _request_tidying(self._ids_with_finished_pods, should_remove_finished_pods)
+        _request_tidying(self._ids_with_running_pods, should_remove_running_pods)
         return self._refusals
 
-    def _list(
-        self, kind: journal.Kind, resource: Resource, of: str = "", labels: str | None = None
+    def _poll_kind(
+        self, kind: journal.Kind, resource: Resource, job_kind: str = "", labels: str | None = None
     ) -> None:
         """Take in all objects of a kind, page by page: a large cluster's would not fit in
         memory.
         """
-        listing = journal.Listing(self._cluster.pk, kind, (of,) if of else ())
+        listing = journal.Listing(self._cluster.pk, kind, (job_kind,) if job_kind else ())
         ours: set[uuid.UUID] = set()
         try:
             pages = calls.list_all(
                 self._client,
                 resource,
-                labels=manifests.selector() if labels is None else labels,
-                decoder=SLIMMING,
+                labels=manifests.build_selector() if labels is None else labels,
+                decoder=SLIMMING_DECODER,
             )
             for page in pages:
                 if page.first:
-                    listing.again()
+                    listing.restart()
                 # Of what cannot be read it is known at least that it is there.
                 stubs = [
                     {"metadata": {"namespace": each.namespace, "name": each.name, "uid": each.uid}}
                     for each in page.unreadable
                 ]
-                listing.page([*(_named(each, of, resource) for each in page.items), *stubs])
-                ours |= _workloads(page.items)
+                listing.add_page(
+                    [*(_add_kind(each, job_kind, resource) for each in page.items), *stubs]
+                )
+                ours |= _collect_workload_ids(page.items)
                 if kind == "pod":
                     ended = [
-                        part(each, "status").get("phase") in ("Succeeded", "Failed")
+                        nested_dict(each, "status").get("phase") in ("Succeeded", "Failed")
                         for each in page.items
                     ]
-                    self._finished |= _workloads(itertools.compress(page.items, ended))
-                    self._running |= _workloads(
+                    self._ids_with_finished_pods |= _collect_workload_ids(
+                        itertools.compress(page.items, ended)
+                    )
+                    self._ids_with_running_pods |= _collect_workload_ids(
                         each for each, has in zip(page.items, ended, strict=True) if not has
                     )
         except NotServed:
@@ -127,57 +137,57 @@ class _Poll:
             # may not know the kind for a moment.
             return
         except Rejected as error:
-            self._refused(resource, error)
+            self._record_refusal(resource, error)
             return
-        listing.end()
-        self._ours |= ours
+        listing.finish()
+        self._present_ids |= ours
 
-    def _events(self) -> None:
+    def _poll_events(self) -> None:
         try:
             for page in calls.list_all(self._client, EVENTS, expired="go on"):
                 # That an event is gone is no news: the history keeps it.
-                journal.observed(
-                    self._cluster.pk, [journal.Seen("event", each) for each in page.items]
+                journal.record_observations(
+                    self._cluster.pk, [journal.Observation("event", each) for each in page.items]
                 )
         except Rejected as error:
-            self._refused(EVENTS, error)
+            self._record_refusal(EVENTS, error)
 
-    def _refused(self, resource: Resource, error: Rejected) -> None:
+    def _record_refusal(self, resource: Resource, error: Rejected) -> None:
         log.warning(
             "cluster %s: %s cannot be listed: %s", self._cluster.pk, resource.plural, error.message
         )
         self._refusals.append(error)
 
 
-def _named(obj: Object, kind: str, resource: Resource) -> Object:
+def _add_kind(obj: Object, kind: str, resource: Resource) -> Object:
     """The items of a list may not say what they are, and of a job a status depends on it."""
     if kind and "kind" not in obj:
         obj |= {"kind": kind, "apiVersion": resource.api_version}
     return obj
 
 
-def _workloads(found: Iterable[Object]) -> set[uuid.UUID]:
+def _collect_workload_ids(found: Iterable[Object]) -> set[uuid.UUID]:
     """The workloads that objects carry the ids of."""
-    return {workload for each in found if (workload := objects.workload_of(each)) is not None}
+    return {workload for each in found if (workload := objects.find_workload_id(each)) is not None}
 
 
-def _remove_strays(there: set[uuid.UUID]) -> None:
+def _request_stray_removal(present_ids: set[uuid.UUID]) -> None:
     """Ask for the end of what is in the cluster and wanted at rest."""
-    for part_ in chunks(sorted(there)):
+    for part_ in split_chunks(sorted(present_ids)):
         rows = (
             Workload.objects.filter(pk__in=part_)
             .exclude(desired=Desired.RUNNING)
             .exclude(status__in=TERMINAL)
         )
         for workload_id, desired in rows.values_list("pk", "desired"):
-            (remove if desired == Desired.DELETED else stop).soon(str(workload_id))
+            (remove if desired == Desired.DELETED else stop).enqueue(str(workload_id))
 
 
-def _tidy_up(found: set[uuid.UUID], is_due: Callable[[Workload], bool]) -> None:
+def _request_tidying(workload_ids: set[uuid.UUID], is_due: Callable[[Workload], bool]) -> None:
     """Ask for the removal of the pods of what has ended, where they are to go."""
-    for part_ in chunks(sorted(found)):
+    for part_ in split_chunks(sorted(workload_ids)):
         for workload in Workload.objects.filter(pk__in=part_, status__in=TERMINAL).only(
             "spec", "status", "ended_at"
         ):
             if is_due(workload):
-                tidy.soon(str(workload.pk))
+                tidy.enqueue(str(workload.pk))

@@ -16,12 +16,12 @@ from workloads import logbook
 from workloads.models import Draft, Event, Workload
 from workloads.states import RESTING, Status
 
-DRAFTS = timedelta(days=7)
-BATCH = 500
+DRAFT_AGE = timedelta(days=7)
+BATCH_SIZE = 500
 """Rows of a transaction: writers wait no longer than it takes to delete so many, and what hangs on
 them.
 """
-BATCHES = 100
+MAX_BATCHES = 100
 """Of each sort in one turn; what is left is for the next hour."""
 
 
@@ -30,21 +30,23 @@ def retain() -> None:
     """Whatever there is -> without what has been kept as long as the settings say."""
     now, options = timezone.now(), settings.OPTIONS
     # Their files first: a row that is gone cannot say where its log lies.
-    logbook.retain()
-    _delete(Workload.objects.filter(released_at__lt=now - timedelta(days=options.deleted_days)))
+    logbook.remove_old_logs()
+    _delete_in_batches(
+        Workload.objects.filter(released_at__lt=now - timedelta(days=options.deleted_days))
+    )
     at_rest = [*RESTING, Status.DELETING]
-    _delete(
+    _delete_in_batches(
         Event.objects.filter(
             at__lt=now - timedelta(days=options.history_days), workload__status__in=at_rest
         )
     )
-    _delete(Draft.objects.filter(updated_at__lt=now - DRAFTS))
-    _delete(Session.objects.filter(expire_date__lt=now))
+    _delete_in_batches(Draft.objects.filter(updated_at__lt=now - DRAFT_AGE))
+    _delete_in_batches(Session.objects.filter(expire_date__lt=now))
 
 
-def _delete(rows: models.QuerySet[Any]) -> None:
-    for _ in range(BATCHES):
-        ids: Iterable[Any] = list(rows.order_by().values_list("pk", flat=True)[:BATCH])
+def _delete_in_batches(rows: models.QuerySet[Any]) -> None:
+    for _ in range(MAX_BATCHES):
+        ids: Iterable[Any] = list(rows.order_by().values_list("pk", flat=True)[:BATCH_SIZE])
         if not ids:
             return
         rows.model._default_manager.filter(pk__in=ids).delete()

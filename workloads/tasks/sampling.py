@@ -16,20 +16,20 @@ from console.celery import step
 from projects.models import Project
 from workloads import utilisation
 from workloads.models import Sample, Workload
-from workloads.states import ACTIVE, LEAVING, Status
+from workloads.states import ACTIVE, ENDING, Status
 
 RUNNING = frozenset({Status.RUNNING, Status.DEGRADED})
 WAITING = ACTIVE - RUNNING
-BATCH = 1000
-THINNED = ((timedelta(days=1), 600), (timedelta(days=7), 3600))
+BATCH_SIZE = 1000
+THINNING = ((timedelta(days=1), 600), (timedelta(days=7), 3600))
 """From which age on there is one moment for so many seconds."""
-MOMENTS = 5000
+MAX_MOMENTS = 5000
 """Moments that one turn forgets at most."""
 
 _ZERO = Decimal(0)
 
 
-def moment(now: datetime, seconds: int) -> datetime:
+def round_to_sample_time(now: datetime, seconds: int) -> datetime:
     """The moment that a sample taken now is written down for: the same for all of the same
     `seconds`.
     """
@@ -42,19 +42,19 @@ def sample() -> None:
     workloads know since when they are idle.
     """
     seconds = settings.OPTIONS.sample_seconds
-    at = moment(timezone.now(), seconds)
-    before = utilisation.latest()
+    at = round_to_sample_time(timezone.now(), seconds)
+    before = utilisation.find_latest_sample_time()
     # All of the time since the last sample is asked for: a beat may have come late.
-    idle = utilisation.measured(
+    idle = utilisation.measure_gpu_use(
         seconds if before is None else max(seconds, ceil((timezone.now() - before).total_seconds()))
     )
-    utilisation.recorded(idle, at, anew=before is None)
-    held = _held()
+    utilisation.record_idle_since(idle, at, restart=before is None)
+    held = _load_usage()
     rows = (
-        _row(at, pk, quota, held.get(pk, {}), idle)
+        _build_sample(at, pk, quota, held.get(pk, {}), idle)
         for pk, quota in Project.objects.there().values_list("pk", "gpu_quota")
     )
-    Sample.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)
+    Sample.objects.bulk_create(rows, batch_size=BATCH_SIZE, ignore_conflicts=True)
 
 
 @step
@@ -63,12 +63,14 @@ def thin() -> None:
     settings say.
     """
     now = timezone.now()
-    _forget(Sample.objects.filter(at__lt=now - timedelta(days=settings.OPTIONS.sample_days)))
-    for age, seconds in THINNED:
-        _thin(now - age, seconds)
+    _delete_in_pieces(
+        Sample.objects.filter(at__lt=now - timedelta(days=settings.OPTIONS.sample_days))
+    )
+    for age, seconds in THINNING:
+        _thin_samples(now - age, seconds)
 
 
-def _thin(before: datetime, seconds: int) -> None:
+def _thin_samples(before: datetime, seconds: int) -> None:
     """Of all moments of the same `seconds` the first one stays."""
     kept = 0.0
     spare = []
@@ -80,13 +82,13 @@ def _thin(before: datetime, seconds: int) -> None:
         if part == kept:
             spare.append(at)
         kept = part
-        if len(spare) >= MOMENTS:
+        if len(spare) >= MAX_MOMENTS:
             break
-    for some in _chunks(spare, 200):
+    for some in _split_chunks(spare, 200):
         Sample.objects.filter(at__in=some).delete()
 
 
-def _forget(rows: Any) -> None:
+def _delete_in_pieces(rows: Any) -> None:
     """In pieces, so that nobody who writes waits long."""
     bounds = rows.aggregate(first=Min("at"), last=Max("at"))
     if bounds["first"] is None:
@@ -98,10 +100,10 @@ def _forget(rows: Any) -> None:
     rows.delete()
 
 
-def _held() -> dict[int, dict[str, tuple[int, Decimal]]]:
+def _load_usage() -> dict[int, dict[str, tuple[int, Decimal]]]:
     """How many workloads of each status a project has, and what they hold. One query."""
     at_work = Workload.objects.filter(
-        status__in=[each.value for each in ACTIVE | LEAVING], released_at=None
+        status__in=[each.value for each in ACTIVE | ENDING], released_at=None
     ).order_by()
     found: dict[int, dict[str, tuple[int, Decimal]]] = {}
     for project, status, count, gpus in at_work.values_list("project_id", "status").annotate(
@@ -111,14 +113,14 @@ def _held() -> dict[int, dict[str, tuple[int, Decimal]]]:
     return found
 
 
-def _row(
+def _build_sample(
     at: datetime,
     pk: int,
     quota: Decimal | None,
-    held: dict[str, tuple[int, Decimal]],
-    idle: utilisation.Idle,
+    usage: dict[str, tuple[int, Decimal]],
+    idle: utilisation.IdleGpus,
 ) -> Sample:
-    allocated = sum((gpus for _, gpus in held.values()), _ZERO)
+    allocated = sum((gpus for _, gpus in usage.values()), _ZERO)
     return Sample(
         at=at,
         project_id=pk,
@@ -126,14 +128,14 @@ def _row(
         gpus_allocated=allocated,
         # Nothing is idle where nothing is held; what is held and has no figures is unknown.
         gpus_idle=idle.projects.get(pk) if allocated else _ZERO,
-        running=_count(held, RUNNING),
-        waiting=_count(held, WAITING),
+        running=_count_workloads(usage, RUNNING),
+        waiting=_count_workloads(usage, WAITING),
     )
 
 
-def _count(held: dict[str, tuple[int, Decimal]], statuses: Iterable[Status]) -> int:
-    return sum(held[status][0] for status in statuses if status in held)
+def _count_workloads(usage: dict[str, tuple[int, Decimal]], statuses: Iterable[Status]) -> int:
+    return sum(usage[status][0] for status in statuses if status in usage)
 
 
-def _chunks(moments: list[datetime], size: int) -> Iterator[list[datetime]]:
+def _split_chunks(moments: list[datetime], size: int) -> Iterator[list[datetime]]:
     return (moments[start : start + size] for start in range(0, len(moments), size))

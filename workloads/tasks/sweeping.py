@@ -11,21 +11,21 @@ from django.utils import timezone
 from clusters.models import Cluster
 from clusters.tasks import heartbeat
 from console.celery import Step, step
-from workloads.journal.turns import turn
+from workloads.journal.transactions import journal_transaction
 from workloads.models import Desired, Workload
-from workloads.states import LEAVING, RESTING, STARTING, TERMINAL
-from workloads.tasks.deleting import ask_to_delete
-from workloads.tasks.ending import remove, stop
+from workloads.states import ENDING, RESTING, STARTING, TERMINAL
+from workloads.tasks.bulk_deletion import request_deletions
 from workloads.tasks.launching import launch
-from workloads.tasks.looking import reconcile
+from workloads.tasks.reconciliation import reconcile
+from workloads.tasks.teardown import remove, stop
 
-BATCH = 500
+BATCH_SIZE = 500
 """Rows of each sort that one sweep takes up; the next one takes the next."""
-PUSHED = timedelta(seconds=12)
+REPEAT_DELAY = timedelta(seconds=12)
 """Until a step that was just asked for is asked for again: longer than a step takes, so that a slow
 worker is not flooded.
 """
-STALE = timedelta(seconds=60)
+STALE_AFTER = timedelta(seconds=60)
 """How long a workload may be on its way without a word before somebody looks."""
 
 
@@ -40,7 +40,7 @@ def sweep() -> None:
     for cluster_id in (
         Cluster.objects.in_use().exclude(unreachable_since=None).values_list("pk", flat=True)
     ):
-        heartbeat.soon(str(cluster_id))
+        heartbeat.enqueue(str(cluster_id))
     _delete_expired()
     now = timezone.now()
     reachable = Workload.objects.filter(cluster__unreachable_since=None, cluster__is_enabled=True)
@@ -50,19 +50,19 @@ def sweep() -> None:
     stale = reachable.filter(
         next_try_at=None,
         released_at=None,
-        status_at__lte=now - STALE,
-        status__in=STARTING | LEAVING,
+        status_at__lte=now - STALE_AFTER,
+        status__in=STARTING | ENDING,
     )
     for rows in (due, stale):
-        with turn():
+        with journal_transaction():
             # Nobody writes a row between the look at it and the note that its step was asked for.
-            _ask(
-                rows.values_list("pk", "status", "desired", "job_uid", "released_at")[:BATCH],
-                now + PUSHED,
+            _request_steps(
+                rows.values_list("pk", "status", "desired", "job_uid", "released_at")[:BATCH_SIZE],
+                now + REPEAT_DELAY,
             )
 
 
-def next_step(status: str, desired: str, job_uid: str, is_released: bool) -> Step | None:
+def find_next_step(status: str, desired: str, job_uid: str, is_released: bool) -> Step | None:
     """What is to be done for a workload; None when nothing is."""
     if desired == Desired.DELETED:
         return None if is_released else remove
@@ -70,22 +70,24 @@ def next_step(status: str, desired: str, job_uid: str, is_released: bool) -> Ste
         return None if status in RESTING else stop
     if status in STARTING and not job_uid:
         return launch
-    return reconcile if status in STARTING | LEAVING else None
+    return reconcile if status in STARTING | ENDING else None
 
 
-def _ask(rows: Iterable[tuple[uuid.UUID, str, str, str, object]], until: object) -> None:
+def _request_steps(
+    rows: Iterable[tuple[uuid.UUID, str, str, str, object]], next_try_at: object
+) -> None:
     asked: list[uuid.UUID] = []
     settled: list[uuid.UUID] = []
     steps: list[tuple[Step, str]] = []
     for workload_id, status, desired, job_uid, released_at in rows:
-        wanted = next_step(status, desired, job_uid, released_at is not None)
+        wanted = find_next_step(status, desired, job_uid, released_at is not None)
         (settled if wanted is None else asked).append(workload_id)
         if wanted is not None:
             steps.append((wanted, str(workload_id)))
-    Workload.objects.filter(pk__in=asked).update(next_try_at=until)
+    Workload.objects.filter(pk__in=asked).update(next_try_at=next_try_at)
     Workload.objects.filter(pk__in=settled).update(next_try_at=None, tries=0, trouble="")
     for which, argument in steps:
-        which.soon(argument)
+        which.enqueue(argument)
 
 
 def _delete_expired() -> None:
@@ -103,8 +105,8 @@ def _delete_expired() -> None:
         for pk, ended_at, seconds in rows.iterator()
         if (now - ended_at).total_seconds() >= seconds
     ]
-    ask_to_delete(
-        expired[:BATCH],
-        by=None,
-        why="Deleted: it had ended, and the time for which it was to be kept was over.",
+    request_deletions(
+        expired[:BATCH_SIZE],
+        user=None,
+        reason="Deleted: it had ended, and the time for which it was to be kept was over.",
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from projects import access
 from projects.models import User
 from projects.permissions import Entity, Permission, Verb
-from projects.scopes import of_project
+from projects.scopes import project_scope
 from workloads.models import Workload
 from workloads.states import ACTIVE, RESTING, Status
 
@@ -28,26 +28,28 @@ class Abilities:
     """Whether to offer that it is saved as a template."""
 
 
-def abilities(workload: Workload, user: User) -> Abilities:
+def list_abilities(workload: Workload, user: User) -> Abilities:
     """For the buttons of the details. The actions themselves judge again."""
     status = Status(workload.status)
-    here = of_project(workload.project_id)
+    here = project_scope(workload.project_id)
     may = {
         verb: user.rights.may(Permission(Entity.WORKLOADS, verb), here)
         for verb in (Verb.CREATE, Verb.EDIT, Verb.DELETE)
     }
     refusal = access.Refusal(user, here)
     why = {
-        verb: "" if allowed else refusal.text(Permission(Entity.WORKLOADS, verb))
+        verb: "" if allowed else refusal.describe(Permission(Entity.WORKLOADS, verb))
         for verb, allowed in may.items()
     }
     gone = "It is deleted; its logs and history are still here." if workload.released_at else ""
     return Abilities(
         Ability(
-            "stop", why[Verb.EDIT] or gone or ("" if status in ACTIVE else _not_running(status))
+            "stop",
+            why[Verb.EDIT] or gone or ("" if status in ACTIVE else _describe_not_running(status)),
         ),
         Ability(
-            "run", why[Verb.EDIT] or gone or ("" if status in RESTING else _not_at_rest(status))
+            "run",
+            why[Verb.EDIT] or gone or ("" if status in RESTING else _describe_not_at_rest(status)),
         ),
         Ability("copy", why[Verb.CREATE]),
         Ability(
@@ -56,11 +58,11 @@ def abilities(workload: Workload, user: User) -> Abilities:
             or gone
             or ("It is being deleted already." if status is Status.DELETING else ""),
         ),
-        may[Verb.CREATE] and user.rights.anywhere(Permission(Entity.TEMPLATES, Verb.CREATE)),
+        may[Verb.CREATE] and user.rights.may_anywhere(Permission(Entity.TEMPLATES, Verb.CREATE)),
     )
 
 
-def _not_running(status: Status) -> str:
+def _describe_not_running(status: Status) -> str:
     if status is Status.STOPPING:
         return "It is being stopped already."
     if status is Status.DELETING:
@@ -68,7 +70,7 @@ def _not_running(status: Status) -> str:
     return f"It is {status.label.lower()}: it holds nothing that could be freed."
 
 
-def _not_at_rest(status: Status) -> str:
+def _describe_not_at_rest(status: Status) -> str:
     if status is Status.DELETING:
         return "It is being deleted."
     if status is Status.STOPPING:

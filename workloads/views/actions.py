@@ -26,24 +26,28 @@ BULK = {"stop": "Stop", "run": "Run", "delete": "Delete"}
 @require_POST
 def stop(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Free what it holds; keep its definition and logs."""
-    return _done(request, pk, actions.stop, "{} is being stopped.", "{} is being stopped already.")
+    return _act_and_answer(
+        request, pk, actions.stop, "{} is being stopped.", "{} is being stopped already."
+    )
 
 
 @require_POST
 def run(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Run it again, as its next attempt."""
-    return _done(request, pk, actions.run, "{} runs again.", "{} has been started already.")
+    return _act_and_answer(
+        request, pk, actions.run, "{} runs again.", "{} has been started already."
+    )
 
 
 @require_POST
 def delete(request: Request, pk: uuid.UUID) -> HttpResponse:
     """Delete it; the page has asked before."""
-    return _done(
+    return _act_and_answer(
         request, pk, actions.remove, "{} is being deleted.", "{} is being deleted already."
     )
 
 
-def _done(
+def _act_and_answer(
     request: Request, pk: uuid.UUID, act: Callable[[Workload, User], bool], done: str, already: str
 ) -> HttpResponse:
     workload = get_object_or_404(Workload.objects.visible_to(request.user), pk=pk)
@@ -54,16 +58,16 @@ def _done(
         trigger_client_event(answer, "muster:toast", {"text": text, "kind": "success"})
         return trigger_client_event(answer, "muster:acted", {"ids": [str(workload.pk)]})
     messages.success(request, text)
-    return redirect(_back(request, reverse("workload", args=[workload.pk])))
+    return redirect(_find_return_address(request, reverse("workload", args=[workload.pk])))
 
 
-def _back(request: Request, otherwise: str) -> str:
+def _find_return_address(request: Request, default: str) -> str:
     """Where the form says to go on, if that is a page of ours."""
     wanted = request.POST.get("next", "")
     return (
         wanted
         if wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
-        else otherwise
+        else default
     )
 
 
@@ -77,7 +81,7 @@ def bulk(request: Request) -> HttpResponse:
         )
     if not ids:
         raise UserError("No workload is chosen. Tick the boxes at the beginning of the rows first.")
-    results = actions.bulk(ids, action, request.user)
+    results = actions.apply_bulk_action(ids, action, request.user)
     failed = sum(not result.ok for result in results)
     context = {
         "results": results,
@@ -85,8 +89,8 @@ def bulk(request: Request) -> HttpResponse:
         "failed": failed,
         "done": len(results) - failed,
     }
-    context["next"] = _back(request, reverse("workloads"))
-    answer = http.page(request, "workloads/bulk.html", "workloads/_bulk.html", context)
+    context["next"] = _find_return_address(request, reverse("workloads"))
+    answer = http.render_page(request, "workloads/bulk.html", "workloads/_bulk.html", context)
     return (
         trigger_client_event(answer, "muster:acted", {"ids": [result.id for result in results]})
         if request.htmx

@@ -39,18 +39,18 @@ OPTIONAL = tuple(column.key for column in COLUMNS if column.key != FIXED)
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ColumnHead:
     """A column as a page shows it: `href` sorts by it, `direction` is "ascending", "descending" or
     "" as aria-sort says it.
     """
 
     column: Column
-    shown: bool
+    is_shown: bool
     href: str
     direction: str
 
 
-def chosen(request: HttpRequest) -> tuple[str, ...]:
+def parse_columns(request: HttpRequest) -> tuple[str, ...]:
     """The keys of the columns to show: as the address says (cols=a,b), else as the cookie
     remembers, else all.
     """
@@ -62,7 +62,7 @@ def chosen(request: HttpRequest) -> tuple[str, ...]:
     return tuple(key for key in OPTIONAL if key in wanted)
 
 
-def heads(shown: Sequence[str], sort: str, links: Mapping[str, str]) -> list[Head]:
+def build_heads(shown_keys: Sequence[str], sort: str, links: Mapping[str, str]) -> list[ColumnHead]:
     """All columns; `links` has the address for each order."""
     found = []
     for column in COLUMNS:
@@ -76,11 +76,13 @@ def heads(shown: Sequence[str], sort: str, links: Mapping[str, str]) -> list[Hea
             ("-created", "created") if column.key == "created" else (column.sort, f"-{column.sort}")
         )
         href = links.get(second if sort == first else first, "") if column.sort else ""
-        found.append(Head(column, column.key == FIXED or column.key in shown, href, direction))
+        found.append(
+            ColumnHead(column, column.key == FIXED or column.key in shown_keys, href, direction)
+        )
     return found
 
 
-def order_words(request: HttpRequest) -> str:
+def parse_order_name(request: HttpRequest) -> str:
     """The order that the address asks for; the newest first where it asks for none that there
     is.
     """

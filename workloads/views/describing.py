@@ -5,11 +5,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from workloads import quantities
-from workloads.forms.inwords import configuration_in_words
+from workloads.forms.setup_descriptions import describe_configuration
 from workloads.specs import (
     INHERITED,
     S3,
-    Access,
     Claim,
     Compute,
     ConfigMap,
@@ -25,13 +24,14 @@ from workloads.specs import (
     Secret,
     Security,
     Setup,
-    Source,
     Spec,
     Toleration,
     Totals,
     Variable,
+    VariableSource,
     Volume,
-    join_words,
+    VolumeAccess,
+    join_command_line,
 )
 
 
@@ -50,49 +50,51 @@ class Section:
 
 
 _ACCESS = {
-    Access.READ_WRITE: "",
-    Access.READ_ONLY: ", read only",
-    Access.RANK_0_WRITES: ", writable by rank 0 only",
+    VolumeAccess.READ_WRITE: "",
+    VolumeAccess.READ_ONLY: ", read only",
+    VolumeAccess.RANK_0_WRITES: ", writable by rank 0 only",
 }
 
 
-def sections(spec: Spec) -> list[Section]:
+def describe_spec(spec: Spec) -> list[Section]:
     """Everything that was chosen; what was left to the image, the framework or the cluster is left
     out.
     """
     compute, setup = spec.setup.compute, spec.setup
     found = [
-        Section("Workload", tuple(_workload(spec))),
+        Section("Workload", tuple(_describe_workload(spec))),
         Section(
             "Environment" if not spec.is_distributed else "Environment of the workers",
-            tuple(_environment(setup.environment)),
+            tuple(_describe_environment(setup.environment)),
         ),
-        Section("Compute resources of each pod", tuple(_compute(compute))),
-        Section("Storage", tuple(_facts(("Volumes", map(_volume, setup.volumes))))),
-        Section("Placement and labels", tuple(_placement(setup))),
-        Section("Lifecycle", tuple(_lifecycle(spec.lifecycle))),
-        Section("Security", tuple(_security(setup.security))),
+        Section("Compute resources of each pod", tuple(_describe_compute(compute))),
+        Section("Storage", tuple(_build_facts(("Volumes", map(_describe_volume, setup.volumes))))),
+        Section("Placement and labels", tuple(_describe_placement(setup))),
+        Section("Lifecycle", tuple(_describe_lifecycle(spec.lifecycle))),
+        Section("Security", tuple(_describe_security(setup.security))),
     ]
     if spec.has_master:
-        leader = spec.framework.master if spec.framework else "master"
-        found.append(Section(f"Where the {leader} differs from the workers", tuple(_master(spec))))
+        leader = spec.framework.master_name if spec.framework else "master"
+        found.append(
+            Section(f"Where the {leader} differs from the workers", tuple(_describe_master(spec)))
+        )
     return [section for section in found if section.facts]
 
 
-def _facts(*pairs: tuple[str, Any]) -> Iterator[Fact]:
+def _build_facts(*pairs: tuple[str, Any]) -> Iterator[Fact]:
     for name, value in pairs:
         values = (value,) if isinstance(value, str) else tuple(value or ())
         if any(values):
             yield Fact(name, values)
 
 
-def _workload(spec: Spec) -> Iterator[Fact]:
-    yield from _facts(
+def _describe_workload(spec: Spec) -> Iterator[Fact]:
+    yield from _build_facts(
         ("Architecture", spec.architecture.label),
         ("Framework", spec.framework.label if spec.framework else ""),
         (
             "Configuration",
-            configuration_in_words(spec.configuration, spec.framework)
+            describe_configuration(spec.configuration, spec.framework)
             if spec.is_distributed
             else "",
         ),
@@ -101,11 +103,11 @@ def _workload(spec: Spec) -> Iterator[Fact]:
             "Workers while it runs",
             f"{spec.elastic.min_workers} to {spec.elastic.max_workers}" if spec.elastic else "",
         ),
-        ("Restarts while workers come and go", _restarts(spec)),
+        ("Restarts while workers come and go", _describe_restarts(spec)),
         ("Parameter servers", str(spec.parameter_servers) if spec.parameter_servers else ""),
-        *(_mpi(spec) if spec.framework is Framework.MPI else ()),
+        *(_describe_mpi(spec) if spec.framework is Framework.MPI else ()),
         ("Runs", "" if spec.is_distributed else f"{spec.runs}, {spec.parallelism} at once"),
-        ("In total", _totals(spec.totals)),
+        ("In total", _describe_totals(spec.totals)),
         ("Preemptible", "Yes" if spec.is_preemptible else "No"),
         ("Priority", spec.lifecycle.priority.label if spec.lifecycle.priority else ""),
         ("Namespace", spec.namespace),
@@ -113,7 +115,7 @@ def _workload(spec: Spec) -> Iterator[Fact]:
     )
 
 
-def _restarts(spec: Spec) -> str:
+def _describe_restarts(spec: Spec) -> str:
     return (
         f"at most {spec.elastic.max_restarts}"
         if spec.elastic and spec.elastic.max_restarts is not None
@@ -121,73 +123,79 @@ def _restarts(spec: Spec) -> str:
     )
 
 
-def _mpi(spec: Spec) -> Iterator[tuple[str, str]]:
+def _describe_mpi(spec: Spec) -> Iterator[tuple[str, str]]:
     yield "Slots per worker", str(spec.mpi.slots)
     yield "The launcher is made", spec.mpi.launcher.label.lower()
     yield "SSH path", spec.mpi.ssh_path
 
 
-def _totals(totals: Totals) -> str:
+def _describe_totals(totals: Totals) -> str:
     shared = f" and {totals.gpu_memory} MiB of GPU memory" if totals.gpu_memory else ""
-    cpu, memory = quantities.counted(totals.cpu, "CPU core"), quantities.memory(totals.memory)
+    cpu, memory = (
+        quantities.format_count(totals.cpu, "CPU core"),
+        quantities.format_memory(totals.memory),
+    )
     return (
-        f"{quantities.counted(totals.pods, 'pod')}: "
-        f"{quantities.counted(totals.gpus, 'GPU')}{shared}, {cpu}, {memory} of memory"
+        f"{quantities.format_count(totals.pods, 'pod')}: "
+        f"{quantities.format_count(totals.gpus, 'GPU')}{shared}, {cpu}, {memory} of memory"
     )
 
 
-def _environment(environment: Environment) -> Iterator[Fact]:
-    yield from _facts(
+def _describe_environment(environment: Environment) -> Iterator[Fact]:
+    yield from _build_facts(
         ("Image", environment.image),
         ("Image pull policy", environment.pull_policy.value if environment.pull_policy else ""),
         ("Pull secrets", environment.pull_secrets),
-        ("Command", join_words(environment.command)),
-        ("Arguments", join_words(environment.args)),
+        ("Command", join_command_line(environment.command)),
+        ("Arguments", join_command_line(environment.args)),
         ("Working directory", environment.working_dir),
-        ("Environment variables", map(_variable, environment.variables)),
+        ("Environment variables", map(_describe_variable, environment.variables)),
     )
 
 
-def _variable(variable: Variable) -> str:
+def _describe_variable(variable: Variable) -> str:
     match variable.source:
-        case Source.CUSTOM:
+        case VariableSource.CUSTOM:
             return f"{variable.name}={variable.value}"
-        case Source.POD_FIELD:
+        case VariableSource.POD_FIELD:
             return f"{variable.name} from the pod's field {variable.key}"
-        case Source.SECRET:
+        case VariableSource.SECRET:
             return (
                 f"{variable.name} from the key {variable.key} of the Secret {variable.object_name}"
             )
-        case Source.CONFIG_MAP:
+        case VariableSource.CONFIG_MAP:
             return (
                 f"{variable.name} from the key {variable.key} of the ConfigMap "
                 f"{variable.object_name}"
             )
 
 
-def _compute(compute: Compute) -> Iterator[Fact]:
-    yield from _facts(
-        ("GPUs", _gpus(compute.gpus)),
-        ("CPU", _range(compute.cpu_request, compute.cpu_limit, " cores")),
-        ("Memory", _range(compute.memory_request, compute.memory_limit, "")),
+def _describe_compute(compute: Compute) -> Iterator[Fact]:
+    yield from _build_facts(
+        ("GPUs", _describe_gpus(compute.gpus)),
+        ("CPU", _describe_range(compute.cpu_request, compute.cpu_limit, " cores")),
+        ("Memory", _describe_range(compute.memory_request, compute.memory_limit, "")),
         ("Shared memory", "as large as the memory" if compute.large_shm else ""),
         ("Other resources", (f"{each.quantity} of {each.resource}" for each in compute.extended)),
     )
 
 
-def _gpus(gpus: Gpus) -> str:
+def _describe_gpus(gpus: Gpus) -> str:
     if not gpus.device_count:
         return "none"
     if gpus.memory:
-        return f"{gpus.memory} of the memory of {quantities.counted(gpus.device_count, 'device')}"
+        return (
+            f"{gpus.memory} of the memory of {quantities.format_count(gpus.device_count, 'device')}"
+        )
     if gpus.portion is not None and gpus.is_shared:
         return (
-            f"{quantities.plain(gpus.portion)} of {quantities.counted(gpus.device_count, 'device')}"
+            f"{quantities.format_number(gpus.portion)} of "
+            f"{quantities.format_count(gpus.device_count, 'device')}"
         )
-    return quantities.counted(gpus.device_count, "device")
+    return quantities.format_count(gpus.device_count, "device")
 
 
-def _range(request: str, limit: str, unit: str) -> str:
+def _describe_range(request: str, limit: str, unit: str) -> str:
     said = (
         f"{request}{unit} requested" if request else "",
         f"at most {limit}{unit}" if limit else "",
@@ -195,7 +203,7 @@ def _range(request: str, limit: str, unit: str) -> str:
     return ", ".join(each for each in said if each)
 
 
-def _volume(volume: Volume) -> str:
+def _describe_volume(volume: Volume) -> str:
     match volume:
         case EmptyDir():
             where = " in memory" if volume.memory else ""
@@ -208,13 +216,16 @@ def _volume(volume: Volume) -> str:
         case Claim():
             what = f"the PVC {volume.claim}"
         case NewClaim():
-            what = _new_claim(volume)
+            what = _describe_new_claim(volume)
         case Git():
-            what = _git(volume)
+            what = _describe_git(volume)
         case S3():
             where = f" at {volume.url}" if volume.url else ""
             below = f" below {volume.prefix}" if volume.prefix else ""
-            what = f"a copy of the S3 bucket {volume.bucket}{below}{where}{_opened(volume.secret)}"
+            what = (
+                "a copy of the S3 bucket "
+                f"{volume.bucket}{below}{where}{_describe_secret(volume.secret)}"
+            )
         case Nfs():
             what = f"{volume.export} of the NFS server {volume.server}"
         case _:
@@ -222,49 +233,50 @@ def _volume(volume: Volume) -> str:
     return f"{volume.path}: {what}{_ACCESS[volume.access]}"
 
 
-def _new_claim(claim: NewClaim) -> str:
+def _describe_new_claim(claim: NewClaim) -> str:
     whose = "a new PVC for each pod" if claim.ephemeral else "a new PVC"
     kind = f" of class {claim.storage_class}" if claim.storage_class else ""
     return f"{whose} of {claim.size}{kind} ({', '.join(claim.modes)})"
 
 
-def _git(git: Git) -> str:
+def _describe_git(git: Git) -> str:
     of = git.revision or (f"branch {git.branch}" if git.branch else "its default branch")
-    return f"{of} of the Git repository {git.repository}{_opened(git.secret)}"
+    return f"{of} of the Git repository {git.repository}{_describe_secret(git.secret)}"
 
 
-def _opened(secret: str) -> str:
+def _describe_secret(secret: str) -> str:
     return f", opened by the Secret {secret}" if secret else ""
 
 
-def _placement(setup: Setup) -> Iterator[Fact]:
-    yield from _facts(
+def _describe_placement(setup: Setup) -> Iterator[Fact]:
+    yield from _build_facts(
         ("Node type", setup.node_type),
         ("Node pools, in order", setup.node_pools),
-        ("Together on nodes with the same", _topology(setup)),
-        ("Tolerations", map(_toleration, setup.tolerations)),
+        ("Together on nodes with the same", _describe_topology(setup)),
+        ("Tolerations", map(_describe_toleration, setup.tolerations)),
         ("Labels", (f"{pair.key}={pair.value}" for pair in setup.labels)),
         ("Annotations", (f"{pair.key}={pair.value}" for pair in setup.annotations)),
     )
 
 
-def _topology(setup: Setup) -> str:
+def _describe_topology(setup: Setup) -> str:
     if setup.topology is None:
         return ""
     return f"{setup.topology.key} ({'required' if setup.topology.required else 'preferred'})"
 
 
-def _toleration(each: Toleration) -> str:
-    value = f" = {each.value}" if each.value else ""
-    seconds = f", for {each.seconds} s" if each.seconds is not None else ""
+def _describe_toleration(toleration: Toleration) -> str:
+    value = f" = {toleration.value}" if toleration.value else ""
+    seconds = f", for {toleration.seconds} s" if toleration.seconds is not None else ""
     return (
-        f"{each.key or 'every taint'}{value} ({each.operator.value}, {each.effect.value}{seconds})"
+        f"{toleration.key or 'every taint'}{value} ({toleration.operator.value}, "
+        f"{toleration.effect.value}{seconds})"
     )
 
 
-def _lifecycle(lifecycle: Lifecycle) -> Iterator[Fact]:
-    yield from _facts(
-        ("Tried again", f"at most {quantities.counted(lifecycle.backoff_limit, 'time')}"),
+def _describe_lifecycle(lifecycle: Lifecycle) -> Iterator[Fact]:
+    yield from _build_facts(
+        ("Tried again", f"at most {quantities.format_count(lifecycle.backoff_limit, 'time')}"),
         ("Restart policy", lifecycle.restart_policy.value if lifecycle.restart_policy else ""),
         (
             "Pods cleaned up at the end",
@@ -283,26 +295,26 @@ def _lifecycle(lifecycle: Lifecycle) -> Iterator[Fact]:
     )
 
 
-def _security(security: Security) -> Iterator[Fact]:
-    yield from _facts(
+def _describe_security(security: Security) -> Iterator[Fact]:
+    yield from _build_facts(
         ("User ID", "" if security.uid is None else str(security.uid)),
         ("Group ID", "" if security.gid is None else str(security.gid)),
         ("Supplemental groups", map(str, security.supplemental_groups)),
-        ("Must not be root", _said(security.non_root)),
-        ("Root file system read only", _said(security.read_only_root or None)),
-        ("Privilege escalation", _said(security.privilege_escalation)),
+        ("Must not be root", _describe_choice(security.non_root)),
+        ("Root file system read only", _describe_choice(security.read_only_root or None)),
+        ("Privilege escalation", _describe_choice(security.privilege_escalation)),
         ("Capabilities", security.capabilities),
-        ("Host's IPC", _said(security.host_ipc or None)),
-        ("Host's network", _said(security.host_network or None)),
+        ("Host's IPC", _describe_choice(security.host_ipc or None)),
+        ("Host's network", _describe_choice(security.host_network or None)),
         ("Seccomp profile", security.seccomp.value if security.seccomp else ""),
     )
 
 
-def _said(choice: bool | None) -> str:
+def _describe_choice(choice: bool | None) -> str:
     return "" if choice is None else "yes" if choice else "no"
 
 
-def _master(spec: Spec) -> Iterator[Fact]:
+def _describe_master(spec: Spec) -> Iterator[Fact]:
     """The master's own values; "none" where it has none of what the workers have."""
     changed = {
         field.name
@@ -313,16 +325,16 @@ def _master(spec: Spec) -> Iterator[Fact]:
         yield Fact("Differences", ("none",))
         return
     setup = spec.master_setup
-    theirs = {fact.name: fact for fact in _of_setup(spec.setup)}
-    own = {fact.name: fact for fact in _of_setup(setup)}
+    theirs = {fact.name: fact for fact in _describe_setup(spec.setup)}
+    own = {fact.name: fact for fact in _describe_setup(setup)}
     for name in {**theirs, **own}:
         if own.get(name) != theirs.get(name):
             yield own.get(name) or Fact(name, ("none",))
 
 
-def _of_setup(setup: Setup) -> Iterable[Fact]:
-    yield from _environment(setup.environment)
-    yield from _compute(setup.compute)
-    yield from _facts(("Volumes", map(_volume, setup.volumes)))
-    yield from _placement(setup)
-    yield from _security(setup.security)
+def _describe_setup(setup: Setup) -> Iterable[Fact]:
+    yield from _describe_environment(setup.environment)
+    yield from _describe_compute(setup.compute)
+    yield from _build_facts(("Volumes", map(_describe_volume, setup.volumes)))
+    yield from _describe_placement(setup)
+    yield from _describe_security(setup.security)

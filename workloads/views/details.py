@@ -17,13 +17,13 @@ from django_htmx.http import push_url
 
 from console import http
 from projects.http import Request
-from workloads import asset_uses, blueprint, limits, queries
-from workloads.manifests import CannotBuild, as_rest, as_yaml, rest_path
+from workloads import asset_uses, queries, runtime_limits, workload_manifests
+from workloads.manifests import CannotBuild, build_rest_body, dump_yaml, get_rest_path
 from workloads.models import Event, Workload
-from workloads.specs import BadSpec, from_json
-from workloads.states import ACTIVE, LEAVING
+from workloads.specs import UnreadableSpec, decode_spec
+from workloads.states import ACTIVE, ENDING
 from workloads.views import describing, logs, rendering
-from workloads.views.abilities import abilities
+from workloads.views.abilities import list_abilities
 
 TABS = {"history": "Event history", "logs": "Logs", "details": "Details"}
 MOST_ATTEMPTS = 200
@@ -35,20 +35,20 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
     """The page at one of its tabs; for htmx the part of it that is also the side pane."""
     if tab not in TABS:
         raise Http404("There is no such part of a workload.")
-    workload = _workload(request, pk)
-    context = _head(request, workload) | {
+    workload = _get_workload(request, pk)
+    context = _build_head_context(request, workload) | {
         "tab": tab,
-        "tabs": _tabs(workload, tab, _is_pane(request)),
+        "tabs": _build_tabs(workload, tab, _is_pane(request)),
     }
     if tab == "history":
-        context |= _history(request, workload)
+        context |= _build_history_context(request, workload)
     elif tab == "logs":
-        context |= logs.panel(request, workload)
+        context |= logs.build_panel_context(request, workload)
     else:
-        context |= _definition(workload) | {
-            "made_from": asset_uses.made_from(workload, request.user)
+        context |= _build_definition_context(workload) | {
+            "made_from": asset_uses.list_used_assets(workload, request.user)
         }
-    return http.page(request, "workloads/details.html", "workloads/_details.html", context)
+    return http.render_page(request, "workloads/details.html", "workloads/_details.html", context)
 
 
 @require_safe
@@ -59,7 +59,8 @@ def head(request: Request, pk: uuid.UUID) -> HttpResponse:
     return render(
         request,
         "workloads/_head.html",
-        _head(request, _workload(request, pk)) | {"tab": tab if tab in TABS else "history"},
+        _build_head_context(request, _get_workload(request, pk))
+        | {"tab": tab if tab in TABS else "history"},
     )
 
 
@@ -67,8 +68,8 @@ def head(request: Request, pk: uuid.UUID) -> HttpResponse:
 @never_cache
 def events(request: Request, pk: uuid.UUID) -> HttpResponse:
     """The list of events as it is filtered; the page's address follows."""
-    workload = _workload(request, pk)
-    context = _history(request, workload) | {"w": workload, "pane": _is_pane(request)}
+    workload = _get_workload(request, pk)
+    context = _build_history_context(request, workload) | {"w": workload, "pane": _is_pane(request)}
     answer = render(request, "workloads/_events.html", context)
     # What asks by itself after a change says so by its id; only what a person clicked moves the
     # address.
@@ -76,7 +77,7 @@ def events(request: Request, pk: uuid.UUID) -> HttpResponse:
     return (
         answer
         if _is_pane(request) or by_itself
-        else push_url(answer, _address(workload, "history", context["query"]))
+        else push_url(answer, _build_address(workload, "history", context["query"]))
     )
 
 
@@ -87,17 +88,17 @@ def pods(request: Request, pk: uuid.UUID) -> HttpResponse:
     workload = get_object_or_404(
         Workload.objects.visible_to(request.user).defer("spec", "job", "pod_group"), pk=pk
     )
-    found = queries.pods_of(workload)
+    found = queries.load_pods(workload)
     context = {
         "w": workload,
         "pods": found,
         "cut": len(found) >= queries.MOST_PODS,
         "ranked": any(pod.rank is not None for pod in found),
     }
-    return http.page(request, "workloads/pods.html", "workloads/_pods.html", context)
+    return http.render_page(request, "workloads/pods.html", "workloads/_pods.html", context)
 
 
-def _workload(request: Request, pk: uuid.UUID) -> Workload:
+def _get_workload(request: Request, pk: uuid.UUID) -> Workload:
     wanted = Workload.objects.visible_to(request.user).select_related(
         "project", "cluster", "submitted_by"
     )
@@ -109,7 +110,7 @@ def _is_pane(request: Request) -> bool:
     return request.GET.get("pane") == "1" and bool(request.htmx)
 
 
-def _address(workload: Workload, tab: str, query: str = "") -> str:
+def _build_address(workload: Workload, tab: str, query: str = "") -> str:
     path = (
         reverse("workload-tab", args=[workload.pk, tab])
         if tab != "history"
@@ -118,61 +119,61 @@ def _address(workload: Workload, tab: str, query: str = "") -> str:
     return f"{path}?{query}" if query else path
 
 
-def _tabs(workload: Workload, now: str, pane: bool) -> list[dict[str, Any]]:
+def _build_tabs(workload: Workload, now: str, pane: bool) -> list[dict[str, Any]]:
     query = "pane=1" if pane else ""
     return [
         {
             "name": name,
             "title": title,
             "here": name == now,
-            "href": _address(workload, name),
-            "part": _address(workload, name, query),
+            "href": _build_address(workload, name),
+            "part": _build_address(workload, name, query),
         }
         for name, title in TABS.items()
     ]
 
 
-def _head(request: Request, workload: Workload) -> dict[str, Any]:
+def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
     attempts = workload.attempts.select_related("asked_by").order_by("-number")[:MOST_ATTEMPTS]
-    found = queries.diagnosis_of(workload, request.user)
+    found = queries.diagnose_workload(workload, request.user)
     return {
         "w": workload,
         "pane": _is_pane(request),
-        "can": abilities(workload, request.user),
+        "can": list_abilities(workload, request.user),
         "why": found,
-        "why_log": _log_link(workload, found) if found else "",
+        "why_log": _build_log_link(workload, found) if found else "",
         "attempts": list(attempts),
-        "runtime": rendering.runtime(workload),
-        "limits": limits.uses(workload),
-        "is_live": workload.status in ACTIVE | LEAVING,
+        "runtime": rendering.load_runtime(workload),
+        "limits": runtime_limits.load_limit_uses(workload),
+        "is_live": workload.status in ACTIVE | ENDING,
     }
 
 
-def _log_link(workload: Workload, found: queries.Explained) -> str:
+def _build_log_link(workload: Workload, diagnosis: queries.WorkloadDiagnosis) -> str:
     """The place of the log that a diagnosis speaks of; the pod's log where it speaks of no line; ""
     where there is none.
     """
-    if found.log is not None and found.at is not None:
-        return logs.link_to(found.log, found.at)
+    if diagnosis.log is not None and diagnosis.offset is not None:
+        return logs.build_line_link(diagnosis.log, diagnosis.offset)
     return (
-        _address(workload, "logs", urlencode({"pod": found.pod.pk}))
-        if found.pod is not None
+        _build_address(workload, "logs", urlencode({"pod": diagnosis.pod.pk}))
+        if diagnosis.pod is not None
         else ""
     )
 
 
-def _history(request: Request, workload: Workload) -> dict[str, Any]:
-    wanted = queries.HistoryFilter.read(request.GET)
-    page = queries.history(workload, wanted, request.GET.get("page", ""))
+def _build_history_context(request: Request, workload: Workload) -> dict[str, Any]:
+    wanted = queries.HistoryFilter.from_query(request.GET)
+    page = queries.load_history(workload, wanted, request.GET.get("page", ""))
     pane = [("pane", "1")] if _is_pane(request) else []
     here = request.GET.get("page", "")
 
     def link(cursor: str = "") -> dict[str, str]:
         """The page of the details for who has no scripts, and the list alone for htmx."""
-        query = [*wanted.pairs(), *([("page", cursor)] if cursor else [])]
+        query = [*wanted.query_pairs(), *([("page", cursor)] if cursor else [])]
         part = reverse("workload-events", args=[workload.pk])
         return {
-            "href": _address(workload, "history", urlencode(query)),
+            "href": _build_address(workload, "history", urlencode(query)),
             "part": f"{part}?{urlencode([*query, *pane])}",
         }
 
@@ -180,22 +181,22 @@ def _history(request: Request, workload: Workload) -> dict[str, Any]:
         "events": page.rows,
         "wanted": wanted,
         "kinds": [(kind.value, kind.label, kind.value in wanted.kinds) for kind in Event.Kind],
-        "pod_names": sorted({pod.name for pod in queries.pods_of(workload)})[:200],
+        "pod_names": sorted({pod.name for pod in queries.load_pods(workload)})[:200],
         "older": link(page.next) if page.next else None,
         "newer": link(page.previous) if page.previous else None,
         "newest": link(),
         "is_newest": not page.previous,
-        "query": urlencode([*wanted.pairs(), *([("page", here)] if here else [])]),
+        "query": urlencode([*wanted.query_pairs(), *([("page", here)] if here else [])]),
     }
 
 
-def _definition(workload: Workload) -> dict[str, Any]:
+def _build_definition_context(workload: Workload) -> dict[str, Any]:
     """What was asked for as fields, as the cluster's objects, and as a REST call; `unreadable` says
     why there is none of it.
     """
     try:
-        spec = from_json(workload.spec)
-    except (BadSpec, AttributeError) as error:
+        spec = decode_spec(workload.spec)
+    except (UnreadableSpec, AttributeError) as error:
         return {
             "unreadable": (
                 "What was asked for is stored in a form that this version of Muster cannot read: "
@@ -203,19 +204,21 @@ def _definition(workload: Workload) -> dict[str, Any]:
             )
         }
     try:
-        manifest = as_yaml(blueprint.of_workload(workload))
+        manifest = dump_yaml(workload_manifests.build_for_workload(workload))
     except CannotBuild:
         manifest = ""
-    body = as_rest(spec, project_id=str(workload.project_id), cluster_id=str(workload.cluster_id))
+    body = build_rest_body(
+        spec, project_id=str(workload.project_id), cluster_id=str(workload.cluster_id)
+    )
     return {
         "spec": spec,
-        "sections": describing.sections(spec),
+        "sections": describing.describe_spec(spec),
         "yaml": manifest,
-        "rest": _as_curl(rest_path(spec), body),
+        "rest": _build_curl(get_rest_path(spec), body),
     }
 
 
-def _as_curl(path: str, body: dict[str, Any]) -> str:
+def _build_curl(path: str, body: dict[str, Any]) -> str:
     text = json.dumps(body, indent=2, ensure_ascii=False)
     return "\n".join(
         (

@@ -12,30 +12,30 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from console.errors import UserError
-from console.typed import Typed
+from console.typed_forms import TypedValues
 from environments import actions
 from environments.models import ComputeResource, DataSource, Environment, Template
-from projects.access import actionable, may
+from projects.access import list_permitted_projects, may
 from projects.http import Request
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
-from projects.scopes import of_project
+from projects.scopes import project_scope
 from workloads import journal
-from workloads.forms import copying, start, templating
-from workloads.forms.copying import Assets
-from workloads.forms.filling import Filling
-from workloads.forms.offered import MOST_CARDS
+from workloads.forms import draft_templates, start_form, workload_copies
+from workloads.forms.project_assets import MAX_CARDS
 from workloads.forms.steps import Step
-from workloads.forms.template_form import typed_of
+from workloads.forms.template_form import build_existing_template_values
+from workloads.forms.wizard_draft import WizardDraft
+from workloads.forms.workload_copies import AvailableAssets
 from workloads.models import Draft, Workload
-from workloads.specs import BadSpec, from_json
+from workloads.specs import UnreadableSpec, decode_spec
 
 SUBMITTED = "submitted"
 MOST_DRAFTS = 50
 """Of one person; the oldest go when there are more."""
 
 
-def begun(user: User, data: dict[str, Any]) -> Draft:
+def create_draft(user: User, data: dict[str, Any]) -> Draft:
     """A new draft with this in it; an empty one that is there already is used again."""
     mine = Draft.objects.filter(user=user)
     draft: Draft | None = None if data else mine.filter(data={}).first()
@@ -48,51 +48,51 @@ def begun(user: User, data: dict[str, Any]) -> Draft:
     return draft
 
 
-def reach(request: Request, key: uuid.UUID) -> Draft:
+def get_draft(request: Request, key: uuid.UUID) -> Draft:
     """A person's own draft. Raises Http404."""
     return get_object_or_404(Draft, pk=key, user=request.user)
 
 
-def copied(request: Request, key: str) -> dict[str, Any]:
+def build_copy_data(request: Request, key: str) -> dict[str, Any]:
     """A draft's data from a workload that the person sees; in its project if they may launch
     there.
     """
     visible = Workload.objects.visible_to(request.user).select_related("project__cluster")
-    workload: Workload = get_object_or_404(visible, pk=_uuid(key, "workload"))
+    workload: Workload = get_object_or_404(visible, pk=_parse_uuid(key, "workload"))
     project = (
         workload.project
-        if may(request.user, Verb.CREATE, Entity.WORKLOADS, of_project(workload.project_id))
+        if may(request.user, Verb.CREATE, Entity.WORKLOADS, project_scope(workload.project_id))
         else None
     )
     if project is None:
         project = (
-            actionable(request.user, Verb.CREATE, Entity.WORKLOADS)
+            list_permitted_projects(request.user, Verb.CREATE, Entity.WORKLOADS)
             .select_related("cluster")
             .order_by("name")
             .first()
         )
     assert project is not None
     try:
-        spec = from_json(workload.spec)
-    except BadSpec as error:
+        spec = decode_spec(workload.spec)
+    except UnreadableSpec as error:
         raise UserError(
             f"{workload.name} was submitted by another version of Muster and cannot be copied: "
             f"{error}."
         ) from error
-    name, used = journal.free_name(project, workload.name), list(workload.assets.all())
-    data, notes = copying.copied(
-        spec, project=project, name=name, assets=_assets(project), used=used
+    name, used = journal.suggest_free_name(project, workload.name), list(workload.assets.all())
+    data, notes = workload_copies.build_copy_data(
+        spec, project=project, name=name, assets=_load_assets(project), used=used
     )
     for note in notes:
         messages.info(request, note)
     return data
 
 
-def _assets(project: Project) -> Assets:
+def _load_assets(project: Project) -> AvailableAssets:
     """What is for use in a project."""
     models = (Environment, ComputeResource)
     environments, resources = (
-        list(model.objects.within(project).order_by("name")[:MOST_CARDS]) for model in models
+        list(model.objects.within(project).order_by("name")[:MAX_CARDS]) for model in models
     )
     sources = (
         DataSource.objects.within(project)
@@ -100,19 +100,19 @@ def _assets(project: Project) -> Assets:
         .defer("credential__secret")
         .order_by("name")
     )
-    return Assets(
-        environments, resources, list(sources[:MOST_CARDS]), Template.objects.within(project)
+    return AvailableAssets(
+        environments, resources, list(sources[:MAX_CARDS]), Template.objects.within(project)
     )
 
 
-def from_template(request: Request, key: str) -> dict[str, Any]:
+def build_template_data(request: Request, key: str) -> dict[str, Any]:
     """A draft's data from a template that the person sees, in a project of theirs where it is for
     use.
     """
     template: Template = get_object_or_404(
-        Template.objects.visible_to(request.user), pk=_uuid(key, "template")
+        Template.objects.visible_to(request.user), pk=_parse_uuid(key, "template")
     )
-    mine = actionable(request.user, Verb.CREATE, Entity.WORKLOADS)
+    mine = list_permitted_projects(request.user, Verb.CREATE, Entity.WORKLOADS)
     near = Q()
     for level in ("project", "department", "cluster"):
         if (wanted := getattr(template, f"{level}_id")) is not None:
@@ -129,73 +129,80 @@ def from_template(request: Request, key: str) -> dict[str, Any]:
         .values_list("project_id", flat=True)
         .first()
     )
-    return templating.filled({"start": start.defaults(there, last)}, template)
+    return draft_templates.apply_template(
+        {"start": start_form.build_start_defaults(there, last)}, template
+    )
 
 
-def of_template(request: Request, key: uuid.UUID) -> dict[str, Any]:
+def build_redesign_data(request: Request, key: uuid.UUID) -> dict[str, Any]:
     """A draft's data that changes a template. Raises Http404 or NotAllowed."""
-    template = actions.reach(Template, key, request.user)
+    template = actions.find_asset(Template, key, request.user)
     if template is None:
         raise Http404("There is no such template among those that you may see.")
     actions.require_change(template, request.user)
-    data = templating.filled(
-        {"start": start.defaults(_projects(request.user, template), None)}, template
+    data = draft_templates.apply_template(
+        {"start": start_form.build_start_defaults(_list_projects(request.user, template), None)},
+        template,
     )
     # Who makes a template changes what it locks.
-    data.pop(templating.APPLIED)
-    making = {"template": str(template.pk), "version": template.version, "was": flat(template)}
+    data.pop(draft_templates.APPLIED_TEMPLATE)
+    making = {
+        "template": str(template.pk),
+        "version": template.version,
+        "was": flatten_template(template),
+    }
     making |= {"name": template.name, "description": template.description}
     making |= {"scope": str(template.scope), "locked": list(template.locked)}
-    return data | {templating.MAKING: making}
+    return data | {draft_templates.NEW_TEMPLATE: making}
 
 
-def flat(template: Template) -> Typed:
+def flatten_template(template: Template) -> TypedValues:
     """Everything that was typed to make a template, in one, to compare with it later."""
     named = {
         f"{'master ' if step == Step.MASTER else ''}{name}": values
         for step in (Step.START, Step.SETUP, Step.MASTER)
         for name, values in template.form.get(step.value, {}).items()
     }
-    return typed_of(template) | {
+    return build_existing_template_values(template) | {
         name: values for name, values in named.items() if name != "template"
     }
 
 
-def _projects(user: User, template: Template) -> list[Project]:
+def _list_projects(user: User, template: Template) -> list[Project]:
     """Where a template can be looked at with what it is made of: those where it is for use
     first.
     """
     rows = list(Project.objects.visible_to(user).select_related("cluster").order_by("name"))
-    return sorted(rows, key=lambda project: not templating.usable(template, project))
+    return sorted(rows, key=lambda project: not draft_templates.is_usable_in(template, project))
 
 
-def settle(draft: Draft, user: User) -> bool:
+def apply_chosen_template(draft: Draft, user: User) -> bool:
     """Fill in the template that is chosen in the first step, or take out the one that is not chosen
     any more; whether there was one.
     """
-    wanted = (draft.data.get(Step.START, {}).get("template") or [start.SCRATCH])[-1]
-    now = draft.data.get(templating.APPLIED, {}).get("id", start.SCRATCH)
-    if wanted == now or templating.MAKING in draft.data:
+    wanted = (draft.data.get(Step.START, {}).get("template") or [start_form.SCRATCH])[-1]
+    now = draft.data.get(draft_templates.APPLIED_TEMPLATE, {}).get("id", start_form.SCRATCH)
+    if wanted == now or draft_templates.NEW_TEMPLATE in draft.data:
         return False
-    filling = Filling(draft.data, user)
+    filling = WizardDraft(draft.data, user)
     chosen = filling.start.chosen_template
-    if chosen is None and wanted != start.SCRATCH:
+    if chosen is None and wanted != start_form.SCRATCH:
         return False
     with transaction.atomic():
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
         if SUBMITTED not in fresh.data:
             is_there = now in filling.start.templates
             fresh.data = (
-                templating.filled(fresh.data, chosen)
+                draft_templates.apply_template(fresh.data, chosen)
                 if chosen
-                else templating.emptied(fresh.data, is_there=is_there)
+                else draft_templates.remove_template(fresh.data, is_there=is_there)
             )
             fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
     return True
 
 
-def _uuid(text: str, noun: str) -> uuid.UUID:
+def _parse_uuid(text: str, noun: str) -> uuid.UUID:
     try:
         return uuid.UUID(text)
     except ValueError:

@@ -15,27 +15,27 @@ from typing import Any, TypeVar
 from django.db import DatabaseError, close_old_connections
 from django.http import StreamingHttpResponse
 
-from console.live import hub
+from console.wake_ups import hub
 
 log = logging.getLogger(__name__)
 
-SLOW = 15.0
+LOOK_SECONDS = 15.0
 """Seconds after which a feed looks without being woken: a wake-up may be lost, the truth may not.
 """
-PAUSE = 0.1
+PAUSE_SECONDS = 0.1
 """Seconds between two looks at least; wake-ups that come meanwhile are one."""
-HEARTBEAT = 15.0
+HEARTBEAT_SECONDS = 15.0
 """Seconds of silence after which a comment is sent, so that nothing on the way takes the stream for
 dead.
 """
-RECHECK = 30.0
+RECHECK_SECONDS = 30.0
 """Seconds between two questions whether somebody is still signed in and may still see this."""
-BEHIND = 50
+MAX_WAITING_MESSAGES = 50
 """Messages that a slow reader may have waiting; one who is further behind is disconnected, and
 catches up when it comes back.
 """
-A_PERSON = 20
-A_PROCESS = 2000
+MAX_STREAMS_PER_PERSON = 20
+MAX_STREAMS_PER_PROCESS = 2000
 """Streams open at once."""
 
 # Feeds read the database here: a request's own thread ends with the request, and a feed outlives
@@ -43,12 +43,12 @@ A_PROCESS = 2000
 _readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="feed")
 # Who may still look is asked here: pages opened together all ask at once, and no news may wait
 # behind them.
-_askers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="asker")
+_access_checkers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="asker")
 
 Answer = TypeVar("Answer")
 
 
-async def read(
+async def run_in_reader(
     function: Callable[..., Answer], *arguments: Any, threads: ThreadPoolExecutor = _readers
 ) -> Answer:
     """What a function that reads the database gives, called in a thread that keeps no
@@ -65,7 +65,7 @@ async def read(
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StreamMessage:
     """What there is to say up to a position; "" when that is nothing. `event` is what the page's
     script listens for.
     """
@@ -75,11 +75,11 @@ class Told:
     event: str = "rows"
 
     @property
-    def message(self) -> bytes:
+    def encoded(self) -> bytes:
         return f"id: {self.position}\nevent: {self.event}\ndata: {self.data}\n\n".encode()
 
 
-Look = Callable[[int], Told]
+LoadMessage = Callable[[int], StreamMessage]
 
 
 class Feed:
@@ -87,27 +87,27 @@ class Feed:
     listens, as bytes made once.
     """
 
-    def __init__(self, projects: frozenset[int] | None, look: Look) -> None:
+    def __init__(self, projects: frozenset[int] | None, load_message: LoadMessage) -> None:
         self.projects = projects
-        self.look = look
+        self.load_message = load_message
         self.readers: set[asyncio.Queue[tuple[int, bytes]]] = set()
         self.position = 0
         self.task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        async with hub.listening(self.projects) as listener:
+        async with hub.open_listener(self.projects) as listener:
             while True:
-                await listener.woken(SLOW)
+                await listener.wait_for_wake_up(LOOK_SECONDS)
                 try:
-                    told = await read(self.look, self.position)
+                    told = await run_in_reader(self.load_message, self.position)
                 except DatabaseError as error:
                     log.warning("a feed could not look: %s", error)
                     await asyncio.sleep(1)
                     continue
                 self.position = told.position
                 if told.data:
-                    self._hand_out((told.position, told.message))
-                await asyncio.sleep(PAUSE)
+                    self._hand_out((told.position, told.encoded))
+                await asyncio.sleep(PAUSE_SECONDS)
 
     def _hand_out(self, message: tuple[int, bytes]) -> None:
         for reader in list(self.readers):
@@ -126,43 +126,49 @@ class Feeds:
         self._feeds: dict[Hashable, Feed] = {}
         self._open: Counter[int] = Counter()
 
-    def full(self, user_id: int) -> bool:
+    def is_full(self, user_id: int) -> bool:
         """Whether this person, or this process, has as many streams open as may be."""
-        return self._open[user_id] >= A_PERSON or self._open.total() >= A_PROCESS
+        return (
+            self._open[user_id] >= MAX_STREAMS_PER_PERSON
+            or self._open.total() >= MAX_STREAMS_PER_PROCESS
+        )
 
     async def stream(
         self,
         key: Hashable,
         projects: frozenset[int] | None,
-        look: Look,
+        load_message: LoadMessage,
         after: int,
         user_id: int,
-        allowed: Callable[[], bool],
+        is_allowed: Callable[[], bool],
     ) -> AsyncIterator[bytes]:
         """What happens after a position, for ever; ends with the event "end" when `allowed` says
         so, and silently when one is too slow.
         """
-        with self._counted(user_id), self._joined(key, projects, look, after) as (feed, queue):
+        with (
+            self._count_stream(user_id),
+            self._join_feed(key, projects, load_message, after) as (feed, queue),
+        ):
             yield b"retry: 2000\n\n"
-            told = await read(look, after)
+            told = await run_in_reader(load_message, after)
             position = told.position
             if told.data:
-                yield told.message
+                yield told.encoded
             clock = asyncio.get_running_loop()
             heard = checked = clock.time()
             while not feed.task.done() and (queue in feed.readers or not queue.empty()):
                 now = clock.time()
-                if now - checked >= RECHECK:
-                    if not await read(allowed, threads=_askers):
+                if now - checked >= RECHECK_SECONDS:
+                    if not await run_in_reader(is_allowed, threads=_access_checkers):
                         yield b"event: end\ndata: {}\n\n"
                         return
                     checked = now
-                if now - heard >= HEARTBEAT:
+                if now - heard >= HEARTBEAT_SECONDS:
                     yield b": here\n\n"
                     heard = now
                 try:
                     async with asyncio.timeout(
-                        max(0.05, min(heard + HEARTBEAT, checked + RECHECK) - now)
+                        max(0.05, min(heard + HEARTBEAT_SECONDS, checked + RECHECK_SECONDS) - now)
                     ):
                         at, message = await queue.get()
                 except TimeoutError:
@@ -173,7 +179,7 @@ class Feeds:
                     yield message
 
     @contextmanager
-    def _counted(self, user_id: int) -> Any:
+    def _count_stream(self, user_id: int) -> Any:
         self._open[user_id] += 1
         try:
             yield
@@ -183,13 +189,13 @@ class Feeds:
                 del self._open[user_id]
 
     @contextmanager
-    def _joined(
-        self, key: Hashable, projects: frozenset[int] | None, look: Look, after: int
+    def _join_feed(
+        self, key: Hashable, projects: frozenset[int] | None, load_message: LoadMessage, after: int
     ) -> Any:
-        queue: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue(BEHIND)
+        queue: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue(MAX_WAITING_MESSAGES)
         feed = self._feeds.get(key)
         if feed is None or feed.task is None or feed.task.done():
-            feed = self._feeds[key] = Feed(projects, look)
+            feed = self._feeds[key] = Feed(projects, load_message)
             feed.position = after
             # Nothing of the request that begins it may cling to a feed.
             feed.task = asyncio.get_running_loop().create_task(
@@ -209,7 +215,7 @@ class Feeds:
 feeds = Feeds()
 
 
-def streamed(messages: AsyncIterator[bytes]) -> StreamingHttpResponse:
+def build_stream_response(messages: AsyncIterator[bytes]) -> StreamingHttpResponse:
     """An answer of server-sent events that nobody on the way may keep or hold back."""
     answer = StreamingHttpResponse(messages, content_type="text/event-stream")
     answer["Cache-Control"] = "no-store"

@@ -11,15 +11,15 @@ from django.http import Http404, QueryDict
 from django.shortcuts import get_object_or_404
 
 from projects.models import User
-from workloads.logbook import standing, windows
-from workloads.logbook.standing import Standing
+from workloads.logbook import attempt_state, windows
+from workloads.logbook.attempt_state import AttemptState
 from workloads.models import Log, Pod, Workload
 
 COLOURS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LogChoice:
     """The logs to show, in the order of ranks. `log` is the one that was chosen; None means all of
     `attempt`, merged.
     """
@@ -27,21 +27,21 @@ class Choice:
     attempt: int
     log: Log | None
     logs: Sequence[Log]
-    cut: bool = False
+    is_cut: bool = False
 
     @property
     def query(self) -> str:
         return f"log={self.log.pk}" if self.log else f"attempt={self.attempt}"
 
 
-def workload_for(user: User, pk: uuid.UUID) -> Workload:
+def get_workload(user: User, pk: uuid.UUID) -> Workload:
     """The workload, if this person may see it. Raises Http404."""
-    rows = Workload.objects.visible_to(user).only(*standing.SHOWN)
+    rows = Workload.objects.visible_to(user).only(*attempt_state.WORKLOAD_FIELDS)
     found: Workload = get_object_or_404(rows, pk=pk)
     return found
 
 
-def logs_of(workload: Workload, attempt: int) -> "list[Log]":
+def load_logs(workload: Workload, attempt: int) -> "list[Log]":
     """The logs of an attempt that can be merged, by rank; as many as one merged view may have, and
     one more.
     """
@@ -57,19 +57,19 @@ def logs_of(workload: Workload, attempt: int) -> "list[Log]":
     )
 
 
-def chosen(workload: Workload, query: QueryDict) -> Choice:
+def load_choice(workload: Workload, query: QueryDict) -> LogChoice:
     """What the address asks for. Raises Http404 for a log that is not of this workload."""
-    if (wanted := _number(query.get("log"))) is not None:
+    if (wanted := _parse_number(query.get("log"))) is not None:
         rows = Log.objects.filter(pod__workload=workload).select_related("pod").defer("pod__data")
         log = get_object_or_404(rows, pk=wanted)
-        return Choice(log.pod.attempt, log, [log])
-    attempt = _number(query.get("attempt"))
+        return LogChoice(log.pod.attempt, log, [log])
+    attempt = _parse_number(query.get("attempt"))
     attempt = workload.attempt if attempt is None else attempt
-    logs = logs_of(workload, attempt)
-    return Choice(attempt, None, logs[: windows.MOST_LOGS], len(logs) > windows.MOST_LOGS)
+    logs = load_logs(workload, attempt)
+    return LogChoice(attempt, None, logs[: windows.MOST_LOGS], len(logs) > windows.MOST_LOGS)
 
 
-def default_log(logs: Sequence[Log]) -> Log | None:
+def choose_default_log(logs: Sequence[Log]) -> Log | None:
     """What the tab of a pod shows first: the newest run of its first main container."""
     mains = [log for log in logs if not log.is_init] or list(logs)
     first = min((log.container for log in mains), default="")
@@ -79,45 +79,52 @@ def default_log(logs: Sequence[Log]) -> Log | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Tab:
+class PodTab:
     """One pod among the tabs; pods beyond those have links in the pods dialog."""
 
     pod: Pod
     logs: Sequence[Log]
     log: Log | None
-    here: bool
-    ended: bool
+    is_here: bool
+    has_ended: bool
     colour: int
 
     @property
-    def face(self) -> tuple[object, ...]:
+    def appearance(self) -> tuple[object, ...]:
         """All that is seen of it."""
-        return self.pod.name, self.log and self.log.pk, self.here, self.ended, self.colour
+        return self.pod.name, self.log and self.log.pk, self.is_here, self.has_ended, self.colour
 
 
-def tabs(now: Standing, choice: Choice) -> list[Tab]:
+def list_tabs(current: AttemptState, choice: LogChoice) -> list[PodTab]:
     """The pods of the attempt with their logs."""
     at = choice.log.pod_id if choice.log else None
     return [
-        _tab(pod, now.logs.get(pod.pk, ()), choice.log if pod.pk == at else None)
-        for pod in now.pods
+        _build_tab(pod, current.logs.get(pod.pk, ()), choice.log if pod.pk == at else None)
+        for pod in current.pods
     ]
 
 
-def _tab(pod: Pod, logs: Sequence[Log], here: Log | None) -> Tab:
+def _build_tab(pod: Pod, logs: Sequence[Log], chosen_log: Log | None) -> PodTab:
     ended = pod.phase in ("Succeeded", "Failed") or pod.vanished_at is not None
-    return Tab(pod, logs, here or default_log(logs), here is not None, ended, colour(pod))
+    return PodTab(
+        pod,
+        logs,
+        chosen_log or choose_default_log(logs),
+        chosen_log is not None,
+        ended,
+        choose_colour(pod),
+    )
 
 
-def colour(pod: Pod) -> int:
+def choose_colour(pod: Pod) -> int:
     """The colour of a pod's lines, by its rank."""
     return (pod.rank if pod.rank is not None else pod.pk) % COLOURS
 
 
-def of_pod(workload: Workload, query: QueryDict) -> Log | None:
+def find_pod_log(workload: Workload, query: QueryDict) -> Log | None:
     """The log that a link to a pod means, by its row's id or its name; None where there is none."""
     wanted = query.get("pod", "").replace("\x00", "")
-    number = _number(wanted)
+    number = _parse_number(wanted)
     match = Q(pod__pk=number) if number is not None else Q(pod__name=wanted)
     logs = (
         Log.objects.filter(match, pod__workload=workload)
@@ -126,10 +133,10 @@ def of_pod(workload: Workload, query: QueryDict) -> Log | None:
         .order_by("-pod_id")[:64]
     )
     newest = [log for log in logs if log.pod_id == logs[0].pod_id]
-    return default_log(newest)
+    return choose_default_log(newest)
 
 
-def _number(text: str | None) -> int | None:
+def _parse_number(text: str | None) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 16):
@@ -137,10 +144,10 @@ def _number(text: str | None) -> int | None:
     return int(text)
 
 
-def required(user: User, pk: uuid.UUID, query: QueryDict) -> tuple[Workload, Choice]:
+def get_choice(user: User, pk: uuid.UUID, query: QueryDict) -> tuple[Workload, LogChoice]:
     """The workload and what is chosen of it. Raises Http404."""
-    workload = workload_for(user, pk)
-    choice = chosen(workload, query)
+    workload = get_workload(user, pk)
+    choice = load_choice(workload, query)
     if query.get("log") and choice.log is None:
         raise Http404("There is no such log.")
     return workload, choice

@@ -21,44 +21,57 @@ from django.views.decorators.http import require_safe
 
 from console.errors import UserError
 from projects.http import Request
-from workloads.logbook import live, places, remote, searching, stamps, standing, texts, windows
-from workloads.logbook.reading import Opened
+from workloads.logbook import (
+    attempt_state,
+    live_logs,
+    log_paths,
+    plain_text,
+    remote_logs,
+    searching,
+    stamps,
+    windows,
+)
+from workloads.logbook.log_files import OpenLog
 from workloads.logbook.windows import Cursor, Window
 from workloads.models import Log, Workload
 from workloads.views import logchoice, loglines, logstate, logstream
-from workloads.views.logchoice import Choice
+from workloads.views.logchoice import LogChoice
 
 JSON_LINES = "application/jsonl; charset=utf-8"
 MOST_TAIL = 10_000
-UNSAFE = re.compile(r"[^A-Za-z0-9.-]|^\.+")
-FULL = "You follow too many logs at once. Close some pages."
+UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]|^\.+")
+TOO_MANY_LOGS = "You follow too many logs at once. Close some pages."
 
 
-def panel(request: Request, workload: Workload) -> dict[str, Any]:
+def build_panel_context(request: Request, workload: Workload) -> dict[str, Any]:
     """What the Logs tab of the details needs: the pods to choose from, what is chosen, and where
     its lines are to be had.
     """
     query = request.GET
-    log = logchoice.of_pod(workload, query) if query.get("pod") and not query.get("log") else None
-    choice = (
-        Choice(log.pod.attempt, log, [log])
-        if log is not None
-        else logchoice.chosen(workload, query)
+    log = (
+        logchoice.find_pod_log(workload, query)
+        if query.get("pod") and not query.get("log")
+        else None
     )
-    tabs = logchoice.tabs(standing.of(workload, choice.attempt), choice)
+    choice = (
+        LogChoice(log.pod.attempt, log, [log])
+        if log is not None
+        else logchoice.load_choice(workload, query)
+    )
+    tabs = logchoice.list_tabs(attempt_state.load_attempt_state(workload, choice.attempt), choice)
     return {
         "log_tabs": tabs,
-        "log_tab": next((tab for tab in tabs if tab.here), None),
+        "log_tab": next((tab for tab in tabs if tab.is_here), None),
         "log_choice": choice,
         "log_attempts": range(workload.attempt, 0, -1),
-        "log_trouble": places.trouble(),
+        "log_trouble": log_paths.describe_trouble(),
         "log_at": query.get("at", ""),
         "log_pane": _is_pane(query),
         "log_most": windows.MOST_LOGS,
     }
 
 
-def link_to(log: Log, at: int | str | bytes = "") -> str:
+def build_line_link(log: Log, at: int | str | bytes = "") -> str:
     """The address of a line: its byte offset, its time, or the stored line itself, which begins
     with its time.
     """
@@ -75,22 +88,26 @@ def window(request: Request, pk: uuid.UUID) -> HttpResponse:
 
     One that does not go on from a cursor begins with how things stand, as the stream's events do.
     """
-    workload, choice = logchoice.required(request.user, pk, request.GET)
-    query = _query(request.GET)
-    state = {} if {"before", "after"} & request.GET.keys() else _state(request, workload, choice)
+    workload, choice = logchoice.get_choice(request.user, pk, request.GET)
+    query = _parse_query(request.GET)
+    state = (
+        {} if {"before", "after"} & request.GET.keys() else _build_state(request, workload, choice)
+    )
     with ExitStack() as stack:
-        logs = [stack.enter_context(remote.opened(log)) for log in choice.logs]
-        floor = _floor(logs, request.GET)
-        found, target = _window(logs, request.GET, floor)
+        logs = [stack.enter_context(remote_logs.open_log_anywhere(log)) for log in choice.logs]
+        floor = _parse_floor(logs, request.GET)
+        found, target = _read_window(logs, request.GET, floor)
         rows = {log.pk: log for log in choice.logs}
-        notes = [each.missing for each in logs] + [
+        notes = [each.missing_note for each in logs] + [
             log.note for log in choice.logs if log.state != Log.State.COMPLETE
         ]
         head = (
-            loglines.head(found, choice.logs, notes, floor=windows.write(floor), target=target)
+            loglines.serialize_head(
+                found, choice.logs, notes, floor=windows.format_cursor(floor), target=target
+            )
             | state
         )
-        body = loglines.encoded([head, *loglines.items(found, rows, query)])
+        body = loglines.encode_lines([head, *loglines.serialize_window(found, rows, query)])
     return HttpResponse(body, content_type=JSON_LINES)
 
 
@@ -100,25 +117,27 @@ def search(request: Request, pk: uuid.UUID) -> HttpResponse:
     """The next line that matches `q`, from a cursor `after` on, or the one `before` it: JSON with
     the place, or how far it looked.
     """
-    _, choice = logchoice.required(request.user, pk, request.GET)
-    query = _query(request.GET)
+    _, choice = logchoice.get_choice(request.user, pk, request.GET)
+    query = _parse_query(request.GET)
     if query is None:
         raise UserError("Give something to look for.", field="q")
     up = "before" in request.GET
     with ExitStack() as stack:
-        logs = [stack.enter_context(remote.opened(log)) for log in choice.logs]
+        logs = [stack.enter_context(remote_logs.open_log_anywhere(log)) for log in choice.logs]
         cursor = (
-            _cursor(logs, request.GET.get("before" if up else "after", ""))
+            _parse_cursor(logs, request.GET.get("before" if up else "after", ""))
             if up or "after" in request.GET
-            else windows.starts(logs)
+            else windows.start_cursor(logs)
         )
-        found = searching.find(logs, query, cursor, up=up, floor=_floor(logs, request.GET))
+        found = searching.find_match(
+            logs, query, cursor, up=up, floor=_parse_floor(logs, request.GET)
+        )
         hit = None if found.line is None else {"l": found.line.log, "o": found.line.offset}
         said = {
             "hit": hit,
-            "cursor": windows.write(found.cursor),
-            "searched": found.searched,
-            "finished": found.finished,
+            "cursor": windows.format_cursor(found.cursor),
+            "searched": found.bytes_searched,
+            "finished": found.is_finished,
         }
     return HttpResponse(json.dumps(said), content_type="application/json")
 
@@ -131,10 +150,12 @@ async def stream(request: Request, pk: uuid.UUID) -> HttpResponseBase:
     """
     if request.method != "GET":
         return HttpResponse(status=405)
-    viewer = await sync_to_async(_viewer)(request, pk)
-    if live.streams.full(viewer.user.pk):
-        return HttpResponse(FULL, status=429, content_type="text/plain")
-    answer = StreamingHttpResponse(logstream.events(viewer, pk), content_type="text/event-stream")
+    viewer = await sync_to_async(_build_viewer)(request, pk)
+    if live_logs.streams.is_full(viewer.user.pk):
+        return HttpResponse(TOO_MANY_LOGS, status=429, content_type="text/plain")
+    answer = StreamingHttpResponse(
+        logstream.stream_events(viewer, pk), content_type="text/event-stream"
+    )
     answer["Cache-Control"] = "no-store"
     answer["X-Accel-Buffering"] = "no"
     return answer
@@ -146,39 +167,39 @@ async def download(request: Request, pk: uuid.UUID) -> HttpResponseBase:
     """
     if request.method != "GET":
         return HttpResponse(status=405)
-    workload, choice = await sync_to_async(_for_download)(request, pk)
+    workload, choice = await sync_to_async(_load_choice_for_download)(request, pk)
     stamped = request.GET.get("timestamps", "1") != "0"
     if choice.log is not None:
         name = f"{choice.log.pod.name}-{choice.log.container}-{choice.log.run}.log"
-        pieces, kind = texts.chunks(choice.log, stamped), "text/plain; charset=utf-8"
+        pieces, kind = plain_text.read_chunks(choice.log, stamped), "text/plain; charset=utf-8"
     else:
         name = f"{workload.name}-{choice.attempt}.zip"
-        pieces, kind = zipped(choice.logs, stamped), "application/zip"
-    answer = StreamingHttpResponse(_sent(pieces), content_type=kind)
+        pieces, kind = zip_logs(choice.logs, stamped), "application/zip"
+    answer = StreamingHttpResponse(_send_pieces(pieces), content_type=kind)
     answer["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
     return answer
 
 
-def zipped(logs: Sequence[Log], timestamps: bool) -> Iterator[bytes]:
+def zip_logs(logs: Sequence[Log], timestamps: bool) -> Iterator[bytes]:
     """A zip of these logs, piece by piece: never more than one chunk of one log in memory."""
-    sink = _Sink()
+    sink = _ZipSink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for log in logs:
             # A cluster gave these names, and may be anybody's: none leads out of where the zip is
             # unpacked.
             names = (log.pod.name, log.pod.uid[:8], f"{log.container}.{log.run}.log")
-            name = "/".join(UNSAFE.sub("_", each) for each in names)
+            name = "/".join(UNSAFE_CHARACTERS.sub("_", each) for each in names)
             with archive.open(
                 zipfile.ZipInfo(name, timezone.now().timetuple()[:6]), "w", force_zip64=True
             ) as file:
-                for chunk in texts.chunks(log, timestamps):
+                for chunk in plain_text.read_chunks(log, timestamps):
                     file.write(chunk)
-                    yield sink.taken()
-            yield sink.taken()
-    yield sink.taken()
+                    yield sink.take_bytes()
+            yield sink.take_bytes()
+    yield sink.take_bytes()
 
 
-class _Sink(io.RawIOBase):
+class _ZipSink(io.RawIOBase):
     """Where a zip is written to: gives away what came since last asked."""
 
     def __init__(self) -> None:
@@ -191,13 +212,13 @@ class _Sink(io.RawIOBase):
         self._parts.append(bytes(data))
         return len(data)
 
-    def taken(self) -> bytes:
+    def take_bytes(self) -> bytes:
         data = b"".join(self._parts)
         self._parts.clear()
         return data
 
 
-async def _sent(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _send_pieces(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     # One expression for one thread hop.
     take: Callable[[], bytes | None] = lambda: next(pieces, None)  # noqa: E731
     step = sync_to_async(take, thread_sensitive=False)
@@ -206,52 +227,63 @@ async def _sent(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
             yield piece
 
 
-def _viewer(request: Request, pk: uuid.UUID) -> logstream.Viewer:
-    _, choice = logchoice.required(request.user, pk, request.GET)
+def _build_viewer(request: Request, pk: uuid.UUID) -> logstream.LogViewer:
+    _, choice = logchoice.get_choice(request.user, pk, request.GET)
     text = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
     with ExitStack() as stack:
-        cursor = _cursor([stack.enter_context(remote.here(log)) for log in choice.logs], text)
+        cursor = _parse_cursor(
+            [stack.enter_context(remote_logs.open_local_log(log)) for log in choice.logs], text
+        )
     wanted = None if request.GET.get("quiet") == "1" else cursor
     # Whoever has a place in a log was told whose it is; of those that came since then nobody was.
-    viewer = logstream.Viewer(
-        request.user, choice, cursor=wanted, known=windows.read(text), pane=_is_pane(request.GET)
+    viewer = logstream.LogViewer(
+        request.user,
+        choice,
+        cursor=wanted,
+        known=windows.parse_cursor(text),
+        pane=_is_pane(request.GET),
     )
     close_old_connections()
     return viewer
 
 
-def _state(request: Request, workload: Workload, choice: Choice) -> loglines.Item:
-    now = standing.of(workload, choice.attempt)
-    teller = logstate.Teller(request.user, choice, pane=_is_pane(request.GET))
-    return teller.news(now, choice.logs, over=logstate.is_over(now, choice, choice.logs)) or {}
+def _build_state(request: Request, workload: Workload, choice: LogChoice) -> loglines.Item:
+    now = attempt_state.load_attempt_state(workload, choice.attempt)
+    teller = logstate.StateReporter(request.user, choice, pane=_is_pane(request.GET))
+    return (
+        teller.build_state(now, choice.logs, is_over=logstate.is_over(now, choice, choice.logs))
+        or {}
+    )
 
 
 def _is_pane(query: QueryDict) -> bool:
     return query.get("pane") == "1"
 
 
-def _for_download(request: Request, pk: uuid.UUID) -> tuple[Workload, Choice]:
-    found = logchoice.required(request.user, pk, request.GET)
+def _load_choice_for_download(request: Request, pk: uuid.UUID) -> tuple[Workload, LogChoice]:
+    found = logchoice.get_choice(request.user, pk, request.GET)
     close_old_connections()
     return found
 
 
-def _window(logs: Sequence[Opened], query: QueryDict, floor: Cursor) -> tuple[Window, str]:
+def _read_window(logs: Sequence[OpenLog], query: QueryDict, floor: Cursor) -> tuple[Window, str]:
     """The window that was asked for, and the cursor of the line that it is about, "" for none."""
     if "before" in query:
-        return windows.before(logs, _cursor(logs, query.get("before", "")), floor=floor), ""
+        return windows.window_before(
+            logs, _parse_cursor(logs, query.get("before", "")), floor=floor
+        ), ""
     if "after" in query:
-        return windows.after(logs, _cursor(logs, query.get("after", ""))), ""
+        return windows.window_after(logs, _parse_cursor(logs, query.get("after", ""))), ""
     at = query.get("at", "")
     if at == "start":
-        return windows.after(logs, floor), ""
-    place = _place(logs, at)
+        return windows.window_after(logs, floor), ""
+    place = _find_place(logs, at)
     if place is None:
-        return windows.before(logs, windows.ends(logs), floor=floor), ""
+        return windows.window_before(logs, windows.end_cursor(logs), floor=floor), ""
     cursor, target = place
     above, below = (
-        windows.before(logs, cursor, windows.MOST_LINES // 2),
-        windows.after(logs, cursor, windows.MOST_LINES // 2),
+        windows.window_before(logs, cursor, windows.MOST_LINES // 2),
+        windows.window_after(logs, cursor, windows.MOST_LINES // 2),
     )
     both = Window(
         [*above.lines, *below.lines], above.start, below.end, above.at_start, below.at_end
@@ -259,7 +291,7 @@ def _window(logs: Sequence[Opened], query: QueryDict, floor: Cursor) -> tuple[Wi
     return both, target or (f"{below.lines[0].log}.{below.lines[0].offset}" if below.lines else "")
 
 
-def _place(logs: Sequence[Opened], at: str) -> tuple[Cursor, str] | None:
+def _find_place(logs: Sequence[OpenLog], at: str) -> tuple[Cursor, str] | None:
     """Before the line at a byte of the only log, or at LOG.BYTE, and that line; before a time; None
     for anything else.
     """
@@ -271,37 +303,37 @@ def _place(logs: Sequence[Opened], at: str) -> tuple[Cursor, str] | None:
         and (log == "" or (log.isascii() and log.isdigit()))
     ):
         wanted = int(log) if log else (logs[0].log.pk if len(logs) == 1 else 0)
-        cursor = windows.at_line(logs, wanted, int(offset))
+        cursor = windows.cursor_at_line(logs, wanted, int(offset))
         return cursor, f"{wanted}.{cursor[wanted]}" if wanted in cursor else ""
-    ns = stamps.parse(at)
-    return None if ns is None else (windows.at_time(logs, ns), "")
+    ns = stamps.parse_time(at)
+    return None if ns is None else (windows.cursor_at_time(logs, ns), "")
 
 
-def _floor(logs: Sequence[Opened], query: QueryDict) -> Cursor:
+def _parse_floor(logs: Sequence[OpenLog], query: QueryDict) -> Cursor:
     """The place before which nothing is wanted: as it was told before, or by `tail` lines or
     `since` so many seconds.
     """
     if floor := query.get("floor"):
-        return _cursor(logs, floor)
+        return _parse_cursor(logs, floor)
     if (tail := query.get("tail", "")).isdecimal() and len(tail) < 8:
-        return windows.tail_floor(logs, min(int(tail), MOST_TAIL))
+        return windows.find_tail_floor(logs, min(int(tail), MOST_TAIL))
     if (since := query.get("since", "")).isdecimal() and len(since) < 9:
-        return windows.at_time(
-            logs, stamps.nanoseconds(timezone.now()) - int(since) * stamps.SECOND
+        return windows.cursor_at_time(
+            logs, stamps.to_nanoseconds(timezone.now()) - int(since) * stamps.SECOND
         )
-    return windows.starts(logs)
+    return windows.start_cursor(logs)
 
 
-def _cursor(logs: Sequence[Opened], text: str) -> Cursor:
+def _parse_cursor(logs: Sequence[OpenLog], text: str) -> Cursor:
     try:
-        return windows.sound(logs, windows.read(text))
+        return windows.align_cursor(logs, windows.parse_cursor(text))
     except windows.BadCursor:
         raise UserError(
             "This place in the log cannot be found. Load the page again.", status=400
         ) from None
 
 
-def _query(query: QueryDict) -> searching.Query | None:
+def _parse_query(query: QueryDict) -> searching.Query | None:
     text = query.get("q", "")
     if not text:
         return None

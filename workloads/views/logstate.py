@@ -8,110 +8,119 @@ from collections.abc import Sequence
 from django.template.loader import get_template
 
 from projects.models import User
-from workloads.logbook.standing import Standing
+from workloads.logbook.attempt_state import AttemptState
 from workloads.models import Log, Workload
-from workloads.overview.attention import Waiting
+from workloads.overview.attention import WaitingWorkload
 from workloads.queries import waiting
-from workloads.states import LEAVING, Status
+from workloads.states import ENDING, Status
 from workloads.views import logchoice
-from workloads.views.logchoice import Choice, Tab
+from workloads.views.logchoice import LogChoice, PodTab
 from workloads.views.loglines import Item
 
 TEMPLATE = "workloads/logs/_tab.html"
-ENDED = "It has ended, and what it wrote is being fetched."
+ENDED_TEXT = "It has ended, and what it wrote is being fetched."
 
 
-def is_over(now: Standing, choice: Choice, logs: Sequence[Log]) -> bool:
+def is_over(current: AttemptState, choice: LogChoice, logs: Sequence[Log]) -> bool:
     """Whether nothing more will be written of what was chosen, whose rows are `logs`."""
     return (
-        now.settled if choice.log is None else all(log.state != Log.State.CAPTURING for log in logs)
+        current.is_settled
+        if choice.log is None
+        else all(log.state != Log.State.CAPTURING for log in logs)
     )
 
 
-def tab(workload: uuid.UUID, one: Tab, *, pane: bool) -> str:
+def render_tab(workload: uuid.UUID, pod_tab: PodTab, *, pane: bool) -> str:
     """A tab as HTML, the same on the page and when it comes later."""
     return str(
-        get_template(TEMPLATE).render({"tab": one, "workload": workload, "pane": pane})
+        get_template(TEMPLATE).render({"tab": pod_tab, "workload": workload, "pane": pane})
     ).strip()
 
 
-class Teller:
+class StateReporter:
     """Tells one viewer how things stand: all of it at first, then what has changed since."""
 
-    def __init__(self, user: User, choice: Choice, *, pane: bool = False) -> None:
+    def __init__(self, user: User, choice: LogChoice, *, pane: bool = False) -> None:
         self._user = user
         self._choice = choice
         self._pane = pane
-        self._faces: dict[int, tuple[object, ...]] = {}
-        self._nothing: tuple[tuple[object, ...], str] = ((), "")
-        self._told: Item = {}
+        self._sent_appearances: dict[int, tuple[object, ...]] = {}
+        self._empty_text: tuple[tuple[object, ...], str] = ((), "")
+        self._sent_state: Item = {}
 
-    def news(self, now: Standing, logs: Sequence[Log], *, over: bool) -> Item | None:
+    def build_state(
+        self, current: AttemptState, logs: Sequence[Log], *, is_over: bool
+    ) -> Item | None:
         """None when all of it was told before.
 
         `order` is the pods' ids, `tabs` the HTML of those that have changed, `over` that nothing
         more will be written of what was chosen, `settled` that no tab will change either, `nothing`
         what to say where there is no line.
         """
-        found = logchoice.tabs(now, self._choice)
-        fresh = [each for each in found if self._faces.get(each.pod.pk) != each.face]
-        self._faces |= {each.pod.pk: each.face for each in fresh}
+        found = logchoice.list_tabs(current, self._choice)
+        fresh = [
+            each for each in found if self._sent_appearances.get(each.pod.pk) != each.appearance
+        ]
+        self._sent_appearances |= {each.pod.pk: each.appearance for each in fresh}
         said: Item = {
             "order": [each.pod.pk for each in found],
-            "over": over,
-            "settled": now.settled,
-            "nothing": self._words(now, logs, over),
+            "over": is_over,
+            "settled": current.is_settled,
+            "nothing": self._describe_empty(current, logs, is_over),
         }
-        if not fresh and said == self._told:
+        if not fresh and said == self._sent_state:
             return None
-        self._told = said
+        self._sent_state = said
         return said | {
             "tabs": {
-                str(each.pod.pk): tab(now.workload.pk, each, pane=self._pane) for each in fresh
+                str(each.pod.pk): render_tab(current.workload.pk, each, pane=self._pane)
+                for each in fresh
             }
         }
 
-    def _words(self, now: Standing, logs: Sequence[Log], over: bool) -> str:
+    def _describe_empty(self, current: AttemptState, logs: Sequence[Log], is_over: bool) -> str:
         # To find out why something waits takes some queries: once for each change of the workload.
         about = (
-            now.workload.status,
-            now.workload.changed,
-            now.at_rest,
-            bool(now.pods),
+            current.workload.status,
+            current.workload.changed,
+            current.is_at_rest,
+            bool(current.pods),
             bool(logs),
-            over,
+            is_over,
         )
-        if about != self._nothing[0]:
-            self._nothing = about, nothing(now, logs, self._user, over=over)
-        return self._nothing[1]
+        if about != self._empty_text[0]:
+            self._empty_text = about, describe_empty_log(current, logs, self._user, is_over=is_over)
+        return self._empty_text[1]
 
 
-def nothing(now: Standing, logs: Sequence[Log], user: User, *, over: bool) -> str:
+def describe_empty_log(
+    current: AttemptState, logs: Sequence[Log], user: User, *, is_over: bool
+) -> str:
     """What is to be said where there is no line. Queries only while there is no log and the
     workload waits.
     """
     if logs:
-        return "It wrote nothing." if over else "Nothing was written yet."
-    if now.at_rest:
-        if not over:
-            return ENDED
-        return "It wrote nothing." if now.pods else "It had no pod, and so wrote nothing."
-    status = Status(now.workload.status)
-    if status in LEAVING:
+        return "It wrote nothing." if is_over else "Nothing was written yet."
+    if current.is_at_rest:
+        if not is_over:
+            return ENDED_TEXT
+        return "It wrote nothing." if current.pods else "It had no pod, and so wrote nothing."
+    status = Status(current.workload.status)
+    if status in ENDING:
         return status.meaning
     return (
-        f"{'No pod has begun to write yet.' if now.pods else 'There is no pod yet.'} "
-        f"{_why(now.workload, status, user)}"
+        f"{'No pod has begun to write yet.' if current.pods else 'There is no pod yet.'} "
+        f"{_describe_waiting(current.workload, status, user)}"
     )
 
 
-def _why(workload: Workload, status: Status, user: User) -> str:
+def _describe_waiting(workload: Workload, status: Status, user: User) -> str:
     row = (
         Workload.objects.select_related("project").defer("spec").filter(pk=workload.pk).first()
-        if status in waiting.WAITING
+        if status in waiting.WAITING_STATUSES
         else None
     )
     if row is None:
         return status.meaning
-    told = waiting.why([row], user).get(row.pk)
-    return Waiting(row, told[0] if told else None).sentence
+    told = waiting.diagnose_waiting_workloads([row], user).get(row.pk)
+    return WaitingWorkload(row, told[0] if told else None).sentence

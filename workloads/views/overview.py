@@ -10,16 +10,16 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from console import lists
+from console import pagination
 from projects import access
 from projects.http import Request
 from projects.models import Project
 from projects.permissions import Entity, Verb
-from projects.scopes import of_project
-from workloads.overview import attention, bars, figures, holding, quotas
-from workloads.overview import project as project_page
-from workloads.overview.history import DEFAULT, SPANS, History, history
-from workloads.overview.sights import Ids, Sight
+from projects.scopes import project_scope
+from workloads.overview import attention, bars, figures, gpu_holders, quotas
+from workloads.overview import project_page as project_page
+from workloads.overview.history import DEFAULT, SPANS, AllocationHistory, load_history
+from workloads.overview.viewer_scope import ProjectIds, ViewerScope
 from workloads.queries import waiting
 
 CHARTS = ("status", "projects", "departments", "holders", "waiting")
@@ -32,8 +32,8 @@ def overview(request: Request) -> HttpResponse:
     """What there is, who holds it, what waits and what failed; each tile where the reader may see
     what it is about.
     """
-    access.anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
-    sight = Sight(request.user)
+    access.require_anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
+    sight = ViewerScope(request.user)
     chosen = request.GET.get("range", "")
     context: dict[str, Any] = {
         "sight": sight,
@@ -42,19 +42,19 @@ def overview(request: Request) -> HttpResponse:
     }
     if sight.sees_nodes:
         clusters = [each.pk for each in sight.clusters]
-        held, away = waiting.held(clusters), figures.away(clusters)
+        held, away = waiting.load_gpu_holdings(clusters), figures.load_unavailable_gpus(clusters)
         context |= {
-            "machines": figures.machines(clusters, held, away),
+            "machines": figures.load_node_totals(clusters, held, away),
             "clusters": sight.clusters,
-            "holders": holding.holders(clusters, sight.workloads, held, away),
+            "holders": gpu_holders.load_holders(clusters, sight.workloads, held, away),
         }
     if sight.sees_workloads:
-        context |= _at_work(request, sight)
+        context |= _build_workloads_context(request, sight)
     if sight.sees_projects or sight.sees_departments:
-        now = quotas.held(sight)
-        context |= {"projects": quotas.of_projects(sight, now)} if sight.sees_projects else {}
+        now = quotas.load_gpu_usage(sight)
+        context |= {"projects": quotas.rank_projects(sight, now)} if sight.sees_projects else {}
         context |= (
-            {"departments": quotas.of_departments(sight, now)} if sight.sees_departments else {}
+            {"departments": quotas.rank_departments(sight, now)} if sight.sees_departments else {}
         )
     return render(request, "overview/overview.html", context)
 
@@ -63,27 +63,27 @@ def overview(request: Request) -> HttpResponse:
 @never_cache
 def allocation(request: Request) -> HttpResponse:
     """What projects held over time, as JSON or with `format=csv`."""
-    access.anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
-    return _allocation(request, Sight(request.user).workloads, "allocation")
+    access.require_anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
+    return _build_allocation_response(request, ViewerScope(request.user).workloads, "allocation")
 
 
 @require_safe
 @never_cache
 def chart(request: Request, chart: str) -> HttpResponse:
     """The figures of another picture as CSV."""
-    access.anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
+    access.require_anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
     if chart not in CHARTS:
         raise Http404("There is no such picture.")
-    return _csv(chart, _table(request, Sight(request.user), chart))
+    return _build_csv_response(chart, _list_chart_rows(request, ViewerScope(request.user), chart))
 
 
 @require_safe
 @never_cache
-def project_now(request: Request, pk: int) -> HttpResponse:
+def project_state(request: Request, pk: int) -> HttpResponse:
     """How a project stands, as the part of its page that is asked for again while it is looked
     at.
     """
-    found = _project(request, pk)
+    found = _get_project(request, pk)
     return render(request, project_page.TEMPLATE, project_page.now(found, request.user))
 
 
@@ -91,12 +91,12 @@ def project_now(request: Request, pk: int) -> HttpResponse:
 @never_cache
 def project_allocation(request: Request, pk: int) -> HttpResponse:
     """What one project held over time, as JSON or with `format=csv`."""
-    found = _project(request, pk)
-    access.require(request.user, Verb.VIEW, Entity.WORKLOADS, of_project(found))
-    return _allocation(request, frozenset({found.pk}), f"allocation-{found.name}")
+    found = _get_project(request, pk)
+    access.require(request.user, Verb.VIEW, Entity.WORKLOADS, project_scope(found))
+    return _build_allocation_response(request, frozenset({found.pk}), f"allocation-{found.name}")
 
 
-def _project(request: Request, pk: int) -> Project:
+def _get_project(request: Request, pk: int) -> Project:
     seen = (
         Project.objects.visible_to(request.user)
         .select_related("department", "cluster")
@@ -106,27 +106,27 @@ def _project(request: Request, pk: int) -> Project:
     return found
 
 
-def _at_work(request: Request, sight: Sight) -> dict[str, Any]:
+def _build_workloads_context(request: Request, sight: ViewerScope) -> dict[str, Any]:
     rows = sight.workload_rows()
-    counts = attention.counts(rows)
+    counts = attention.count_by_status(rows)
     return {
-        "running_count": sum(counts.get(status, 0) for status in attention.RUNNING),
-        "waiting_count": sum(counts.get(status, 0) for status in attention.WAITING),
-        "running_statuses": [each.value for each in attention.RUNNING],
-        "waiting_statuses": [each.value for each in attention.WAITING],
-        "statuses": list(bars.parts(counts)),
+        "running_count": sum(counts.get(status, 0) for status in attention.RUNNING_STATUSES),
+        "waiting_count": sum(counts.get(status, 0) for status in attention.WAITING_STATUSES),
+        "running_statuses": [each.value for each in attention.RUNNING_STATUSES],
+        "waiting_statuses": [each.value for each in attention.WAITING_STATUSES],
+        "statuses": list(bars.split_bar(counts)),
         "workload_count": sum(counts.values()),
-        "idle": figures.idle(sight.workloads),
-        "waiting": attention.longest_waiting(rows, request.user),
-        "failed": attention.last_failed(rows),
+        "idle": figures.load_idle_gpus(sight.workloads),
+        "waiting": attention.load_longest_waiting(rows, request.user),
+        "failed": attention.load_last_failed(rows),
     }
 
 
-def _allocation(request: Request, projects: Ids, file: str) -> HttpResponse:
+def _build_allocation_response(request: Request, projects: ProjectIds, file: str) -> HttpResponse:
     chosen = request.GET.get("range", "")
-    found = history(projects, SPANS.get(chosen, SPANS[DEFAULT]))
+    found = load_history(projects, SPANS.get(chosen, SPANS[DEFAULT]))
     if request.GET.get("format") == "csv":
-        return _csv(file, _lines(found))
+        return _build_csv_response(file, _list_allocation_rows(found))
     return JsonResponse(
         {
             "at": [int(moment.timestamp()) for moment in found.moments],
@@ -142,37 +142,39 @@ def _allocation(request: Request, projects: Ids, file: str) -> HttpResponse:
     )
 
 
-def _lines(found: History) -> Iterator[Sequence[object]]:
+def _list_allocation_rows(allocation_history: AllocationHistory) -> Iterator[Sequence[object]]:
     yield [
         "Time (UTC)",
-        *(line.name for line in found.lines),
+        *(line.name for line in allocation_history.lines),
         "GPU quota",
         "Idle GPUs",
         "Running workloads",
         "Waiting workloads",
     ]
     columns = [
-        *(line.points for line in found.lines),
-        found.quota,
-        found.idle,
-        found.running,
-        found.waiting,
+        *(line.points for line in allocation_history.lines),
+        allocation_history.quota,
+        allocation_history.idle,
+        allocation_history.running,
+        allocation_history.waiting,
     ]
-    for number, moment in enumerate(found.moments):
+    for number, moment in enumerate(allocation_history.moments):
         yield [moment.strftime("%Y-%m-%d %H:%M:%S"), *(column[number] for column in columns)]
 
 
-def _table(request: Request, sight: Sight, chart: str) -> Iterator[Sequence[object]]:
+def _list_chart_rows(
+    request: Request, sight: ViewerScope, chart: str
+) -> Iterator[Sequence[object]]:
     if chart == "status" and sight.sees_workloads:
         yield ["Status", "Workloads"]
         yield from (
             [status.label, count]
-            for status, count in attention.counts(sight.workload_rows()).items()
+            for status, count in attention.count_by_status(sight.workload_rows()).items()
         )
     elif (chart == "projects" and sight.sees_projects) or (
         chart == "departments" and sight.sees_departments
     ):
-        every = quotas.all_projects if chart == "projects" else quotas.all_departments
+        every = quotas.list_projects if chart == "projects" else quotas.list_departments
         yield [
             "Project" if chart == "projects" else "Department",
             "Allocated GPUs",
@@ -180,18 +182,22 @@ def _table(request: Request, sight: Sight, chart: str) -> Iterator[Sequence[obje
             "GPU limit",
         ]
         yield from (
-            [row.name, row.held, row.quota, row.limit] for row in every(sight, quotas.held(sight))
+            [row.name, row.allocated, row.quota, row.limit]
+            for row in every(sight, quotas.load_gpu_usage(sight))
         )
     elif chart == "holders" and sight.sees_nodes:
         yield ["Holder", "GPUs", "Of these preemptible"]
         clusters = [each.pk for each in sight.clusters]
-        found = holding.holders(
-            clusters, sight.workloads, waiting.held(clusters), figures.away(clusters)
+        found = gpu_holders.load_holders(
+            clusters,
+            sight.workloads,
+            waiting.load_gpu_holdings(clusters),
+            figures.load_unavailable_gpus(clusters),
         )
         yield from ([row.name, row.gpus, row.preemptible] for row in found.rows)
     elif chart == "waiting" and sight.sees_workloads:
         yield ["Workload", "Project", "Status", "Since (UTC)", "Requested GPUs", "Why"]
-        for each in attention.longest_waiting(sight.workload_rows(), request.user):
+        for each in attention.load_longest_waiting(sight.workload_rows(), request.user):
             row = each.workload
             since = row.status_at.strftime("%Y-%m-%d %H:%M:%S")
             yield [
@@ -206,9 +212,10 @@ def _table(request: Request, sight: Sight, chart: str) -> Iterator[Sequence[obje
         raise Http404("There is nothing here that you may see.")
 
 
-def _csv(file: str, lines: Iterable[Sequence[object]]) -> HttpResponse:
+def _build_csv_response(file: str, lines: Iterable[Sequence[object]]) -> HttpResponse:
     answer = HttpResponse(
-        "".join(lists.csv_line(line) for line in lines), content_type="text/csv; charset=utf-8"
+        "".join(pagination.format_csv_line(line) for line in lines),
+        content_type="text/csv; charset=utf-8",
     )
     answer["Content-Disposition"] = f'attachment; filename="{file}.csv"'
     return answer

@@ -7,22 +7,22 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from django.views.decorators.http import require_GET
 
-from console.http import page
+from console.http import render_page
 from projects.http import Request
 from projects.models import Project
 from projects.permissions import Entity, Permission, Verb
-from workloads.policies import in_force
-from workloads.policing import Source
-from workloads.policing.limits import Limits
-from workloads.policing.merging import AnyLimits, Merged
+from workloads.policies import load_for_project
+from workloads.policing import PolicySource
+from workloads.policing.limits import FieldLimits
+from workloads.policing.merging import AnyLimits, MergedPolicies
 from workloads.specs import Architecture
 
 MOST_PROJECTS = 500
-SEES = Permission(Entity.POLICIES, Verb.VIEW)
+VIEW_POLICIES = Permission(Entity.POLICIES, Verb.VIEW)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PolicyLine:
     """A field: what it may be, what stands where nothing is said, and whose words these are."""
 
     section: str
@@ -30,16 +30,18 @@ class Line:
     limits: str
     default: str
     is_locked: bool
-    sources: Sequence[Source]
+    sources: Sequence[PolicySource]
     conflicts: Sequence[str]
 
 
 @require_GET
-def effective(request: Request) -> HttpResponse:
+def effective_policies(request: Request) -> HttpResponse:
     """For a project that the reader chooses among those whose policies they may see; and for the
     kind of workloads that they choose.
     """
-    projects = list(Project.objects.where(request.user, SEES).order_by("name")[:MOST_PROJECTS])
+    projects = list(
+        Project.objects.where(request.user, VIEW_POLICIES).order_by("name")[:MOST_PROJECTS]
+    )
     asked = request.GET.get("project", "")
     chosen = next((each for each in projects if not asked or str(each.pk) == asked), None)
     if chosen is None and asked:
@@ -54,42 +56,47 @@ def effective(request: Request) -> HttpResponse:
         "architecture": architecture,
         "architectures": list(Architecture),
     }
-    return page(
+    return render_page(
         request,
         "policies/effective.html",
         "policies/_effective.html",
-        context | (told(chosen, architecture) if chosen else {}),
+        context | (build_effective_context(chosen, architecture) if chosen else {}),
     )
 
 
-def told(project: Project, architecture: Architecture = Architecture.DISTRIBUTED) -> dict[str, Any]:
+def build_effective_context(
+    project: Project, architecture: Architecture = Architecture.DISTRIBUTED
+) -> dict[str, Any]:
     """What templates/policies/_effective.html shows of a project. One query."""
-    found = in_force(project)
-    merged = found.merged(architecture)
+    found = load_for_project(project)
+    merged = found.merge(architecture)
     return {
-        "policy_lines": lines(merged),
-        "policy_idle": [each.text for each in merged.idle if not each.set_aside],
+        "policy_lines": build_lines(merged),
+        "policy_idle": [each.text for each in merged.idle if not each.is_set_aside],
         "policies_in_force": [policy.source for policy in merged.policies],
     }
 
 
-def lines(merged: Merged) -> Sequence[Line]:
+def build_lines(merged: MergedPolicies) -> Sequence[PolicyLine]:
     """Every field that policies speak of, in the order of the form."""
-    return [_line(limits, merged.conflicts.get(name, ())) for name, limits in merged.limits.items()]
+    return [
+        _build_line(limits, merged.conflicts.get(name, ()))
+        for name, limits in merged.limits.items()
+    ]
 
 
-def _line(limits: AnyLimits, conflicts: Sequence[str]) -> Line:
-    field, given = limits.field, limits.given
+def _build_line(limits: AnyLimits, conflicts: Sequence[str]) -> PolicyLine:
+    field, given = limits.field, limits.fallback
     words = limits.range_words
-    if isinstance(limits, Limits) and limits.required:
+    if isinstance(limits, FieldLimits) and limits.required:
         words = ", ".join(filter(None, (words, "must be given")))
-    is_locked = isinstance(limits, Limits) and limits.locked is not None
-    sources = tuple(dict.fromkeys((*limits.sources, *(given.by if given else ()))))
-    return Line(
+    is_locked = isinstance(limits, FieldLimits) and limits.locked is not None
+    sources = tuple(dict.fromkeys((*limits.sources, *(given.sources if given else ()))))
+    return PolicyLine(
         field.section,
         field.label,
         words,
-        field.kind.words(given.value) if given else "",
+        field.kind.describe(given.value) if given else "",
         is_locked,
         sources,
         conflicts,

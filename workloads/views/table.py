@@ -14,12 +14,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_cookie
 
-from console import http, lists
+from console import http, pagination
 from projects.http import Request
 from projects.models import Project, User
+from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Permission, Verb
-from projects.querysets import visible_projects
-from projects.why import may_not
+from projects.querysets import list_visible_project_ids
 from workloads import queries
 from workloads.filters import AGES, FRAMEWORKS, Filters
 from workloads.models import Workload
@@ -37,22 +37,22 @@ CSV_CHUNK = 1000
 @vary_on_cookie
 def table(request: Request) -> HttpResponse:
     """The page, or for htmx the table alone."""
-    visible = visible_projects(request.user)
-    filters = Filters.read(request.GET)
-    order = queries.ORDERS[columns.order_words(request)]
+    visible = list_visible_project_ids(request.user)
+    filters = Filters.from_query(request.GET)
+    order = queries.ORDERS[columns.parse_order_name(request)]
     # Before the rows: what changes between the two is told again, not lost.
-    position = queries.position()
-    found = filters.apply(queries.in_projects(visible))
-    page = lists.page(
+    position = queries.load_position()
+    found = filters.apply(queries.list_in_projects(visible))
+    page = pagination.load_page(
         found,
         order,
         request.GET.get("page", ""),
-        shown=queries.rows_for_table(Workload.objects.all()),
+        display_rows=queries.select_table_columns(Workload.objects.all()),
     )
-    shown = columns.chosen(request)
-    context = _table_context(request, filters, order, page, shown) | {"position": position}
-    context |= _choices(request.user, filters)
-    answer = http.page(request, "workloads/table.html", "workloads/_table.html", context)
+    shown = columns.parse_columns(request)
+    context = _build_table_context(request, filters, order, page, shown) | {"position": position}
+    context |= _build_filter_choices(request.user, filters)
+    answer = http.render_page(request, "workloads/table.html", "workloads/_table.html", context)
     if "cols" in request.GET:
         answer.set_cookie(
             columns.COOKIE,
@@ -65,11 +65,11 @@ def table(request: Request) -> HttpResponse:
     return answer
 
 
-def _table_context(
+def _build_table_context(
     request: Request,
     filters: Filters,
-    order: lists.Order,
-    page: "lists.Page[Workload]",
+    order: pagination.SortOrder,
+    page: "pagination.Page[Workload]",
     shown: Sequence[str],
 ) -> dict[str, Any]:
     sort = "" if order is queries.NEWEST else order.name
@@ -77,16 +77,16 @@ def _table_context(
     asked = [("cols", request.GET.get("cols", ""))]
 
     def link(*more: tuple[str, str]) -> str:
-        query = filters.query(*asked, *more)
+        query = filters.to_query_string(*asked, *more)
         return f"{here}?{query}" if query else here
 
     links = {
         name: link(("sort", "" if name == queries.NEWEST.name else name)) for name in queries.ORDERS
     }
-    query = filters.query(("sort", sort))
+    query = filters.to_query_string(("sort", sort))
     return {
-        "rows": rendering.rows(page.rows),
-        "heads": columns.heads(shown, order.name, links),
+        "rows": rendering.render_rows(page.rows),
+        "heads": columns.build_heads(shown, order.name, links),
         "hidden": [f"hide-{key}" for key in columns.OPTIONAL if key not in shown],
         "filters": filters,
         "sort": sort,
@@ -96,19 +96,19 @@ def _table_context(
         "previous": link(("sort", sort), ("page", page.previous)) if page.previous else "",
         "is_first": not page.previous,
         "is_newest": order is queries.NEWEST,
-        "page_size": lists.PAGE,
+        "page_size": pagination.PAGE_SIZE,
         "without_filters": f"{here}?deleted=1" if filters.deleted else here,
         "deleted_days": f"{settings.OPTIONS.deleted_days:g}",
     }
 
 
-def _choices(user: User, filters: Filters) -> dict[str, Any]:
+def _build_filter_choices(user: User, filters: Filters) -> dict[str, Any]:
     """What the filters offer: three queries at most, whatever the table holds."""
     projects = list(
         Project.objects.visible_to(user).only("id", "name").order_by("name")[:MOST_CHOICES]
     )
     people = User.objects.filter(is_service=False)
-    visible = visible_projects(user)
+    visible = list_visible_project_ids(user)
     if visible is not None:
         people = people.filter(
             pk__in=Workload.objects.filter(project__in=visible).values("submitted_by")
@@ -129,8 +129,8 @@ def _choices(user: User, filters: Filters) -> dict[str, Any]:
             ),
             "age": [(key, label) for key, (label, _) in AGES.items()],
         },
-        "may_submit": user.rights.anywhere(Permission(Entity.WORKLOADS, Verb.CREATE)),
-        "may_not": may_not(
+        "may_submit": user.rights.may_anywhere(Permission(Entity.WORKLOADS, Verb.CREATE)),
+        "may_not": find_disabled_button(
             user, Verb.CREATE, Entity.WORKLOADS, words="New workload", icon="plus", anywhere=True
         ),
     }
@@ -140,39 +140,43 @@ def _choices(user: User, filters: Filters) -> dict[str, Any]:
 @never_cache
 def changes(request: Request) -> HttpResponse:
     """What changed after position N, once: 204 when nothing did."""
-    filters = Filters.read(request.GET)
-    news = queries.changes(after(request.GET), visible_projects(request.user), filters.apply)
-    return JsonResponse(as_data(news)) if news else HttpResponse(status=204)
+    filters = Filters.from_query(request.GET)
+    news = queries.load_changes(
+        parse_position(request.GET), list_visible_project_ids(request.user), filters.apply
+    )
+    return JsonResponse(serialize_changes(news)) if news else HttpResponse(status=204)
 
 
-def after(query: QueryDict) -> int:
+def parse_position(query: QueryDict) -> int:
     """The position that an address names; 0 for none."""
     text = query.get("after", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
-def as_data(news: queries.Changes) -> dict[str, Any]:
+def serialize_changes(news: queries.Changes) -> dict[str, Any]:
     """What a page is told, by poll and by stream alike."""
     rows = [
         {"id": row.id, "created": row.created, "html": row.html}
-        for row in rendering.rows(news.rows)
+        for row in rendering.render_rows(news.rows)
     ]
     return {
         "position": news.position,
         "rows": rows,
-        "gone": [str(id) for id in news.gone],
-        "reset": news.reset,
+        "gone": [str(id) for id in news.gone_ids],
+        "reset": news.needs_reset,
     }
 
 
 @require_safe
 @never_cache
-def as_csv(request: Request) -> StreamingHttpResponse:
+def table_csv(request: Request) -> StreamingHttpResponse:
     """The rows of the current filter, at most MOST_CSV of them, streamed a chunk at a time."""
-    filters = Filters.read(request.GET)
-    order = queries.ORDERS[columns.order_words(request)]
-    found = filters.apply(queries.in_projects(visible_projects(request.user)))
-    answer = StreamingHttpResponse(_lines(found, order), content_type="text/csv; charset=utf-8")
+    filters = Filters.from_query(request.GET)
+    order = queries.ORDERS[columns.parse_order_name(request)]
+    found = filters.apply(queries.list_in_projects(list_visible_project_ids(request.user)))
+    answer = StreamingHttpResponse(
+        _stream_csv_lines(found, order), content_type="text/csv; charset=utf-8"
+    )
     answer["Content-Disposition"] = (
         f'attachment; filename="workloads-{timezone.now():%Y%m%d-%H%M}.csv"'
     )
@@ -202,21 +206,23 @@ _CSV_HEAD = (
 )
 
 
-async def _lines(found: Any, order: lists.Order) -> AsyncIterator[str]:
-    yield lists.csv_line(_CSV_HEAD)
-    shown = queries.rows_for_table(Workload.objects.all())
+async def _stream_csv_lines(found: Any, order: pagination.SortOrder) -> AsyncIterator[str]:
+    yield pagination.format_csv_line(_CSV_HEAD)
+    shown = queries.select_table_columns(Workload.objects.all())
     cursor, left = "", MOST_CSV
     while left > 0:
-        page = await sync_to_async(lists.page)(found, order, cursor, min(CSV_CHUNK, left), shown)
-        ran = await sync_to_async(rendering.runtimes)(page.rows)
-        yield "".join(_line(row, ran[row.pk].seconds) for row in page.rows)
+        page = await sync_to_async(pagination.load_page)(
+            found, order, cursor, min(CSV_CHUNK, left), shown
+        )
+        ran = await sync_to_async(rendering.load_runtimes)(page.rows)
+        yield "".join(_build_csv_line(row, ran[row.pk].seconds) for row in page.rows)
         cursor, left = page.next, left - len(page.rows)
         if not cursor:
             return
 
 
-def _line(row: Workload, ran: float) -> str:
-    return lists.csv_line(
+def _build_csv_line(row: Workload, ran_seconds: float) -> str:
+    return pagination.format_csv_line(
         (
             row.name,
             row.pk,
@@ -235,7 +241,7 @@ def _line(row: Workload, ran: float) -> str:
             row.gpu_memory_requested,
             row.gpus_allocated,
             row.created_at.isoformat(),
-            round(ran, 1),
+            round(ran_seconds, 1),
             row.attempt,
         )
     )

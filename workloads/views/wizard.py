@@ -15,25 +15,32 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.errors import Clash, Invalid, NotAllowed
-from console.typed import Typed, typed, with_row, without_row
+from console.typed_forms import TypedValues, add_row, parse_typed, remove_row
 from projects import access
-from projects.access import actionable
+from projects.access import list_permitted_projects
 from projects.http import Request
-from projects.looking import writes
+from projects.impersonation import writes_on_get
 from projects.models import Project
 from projects.permissions import Entity, Permission, Verb
-from workloads import actions, blueprint, fit
-from workloads.forms.filling import Filling, with_special
-from workloads.forms.inwords import (
-    compute_in_words,
-    configuration_in_words,
-    in_words,
-    volume_in_words,
+from workloads import actions, fit, workload_manifests
+from workloads.forms.draft_templates import APPLIED_TEMPLATE, NEW_TEMPLATE
+from workloads.forms.pod_form import PodForm
+from workloads.forms.setup_descriptions import (
+    describe_compute,
+    describe_configuration,
+    describe_value,
+    describe_volume,
 )
-from workloads.forms.pods import PodForm
-from workloads.forms.steps import Step, step_of
-from workloads.forms.templating import APPLIED, MAKING
-from workloads.manifests import CannotBuild, as_rest, as_yaml, refusals, rest_path, target
+from workloads.forms.steps import Step, get_step
+from workloads.forms.wizard_draft import WizardDraft, keep_other_kinds
+from workloads.manifests import (
+    CannotBuild,
+    build_rest_body,
+    choose_target,
+    dump_yaml,
+    find_refusals,
+    get_rest_path,
+)
 from workloads.models import Draft
 from workloads.specs import Problem, Spec
 from workloads.views import drafting
@@ -43,71 +50,79 @@ BUTTONS = ("go", "add", "remove", "take")
 STORED_AT = "at"
 
 
-@writes
+@writes_on_get
 @require_GET
 @never_cache
-def new(request: Request) -> HttpResponse:
+def start_draft(request: Request) -> HttpResponse:
     """Start a draft, empty or filled in by a workload or a template, and go to its first step; or
     save a workload as a template.
     """
     if request.GET.get("as") == "template":
-        access.anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
-    if not actionable(request.user, Verb.CREATE, Entity.WORKLOADS).exists():
+        access.require_anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
+    if not list_permitted_projects(request.user, Verb.CREATE, Entity.WORKLOADS).exists():
         raise NotAllowed(
             "You may launch workloads in no project. Ask the administrator of a project to make "
             "you its member."
         )
     if "copy" in request.GET:
-        data = drafting.copied(request, request.GET["copy"])
+        data = drafting.build_copy_data(request, request.GET["copy"])
     else:
         data = (
-            drafting.from_template(request, request.GET["template"])
+            drafting.build_template_data(request, request.GET["template"])
             if "template" in request.GET
             else {}
         )
     if data and request.GET.get("as") == "template":
-        data = {name: value for name, value in data.items() if name != APPLIED}
-        return redirect("wizard-template", drafting.begun(request.user, data | {MAKING: {}}).pk)
-    return redirect("wizard", drafting.begun(request.user, data).pk, Step.START.value)
+        data = {name: value for name, value in data.items() if name != APPLIED_TEMPLATE}
+        return redirect(
+            "wizard-template", drafting.create_draft(request.user, data | {NEW_TEMPLATE: {}}).pk
+        )
+    return redirect("wizard", drafting.create_draft(request.user, data).pk, Step.START.value)
 
 
-@writes
+@writes_on_get
 @require_http_methods(["GET", "POST"])
 @never_cache
-def wizard(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
+def wizard_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
     """One step: shown as it was left, or stored, judged and left for the next."""
-    found, here = drafting.reach(request, draft), _step(step)
+    found, here = drafting.get_draft(request, draft), _parse_step(step)
     if SUBMITTED in found.data:
         return redirect("workloads")
     if here is not Step.START:
-        drafting.settle(found, request.user)
+        drafting.apply_chosen_template(found, request.user)
     if request.method == "POST":
-        return _submit(request, found) if here is Step.REVIEW else _leave(request, found, here)
-    filling = Filling(found.data, request.user)
-    if (wrong := filling.first_wrong(here)) is not None:
+        return (
+            _submit_draft(request, found)
+            if here is Step.REVIEW
+            else _leave_step(request, found, here)
+        )
+    filling = WizardDraft(found.data, request.user)
+    if (wrong := filling.find_invalid_step(here)) is not None:
         return redirect("wizard", found.pk, wrong.value)
     if here not in filling.steps:
         return redirect("wizard", found.pk, Step.REVIEW.value)
-    return _show(request, found, filling, here)
+    return _render_step(request, found, filling, here)
 
 
 @require_POST
-def save(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
+def save_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
     """Store what is typed so far, unjudged: the page's script calls it while somebody types."""
-    found, here = drafting.reach(request, draft), _step(step)
+    found, here = drafting.get_draft(request, draft), _parse_step(step)
     if here is not Step.REVIEW and SUBMITTED not in found.data:
-        _store(found, here, typed(request.POST, BUTTONS), request.POST.get(STORED_AT, ""))
+        _store_step(
+            found, here, parse_typed(request.POST, BUTTONS), request.POST.get(STORED_AT, "")
+        )
     return HttpResponse(status=204)
 
 
-def _step(word: str) -> Step:
+def _parse_step(word: str) -> Step:
     try:
         return Step(word)
     except ValueError:
         raise Http404("The wizard has no such step.") from None
 
 
-def _store(draft: Draft, step: Step, what: Typed, at: str = "") -> None:
+def _store_step(draft: Draft, step: Step, typed_values: TypedValues, at: str = "") -> None:
     """Keep what was typed into one step. `at` counts up in the browser, so that what was sent
     earlier and comes later changes nothing.
     """
@@ -117,27 +132,29 @@ def _store(draft: Draft, step: Step, what: Typed, at: str = "") -> None:
         moments = fresh.data.get(STORED_AT, {})
         if SUBMITTED not in fresh.data and (not moment or moment >= moments.get(step, 0)):
             before = fresh.data.get(step.value, {})
-            fresh.data[step.value] = with_special(what, before) if step is Step.SETUP else what
+            fresh.data[step.value] = (
+                keep_other_kinds(typed_values, before) if step is Step.SETUP else typed_values
+            )
             fresh.data[STORED_AT] = moments | {step.value: moment or moments.get(step, 0)}
             fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
 
 
-def _leave(request: Request, draft: Draft, step: Step) -> HttpResponse:
+def _leave_step(request: Request, draft: Draft, step: Step) -> HttpResponse:
     """Store a step, and go where the pressed button says; on only if nothing is wrong with it."""
-    what = typed(request.POST, BUTTONS)
+    what = parse_typed(request.POST, BUTTONS)
     if taken := request.POST.get("take"):
         what["name"] = [taken]
-    filling = Filling(draft.data | {step.value: what}, request.user)
-    form = filling.form(step)
+    filling = WizardDraft(draft.data | {step.value: what}, request.user)
+    form = filling.get_form(step)
     if isinstance(form, PodForm) and request.POST.get("add") in form.rows:
-        what = with_row(what, form.rows[request.POST["add"]])
+        what = add_row(what, form.rows[request.POST["add"]])
     elif removed := request.POST.get("remove"):
-        what = without_row(what, removed)
-    _store(draft, step, what, request.POST.get(STORED_AT, ""))
+        what = remove_row(what, removed)
+    _store_step(draft, step, what, request.POST.get(STORED_AT, ""))
     go = request.POST.get("go", "")
-    if step is Step.START and drafting.settle(draft, request.user):
-        filling = Filling(draft.data, request.user)
+    if step is Step.START and drafting.apply_chosen_template(draft, request.user):
+        filling = WizardDraft(draft.data, request.user)
     if "add" in request.POST or "remove" in request.POST:
         return redirect("wizard", draft.pk, step.value)
     if go == "here":
@@ -145,33 +162,37 @@ def _leave(request: Request, draft: Draft, step: Step) -> HttpResponse:
     if go in ("environment", "compute", "data-source"):
         return redirect("wizard-asset", draft.pk, go)
     if go == "back":
-        return redirect("wizard", draft.pk, _beside(filling, step, -1).value)
-    if (wrong := filling.first_wrong(step)) is not None:
+        return redirect("wizard", draft.pk, _find_neighbour_step(filling, step, -1).value)
+    if (wrong := filling.find_invalid_step(step)) is not None:
         return redirect("wizard", draft.pk, wrong.value)
-    if not filling.judge(step) or filling.refused(step):
-        return _show(request, draft, filling, step, status=422)
-    return redirect("wizard", draft.pk, _beside(filling, step, 1).value)
+    if not filling.validate_step(step) or filling.add_refusals(step):
+        return _render_step(request, draft, filling, step, status=422)
+    return redirect("wizard", draft.pk, _find_neighbour_step(filling, step, 1).value)
 
 
-def _beside(filling: Filling, step: Step, by: int) -> Step:
+def _find_neighbour_step(filling: WizardDraft, step: Step, distance: int) -> Step:
     steps = filling.steps
     at = steps.index(step) if step in steps else 0
-    return steps[min(max(at + by, 0), len(steps) - 1)]
+    return steps[min(max(at + distance, 0), len(steps) - 1)]
 
 
-def _show(
-    request: Request, draft: Draft, filling: Filling, step: Step, status: int = 200
+def _render_step(
+    request: Request, draft: Draft, filling: WizardDraft, step: Step, status: int = 200
 ) -> HttpResponse:
     steps = filling.steps
     at = steps.index(step)
-    wrong = filling.first_wrong(Step.REVIEW) if status == 200 and step is not Step.REVIEW else None
+    wrong = (
+        filling.find_invalid_step(Step.REVIEW)
+        if status == 200 and step is not Step.REVIEW
+        else None
+    )
     furthest = at if status != 200 else steps.index(wrong) if wrong else len(steps) - 1
     if status == 200 and step is not Step.REVIEW:
-        filling.hush(step)
+        filling.hide_errors(step)
     stepper = [
         {
             "step": each,
-            "label": filling.label(each),
+            "label": filling.get_step_label(each),
             "number": number,
             "here": number == at + 1,
             "done": number <= at,
@@ -186,30 +207,30 @@ def _show(
         "stepper": stepper,
         "first": at == 0,
     }
-    context["label"] = filling.label(step)
-    context["form"] = filling.form(step) if step is not Step.REVIEW else None
+    context["label"] = filling.get_step_label(step)
+    context["form"] = filling.get_form(step) if step is not Step.REVIEW else None
     if step is Step.REVIEW:
-        context |= _review(request, filling)
-        context["may_save_template"] = request.user.rights.anywhere(
+        context |= _build_review_context(request, filling)
+        context["may_save_template"] = request.user.rights.may_anywhere(
             Permission(Entity.TEMPLATES, Verb.CREATE)
         )
     return render(request, f"workloads/wizard/{step.value}.html", context, status=status)
 
 
-def _review(request: Request, filling: Filling) -> dict[str, Any]:
-    spec, project = filling.spec(), filling.project
+def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, Any]:
+    spec, project = filling.build_spec(), filling.project
     assert project is not None
     can, setup = filling.capabilities, spec.setup
     return {
         "spec": spec,
         "project": project,
         "totals": spec.totals,
-        "configuration": configuration_in_words(spec.configuration, spec.framework),
-        "compute": compute_in_words(setup.compute),
-        "master_compute": compute_in_words(spec.master_setup.compute) if spec.has_master else "",
-        "server_compute": compute_in_words(spec.server_setup.compute),
-        "command": in_words(setup.environment.command),
-        "arguments": in_words(setup.environment.args),
+        "configuration": describe_configuration(spec.configuration, spec.framework),
+        "compute": describe_compute(setup.compute),
+        "master_compute": describe_compute(spec.master_setup.compute) if spec.has_master else "",
+        "server_compute": describe_compute(spec.parameter_server_setup.compute),
+        "command": describe_value(setup.environment.command),
+        "arguments": describe_value(setup.environment.args),
         "master_differs": [
             group.title
             for _, groups in filling.master.sections
@@ -218,38 +239,40 @@ def _review(request: Request, filling: Filling) -> dict[str, Any]:
         ]
         if spec.has_master
         else [],
-        "volumes": [volume_in_words(volume) for volume in setup.volumes],
-        "node_pools": in_words(setup.node_pools),
-        "topology": in_words(setup.topology),
-        "used": filling.used,
-        "fit": fit.of(spec, project),
+        "volumes": [describe_volume(volume) for volume in setup.volumes],
+        "node_pools": describe_value(setup.node_pools),
+        "topology": describe_value(setup.topology),
+        "used": filling.used_assets,
+        "fit": fit.check_fit(spec, project),
         "can": can,
-        "target": target(spec, can),
-        "refused": [(problem.text, step_of(problem.field)) for problem in refusals(spec, can)],
-        "yaml": _yaml(spec, project),
-        "curl": curl(request, spec, filling),
+        "target": choose_target(spec, can),
+        "refused": [
+            (problem.text, get_step(problem.field)) for problem in find_refusals(spec, can)
+        ],
+        "yaml": _build_yaml(spec, project),
+        "curl": build_curl(request, spec, filling),
     }
 
 
-def _yaml(spec: Spec, project: Project) -> str:
+def _build_yaml(spec: Spec, project: Project) -> str:
     """Its objects on that project's cluster; "" where it cannot be built for it, which the refusals
     tell of.
     """
     try:
-        return as_yaml(blueprint.of_spec(spec, project))
+        return dump_yaml(workload_manifests.build_for_spec(spec, project))
     except CannotBuild:
         return ""
 
 
-def curl(request: Request, spec: Spec, filling: Filling) -> str:
+def build_curl(request: Request, spec: Spec, filling: WizardDraft) -> str:
     """The same submission as one command for a shell. The token is left to the shell's variable
     TOKEN.
     """
     project = filling.project
     assert project is not None
-    body = as_rest(spec, project_id=str(project.pk), cluster_id=str(project.cluster_id))
+    body = build_rest_body(spec, project_id=str(project.pk), cluster_id=str(project.cluster_id))
     lines = (
-        f"curl -X POST {shlex.quote(request.build_absolute_uri(rest_path(spec)))}",
+        f"curl -X POST {shlex.quote(request.build_absolute_uri(get_rest_path(spec)))}",
         '-H "Authorization: Bearer $TOKEN"',
         "-H 'Content-Type: application/json'",
         f"-d {shlex.quote(json.dumps(body, indent=2, ensure_ascii=False))}",
@@ -257,41 +280,43 @@ def curl(request: Request, spec: Spec, filling: Filling) -> str:
     return " \\\n  ".join(lines)
 
 
-def _submit(request: Request, draft: Draft) -> HttpResponse:
+def _submit_draft(request: Request, draft: Draft) -> HttpResponse:
     """Launch what the draft says, once however often it is asked; or open the step that has what is
     wrong.
     """
     if request.POST.get("go") == "back":
         return redirect(
-            "wizard", draft.pk, _beside(Filling(draft.data, request.user), Step.REVIEW, -1).value
+            "wizard",
+            draft.pk,
+            _find_neighbour_step(WizardDraft(draft.data, request.user), Step.REVIEW, -1).value,
         )
-    filling = Filling(draft.data, request.user)
-    if (wrong := filling.first_wrong(Step.REVIEW)) is not None:
-        return _show(request, draft, filling, wrong, status=422)
-    if filling.making is not None:
+    filling = WizardDraft(draft.data, request.user)
+    if (wrong := filling.find_invalid_step(Step.REVIEW)) is not None:
+        return _render_step(request, draft, filling, wrong, status=422)
+    if filling.new_template is not None:
         return redirect("wizard-template", draft.pk)
     assert filling.project is not None
-    spec = filling.spec()
+    spec = filling.build_spec()
     try:
         with transaction.atomic():
             fresh = Draft.objects.select_for_update().get(pk=draft.pk)
             if SUBMITTED in fresh.data:
                 return redirect("workloads")
             workload = actions.submit(
-                spec, project=filling.project, by=request.user, assets=filling.used
+                spec, project=filling.project, user=request.user, assets=filling.used_assets
             )
             fresh.data = {SUBMITTED: str(workload.pk)}
             fresh.save(update_fields=["data", "updated_at"])
     except Clash as clash:
-        filling.name_taken(clash.text)
-        return _show(request, draft, filling, Step.START, status=422)
+        filling.report_taken_name(clash.text)
+        return _render_step(request, draft, filling, Step.START, status=422)
     except Invalid as refused:
-        steps = [filling.blame(Problem(field, text)) for field, text in refused.problems]
-        return _show(
+        steps = [filling.add_error(Problem(field, text)) for field, text in refused.problems]
+        return _render_step(
             request,
             draft,
             filling,
-            min(steps, key=filling.steps.index, default=step_of("name")),
+            min(steps, key=filling.steps.index, default=get_step("name")),
             status=422,
         )
     messages.success(request, f"{workload.name} was submitted. It shows here as it starts.")

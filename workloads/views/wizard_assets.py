@@ -14,27 +14,27 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import reswap, retarget, trigger_client_event
 
 from console.errors import Clash
-from console.http import page
-from console.typed import Typed, typed, with_row, without_row
+from console.http import render_page
+from console.typed_forms import TypedValues, add_row, parse_typed, remove_row
 from environments import actions
-from environments.forms import AssetForm, defaults_of
-from environments.kinds import COMPUTE, DATA_SOURCE, ENVIRONMENT, Kind
+from environments.forms import AssetForm, build_defaults
+from environments.kinds import COMPUTE, DATA_SOURCE, ENVIRONMENT, AssetKind
 from environments.models import Asset
-from projects.choosing import Choice, scopes
 from projects.http import Request
-from projects.looking import writes
+from projects.impersonation import writes_on_get
 from projects.permissions import Permission, Verb
-from projects.scopes import TENANT, of_cluster, of_department, of_project
-from workloads.forms import setup as setup_step
-from workloads.forms.filling import Filling
-from workloads.forms.sources import CHOSEN
+from projects.scope_choices import ScopeChoice, list_scope_choices
+from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
+from workloads.forms import setup_form as setup_step
+from workloads.forms.source_fields import DATA_SOURCES_FIELD
 from workloads.forms.steps import Step
+from workloads.forms.wizard_draft import WizardDraft
 from workloads.models import Draft
 
-KINDS: Mapping[str, Kind] = {kind.key: kind for kind in (ENVIRONMENT, COMPUTE, DATA_SOURCE)}
+KINDS: Mapping[str, AssetKind] = {kind.key: kind for kind in (ENVIRONMENT, COMPUTE, DATA_SOURCE)}
 
 
-@writes
+@writes_on_get
 @require_http_methods(["GET", "POST"])
 @never_cache
 def new_asset(request: Request, draft: uuid.UUID, kind: str) -> HttpResponse:
@@ -45,43 +45,50 @@ def new_asset(request: Request, draft: uuid.UUID, kind: str) -> HttpResponse:
     from.
     """
     found = get_object_or_404(Draft, pk=draft, user=request.user)
-    filling = Filling(found.data, request.user)
+    filling = WizardDraft(found.data, request.user)
     if kind not in KINDS:
         raise Http404("There is no such asset.")
     if filling.project is None:
         return redirect("wizard", found.pk, Step.START.value)
     wanted = KINDS[kind].forms.get(request.GET.get("type", ""))
     if wanted is None:
-        return _types(request, found, KINDS[kind])
+        return _render_types(request, found, KINDS[kind])
     if request.method != "POST":
-        return _form(
+        return _render_form(
             request,
             found,
             kind,
-            _bound(filling, wanted, defaults_of(wanted, str(of_project(filling.project)))),
+            _bind_form(
+                filling, wanted, build_defaults(wanted, str(project_scope(filling.project)))
+            ),
         )
-    what = typed(request.POST, ("add", "remove"))
-    form = _bound(filling, wanted, what)
+    what = parse_typed(request.POST, ("add", "remove"))
+    form = _bind_form(filling, wanted, what)
     if form.rows is not None and "add" in request.POST:
-        return _form(request, found, kind, _bound(filling, wanted, with_row(what, form.rows)))
-    if "remove" in request.POST:
-        return _form(
-            request, found, kind, _bound(filling, wanted, without_row(what, request.POST["remove"]))
+        return _render_form(
+            request, found, kind, _bind_form(filling, wanted, add_row(what, form.rows))
         )
-    made = _made(request, form)
+    if "remove" in request.POST:
+        return _render_form(
+            request,
+            found,
+            kind,
+            _bind_form(filling, wanted, remove_row(what, request.POST["remove"])),
+        )
+    made = _create_asset(request, form)
     if made is None:
-        return _form(request, found, kind, form, status=422)
-    _choose(found, kind, str(made.pk))
+        return _render_form(request, found, kind, form, status=422)
+    _choose_asset(found, kind, str(made.pk))
     if not request.htmx:
         return redirect("wizard", found.pk, Step.SETUP.value)
     part = f"workloads/wizard/_{kind.replace('-', '_')}_choice.html"
-    filling = Filling(found.data, request.user)
+    filling = WizardDraft(found.data, request.user)
     answer = render(request, part, {"draft": found, "filling": filling, "form": filling.setup})
     answer = reswap(retarget(answer, f"#{kind}-choice"), "outerHTML")
     return trigger_client_event(answer, "muster:close", {}, after="settle")
 
 
-def _types(request: Request, draft: Draft, kind: Kind) -> HttpResponse:
+def _render_types(request: Request, draft: Draft, kind: AssetKind) -> HttpResponse:
     """What it shall be, of a kind that has several subtypes."""
     if not kind.has_subtypes:
         raise Http404(f"There is no such {kind.noun}.")
@@ -90,49 +97,49 @@ def _types(request: Request, draft: Draft, kind: Kind) -> HttpResponse:
         "kind": kind,
         "types": [(name, form.label) for name, form in kind.forms.items()],
     }
-    return page(
+    return render_page(
         request, "workloads/wizard/asset_types.html", "workloads/wizard/_asset_types.html", context
     )
 
 
-def _bound(filling: Filling, form: type[AssetForm], data: Typed) -> AssetForm:
+def _bind_form(filling: WizardDraft, form: type[AssetForm], data: TypedValues) -> AssetForm:
     """For the draft's project, and its architecture, which the form therefore need not ask for."""
     assert filling.project is not None
     framework = filling.start.chosen_framework
     serves = f"{filling.start.chosen_architecture.value}:{framework.value if framework else ''}"
     given = data | ({"serves": [serves]} if form.kind == ENVIRONMENT.key else {})
-    return form(given, scopes=_scopes(filling, form), by=filling.user, auto_id="asset_%s")
+    return form(given, scopes=_list_scopes(filling, form), by=filling.user, auto_id="asset_%s")
 
 
-def _scopes(filling: Filling, form: type[AssetForm]) -> Sequence[Choice]:
+def _list_scopes(filling: WizardDraft, form: type[AssetForm]) -> Sequence[ScopeChoice]:
     """The draft's project, and whatever is above it, where the person may make such an asset."""
     assert filling.project is not None
-    able = scopes(filling.user, Permission(form.model.entity, Verb.CREATE))
+    able = list_scope_choices(filling.user, Permission(form.model.entity, Verb.CREATE))
     above = (
         TENANT,
-        of_cluster(filling.project.cluster_id),
-        of_department(filling.project.department_id),
-        of_project(filling.project),
+        cluster_scope(filling.project.cluster_id),
+        department_scope(filling.project.department_id),
+        project_scope(filling.project),
     )
     return [each for each in able if each[0] in above]
 
 
-def _made(request: Request, form: AssetForm) -> Asset | None:
-    if not form.judged():
+def _create_asset(request: Request, form: AssetForm) -> Asset | None:
+    if not form.validate():
         return None
     try:
-        return actions.create(form.model, form.values, scope=form.asset_scope, by=request.user)
+        return actions.create(form.model, form.values, scope=form.asset_scope, user=request.user)
     except Clash as clash:
-        form.blame(clash.field, clash.text)
+        form.add_error_once(clash.field, clash.text)
         return None
 
 
-def _choose(draft: Draft, kind: str, key: str) -> None:
+def _choose_asset(draft: Draft, kind: str, key: str) -> None:
     with transaction.atomic():
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
-        step: dict[str, Any] = fresh.data.get(Step.SETUP) or setup_step.defaults()
+        step: dict[str, Any] = fresh.data.get(Step.SETUP) or setup_step.build_setup_defaults()
         chosen = (
-            {CHOSEN: [*step.get(CHOSEN, []), key]}
+            {DATA_SOURCES_FIELD: [*step.get(DATA_SOURCES_FIELD, []), key]}
             if kind == DATA_SOURCE.key
             else {f"{kind}_choice": [key]}
         )
@@ -141,7 +148,7 @@ def _choose(draft: Draft, kind: str, key: str) -> None:
     draft.data = fresh.data
 
 
-def _form(
+def _render_form(
     request: Request, draft: Draft, kind: str, form: AssetForm, status: int = 200
 ) -> HttpResponse:
     context = {
@@ -152,7 +159,7 @@ def _form(
         "in_wizard": True,
     }
     context["fields"] = KINDS[kind].fields_template
-    return page(
+    return render_page(
         request,
         "workloads/wizard/new_asset.html",
         "workloads/wizard/_new_asset.html",

@@ -11,155 +11,170 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console import editing
+from console import edit_conflicts
 from console.errors import Clash
-from console.typed import typed
+from console.typed_forms import parse_typed
 from environments import actions
-from environments.choosing import choices as choices_of
 from environments.kinds import TEMPLATE
 from environments.models import Template
+from environments.scope_choices import list_scope_choices as choices_of
 from projects import access
 from projects.http import Request
-from projects.looking import writes
+from projects.impersonation import writes_on_get
 from projects.permissions import Entity, Verb
-from projects.scopes import of_project
-from workloads.forms import template_words
-from workloads.forms.filling import Filling
+from projects.scopes import project_scope
+from workloads.forms import lock_descriptions
+from workloads.forms.draft_templates import NEW_TEMPLATE
 from workloads.forms.steps import Step
-from workloads.forms.template_form import SavedTemplateForm, typed_template
-from workloads.forms.templating import MAKING
+from workloads.forms.template_form import SavedTemplateForm, build_template_values
+from workloads.forms.wizard_draft import WizardDraft
 from workloads.models import Draft
 from workloads.views import drafting
 from workloads.views.drafting import SUBMITTED
 
 
-@writes
+@writes_on_get
 @require_GET
 @never_cache
-def design(request: Request) -> HttpResponse:
+def design_template(request: Request) -> HttpResponse:
     """Begin a template in the wizard, from nothing."""
-    access.anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
-    return redirect("wizard", drafting.begun(request.user, {MAKING: {}}).pk, Step.START.value)
+    access.require_anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
+    return redirect(
+        "wizard", drafting.create_draft(request.user, {NEW_TEMPLATE: {}}).pk, Step.START.value
+    )
 
 
-@writes
+@writes_on_get
 @require_GET
 @never_cache
-def redesign(request: Request, key: uuid.UUID) -> HttpResponse:
+def redesign_template(request: Request, key: uuid.UUID) -> HttpResponse:
     """Change a template's steps in the wizard; it stays as it is until it is saved."""
     return redirect(
         "wizard",
-        drafting.begun(request.user, drafting.of_template(request, key)).pk,
+        drafting.create_draft(request.user, drafting.build_redesign_data(request, key)).pk,
         Step.START.value,
     )
 
 
-@writes
+@writes_on_get
 @require_GET
 @never_cache
-def choices(request: Request, draft: uuid.UUID) -> HttpResponse:
+def template_choices(request: Request, draft: uuid.UUID) -> HttpResponse:
     """The template cards of the project that is being chosen."""
-    found = drafting.reach(request, draft)
-    typed_start = Filling(found.data, request.user).typed(Step.START)
+    found = drafting.get_draft(request, draft)
+    typed_start = WizardDraft(found.data, request.user).get_values(Step.START)
     asked = {
         name: [request.GET[name].replace("\x00", "")]
         for name in ("project", "template")
         if name in request.GET
     }
-    filling = Filling(found.data | {Step.START.value: typed_start | asked}, request.user)
+    filling = WizardDraft(found.data | {Step.START.value: typed_start | asked}, request.user)
     return render(
         request, "workloads/wizard/_template_choice.html", {"draft": found, "form": filling.start}
     )
 
 
-@writes
+@writes_on_get
 @require_http_methods(["GET", "POST"])
 @never_cache
-def save(request: Request, draft: uuid.UUID) -> HttpResponse:
+def save_template(request: Request, draft: uuid.UUID) -> HttpResponse:
     """What the template is called, who can use it, and what stays as it is; and then it is made, or
     changed.
     """
-    found = drafting.reach(request, draft)
+    found = drafting.get_draft(request, draft)
     if SUBMITTED in found.data:
         return redirect("workloads")
-    drafting.settle(found, request.user)
-    filling = Filling(found.data, request.user)
-    if (wrong := filling.first_wrong(Step.REVIEW)) is not None:
+    drafting.apply_chosen_template(found, request.user)
+    filling = WizardDraft(found.data, request.user)
+    if (wrong := filling.find_invalid_step(Step.REVIEW)) is not None:
         return redirect("wizard", found.pk, wrong.value)
-    template = _changed(request, filling)
-    _require(request, template)
-    form = _form(request, filling, template)
+    template = _find_changed_template(request, filling)
+    _require_permission(request, template)
+    form = _build_form(request, filling, template)
     if request.method != "POST":
-        return _show(request, found, filling, form, template)
-    if not form.judged():
-        return _show(request, found, filling, form, template, status=422)
+        return _render_page(request, found, filling, form, template)
+    if not form.validate():
+        return _render_page(request, found, filling, form, template, status=422)
     try:
-        saved = _save(request, form, template)
-    except editing.ChangedMeanwhile:
-        template = _changed(request, filling)
-        return _show(request, found, filling, form, template, status=409)
+        saved = _save_form(request, form, template)
+    except edit_conflicts.ChangedMeanwhile:
+        template = _find_changed_template(request, filling)
+        return _render_page(request, found, filling, form, template, status=409)
     except Clash as clash:
-        form.blame(clash.field, clash.text)
-        return _show(request, found, filling, form, template, status=422)
+        form.add_error_once(clash.field, clash.text)
+        return _render_page(request, found, filling, form, template, status=422)
     messages.success(request, f"The template {saved.name} was saved.")
-    if filling.making is None:
+    if filling.new_template is None:
         return redirect("wizard", found.pk, Step.REVIEW.value)
     found.delete()
     return redirect("templates")
 
 
-def _changed(request: Request, filling: Filling) -> Template | None:
+def _find_changed_template(request: Request, filling: WizardDraft) -> Template | None:
     """The template that the draft changes; None where it makes a new one, also where that was
     deleted meanwhile.
     """
-    key = (filling.making or {}).get("template")
-    return actions.reach(Template, uuid.UUID(key), request.user) if key else None
+    key = (filling.new_template or {}).get("template")
+    return actions.find_asset(Template, uuid.UUID(key), request.user) if key else None
 
 
-def _require(request: Request, template: Template | None) -> None:
+def _require_permission(request: Request, template: Template | None) -> None:
     if template is None:
-        access.anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
+        access.require_anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
     else:
         actions.require_change(template, request.user)
 
 
-def _form(request: Request, filling: Filling, template: Template | None) -> SavedTemplateForm:
-    data = typed(request.POST) if request.method == "POST" else _start(request, filling)
+def _build_form(
+    request: Request, filling: WizardDraft, template: Template | None
+) -> SavedTemplateForm:
+    data = (
+        parse_typed(request.POST)
+        if request.method == "POST"
+        else _build_initial_values(request, filling)
+    )
     head = filling.start
     framework = head.chosen_framework
     draft = {
         "architecture": head.chosen_architecture.value,
         "framework": framework.value if framework else "",
-        "form": filling.form_of_template,
+        "form": filling.template_form_data,
     }
-    words, scopes = template_words.words(filling), choices_of(request.user, TEMPLATE, template)
+    words, scopes = (
+        lock_descriptions.describe_locks(filling),
+        choices_of(request.user, TEMPLATE, template),
+    )
     return SavedTemplateForm(
-        data, draft=draft, words=words, scopes=scopes, by=request.user, asset=template
+        data, draft=draft, lock_descriptions=words, scopes=scopes, by=request.user, asset=template
     )
 
 
-def _start(request: Request, filling: Filling) -> dict[str, list[str]]:
-    making = filling.making or {}
+def _build_initial_values(request: Request, filling: WizardDraft) -> dict[str, list[str]]:
+    making = filling.new_template or {}
     offered = [str(scope) for scope, _ in choices_of(request.user, TEMPLATE)]
-    here = str(of_project(filling.project)) if filling.project else ""
+    here = str(project_scope(filling.project)) if filling.project else ""
     scope = making.get("scope") or (here if here in offered else next(iter(offered), ""))
     locked = making.get("locked", filling.template.locked if filling.template else ())
-    return typed_template(making.get("name", ""), making.get("description", ""), scope, locked)
+    return build_template_values(
+        making.get("name", ""), making.get("description", ""), scope, locked
+    )
 
 
-def _save(request: Request, form: SavedTemplateForm, template: Template | None) -> Template:
+def _save_form(request: Request, form: SavedTemplateForm, template: Template | None) -> Template:
     if template is None:
-        return actions.create(Template, form.values, scope=form.asset_scope, by=request.user)
-    version = editing.started_version(request.POST)
-    actions.change(template, form.values, scope=form.asset_scope, by=request.user, version=version)
+        return actions.create(Template, form.values, scope=form.asset_scope, user=request.user)
+    version = edit_conflicts.parse_started_version(request.POST)
+    actions.change(
+        template, form.values, scope=form.asset_scope, user=request.user, version=version
+    )
     template.name = form.values["name"]
     return template
 
 
-def _show(
+def _render_page(
     request: Request,
     draft: Draft,
-    filling: Filling,
+    filling: WizardDraft,
     form: SavedTemplateForm,
     template: Template | None,
     status: int = 200,
@@ -171,30 +186,30 @@ def _show(
         "template": template,
     }
     if template is not None:
-        context |= _meanwhile(request, filling, form, template, is_late=status == 409)
+        context |= _build_change_context(request, filling, form, template, is_late=status == 409)
     return render(request, "workloads/wizard/save_template.html", context, status=status)
 
 
-def _meanwhile(
+def _build_change_context(
     request: Request,
-    filling: Filling,
+    filling: WizardDraft,
     form: SavedTemplateForm,
     template: Template,
     *,
     is_late: bool,
 ) -> dict[str, Any]:
     """What the form started from: the template as it was when the draft was begun."""
-    making = filling.making or {}
+    making = filling.new_template or {}
     if is_late:
-        now = drafting.flat(template)
-        return editing.fields(
+        now = drafting.flatten_template(template)
+        return edit_conflicts.build_conflict_context(
             template.version,
             now,
             sent=request.POST,
             form=form,
-            by=template.updated_by,
-            at=template.updated_at,
+            changed_by=template.updated_by,
+            changed_at=template.updated_at,
         )
     if request.method == "POST":
-        return {"started_from": request.POST.get(editing.FIELD, "")}
-    return editing.fields(making["version"], making["was"])
+        return {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
+    return edit_conflicts.build_conflict_context(making["version"], making["was"])

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from clusters import actions, tasks
-from clusters.adding import ClusterForm
+from clusters.cluster_forms import ClusterForm
 from clusters.models import Cluster
 from console.errors import UserError
 

@@ -32,115 +32,119 @@ class BadProtobuf(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
+class _MessageField:
     """One field of a message. `name` is "" when the message's own fields are those of its parent in
     JSON.
     """
 
     name: str
     kind: str
-    pointer: bool
-    omitted: bool
+    is_pointer: bool
+    omits_empty: bool
 
 
-def decode(raw: bytes) -> dict[str, Any]:
+def decode_object(raw: bytes) -> dict[str, Any]:
     """The object in an envelope, with its kind and apiVersion. Raises BadProtobuf."""
     if not raw.startswith(MAGIC):
         raise BadProtobuf(
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
         )
-    envelope = _values(raw[len(MAGIC) :])
-    type_meta = _values(_bytes(envelope.get(1, [b""])[-1]))
-    api_version, kind = (_text(type_meta.get(number, [b""])[-1]) for number in (1, 2))
-    message = _kinds().get(f"{api_version}/{kind}")
+    envelope = _group_values(raw[len(MAGIC) :])
+    type_meta = _group_values(_check_bytes(envelope.get(1, [b""])[-1]))
+    api_version, kind = (_decode_text(type_meta.get(number, [b""])[-1]) for number in (1, 2))
+    message = _load_kinds().get(f"{api_version}/{kind}")
     if message is None:
         raise BadProtobuf(f'no kind "{kind[:64]}" is registered for version "{api_version[:64]}"')
-    return {"kind": kind, "apiVersion": api_version} | _message(
-        _bytes(envelope.get(2, [b""])[-1]), message, 0
+    return {"kind": kind, "apiVersion": api_version} | _decode_message(
+        _check_bytes(envelope.get(2, [b""])[-1]), message, 0
     )
 
 
 @cache
-def _data() -> Any:
+def _load_messages() -> Any:
     return json.loads(_DATA.read_bytes())
 
 
 @cache
-def _kinds() -> dict[str, str]:
-    kinds: dict[str, str] = _data()["kinds"]
+def _load_kinds() -> dict[str, str]:
+    kinds: dict[str, str] = _load_messages()["kinds"]
     return kinds
 
 
 @cache
-def _fields(message: str) -> dict[int, _Field]:
+def _load_fields(message: str) -> dict[int, _MessageField]:
     return {
-        number: _Field(name, kind, "p" in flags, "o" in flags)
-        for number, name, kind, flags in _data()["messages"][message]
+        number: _MessageField(name, kind, "p" in flags, "o" in flags)
+        for number, name, kind, flags in _load_messages()["messages"][message]
     }
 
 
-def _message(raw: bytes, message: str, depth: int) -> dict[str, Any]:
+def _decode_message(raw: bytes, message: str, depth: int) -> dict[str, Any]:
     """A message as JSON has it: what Go leaves out of JSON when it is empty is left out."""
     if depth > MAX_DEPTH:
         raise BadProtobuf(f"nested more than {MAX_DEPTH} levels deep")
     found: dict[str, Any] = {}
-    values = _values(raw)
-    for number, field in _fields(message).items():
+    values = _group_values(raw)
+    for number, field in _load_fields(message).items():
         if number not in values:
             continue
-        value = _field(values[number], field.kind, depth)
+        value = _decode_field(values[number], field.kind, depth)
         if field.name == "":
             found |= value
         elif value is not None and not (
-            field.omitted and not field.pointer and value in ("", 0, False, [])
+            field.omits_empty and not field.is_pointer and value in ("", 0, False, [])
         ):
             found[field.name] = value
     return found
 
 
-def _field(occurrences: list[int | bytes], kind: str, depth: int) -> Any:
+def _decode_field(occurrences: list[int | bytes], kind: str, depth: int) -> Any:
     container, _, inner = kind.rpartition(":")
     if container == "list":
-        return [_value(value, inner, depth) for value in occurrences]
+        return [_decode_value(value, inner, depth) for value in occurrences]
     if container == "map":
-        entries = (_values(_bytes(value)) for value in occurrences)
+        entries = (_group_values(_check_bytes(value)) for value in occurrences)
         return {
-            _text(entry.get(1, [b""])[-1]): _value(entry.get(2, [b""])[-1], inner, depth)
+            _decode_text(entry.get(1, [b""])[-1]): _decode_value(
+                entry.get(2, [b""])[-1], inner, depth
+            )
             for entry in entries
         }
-    return _value(occurrences[-1], kind, depth)
+    return _decode_value(occurrences[-1], kind, depth)
 
 
-def _value(value: int | bytes, kind: str, depth: int) -> Any:
+def _decode_value(value: int | bytes, kind: str, depth: int) -> Any:
     if kind in ("int", "bool", "double"):
-        return _number(value, kind)
-    raw = _bytes(value)
+        return _decode_number(value, kind)
+    raw = _check_bytes(value)
     match kind:
         case "string":
-            return _text(raw)
+            return _decode_text(raw)
         case "bytes":
             return base64.b64encode(raw).decode()
         case "quantity":
-            return _text(_values(raw).get(1, [b""])[-1])
+            return _decode_text(_group_values(raw).get(1, [b""])[-1])
         case "fields":
-            return _json(_bytes(_values(raw).get(1, [b"{}"])[-1]))
+            return _decode_json(_check_bytes(_group_values(raw).get(1, [b"{}"])[-1]))
         case "time" | "microtime":
-            return _time(raw, kind)
+            return _decode_time(raw, kind)
         case "duration":
-            return f"{_number(_values(raw).get(1, [0])[-1], 'int') / 10**9:g}s"
+            return f"{_decode_number(_group_values(raw).get(1, [0])[-1], 'int') / 10**9:g}s"
         case "int-or-string":
-            parts = _values(raw)
+            parts = _group_values(raw)
             is_text = bool(parts.get(1, [0])[-1])
             return (
-                _text(parts.get(3, [b""])[-1]) if is_text else _number(parts.get(2, [0])[-1], "int")
+                _decode_text(parts.get(3, [b""])[-1])
+                if is_text
+                else _decode_number(parts.get(2, [0])[-1], "int")
             )
         case _:
-            return _message(raw, kind, depth + 1)
+            return _decode_message(raw, kind, depth + 1)
 
 
-def _number(value: int | bytes, kind: str) -> int | bool | float:
+def _decode_number(value: int | bytes, kind: str) -> int | bool | float:
     if kind == "double":
-        raw = _bytes(value)
+        raw = _check_bytes(value)
         if len(raw) != 8:
             raise BadProtobuf("a number has the wrong size")
         number: float = struct.unpack("<d", raw)[0]
@@ -152,61 +156,61 @@ def _number(value: int | bytes, kind: str) -> int | bool | float:
     return value - (1 << 64) if value >> 63 else value
 
 
-def _time(raw: bytes, kind: str) -> str | None:
+def _decode_time(raw: bytes, kind: str) -> str | None:
     """RFC 3339, or None for the zero time, which is sent as an empty message."""
     if not raw:
         return None
-    parts = _values(raw)
-    seconds, nanos = (int(_number(parts.get(number, [0])[-1], "int")) for number in (1, 2))
+    parts = _group_values(raw)
+    seconds, nanos = (int(_decode_number(parts.get(number, [0])[-1], "int")) for number in (1, 2))
     try:
         moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=nanos // 1000)
     except (ValueError, OverflowError, OSError) as error:
         raise BadProtobuf("a time is out of range") from error
-    return clock.stamp(moment) if kind == "time" else clock.micro(moment)
+    return clock.format_time(moment) if kind == "time" else clock.format_micro_time(moment)
 
 
-def _json(raw: bytes) -> Any:
+def _decode_json(raw: bytes) -> Any:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise BadProtobuf("a field set is not JSON") from error
 
 
-def _text(value: int | bytes) -> str:
+def _decode_text(value: int | bytes) -> str:
     try:
-        return _bytes(value).decode()
+        return _check_bytes(value).decode()
     except UnicodeDecodeError as error:
         raise BadProtobuf("a text is not UTF-8") from error
 
 
-def _bytes(value: int | bytes) -> bytes:
+def _check_bytes(value: int | bytes) -> bytes:
     if isinstance(value, int):
         raise BadProtobuf("a message or text was expected, not a number")
     return value
 
 
-def _values(raw: bytes) -> dict[int, list[int | bytes]]:
+def _group_values(raw: bytes) -> dict[int, list[int | bytes]]:
     """The values of a message by field number, in their order on the wire."""
     found: dict[int, list[int | bytes]] = {}
-    for number, value in _wire(raw):
+    for number, value in _iterate_wire(raw):
         found.setdefault(number, []).append(value)
     return found
 
 
-def _wire(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
+def _iterate_wire(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
     """The wire format: tag and value by turns. Raises BadProtobuf for bytes that end too early or
     types that Kubernetes has not.
     """
     at = 0
     while at < len(raw):
-        tag, at = _varint(raw, at)
+        tag, at = _decode_varint(raw, at)
         wire = tag & 7
         if wire == VARINT:
-            value, at = _varint(raw, at)
+            value, at = _decode_varint(raw, at)
             yield tag >> 3, value
             continue
         if wire == BYTES:
-            size, at = _varint(raw, at)
+            size, at = _decode_varint(raw, at)
         elif wire in (FIXED64, FIXED32):
             size = 8 if wire == FIXED64 else 4
         else:
@@ -217,7 +221,7 @@ def _wire(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
         at += size
 
 
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
+def _decode_varint(raw: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(raw) or shift > 63:

@@ -17,9 +17,9 @@ class Command(flush.Command):
         connection = connections[options["database"]]
         is_there = AuditEntry._meta.db_table in connection.introspection.table_names()
         if is_there:
-            append_only.take(connection)
+            append_only.drop_triggers(connection)
         try:
             super().handle(**options)
         finally:
             if is_there:
-                append_only.put(connection)
+                append_only.create_triggers(connection)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from clusters.kube import calls
-from clusters.kube.access import Access, from_kubeconfig
+from clusters.kube.access import ClusterAccess, parse_kubeconfig
 from clusters.kube.client import Client
-from clusters.kube.pace import Pace
+from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.resources import NAMESPACES
 from tests.cluster import LocalKube
 
@@ -23,13 +23,13 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def access(kubeconfig: Path) -> Access:
-    return from_kubeconfig(kubeconfig.read_text())
+def access(kubeconfig: Path) -> ClusterAccess:
+    return parse_kubeconfig(kubeconfig.read_text())
 
 
 @pytest.fixture
-def client(access: Access) -> Iterator[Client]:
-    with Client(access, pace=Pace(1_000, 1_000)) as client:
+def client(access: ClusterAccess) -> Iterator[Client]:
+    with Client(access, rate_limiter=RateLimiter(1_000, 1_000)) as client:
         yield client
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from clusters.kube.access import Access
+from clusters.kube.access import ClusterAccess
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class FaultServer:
             assert not thread.is_alive()
 
     @property
-    def access(self) -> Access:
-        return Access(f"http://127.0.0.1:{self.port}", token="secret-token")
+    def access(self) -> ClusterAccess:
+        return ClusterAccess(f"http://127.0.0.1:{self.port}", token="secret-token")
 
     def wait_for(self, count: int, within: float = 10.0) -> None:
         """Wait until so many requests have arrived."""
@@ -129,7 +129,7 @@ class FaultServer:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError), connection.makefile("rb") as incoming:
-            while not self._over.is_set() and (request := _read(incoming)) is not None:
+            while not self._over.is_set() and (request := _read_request(incoming)) is not None:
                 with self.arrived:
                     step = self.steps[min(len(self.requests), len(self.steps) - 1)]
                     self.requests.append(request)
@@ -140,7 +140,7 @@ class FaultServer:
                     return
 
 
-def _read(incoming: Any) -> Request | None:
+def _read_request(incoming: Any) -> Request | None:
     line = incoming.readline()
     if not line:
         return None
@@ -201,7 +201,7 @@ def refusal(code: int, reason: str, *headers: str, **more: Any) -> Step:
     return lambda exchange: exchange.answer(code, status(code, reason, **more), *headers)
 
 
-def plain(code: int, body: bytes) -> Step:
+def answer_plain(code: int, body: bytes) -> Step:
     """An answer whose body need not be a Status."""
     return lambda exchange: exchange.answer(code, body)
 
@@ -218,6 +218,6 @@ def watch(*lines: bytes, then: Step | None = None) -> Step:
     return step
 
 
-def ended(exchange: Exchange) -> None:
+def end_watch(exchange: Exchange) -> None:
     """The proper end of a watch."""
     exchange.send(b"0\r\n\r\n")

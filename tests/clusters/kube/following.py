@@ -8,12 +8,12 @@ from typing import Any
 from clusters.kube import watch
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError
-from clusters.kube.frames import Unreadable
+from clusters.kube.frames import UnreadableObject
 from clusters.kube.resources import PODS, Resource
-from clusters.kube.watch import Change, Listing, Lost, Patience
+from clusters.kube.watch import Listing, ObjectChange, WatchFailed, WatchTimings
 
-SIGNS = {"ADDED": "+", "MODIFIED": "~", "DELETED": "-"}
-BRISK = Patience(watch=2, slack=1.0, first=0.02, most=0.1)
+CHANGE_SIGNS = {"ADDED": "+", "MODIFIED": "~", "DELETED": "-"}
+QUICK_TIMINGS = WatchTimings(watch=2, slack=1.0, first_retry=0.02, longest_retry=0.1)
 
 
 class Following:
@@ -26,7 +26,7 @@ class Following:
         client: Client,
         resource: Resource = PODS,
         *,
-        patience: Patience = BRISK,
+        patience: WatchTimings = QUICK_TIMINGS,
         **options: Any,
     ) -> None:
         self.items: list[Any] = []
@@ -34,7 +34,7 @@ class Following:
         self.stopped_in = 0.0
         self.stop = threading.Event()
         self._arrived = threading.Condition()
-        self._items = watch.follow(client, resource, stop=self.stop, patience=patience, **options)
+        self._items = watch.follow(client, resource, stop=self.stop, timings=patience, **options)
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
@@ -55,10 +55,10 @@ class Following:
     def __exit__(self, *failure: object) -> None:
         self.stop.set()
         began = time.monotonic()
-        assert self.ended(), "it does not stop"
+        assert self.wait_end(), "it does not stop"
         self.stopped_in = time.monotonic() - began
 
-    def until(self, wanted: Callable[["Following"], Any], within: float = 15.0) -> Any:
+    def wait_for(self, wanted: Callable[["Following"], Any], within: float = 15.0) -> Any:
         """Wait until `wanted` says yes to what has come so far, and give its answer."""
         with self._arrived:
             assert self._arrived.wait_for(lambda: wanted(self), within), (
@@ -66,26 +66,26 @@ class Following:
             )
             return wanted(self)
 
-    def ended(self, within: float = 10.0) -> bool:
+    def wait_end(self, within: float = 10.0) -> bool:
         self._thread.join(within)
         return not self._thread.is_alive()
 
     @property
-    def told(self) -> list[str]:
+    def summary(self) -> list[str]:
         """What came, in short: `[a b]`, `+a`, `~a`, `-a`, `@version`, `lost`."""
-        return [short(item) for item in self.items]
+        return [summarize(item) for item in self.items]
 
     @property
-    def lost(self) -> list[Lost]:
-        return [item for item in self.items if isinstance(item, Lost)]
+    def failures(self) -> list[WatchFailed]:
+        return [item for item in self.items if isinstance(item, WatchFailed)]
 
 
-def short(item: Any) -> str:
+def summarize(item: Any) -> str:
     """One item as `told` writes it."""
     if isinstance(item, Listing):
         return f"[{' '.join(sorted(found['metadata']['name'] for found in item.items))}]"
-    if isinstance(item, Change):
-        return f"{SIGNS[item.type]}{item.object['metadata']['name']}"
-    if isinstance(item, Lost):
+    if isinstance(item, ObjectChange):
+        return f"{CHANGE_SIGNS[item.type]}{item.object['metadata']['name']}"
+    if isinstance(item, WatchFailed):
         return "lost"
-    return f"?{item.name}" if isinstance(item, Unreadable) else f"@{item.version}"
+    return f"?{item.name}" if isinstance(item, UnreadableObject) else f"@{item.version}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusters.kube.access import Access, BadKubeconfig, from_kubeconfig
+from clusters.kube.access import BadKubeconfig, ClusterAccess, parse_kubeconfig
 
 SECRET = "s3cr3t-value"
 
@@ -28,13 +28,13 @@ def config(user: Any = None, **cluster: Any) -> str:
 
 def refused(text: str) -> str:
     with pytest.raises(BadKubeconfig) as refusal:
-        from_kubeconfig(text)
+        parse_kubeconfig(text)
     assert SECRET not in str(refusal.value)
     return str(refusal.value)
 
 
 def test_the_embedded_clusters_kubeconfig_is_taken(kubeconfig: Path) -> None:
-    access = from_kubeconfig(kubeconfig.read_text())
+    access = parse_kubeconfig(kubeconfig.read_text())
     assert access.server.startswith("https://127.0.0.1:")
     assert access.token
     assert access.ca is not None
@@ -42,7 +42,7 @@ def test_the_embedded_clusters_kubeconfig_is_taken(kubeconfig: Path) -> None:
 
 
 def test_no_secret_is_shown_by_repr() -> None:
-    assert SECRET not in repr(from_kubeconfig(config()))
+    assert SECRET not in repr(parse_kubeconfig(config()))
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_cluster_may_not_name_a_file_or_a_proxy() -> None:
 
 
 def test_inline_data_beside_a_file_counts(kubeconfig: Path) -> None:
-    ca = base64.b64encode((from_kubeconfig(kubeconfig.read_text()).ca or "").encode()).decode()
-    assert from_kubeconfig(
+    ca = base64.b64encode((parse_kubeconfig(kubeconfig.read_text()).ca or "").encode()).decode()
+    assert parse_kubeconfig(
         config(**{"certificate-authority": "/etc/ca.crt", "certificate-authority-data": ca})
     ).ca
 
@@ -90,7 +90,7 @@ def test_an_address_must_be_one(server: str) -> None:
 
 def test_credentials_do_not_travel_in_the_clear() -> None:
     assert "in the clear" in refused(config(server="http://203.0.113.7:8080"))
-    assert from_kubeconfig(config(server="http://127.0.0.1:8001")).loopback
+    assert parse_kubeconfig(config(server="http://127.0.0.1:8001")).is_loopback
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_kubeconfig_may_not_be_huge() -> None:
 
 def test_an_access_made_by_hand_is_checked_too() -> None:
     with pytest.raises(BadKubeconfig):
-        Access("https://203.0.113.7", token="two words")
+        ClusterAccess("https://203.0.113.7", token="two words")
 
 
 def test_a_few_lines_do_not_become_millions() -> None:
@@ -173,4 +173,4 @@ def test_the_name_in_a_certificate_must_be_one(name: str) -> None:
     "name", ["kubernetes.default.svc", "10.0.0.1", "fd00::1", "a_b.example.com"]
 )
 def test_names_that_certificates_carry_are_taken(name: str) -> None:
-    assert from_kubeconfig(config(**{"tls-server-name": name})).server_name == name
+    assert parse_kubeconfig(config(**{"tls-server-name": name})).server_name == name

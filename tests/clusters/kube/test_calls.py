@@ -8,7 +8,7 @@ import pytest
 
 from clusters.kube import calls, discovery
 from clusters.kube.client import Client
-from clusters.kube.errors import Conflict, Gone, NotServed, NotYet, Rejected
+from clusters.kube.errors import Conflict, ContainerNotStarted, Gone, NotServed, Rejected
 from clusters.kube.frames import Object
 from clusters.kube.resources import CONFIGMAPS, NODES, PODS, PYTORCHJOBS, QUEUES, TFJOBS, Resource
 from tests.conformance.api import eventually
@@ -135,7 +135,7 @@ def test_one_object_that_the_decoder_refuses_spoils_no_other(
     page = calls.list_page(client, CONFIGMAPS, namespace=namespace, labels="app=a", decoder=decoder)
     assert [item.data for item in page.items] == [{"k": 1}]
     assert [(lost.namespace, lost.name) for lost in page.unreadable] == [(namespace, "poison")]
-    assert "Expected `int`" in page.unreadable[0].why
+    assert "Expected `int`" in page.unreadable[0].reason
 
 
 def test_a_merge_patch_and_a_json_patch_change_what_they_name(
@@ -189,7 +189,13 @@ def test_a_deletion_meant_for_a_namesake_is_a_conflict(client: Client, namespace
     with pytest.raises(Conflict):
         calls.delete(client, CONFIGMAPS, "m", namespace=namespace, uid="another")
     calls.delete(
-        client, CONFIGMAPS, "m", namespace=namespace, uid=uid, propagation="Foreground", grace=0
+        client,
+        CONFIGMAPS,
+        "m",
+        namespace=namespace,
+        uid=uid,
+        propagation="Foreground",
+        grace_seconds=0,
     )
     with pytest.raises(Gone):
         calls.delete(client, CONFIGMAPS, "m", namespace=namespace)
@@ -197,9 +203,9 @@ def test_a_deletion_meant_for_a_namesake_is_a_conflict(client: Client, namespace
 
 def test_a_collection_is_deleted_by_label(client: Client, namespace: str) -> None:
     calls.create(client, CONFIGMAPS, configmap("m"), namespace=namespace)
-    calls.deletecollection(client, CONFIGMAPS, namespace=namespace, labels="app=other")
+    calls.delete_collection(client, CONFIGMAPS, namespace=namespace, labels="app=other")
     assert calls.get(client, CONFIGMAPS, "m", namespace=namespace)
-    calls.deletecollection(client, CONFIGMAPS, namespace=namespace, labels="app=a")
+    calls.delete_collection(client, CONFIGMAPS, namespace=namespace, labels="app=a")
     assert calls.list_page(client, CONFIGMAPS, namespace=namespace, labels="app=a").items == []
 
 
@@ -222,17 +228,19 @@ def test_a_finished_log_is_read_whole_or_by_its_end(client: Client, namespace: s
             == "Succeeded"
         )
     )
-    assert b"".join(calls.log(client, namespace, "pod")) == b"line 1\nline 2\nline 3\n"
-    assert b"".join(calls.log(client, namespace, "pod", tail=1, follow=True)) == b"line 3\n"
+    assert b"".join(calls.open_log(client, namespace, "pod")) == b"line 1\nline 2\nline 3\n"
+    assert b"".join(calls.open_log(client, namespace, "pod", tail=1, follow=True)) == b"line 3\n"
     stamp, line = (
-        b"".join(calls.log(client, namespace, "pod", timestamps=True, tail=1))
+        b"".join(calls.open_log(client, namespace, "pod", timestamps=True, tail=1))
         .decode()
         .split(" ", 1)
     )
     assert line == "line 3\n"
-    assert b"".join(calls.log(client, namespace, "pod", since_time=stamp)).endswith(b"line 3\n")
+    assert b"".join(calls.open_log(client, namespace, "pod", since_time=stamp)).endswith(
+        b"line 3\n"
+    )
     with pytest.raises(Rejected):
-        calls.log(client, namespace, "pod", previous=True)
+        calls.open_log(client, namespace, "pod", previous=True)
 
 
 def test_a_followed_log_comes_as_it_is_written_and_can_be_closed_from_another_thread(
@@ -246,14 +254,14 @@ def test_a_followed_log_comes_as_it_is_written_and_can_be_closed_from_another_th
             calls.get(client, PODS, "pod", namespace=namespace)["status"].get("phase") == "Running"
         )
     )
-    stream = calls.log(client, namespace, "pod", follow=True)
+    stream = calls.open_log(client, namespace, "pod", follow=True)
     chunks = iter(stream)
     assert next(chunks) == b"first\n"
     closing = threading.Timer(0.2, stream.close)
     closing.start()
     assert list(chunks) == []
     closing.join()
-    calls.delete(client, PODS, "pod", namespace=namespace, grace=0)
+    calls.delete(client, PODS, "pod", namespace=namespace, grace_seconds=0)
 
 
 def test_a_log_that_has_not_begun_is_to_be_asked_for_later(client: Client, namespace: str) -> None:
@@ -266,17 +274,17 @@ def test_a_log_that_has_not_begun_is_to_be_asked_for_later(client: Client, names
             "containerStatuses"
         )
     )
-    with pytest.raises(NotYet, match="waiting to start"):
-        calls.log(client, namespace, "pod", container="main", follow=True)
-    calls.delete(client, PODS, "pod", namespace=namespace, grace=0)
+    with pytest.raises(ContainerNotStarted, match="waiting to start"):
+        calls.open_log(client, namespace, "pod", container="main", follow=True)
+    calls.delete(client, PODS, "pod", namespace=namespace, grace_seconds=0)
 
 
 def test_the_cluster_says_what_it_is_serves_and_allows(client: Client, namespace: str) -> None:
-    found = {served.resource: served for served in discovery.discovery(client)}
+    found = {served.resource: served for served in discovery.fetch_served_kinds(client)}
     assert found[PYTORCHJOBS].kind == "PyTorchJob"
     assert "watch" in found[PODS].verbs
     assert "log" in found[PODS].subresources
     assert not found[QUEUES].resource.namespaced
     assert (TFJOBS in found) is any(served.kind == "TFJob" for served in found.values())
-    assert discovery.version(client).startswith("v1.")
-    assert discovery.access_review(client, "create", PYTORCHJOBS, namespace=namespace)
+    assert discovery.fetch_version(client).startswith("v1.")
+    assert discovery.review_access(client, "create", PYTORCHJOBS, namespace=namespace)

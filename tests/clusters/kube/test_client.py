@@ -10,16 +10,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clusters.kube import calls, discovery
-from clusters.kube.access import Access, BadKubeconfig
+from clusters.kube.access import BadKubeconfig, ClusterAccess
 from clusters.kube.client import Client, Timeouts
+from clusters.kube.clock_skew import ClockSkew
 from clusters.kube.errors import Expired, Rejected, Unauthorized, Unavailable
-from clusters.kube.pace import Pace
+from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.resources import PODS
-from clusters.kube.skew import Skew
-from clusters.kube.wire import Wire
-from tests.clusters.kube.faults import Exchange, FaultServer, listing, plain, refusal
+from clusters.kube.sockets import Cancellation
+from tests.clusters.kube.faults import Exchange, FaultServer, answer_plain, listing, refusal
 
-SHORT = Timeouts(connect=0.5, read=0.3, whole=0.6)
+SHORT = Timeouts(connect=0.5, read=0.3, total=0.6)
 
 
 def half_page(exchange: Exchange) -> None:
@@ -44,7 +44,7 @@ def test_a_refused_connection_is_said_to_be_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with (
-        Client(Access(f"http://127.0.0.1:{port}")) as client,
+        Client(ClusterAccess(f"http://127.0.0.1:{port}")) as client,
         pytest.raises(Unavailable, match="refuses connections"),
     ):
         calls.list_page(client, PODS)
@@ -100,7 +100,7 @@ def test_too_many_requests_carries_the_time_to_come_back() -> None:
 
 
 def test_truncated_json_is_an_answer_that_cannot_be_read() -> None:
-    with FaultServer(plain(200, b'{"metadata": {"resourceV')) as server:
+    with FaultServer(answer_plain(200, b'{"metadata": {"resourceV')) as server:
         assert "is no list" in str(failure(server))
 
 
@@ -133,17 +133,17 @@ def test_no_proxy_comes_between_us_and_this_machine(monkeypatch: pytest.MonkeyPa
 
 def test_a_wait_can_be_ended_by_another_thread() -> None:
     with FaultServer(Exchange.silence) as server, Client(server.access) as client:
-        held = Wire()
+        held = Cancellation()
 
         def cut() -> None:
             server.wait_for(1)
-            held.cut()
+            held.cancel()
 
         thread = threading.Thread(target=cut)
         thread.start()
         began = time.monotonic()
         with pytest.raises(Unavailable):
-            calls.list_page(client, PODS, held=held)
+            calls.list_page(client, PODS, cancellation=held)
         thread.join()
         assert time.monotonic() - began < 5
 
@@ -179,7 +179,7 @@ def test_a_list_does_not_begin_anew_for_ever() -> None:
     ):
         with pytest.raises(Expired):
             list(calls.list_all(client, PODS, expired="go on"))
-        assert len(server.requests) == calls.RESTARTS + 1
+        assert len(server.requests) == calls.MAX_RESTARTS + 1
 
 
 def test_a_list_without_an_end_is_noticed() -> None:
@@ -209,7 +209,7 @@ def test_a_log_breaks_off_or_is_silent_for_too_long() -> None:
         for text in ("broke off", "in time"):
             seen = b""
             with (
-                calls.log(client, "team-a", "p", follow=True, silence=0.5) as stream,
+                calls.open_log(client, "team-a", "p", follow=True, silence_timeout=0.5) as stream,
                 pytest.raises(Unavailable, match=text),
             ):
                 for chunk in stream:
@@ -232,34 +232,34 @@ def test_an_old_server_is_asked_version_by_version() -> None:
         exchange.answer(200, bodies[exchange.request.path])
 
     with FaultServer(answer) as server, Client(server.access) as client:
-        found = {served.resource.plural: served for served in discovery.discovery(client)}
+        found = {served.resource.plural: served for served in discovery.fetch_served_kinds(client)}
         assert set(found) == {"pods", "jobs"}
         assert found["pods"].subresources == {"log"}
 
 
-def test_an_unsigned_certificate_is_not_trusted(access: Access) -> None:
+def test_an_unsigned_certificate_is_not_trusted(access: ClusterAccess) -> None:
     with (
         Client(dataclasses.replace(access, ca=None)) as client,
         pytest.raises(Unavailable, match="not signed by the given authority"),
     ):
-        discovery.version(client)
+        discovery.fetch_version(client)
 
 
-def test_a_certificate_for_another_name_is_not_trusted(access: Access) -> None:
+def test_a_certificate_for_another_name_is_not_trusted(access: ClusterAccess) -> None:
     with (
         Client(dataclasses.replace(access, server_name="elsewhere.example")) as client,
         pytest.raises(Unavailable, match="another name"),
     ):
-        discovery.version(client)
+        discovery.fetch_version(client)
 
 
 @pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")
-def test_an_insecure_access_trusts_whoever_answers(access: Access) -> None:
+def test_an_insecure_access_trusts_whoever_answers(access: ClusterAccess) -> None:
     with Client(dataclasses.replace(access, ca=None, insecure=True)) as client:
-        assert discovery.version(client)
+        assert discovery.fetch_version(client)
 
 
-def test_a_wrong_token_is_unauthorized(access: Access) -> None:
+def test_a_wrong_token_is_unauthorized(access: ClusterAccess) -> None:
     with Client(dataclasses.replace(access, token="wrong")) as client, pytest.raises(Unauthorized):
         calls.list_page(client, PODS)
 
@@ -280,69 +280,69 @@ def clock() -> Clock:
 
 
 def test_the_pace_lets_a_burst_through_and_then_so_many_a_second(clock: Clock) -> None:
-    pace = Pace(rate=10, burst=3, clock=clock)
-    assert [pace.reserve(10) for _ in range(5)] == pytest.approx([0, 0, 0, 0.1, 0.2])
+    pace = RateLimiter(rate=10, burst=3, clock=clock)
+    assert [pace.reserve_turn(10) for _ in range(5)] == pytest.approx([0, 0, 0, 0.1, 0.2])
     clock.now = 100.0
-    assert [pace.reserve(10) for _ in range(4)] == pytest.approx([0, 0, 0, 0.1])
+    assert [pace.reserve_turn(10) for _ in range(4)] == pytest.approx([0, 0, 0, 0.1])
 
 
 def test_a_turn_too_far_away_is_refused_and_not_taken(clock: Clock) -> None:
-    pace = Pace(rate=1, burst=1, clock=clock)
-    pace.reserve(1)
+    pace = RateLimiter(rate=1, burst=1, clock=clock)
+    pace.reserve_turn(1)
     with pytest.raises(Unavailable) as busy:
-        pace.reserve(0.5)
+        pace.reserve_turn(0.5)
     assert busy.value.retry_after == pytest.approx(1.0)
-    assert pace.reserve(1) == pytest.approx(1.0)
+    assert pace.reserve_turn(1) == pytest.approx(1.0)
 
 
 def test_a_stop_ends_the_wait_for_a_turn(clock: Clock) -> None:
-    pace, stop = Pace(rate=0.01, burst=1, clock=clock), threading.Event()
-    pace.take()
+    pace, stop = RateLimiter(rate=0.01, burst=1, clock=clock), threading.Event()
+    pace.wait_turn()
     stop.set()
     with pytest.raises(Unavailable, match="stopped"):
-        pace.take(within=1_000, stop=stop)
+        pace.wait_turn(timeout=1_000, stop=stop)
 
 
 def test_whoever_can_wait_leaves_turns_to_the_others(clock: Clock) -> None:
-    pace, stop = Pace(rate=10, burst=4, clock=clock), threading.Event()
-    pace.take(leave=2)
-    pace.take(leave=2)
+    pace, stop = RateLimiter(rate=10, burst=4, clock=clock), threading.Event()
+    pace.wait_turn(spare_turns=2)
+    pace.wait_turn(spare_turns=2)
     with pytest.raises(Unavailable, match="too many") as busy:
-        pace.take(within=0.05, leave=2)
+        pace.wait_turn(timeout=0.05, spare_turns=2)
     assert busy.value.retry_after == pytest.approx(0.1)
-    assert [pace.reserve(10) for _ in range(3)] == pytest.approx([0, 0, 0.1])
+    assert [pace.reserve_turn(10) for _ in range(3)] == pytest.approx([0, 0, 0.1])
     stop.set()
     with pytest.raises(Unavailable, match="stopped"):
-        pace.take(within=1_000, stop=stop, leave=2)
+        pace.wait_turn(timeout=1_000, stop=stop, spare_turns=2)
     clock.now = 100.0
-    pace.take(leave=99)
+    pace.wait_turn(spare_turns=99)
 
 
 def test_the_patience_that_a_cluster_asks_for_is_had_and_no_burst_comes_after_it(
     clock: Clock,
 ) -> None:
-    pace = Pace(rate=10, burst=5, clock=clock)
-    pace.hold(30)
+    pace = RateLimiter(rate=10, burst=5, clock=clock)
+    pace.pause(30)
     with pytest.raises(Unavailable, match="asked for patience") as held:
-        pace.reserve(10)
+        pace.reserve_turn(10)
     assert held.value.retry_after == pytest.approx(30)
     clock.now = 25.0
-    assert [pace.reserve(10) for _ in range(3)] == pytest.approx([5.0, 5.1, 5.2])
+    assert [pace.reserve_turn(10) for _ in range(3)] == pytest.approx([5.0, 5.1, 5.2])
 
 
 def test_no_cluster_silences_us_for_longer_than_two_minutes(clock: Clock) -> None:
-    pace = Pace(clock=clock)
-    pace.hold(3_600)
-    assert pace.reserve(1_000) == pytest.approx(120)
+    pace = RateLimiter(clock=clock)
+    pace.pause(3_600)
+    assert pace.reserve_turn(1_000) == pytest.approx(120)
 
 
 def test_a_clock_that_is_off_is_told_from_answers_that_take_their_time() -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    skew = Skew(clock=now.timestamp)
+    skew = ClockSkew(clock=now.timestamp)
     told = {}
     for seconds in (0, 40, 10_800, 10_830, 10_790, -7_200, 5):
-        skew.heard(email.utils.format_datetime(now + timedelta(seconds=seconds), usegmt=True))
-        told[seconds] = skew.ahead.total_seconds()
+        skew.record_date(email.utils.format_datetime(now + timedelta(seconds=seconds), usegmt=True))
+        told[seconds] = skew.offset.total_seconds()
     assert told == {
         0: 0,
         40: 0,
@@ -353,8 +353,8 @@ def test_a_clock_that_is_off_is_told_from_answers_that_take_their_time() -> None
         5: 0,
     }
     for nonsense in ("", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT"):
-        skew.heard(nonsense)
-    assert not skew.ahead
+        skew.record_date(nonsense)
+    assert not skew.offset
 
 
 @pytest.mark.parametrize(

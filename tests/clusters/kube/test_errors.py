@@ -7,16 +7,16 @@ import pytest
 from clusters.kube.errors import (
     MAX_TEXT,
     Conflict,
+    ContainerNotStarted,
     Expired,
     Gone,
     KubeError,
     NotServed,
-    NotYet,
     Rejected,
     Unauthorized,
     Unavailable,
-    from_answer,
-    from_frame,
+    error_from_answer,
+    error_from_frame,
 )
 from tests.clusters.kube.faults import status
 
@@ -40,7 +40,7 @@ NAMED: dict[str, Any] = {"details": {"name": "p", "kind": "pods"}}
             status(
                 400, "BadRequest", 'container "c" in pod "p" is waiting to start: ContainerCreating'
             ),
-            NotYet,
+            ContainerNotStarted,
         ),
         (403, status(403, "Forbidden"), Rejected),
         (405, status(405, "MethodNotAllowed"), Rejected),
@@ -58,15 +58,15 @@ NAMED: dict[str, Any] = {"details": {"name": "p", "kind": "pods"}}
 def test_an_answer_becomes_the_error_to_react_to(
     code: int, body: bytes, kind: type[KubeError]
 ) -> None:
-    error = from_answer(code, {}, body)
+    error = error_from_answer(code, {}, body)
     assert type(error) is kind
     assert error.status == code
 
 
 def test_a_taken_name_and_a_stale_version_are_told_apart() -> None:
     taken, stale = (
-        from_answer(409, {}, status(409, "AlreadyExists")),
-        from_answer(409, {}, status(409, "Conflict")),
+        error_from_answer(409, {}, status(409, "AlreadyExists")),
+        error_from_answer(409, {}, status(409, "Conflict")),
     )
     assert isinstance(taken, Conflict)
     assert isinstance(stale, Conflict)
@@ -78,13 +78,13 @@ def test_causes_come_by_field_without_the_one_that_is_none() -> None:
         {"field": "spec.runPolicy", "message": "wrong"},
         {"field": "<nil>", "message": "some validation rules were not checked"},
     ]
-    error = from_answer(422, {}, status(422, "Invalid", details={"causes": causes}))
+    error = error_from_answer(422, {}, status(422, "Invalid", details={"causes": causes}))
     assert isinstance(error, Rejected)
     assert error.causes == (("spec.runPolicy", "wrong"),)
 
 
 def test_an_expired_list_carries_the_token_to_go_on_with() -> None:
-    error = from_answer(410, {}, status(410, "Expired", metadata={"continue": "fresh"}))
+    error = error_from_answer(410, {}, status(410, "Expired", metadata={"continue": "fresh"}))
     assert isinstance(error, Expired)
     assert error.continue_token == "fresh"
 
@@ -103,18 +103,18 @@ def test_an_expired_list_carries_the_token_to_go_on_with() -> None:
     ],
 )
 def test_retry_after_is_read_with_care(told: str, seconds: float | None) -> None:
-    error = from_answer(429, {"Retry-After": told}, b"")
+    error = error_from_answer(429, {"Retry-After": told}, b"")
     assert isinstance(error, Unavailable)
     assert error.retry_after == seconds
 
 
 def test_a_body_that_is_no_status_is_not_shown() -> None:
-    error = from_answer(502, {}, b"<html>password=hunter2</html>")
+    error = error_from_answer(502, {}, b"<html>password=hunter2</html>")
     assert "hunter2" not in f"{error} {error.detail} {error.reason}"
 
 
 def test_a_server_error_keeps_its_words_for_the_log() -> None:
-    error = from_answer(
+    error = error_from_answer(
         500, {}, status(500, "InternalError", "dial tcp 10.1.2.3:10250: connection refused")
     )
     assert "10.1.2.3" not in str(error)
@@ -122,7 +122,7 @@ def test_a_server_error_keeps_its_words_for_the_log() -> None:
 
 
 def test_a_text_is_one_bounded_line() -> None:
-    error = from_answer(403, {}, status(403, "Forbidden", "a\n\x1b[31m" + "b" * 100_000))
+    error = error_from_answer(403, {}, status(403, "Forbidden", "a\n\x1b[31m" + "b" * 100_000))
     assert len(str(error)) == MAX_TEXT
     assert str(error).isprintable()
 
@@ -138,9 +138,9 @@ def test_a_text_is_one_bounded_line() -> None:
     ],
 )
 def test_a_hostile_body_is_only_an_unexplained_refusal(body: bytes) -> None:
-    assert str(from_answer(400, {}, body)) == "the cluster answered 400"
+    assert str(error_from_answer(400, {}, body)) == "the cluster answered 400"
 
 
 def test_an_error_frame_carries_its_own_code() -> None:
-    assert isinstance(from_frame(status(410, "Expired")), Expired)
-    assert isinstance(from_frame(b"{}"), Unavailable)
+    assert isinstance(error_from_frame(status(410, "Expired")), Expired)
+    assert isinstance(error_from_frame(b"{}"), Unavailable)

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from clusters.kube import calls, watch
-from clusters.kube.access import from_kubeconfig
+from clusters.kube.access import parse_kubeconfig
 from clusters.kube.client import Client
 from clusters.kube.frames import Object
 from clusters.kube.resources import CONFIGMAPS
-from clusters.kube.watch import Bookmark, Change, Listing
+from clusters.kube.watch import Bookmark, Listing, ObjectChange
 from tests.cluster import LocalKube
 from tests.clusters.kube.following import Following
 
@@ -32,12 +32,12 @@ def put(client: Client, name: str, value: str = "1", namespace: str = "default")
 def test_a_listing_comes_first_and_then_every_change(client: Client, namespace: str) -> None:
     put(client, "a", namespace=namespace)
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS) as following:
-        following.until(lambda seen: any(isinstance(item, Bookmark) for item in seen.items))
+        following.wait_for(lambda seen: any(isinstance(item, Bookmark) for item in seen.items))
         put(client, "b", namespace=namespace)
         put(client, "a", "2", namespace=namespace)
         calls.delete(client, CONFIGMAPS, "b", namespace=namespace)
-        following.until(lambda seen: "-b" in seen.told)
-        assert [told for told in following.told if not told.startswith("@")] == [
+        following.wait_for(lambda seen: "-b" in seen.summary)
+        assert [told for told in following.summary if not told.startswith("@")] == [
             "[a]",
             "+b",
             "~a",
@@ -65,7 +65,7 @@ def test_objects_come_as_the_callers_struct(client: Client, namespace: str) -> N
     assert isinstance(next(items), Bookmark)
     put(client, "a", "2", namespace=namespace)
     change = next(items)
-    assert isinstance(change, Change)
+    assert isinstance(change, ObjectChange)
     assert change.object == Map({"k": "2"})
     stop.set()
     assert list(items) == []
@@ -75,23 +75,25 @@ def test_a_listing_takes_as_many_pages_as_it_needs(client: Client, namespace: st
     for n in range(5):
         put(client, f"m{n}", namespace=namespace)
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS, page=2) as following:
-        following.until(lambda seen: seen.told[:1] == ["[m0 m1 m2 m3 m4]"])
+        following.wait_for(lambda seen: seen.summary[:1] == ["[m0 m1 m2 m3 m4]"])
 
 
 def test_a_watch_that_ends_in_silence_goes_on_without_a_new_listing(
     client: Client, namespace: str
 ) -> None:
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS) as following:
-        following.until(lambda seen: sum(isinstance(item, Bookmark) for item in seen.items) >= 3)
+        following.wait_for(lambda seen: sum(isinstance(item, Bookmark) for item in seen.items) >= 3)
         put(client, "a", namespace=namespace)
-        following.until(lambda seen: "+a" in seen.told)
-        assert [told for told in following.told if not told.startswith("@")] == ["[]", "+a"]
+        following.wait_for(lambda seen: "+a" in seen.summary)
+        assert [told for told in following.summary if not told.startswith("@")] == ["[]", "+a"]
 
 
 def test_it_stops_at_once_and_leaves_no_thread_behind(client: Client, namespace: str) -> None:
     before = threading.active_count()
-    with Following(client, CONFIGMAPS, namespace=namespace, patience=watch.Patience()) as following:
-        following.until(lambda seen: len(seen.items) >= 2)
+    with Following(
+        client, CONFIGMAPS, namespace=namespace, patience=watch.WatchTimings()
+    ) as following:
+        following.wait_for(lambda seen: len(seen.items) >= 2)
     assert following.stopped_in < 1.0
     assert threading.active_count() == before
 
@@ -99,36 +101,36 @@ def test_it_stops_at_once_and_leaves_no_thread_behind(client: Client, namespace:
 def test_what_happens_while_the_server_is_away_is_made_up_for(tmp_path: Path) -> None:
     with (
         LocalKube(tmp_path / "data") as cluster,
-        Client(from_kubeconfig(cluster.kubeconfig.read_text())) as client,
+        Client(parse_kubeconfig(cluster.kubeconfig.read_text())) as client,
     ):
         put(client, "a")
         put(client, "b")
         with Following(client, CONFIGMAPS, namespace="default", labels=LABELS) as following:
-            following.until(lambda seen: "[a b]" in seen.told)
+            following.wait_for(lambda seen: "[a b]" in seen.summary)
             before = time.time()
             cluster.kill()
-            lost = following.until(lambda seen: seen.lost)
+            lost = following.wait_for(lambda seen: seen.failures)
             assert abs(lost[0].since.timestamp() - before) < 5
             cluster.start()
             with Client(client.access) as other:
                 calls.delete(other, CONFIGMAPS, "a", namespace="default")
                 put(other, "c")
-            following.until(lambda seen: "+c" in seen.told or "[b c]" in seen.told)
-            assert "-a" in following.told or "[b c]" in following.told
+            following.wait_for(lambda seen: "+c" in seen.summary or "[b c]" in seen.summary)
+            assert "-a" in following.summary or "[b c]" in following.summary
 
 
 def test_a_server_that_came_back_from_an_older_state_is_listed_again(tmp_path: Path) -> None:
     old, new = LocalKube(tmp_path / "old"), LocalKube(tmp_path / "new")
-    with new, Client(from_kubeconfig(new.kubeconfig.read_text())) as client:
+    with new, Client(parse_kubeconfig(new.kubeconfig.read_text())) as client:
         for n in range(60):
             put(client, "a", str(n))
         with Following(client, CONFIGMAPS, namespace="default", labels=LABELS) as following:
-            following.until(lambda seen: "[a]" in seen.told)
+            following.wait_for(lambda seen: "[a]" in seen.summary)
             new.stop()
             old.port = new.port
             # The same cluster as its clients see it, with the data of another time.
             shutil.copytree(new.data / "pki", old.data / "pki")
             with old:
-                following.until(lambda seen: "[]" in seen.told)
+                following.wait_for(lambda seen: "[]" in seen.summary)
                 put(client, "z")
-                following.until(lambda seen: "+z" in seen.told or "[z]" in seen.told)
+                following.wait_for(lambda seen: "+z" in seen.summary or "[z]" in seen.summary)

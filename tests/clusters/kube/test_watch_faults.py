@@ -12,22 +12,22 @@ import pytest
 from clusters.kube import frames, watch
 from clusters.kube.client import Client, Timeouts
 from clusters.kube.errors import Expired, NotServed, Rejected, Unauthorized, Unavailable
-from clusters.kube.frames import Unreadable
-from clusters.kube.pace import Pace
-from clusters.kube.watch import Patience
+from clusters.kube.frames import UnreadableObject
+from clusters.kube.rate_limits import RateLimiter
+from clusters.kube.watch import WatchTimings
 from tests.clusters.kube.faults import (
     Exchange,
     FaultServer,
     Step,
-    ended,
+    answer_plain,
+    end_watch,
     frame,
     listing,
-    plain,
     refusal,
     status,
 )
 from tests.clusters.kube.faults import watch as watching
-from tests.clusters.kube.following import BRISK, Following
+from tests.clusters.kube.following import QUICK_TIMINGS, Following
 
 EXPIRED = (
     json.dumps({"type": "ERROR", "object": json.loads(status(410, "Expired"))}).encode() + b"\n"
@@ -35,7 +35,7 @@ EXPIRED = (
 
 
 def told(
-    *steps: Step, until: str, patience: Patience = BRISK
+    *steps: Step, until: str, patience: WatchTimings = QUICK_TIMINGS
 ) -> tuple[list[str], FaultServer, Following]:
     """What a follower tells of these steps up to the item that is written so."""
     with (
@@ -43,8 +43,8 @@ def told(
         Client(server.access, timeouts=Timeouts(0.5, 0.5, 2.0)) as client,
     ):
         with Following(client, patience=patience) as following:
-            following.until(lambda seen: until in seen.told)
-        return following.told, server, following
+            following.wait_for(lambda seen: until in seen.summary)
+        return following.summary, server, following
 
 
 def versions(server: FaultServer) -> list[str]:
@@ -69,7 +69,7 @@ def test_a_watch_asks_for_bookmarks_and_an_end() -> None:
 def test_a_bookmark_moves_the_version_on() -> None:
     said, server, _ = told(
         listing(5),
-        watching(frame("BOOKMARK", "", 9), then=ended),
+        watching(frame("BOOKMARK", "", 9), then=end_watch),
         watching(frame("ADDED", "a", 10)),
         until="+a",
     )
@@ -100,7 +100,7 @@ def test_a_server_that_always_forgets_is_not_asked_without_a_pause() -> None:
     )
     said, _, following = told(*script, until="@9")
     assert said == ["[]", "[]", "lost", "[a]", "@9"]
-    assert isinstance(following.lost[0].error, Expired)
+    assert isinstance(following.failures[0].error, Expired)
 
 
 def test_a_reset_in_the_middle_of_a_change_loses_nothing() -> None:
@@ -121,18 +121,18 @@ def test_a_reset_in_the_middle_of_a_change_loses_nothing() -> None:
     with (
         FaultServer(*script) as server,
         Client(server.access) as client,
-        Following(client, patience=BRISK) as following,
+        Following(client, patience=QUICK_TIMINGS) as following,
     ):
-        following.until(lambda seen: "~a" in seen.told)
+        following.wait_for(lambda seen: "~a" in seen.summary)
         seen_first.set()
-        following.until(lambda seen: seen.told == ["[a]", "@5", "~a", "lost", "@6", "~a"])
+        following.wait_for(lambda seen: seen.summary == ["[a]", "@5", "~a", "lost", "@6", "~a"])
         assert versions(server) == ["list", "5", "check", "6"]
 
 
 def test_a_watch_that_ends_in_the_middle_of_a_change_is_lost_and_taken_up_again() -> None:
     whole = frame("ADDED", "a", 6)
     said, _, _ = told(
-        listing(5), watching(whole[:30], then=ended), listing(6), watching(whole), until="+a"
+        listing(5), watching(whole[:30], then=end_watch), listing(6), watching(whole), until="+a"
     )
     assert said == ["[]", "@5", "lost", "@5", "+a"]
 
@@ -189,7 +189,7 @@ def test_repeated_and_reordered_frames_are_passed_on_and_move_nothing_back() -> 
     frames_out_of_order = [frame("ADDED", "a", 8), frame("ADDED", "a", 8), frame("ADDED", "b", 7)]
     said, server, _ = told(
         listing(5),
-        watching(*frames_out_of_order, then=ended),
+        watching(*frames_out_of_order, then=end_watch),
         watching(frame("BOOKMARK", "", 9)),
         until="@9",
     )
@@ -218,7 +218,7 @@ def test_a_server_that_went_back_in_time_is_listed_again() -> None:
 
 
 def test_a_silent_watch_is_given_up_and_taken_up_from_the_last_version() -> None:
-    patience = Patience(watch=1, slack=-0.7, first=0.02, most=0.1)
+    patience = WatchTimings(watch=1, slack=-0.7, first_retry=0.02, longest_retry=0.1)
     script = (
         listing(5),
         watching(frame("BOOKMARK", "", 6)),
@@ -227,7 +227,7 @@ def test_a_silent_watch_is_given_up_and_taken_up_from_the_last_version() -> None
     )
     said, _, following = told(*script, until="+a", patience=patience)
     assert said == ["[]", "@5", "@6", "lost", "@6", "+a"]
-    assert "in time" in str(following.lost[0].error)
+    assert "in time" in str(following.failures[0].error)
 
 
 def test_a_half_open_server_is_lost_since_it_was_last_heard() -> None:
@@ -237,8 +237,8 @@ def test_a_half_open_server_is_lost_since_it_was_last_heard() -> None:
         Client(server.access, timeouts=Timeouts(0.5, 0.2, 2.0)) as client,
         Following(client) as following,
     ):
-        following.until(lambda seen: len(seen.lost) >= 3)
-        assert len({lost.since for lost in following.lost}) == 1
+        following.wait_for(lambda seen: len(seen.failures) >= 3)
+        assert len({lost.since for lost in following.failures}) == 1
 
 
 def test_a_stop_does_not_wait_for_a_server_that_does_not_answer() -> None:
@@ -251,7 +251,7 @@ def test_a_stop_does_not_wait_for_a_server_that_does_not_answer() -> None:
 def test_a_stop_does_not_wait_for_a_silent_watch() -> None:
     script = listing(5), Exchange.silence
     with FaultServer(*script) as server, Client(server.access) as client:
-        with Following(client, patience=Patience()) as following:
+        with Following(client, patience=WatchTimings()) as following:
             server.wait_for(2)
         assert following.stopped_in < 1.0
 
@@ -262,7 +262,7 @@ def test_a_stop_does_not_wait_for_the_time_a_server_asked_for() -> None:
         Client(server.access) as client,
     ):
         with Following(client) as following:
-            following.until(lambda seen: seen.lost)
+            following.wait_for(lambda seen: seen.failures)
         assert following.stopped_in < 1.0
         assert len(server.requests) == 1
 
@@ -275,7 +275,7 @@ def test_a_storm_of_refusals_is_waited_out() -> None:
     ] * 3
     said, _, following = told(*storm, listing(5, "a"), watching(), until="@5")
     assert said == ["lost"] * 9 + ["[a]", "@5"]
-    assert {lost.error.status for lost in following.lost} == {503, 429, 500}
+    assert {lost.error.status for lost in following.failures} == {503, 429, 500}
 
 
 def test_a_list_cut_off_between_its_pages_begins_anew() -> None:
@@ -307,35 +307,39 @@ def test_bad_credentials_end_the_following() -> None:
             Client(server.access) as client,
             Following(client) as following,
         ):
-            assert following.ended()
+            assert following.wait_end()
             assert isinstance(following.raised, Unauthorized)
 
 
 def test_what_is_forbidden_or_not_served_is_told_and_tried_again() -> None:
     said, _, following = told(
         refusal(403, "Forbidden"),
-        plain(404, b"404 page not found\n"),
+        answer_plain(404, b"404 page not found\n"),
         listing(5),
         watching(),
         until="@5",
     )
     assert said == ["lost", "lost", "[]", "@5"]
-    assert [type(lost.error) for lost in following.lost] == [Rejected, NotServed]
+    assert [type(lost.error) for lost in following.failures] == [Rejected, NotServed]
 
 
 def test_a_list_without_a_version_is_no_list() -> None:
     said, _, _ = told(
-        plain(200, b'{"metadata": {}, "items": null}'), listing(5), watching(), until="@5"
+        answer_plain(200, b'{"metadata": {}, "items": null}'), listing(5), watching(), until="@5"
     )
     assert said == ["lost", "[]", "@5"]
 
 
 def test_watches_that_end_at_once_are_not_begun_without_a_pause() -> None:
     said, _, following = told(
-        listing(5), watching(then=ended), listing(5), watching(frame("ADDED", "a", 6)), until="+a"
+        listing(5),
+        watching(then=end_watch),
+        listing(5),
+        watching(frame("ADDED", "a", 6)),
+        until="+a",
     )
     assert said == ["[]", "@5", "lost", "@5", "+a"]
-    assert "at once" in str(following.lost[0].error)
+    assert "at once" in str(following.failures[0].error)
 
 
 def test_an_object_that_the_decoder_refuses_is_named_and_the_others_go_on() -> None:
@@ -353,9 +357,9 @@ def test_an_object_that_the_decoder_refuses_is_named_and_the_others_go_on() -> N
         Client(server.access) as client,
         Following(client, decoder=decoder) as following,
     ):
-        following.until(lambda seen: len(seen.items) >= 4)
+        following.wait_for(lambda seen: len(seen.items) >= 4)
     spoilt = following.items[2]
-    assert isinstance(spoilt, Unreadable)
+    assert isinstance(spoilt, UnreadableObject)
     assert (spoilt.type, spoilt.namespace, spoilt.name, spoilt.uid, spoilt.version) == (
         "ADDED",
         "team-a",
@@ -368,18 +372,18 @@ def test_an_object_that_the_decoder_refuses_is_named_and_the_others_go_on() -> N
 def test_a_line_that_does_not_end_is_not_kept_for_ever() -> None:
     chunks = itertools.repeat(b"x" * 65536)
     with pytest.raises(Unavailable, match="longer than 16 MiB"):
-        next(frames.lines(chunks))
+        next(frames.split_lines(chunks))
 
 
 def test_a_cluster_is_never_asked_more_often_than_the_pace_says() -> None:
     with (
         FaultServer(refusal(410, "Expired"), listing(1)) as server,
-        Client(server.access, pace=Pace(rate=0.001, burst=2)) as client,
+        Client(server.access, rate_limiter=RateLimiter(rate=0.001, burst=2)) as client,
     ):
         with Following(client) as following:
-            following.until(
+            following.wait_for(
                 lambda seen: (
-                    "too many requests wait" in " ".join(str(lost.error) for lost in seen.lost)
+                    "too many requests wait" in " ".join(str(lost.error) for lost in seen.failures)
                 )
             )
         assert len(server.requests) == 2
@@ -388,11 +392,16 @@ def test_a_cluster_is_never_asked_more_often_than_the_pace_says() -> None:
 def test_waits_double_up_to_their_bound_and_never_fall_below_what_was_asked() -> None:
     spans = []
     for failures in range(1, 9):
-        waits = [watch.wait_after(Unavailable(""), failures, Patience()) for _ in range(200)]
+        waits = [
+            watch.compute_retry_delay(Unavailable(""), failures, WatchTimings()) for _ in range(200)
+        ]
         spans.append(max(waits))
         assert 0.5 <= min(waits) <= max(waits) <= 30.0
     assert spans[0] <= 1.0 < spans[2] <= 4.0 < spans[-1]
     assert (
-        min(watch.wait_after(Unavailable("", retry_after=40.0), 1, Patience()) for _ in range(200))
+        min(
+            watch.compute_retry_delay(Unavailable("", retry_after=40.0), 1, WatchTimings())
+            for _ in range(200)
+        )
         > 40.0
     )

@@ -5,19 +5,21 @@ from typing import Any
 
 from clusters.kube import watch
 from clusters.kube.client import Client
-from clusters.kube.frames import OBJECT
+from clusters.kube.frames import OBJECT_DECODER
 from clusters.kube.resources import PODS
-from clusters.kube.watch import Asking, Bookmark, Listing, Part
+from clusters.kube.watch import Bookmark, Listing, ListingPart, ListingStarted
 from tests.clusters.kube.faults import FaultServer, Step, frame, listing, refusal
 from tests.clusters.kube.faults import watch as watching
-from tests.clusters.kube.following import BRISK
+from tests.clusters.kube.following import QUICK_TIMINGS
 
 
 def told(count: int, *steps: Step) -> list[Any]:
     """The first so many items."""
     stop = threading.Event()
     with FaultServer(*steps) as server, Client(server.access) as client:
-        items = watch.follow(client, PODS, stop=stop, patience=BRISK, decoder=OBJECT, parts=True)
+        items = watch.follow(
+            client, PODS, stop=stop, timings=QUICK_TIMINGS, decoder=OBJECT_DECODER, parts=True
+        )
         found = [next(items) for _ in range(count)]
         stop.set()
         items.close()  # type: ignore[attr-defined]
@@ -26,9 +28,9 @@ def told(count: int, *steps: Step) -> list[Any]:
 
 def shown(item: Any) -> str:
     match item:
-        case Asking():
+        case ListingStarted():
             return "?"
-        case Part():
+        case ListingPart():
             names = " ".join(each["metadata"]["name"] for each in item.items)
             return f"{'[' if item.first else '.'}{names}"
         case Listing():

@@ -13,10 +13,10 @@ from django.core.management.base import BaseCommand
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
-from console.checks import TAG
+from console.checks import OPTIONS_TAG
 from workloads.following import Follower
 
-SELDOM = 50_000
+GC_THRESHOLD = 50_000
 """Objects after which Python looks for garbage: decoding makes very many at once, and next to none
 that would need to be looked for.
 """
@@ -26,12 +26,12 @@ _ARENA_MAX = -8
 """A number of malloc.h, which only the GNU C library knows."""
 
 
-_PAGES = 8_000
+_CHECKPOINT_PAGES = 8_000
 """Pages of 4 KiB after which SQLite's log is filed into the database."""
 
 
 class Command(BaseCommand):
-    requires_system_checks = (TAG,)
+    requires_system_checks = (OPTIONS_TAG,)
     help = (
         "Follow every cluster: list, then watch, and write what changes into the database. Several "
         "may run; each cluster has one follower."
@@ -52,7 +52,7 @@ class Command(BaseCommand):
 
         signal.signal(signal.SIGTERM, end)
         signal.signal(signal.SIGINT, end)
-        connection_created.connect(_suited)
+        connection_created.connect(_configure_sqlite)
         _spare_memory()
         Follower(options["holder"]).run(stop)
 
@@ -63,16 +63,16 @@ def _spare_memory() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(SELDOM, *gc.get_threshold()[1:])
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
-def _suited(connection: BaseDatabaseWrapper, **_: Any) -> None:
+def _configure_sqlite(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """SQLite for one who writes much and reads little: its file is not mapped, and what a listing
     writes need not be filed at once.
     """
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA mmap_size=0")
-            cursor.execute(f"PRAGMA wal_autocheckpoint={_PAGES}")
+            cursor.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")

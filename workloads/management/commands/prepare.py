@@ -16,9 +16,9 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from clusters import actions, provision
+from clusters import actions, project_provisioning
 from clusters.models import Cluster
-from environments import builtin
+from environments import builtin_assets
 from projects.models import Department, Project, User
 
 ADMINISTRATOR = "admin"
@@ -43,23 +43,23 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            migrate()
-            builtin.ensure()
-            if told := first_administrator(settings.OPTIONS.admin_password):
+            migrate_database()
+            builtin_assets.ensure_builtin_assets()
+            if told := create_first_administrator(settings.OPTIONS.admin_password):
                 self.stdout.write(told)
             if options["localkube"]:
-                register(kubeconfig(options["localkube"], CLUSTER_SECONDS))
+                register_localkube(wait_for_kubeconfig(options["localkube"], CLUSTER_SECONDS))
         except OperationalError as error:
             raise CommandError(
                 f"The database does not answer, or not as it should: {error}"
             ) from error
         except DatabaseError as error:
             raise CommandError(
-                damaged(error) or f"The database could not be brought up to date: {error}"
+                describe_damage(error) or f"The database could not be brought up to date: {error}"
             ) from error
 
 
-def migrate() -> None:
+def migrate_database() -> None:
     """Apply what is outstanding. Raises CommandError for a database that a later release has
     made.
     """
@@ -80,7 +80,7 @@ def migrate() -> None:
         call_command("migrate", interactive=False, verbosity=0)
 
 
-def damaged(error: DatabaseError) -> str:
+def describe_damage(error: DatabaseError) -> str:
     """What to do about a file that is no database any more; "" for any other trouble."""
     if (
         connection.vendor != "sqlite"
@@ -94,7 +94,7 @@ def damaged(error: DatabaseError) -> str:
     )
 
 
-def first_administrator(password: str) -> str:
+def create_first_administrator(password: str) -> str:
     """Make the administrator where there is nobody yet; how to sign in, with the password if it was
     made here.
     """
@@ -107,19 +107,19 @@ def first_administrator(password: str) -> str:
     return f"Sign in as {ADMINISTRATOR} with the password {chosen}  (shown only this once)"
 
 
-def kubeconfig(file: Path, within: float) -> str:
+def wait_for_kubeconfig(file: Path, timeout: float) -> str:
     """The kubeconfig that the embedded cluster writes when it serves. Raises CommandError when it
     does not come.
     """
-    until = time.monotonic() + within
+    until = time.monotonic() + timeout
     while not file.exists():
         if time.monotonic() > until:
-            raise CommandError(f"The embedded cluster has not written {file} within {within:g} s.")
+            raise CommandError(f"The embedded cluster has not written {file} within {timeout:g} s.")
         time.sleep(0.05)
     return file.read_text()
 
 
-def register(text: str) -> None:
+def register_localkube(text: str) -> None:
     """The embedded cluster's row, with the address it has now, and in a new installation a
     department and projects on it.
     """
@@ -141,4 +141,4 @@ def register(text: str) -> None:
                 gpu_quota=QUOTA,
             )
     for project in Project.objects.filter(cluster=cluster).select_related("cluster", "department"):
-        provision.project(project)
+        project_provisioning.provision_project(project)

@@ -1,0 +1,255 @@
+"""What a cluster can do, found out by asking it: what it serves, whether it shares GPUs, which
+classes and runtimes it has.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from clusters.capabilities import UNKNOWN, Capabilities, TrainingRuntime
+from clusters.findings import Findings, StorageClass
+from clusters.kube import calls, discovery, resources
+from clusters.kube.client import Client
+from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable, limit_text
+from clusters.kube.resources import (
+    CLUSTERTRAININGRUNTIMES,
+    PODS,
+    PRIORITYCLASSES,
+    STORAGECLASSES,
+    TRAINJOBS,
+    Resource,
+)
+
+T = TypeVar("T")
+
+USED_RESOURCES = tuple(each for each in vars(resources).values() if isinstance(each, Resource))
+"""The kinds that Muster uses: of everything that a cluster serves only these are kept."""
+MAX_ITEMS = 200
+"""Classes and runtimes that are kept, and fields of a kind."""
+MAX_NAME = 253
+
+FRAMEWORK_LABEL = "trainer.kubeflow.org/framework"
+DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
+
+_DISTRIBUTIONS = (
+    (re.compile(r"\+k3s"), "K3s"),
+    (re.compile(r"\+rke2"), "RKE2"),
+    (re.compile(r"-gke\."), "GKE"),
+    (re.compile(r"-eks-"), "EKS"),
+    (re.compile(r"-aliyun\."), "ACK"),
+    (re.compile(r"\+k0s"), "k0s"),
+    (re.compile(r"\+vmware"), "VMware"),
+    (re.compile(r"localkube"), "localkube"),
+)
+"""How makers of distributions mark the versions that are theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What was found out."""
+
+    capabilities: Capabilities
+    findings: Findings
+
+
+class _Meta(msgspec.Struct):
+    name: str
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _NamedObject(msgspec.Struct):
+    metadata: _Meta
+
+
+class _StorageClass(msgspec.Struct):
+    metadata: _Meta
+    provisioner: str = ""
+
+
+class _Runtime(msgspec.Struct):
+    metadata: _Meta
+    spec: dict[str, Any] = {}
+
+
+_named_decoder = msgspec.json.Decoder(_NamedObject)
+_storage_class_decoder = msgspec.json.Decoder(_StorageClass)
+_runtime_decoder = msgspec.json.Decoder(_Runtime)
+
+
+def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult:
+    """Ask for everything: about eight requests. `namespaces` are those of our projects there, where
+    a pod can be tried.
+
+    What the credentials may not ask for is told in the findings; a cluster that does not answer
+    raises Unavailable or Unauthorized.
+    """
+    unanswered: dict[str, str] = {}
+
+    def asked(name: str, question: Callable[[], T], otherwise: T) -> T:
+        try:
+            return question()
+        except (Unavailable, Unauthorized):
+            raise
+        except KubeError as error:
+            unanswered[name] = error.message
+            return otherwise
+
+    served: frozenset[str] | None = asked("served", lambda: _fetch_served(client), None)
+    if served is None:
+        # Who may not even ask what there is finds out when launching.
+        return ProbeResult(UNKNOWN, Findings(unanswered=unanswered))
+    classes: list[_NamedObject] = asked(
+        "priority_classes", lambda: _fetch_items(client, PRIORITYCLASSES, _named_decoder), []
+    )
+    storage: list[_StorageClass] = asked(
+        "storage_classes", lambda: _fetch_items(client, STORAGECLASSES, _storage_class_decoder), []
+    )
+    runtimes: list[_Runtime] = []
+    fields: frozenset[str] = frozenset()
+    if resource_key(TRAINJOBS) in served:
+        runtimes = asked(
+            "runtimes", lambda: _fetch_items(client, CLUSTERTRAININGRUNTIMES, _runtime_decoder), []
+        )
+        fields = asked(
+            "trainjob_fields",
+            lambda: discovery.fetch_spec_fields(client, TRAINJOBS, "TrainJob"),
+            frozenset(),
+        )
+        fields = frozenset(name[:MAX_NAME] for name in sorted(fields)[:MAX_ITEMS])
+    capabilities = Capabilities(
+        served=served,
+        priority_classes=frozenset(_get_name(each) for each in classes),
+        runtimes=tuple(map(_build_runtime, runtimes)),
+        trainjob_fields=fields,
+    )
+    sharing = (
+        _probe_gpu_sharing(client, [*namespaces, "default"], unanswered)
+        if capabilities.has_kai
+        else False
+    )
+    found = tuple(
+        StorageClass(
+            _get_name(each),
+            limit_text(each.provisioner)[:MAX_NAME],
+            (each.metadata.annotations or {}).get(DEFAULT_CLASS_ANNOTATION) == "true",
+        )
+        for each in storage
+    )
+    return ProbeResult(
+        dataclasses.replace(capabilities, gpu_sharing=sharing), Findings(found, unanswered)
+    )
+
+
+def describe_platform(server_version: discovery.ServerVersion) -> str:
+    """What the server is and runs on, in words: "K3s, linux/arm64". The version says whose
+    distribution it is, where it does.
+    """
+    maker = next((name for mark, name in _DISTRIBUTIONS if mark.search(server_version.version)), "")
+    return ", ".join(filter(None, (maker, server_version.platform)))
+
+
+def resource_key(resource: Resource) -> str:
+    """A kind as `Capabilities.served` has it."""
+    return f"{resource.api_version}/{resource.plural}"
+
+
+def _fetch_served(client: Client) -> frozenset[str]:
+    used = {resource_key(each) for each in USED_RESOURCES}
+    versions = {each.api_version for each in USED_RESOURCES}
+    return frozenset(
+        found
+        for each in discovery.fetch_served_kinds(client, versions)
+        if (found := resource_key(each.resource)) in used
+    )
+
+
+def _fetch_items(client: Client, resource: Resource, decoder: "msgspec.json.Decoder[T]") -> list[T]:
+    page = calls.list_page(client, resource, limit=MAX_ITEMS, decoder=decoder)
+    # A server need not keep to the limit.
+    return page.items[:MAX_ITEMS]
+
+
+def _build_runtime(found: _Runtime) -> TrainingRuntime:
+    """The scheduler is that of the first pod template in it that names one."""
+    labels = found.metadata.labels or {}
+    scheduler = limit_text(next(_find_schedulers(found.spec), ""))[:MAX_NAME]
+    return TrainingRuntime(
+        _get_name(found), limit_text(labels.get(FRAMEWORK_LABEL, ""))[:MAX_NAME], scheduler
+    )
+
+
+def _get_name(found: _NamedObject | _StorageClass | _Runtime) -> str:
+    return limit_text(found.metadata.name)[:MAX_NAME]
+
+
+def _find_schedulers(value: Any, depth: int = 12) -> Iterator[str]:
+    if isinstance(value, dict) and depth:
+        named = value.get("schedulerName")
+        if isinstance(named, str) and named:
+            yield named
+        for inner in value.values():
+            yield from _find_schedulers(inner, depth - 1)
+    elif isinstance(value, list) and depth:
+        for inner in value:
+            yield from _find_schedulers(inner, depth - 1)
+
+
+def _probe_gpu_sharing(
+    client: Client, namespaces: list[str], unanswered: dict[str, str]
+) -> bool | None:
+    """Whether KAI shares devices: its webhook refuses a pod that asks for a part of one while it
+    does not. Nothing is made by asking.
+    """
+    why = ""
+    for namespace in namespaces:
+        try:
+            calls.create(client, PODS, _build_probe_pod(), namespace=namespace, dry_run=True)
+        except (Unavailable, Unauthorized):
+            raise
+        except Rejected as error:
+            if "admission webhook" in error.message and "sharing" in error.message.lower():
+                return False
+            why = why or error.message
+        except KubeError as error:
+            # That namespace is not there (any more): another one may be.
+            why = why or error.message
+        else:
+            return True
+    unanswered["gpu_sharing"] = why
+    return None
+
+
+def _build_probe_pod() -> dict[str, Any]:
+    """A pod that asks for half a GPU, and that no policy of a namespace has a reason to refuse."""
+    secured = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    amounts = {"cpu": "1m", "memory": "8Mi"}
+    container = {
+        "name": "probe",
+        "image": "none",
+        "securityContext": secured,
+        "resources": {"requests": amounts, "limits": amounts},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "muster-probe",
+            "annotations": {"gpu-fraction": "0.5"},
+            "labels": {"kai.scheduler/queue": "default-queue"},
+        },
+        "spec": {
+            "schedulerName": "kai-scheduler",
+            "restartPolicy": "Never",
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65534,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [container],
+        },
+    }

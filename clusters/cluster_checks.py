@@ -1,0 +1,67 @@
+"""What a cluster can do and lets us do, kept in its row with its age: asked now and then, and when
+a person wants to know.
+"""
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from clusters import capability_probe, permission_review
+from clusters.kube import discovery
+from clusters.kube.client import Client
+from clusters.models import Cluster
+from projects.models import Project
+
+PROBE_INTERVAL = timedelta(seconds=50)
+"""How long what was found out is good: of the heartbeats every second one asks, so that what is
+installed is found within a minute.
+"""
+REVIEW_INTERVAL = timedelta(hours=1)
+"""The same for the rights, which take a request each."""
+MAX_NAMESPACES_TRIED = 3
+"""Namespaces of ours in which a pod is tried."""
+
+
+def update_capabilities(
+    client: Client, cluster: Cluster, server_version: discovery.ServerVersion | None = None
+) -> None:
+    """Find out what the cluster can do, and keep it. Raises Unavailable or Unauthorized."""
+    server_version = server_version or discovery.fetch_server_version(client)
+    ready = Project.objects.filter(cluster=cluster, synced_at__isnull=False).order_by("pk")
+    found = capability_probe.probe_cluster(
+        client, ready.values_list("namespace", flat=True)[:MAX_NAMESPACES_TRIED]
+    )
+    cluster.capabilities, cluster.findings = found.capabilities.to_json(), found.findings.to_json()
+    cluster.platform, cluster.probed_at = (
+        capability_probe.describe_platform(server_version)[:128],
+        timezone.now(),
+    )
+    _save_fields(cluster, "capabilities", "findings", "platform", "probed_at")
+
+
+def update_permissions(client: Client, cluster: Cluster) -> None:
+    """Find out what the credentials may do there, and keep it. Raises Unavailable or
+    Unauthorized.
+    """
+    cluster.permissions, cluster.permissions_at = (
+        permission_review.review_permissions(client, cluster.can).to_json(),
+        timezone.now(),
+    )
+    _save_fields(cluster, "permissions", "permissions_at")
+
+
+def _save_fields(cluster: Cluster, *fields: str) -> None:
+    """Nothing is kept of a cluster that was removed meanwhile."""
+    Cluster.objects.there().filter(pk=cluster.pk).update(
+        **{name: getattr(cluster, name) for name in fields}
+    )
+
+
+def is_probe_due(cluster: Cluster) -> bool:
+    return cluster.probed_at is None or timezone.now() - cluster.probed_at >= PROBE_INTERVAL
+
+
+def is_review_due(cluster: Cluster) -> bool:
+    return (
+        cluster.permissions_at is None or timezone.now() - cluster.permissions_at >= REVIEW_INTERVAL
+    )

@@ -1,0 +1,202 @@
+"""What an administrator fills in about a cluster: its name, and one of three ways to reach it."""
+
+import os
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.validators import RegexValidator
+
+from clusters import connections
+from clusters.kube import in_cluster
+from clusters.kube.access import (
+    MAX_KUBECONFIG,
+    MAX_TOKEN,
+    BadKubeconfig,
+    ClusterAccess,
+    build_kubeconfig,
+    check_token,
+    parse_kubeconfig,
+)
+from clusters.models import ConnectionWay
+from console import url_safety
+
+NAME_VALIDATOR = RegexValidator(
+    r"^[A-Za-z0-9]([-._ A-Za-z0-9]*[A-Za-z0-9])?$",
+    (
+        "Use letters, digits, dashes, dots, underscores and spaces; start and end with a letter "
+        "or a digit."
+    ),
+)
+STORED_WAY = "stored"
+"""The fourth way of a cluster that is there already: as it is."""
+_PLAIN_INPUT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+
+
+class ClusterForm(forms.Form):
+    """A new cluster. `credentials` are then what `actions.register` takes."""
+
+    name = forms.CharField(
+        max_length=63,
+        validators=[NAME_VALIDATOR],
+        widget=forms.TextInput(_PLAIN_INPUT),
+        help_text="As pages and the API show it; it can be changed later.",
+    )
+    way = forms.ChoiceField(
+        label="How it is reached",
+        widget=forms.RadioSelect,
+        error_messages={"required": "Choose one of the ways."},
+    )
+    kubeconfig = forms.CharField(
+        required=False,
+        strip=False,
+        max_length=MAX_KUBECONFIG,
+        widget=forms.Textarea({"rows": 10, "class": "mu-mono", **_PLAIN_INPUT}),
+        help_text=(
+            "What `kubectl config view --raw --minify --flatten` prints. Only data inside it "
+            "counts: programs that fetch credentials, files of another machine and other "
+            "providers are refused."
+        ),
+    )
+    server = forms.CharField(
+        label="Address of the API server",
+        required=False,
+        max_length=255,
+        widget=forms.TextInput(
+            {"placeholder": "https://203.0.113.7:6443", "inputmode": "url", **_PLAIN_INPUT}
+        ),
+    )
+    token = forms.CharField(
+        required=False,
+        max_length=MAX_TOKEN,
+        widget=forms.PasswordInput(
+            _PLAIN_INPUT | {"autocomplete": "new-password"}, render_value=True
+        ),
+        help_text=(
+            "Of a service account that may do what Muster does. `kubectl apply -k "
+            "deploy/kustomize/overlays/remote-cluster` makes one; docs/production.md says how to "
+            "read its token."
+        ),
+    )
+    ca = forms.CharField(
+        label="Certificate authority",
+        required=False,
+        strip=False,
+        max_length=MAX_KUBECONFIG,
+        widget=forms.Textarea({"rows": 5, "class": "mu-mono", **_PLAIN_INPUT}),
+        help_text=(
+            "PEM text. Empty where the server's certificate is signed by an authority that this "
+            "machine trusts."
+        ),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        ways = [
+            (ConnectionWay.KUBECONFIG.value, "Paste a kubeconfig"),
+            (ConnectionWay.TOKEN.value, "Give its address and a token"),
+        ]
+        if in_cluster.is_in_cluster(os.environ, settings.SERVICE_ACCOUNT):
+            ways.append((ConnectionWay.INSIDE.value, "The cluster that Muster runs in"))
+        self.fields["way"].choices = ways  # type: ignore[attr-defined]
+        self.fields["way"].initial = ways[0][0]
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if not self.errors.keys() & {"way", "kubeconfig", "server", "token", "ca"}:
+            {
+                ConnectionWay.KUBECONFIG.value: self._clean_kubeconfig,
+                ConnectionWay.TOKEN.value: self._clean_token,
+            }.get(given.get("way", ""), _check_nothing)()
+        return given
+
+    @property
+    def credentials(self) -> tuple[str, str]:
+        """The way, and the kubeconfig of it. Only of a valid form."""
+        given = self.cleaned_data
+        if given["way"] == ConnectionWay.TOKEN.value:
+            return given["way"], build_kubeconfig(
+                given["server"], given["token"], given["ca"].strip()
+            )
+        return given["way"], given["kubeconfig"] if given[
+            "way"
+        ] == ConnectionWay.KUBECONFIG.value else ""
+
+    def _clean_kubeconfig(self) -> None:
+        if not self.cleaned_data["kubeconfig"].strip():
+            self.add_error("kubeconfig", "Paste the kubeconfig.")
+            return
+        try:
+            connections.address_policy().check_server(
+                parse_kubeconfig(self.cleaned_data["kubeconfig"]).server
+            )
+        except BadKubeconfig as error:
+            self.add_error("kubeconfig", str(error))
+
+    def _clean_token(self) -> None:
+        server, token, ca = (self.cleaned_data[name] for name in ("server", "token", "ca"))
+        for name, value in (("server", server), ("token", token)):
+            if not value:
+                self.add_error(name, "Give the address." if name == "server" else "Give the token.")
+        if self.errors.keys() & {"server", "token"}:
+            return
+        field = "token"
+        try:
+            check_token(token)
+            field = "server"
+            ClusterAccess(server, token=token)
+            connections.address_policy().check_server(server)
+            field = "ca"
+            ClusterAccess(server, token=token, ca=ca.strip() or None)
+        except BadKubeconfig as error:
+            self.add_error(field, str(error))
+
+
+class ClusterChangeForm(ClusterForm):
+    """A cluster that is there already: its credentials are never shown, kept as they are or
+    replaced.
+    """
+
+    prometheus_url = forms.CharField(
+        label="Address of Prometheus",
+        required=False,
+        max_length=255,
+        widget=forms.TextInput(
+            {
+                "placeholder": "http://prometheus.example.com:9090",
+                "inputmode": "url",
+                **_PLAIN_INPUT,
+            }
+        ),
+        help_text=(
+            "One that has the figures of NVIDIA's DCGM exporter, and answers without signing in. "
+            "Each minute it is asked which GPUs are used. Empty: their use is unknown, and idle "
+            "limits stop nothing."
+        ),
+    )
+
+    def __init__(self, *args: Any, is_local: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._is_local = is_local
+        choices = self.fields["way"].choices  # type: ignore[attr-defined]
+        self.fields["way"].choices = [(STORED_WAY, "Keep the stored credentials"), *choices]  # type: ignore[attr-defined]
+        self.fields["way"].initial = STORED_WAY
+
+    def clean_prometheus_url(self) -> str:
+        url: str = self.cleaned_data["prometheus_url"].strip()
+        if url and (
+            why := url_safety.find_url_problem(
+                url, url_safety.build_cluster_policy(is_local=self._is_local)
+            )
+        ):
+            raise forms.ValidationError(f"The address of Prometheus {why}.")
+        return url
+
+    @property
+    def keeps_credentials(self) -> bool:
+        """Whether the stored credentials stay. Only of a valid form."""
+        return bool(self.cleaned_data["way"] == STORED_WAY)
+
+
+def _check_nothing() -> None:
+    """Of the other ways there is nothing to be checked."""

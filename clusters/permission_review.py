@@ -1,0 +1,184 @@
+"""What our credentials may do in a cluster, asked verb by verb."""
+
+import math
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from clusters.capabilities import Capabilities
+from clusters.capability_probe import USED_RESOURCES
+from clusters.kube import discovery
+from clusters.kube.client import Client
+from clusters.kube.errors import KubeError, Unauthorized, Unavailable
+from clusters.kube.resources import Resource
+from clusters.permissions import NEEDED, Need
+from clusters.prerequisites import is_served
+
+
+@dataclass(frozen=True, slots=True)
+class VerbReview:
+    """One verb on one kind; `is_allowed` is None where it was not checked."""
+
+    name: str
+    why: str
+    is_allowed: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class KindReview:
+    """The verbs on one kind; `skipped` says why they were not checked."""
+
+    name: str
+    verbs: tuple[VerbReview, ...]
+    skipped: str = ""
+
+    @property
+    def refused_verbs(self) -> tuple[VerbReview, ...]:
+        return tuple(each for each in self.verbs if each.is_allowed is False)
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionReview:
+    """The answers, by kind ("pods/log") and verb. `skipped` says why a kind was not asked for,
+    `trouble` why the rest was not.
+
+    `user` is who the credentials are in the cluster.
+    """
+
+    answers: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    trouble: str = ""
+    user: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values for a database row."""
+        answers = {kind: dict(verbs) for kind, verbs in self.answers.items()}
+        return {
+            "answers": answers,
+            "skipped": dict(self.skipped),
+            "trouble": self.trouble,
+            "user": self.user,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "PermissionReview":
+        """What `to_json` stored."""
+        return cls(
+            data.get("answers", {}),
+            data.get("skipped", {}),
+            str(data.get("trouble", "")),
+            str(data.get("user", "")),
+        )
+
+    @property
+    def kinds(self) -> list[KindReview]:
+        """Everything that is needed, with what was answered; what this release needs and an older
+        check did not ask is not checked.
+        """
+        return [
+            self._build_kind(name, list(needs))
+            for name, needs in groupby(NEEDED, key=lambda need: need.kind)
+        ]
+
+    @property
+    def refused_needs(self) -> list[Need]:
+        """What is needed and not allowed."""
+        return [need for need in NEEDED if self.answers.get(need.kind, {}).get(need.verb) is False]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything was answered or left out for a reason."""
+        return all(
+            need.kind in self.skipped or need.verb in self.answers.get(need.kind, {})
+            for need in NEEDED
+        )
+
+    def _build_kind(self, name: str, needs: list[Need]) -> KindReview:
+        answers = self.answers.get(name, {})
+        skipped = self.skipped.get(name, "") or (
+            "" if answers else self.trouble or "Not checked yet."
+        )
+        return KindReview(
+            name,
+            tuple(VerbReview(need.verb, need.why, answers.get(need.verb)) for need in needs),
+            skipped,
+        )
+
+
+def review_permissions(
+    client: Client, can: Capabilities, deadline: float = math.inf
+) -> PermissionReview:
+    """Ask for each verb in all namespaces: one request each. Kinds that the cluster does not serve
+    are left out, and said to be.
+
+    After the moment `until` of the monotonic clock the rest is left unasked. Raises Unavailable or
+    Unauthorized for a cluster that does not answer.
+    """
+    answers: dict[str, dict[str, bool]] = {}
+    skipped: dict[str, str] = {}
+    user = _fetch_username(client)
+    for need in NEEDED:
+        if not _is_any_version_served(can, need.resource):
+            skipped[need.kind] = "The cluster does not serve it."
+            continue
+        if time.monotonic() > deadline:
+            return PermissionReview(
+                answers, skipped, "There was no time to ask for the rest.", user
+            )
+        try:
+            answer = discovery.review_access(
+                client, need.verb, need.resource, subresource=need.subresource
+            )
+        except (Unavailable, Unauthorized):
+            raise
+        except KubeError as error:
+            return PermissionReview(
+                answers,
+                skipped,
+                f"The cluster does not say what these credentials may do: {error.message}.",
+                user,
+            )
+        answers.setdefault(need.kind, {})[need.verb] = answer
+    return PermissionReview(answers, skipped, user=user)
+
+
+def build_grant_commands(review: PermissionReview) -> list[str]:
+    """What grants the verbs that are missing: a role for each set of verbs, and its binding to the
+    user.
+    """
+    by_verbs: dict[str, list[str]] = {}
+    for kind, needs in groupby(review.refused_needs, key=lambda need: need.kind):
+        by_verbs.setdefault(",".join(need.verb for need in needs), []).append(kind)
+    lines = []
+    for number, (verbs, kinds) in enumerate(by_verbs.items(), start=1):
+        role = f"muster-missing-{number}"
+        lines.append(
+            f"kubectl create clusterrole {role} --verb={verbs} --resource={','.join(kinds)}"
+        )
+        lines.append(
+            f"kubectl create clusterrolebinding {role} --clusterrole={role} "
+            f"--user={shlex.quote(review.user or 'NAME')}"
+        )
+    return lines
+
+
+def _fetch_username(client: Client) -> str:
+    try:
+        return discovery.fetch_username(client)
+    except (Unavailable, Unauthorized):
+        raise
+    except KubeError:
+        # Before 1.28 one could not ask; the page then leaves the name to the reader.
+        return ""
+
+
+def _is_any_version_served(can: Capabilities, wanted: Resource) -> bool:
+    """In whatever version: rights know none."""
+    return any(
+        is_served(can, each)
+        for each in USED_RESOURCES
+        if (each.group, each.plural) == (wanted.group, wanted.plural)
+    )

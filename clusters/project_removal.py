@@ -1,0 +1,145 @@
+"""Taking a project that has left out of its cluster: what Muster made goes, and a namespace that
+was there before keeps the rest.
+"""
+
+import logging
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from clusters import connections, project_manifests, project_provisioning
+from clusters.kube import calls
+from clusters.kube.client import Client
+from clusters.kube.errors import Gone, KubeError, NotServed, Rejected
+from clusters.kube.resources import NAMESPACES, QUEUES, SECRETS, SERVICEACCOUNTS, Resource
+from clusters.ownership import MANAGED_BY, MUSTER, Owner, is_being_deleted, is_made_by_muster
+from projects.models import Installation, Project
+
+Object = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+RECHECK_SECONDS = 2.0
+
+
+def remove_project(project: Project) -> float | None:
+    """Remove a project that has left from its cluster, after its workloads; `removed_at` tells when
+    nothing of it was there any more.
+
+    Whatever stands in the way is in `sync_error`. While its workloads go one by one, it gives the
+    seconds until one looks again; else None: it is done, or the next heartbeat tries again.
+    Idempotent. Raises nothing for a cluster that does not answer or refuses. Not to be called
+    inside a transaction.
+    """
+    rows = Project.objects.leaving().filter(pk=project.pk)
+    if project.cluster.removed_at is not None:
+        # It was removed with what was on it; nobody can be asked.
+        rows.update(removed_at=timezone.now(), sync_error="")
+        return None
+    if not project.cluster.is_enabled:
+        rows.update(sync_error=project_provisioning.DISABLED)
+        return None
+    if left := _describe_remaining(project):
+        rows.update(sync_error=left)
+        return RECHECK_SECONDS if project.cluster.unreachable_since is None else None
+    try:
+        remove_objects(connections.get_client(project.cluster), project)
+    except KubeError as error:
+        log.warning(
+            "project %s could not be removed from its cluster: %s", project.name, error.message
+        )
+        rows.update(sync_error=error.message)
+        return None
+    rows.update(removed_at=timezone.now(), sync_error="")
+    return None
+
+
+def _describe_remaining(project: Project) -> str:
+    """What of a project is still there in the floors above, in words; asking makes it go."""
+    return " ".join(
+        told for path in settings.LEAVING if (told := import_string(f"{path}.cleared")(project))
+    )
+
+
+def remove_objects(client: Client, project: Project) -> None:
+    """The same for the objects of the project itself, told by KubeError. What is not marked as this
+    project's is left alone.
+    """
+    installation = Installation.own_key()
+    owner = project_provisioning.build_project_owner(project, installation)
+    _remove_queue(client, project.queue, owner)
+    space = _find_object(client, NAMESPACES, project.namespace)
+    if space is not None and owner.owns(space) and not is_being_deleted(space):
+        if is_made_by_muster(space) and not project.is_namespace_adopted:
+            project_provisioning.delete_object(client, NAMESPACES, project.namespace, space)
+        else:
+            _release_namespace(client, project, owner)
+    if (
+        not Project.objects.there()
+        .filter(department=project.department, cluster=project.cluster)
+        .exists()
+    ):
+        above = project_provisioning.build_department_owner(project.department, installation)
+        try:
+            _remove_queue(
+                client, project_manifests.department_queue_name(project.department), above
+            )
+        except Rejected as error:
+            # The scheduler refuses it until it has seen that nothing is below; the heartbeat
+            # removes it then.
+            log.info(
+                "the Queue of department %s stays for now: %s",
+                project.department.name,
+                error.message,
+            )
+
+
+def _release_namespace(client: Client, project: Project, owner: Owner) -> None:
+    """A namespace that stays: without our Secrets, and without our marks, which go last, for they
+    say that there is more to do.
+    """
+    name = project.namespace
+    account = _find_object(client, SERVICEACCOUNTS, project_manifests.SERVICE_ACCOUNT, name)
+    body = project_manifests.build_service_account(owner, account, [])
+    if body is not None:
+        calls.apply(
+            client,
+            SERVICEACCOUNTS,
+            project_manifests.SERVICE_ACCOUNT,
+            body,
+            namespace=name,
+            force=True,
+        )
+    for page in calls.list_all(client, SECRETS, namespace=name, labels=f"{MANAGED_BY}={MUSTER}"):
+        for secret in page.items:
+            project_provisioning.delete_object(
+                client, SECRETS, secret["metadata"]["name"], secret, name
+            )
+    # Applied without the labels: those that nobody else has set go, and all else stays.
+    calls.apply(
+        client,
+        NAMESPACES,
+        name,
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        force=True,
+    )
+
+
+def _remove_queue(client: Client, name: str, owner: Owner) -> None:
+    try:
+        found = _find_object(client, QUEUES, name)
+    except NotServed:
+        return
+    if found is not None and owner.owns(found) and not is_being_deleted(found):
+        project_provisioning.delete_object(client, QUEUES, name, found)
+
+
+def _find_object(
+    client: Client, resource: Resource, name: str, namespace: str | None = None
+) -> Object | None:
+    try:
+        return calls.get(client, resource, name, namespace=namespace)
+    except Gone:
+        return None

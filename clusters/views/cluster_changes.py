@@ -1,0 +1,179 @@
+"""What administrators do about clusters: add, try, change, check, disable, remove."""
+
+import uuid
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from clusters import actions, connection_trial
+from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
+from clusters.connection_trial import ConnectionTrial
+from clusters.models import Cluster
+from console.errors import UserError
+from console.http import redirect_with_message, render_page
+from projects import access
+from projects.http import Request
+from projects.models import User
+from projects.permissions import Entity, Verb
+from projects.scopes import cluster_scope
+
+hide_credentials = sensitive_post_parameters("kubeconfig", "token")
+
+
+@require_http_methods(["GET", "POST"])
+@never_cache
+@hide_credentials
+def cluster_new(request: Request) -> HttpResponse:
+    """Add a cluster, or only try whether it can be reached so; nothing that was typed is lost by
+    that.
+    """
+    access.require(request.user, Verb.CREATE, Entity.CLUSTERS)
+    form = ClusterForm(request.POST or None)
+    if "test" in request.POST:
+        return _render_trial(request, form, None)
+    if request.method == "POST" and form.is_valid():
+        way, kubeconfig = form.credentials
+        try:
+            made = actions.register(
+                form.cleaned_data["name"], kubeconfig, way=way, user=request.user
+            )
+        except UserError as refusal:
+            form.add_error(refusal.field or None, refusal.text)
+        else:
+            return redirect_with_message(
+                request,
+                reverse("cluster", args=[made.pk]),
+                f"Cluster {made.name} is added; it is being asked what it can do.",
+            )
+    return _render_form(request, form, None)
+
+
+@require_http_methods(["GET", "POST"])
+@never_cache
+@hide_credentials
+def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Another name, other credentials, or where its GPUs' use is asked for; credentials that are
+    stored are shown to nobody.
+    """
+    access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
+    found = _get_cluster(pk)
+    stored = {"name": found.name, "prometheus_url": found.prometheus_url}
+    form = ClusterChangeForm(request.POST or None, initial=stored, is_local=found.is_local)
+    if "test" in request.POST:
+        return _render_trial(request, form, found)
+    if request.method == "POST" and form.is_valid():
+        try:
+            _apply_form(found, form, request.user)
+        except UserError as refusal:
+            form.add_error(refusal.field or None, refusal.text)
+        else:
+            return redirect_with_message(
+                request, reverse("cluster", args=[pk]), f"Cluster {found.name} is changed."
+            )
+    return _render_form(request, form, found)
+
+
+@require_POST
+def cluster_check(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Have it found out anew what the cluster can do; its page shows it when it is."""
+    access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
+    actions.request_check(_get_cluster(pk))
+    return redirect_with_message(request, reverse("cluster", args=[pk]))
+
+
+@require_POST
+def cluster_enable(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Use it again."""
+    access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
+    found = _get_cluster(pk)
+    actions.enable(found, user=request.user)
+    return redirect_with_message(
+        request,
+        reverse("cluster", args=[pk]),
+        f"Cluster {found.name} is enabled; it is being asked how it is.",
+    )
+
+
+@require_POST
+def cluster_disable(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Launch nothing there, and leave it alone."""
+    access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
+    found = _get_cluster(pk)
+    actions.disable(found, user=request.user)
+    return redirect_with_message(
+        request,
+        reverse("cluster", args=[pk]),
+        f"Cluster {found.name} is disabled. What runs there goes on.",
+    )
+
+
+@require_http_methods(["GET", "POST"])
+def cluster_remove(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """The question before a cluster is removed, with what stands against it and what would happen;
+    and the removal.
+    """
+    access.require(request.user, Verb.DELETE, Entity.CLUSTERS, cluster_scope(pk))
+    found = _get_cluster(pk)
+    if request.method == "POST":
+        actions.remove(found, request.user, force=request.POST.get("force") == found.name)
+        messages.success(request, f"Cluster {found.name} is removed, and its credentials with it.")
+        return redirect("clusters")
+    context = {"cluster": found, "hanging": actions.load_dependents(found)}
+    return render_page(request, "clusters/remove.html", "clusters/_remove.html", context)
+
+
+def _get_cluster(pk: uuid.UUID) -> Cluster:
+    found: Cluster = get_object_or_404(Cluster.objects.there().defer("kubeconfig"), pk=pk)
+    return found
+
+
+def _apply_form(cluster: Cluster, form: ClusterChangeForm, user: User) -> None:
+    if form.cleaned_data["name"] != cluster.name:
+        actions.rename(cluster, form.cleaned_data["name"], user=user)
+    if not form.keeps_credentials:
+        way, kubeconfig = form.credentials
+        actions.reconnect(cluster, kubeconfig, way=way, user=user)
+    if form.cleaned_data["prometheus_url"] != cluster.prometheus_url:
+        actions.set_prometheus_url(cluster, form.cleaned_data["prometheus_url"], user=user)
+
+
+def _render_trial(request: Request, form: ClusterForm, cluster: Cluster | None) -> HttpResponse:
+    """What the connection is like: as a part that takes the place of the last verdict, or without
+    scripts in the form as it was typed.
+    """
+    trial = _run_trial(form, cluster)
+    if request.htmx:
+        return render(request, "clusters/_trial.html", {"trial": trial, "form": form})
+    return _render_form(request, form, cluster, trial)
+
+
+def _run_trial(form: ClusterForm, cluster: Cluster | None) -> ConnectionTrial | None:
+    """None where what was typed cannot be tried. For that it needs no name."""
+    form.is_valid()
+    form.errors.pop("name", None)
+    if form.errors:
+        return None
+    if cluster is not None and form.cleaned_data["way"] == STORED_WAY:
+        return connection_trial.try_stored_connection(cluster)
+    way, kubeconfig = form.credentials
+    return connection_trial.try_connection(way, kubeconfig)
+
+
+def _render_form(
+    request: Request,
+    form: ClusterForm,
+    cluster: Cluster | None,
+    trial: ConnectionTrial | None = None,
+) -> HttpResponse:
+    context = {"form": form, "cluster": cluster, "trial": trial}
+    return render(
+        request,
+        "clusters/cluster_form.html",
+        context,
+        status=422 if form.errors and not trial else 200,
+    )

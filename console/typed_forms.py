@@ -1,0 +1,185 @@
+"""What a person has typed into a form, kept as it was typed: forms that can show it without judging
+it, and rows that repeat.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.forms.utils import ErrorDict
+from django.http import QueryDict
+
+TypedValues = dict[str, list[str]]
+"""Field names, each with the values that a browser sent for it."""
+
+MAX_ROWS = 300
+IGNORED_FIELDS = frozenset({"csrfmiddlewaretoken", "at", "started_from", "anyway"})
+
+
+def parse_typed(post_data: QueryDict, buttons: Iterable[str] = ()) -> TypedValues:
+    """What was sent, without the token and what the pressed button said.
+
+    Null characters, which PostgreSQL cannot store, are dropped, and lines end as everywhere but in
+    a browser's text areas.
+    """
+    left_out = IGNORED_FIELDS.union(buttons)
+    return {
+        _clean_text(name): [_clean_text(value) for value in post_data.getlist(name)]
+        for name in post_data
+        if name not in left_out
+    }
+
+
+def _clean_text(value: str) -> str:
+    return value.replace("\x00", "").replace("\r\n", "\n")
+
+
+def to_query_dict(stored: Mapping[str, list[str]]) -> QueryDict:
+    """The other way."""
+    sent = QueryDict(mutable=True)
+    for name, values in stored.items():
+        sent.setlist(name, values)
+    return sent
+
+
+class TypedForm(forms.Form):
+    """A bound form that judges only when told to: `quiet`, it shows what was typed without
+    errors.
+    """
+
+    use_required_attribute = False
+
+    def __init__(self, data: TypedValues | None = None, *, quiet: bool = True, **more: Any) -> None:
+        super().__init__(None if data is None else to_query_dict(data), **more)
+        self.quiet = quiet
+
+    @property
+    def all_errors(self) -> ErrorDict:
+        """What is wrong, quiet or not."""
+        return super().errors
+
+    @property
+    def errors(self) -> ErrorDict:
+        return ErrorDict() if self.quiet else self.all_errors
+
+    @property
+    def has_errors(self) -> bool:
+        return bool(self.all_errors)
+
+    def read(self, name: str, default: Any = None) -> Any:
+        """The value of a field as the program has it; `otherwise` where what was typed is none."""
+        value = None if self.all_errors.get(name) else self.cleaned_data.get(name)
+        return default if value is None else value
+
+    def add_error_once(self, field: str | None, text: str) -> None:
+        """Put an error beside a field, or above all fields; one that has an error already keeps
+        that.
+        """
+        known = field if field in self.fields else None
+        if (
+            known not in self.all_errors
+            if known
+            else text not in self.all_errors.get(NON_FIELD_ERRORS, ())
+        ):
+            self.add_error(known, text)
+
+
+class RowForm(TypedForm):
+    """One of several alike. It is blank, and counts for nothing, while none of `content` is filled
+    in.
+    """
+
+    content_fields: tuple[str, ...] = ()
+
+    @property
+    def is_blank(self) -> bool:
+        return not any(str(self[name].value() or "").strip() for name in self.content_fields)
+
+
+Row = TypeVar("Row", bound=RowForm)
+
+
+class FormRows(Generic[Row]):
+    """All rows of one name. The fields of row 3 are called `<name>-3-<field>`; numbers may have
+    gaps, as rows come and go.
+    """
+
+    def __init__(
+        self, name: str, row: Callable[..., Row], data: TypedValues, *, quiet: bool = True
+    ) -> None:
+        self.name = name
+        self._row = row
+        self._quiet = quiet
+        self._errors: list[str] = []
+        self.note = ""
+        """Why nothing of it can be changed; "" where it can."""
+        self.policy_note = ""
+        """What policies want of it."""
+        pattern = re.compile(rf"{re.escape(name)}-([0-9]{{1,5}})-")
+        self._numbers = sorted({int(match[1]) for key in data if (match := pattern.match(key))})
+        self.all = [
+            row(data, prefix=f"{name}-{number}", quiet=quiet) for number in self._numbers[:MAX_ROWS]
+        ]
+        if len(self._numbers) > MAX_ROWS:
+            self._errors.append(f"There can be at most {MAX_ROWS} rows; take some away.")
+
+    @property
+    def errors(self) -> list[str]:
+        """What is wrong with the rows as a whole."""
+        return [] if self._quiet else self._errors
+
+    def add_error_once(self, text: str) -> None:
+        """Say what is wrong with the rows as a whole."""
+        if text not in self._errors:
+            self._errors.append(text)
+
+    @property
+    def filled_rows(self) -> list[Row]:
+        """Those that say something, in their order."""
+        return [row for row in self.all if not row.is_blank]
+
+    @property
+    def empty_row(self) -> Row:
+        """What a script copies to add a row: it has __n__ where the number goes."""
+        return self._row({}, prefix=f"{self.name}-__n__")
+
+    @property
+    def next_number(self) -> int:
+        return self._numbers[-1] + 1 if self._numbers else 0
+
+    @property
+    def quiet(self) -> bool:
+        return self._quiet
+
+    @quiet.setter
+    def quiet(self, quiet: bool) -> None:
+        self._quiet = quiet
+        for row in self.all:
+            row.quiet = quiet
+
+    @property
+    def has_errors(self) -> bool:
+        return bool(self._errors) or any(row.has_errors for row in self.filled_rows)
+
+
+def add_row(data: TypedValues, rows: FormRows[Any]) -> TypedValues:
+    """What was typed, with one more, blank row."""
+    first = next(iter(rows.empty_row.fields))
+    return data | {f"{rows.name}-{rows.next_number}-{first}": [""]}
+
+
+def remove_row(data: TypedValues, row: str) -> TypedValues:
+    """What was typed, without the row called so ("variables-3")."""
+    return {name: values for name, values in data.items() if not name.startswith(f"{row}-")}
+
+
+def build_row_values(name: str, rows: Iterable[Mapping[str, str | list[str]]]) -> TypedValues:
+    """Values as if they had been typed into rows; a list is several values of one field."""
+    values = (
+        (f"{name}-{number}-{field}", value)
+        for number, row in enumerate(rows)
+        for field, value in row.items()
+    )
+    return {field: value if isinstance(value, list) else [value] for field, value in values}

@@ -1,0 +1,70 @@
+"""Whether assets in a list could be used as they are in a project, by the policies that hold
+there.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from console.errors import Invalid
+from environments import policy_fields
+from environments.models import Asset
+from projects.api import schemas
+from projects.api.base import ListQuery
+from projects.models import Project, User
+
+WORKLOAD_TYPES = {"distributed": "Distributed", "training": "Standard"}
+CHECKED_KINDS = ("environment", "compute")
+"""Those that policies speak of."""
+PARAMETERS = [
+    schemas.query_parameter(
+        "complyToProject",
+        schemas.TEXT,
+        "The id of a project: each entry says whether its policies allow it.",
+    ),
+    schemas.query_parameter(
+        "complyToWorkloadType",
+        schemas.enum_schema(*WORKLOAD_TYPES),
+        "For which workloads; distributed where it is not said.",
+    ),
+]
+SCHEMA = schemas.object_schema(
+    ["status", "issues"],
+    status=schemas.enum_schema("Compliant", "NonCompliant"),
+    issues=schemas.array_schema(
+        schemas.object_schema(
+            ["field", "details", "rule"],
+            field=schemas.TEXT,
+            details=schemas.TEXT,
+            rule=schemas.TEXT,
+        )
+    ),
+)
+
+
+def build_compliance_check(
+    parameters: ListQuery, user: User
+) -> Callable[[Asset], dict[str, Any]] | None:
+    """What to add to each entry; None where it was not asked for. Raises Invalid."""
+    text = parameters.text("complyToProject")
+    if not text:
+        return None
+    key = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+    project = Project.objects.visible_to(user).filter(pk=key).first()
+    if project is None:
+        raise Invalid(
+            [("complyToProject", f"There is no project {text[:40]} among those that you may see.")]
+        )
+    judge = policy_fields.get_compliance_judge(
+        project, WORKLOAD_TYPES[parameters.choice("complyToWorkloadType", tuple(WORKLOAD_TYPES))]
+    )
+
+    def told(asset: Asset) -> dict[str, Any]:
+        issues = [
+            {"field": field, "details": details, "rule": rule}
+            for field, details, rule in judge(asset)
+        ]
+        return {
+            "compliance": {"status": "NonCompliant" if issues else "Compliant", "issues": issues}
+        }
+
+    return told

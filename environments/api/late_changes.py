@@ -1,0 +1,45 @@
+"""A change of an asset that comes too late, told over REST: what somebody else changed meanwhile,
+and what to do.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from console import edit_conflicts
+from console.errors import Clash
+from environments.kinds import AssetKind
+from environments.models import Asset
+from projects.audit import Event
+from projects.models import AuditEntry
+
+MOST_CHANGES = 50
+
+
+@contextmanager
+def explain_late_change(kind: AssetKind, asset: Asset, version: int | None) -> Iterator[None]:
+    """Raises Clash that says what changed since `version`, where the change inside finds that
+    something did.
+    """
+    try:
+        yield
+    except edit_conflicts.ChangedMeanwhile as error:
+        raise Clash(_describe_changes(kind, asset, error.version, version or 0)) from error
+
+
+def _describe_changes(kind: AssetKind, asset: Asset, now: int, edited: int) -> str:
+    """What changed since a version, from the audit log: who changed which fields, and what to
+    do.
+    """
+    entries = AuditEntry.objects.filter(
+        entity=kind.key, entity_id=str(asset.pk), event=Event.UPDATE
+    ).order_by("-at", "-id")
+    later = [
+        each for each in entries[:MOST_CHANGES] if (each.after or {}).get("version", 0) > edited
+    ]
+    names = sorted({name for each in later for name in (each.after or {}) if name != "version"})
+    people = sorted({each.subject for each in later})
+    what = f" {' and '.join(people)} changed {', '.join(names)}." if names else ""
+    return (
+        f"{asset.name} was changed meanwhile: its version is {now}, and you changed "
+        f"{edited}.{what} Get it again and repeat your change."
+    )

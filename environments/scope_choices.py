@@ -1,0 +1,44 @@
+"""Where an asset may be, as forms and bodies offer it; and what lists put on the rows that they
+show.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from environments import actions, uses
+from environments.kinds import CREDENTIAL, AssetKind
+from environments.models import Asset
+from projects import scope_choices
+from projects.models import User
+from projects.permissions import Permission, Verb
+from projects.scope_choices import ScopeChoice
+
+
+def get_create_permission(kind: AssetKind) -> Permission:
+    return Permission(kind.model.entity, Verb.CREATE)
+
+
+def list_scope_choices(
+    user: User, kind: AssetKind, asset: Asset | None = None
+) -> Sequence[ScopeChoice]:
+    """The scopes that a form offers: where `user` may make one, and the one where `asset` is."""
+    found = list(scope_choices.list_scope_choices(user, get_create_permission(kind)))
+    if asset is not None and asset.scope not in {scope for scope, _ in found}:
+        found.insert(0, (asset.scope, asset.scope_words))
+    return found
+
+
+def annotate_rows(kind: AssetKind, rows: Sequence[Any], user: User) -> None:
+    """Put on the rows where they are used, as far as the user sees it, and what the user may do to
+    them. Three queries at most.
+    """
+    ids = [row.pk for row in rows]
+    workloads = uses.count_workloads(ids, user) if kind.is_counted and ids else {}
+    templates = uses.count_templates(ids, user) if kind.is_counted and ids else {}
+    sources = uses.count_data_sources(ids, user) if kind is CREDENTIAL and ids else {}
+    for row in rows:
+        row.workloads, row.templates, row.sources = (
+            counts.get(row.pk, 0) for counts in (workloads, templates, sources)
+        )
+        row.may_edit = actions.may_change(row, user)
+        row.may_delete = actions.may_change(row, user, Verb.DELETE)

@@ -1,0 +1,126 @@
+"""A request as the handlers see it, and the response that they give back: plain data, so that only
+`application` speaks ASGI.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+
+from localkube import errors
+
+MAX_QUERY_FIELDS = 64
+
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+
+
+class QueryParameters:
+    """The query parameters, read as the real server reads them. Every reader raises ApiError 400
+    for a value that is none.
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._values = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS)
+        except ValueError as error:
+            raise errors.bad_request_error(f"the query cannot be read: {error}") from error
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def text(self, name: str) -> str:
+        """The first value, or ""."""
+        return self._values.get(name, [""])[0]
+
+    def texts(self, name: str) -> list[str]:
+        return self._values.get(name, [])
+
+    def flag(self, name: str) -> bool:
+        """True for a parameter that is there and is neither "false" nor "0" (apimachinery
+        `Convert_Slice_string_To_bool`).
+        """
+        return name in self and self.text(name).lower() not in ("false", "0")
+
+    def integer(self, name: str) -> int | None:
+        """A 64-bit number, or None for a parameter that is absent or empty."""
+        text = self.text(name)
+        if not text:
+            return None
+        digits = text[1:] if text[0] in "+-" else text
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
+            raise errors.bad_request_error(
+                f'strconv.ParseInt: parsing "{text[:64]}": invalid syntax'
+            )
+        return int(text)
+
+
+@dataclass(slots=True)
+class ApiCall:
+    """One request. `parts` are the decoded segments of the path; header names are in lower case."""
+
+    method: str
+    path: str
+    parts: tuple[str, ...]
+    query: QueryParameters
+    headers: Mapping[str, str]
+    receive: Receive
+    warnings: list[str] = field(default_factory=list)
+    user: str = ""
+    groups: tuple[str, ...] = ()
+
+    @classmethod
+    def from_scope(cls, scope: Mapping[str, Any], receive: Receive) -> "ApiCall":
+        """Read an ASGI scope. Raises ApiError 400 for a path or query that is no text."""
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            key, text = name.decode("latin-1"), value.decode("latin-1")
+            headers[key] = f"{headers[key]},{text}" if key in headers else text
+        try:
+            path = scope["raw_path"].decode("ascii")
+            segments = path.strip("/").split("/") if path.strip("/") else []
+            parts = tuple(unquote(segment, errors="strict") for segment in segments)
+            query = scope["query_string"].decode("ascii")
+        except UnicodeDecodeError as error:
+            raise errors.bad_request_error("the path or the query is not valid text") from error
+        return cls(scope["method"], path, parts, QueryParameters(query), headers, receive)
+
+
+class Stream(Protocol):
+    """The chunks of an answer, as they come; an async generator is one."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    def aclose(self) -> Awaitable[None]:
+        """Let go of what the chunks come from; also called when nobody ever asked for one."""
+        ...
+
+
+@dataclass(slots=True)
+class Response:
+    """What to answer: a whole `body`, or a `stream` of chunks that is sent as it comes.
+
+    A `live` stream has no end of its own: it is not compressed and ends when the server stops.
+    `release` is called once after the last byte, however the answer ended.
+    """
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = JSON
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    stream: Stream | None = None
+    live: bool = False
+    release: Callable[[], None] | None = None
+
+
+def json_response(value: Any, status: int = 200) -> Response:
+    return Response(status, msgspec.json.encode(value))
+
+
+def text_response(text: str, status: int = 200) -> Response:
+    return Response(status, text.encode(), TEXT, [("x-content-type-options", "nosniff")])

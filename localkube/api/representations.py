@@ -1,0 +1,252 @@
+"""The forms in which an object is sent: itself, its metadata alone, or a row of a Table; alone, in
+a list and in a watch event.
+
+A form works on the JSON that the store keeps (without kind and apiVersion) and decodes as little as
+it can: the object itself is never decoded, of PartialObjectMetadata only where its metadata begins
+and ends.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from localkube.api import negotiation
+from localkube.api.negotiation import AcceptedMedia
+from localkube.metadata import Object
+from localkube.objects import Objects
+from localkube.resources.resource import Column, Resource
+from localkube.store import Record
+
+PARTIAL_HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
+TABLE_HEAD = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":'
+NAME_DESCRIPTION = (
+    "Name must be unique within a namespace. Is required when creating resources, although some "
+    "resources may allow a client to request "
+    "the generation of an appropriate name automatically. Name is primarily intended for "
+    "creation idempotence and configuration "
+    "definition. Cannot be updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListMeta:
+    """The metadata of a list. `remaining` is None where the API does not tell it."""
+
+    rv: str
+    token: str = ""
+    remaining: int | None = None
+
+    def encode(self, *, with_empty_token: bool) -> bytes:
+        fields: dict[str, Any] = {"resourceVersion": self.rv}
+        if self.token or with_empty_token:
+            fields["continue"] = self.token
+        if self.remaining is not None:
+            fields["remainingItemCount"] = self.remaining
+        return msgspec.json.encode(fields)
+
+
+class _Metadata(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+class _Version(msgspec.Struct):
+    resourceVersion: str = ""  # noqa: N815 - the name on the wire
+
+
+_metadata_decoder = msgspec.json.Decoder(_Metadata)
+_version_decoder = msgspec.json.Decoder(_Version)
+
+
+class FullObject:
+    """The object itself."""
+
+    has_columns = False
+
+    def __init__(self, resource: Resource) -> None:
+        self.resource = resource
+        kind, version = (
+            msgspec.json.encode(resource.kind),
+            msgspec.json.encode(resource.api_version),
+        )
+        if resource.custom:
+            self._head = b'{"apiVersion":' + version + b',"kind":' + kind + b","
+        else:
+            self._head = b'{"kind":' + kind + b',"apiVersion":' + version + b","
+
+    def encode_object(self, raw: bytes, *, with_columns: bool = True) -> bytes:
+        """The answer to a request for one object, and the object of a watch event."""
+        return self._head + raw[1:]
+
+    def encode_item(self, raw: bytes) -> bytes:
+        """An item of a list: those of built-in kinds carry no kind and apiVersion, those of custom
+        ones do.
+        """
+        return self._head + raw[1:] if self.resource.custom else raw
+
+    def encode_list_start(self, meta: ListMeta) -> bytes:
+        """What comes before the first item of a list; `closing` comes after the last."""
+        kind = msgspec.json.encode(self.resource.list_kind)
+        version = msgspec.json.encode(self.resource.api_version)
+        metadata = meta.encode(with_empty_token=self.resource.custom)
+        return (
+            b'{"kind":'
+            + kind
+            + b',"apiVersion":'
+            + version
+            + b',"metadata":'
+            + metadata
+            + b',"items":['
+        )
+
+    def encode_list_end(self) -> bytes:
+        return b"]}\n"
+
+    def encode_bookmark(self, metadata: Object) -> bytes:
+        return self._head + b'"metadata":' + msgspec.json.encode(metadata) + b"}"
+
+
+class PartialMetadata(FullObject):
+    """PartialObjectMetadata: kind, apiVersion and metadata."""
+
+    def encode_object(self, raw: bytes, *, with_columns: bool = True) -> bytes:
+        return PARTIAL_HEAD + bytes(_metadata_decoder.decode(raw).metadata) + b"}"
+
+    def encode_item(self, raw: bytes) -> bytes:
+        return self.encode_object(raw)
+
+    def encode_list_start(self, meta: ListMeta) -> bytes:
+        metadata = meta.encode(with_empty_token=False)
+        return (
+            b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":'
+            + metadata
+            + b',"items":['
+        )
+
+    def encode_bookmark(self, metadata: Object) -> bytes:
+        return PARTIAL_HEAD + msgspec.json.encode(metadata) + b"}"
+
+
+class Table(FullObject):
+    """A Table of the kind's columns, one row an object. `include` is what a row carries of the
+    object: Metadata, Object or None.
+    """
+
+    has_columns = True
+
+    def __init__(self, resource: Resource, include: str) -> None:
+        super().__init__(resource)
+        self._include = include
+        self._partial = PartialMetadata(resource)
+        self._encoded_columns = msgspec.json.encode(
+            [_build_column_definition(column) for column in resource.columns]
+        )
+
+    def encode_object(self, raw: bytes, *, with_columns: bool = True) -> bytes:
+        version = _version_decoder.decode(_metadata_decoder.decode(raw).metadata).resourceVersion
+        return (
+            self._encode_table_start(ListMeta(version), with_columns)
+            + self.encode_item(raw)
+            + b"]}"
+        )
+
+    def encode_item(self, raw: bytes) -> bytes:
+        obj = {
+            "kind": self.resource.kind,
+            "apiVersion": self.resource.api_version,
+        } | msgspec.json.decode(raw)
+        cells = msgspec.json.encode(
+            [_compute_cell(column, obj) for column in self.resource.columns]
+        )
+        return b'{"cells":' + cells + b',"object":' + self._encode_included_object(raw) + b"}"
+
+    def encode_list_start(self, meta: ListMeta) -> bytes:
+        return self._encode_table_start(meta, with_columns=True)
+
+    def encode_bookmark(self, metadata: Object) -> bytes:
+        head = self._encode_table_start(ListMeta(metadata["resourceVersion"]), with_columns=False)
+        cells = msgspec.json.encode([None] * len(self.resource.columns))
+        return (
+            head
+            + b'{"cells":'
+            + cells
+            + b',"object":'
+            + self._partial.encode_bookmark(metadata)
+            + b"}]}"
+        )
+
+    def _encode_table_start(self, meta: ListMeta, with_columns: bool) -> bytes:
+        definitions = self._encoded_columns if with_columns else b"null"
+        return (
+            TABLE_HEAD
+            + meta.encode(with_empty_token=False)
+            + b',"columnDefinitions":'
+            + definitions
+            + b',"rows":['
+        )
+
+    def _encode_included_object(self, raw: bytes) -> bytes:
+        if self._include == "None":
+            return b"null"
+        return (
+            super().encode_object(raw)
+            if self._include == "Object"
+            else self._partial.encode_object(raw)
+        )
+
+
+Representation = FullObject
+
+
+def _build_column_definition(column: Column) -> Object:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description or (NAME_DESCRIPTION if column.format == "name" else ""),
+        "priority": column.priority,
+    }
+
+
+def _compute_cell(column: Column, obj: Object) -> Any:
+    """A cell's value; None where a status that some client wrote has not the shape that the column
+    reads.
+    """
+    try:
+        return column.cell(obj)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+@functools.lru_cache(maxsize=512)
+def choose_representation(
+    resource: Resource, accepted: AcceptedMedia, include: str
+) -> Representation:
+    """The form for what a client accepts. The same arguments give the same form, so that watchers
+    can share encoded events.
+    """
+    if accepted.form == negotiation.TABLE:
+        return Table(resource, include)
+    if accepted.form in (negotiation.PARTIAL, negotiation.PARTIAL_LIST):
+        return PartialMetadata(resource)
+    return FullObject(resource)
+
+
+def encode_record(objects: Objects, resource: Resource, record: Record) -> bytes:
+    """A record's JSON without kind and apiVersion, in the form of `resource`, which may be another
+    group's view of it.
+    """
+    return (
+        record.raw
+        if resource.from_stored is None
+        else encode_bare_object(objects.decode_record(resource, record))
+    )
+
+
+def encode_bare_object(obj: Object) -> bytes:
+    """An object as the store would keep it: JSON without kind and apiVersion."""
+    return msgspec.json.encode(
+        {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+    )

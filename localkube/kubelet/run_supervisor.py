@@ -1,0 +1,348 @@
+"""What a supervisor does: it keeps one container run from start to end, alone, whatever becomes of
+the server.
+
+It starts the command, writes its log, stops it when asked, watches its memory, and records how it
+ended; server and supervisor know each other through the files of `records` only. Standard library
+only, and little of it: it must start fast and stay small.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import time
+
+from localkube.kubelet import launch, proctree, records
+from localkube.kubelet.logwriter import LogWriter
+
+READ_BYTES = 256 * 1024
+PIPE_BYTES = 64 * 1024
+GROWN_PIPE_BYTES = 1024 * 1024
+"""Only a container that once filled its pipe gets a large one: a user's pipes may hold 64 MiB
+together before new ones become tiny.
+"""
+
+GATHER_BELOW = 4096
+GATHER_SECONDS = 0.005
+"""After a read of so few bytes the next waits so long: a container that writes line by line must
+not cost a core here.
+"""
+
+MEASURE_SECONDS = 0.2
+UNLIMITED_MEASURE_SECONDS = 2.0
+PSS_SHARE = 20
+"""The exact measure of memory is slow and stops the measured process: it may take one part in so
+many of the time.
+"""
+
+DRAIN_SECONDS = 1.0
+"""How long output is waited for once every process is dead: somebody outside the container may hold
+its pipe open.
+"""
+
+MAX_REFUSALS = 50
+"""After so many rounds in which every process left refused SIGKILL (it belongs to another user),
+the run is over without them.
+"""
+
+TERM_GRACE_SECONDS = 30.0
+"""The time to end when it is the supervisor itself that gets SIGTERM, as when the machine shuts
+down: Kubernetes' default.
+"""
+
+WAKE_SIGNAL = signal.SIGUSR1
+"""Tells a supervisor that there is a stop to read."""
+
+KILLED_EXIT_CODE = 128 + signal.SIGKILL
+
+
+class Supervisor:
+    """The life of one run. One thread only, because it forks."""
+
+    def __init__(self, directory: str, spec: records.Json) -> None:
+        self._directory = directory
+        self._spec = spec
+        self._log = LogWriter(directory, spec["log_max_bytes"], spec["log_max_files"])
+        self._memory_limit: int | None = spec["memory_limit"]
+        self._pid = 0
+        self._status: int | None = None
+        self._started_at = time.time()
+        self._running_recorded = False
+        self._term_sent = False
+        self._kill_at = float("inf")
+        self._peak_memory = 0
+        self._pss_not_before = 0.0
+        self._exit_recorded = False
+        self._poll = select.poll()
+        self._output = -1
+        self._pipe_grown = False
+        self._signals = _listen_for_signals()
+        self._poll.register(self._signals, select.POLLIN)
+
+    def run(self) -> None:
+        """Start the command and stay until it and everything it started has ended and its end is
+        recorded.
+        """
+        try:
+            if not self._watch_master_process() or records.read_record(
+                self._directory, records.STOP
+            ):
+                self._record_exit(
+                    KILLED_EXIT_CODE, signal.SIGKILL, "Error", "stopped before it was started"
+                )
+            elif self._start_command():
+                reason, message = self._watch_run()
+                self._finish_run(reason, message)
+        finally:
+            if not self._exit_recorded:
+                # Reached by a defect here only; its traceback goes to the errors file.
+                self._kill_tree()
+                self._record_exit(
+                    KILLED_EXIT_CODE,
+                    signal.SIGKILL,
+                    "ContainerStatusUnknown",
+                    f"the supervisor failed: see {records.ERROR_LOG}",
+                )
+
+    def _watch_master_process(self) -> bool:
+        """Watch the process that this run must not outlive, if there is one; False when it is gone
+        already.
+        """
+        if self._spec["die_with"] is None:
+            return True
+        pid, ticks = self._spec["die_with"]
+        try:
+            self._poll.register(os.pidfd_open(pid), select.POLLIN)
+        except OSError:
+            return False
+        return proctree.is_alive(pid, ticks)
+
+    def _start_command(self) -> bool:
+        self._output, other_end = os.pipe()
+        os.set_blocking(self._output, False)
+        self._poll.register(self._output, select.POLLIN)
+        spec = self._spec
+        env = {**spec["env"], records.MARK_VARIABLE: self._directory}
+        try:
+            self._pid = launch.spawn_process(
+                spec["argv"], env, spec["cwd"], spec["umask"], other_end
+            )
+        except launch.CannotRunError as error:
+            self._record_exit(error.code, None, "ContainerCannotRun", str(error))
+            return False
+        finally:
+            os.close(other_end)
+        self._started_at = time.time()
+        self._record_running()
+        return True
+
+    def _record_running(self) -> None:
+        record = {
+            "pid": self._pid,
+            "ticks": proctree.start_ticks(self._pid),
+            "started_at": self._started_at,
+        }
+        try:
+            records.write_record(self._directory, records.RUNNING, record)
+        except OSError:
+            return  # a full disk: tried again with the next measurement
+        self._running_recorded = True
+
+    def _watch_run(self) -> tuple[str, str]:
+        """Serve the run until something ends it; the reason and message when that was not the
+        command itself or a stop.
+        """
+        every = UNLIMITED_MEASURE_SECONDS if self._memory_limit is None else MEASURE_SECONDS
+        measure_at = time.monotonic() + every
+        self._handle_stop()
+        while True:
+            wait = max(min(measure_at, self._kill_at) - time.monotonic(), 0)
+            for handle, _ in self._poll.poll(wait * 1000 + 1):
+                if handle == self._output:
+                    self._copy_output()
+                elif handle == self._signals:
+                    self._handle_signals()
+                else:
+                    return "", "the process that this run was not to outlive has ended"
+            if self._has_ended() or time.monotonic() >= self._kill_at:
+                return "", ""
+            if time.monotonic() >= measure_at:
+                if not self._running_recorded:
+                    self._record_running()
+                if excess := self._measure_excess():
+                    return (
+                        "OOMKilled",
+                        (
+                            f"the processes used {excess} bytes of memory, the limit is "
+                            f"{self._memory_limit}"
+                        ),
+                    )
+                measure_at = time.monotonic() + every
+
+    def _copy_output(self) -> None:
+        """Take what the pipe holds to the log."""
+        try:
+            data = os.read(self._output, READ_BYTES)
+        except BlockingIOError:
+            return
+        if not data:
+            self._poll.unregister(self._output)
+            os.close(self._output)
+            self._output = -1
+            return
+        self._log.write_output(data)
+        if len(data) < GATHER_BELOW:
+            time.sleep(GATHER_SECONDS)
+        elif len(data) >= PIPE_BYTES and not self._pipe_grown:
+            self._pipe_grown = True
+            try:
+                fcntl.fcntl(self._output, fcntl.F_SETPIPE_SZ, GROWN_PIPE_BYTES)
+            except OSError:
+                return  # the user's pipes hold too much already: this one stays small
+
+    def _handle_signals(self) -> None:
+        if signal.SIGTERM in os.read(self._signals, 4096):
+            self._terminate_by(time.monotonic() + TERM_GRACE_SECONDS)
+        self._handle_stop()
+
+    def _handle_stop(self) -> None:
+        request = records.read_record(self._directory, records.STOP)
+        if request is not None:
+            self._terminate_by(request["until"])
+
+    def _terminate_by(self, until: float) -> None:
+        """Ask the first process to end, once, and kill the tree at `until`; a later call can only
+        make that earlier.
+        """
+        self._kill_at = min(self._kill_at, until)
+        if not self._term_sent and until > time.monotonic():
+            self._term_sent = True
+            os.kill(self._pid, signal.SIGTERM)
+
+    def _has_ended(self) -> bool:
+        """Reap orphans that came to us; True when the first process has ended, which stays unreaped
+        so that its pid stays its own.
+        """
+        while True:
+            child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if child is None:
+                return False
+            if child.si_pid == self._pid:
+                return True
+            os.waitpid(child.si_pid, 0)
+
+    def _measure_excess(self) -> int:
+        """The memory in use when it is over the limit, else 0. What is shared counts once, and
+        resident pages are a quick upper bound.
+        """
+        now = time.monotonic()
+        pids = proctree.list_descendants(os.getpid())
+        used = proctree.measure_rss(pids)
+        if self._memory_limit is not None and used > self._memory_limit:
+            if now < self._pss_not_before:
+                return 0
+            used = proctree.measure_pss(pids)
+            self._pss_not_before = now + PSS_SHARE * (time.monotonic() - now)
+        self._peak_memory = max(self._peak_memory, used)
+        return used if self._memory_limit is not None and used > self._memory_limit else 0
+
+    def _finish_run(self, reason: str, message: str) -> None:
+        self._kill_tree()
+        self._drain_output()
+        self._log.close()
+        code = (
+            os.waitstatus_to_exitcode(self._status) if self._status is not None else -signal.SIGKILL
+        )
+        if code == -signal.SIGKILL and reason:
+            self._record_exit(KILLED_EXIT_CODE, signal.SIGKILL, reason, message)
+        elif code < 0:
+            self._record_exit(128 - code, -code, "Error", message)
+        else:
+            self._record_exit(code, None, "Error" if code else "Completed", message)
+
+    def _kill_tree(self) -> None:
+        """Kill and reap until this process has no child left: as subreaper it gets every orphan, so
+        then nothing is left at all.
+        """
+        if self._pid and self._status is None:
+            with contextlib.suppress(OSError):  # all of the group are dead, or another user's
+                os.killpg(self._pid, signal.SIGKILL)
+        refusals = 0
+        while refusals < MAX_REFUSALS:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == self._pid:
+                self._status = status
+            if pid == 0:
+                sent = [
+                    proctree.kill_process(found) for found in proctree.list_descendants(os.getpid())
+                ]
+                refusals = 0 if any(sent) else refusals + 1
+                time.sleep(min(0.001 * (1 + refusals), 0.1))
+
+    def _drain_output(self) -> None:
+        deadline = time.monotonic() + DRAIN_SECONDS
+        waiting = select.poll()
+        while self._output >= 0 and (left := deadline - time.monotonic()) > 0:
+            waiting.register(self._output, select.POLLIN)
+            if waiting.poll(left * 1000):
+                self._copy_output()
+
+    def _record_exit(self, code: int, signum: int | None, reason: str, message: str) -> None:
+        record = {
+            "exit_code": code,
+            "signal": signum,
+            "reason": reason,
+            "message": message,
+            "started_at": self._started_at,
+            "finished_at": time.time(),
+            "peak_memory": self._peak_memory,
+        }
+        while not self._exit_recorded:
+            try:
+                records.write_exit(self._directory, record)
+                self._exit_recorded = True
+            except FileNotFoundError:
+                self._exit_recorded = True  # the directory was removed: nobody asks any more
+            except OSError:
+                time.sleep(
+                    DRAIN_SECONDS
+                    # the disk refuses even the reserved room; nobody may conclude anything until it
+                    # does not
+                )
+
+
+def _listen_for_signals() -> int:
+    """Have signals arrive as bytes on a descriptor, which is returned; each byte is the signal's
+    number.
+    """
+    receive, send = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(send, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, WAKE_SIGNAL, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    return receive
+
+
+def supervise_run(directory: str) -> None:
+    """Run what the directory's spec says, unless another supervisor has or had it."""
+    spec = records.read_record(directory, records.SPEC)
+    if spec is None:
+        return
+    os.chdir("/")
+    keeper = Supervisor(directory, spec)
+    launch.become_subreaper()
+    claim = {
+        "pid": os.getpid(),
+        "ticks": proctree.start_ticks(os.getpid()),
+        "boot": proctree.boot_id(),
+        "claimed_at": time.time(),
+    }
+    if records.write_record_once(directory, records.CLAIM, claim):
+        keeper.run()

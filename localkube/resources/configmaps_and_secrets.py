@@ -1,0 +1,128 @@
+"""Config maps, secrets and service accounts: what pods take from the cluster."""
+
+import base64
+import binascii
+from typing import Any
+
+from localkube.errors import Cause, forbidden_cause
+from localkube.metadata import Object
+from localkube.resources import name_rules
+from localkube.resources.causes import immutable_cause, invalid_value_cause, too_long_cause
+from localkube.resources.field_readers import text_reader
+from localkube.resources.resource import Column, Resource
+from localkube.resources.table_cells import AGE, NAME
+
+MAX_BYTES = 1024 * 1024
+"""Bytes of all values together."""
+
+
+def _count_entries(obj: Object) -> int:
+    return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
+
+
+def _check_keys(data: dict[str, Any] | None, field: str) -> list[Cause]:
+    return [
+        invalid_value_cause(f"{field}[{key}]", key, wrong)
+        for key in data or {}
+        for wrong in name_rules.check_config_key(key)
+    ]
+
+
+def _get_decoded_size(encoded: str) -> int:
+    try:
+        return len(base64.b64decode(encoded))
+    except (binascii.Error, ValueError):
+        return len(encoded)
+
+
+def _check_immutable(obj: Object, old: Object | None, parts: tuple[str, ...]) -> list[Cause]:
+    """Once `immutable` is true nothing changes any more, that flag included."""
+    if old is None or not old.get("immutable"):
+        return []
+    causes = (
+        []
+        if obj.get("immutable")
+        else [forbidden_cause("immutable", "field is immutable when `immutable` is set")]
+    )
+    changed = [part for part in parts if (obj.get(part) or {}) != (old.get(part) or {})]
+    return causes + [
+        forbidden_cause(part, "field is immutable when `immutable` is set") for part in changed
+    ]
+
+
+def check_configmap(obj: Object, old: Object | None) -> list[Cause]:
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    causes = _check_keys(data, "data") + _check_keys(binary, "binaryData")
+    causes += [
+        invalid_value_cause(f"data[{key}]", key, "duplicate of key present in binaryData")
+        for key in data
+        if key in binary
+    ]
+    size = sum(len(value.encode()) for value in data.values()) + sum(
+        map(_get_decoded_size, binary.values())
+    )
+    if size > MAX_BYTES:
+        causes.append(too_long_cause("", MAX_BYTES))
+    return causes + _check_immutable(obj, old, ("data", "binaryData"))
+
+
+CONFIGMAPS = Resource(
+    "",
+    "v1",
+    "configmaps",
+    "ConfigMap",
+    columns=(NAME, Column("Data", _count_entries), AGE),
+    short_names=("cm",),
+    schema="configmaps",
+    validate=check_configmap,
+    generation=False,
+)
+
+
+def set_secret_defaults(obj: Object) -> None:
+    """The type, and `stringData` merged into `data`, where it stays encoded."""
+    obj.setdefault("type", "Opaque")
+    plain = obj.pop("stringData", None)
+    if plain:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+        obj["data"] = (obj.get("data") or {}) | encoded
+
+
+def check_secret(obj: Object, old: Object | None) -> list[Cause]:
+    data = obj.get("data") or {}
+    causes = _check_keys(data, "data")
+    if sum(map(_get_decoded_size, data.values())) > MAX_BYTES:
+        causes.append(too_long_cause("data", MAX_BYTES))
+    if old is not None and obj.get("type") != old.get("type"):
+        causes.append(immutable_cause("type", obj.get("type")))
+    return causes + _check_immutable(obj, old, ("data",))
+
+
+SECRETS = Resource(
+    "",
+    "v1",
+    "secrets",
+    "Secret",
+    columns=(
+        NAME,
+        Column("Type", lambda obj: obj.get("type", "")),
+        Column("Data", _count_entries),
+        AGE,
+    ),
+    field_selectors={"type": text_reader("type")},
+    schema="secrets",
+    set_defaults=set_secret_defaults,
+    validate=check_secret,
+    generation=False,
+)
+
+SERVICEACCOUNTS = Resource(
+    "",
+    "v1",
+    "serviceaccounts",
+    "ServiceAccount",
+    columns=(NAME, Column("Secrets", lambda obj: len(obj.get("secrets") or ())), AGE),
+    short_names=("sa",),
+    schema="serviceaccounts",
+    generation=False,
+)

@@ -1,0 +1,70 @@
+"""Priority classes: who goes first."""
+
+from localkube.errors import Cause, forbidden_cause, unsupported_cause
+from localkube.metadata import Object
+from localkube.resources.causes import invalid_value_cause
+from localkube.resources.resource import Column, Resource
+from localkube.resources.table_cells import AGE, NAME
+
+MAX_USER_VALUE = 1_000_000_000
+"""The highest value of a class that a user makes; above are the system's own."""
+
+PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
+SYSTEM_PREFIX = "system-"
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""The only classes whose names may start so, with their values."""
+
+
+def set_priority_class_defaults(obj: Object) -> None:
+    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    # Go leaves no number out.
+    obj.setdefault("value", 0)
+
+
+def check_priority_class(obj: Object, old: Object | None) -> list[Cause]:
+    causes = []
+    name, value = str(obj["metadata"].get("name") or ""), obj["value"]
+    if name.startswith(SYSTEM_PREFIX) and SYSTEM_CLASSES.get(name) != value:
+        causes.append(
+            forbidden_cause(
+                "metadata.name",
+                "priority class names with 'system-' prefix are reserved for system use only",
+            )
+        )
+    elif value > MAX_USER_VALUE and name not in SYSTEM_CLASSES:
+        causes.append(
+            forbidden_cause(
+                "value", f"maximum allowed value of a user defined priority is {MAX_USER_VALUE}"
+            )
+        )
+    if obj["preemptionPolicy"] not in PREEMPTION_POLICIES:
+        causes.append(
+            unsupported_cause("preemptionPolicy", obj["preemptionPolicy"], PREEMPTION_POLICIES)
+        )
+    if old is not None:
+        causes += [
+            invalid_value_cause(part, obj.get(part), "field is immutable")
+            for part in ("value", "preemptionPolicy")
+            if obj.get(part) != old.get(part)
+        ]
+    return causes
+
+
+PRIORITYCLASSES = Resource(
+    "scheduling.k8s.io",
+    "v1",
+    "priorityclasses",
+    "PriorityClass",
+    columns=(
+        NAME,
+        Column("Value", lambda obj: obj.get("value", 0)),
+        Column("Global-Default", lambda obj: bool(obj.get("globalDefault"))),
+        AGE,
+        Column("PreemptionPolicy", lambda obj: obj.get("preemptionPolicy", "")),
+    ),
+    namespaced=False,
+    short_names=("pc",),
+    schema="priorityclasses",
+    set_defaults=set_priority_class_defaults,
+    validate=check_priority_class,
+)

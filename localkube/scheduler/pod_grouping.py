@@ -1,0 +1,214 @@
+"""The rules of KAI's pod-grouper: from a workload and one of its pods to the PodGroup that makes a
+gang of them. Pure functions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from localkube.metadata import Object, annotations_of, labels_of, name_of
+from localkube.scheduler import defaults
+from localkube.scheduler.task import JOB_ROLE, KAI_SCHEDULER, Task
+
+QUEUE_LABEL = "kai.scheduler/queue"
+PROJECT_LABEL = "project"
+PRIORITY_LABEL = "priorityClassName"
+PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
+MIN_MEMBER_ANNOTATION = "kai.scheduler/batch-min-member"
+PREEMPTIBLE = "preemptible"
+NON_PREEMPTIBLE = "non-preemptible"
+PREEMPTIBILITIES = (PREEMPTIBLE, NON_PREEMPTIBLE)
+
+LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+"""The one annotation that a PodGroup does not take over from its owner: it would make kubectl
+believe it applied the PodGroup.
+"""
+
+MAX_NAME_LENGTH = 253
+UID_LENGTH = 36
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedKind:
+    """A kind whose gang is the sum of its replicas; `required` types must all be there."""
+
+    replicas: str
+    required: tuple[str, ...] = ()
+    elastic: bool = False
+
+
+DISTRIBUTED_KINDS: Mapping[tuple[str, str], DistributedKind] = {
+    ("kubeflow.org", "PyTorchJob"): DistributedKind("pytorchReplicaSpecs", elastic=True),
+    ("kubeflow.org", "TFJob"): DistributedKind("tfReplicaSpecs"),
+    ("kubeflow.org", "XGBoostJob"): DistributedKind(
+        "xgbReplicaSpecs", required=("Master", "Worker")
+    ),
+    ("kubeflow.org", "JAXJob"): DistributedKind("jaxReplicaSpecs"),
+    ("kubeflow.org", "MPIJob"): DistributedKind("mpiReplicaSpecs", required=("Launcher", "Worker")),
+}
+"""By API group and kind (engine facts 3.4). What is not here has a gang of one, or of what its
+annotation says.
+"""
+
+
+class GroupingError(Exception):
+    """No PodGroup can be made of a workload; the text says what to mend. Its pods are not placed
+    meanwhile.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupSpec:
+    """What a PodGroup's spec should say."""
+
+    queue: str
+    min_member: int
+    priority_class: str
+    preemptibility: str
+
+    def build_spec(self) -> Object:
+        spec: Object = {
+            "minMember": self.min_member,
+            "queue": self.queue,
+            "priorityClassName": self.priority_class,
+        }
+        return spec | ({"preemptibility": self.preemptibility} if self.preemptibility else {})
+
+
+def build_pod_group_name(owner: str, uid: str) -> str:
+    """`pg-OWNER-UID`, cut in the middle where the owner's name is too long for that."""
+    return f"pg-{owner[: MAX_NAME_LENGTH - UID_LENGTH - 4]}-{uid}"
+
+
+def derive_pod_group_spec(
+    owner: Object | None, pod: Task, classes: Mapping[str, int]
+) -> PodGroupSpec:
+    """What KAI makes of a workload: `owner` is the topmost, None for a bare pod. Raises
+    GroupingError.
+    """
+    above = labels_of(owner) if owner else {}
+    return PodGroupSpec(
+        queue=_find_label(QUEUE_LABEL, above, pod.labels)
+        or _find_label(PROJECT_LABEL, above, pod.labels)
+        or defaults.DEFAULT_QUEUE,
+        min_member=compute_min_member(owner, pod) if owner else 1,
+        priority_class=_choose_priority_class(above, pod, classes),
+        preemptibility=_choose_preemptibility(above, pod),
+    )
+
+
+def compute_min_member(owner: Object, pod: Task) -> int:
+    """How many pods must start together. Raises GroupingError."""
+    group = str(owner.get("apiVersion", "")).partition("/")[0]
+    distributed = DISTRIBUTED_KINDS.get((group, str(owner.get("kind"))))
+    if distributed is None:
+        return _parse_min_member(owner)
+    spec = owner.get("spec") or {}
+    policy = (spec.get("runPolicy") or {}).get("schedulingPolicy") or {}
+    if policy.get("minAvailable") is not None:
+        return _parse_positive(policy["minAvailable"], "runPolicy.schedulingPolicy.minAvailable")
+    elastic = (spec.get("elasticPolicy") or {}).get("minReplicas") if distributed.elastic else None
+    if elastic is not None:
+        return _parse_positive(elastic, "elasticPolicy.minReplicas")
+    everyone = _sum_replicas(
+        name_of(owner),
+        distributed,
+        spec.get(distributed.replicas) or {},
+        lenient=pod.scheduler != KAI_SCHEDULER,
+    )
+    # A launcher that comes once the workers are ready cannot be waited for before it is there; it
+    # is the first of its gang's pods.
+    late = (
+        spec.get("launcherCreationPolicy") == "WaitForWorkersReady"
+        and pod.labels.get(JOB_ROLE) != "launcher"
+    )
+    return max(1, everyone - 1) if late else everyone
+
+
+def resolve_priority(class_name: str, classes: Mapping[str, int]) -> int:
+    return classes.get(class_name, defaults.PRIORITY_CLASSES[defaults.DEFAULT_PRIORITY_CLASS])
+
+
+def is_non_preemptible(preemptibility: str, priority: int) -> bool:
+    """Not preemptible: by its own word, else by its priority."""
+    if preemptibility in PREEMPTIBILITIES:
+        return preemptibility == NON_PREEMPTIBLE
+    return priority >= defaults.PREEMPTIBLE_BELOW
+
+
+def build_pod_group(name: str, namespace: str, owner: Object, spec: Object) -> Object:
+    """The object, with the labels and annotations of the workload and deleted with it."""
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": name_of(owner),
+        "uid": owner["metadata"]["uid"],
+    }
+    annotations = {
+        key: value for key, value in annotations_of(owner).items() if key != LAST_APPLIED_ANNOTATION
+    }
+    return {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": dict(labels_of(owner)),
+            "annotations": annotations,
+            "ownerReferences": [reference],
+        },
+        "spec": spec,
+    }
+
+
+def _sum_replicas(job: str, kind: DistributedKind, replicas: Object, *, lenient: bool) -> int:
+    """The replicas as written. Pods of KAI get its strictness; elsewhere a count left out is one,
+    as the operator reads it.
+    """
+    counts = {role: (spec or {}).get("replicas") for role, spec in replicas.items()}
+    if not lenient:
+        missing = [role for role in kind.required if role not in counts]
+        if missing:
+            raise GroupingError(
+                f"the type of the job {job} doesn't have a {missing[0]} replica spec which is "
+                "required. Please fix the replica field"
+            )
+        for role, count in counts.items():
+            if not count:
+                raise GroupingError(
+                    f"the type of the job {job} doesn't allow for 0 {role} pods. Please fix the "
+                    "replica field"
+                )
+    return max(1, sum(1 if count is None else int(count) for count in counts.values()))
+
+
+def _parse_min_member(owner: Object) -> int:
+    text = annotations_of(owner).get(MIN_MEMBER_ANNOTATION)
+    return 1 if text is None else _parse_positive(text, f"annotation {MIN_MEMBER_ANNOTATION}")
+
+
+def _parse_positive(value: object, field: str) -> int:
+    text = str(value)
+    count = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if count < 1:
+        raise GroupingError(f"{field} must be a whole number above 0, not {text!r}")
+    return count
+
+
+def _choose_priority_class(
+    owner_labels: Mapping[str, str], pod: Task, classes: Mapping[str, int]
+) -> str:
+    asked = _find_label(PRIORITY_LABEL, owner_labels, pod.labels) or pod.priority_class
+    return asked if asked in classes else defaults.DEFAULT_PRIORITY_CLASS
+
+
+def _choose_preemptibility(owner_labels: Mapping[str, str], pod: Task) -> str:
+    """What a label says. Without one KAI keeps high priorities within their quota; the default
+    scheduler knows no quota.
+    """
+    labelled = (labels.get(PREEMPTIBILITY_LABEL, "") for labels in (owner_labels, pod.labels))
+    silent = "" if pod.scheduler == KAI_SCHEDULER else PREEMPTIBLE
+    return next((value for value in labelled if value in PREEMPTIBILITIES), silent)
+
+
+def _find_label(key: str, owner_labels: Mapping[str, str], pod_labels: Mapping[str, str]) -> str:
+    return owner_labels.get(key) or pod_labels.get(key) or ""

@@ -1,0 +1,390 @@
+"""A JSON schema turned into a tree of nodes that is quick to walk, and the walks: prune, fill, find
+errors, find forbidden changes.
+
+The walks keep to what a real API server does with a structural schema. Paths are dotted, with list
+indexes: `spec.containers[0].name`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from localkube.errors import Cause, invalid_cause, required_cause
+from localkube.metadata import deep_copy
+
+Check = Callable[[Any, str], Cause | None]
+
+PYTHON_TYPES: Mapping[str, frozenset[type]] = {
+    "string": frozenset({str}),
+    "integer": frozenset({int}),
+    "number": frozenset({int, float}),
+    "boolean": frozenset({bool}),
+    "object": frozenset({dict}),
+    "array": frozenset({list}),
+}
+INT_OR_STRING = frozenset({int, str})
+IMMUTABLE_RULE = "self == oldSelf"
+"""The one validation rule (CEL) that our definitions hold."""
+
+
+class SchemaNode:
+    """What one place of an object may hold. `accepts` are Python types, matched exactly: a bool is
+    no integer; None takes anything.
+    """
+
+    __slots__ = (
+        "accepts",
+        "checks",
+        "default",
+        "format",
+        "go_name",
+        "has_default",
+        "has_immutable_values",
+        "has_inner_defaults",
+        "immutable_message",
+        "is_quantity",
+        "items",
+        "keeps_unknown_fields",
+        "list_keys",
+        "nullable",
+        "properties",
+        "required",
+        "type",
+        "values",
+    )
+
+    accepts: frozenset[type] | None
+    properties: dict[str, "SchemaNode"]
+    values: "SchemaNode | None"
+    items: "SchemaNode | None"
+
+    def __init__(self, schema: Mapping[str, Any], go_name: str) -> None:
+        either = bool(schema.get("x-kubernetes-int-or-string"))
+        self.type = "integer,string" if either else str(schema.get("type", ""))
+        self.accepts = INT_OR_STRING if either else PYTHON_TYPES.get(self.type)
+        self.format = str(schema.get("format", ""))
+        self.is_quantity = either and (
+            bool(schema.get("x-quantity")) or "KMGTPE" in schema.get("pattern", "")
+        )
+        self.go_name = str(schema.get("x-go", go_name))
+        self.properties, self.values, self.items = {}, None, None
+        self.keeps_unknown_fields = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+        self.nullable = bool(schema.get("nullable"))
+        self.required: tuple[str, ...] = tuple(schema.get("required", ()))
+        self.has_default = "default" in schema
+        self.default = schema.get("default")
+        self.has_inner_defaults = False
+        """Whether some default lies at or below the properties."""
+        self.list_keys = _find_list_keys(schema)
+        self.checks = tuple(_build_checks(schema))
+        self.immutable_message = next(
+            (
+                rule["message"]
+                for rule in schema.get("x-kubernetes-validations", ())
+                if rule["rule"] == IMMUTABLE_RULE
+            ),
+            "",
+        )
+        self.has_immutable_values = bool(self.immutable_message)
+        """Whether some immutable value lies at or below."""
+
+    @property
+    def has_children(self) -> bool:
+        return bool(self.properties or self.values or self.items)
+
+
+def compile_schema(
+    schema: Mapping[str, Any], memo: dict[int, SchemaNode], go_name: str = ""
+) -> SchemaNode:
+    """The node of a schema; parts that are one object in memory become one node, through `memo` (by
+    identity).
+    """
+    known = memo.get(id(schema))
+    if known is not None:
+        return known
+    node = memo[id(schema)] = SchemaNode(schema, go_name)
+    for name, part in schema.get("properties", {}).items():
+        node.properties[name] = compile_schema(part, memo, name[0].upper() + name[1:])
+    if isinstance(schema.get("additionalProperties"), dict):
+        node.values = compile_schema(schema["additionalProperties"], memo, go_name)
+    if "items" in schema:
+        node.items = compile_schema(schema["items"], memo, go_name)
+    below = [
+        part for part in (*node.properties.values(), node.values, node.items) if part is not None
+    ]
+    node.has_inner_defaults = any(part.has_inner_defaults or part.has_default for part in below)
+    node.has_immutable_values = node.has_immutable_values or any(
+        part.has_immutable_values for part in below
+    )
+    return node
+
+
+def _find_list_keys(schema: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The keys of a list that is a map, () of one that is a set, None of any other."""
+    kind = schema.get("x-kubernetes-list-type")
+    return (
+        tuple(schema["x-kubernetes-list-map-keys"])
+        if kind == "map"
+        else ()
+        if kind == "set"
+        else None
+    )
+
+
+def prune_value(
+    node: SchemaNode, value: Any, path: str, unknown: list[str], *, is_typed: bool
+) -> None:
+    """Remove from `value`, in place, unknown fields (their paths go into `unknown`) and nulls where
+    the schema has none.
+
+    With `typed` the rest of Go's way with its own types is kept to: a null in a list or map is the
+    empty value of the element's type, and an empty list or map is the same as none.
+    """
+    if type(value) is dict:
+        _prune_object(node, value, path, unknown, is_typed)
+    elif type(value) is list and node.items is not None:
+        if is_typed and None in value:
+            value[:] = [_get_empty_value(node.items) if item is None else item for item in value]
+        if node.items.has_children:
+            for index, item in enumerate(value):
+                prune_value(node.items, item, f"{path}[{index}]", unknown, is_typed=is_typed)
+
+
+def _prune_object(
+    node: SchemaNode, value: dict[str, Any], path: str, unknown: list[str], is_typed: bool
+) -> None:
+    dropped = []
+    props, values = node.properties, node.values
+    for key, item in value.items():
+        part = props.get(key, values)
+        if part is None:
+            if not node.keeps_unknown_fields:
+                dropped.append(key)
+                unknown.append(f"{path}.{key}" if path else key)
+        elif item is None:
+            if is_typed and part is values:
+                value[key] = _get_empty_value(part)
+            elif not part.nullable:
+                dropped.append(key)
+        elif is_typed and not item and (part.items or part.values) and type(item) in (list, dict):
+            dropped.append(key)
+        elif part.properties or part.values or part.items:
+            prune_value(part, item, f"{path}.{key}" if path else key, unknown, is_typed=is_typed)
+        elif type(item) is float and part.type == "integer" and item.is_integer():
+            # Go reads 3.0 as the number 3 and writes it so.
+            value[key] = int(item)
+    for key in dropped:
+        del value[key]
+
+
+def _get_empty_value(node: SchemaNode) -> Any:
+    return {"string": "", "boolean": False, "object": {}, "array": []}.get(node.type, 0)
+
+
+def fill_defaults(node: SchemaNode, value: Any) -> None:
+    """Put the schema's defaults into `value`, in place, wherever the object that holds them is
+    there.
+    """
+    if type(value) is dict:
+        for key, part in node.properties.items():
+            if part.has_default and key not in value:
+                value[key] = deep_copy(part.default)
+            if part.has_inner_defaults and key in value:
+                fill_defaults(part, value[key])
+        if node.values is not None and node.values.has_inner_defaults:
+            for item in value.values():
+                fill_defaults(node.values, item)
+    elif type(value) is list and node.items is not None and node.items.has_inner_defaults:
+        for item in value:
+            fill_defaults(node.items, item)
+
+
+def find_errors(node: SchemaNode, value: Any, path: str, causes: list[Cause]) -> None:
+    """Add a cause for each value of a wrong type or out of its bounds; properties by name, then
+    those that are missing.
+    """
+    if node.accepts is not None and type(value) not in node.accepts:
+        if not (value is None and node.nullable):
+            causes.append(_build_type_cause(node, value, path))
+        return
+    for check in node.checks:
+        cause = check(value, path)
+        if cause:
+            causes.append(cause)
+    if type(value) is dict:
+        props, values = node.properties, node.values
+        for key in sorted(value):
+            part = props.get(key, values)
+            if part is not None:
+                item = value[key]
+                if (
+                    part.checks
+                    or part.properties
+                    or part.values
+                    or part.items
+                    or part.accepts is None
+                    or type(item) not in part.accepts
+                ):
+                    find_errors(part, item, f"{path}.{key}" if path else key, causes)
+        for key in node.required:
+            if key not in value:
+                causes.append(required_cause(f"{path}.{key}" if path else key))
+    elif type(value) is list:
+        if node.items is not None:
+            for index, item in enumerate(value):
+                find_errors(node.items, item, f"{path}[{index}]", causes)
+        if node.list_keys is not None:
+            _find_duplicates(node.list_keys, value, path, causes)
+
+
+def _find_duplicates(
+    keys: tuple[str, ...], value: list[Any], path: str, causes: list[Cause]
+) -> None:
+    seen = set()
+    for index, item in enumerate(value):
+        part = (
+            {key: item[key] for key in keys if key in item}
+            if keys and isinstance(item, dict)
+            else item
+        )
+        shown = json.dumps(part, separators=(",", ":"), sort_keys=True)
+        if shown in seen:
+            causes.append(
+                Cause("FieldValueDuplicate", f"Duplicate value: {shown}", f"{path}[{index}]")
+            )
+        seen.add(shown)
+
+
+def find_forbidden_changes(
+    node: SchemaNode, old: Any, new: Any, path: str, causes: list[Cause]
+) -> None:
+    """Add a cause for each immutable value that is in both and differs. Lists are not looked into:
+    they have no such rule.
+    """
+    if not node.has_immutable_values or old == new:
+        return
+    if node.immutable_message:
+        causes.append(invalid_cause(path, json.dumps(new), node.immutable_message))
+    elif isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() & new.keys()):
+            part = node.properties.get(key, node.values)
+            if part is not None:
+                find_forbidden_changes(
+                    part, old[key], new[key], f"{path}.{key}" if path else key, causes
+                )
+
+
+def get_json_type(value: Any) -> str:
+    """The JSON type of a value, as Go's validation names it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return "integer"
+    return {float: "number", str: "string", list: "array"}.get(type(value), "object")
+
+
+def _build_type_cause(node: SchemaNode, value: Any, path: str) -> Cause:
+    shown = get_json_type(value)
+    message = f'Invalid value: "{shown}": {path} in body must be of type {node.type}: "{shown}"'
+    return Cause("FieldValueTypeInvalid", message, path)
+
+
+def _build_checks(schema: Mapping[str, Any]) -> list[Check]:
+    checks: list[Check] = []
+    if "enum" in schema:
+        checks.append(_build_enum_check(list(schema["enum"])))
+    if "minimum" in schema:
+        checks.append(_build_minimum_check(schema["minimum"]))
+    if "maximum" in schema:
+        checks.append(_build_maximum_check(schema["maximum"]))
+    if "minLength" in schema:
+        checks.append(_build_min_length_check(schema["minLength"]))
+    if "maxLength" in schema:
+        checks.append(_build_max_length_check(schema["maxLength"]))
+    if "maxItems" in schema:
+        checks.append(_build_max_items_check(schema["maxItems"]))
+    if "pattern" in schema:
+        checks.append(_build_pattern_check(schema["pattern"]))
+    return checks
+
+
+def _build_enum_check(allowed: list[Any]) -> Check:
+    listed = ", ".join(json.dumps(item) for item in allowed)
+
+    def check(value: Any, path: str) -> Cause | None:
+        if value in allowed:
+            return None
+        return Cause(
+            "FieldValueNotSupported",
+            f"Unsupported value: {json.dumps(value)}: supported values: {listed}",
+            path,
+        )
+
+    return check
+
+
+def _build_minimum_check(bound: float) -> Check:
+    def check(value: Any, path: str) -> Cause | None:
+        return (
+            invalid_cause(
+                path, str(value), f"{path} in body should be greater than or equal to {bound}"
+            )
+            if value < bound
+            else None
+        )
+
+    return check
+
+
+def _build_maximum_check(bound: float) -> Check:
+    def check(value: Any, path: str) -> Cause | None:
+        return (
+            invalid_cause(
+                path, str(value), f"{path} in body should be less than or equal to {bound}"
+            )
+            if value > bound
+            else None
+        )
+
+    return check
+
+
+def _build_min_length_check(bound: int) -> Check:
+    def check(value: Any, path: str) -> Cause | None:
+        text = f"{path} in body should be at least {bound} chars long"
+        return invalid_cause(path, json.dumps(value), text) if len(value) < bound else None
+
+    return check
+
+
+def _build_max_length_check(bound: int) -> Check:
+    def check(value: Any, path: str) -> Cause | None:
+        return (
+            Cause("FieldValueTooLong", f"Too long: may not be more than {bound} bytes", path)
+            if len(value) > bound
+            else None
+        )
+
+    return check
+
+
+def _build_max_items_check(bound: int) -> Check:
+    def check(value: Any, path: str) -> Cause | None:
+        text = f"Too many: {len(value)}: must have at most {bound} items"
+        return Cause("FieldValueTooMany", text, path) if len(value) > bound else None
+
+    return check
+
+
+def _build_pattern_check(pattern: str) -> Check:
+    search = re.compile(pattern).search
+
+    def check(value: Any, path: str) -> Cause | None:
+        if not isinstance(value, str) or search(value):
+            return None
+        return invalid_cause(path, json.dumps(value), f"{path} in body should match '{pattern}'")
+
+    return check

@@ -1,0 +1,175 @@
+"""What can be done to users and their roles. Who may is decided here, as is what would leave nobody
+in charge.
+"""
+
+import secrets
+
+from django.apps import apps
+from django.db import IntegrityError, models, transaction
+
+from console.errors import Clash, UserError
+from projects import access, audit, granting, personal_keys, sessions, system_administrators
+from projects.audit import Event
+from projects.models import AccessRule, Project, User
+from projects.permissions import SYSTEM, Entity, Verb
+from projects.scopes import TENANT, project_scope
+from projects.sign_on import accounts
+
+_LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+"""Without those that look like others: a temporary password is read out and typed."""
+
+
+def list_people() -> "models.QuerySet[User]":
+    """Who can sign in, with `is_sso`: whether they have an identity at the single sign-on, where
+    that is installed.
+    """
+    identity: models.Exists | models.Value = models.Value(False)
+    if apps.is_installed("allauth.socialaccount"):
+        identity = models.Exists(
+            apps.get_model("socialaccount", "SocialAccount").objects.filter(
+                user=models.OuterRef("pk")
+            )
+        )
+    return User.objects.filter(is_service=False).annotate(is_sso=identity)
+
+
+def create_user(user: User, by: User, *, is_administrator: bool = False) -> str:
+    """Save a new local user with a temporary password, which is told here only and has to be
+    changed at the first sign-in.
+
+    Raises NotAllowed for who may not, and for one who makes a system administrator (`in_charge`)
+    without being one; Clash for a name that somebody else took a moment ago.
+    """
+    access.require(by, Verb.CREATE, Entity.USERS, TENANT)
+    password = _assign_temporary_password(user)
+    with transaction.atomic():
+        try:
+            with transaction.atomic():
+                user.save()
+        except IntegrityError:
+            raise Clash(
+                "There is a user of this name already. Choose another name.", field="username"
+            ) from None
+        audit.record(
+            Event.CREATE, "user", by=by, id=user.pk, name=user.username, after={"email": user.email}
+        )
+        if is_administrator:
+            granting.grant_role(SYSTEM, to=user, scope=TENANT, by=by)
+    return password
+
+
+def reset_password(user: User, by: User) -> str:
+    """A new temporary password, told here only. The user's sessions and access keys end, as the old
+    password does: a key could have been made by whoever knew it.
+
+    Who came by a single sign-on that is not set up any more gets their first one. Raises NotAllowed
+    also for who may not do all that the user may: with the password they would.
+    """
+    access.require(by, Verb.EDIT, Entity.USERS, TENANT)
+    if user.is_service:
+        raise UserError(
+            "This is a service account; it has no password. The page of service accounts makes a "
+            "new secret for it."
+        )
+    if not user.has_usable_password() and accounts.is_connected(user):
+        raise UserError(
+            f"{user} comes by single sign-on and has no password here. It is reset there."
+        )
+    granting.require_not_above(user, by)
+    password = _assign_temporary_password(user)
+    with transaction.atomic():
+        # Nothing else of the row: somebody may have deactivated them a moment ago.
+        user.save(update_fields=["password", "must_change_password"])
+        sessions.end_all_sessions(user)
+        personal_keys.delete_all_keys(user, by)
+        audit.record(
+            Event.SECRET,
+            "user",
+            by=by,
+            id=user.pk,
+            name=user.username,
+            after={"password": "changed"},
+        )
+    return password
+
+
+def change_password(user: User, password: str) -> None:
+    """The user's own choice. Their sessions elsewhere end."""
+    user.set_password(password)
+    user.must_change_password = False
+    with transaction.atomic():
+        user.save(update_fields=["password", "must_change_password"])
+        audit.record(
+            Event.SECRET,
+            "user",
+            by=user,
+            id=user.pk,
+            name=user.username,
+            after={"password": "changed"},
+        )
+
+
+def set_active(user: User, active: bool, by: User) -> None:
+    """Let a user in, or keep them out, from now on. Their access keys and tokens end with them.
+
+    Raises UserError where nobody would be left in charge, NotAllowed for who may not do all that
+    the user may.
+    """
+    access.require(by, Verb.EDIT, Entity.USERS, TENANT)
+    granting.require_not_above(user, by)
+    with transaction.atomic():
+        if not active and user == by:
+            raise UserError("You cannot deactivate yourself. Ask another administrator to do it.")
+        if (
+            not active
+            and granting.is_system_administrator(user)
+            and not system_administrators.has_others(user)
+        ):
+            raise UserError(
+                "This is the only system administrator who can sign in. Make somebody else one "
+                "first."
+            )
+        before = user.is_active
+        user.is_active = active
+        user.save(update_fields=["is_active"])
+        if not active:
+            sessions.end_all_sessions(user)
+        audit.record(
+            Event.UPDATE,
+            "user",
+            by=by,
+            id=user.pk,
+            name=user.username,
+            before={"active": before},
+            after={"active": active},
+        )
+
+
+def give_project_role(project: Project, user: User, role: str, by: User) -> None:
+    """Somebody new in a project. Raises Clash for one who has a role there already."""
+    access.require(by, Verb.CREATE, Entity.ACCESS_RULES, project_scope(project))
+    if AccessRule.objects.filter(project=project, user=user).exists():
+        raise Clash(
+            f"{user} has a role in this project already. Change it in the list.", field="username"
+        )
+    granting.grant_role(role, to=user, scope=project_scope(project), by=by)
+
+
+def change_role(rule: AccessRule, role: str, by: User) -> AccessRule:
+    """Another role in the same scope: a new rule in the place of this one."""
+    with transaction.atomic():
+        granting.revoke_rule(rule, by)
+        return granting.grant_role(role, to=rule.subject, scope=rule.scope, by=by)
+
+
+def remove_role(rule: AccessRule, by: User) -> None:
+    """The project is not there for them any more. Their workloads stay with the project."""
+    granting.revoke_rule(rule, by)
+
+
+def _assign_temporary_password(user: User) -> str:
+    """A temporary password, which the user has once they are saved."""
+    password = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(4))
+    user.set_password(password)
+    user.must_change_password = True
+    return password

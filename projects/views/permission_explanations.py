@@ -1,0 +1,58 @@
+"""Why can't I? Or why can I: one permission in one scope, in words."""
+
+from django import forms
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from projects import permission_explanations, scope_choices
+from projects.http import Request
+from projects.permissions import EVERYTHING, Entity, Permission, Verb
+from projects.rights import view_permission
+from projects.scopes import TENANT, Scope
+
+
+class WhyForm(forms.Form):
+    """What, and where. It offers the scopes that the reader knows of."""
+
+    permission = forms.ChoiceField(
+        label="What",
+        choices=[
+            (f"{entity}:{verb}", Permission(entity, verb).words.capitalize())
+            for entity in Entity
+            for verb in Verb
+            if Permission(entity, verb) in EVERYTHING
+        ],
+    )
+    scope = forms.ChoiceField(label="Where")
+
+    def __init__(self, *args: object, reader: Request, **more: object) -> None:
+        super().__init__(*args, **more)  # type: ignore[arg-type]
+        known = dict(
+            scope_choices.list_scope_choices(reader.user, view_permission(Entity.PROJECTS))
+        ) | {TENANT: "Muster as a whole"}
+        self.fields["scope"].choices = [(str(scope), words) for scope, words in known.items()]  # type: ignore[attr-defined]
+
+
+@require_safe
+def explain(request: Request) -> HttpResponse:
+    """A question and its answer; without a question, the form to ask one."""
+    asked = request.GET.get("permission", ""), request.GET.get("scope", "")
+    answer = (
+        permission_explanations.explain_permission(request.user, *_parse_question(*asked))
+        if any(asked)
+        else None
+    )
+    form = WhyForm(reader=request, initial={"permission": asked[0], "scope": asked[1]})
+    return render(request, "access/why.html", {"form": form, "answer": answer})
+
+
+def _parse_question(permission: str, scope: str) -> tuple[Permission, Scope]:
+    try:
+        found = Permission.parse(permission)
+        where = Scope.parse(scope or str(TENANT))
+    except ValueError:
+        raise Http404("There is no such permission, or no such scope.") from None
+    if found not in EVERYTHING:
+        raise Http404("There is no such permission.")
+    return found, where

@@ -1,0 +1,104 @@
+"""One's own access keys: a part of the account page. `context` is what that page needs of it."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from console.errors import UserError
+from console.http import redirect_with_message, render_page
+from projects import actions, personal_keys
+from projects.access_forms import KeyForm
+from projects.http import Request
+from projects.models import PersonalKey, User
+
+KEYS_FRAGMENT = "#keys"
+"""Where on the account page they are."""
+
+
+def build_context(user: User) -> dict[str, Any]:
+    """For templates/account/_keys.html."""
+    keys = personal_keys.list_keys(user)
+    return {
+        "keys": keys,
+        "most_keys": personal_keys.MAX_KEYS,
+        "may_add_key": len(keys) < personal_keys.MAX_KEYS,
+    }
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def key_new(request: Request) -> HttpResponse:
+    """A new key, and its secret, shown once."""
+    form = KeyForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            expires_at = actions.parse_expiry(form.cleaned_data["expires"])
+            key, secret = personal_keys.create_key(
+                form.cleaned_data["name"], owner=request.user, expires_at=expires_at
+            )
+            return _render_secret(request, key, secret, f"Access key {key.name} is created")
+        except UserError as refusal:
+            form.add_error(refusal.field or None, refusal.text)
+    told = {
+        "form": form,
+        "title": "New access key",
+        "intro": "A program that has the key may do what you may. Give it to nobody.",
+        "url": reverse("key-new"),
+        "yes": "Create access key",
+        "back": reverse("account") + KEYS_FRAGMENT,
+        "back_words": "Account",
+    }
+    return render_page(
+        request, "parts/form.html", "parts/_form.html", told, status=422 if form.errors else 200
+    )
+
+
+@never_cache
+@require_POST
+def key_secret(request: Request, pk: int) -> HttpResponse:
+    """A new secret, shown once; the old one ends."""
+    key = _get_own_key(request, pk)
+    return _render_secret(
+        request, key, personal_keys.rotate_secret(key), f"{key.name} has a new secret"
+    )
+
+
+@require_POST
+def key_delete(request: Request, pk: int) -> HttpResponse:
+    """Its secret and its tokens end."""
+    key = _get_own_key(request, pk)
+    personal_keys.revoke_key(key, request.user)
+    return redirect_with_message(
+        request, reverse("account") + KEYS_FRAGMENT, f"Access key {key.name} is deleted."
+    )
+
+
+def _get_own_key(request: Request, pk: int) -> PersonalKey:
+    found: PersonalKey = get_object_or_404(
+        PersonalKey.objects.select_related("user"), pk=pk, user=request.user
+    )
+    return found
+
+
+def _render_secret(request: Request, key: PersonalKey, secret: str, title: str) -> HttpResponse:
+    told = {
+        "title": title,
+        "intro": (
+            "The secret is shown once. Keep it where the program finds it; a lost one can only be "
+            "replaced."
+        ),
+        "secrets": [
+            ("Client id", "secret-id", key.client_id),
+            ("Client secret", "secret-secret", secret),
+        ],
+        "token_url": request.build_absolute_uri("/api/v1/token"),
+        # With a place on it the address would be the one that the dialog is open on, and nothing
+        # would be loaded.
+        "back": reverse("account"),
+        "back_words": "Account",
+    }
+    return render_page(request, "parts/secret.html", "parts/_secret.html", told)

@@ -1,0 +1,51 @@
+"""A browser that costs little, for tests that ask every address for everybody."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http.response import HttpResponseBase
+from django.test import RequestFactory
+from django.test.client import ClientHandler
+
+from projects.models import User
+from tests.console.test_every_address import World
+
+
+class Browser(RequestFactory):
+    """Requests through everything that a server has before the views, and their bare answers; it
+    keeps cookies as Django's `Client` does.
+
+    A `Client` loads the middleware anew, which reads every static file, and copies the context of
+    every template. This does neither; it follows nothing, and what fails is a 500.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._handler = ClientHandler(enforce_csrf_checks=False)
+
+    def request(self, **request: Any) -> HttpResponseBase:  # type: ignore[override]
+        answer = self._handler(self._base_environ(**request))
+        self.cookies.update(answer.cookies)
+        return answer
+
+    def sign_in_as(self, world: World, user: User) -> "Browser":
+        """From here on with nothing but this person's session."""
+        self.cookies.clear()
+        self.cookies[settings.SESSION_COOKIE_NAME] = world.cookies[user.pk]
+        return self
+
+    def ask(self, world: World, user: User, method: str, url: str, **more: Any) -> int:
+        """The status for a person on a page, and for their token on the API; the answer is read to
+        its end.
+        """
+        self.sign_in_as(world, user)
+        if url.startswith("/api/"):
+            self.cookies.clear()
+            more["headers"] = {"authorization": f"Bearer {world.tokens[user.pk]}"}
+        answer = getattr(self, method)(url, **more)
+        b"".join(answer)
+        return answer.status_code
+
+
+BROWSER = Browser()
+"""One for everybody: the middleware is loaded once."""

@@ -1,0 +1,38 @@
+"""What the API tells of itself: its description, and that there is nothing at an address."""
+
+from functools import cache
+from typing import Any, NoReturn
+
+from django.http import Http404
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from projects.api.base import ApiView
+
+
+class SchemaView(ApiView):
+    """The description of the API (OpenAPI 3.1)."""
+
+    schema = None
+
+    def get(self, request: Request) -> Response:
+        return Response(build_openapi_document())
+
+
+@cache
+def build_openapi_document() -> dict[str, Any]:
+    """The OpenAPI document of the whole API."""
+    made: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return made
+
+
+class NotFoundView(ApiView):
+    """Answers every request to an unknown address, whoever asks."""
+
+    schema = None
+
+    def initial(self, request: Request, *arguments: Any, **named: Any) -> NoReturn:
+        raise Http404(
+            "There is nothing at this address of the API. GET /api/v1/schema lists its addresses."
+        )

@@ -1,0 +1,320 @@
+"""Rows as the REST API has them: workloads, pods, events and history, in the words of Run:ai's
+API.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from workloads import quantities
+from workloads.kube_objects import clean_text, nested_dict, nested_list
+from workloads.manifests.rest_body import build_rest_body
+from workloads.models import Event, Pod, Workload
+from workloads.specs import (
+    Compute,
+    Environment,
+    Priority,
+    Setup,
+    Spec,
+    VariableSource,
+    decode_spec,
+    join_command_line,
+)
+from workloads.states import ACTIVE, TERMINAL, Status
+
+Body = dict[str, Any]
+
+TENANT_ID = 1
+"""There is one."""
+DEFAULT_NODE_POOL = "default"
+"""What clients expect where no pool was asked for."""
+PHASES = frozenset(each.value for each in Status)
+
+
+def serialize_submission(workload: Workload, requested_name: str = "") -> Body:
+    """What was submitted, and what became of it."""
+    spec = decode_spec(workload.spec)
+    asked = build_rest_body(
+        spec, project_id=str(workload.project_id), cluster_id=str(workload.cluster_id)
+    )
+    return asked | {
+        "requestedName": requested_name or workload.name,
+        "workloadId": str(workload.pk),
+        "departmentId": str(workload.project.department_id),
+        "createdBy": _get_submitter_name(workload),
+        "createdAt": format_moment(workload.created_at),
+        "deletedAt": format_moment(workload.deleted_at),
+        "desiredPhase": workload.desired,
+        "actualPhase": workload.status,
+    }
+
+
+def serialize_workload(workload: Workload, running_seconds: float) -> Body:
+    """One of the list, which ran so many seconds. Needs project with department, and
+    submitted_by.
+    """
+    spec = decode_spec(workload.spec)
+    project = workload.project
+    conditions = _serialize_conditions(workload)
+    return {
+        "tenantId": TENANT_ID,
+        "id": str(workload.pk),
+        "name": workload.name,
+        "type": "Distributed" if spec.is_distributed else "Training",
+        "category": "Training",
+        "source": "Control-plane",
+        "submittedBy": _get_submitter_name(workload),
+        "clusterId": str(workload.cluster_id),
+        "projectId": str(workload.project_id),
+        "projectName": project.name,
+        "departmentId": str(project.department_id),
+        "departmentName": project.department.name,
+        "namespace": project.namespace,
+        "createdAt": format_moment(workload.created_at),
+        "updatedAt": format_moment(workload.status_at),
+        "deletedAt": format_moment(workload.deleted_at),
+        "completedAt": format_moment(workload.ended_at) if workload.status in TERMINAL else None,
+        "phase": workload.status,
+        # Why it is so; else why what was asked for is not done yet.
+        "phaseMessage": workload.reason or workload.trouble,
+        "phaseUpdatedAt": format_moment(workload.status_at),
+        "k8sPhase": next(
+            (each["type"] for each in reversed(conditions) if each["status"] == "True"), ""
+        ),
+        "k8sPhaseUpdatedAt": format_moment(workload.status_at),
+        "conditions": conditions,
+        "actionsSupport": {
+            "delete": workload.status != Status.DELETING,
+            "suspend": workload.status in ACTIVE,
+        },
+        "preemptible": workload.preemptible,
+        "priority": Priority(workload.priority).number
+        if workload.priority in Priority.__members__.values()
+        else None,
+        "priorityClassName": workload.priority,
+        "runningPods": workload.running_pods,
+        "requestedPods": _serialize_requested_pods(spec),
+        "requestedNodePools": list(spec.setup.node_pools) or [DEFAULT_NODE_POOL],
+        "currentNodePools": []
+        if spec.setup.node_pools or not workload.running_pods
+        else [DEFAULT_NODE_POOL],
+        "totalRunningTimeSeconds": int(running_seconds),
+        "additionalFields": {"attempt": workload.attempt, "ended": workload.ended},
+    } | _serialize_definition(workload, spec)
+
+
+def serialize_pod(row: Pod, *, full: bool = False) -> Body:
+    """A pod. Needs its workload with project. `full` adds the names of workload and project."""
+    workload = row.workload
+    setup = nested_dict(row.data, "spec")
+    updated = (
+        row.vanished_at or row.ended_at or row.started_at or row.created_at or workload.created_at
+    )
+    shown = {
+        "tenantId": TENANT_ID,
+        "id": row.uid,
+        "name": row.name,
+        "workloadId": str(row.workload_id),
+        "projectId": str(workload.project_id),
+        "clusterId": str(workload.cluster_id),
+        "priorityClassName": workload.priority,
+        "nodeName": row.node,
+        "createdAt": format_moment(row.created_at or workload.created_at),
+        "completedAt": format_moment(row.ended_at),
+        "deletedAt": format_moment(row.vanished_at),
+        "updatedAt": format_moment(updated),
+        "k8sPhase": row.phase or "Pending",
+        "k8sPhaseUpdatedAt": format_moment(updated),
+        "containers": _serialize_containers(row),
+        "requestedNodePools": [DEFAULT_NODE_POOL],
+        "currentNodePool": DEFAULT_NODE_POOL if row.node else "",
+        "requestedResources": {"gpu": {"request": _serialize_number(row.gpus)}},
+        "allocatedResources": {
+            "gpu": _serialize_number(row.gpus)
+            if row.node and row.ended_at is None and row.vanished_at is None
+            else 0
+        },
+        "ip": clean_text(nested_dict(row.data, "status").get("podIP")),
+        "tolerations": [
+            _serialize_toleration(each) for each in nested_list({"of": setup}, "of", "tolerations")
+        ],
+    }
+    return shown | (
+        {"workloadName": workload.name, "projectName": workload.project.name} if full else {}
+    )
+
+
+def serialize_event(row: Event, workload: Workload) -> Body:
+    """Something that happened: an event of the cluster, or what somebody did."""
+    return {
+        "id": row.uid or str(row.pk),
+        "createdAt": format_moment(row.at),
+        "type": "Warning" if row.is_warning else "Normal",
+        "clusterId": str(workload.cluster_id),
+        "message": str(row),
+        "reason": row.reason,
+        "source": row.source or ("" if row.kind == Event.Kind.CLUSTER else "muster"),
+        "involvedObject": {
+            "uid": "" if row.subject else str(workload.pk),
+            "kind": row.subject_kind or "Workload",
+            "name": row.subject or workload.name,
+            "namespace": workload.project.namespace,
+        },
+    }
+
+
+def serialize_history_record(row: Event, workload: Workload) -> Body:
+    """An entry of the history: a change of status, or an event."""
+    changed = row.new in PHASES
+    what = (
+        {"phaseUpdate": {"phase": row.new, "phaseMessage": row.text}}
+        if changed
+        else {"event": serialize_event(row, workload)}
+    )
+    return {
+        "meta": {
+            "creationTimestamp": format_moment(row.at),
+            "type": "PhaseUpdate" if changed else "Event",
+        },
+        "spec": what,
+    }
+
+
+def format_moment(at: datetime | None) -> str | None:
+    """RFC 3339, in UTC."""
+    return None if at is None else at.isoformat().replace("+00:00", "Z")
+
+
+def _get_submitter_name(workload: Workload) -> str:
+    return workload.submitted_by.username if workload.submitted_by else ""
+
+
+def _serialize_requested_pods(spec: Spec) -> Body:
+    asked: Body = {"number": spec.pod_count}
+    if spec.elastic is not None:
+        head = int(spec.has_master)
+        asked |= {"min": spec.elastic.min_workers + head, "max": spec.elastic.max_workers + head}
+    if not spec.is_distributed:
+        asked |= {"parallelism": spec.parallelism, "completions": spec.runs}
+    return asked
+
+
+def _serialize_definition(workload: Workload, spec: Spec) -> Body:
+    environment = spec.setup.environment
+    images = [
+        environment.image,
+        *([spec.master_setup.environment.image] if spec.has_master else []),
+    ]
+    totals = spec.totals
+    return {
+        "images": list(dict.fromkeys(images)),
+        "command": join_command_line(environment.command),
+        "arguments": join_command_line(environment.args),
+        "environmentVariables": _serialize_variables(environment),
+        "distributedFramework": spec.framework.value if spec.framework else None,
+        "workloadRequestedResources": {
+            "gpuRequestType": _get_gpu_request_type(spec.setup.compute),
+            "gpu": {"request": _serialize_number(totals.gpus)},
+            "gpuMemory": {"request": f"{totals.gpu_memory}Mi" if totals.gpu_memory else None},
+            "cpu": {"request": _serialize_number(totals.cpu)},
+            "cpuMemory": {"request": str(int(totals.memory)) if totals.memory else None},
+        },
+        "podsRequestedResources": _serialize_pod_resources(spec.setup),
+        "allocatedResources": {"gpu": _serialize_number(workload.gpus_allocated)},
+        "urls": [],
+        "datasources": [],
+        "environments": [],
+        "childrenIds": [],
+    }
+
+
+def _serialize_pod_resources(setup: Setup) -> Body:
+    compute, gpus = setup.compute, setup.compute.gpus
+    whole = Decimal(gpus.device_count) * (1 if gpus.portion is None else gpus.portion)
+    return {
+        "gpuRequestType": _get_gpu_request_type(compute),
+        "gpu": {"request": 0 if gpus.memory else _serialize_number(whole)},
+        "gpuMemory": {"request": gpus.memory or None},
+        "cpu": {
+            "request": _parse_cores(compute.cpu_request),
+            "limit": _parse_cores(compute.cpu_limit),
+        },
+        "cpuMemory": {
+            "request": compute.memory_request or None,
+            "limit": compute.memory_limit or None,
+        },
+        "extendedResources": [
+            {"resource": each.resource, "quantity": each.quantity} for each in compute.extended
+        ],
+    }
+
+
+def _get_gpu_request_type(compute: Compute) -> str | None:
+    return (
+        "memory" if compute.gpus.memory else "portion" if compute.gpus.portion is not None else None
+    )
+
+
+def _parse_cores(quantity: str) -> float | int | None:
+    return _serialize_number(quantities.parse_quantity(quantity)) if quantity else None
+
+
+def _serialize_variables(environment: Environment) -> dict[str, str]:
+    """Those with a value of their own; where others come from is in the submission."""
+    return {
+        each.name: each.value
+        for each in environment.variables
+        if each.source is VariableSource.CUSTOM
+    }
+
+
+def _serialize_conditions(workload: Workload) -> list[Body]:
+    found = []
+    for each in nested_list(workload.job, "status", "conditions")[:50]:
+        shown = {
+            "type": clean_text(each.get("type"), 100),
+            "status": clean_text(each.get("status"), 20),
+        }
+        shown |= {
+            "reason": clean_text(each.get("reason")),
+            "message": clean_text(each.get("message")),
+        }
+        if isinstance(changed := each.get("lastTransitionTime"), str):
+            shown["lastTransitionTime"] = clean_text(changed, 40)
+        found.append(shown)
+    return found
+
+
+def _serialize_containers(row: Pod) -> list[Body]:
+    began = {
+        str(each.get("name")): nested_dict(each, "state", "running").get("startedAt")
+        or nested_dict(each, "state", "terminated").get("startedAt")
+        for each in nested_list(row.data, "status", "containerStatuses")
+    }
+    containers = [
+        {
+            "name": clean_text(each.get("name")),
+            "image": clean_text(each.get("image")),
+            "startedAt": began.get(str(each.get("name"))),
+        }
+        for each in nested_list(row.data, "spec", "containers")
+    ]
+    return containers or [
+        {"name": "", "image": row.image, "startedAt": format_moment(row.started_at)}
+    ]
+
+
+def _serialize_toleration(toleration: Body) -> Body:
+    shown = {
+        name: clean_text(toleration.get(name))
+        for name in ("key", "operator", "value", "effect")
+        if toleration.get(name)
+    }
+    seconds = toleration.get("tolerationSeconds")
+    return shown | ({"tolerationSeconds": seconds} if isinstance(seconds, int) else {})
+
+
+def _serialize_number(value: Decimal | None) -> int | float | None:
+    if value is None:
+        return None
+    return int(value) if value == value.to_integral_value() else float(value)

@@ -1,0 +1,164 @@
+"""What a node offers and how much of it is free: the numbers behind "will it fit?" and "why does it
+wait?".
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from workloads import quantities
+from workloads.kube_objects import (
+    GPU,
+    Object,
+    find_true_condition,
+    nested_dict,
+    nested_list,
+    parse_gpu_request,
+    sum_container_requests,
+)
+
+NONE = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceAmounts:
+    """GPUs in devices, CPU in cores, memory in bytes."""
+
+    gpus: Decimal = NONE
+    cpu: Decimal = NONE
+    memory: Decimal = NONE
+
+    def __add__(self, other: "ResourceAmounts") -> "ResourceAmounts":
+        return ResourceAmounts(
+            self.gpus + other.gpus, self.cpu + other.cpu, self.memory + other.memory
+        )
+
+    def __sub__(self, other: "ResourceAmounts") -> "ResourceAmounts":
+        return ResourceAmounts(
+            max(NONE, self.gpus - other.gpus),
+            max(NONE, self.cpu - other.cpu),
+            max(NONE, self.memory - other.memory),
+        )
+
+    def fits_in(self, free: "ResourceAmounts") -> bool:
+        return self.gpus <= free.gpus and self.cpu <= free.cpu and self.memory <= free.memory
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCapacity:
+    """One node as last seen. `usable` is whether new pods may come: it is ready and not cordoned.
+    `taints` are as the API has them.
+    """
+
+    name: str
+    total: ResourceAmounts
+    free: ResourceAmounts
+    is_usable: bool = True
+    labels: Mapping[str, str] | None = None
+    taints: Sequence[Object] = ()
+
+    @classmethod
+    def from_node(cls, node: Object, pods: Iterable[Object]) -> "NodeCapacity":
+        """From a Node and all unfinished pods on it, whoever's they are."""
+        offered = nested_dict(node, "status", "allocatable") or nested_dict(
+            node, "status", "capacity"
+        )
+        total = ResourceAmounts(
+            *(quantities.parse_or_zero(offered.get(name, "0")) for name in (GPU, "cpu", "memory"))
+        )
+        usable = find_true_condition(node, "Ready") is not None and not nested_dict(
+            node, "spec"
+        ).get("unschedulable")
+        labels = {
+            str(key): str(value) for key, value in nested_dict(node, "metadata", "labels").items()
+        }
+        name, taints = (
+            str(nested_dict(node, "metadata").get("name") or ""),
+            nested_list(node, "spec", "taints"),
+        )
+        return cls(
+            name, total, total - sum_amounts(map(calculate_demand, pods)), usable, labels, taints
+        )
+
+
+def calculate_demand(pod: Object) -> ResourceAmounts:
+    """What one pod asks for; GPU memory of shared devices is not counted, for the part of a device
+    it makes is not known.
+    """
+    return ResourceAmounts(
+        parse_gpu_request(pod)[0] or NONE,
+        sum_container_requests(pod, "cpu"),
+        sum_container_requests(pod, "memory"),
+    )
+
+
+def sum_amounts(amounts: Iterable[ResourceAmounts]) -> ResourceAmounts:
+    return sum(amounts, ResourceAmounts())
+
+
+def has_wanted_labels(node: NodeCapacity, pod_spec: Object) -> bool:
+    """Whether a node has the labels that a pod asks for: by its nodeSelector, and by one of the
+    terms of its required node affinity.
+    """
+    labels = node.labels or {}
+    if any(
+        labels.get(key) != value for key, value in nested_dict(pod_spec, "nodeSelector").items()
+    ):
+        return False
+    required = nested_dict(
+        pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    terms = nested_list(required, "nodeSelectorTerms")
+    return not terms or any(
+        all(_matches_expression(labels, each) for each in nested_list(term, "matchExpressions"))
+        for term in terms
+    )
+
+
+def find_repelling_taint(node: NodeCapacity, pod_spec: Object) -> Object | None:
+    """The first taint of a node that keeps a pod away, for it does not tolerate it; None where
+    there is none.
+    """
+    tolerations = nested_list(pod_spec, "tolerations")
+    hard = (taint for taint in node.taints if taint.get("effect") in ("NoSchedule", "NoExecute"))
+    return next(
+        (taint for taint in hard if not any(_is_tolerated(each, taint) for each in tolerations)),
+        None,
+    )
+
+
+def filter_open_nodes(nodes: Sequence[NodeCapacity], pod_spec: Object) -> Sequence[NodeCapacity]:
+    """The usable nodes where a pod may be, as far as labels and taints go."""
+    return [
+        node
+        for node in nodes
+        if node.is_usable
+        and has_wanted_labels(node, pod_spec)
+        and find_repelling_taint(node, pod_spec) is None
+    ]
+
+
+def _matches_expression(labels: Mapping[str, str], expression: Object) -> bool:
+    key, values = str(expression.get("key")), expression.get("values") or ()
+    match expression.get("operator"):
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+    # Comparisons of numbers: nothing of ours asks for them.
+    return True
+
+
+def _is_tolerated(toleration: Object, taint: Object) -> bool:
+    if toleration.get("effect") not in (None, "", taint.get("effect")):
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, "", taint.get("key"))
+    return (toleration.get("key"), toleration.get("value") or "") == (
+        taint.get("key"),
+        taint.get("value") or "",
+    )

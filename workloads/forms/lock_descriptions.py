@@ -1,0 +1,73 @@
+"""What a draft says of each thing that a template can lock, in words: the form that saves a
+template shows it beside the box.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from workloads.forms import template_locks
+from workloads.forms.setup_descriptions import (
+    describe_compute,
+    describe_configuration,
+    describe_value,
+    describe_volume,
+)
+from workloads.forms.wizard_draft import WizardDraft
+from workloads.specs import UNCHANGED, ElasticSettings, MpiSettings
+
+OWN_VALUES = "own values"
+
+
+def describe_locks(draft: WizardDraft) -> Mapping[str, str]:
+    """By the locks' keys. What its kind of workload does not have is left out."""
+    return dict(_iterate_descriptions(draft))
+
+
+def _iterate_descriptions(draft: WizardDraft) -> Iterator[tuple[str, str]]:
+    spec, form = draft.build_spec(), draft.setup
+    for key, lock in template_locks.LOCKS.items():
+        match key:
+            case "environment_choice":
+                asset = form.environments.get(form.read(key, ""))
+                yield key, asset.name if asset else OWN_VALUES
+            case "compute_choice":
+                size = form.resources.get(form.read(key, ""))
+                yield (
+                    key,
+                    f"{size.name if size else OWN_VALUES}: {describe_compute(spec.setup.compute)}",
+                )
+            case "data_sources":
+                yield key, ", ".join(each.name for each in form.chosen_sources) or "none"
+            case "volumes":
+                yield (
+                    key,
+                    ", ".join(map(describe_volume, form.build_row_parts("volumes"))) or "none",
+                )
+            case "configuration":
+                if spec.framework is not None and len(spec.framework.configurations) > 1:
+                    yield key, describe_configuration(spec.configuration, spec.framework)
+            case "master":
+                if draft.has_master:
+                    yield (
+                        key,
+                        "as the workers" if spec.master == UNCHANGED else "as changed in its step",
+                    )
+            case "preemptibility":
+                yield key, "preemptible" if spec.is_preemptible else "non-preemptible"
+            case _ if lock.get_setup_value is not None:
+                yield key, describe_value(lock.get_setup_value(spec.setup))
+            case _ if lock.get_spec_value is not None and lock.fields[0] in form.fields:
+                yield key, _describe_number(lock.get_spec_value(spec))
+
+
+def _describe_number(value: object) -> str:
+    match value:
+        case ElasticSettings():
+            return f"{value.min_workers} to {value.max_workers}"
+        case MpiSettings():
+            return f"{value.slots}, {value.launcher.label.lower()}, {value.ssh_path}"
+        case (int() as runs, int() as parallelism):
+            return f"{runs}, {parallelism} at once"
+        case None:
+            return "none, or the default"
+        case _:
+            return describe_value(value)

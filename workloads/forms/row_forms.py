@@ -1,0 +1,383 @@
+"""Rows that repeat: variables, volumes, tolerations and the like, and the parts of a Spec that they
+make.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django import forms
+
+from console.typed_forms import RowForm, TypedValues
+from environments.forms import lines_field, text_field
+from workloads.asset_uses import is_secret_name
+from workloads.forms.credential_choices import CredentialChoice
+from workloads.specs import (
+    S3,
+    Claim,
+    ClaimAccess,
+    ConfigMap,
+    EmptyDir,
+    ExtendedResource,
+    Git,
+    GitAccess,
+    HostPath,
+    NewClaim,
+    Nfs,
+    Pair,
+    Secret,
+    Toleration,
+    TolerationEffect,
+    TolerationOperator,
+    Variable,
+    VariableSource,
+    Volume,
+    VolumeAccess,
+)
+
+ACCESS_LABELS = {
+    VolumeAccess.READ_WRITE: "Every pod reads and writes",
+    VolumeAccess.READ_ONLY: "Read-only",
+    VolumeAccess.RANK_0_WRITES: "Writable by rank 0 only",
+}
+READ_ONLY_KINDS = (ConfigMap.kind, Secret.kind, S3.kind)
+"""Kinds that can only be read."""
+CLAIM_ACCESS_LABELS = {
+    ClaimAccess.ONE_NODE: "Pods of one node (ReadWriteOnce)",
+    ClaimAccess.MANY_READ: "All pods, to read (ReadOnlyMany)",
+    ClaimAccess.MANY_WRITE: "All pods (ReadWriteMany)",
+}
+STORAGE_CLASS_LIST_ID = "storage-classes"
+"""The id of the page's list of the cluster's storage classes."""
+EPHEMERAL = "ephemeral"
+CREDENTIAL_SOURCE = "credential"
+"""The source of a variable that a credential gives."""
+
+
+class VariableRow(RowForm):
+    """A variable: a value of its own, or a key of a shared secret, of a Secret or ConfigMap, or a
+    field of the pod.
+    """
+
+    content_fields = ("name", "value", "object_name", "credential", "key")
+    name = text_field("Name")
+    source = forms.ChoiceField(
+        label="Source",
+        choices=[
+            (VariableSource.CUSTOM.value, "Value"),
+            (CREDENTIAL_SOURCE, "Shared secret"),
+            (VariableSource.SECRET.value, "Secret"),
+            (VariableSource.CONFIG_MAP.value, "ConfigMap"),
+            (VariableSource.POD_FIELD.value, "Pod field"),
+        ],
+        required=False,
+    )
+    value = lines_field("Value", strip=False)
+    object_name = text_field("Secret or ConfigMap")
+    credential = forms.ChoiceField(
+        label="Credential",
+        required=False,
+        error_messages={
+            "invalid_choice": (
+                "That credential is not there any more, or not for use in this project. Choose "
+                "another."
+            )
+        },
+    )
+    key = text_field("Key or field path")
+
+    def __init__(
+        self,
+        data: TypedValues | None = None,
+        *,
+        credentials: Sequence[CredentialChoice] = (),
+        **more: Any,
+    ) -> None:
+        super().__init__(data, **more)
+        self.credentials = {each.secret: each for each in credentials}
+        none = ("", "Choose a credential" if credentials else "There is none for this project")
+        self.fields["credential"].choices = [  # type: ignore[attr-defined]
+            none,
+            *((key, each.label) for key, each in self.credentials.items()),
+        ]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("source") != CREDENTIAL_SOURCE:
+            self.all_errors.pop("credential", None)
+        elif "credential" not in self.all_errors:
+            chosen = self.credentials.get(cleaned.get("credential", ""))
+            if chosen is None:
+                self.add_error("credential", "Choose the credential that it comes from.")
+            elif chosen.keys and cleaned.get("key") not in chosen.keys:
+                self.add_error(
+                    "key", f"{chosen.name} has no such key. It has {', '.join(chosen.keys)}."
+                )
+        return cleaned
+
+    def build_part(self) -> Variable:
+        chosen = self.read("source")
+        name, value = self.read("name", ""), self.read("value", "")
+        if chosen == CREDENTIAL_SOURCE:
+            return Variable(
+                name,
+                source=VariableSource.SECRET,
+                object_name=self.read("credential") or "not-chosen",
+                key=self.read("key") or "none",
+            )
+        source = VariableSource(chosen or VariableSource.CUSTOM)
+        if source is VariableSource.CUSTOM:
+            return Variable(name, value)
+        object_name = "" if source is VariableSource.POD_FIELD else self.read("object_name", "")
+        return Variable(name, source=source, object_name=object_name, key=self.read("key", ""))
+
+
+class ExtendedResourceRow(RowForm):
+    content_fields = ("resource", "quantity")
+    resource = text_field("Resource")
+    quantity = text_field("Quantity")
+
+    def build_part(self) -> ExtendedResource:
+        return ExtendedResource(self.read("resource", ""), self.read("quantity", ""))
+
+
+class PairRow(RowForm):
+    content_fields = ("key", "value")
+    key = text_field("Name")
+    value = text_field("Value")
+
+    def build_part(self) -> Pair:
+        return Pair(self.read("key", ""), self.read("value", ""))
+
+
+class AnnotationRow(PairRow):
+    """An annotation's value may be any text, of several lines and with spaces around it."""
+
+    value = lines_field("Value", strip=False)
+
+
+class TolerationRow(RowForm):
+    content_fields = ("key", "value", "seconds", "operator")
+    key = text_field("Key")
+    # Empty is Equal: a row of which only the operator was chosen says something, one of which
+    # nothing was does not.
+    operator = forms.ChoiceField(
+        label="Operator",
+        choices=[("", "Equal"), (TolerationOperator.EXISTS.value, "Exists")],
+        required=False,
+    )
+    value = text_field("Value")
+    effect = forms.ChoiceField(
+        label="Effect",
+        choices=[(each.value, each.value) for each in TolerationEffect],
+        required=False,
+    )
+    seconds = forms.IntegerField(label="Seconds", required=False)
+
+    def build_part(self) -> Toleration:
+        return Toleration(
+            key=self.read("key", ""),
+            operator=TolerationOperator(self.read("operator") or TolerationOperator.EQUAL),
+            value=self.read("value", ""),
+            effect=TolerationEffect(self.read("effect") or TolerationEffect.ANY),
+            seconds=self.read("seconds"),
+        )
+
+
+class VolumeRow(RowForm):
+    """A volume of any kind: which fields matter depends on `kind`."""
+
+    content_fields = (
+        "path",
+        "name",
+        "source",
+        "server",
+        "size",
+        "sub_path",
+        "storage_class",
+        "repository",
+        "branch",
+        "revision",
+        "bucket",
+        "below",
+        "url",
+        "secret",
+    )
+    kind = forms.ChoiceField(
+        label="Type",
+        choices=[
+            (Claim.kind, "Existing PVC"),
+            (NewClaim.kind, "New PVC"),
+            (Git.kind, "Git repository"),
+            (S3.kind, "S3 bucket"),
+            (Nfs.kind, "NFS"),
+            (HostPath.kind, "Host path"),
+            (ConfigMap.kind, "ConfigMap"),
+            (Secret.kind, "Secret"),
+            (EmptyDir.kind, "Empty directory"),
+        ],
+        required=False,
+    )
+    name = text_field("Name in the cluster")
+    server = text_field("Server")
+    source = text_field("Path there")
+    size = text_field("Size")
+    storage_class = text_field(
+        "Storage class",
+        "Empty: the cluster's default.",
+        widget=forms.TextInput(attrs={"list": STORAGE_CLASS_LIST_ID}),
+    )
+    modes = forms.MultipleChoiceField(
+        label="Who may mount it",
+        choices=[(each.value, label) for each, label in CLAIM_ACCESS_LABELS.items()],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="None ticked: pods of one node.",
+    )
+    lifetime = forms.ChoiceField(
+        label="Kept",
+        choices=[
+            ("", "For all pods, until the workload is deleted"),
+            (EPHEMERAL, "One for each pod, gone with it"),
+        ],
+        required=False,
+    )
+    medium = forms.ChoiceField(
+        label="Medium", choices=[("", "Disk"), ("memory", "Memory")], required=False
+    )
+    sub_path = text_field("One file of it")
+    mode = forms.RegexField(
+        label="File mode",
+        regex=r"^0?[0-7]{3}$",
+        required=False,
+        error_messages={"invalid": "The file mode must be like 0644."},
+    )
+    repository = text_field(
+        "Repository",
+        "As https://git.example.com/team/code.git or git@git.example.com:team/code.git",
+    )
+    branch = text_field("Branch", "Empty: the default one.")
+    revision = text_field("Revision", "A commit or tag; it goes before the branch.")
+    bucket = text_field("Bucket")
+    below = text_field("Only below", "As datasets/imagenet. Empty: the whole bucket.")
+    url = text_field("Address of the service", "As https://s3.example.com. Empty: Amazon's.")
+    secret = text_field("Secret", "In the project's namespace. Empty: public.")
+    credential = forms.ChoiceField(
+        label="What the Secret has",
+        choices=[
+            ("", "Nothing: it is public"),
+            (GitAccess.PASSWORD.value, "username and password"),
+            (GitAccess.SSH_KEY.value, "ssh-privatekey and known_hosts"),
+        ],
+        required=False,
+    )
+    path = text_field("Container path")
+    access = forms.ChoiceField(
+        label="Access",
+        choices=[(each.value, label) for each, label in ACCESS_LABELS.items()],
+        required=False,
+    )
+    propagate = forms.BooleanField(label="See later mounts of the host", required=False)
+
+    def build_part(self) -> Volume:
+        kind = self.read("kind") or Claim.kind
+        make, fields = _VOLUME_BUILDERS[kind]
+        given: dict[str, Any] = {"path": self.read("path", "")} | {
+            ours: self.read(theirs, "") for ours, theirs in fields.items()
+        }
+        if kind not in READ_ONLY_KINDS:
+            given["access"] = VolumeAccess(self.read("access") or VolumeAccess.READ_WRITE)
+        match kind:
+            case ConfigMap.kind | Secret.kind:
+                given["mode"] = int(mode, 8) if (mode := self.read("mode", "")) else None
+            case EmptyDir.kind:
+                given["memory"] = self.read("medium") == "memory"
+            case HostPath.kind:
+                given["propagate"] = bool(self.read("propagate"))
+            case Git.kind:
+                given["credential"] = (
+                    GitAccess(chosen) if (chosen := self.read("credential")) else None
+                )
+            case NewClaim.kind:
+                given["modes"] = tuple(ClaimAccess(each) for each in self.read("modes", ())) or (
+                    ClaimAccess.ONE_NODE,
+                )
+                given["ephemeral"] = self.read("lifetime") == EPHEMERAL
+        return make(**given)
+
+
+_VOLUME_BUILDERS: dict[str, tuple[Callable[..., Volume], dict[str, str]]] = {
+    Claim.kind: (Claim, {"claim": "name"}),
+    NewClaim.kind: (NewClaim, {"size": "size", "storage_class": "storage_class"}),
+    Git.kind: (Git, {name: name for name in ("repository", "branch", "revision", "secret")}),
+    S3.kind: (S3, {"bucket": "bucket", "prefix": "below", "url": "url", "secret": "secret"}),
+    Nfs.kind: (Nfs, {"server": "server", "export": "source"}),
+    HostPath.kind: (HostPath, {"source": "source"}),
+    ConfigMap.kind: (ConfigMap, {"name": "name", "sub_path": "sub_path"}),
+    Secret.kind: (Secret, {"name": "name"}),
+    EmptyDir.kind: (EmptyDir, {"size": "size"}),
+}
+RENAMED_VOLUME_FIELDS = {
+    "claim": "name",
+    "export": "source",
+    "prefix": "below",
+    "ephemeral": "lifetime",
+}
+"""Where the row shows a field of a volume under another name."""
+
+
+def build_variable_texts(variable: Variable) -> dict[str, str]:
+    shared = variable.source is VariableSource.SECRET and is_secret_name(variable.object_name)
+    return {
+        "name": variable.name,
+        "source": CREDENTIAL_SOURCE if shared else variable.source.value,
+        "value": variable.value,
+        "object_name": "" if shared else variable.object_name,
+        "credential": variable.object_name if shared else "",
+        "key": variable.key,
+    }
+
+
+def build_pair_texts(pair: Pair) -> dict[str, str]:
+    return {"key": pair.key, "value": pair.value}
+
+
+def build_extended_texts(extended: ExtendedResource) -> dict[str, str]:
+    return {"resource": extended.resource, "quantity": extended.quantity}
+
+
+def build_toleration_texts(toleration: Toleration) -> dict[str, str]:
+    return {
+        "key": toleration.key,
+        "operator": ""
+        if toleration.operator is TolerationOperator.EQUAL
+        else toleration.operator.value,
+        "value": toleration.value,
+        "effect": toleration.effect.value,
+        "seconds": "" if toleration.seconds is None else str(toleration.seconds),
+    }
+
+
+def build_volume_texts(volume: Volume) -> dict[str, str | list[str]]:
+    """A volume as it would be typed: `part` of the row makes an equal one."""
+    _, fields = _VOLUME_BUILDERS[volume.kind]
+    given: dict[str, str | list[str]] = {
+        "kind": volume.kind,
+        "path": volume.path,
+        "access": volume.access.value,
+    }
+    given |= {theirs: getattr(volume, ours) for ours, theirs in fields.items()}
+    match volume:
+        case EmptyDir(memory=True):
+            given["medium"] = "memory"
+        case HostPath(propagate=True):
+            given["propagate"] = "on"
+        case ConfigMap(mode=int() as mode) | Secret(mode=int() as mode):
+            given["mode"] = f"{mode:04o}"
+        case Git(credential=GitAccess() as credential):
+            given["credential"] = credential.value
+        case NewClaim():
+            given |= {
+                "modes": [mode.value for mode in volume.modes],
+                "lifetime": EPHEMERAL if volume.ephemeral else "",
+            }
+    return given

@@ -1,0 +1,94 @@
+"""Values of a Setup in a few words, for pages."""
+
+from typing import Any
+
+from workloads import quantities
+from workloads.specs import (
+    Architecture,
+    Compute,
+    Configuration,
+    Framework,
+    Gpus,
+    Security,
+    Topology,
+    Variable,
+    Volume,
+    VolumeAccess,
+    join_command_line,
+)
+
+
+def describe_value(value: Any) -> str:
+    """A value of a setup as the page shows it, in one line."""
+    match value:
+        case None | "" | ():
+            return "none, or the default"
+        case bool():
+            return "yes" if value else "no"
+        case Gpus():
+            return describe_gpus(value)
+        case Security():
+            return "as the image and the cluster have it" if value == Security() else "changed"
+        case Topology():
+            return f"{value.key}, {'required' if value.required else 'preferred'}"
+        case tuple():
+            return (
+                ", ".join(map(_describe_item, value))
+                if not isinstance(value[0], str)
+                else join_command_line(value)
+            )
+        case _:
+            return str(getattr(value, "value", value))
+
+
+def describe_configuration(configuration: Configuration, framework: Framework | None) -> str:
+    """With the framework's own word for its one-of-a-kind pod: "Workers & chief"."""
+    if configuration is Configuration.WORKERS_ONLY or framework is None:
+        return configuration.label
+    return f"Workers & {framework.master_name}"
+
+
+def describe_kind(
+    architecture: Architecture, framework: Framework | None, configuration: Configuration | None
+) -> str:
+    """The kind of a workload; a framework that has but one configuration need not say it."""
+    if architecture is not Architecture.DISTRIBUTED or framework is None:
+        return architecture.label
+    both = configuration is not None and len(framework.configurations) > 1
+    shape = describe_configuration(configuration, framework) if both and configuration else ""
+    return ", ".join(filter(None, (architecture.label, framework.label, shape)))
+
+
+def describe_gpus(gpus: Gpus) -> str:
+    """ "2 GPUs", "10 % of a GPU", "500M of the memory of 1 GPU", "no GPU"."""
+    if gpus.memory:
+        return f"{gpus.memory} of the memory of {quantities.format_count(gpus.device_count, 'GPU')}"
+    if gpus.is_shared and gpus.portion is not None:
+        whole = "a GPU" if gpus.device_count == 1 else f"each of {gpus.device_count} GPUs"
+        return f"{quantities.format_number(gpus.portion * 100)} % of {whole}"
+    return quantities.format_count(gpus.device_count, "GPU") if gpus.device_count else "no GPU"
+
+
+def describe_compute(compute: Compute) -> str:
+    """ "10 % of a GPU, 0.1 CPU, 100M memory"."""
+    parts = [describe_gpus(compute.gpus)]
+    parts += [f"{compute.cpu_request} CPU"] if compute.cpu_request else []
+    parts += [f"{compute.memory_request} memory"] if compute.memory_request else []
+    return ", ".join(parts)
+
+
+def describe_volume(volume: Volume) -> str:
+    """ "Git repository at /code, writable by rank 0 only"."""
+    written = {
+        VolumeAccess.READ_ONLY: ", read-only",
+        VolumeAccess.RANK_0_WRITES: ", writable by rank 0 only",
+    }
+    return f"{volume.noun} at {volume.path}{written.get(volume.access, '')}"
+
+
+def _describe_item(item: Any) -> str:
+    if isinstance(item, Variable):
+        return item.name
+    if isinstance(item, Volume):
+        return describe_volume(item)
+    return str(getattr(item, "key", "") or getattr(item, "resource", "") or "every taint")

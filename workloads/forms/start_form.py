@@ -1,0 +1,351 @@
+"""The first step: where, of what kind, and under which name."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+
+from clusters.models import Cluster
+from console.typed_forms import TypedForm, TypedValues
+from environments.models import Template
+from projects.models import Project
+from workloads.forms.setup_descriptions import describe_configuration, describe_kind
+from workloads.manifests import describe_unavailable
+from workloads.specs import Architecture, Configuration, Framework
+
+SCRATCH = "scratch"
+ARCHITECTURE_NOTES = {
+    Architecture.STANDARD: "One pod at a time, or several alike that know nothing of each other.",
+    Architecture.DISTRIBUTED: "Several pods that train together.",
+}
+FRAMEWORK_NOTES = {
+    Framework.XGBOOST: "XGBoost has a master, which is rank 0, beside its workers.",
+    Framework.JAX: "JAX has workers only: they are all alike, and the first of them coordinates.",
+    Framework.MPI: "MPI has a launcher beside its workers. It runs mpirun and counts as no rank.",
+}
+"""What frameworks of one configuration look like, where others have a choice."""
+
+
+@dataclass(frozen=True)
+class FrameworkAnswer:
+    """Why one cluster does not run a framework; "" where it does. `here`: it is the chosen one."""
+
+    cluster: str
+    text: str
+    is_chosen_cluster: bool
+
+
+@dataclass(frozen=True)
+class FrameworkCard:
+    """A framework to choose, with the answer of every cluster. One that is chosen stays so, for the
+    step to say what is wrong with it.
+    """
+
+    framework: Framework
+    answers: Sequence[FrameworkAnswer]
+    is_chosen: bool
+
+    @property
+    def is_disabled(self) -> bool:
+        return not self.is_chosen and any(
+            why.is_chosen_cluster and why.text for why in self.answers
+        )
+
+
+@dataclass(frozen=True)
+class ConfigurationCard:
+    """A configuration, in the words of each framework that has it beside another."""
+
+    configuration: Configuration
+    titles: Sequence[tuple[Framework, str]]
+    notes: Sequence[tuple[Framework, str]]
+
+
+class SelectWithDisabledOptions(forms.Select):
+    """A select some of whose options cannot be chosen; the one that is chosen stays, so that
+    nothing is lost.
+    """
+
+    off: frozenset[str] = frozenset()
+
+    def create_option(
+        self, name: str, value: Any, label: Any, selected: bool, *more: Any, **named: Any
+    ) -> dict[str, Any]:
+        option = super().create_option(name, value, label, selected, *more, **named)
+        if str(value) in self.off and not selected:
+            option["attrs"]["disabled"] = True
+        return option
+
+
+class StartForm(TypedForm):
+    """Choices that the cards of the first step show; all of them are native radio buttons and
+    selects.
+    """
+
+    cluster = forms.ChoiceField(
+        label="Cluster",
+        widget=SelectWithDisabledOptions,
+        error_messages={"required": "Choose a cluster."},
+    )
+    project = forms.ChoiceField(
+        label="Project",
+        widget=SelectWithDisabledOptions,
+        help_text="It says whose quota is used and who sees the workload.",
+        error_messages={"required": "Choose a project."},
+    )
+    architecture = forms.ChoiceField(
+        label="Workload architecture",
+        choices=[(each.value, each.label) for each in Architecture],
+        error_messages={"required": "Choose an architecture."},
+    )
+    framework = forms.ChoiceField(
+        label="Framework", choices=[(each.value, each.label) for each in Framework], required=False
+    )
+    configuration = forms.ChoiceField(
+        label="Configuration",
+        choices=[(each.value, each.label) for each in Configuration],
+        required=False,
+    )
+    template = forms.ChoiceField(
+        label="Template",
+        choices=[(SCRATCH, "Start from scratch")],
+        required=False,
+        error_messages={
+            "invalid_choice": (
+                "That template is not there any more, or not for use in this project. Choose "
+                "another, or none."
+            )
+        },
+    )
+    name = forms.CharField(
+        label="Name",
+        error_messages={"required": "Give the workload a name."},
+        help_text=(
+            "Lower-case letters, digits and dashes; starts with a letter; at most 50 characters; "
+            "unique in the project."
+        ),
+    )
+
+    def __init__(
+        self,
+        data: TypedValues,
+        *,
+        projects: Sequence[Project],
+        templates: Sequence[Template] = (),
+        is_template: bool = False,
+        quiet: bool = True,
+    ) -> None:
+        super().__init__(data, quiet=quiet)
+        self.templates = {str(each.pk): each for each in templates}
+        if is_template:
+            # A template has neither a name of a workload nor a template.
+            del self.fields["name"], self.fields["template"]
+        else:
+            self.fields["template"].choices = [  # type: ignore[attr-defined]
+                (SCRATCH, "Start from scratch"),
+                *((key, it.name) for key, it in self.templates.items()),
+            ]
+        self.projects = {str(project.pk): project for project in projects}
+        self.clusters = {str(project.cluster_id): project.cluster for project in projects}
+        self.fields["cluster"].choices = [  # type: ignore[attr-defined]
+            (key, _build_cluster_label(cluster)) for key, cluster in self.clusters.items()
+        ]
+        self.fields[("project")].choices = _build_project_choices(projects, len(self.clusters) > 1)  # type: ignore[attr-defined]
+        off = frozenset(key for key, cluster in self.clusters.items() if not cluster.is_enabled)
+        self.fields["cluster"].widget.off = off
+        self.fields["project"].widget.off = frozenset(
+            key for key, project in self.projects.items() if str(project.cluster_id) in off
+        )
+        refused = "{} that is not there any more, or where you may not launch. Choose another."
+        self.fields["cluster"].error_messages["invalid_choice"] = refused.format(
+            "This is a cluster"
+        )
+        self.fields["project"].error_messages["invalid_choice"] = refused.format(
+            "This is a project"
+        )
+
+    def clean_cluster(self) -> str:
+        chosen = str(self.cleaned_data["cluster"])
+        if not self.clusters[chosen].is_enabled:
+            raise forms.ValidationError(
+                f"The cluster {self.clusters[chosen].name} is disabled: nothing is launched "
+                "there. Choose another."
+            )
+        return chosen
+
+    def clean_project(self) -> str:
+        chosen = str(self.cleaned_data["project"])
+        project = self.projects[chosen]
+        if self.cleaned_data.get("cluster", str(project.cluster_id)) != str(project.cluster_id):
+            raise forms.ValidationError(
+                f"{project.name} is on cluster {project.cluster.name}. Choose that cluster or "
+                "another project."
+            )
+        return chosen
+
+    def clean_template(self) -> str:
+        chosen = str(self.cleaned_data["template"] or SCRATCH)
+        template = self.templates.get(chosen)
+        if template is not None and not self._fits_choices(template):
+            raise forms.ValidationError(
+                f"The template {template.name} is for {describe_template_kind(template)}. Choose "
+                "that above, or another template."
+            )
+        return chosen
+
+    def _fits_choices(self, template: Template) -> bool:
+        if self.cleaned_data.get("architecture") != template.architecture:
+            return False
+        return (
+            template.architecture != Architecture.DISTRIBUTED.value
+            or self.cleaned_data.get("framework") == template.framework
+        )
+
+    @property
+    def chosen_template(self) -> Template | None:
+        return self.templates.get(self.read("template", ""))
+
+    @property
+    def chosen_card(self) -> str:
+        """The value of the card that is chosen: "scratch", or a template's key."""
+        value = str(self["template"].value() or SCRATCH)
+        return value if value in self.templates else SCRATCH
+
+    @property
+    def template_cards(self) -> Sequence[tuple[str, Template, str]]:
+        """Each template with its key, and what it is for in words."""
+        return [
+            (key, template, describe_template_kind(template))
+            for key, template in self.templates.items()
+        ]
+
+    @property
+    def chosen_project(self) -> Project | None:
+        return self.projects.get(self.read("project", ""))
+
+    @property
+    def chosen_cluster(self) -> Cluster | None:
+        """The cluster whose answers the page shows, whether it can be used or not."""
+        return self.clusters.get(str(self["cluster"].value() or ""))
+
+    @property
+    def chosen_architecture(self) -> Architecture:
+        return Architecture(self.read("architecture") or Architecture.STANDARD)
+
+    @property
+    def chosen_framework(self) -> Framework | None:
+        """None for a standard workload, which has none, whatever its hidden field says."""
+        chosen = (
+            self.read("framework") if self.chosen_architecture is Architecture.DISTRIBUTED else ""
+        )
+        return Framework(chosen) if chosen else None
+
+    @property
+    def chosen_configuration(self) -> Configuration:
+        """That of the hidden cards does not count: a framework that has but one has that."""
+        chosen = (
+            self.read("configuration")
+            if self.chosen_architecture is Architecture.DISTRIBUTED
+            else ""
+        )
+        wanted = Configuration(chosen) if chosen else Configuration.WORKERS_AND_MASTER
+        framework = self.chosen_framework
+        return (
+            wanted
+            if framework is None or wanted in framework.configurations
+            else framework.configurations[0]
+        )
+
+    @property
+    def architectures(self) -> Iterable[tuple[Architecture, str]]:
+        return [(each, ARCHITECTURE_NOTES[each]) for each in Architecture]
+
+    @property
+    def frameworks(self) -> Sequence[FrameworkCard]:
+        here, chosen = self.chosen_cluster, self["framework"].value()
+        answers = {key: cluster.can for key, cluster in self.clusters.items()}
+
+        def whys(framework: Framework) -> Sequence[FrameworkAnswer]:
+            return [
+                FrameworkAnswer(
+                    key, describe_unavailable(framework, can), here is self.clusters[key]
+                )
+                for key, can in answers.items()
+            ]
+
+        return [FrameworkCard(each, whys(each), each.value == chosen) for each in Framework]
+
+    @property
+    def configurations(self) -> Sequence[ConfigurationCard]:
+        both = [each for each in Framework if len(each.configurations) > 1]
+
+        def about(framework: Framework, configuration: Configuration) -> str:
+            if configuration is Configuration.WORKERS_ONLY:
+                return "All pods are alike; the first of them has rank 0."
+            return f"One pod, the {framework.master_name}, leads: it has rank 0."
+
+        return [
+            ConfigurationCard(
+                each,
+                [(one, describe_configuration(each, one)) for one in both],
+                [(one, about(one, each)) for one in both],
+            )
+            for each in Configuration
+        ]
+
+    @property
+    def framework_notes(self) -> Mapping[Framework, str]:
+        return FRAMEWORK_NOTES
+
+
+def describe_template_kind(template: Template) -> str:
+    """The workloads that a template is for, in words: "Distributed, PyTorch, Workers only"."""
+    if template.architecture != Architecture.DISTRIBUTED.value:
+        return Architecture.STANDARD.label
+    framework = (
+        Framework(template.framework)
+        if template.framework in Framework.__members__.values()
+        else None
+    )
+    said = (template.form.get("start", {}).get("configuration") or [""])[0]
+    configuration = Configuration(said) if said in Configuration.__members__.values() else None
+    return describe_kind(Architecture.DISTRIBUTED, framework, configuration)
+
+
+def _build_cluster_label(cluster: Cluster) -> str:
+    return cluster.name if cluster.is_enabled else f"{cluster.name} (disabled)"
+
+
+def _build_project_choices(
+    projects: Sequence[Project], by_cluster: bool
+) -> list[tuple[str, object]]:
+    """Projects as a select's options, below their clusters where there are several."""
+    if not by_cluster:
+        return [(str(project.pk), project.name) for project in projects]
+    clusters = {project.cluster_id: project.cluster for project in projects}
+    return [
+        (
+            _build_cluster_label(cluster),
+            [(str(each.pk), each.name) for each in projects if each.cluster_id == key],
+        )
+        for key, cluster in clusters.items()
+    ]
+
+
+def build_start_defaults(projects: Sequence[Project], last: int | None) -> TypedValues:
+    """The step before anything is typed: the project used last, else the first one, on a cluster
+    that is not disabled if there is one.
+    """
+    usable = [project for project in projects if project.cluster.is_enabled] or projects
+    chosen = next((project for project in usable if project.pk == last), next(iter(usable), None))
+    fields = {
+        "architecture": Architecture.STANDARD.value,
+        "framework": Framework.PYTORCH.value,
+        "configuration": Configuration.WORKERS_AND_MASTER.value,
+        "template": SCRATCH,
+        "name": "",
+    }
+    if chosen is not None:
+        fields |= {"cluster": str(chosen.cluster_id), "project": str(chosen.pk)}
+    return {name: [value] for name, value in fields.items()}

@@ -1,0 +1,516 @@
+"""A draft as the steps of the wizard: what was typed into each, the Spec that they make together,
+and which step a problem belongs to.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from clusters.capabilities import UNKNOWN, Capabilities
+from console.typed_forms import TypedForm, TypedValues
+from environments.models import ComputeResource, DataSource, Environment, Template
+from projects.access import list_permitted_projects
+from projects.models import Project, User
+from projects.permissions import Entity, Verb
+from workloads import journal, placement_rules
+from workloads.asset_uses import (
+    TEMPLATE,
+    AssetReference,
+    build_asset_reference,
+    load_named_credentials,
+)
+from workloads.forms import setup_form as setup_step
+from workloads.forms import start_form as start_step
+from workloads.forms import template_locks, wizard_policies
+from workloads.forms.draft_templates import (
+    NEW_TEMPLATE,
+    AppliedTemplate,
+    MissingAsset,
+    build_template_form,
+    find_missing_assets,
+)
+from workloads.forms.master_form import MasterForm
+from workloads.forms.pod_counts import KIND_SPECIFIC_FIELDS
+from workloads.forms.project_assets import ProjectAssets
+from workloads.forms.setup_descriptions import describe_kind
+from workloads.forms.setup_form import SetupForm
+from workloads.forms.source_fields import DATA_SOURCES_FIELD
+from workloads.forms.start_form import StartForm
+from workloads.forms.steps import Step, get_form_field, get_step
+from workloads.manifests import find_refusals
+from workloads.models import Workload
+from workloads.policies import PoliciesInForce, load_for_project
+from workloads.policing import NO_POLICIES, MergedPolicies, complete_spec
+from workloads.specs import (
+    DEFAULT_MPI,
+    UNCHANGED,
+    Architecture,
+    Configuration,
+    Framework,
+    Problem,
+    Setup,
+    Spec,
+    find_problems,
+)
+from workloads.specs import Environment as SpecEnvironment
+
+TEMPLATE_WORKLOAD_NAME = "template"
+"""The name of the workload that a template is judged as."""
+
+
+def keep_other_kinds(sent: TypedValues, before: TypedValues) -> TypedValues:
+    """What was typed into the setup, with what was typed before into fields that the workload
+    chosen now does not have.
+    """
+    return {name: values for name, values in before.items() if name in KIND_SPECIFIC_FIELDS} | sent
+
+
+class WizardDraft:
+    """What is in a draft, for the one who fills it in. Forms are quiet until `judge` makes them
+    speak.
+    """
+
+    def __init__(self, data: Mapping[str, Any], user: User) -> None:
+        self.data = data
+        self.user = user
+        self._step_validity: dict[Step, bool] = {}
+        self.free_name = ""
+        """A name to offer instead of one that is taken."""
+
+    def get_values(self, step: Step) -> TypedValues:
+        """What was typed into a step, its defaults where nothing was; and of what a policy or its
+        template locks, the values there.
+        """
+        typed, template = self._get_unlocked_values(step), self.template
+        if template is not None:
+            keep = {
+                Step.START: template_locks.lock_start_values,
+                Step.SETUP: template_locks.lock_setup_values,
+                Step.MASTER: template_locks.lock_master_values,
+            }[step]
+            typed = keep(
+                typed,
+                template.get_values(step),
+                template.locked if step is Step.START else self.locked_keys,
+            )
+        # A policy goes before a template, which may be older.
+        return (
+            wizard_policies.apply_policy_locks(typed, self.merged_policies)
+            if step is Step.SETUP
+            else typed
+        )
+
+    def _get_unlocked_values(self, step: Step) -> TypedValues:
+        if step in self.data:
+            stored: TypedValues = self.data[step]
+            return stored
+        if step is Step.START:
+            last = (
+                Workload.objects.filter(submitted_by=self.user)
+                .order_by("-created_at")
+                .values_list("project_id", flat=True)
+                .first()
+            )
+            return start_step.build_start_defaults(self.projects, last)
+        return (
+            setup_step.build_setup_defaults()
+            | setup_step.build_project_defaults(self.project)
+            | wizard_policies.build_policy_defaults(self.merged_policies)
+            if step is Step.SETUP
+            else {}
+        )
+
+    @cached_property
+    def _policies(self) -> PoliciesInForce | None:
+        """Those of the chosen project. A template is judged where it is used."""
+        return (
+            load_for_project(self.project) if self.project and self.new_template is None else None
+        )
+
+    @cached_property
+    def merged_policies(self) -> MergedPolicies:
+        """What policies want of the chosen kind of workload."""
+        return (
+            self._policies.merge(self.start.chosen_architecture) if self._policies else NO_POLICIES
+        )
+
+    @cached_property
+    def template(self) -> AppliedTemplate | None:
+        """The template that was filled in."""
+        return AppliedTemplate.from_draft(self.data)
+
+    @property
+    def new_template(self) -> Mapping[str, Any] | None:
+        """What is known of the template that the draft is to become; None where it becomes a
+        workload.
+        """
+        return self.data.get(NEW_TEMPLATE)
+
+    @cached_property
+    def projects(self) -> Sequence[Project]:
+        """Where the user may launch; for a template, where they may look at what it is made of."""
+        making = self.new_template is not None
+        found = (
+            Project.objects.visible_to(self.user)
+            if making
+            else list_permitted_projects(self.user, Verb.CREATE, Entity.WORKLOADS)
+        )
+        return list(found.select_related("cluster").order_by("name"))
+
+    @cached_property
+    def start(self) -> StartForm:
+        form = StartForm(
+            self.get_values(Step.START),
+            projects=self.projects,
+            templates=self._templates,
+            is_template=self.new_template is not None,
+        )
+        if self.template is not None:
+            template_locks.mark_locked_fields(form, self.template.locked, self.template.note)
+        return form
+
+    @cached_property
+    def _templates(self) -> Sequence[Template]:
+        """Those for use in the project that is chosen."""
+        chosen = (self.get_values(Step.START).get("project") or [""])[-1]
+        project = next((each for each in self.projects if str(each.pk) == chosen), None)
+        if project is None or self.new_template is not None:
+            return []
+        return ProjectAssets(project).templates
+
+    @property
+    def project(self) -> Project | None:
+        return self.start.chosen_project
+
+    @cached_property
+    def missing_assets(self) -> Sequence[MissingAsset]:
+        """What the template chooses and nobody can: it has to be chosen anew."""
+        if self.template is None or self.project is None:
+            return []
+        there = {
+            "environment_choice": self._environments,
+            "compute_choice": self.project_assets.resources,
+            DATA_SOURCES_FIELD: self.project_assets.sources,
+        }
+        return find_missing_assets(
+            self.template,
+            {key: {str(each.pk) for each in rows} for key, rows in there.items()},
+            self.project,
+            self._load_asset_names,
+        )
+
+    def _load_asset_names(self, key: str, chosen: Sequence[str]) -> Mapping[str, str]:
+        """What those of these assets are called that the one who fills it in may see, by their
+        ids.
+        """
+        model: Any = {
+            "environment_choice": Environment,
+            "compute_choice": ComputeResource,
+            DATA_SOURCES_FIELD: DataSource,
+        }[key]
+        rows = model.objects.visible_to(self.user).filter(
+            pk__in=[each for each in chosen if _is_uuid(each)]
+        )
+        return {str(pk): name for pk, name in rows.values_list("pk", "name")}
+
+    @cached_property
+    def locked_keys(self) -> Sequence[str]:
+        """What the template locks. A choice that cannot be had is open."""
+        gone = {each.key for each in self.missing_assets}
+        return [key for key in self.template.locked if key not in gone] if self.template else []
+
+    @cached_property
+    def setup(self) -> SetupForm:
+        form = self._build_setup_form()
+        wizard_policies.mark_forbidden_cards(
+            self._environments, self.project_assets.resources, self.merged_policies
+        )
+        wizard_policies.mark_policy_limits(form, self.merged_policies)
+        if self.template is not None:
+            template_locks.mark_locked_fields(form, self.locked_keys, self.template.note)
+        return form
+
+    def _build_setup_form(self) -> SetupForm:
+        return SetupForm(
+            self.get_values(Step.SETUP),
+            environments=self._environments,
+            resources=self.project_assets.resources,
+            sources=self.project_assets.sources,
+            credentials=self.project_assets.credentials,
+            framework=self.start.chosen_framework,
+            configuration=self.start.chosen_configuration,
+            storage_classes=self.project_assets.storage_classes,
+        )
+
+    @cached_property
+    def project_assets(self) -> ProjectAssets:
+        """The assets to choose among in the chosen project."""
+        return ProjectAssets(
+            self.project, visible_to=self.user if self.new_template is not None else None
+        )
+
+    @cached_property
+    def _environments(self) -> Sequence[Environment]:
+        return self.project_assets.environments(
+            self.start.chosen_architecture, self.start.chosen_framework
+        )
+
+    @cached_property
+    def master(self) -> MasterForm:
+        workers, classes = self.setup.setup, self.project_assets.storage_classes
+        form = MasterForm(
+            self.get_values(Step.MASTER),
+            workers,
+            storage_classes=classes,
+            credentials=self.project_assets.credentials,
+        )
+        wizard_policies.mark_policy_limits(form, self.merged_policies, disable_locked=False)
+        if self.template is not None:
+            form.lock_keys(
+                template_locks.list_locked_master_keys(self.locked_keys), self.template.note
+            )
+        return form
+
+    @property
+    def used_assets(self) -> Sequence[AssetReference]:
+        """The assets that were chosen, as they are now, and the template that was filled in."""
+        form = self.setup
+        environment = form.environments.get(form.read("environment_choice", ""))
+        size = form.resources.get(form.read("compute_choice", ""))
+        found = [
+            build_asset_reference(each)
+            for each in (environment, size, *form.chosen_sources)
+            if each is not None
+        ]
+        if self.template is not None:
+            found.append(
+                AssetReference(
+                    TEMPLATE, uuid.UUID(self.template.id), self.template.name, self.template.version
+                )
+            )
+        return found
+
+    @property
+    def template_form_data(self) -> dict[str, Any]:
+        """What a template of this draft keeps."""
+        assert self.project is not None
+        named = [
+            each
+            for each in (
+                *self.used_assets,
+                *load_named_credentials(self.build_spec(), self.project),
+            )
+            if each.kind != TEMPLATE
+        ]
+        names = {str(each.asset): each.name for each in named}
+        master = self.get_values(Step.MASTER) if self.has_master else {}
+        return build_template_form(
+            self.get_values(Step.START), self.get_values(Step.SETUP), master, names
+        )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the chosen project's cluster can do."""
+        return self.project.cluster.can if self.project else UNKNOWN
+
+    @property
+    def is_distributed(self) -> bool:
+        return self.start.chosen_architecture is Architecture.DISTRIBUTED
+
+    @property
+    def has_master(self) -> bool:
+        return (
+            self.is_distributed
+            and self.start.chosen_configuration is Configuration.WORKERS_AND_MASTER
+        )
+
+    @property
+    def steps(self) -> list[Step]:
+        return [step for step in Step if step is not Step.MASTER or self.has_master]
+
+    @property
+    def master_name(self) -> str:
+        """What the chosen framework calls its master."""
+        framework = self.start.chosen_framework
+        return framework.master_name if framework else "master"
+
+    @property
+    def rank_0_note(self) -> str:
+        """What volumes that rank 0 alone may write to mean for the chosen framework; "" where there
+        are no ranks.
+        """
+        framework = self.start.chosen_framework
+        if framework is None:
+            return ""
+        if framework in (Framework.MPI, Framework.JAX):
+            return (
+                f"“Writable by rank 0 only” cannot be had with {framework.label}, whose workers "
+                "are all alike."
+            )
+        first = self.master_name if self.has_master else "first worker"
+        return (
+            f"With “Writable by rank 0 only” the {first} writes and every other pod reads: none "
+            "overwrites another's files."
+        )
+
+    @property
+    def kind_label(self) -> str:
+        """The kind of workload that is chosen: "Distributed, PyTorch, Workers only"."""
+        return describe_kind(
+            self.start.chosen_architecture,
+            self.start.chosen_framework,
+            self.start.chosen_configuration,
+        )
+
+    def get_step_label(self, step: Step) -> str:
+        """The step's name, with the framework's own word."""
+        return self.master_name.capitalize() if step is Step.MASTER else step.label
+
+    def get_form(self, step: Step) -> TypedForm:
+        forms: dict[Step, TypedForm] = {
+            Step.START: self.start,
+            Step.SETUP: self.setup,
+            Step.MASTER: self.master,
+        }
+        return forms[step]
+
+    def build_spec(self, *, last_step: Step = Step.REVIEW) -> Spec:
+        """What the steps before `until`, and it, make; values that could not be read are left at
+        their defaults.
+        """
+        start, project = self.start, self.project
+        head: dict[str, Any] = {
+            "name": start.read("name", "") if self.new_template is None else TEMPLATE_WORKLOAD_NAME,
+            "project": project.name if project else "none",
+            "namespace": project.namespace if project else "none",
+            "queue": project.queue if project else "none",
+            "architecture": start.chosen_architecture,
+            "framework": start.chosen_framework,
+            "configuration": start.chosen_configuration,
+        }
+        if last_step is Step.START:
+            return Spec(**head, setup=Setup(SpecEnvironment(setup_step.NOT_CHOSEN)))
+        setup = self.setup
+        changes = (
+            self.master.changes if self.has_master and last_step is not Step.SETUP else UNCHANGED
+        )
+        spec = Spec(
+            **head,
+            setup=setup.setup,
+            workers=setup.read("workers", 1),
+            elastic=setup.elastic if self.is_distributed else None,
+            parameter_servers=setup.read("parameter_servers", 0),
+            mpi=setup.mpi if "slots" in setup.fields else DEFAULT_MPI,
+            runs=setup.read("runs", 1),
+            parallelism=setup.read("parallelism", 1),
+            lifecycle=setup.lifecycle,
+            master=changes,
+        )
+        return complete_spec(spec, self.merged_policies) if last_step is Step.REVIEW else spec
+
+    def validate_step(self, step: Step) -> bool:
+        """Whether nothing is wrong with a step (before review); what is, stands beside its field
+        from now on.
+        """
+        if step not in self._step_validity:
+            form = self.get_form(step)
+            self._show_errors(form)
+            for problem in find_problems(self.build_spec(last_step=step)):
+                if get_step(problem.field) is step:
+                    self.add_error(problem)
+            self._add_policy_errors(step)
+            if step is Step.START and not form.has_errors:
+                self._check_name()
+            self._step_validity[step] = not self._has_errors(form)
+        return self._step_validity[step]
+
+    def _add_policy_errors(self, step: Step) -> None:
+        """Put what policies do not allow of a step beside its fields."""
+        form = None if step is Step.START else self.setup
+        for field, text in wizard_policies.find_policy_issues(
+            self.build_spec(last_step=step), self.merged_policies, form
+        ):
+            if get_step(field) is step:
+                self.add_error(Problem(field, text))
+
+    def add_refusals(self, step: Step) -> bool:
+        """Whether the chosen cluster cannot do what a step asks for in which nothing else is wrong:
+        that stands beside its field then.
+        """
+        spec = self.build_spec(last_step=step)
+        found = (
+            []
+            if find_problems(spec)
+            else [each for each in self._find_refusals(spec) if get_step(each.field) is step]
+        )
+        for problem in found:
+            self.add_error(problem)
+        return bool(found)
+
+    def _find_refusals(self, spec: Spec) -> Sequence[Problem]:
+        placed = placement_rules.find_pool_problems(spec, self.project) if self.project else ()
+        return [*find_refusals(spec, self.capabilities), *placed]
+
+    def hide_errors(self, step: Step) -> None:
+        """Show a step without its errors again."""
+        self._show_errors(self.get_form(step), quiet=True)
+
+    def find_invalid_step(self, before: Step) -> Step | None:
+        """The first step before this one with anything wrong."""
+        steps = self.steps
+        earlier = steps[: steps.index(before)] if before in steps else steps[:-1]
+        return next((step for step in earlier if not self.validate_step(step)), None)
+
+    def add_error(self, problem: Problem) -> Step:
+        """Put a problem beside its field; the step that shows it."""
+        step = get_step(problem.field)
+        step = step if step in self.steps else Step.START
+        form = self.get_form(step)
+        self._show_errors(form)
+        if step is Step.START:
+            form.add_error_once(get_form_field(problem.field), problem.text)
+        elif step is Step.SETUP:
+            self.setup.add_error_at_path(get_form_field(problem.field), problem.text)
+        else:
+            self.master.add_error_at_path(problem.field.removeprefix("master."), problem.text)
+        return step
+
+    def report_taken_name(self, text: str) -> None:
+        """Say so beside the name, and offer a free one."""
+        self._show_errors(self.start)
+        self.start.add_error_once("name", text)
+        if self.project is not None:
+            self.free_name = journal.suggest_free_name(
+                self.project, self.start.read("name", "") or self.get_values(Step.START)["name"][0]
+            )
+
+    def _check_name(self) -> None:
+        if self.new_template is not None:
+            return
+        name, project = self.start.read("name"), self.project
+        if (
+            project
+            and Workload.objects.filter(project=project, name=name, released_at=None).exists()
+        ):
+            self.report_taken_name(
+                f"The name {name} is taken in project {project.name}. Choose another."
+            )
+
+    def _show_errors(self, form: TypedForm, quiet: bool = False) -> None:
+        if isinstance(form, SetupForm | MasterForm):
+            form.show_errors(quiet)
+        else:
+            form.quiet = quiet
+
+    def _has_errors(self, form: TypedForm) -> bool:
+        return form.has_errors
+
+
+def _is_uuid(text: str) -> bool:
+    """A template that was written by hand may choose anything."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True

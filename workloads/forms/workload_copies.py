@@ -1,0 +1,229 @@
+"""A workload's Spec as a draft: every step as if it had been typed."""
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from django.db.models import QuerySet
+
+from console.typed_forms import TypedValues
+from environments.models import Asset, ComputeResource, DataSource, Environment, Template
+from projects.models import Project
+from workloads import asset_rules
+from workloads.forms import draft_templates
+from workloads.forms import setup_form as setup_step
+from workloads.forms import start_form as start_step
+from workloads.forms.master_form import DIFFERS
+from workloads.forms.pod_form import build_environment_values, build_setup_values
+from workloads.forms.setup_form import CUSTOM, OVERRIDABLE_FIELDS
+from workloads.forms.source_fields import DATA_SOURCES_FIELD, match_sources
+from workloads.models import UsedAsset
+from workloads.specs import INHERITED, UNCHANGED, Compute, Preemptibility, Spec
+from workloads.specs import Environment as SpecEnvironment
+
+
+@dataclass(frozen=True)
+class AvailableAssets:
+    """What is for use where the copy is to be launched."""
+
+    environments: Sequence[Environment] = ()
+    resources: Sequence[ComputeResource] = ()
+    sources: Sequence[DataSource] = ()
+    templates: QuerySet[Template] | None = None
+
+
+NO_ASSETS = AvailableAssets()
+
+
+def build_copy_data(
+    spec: Spec,
+    *,
+    project: Project | None,
+    name: str,
+    assets: AvailableAssets,
+    used: Sequence[UsedAsset],
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """A Draft's data, and what to tell of it: the assets of the workload are chosen again where
+    they still give what it was made of.
+    """
+    data = build_draft_data(
+        spec, project=project, name=name, assets=assets, used={row.asset for row in used}
+    )
+    setup = data["setup"]
+    chosen = {
+        *setup["environment_choice"],
+        *setup["compute_choice"],
+        *setup.get(DATA_SOURCES_FIELD, []),
+    }
+    there = {
+        str(each.pk): each for each in (*assets.environments, *assets.resources, *assets.sources)
+    }
+    notes = []
+    for row in used:
+        asset = there.get(str(row.asset))
+        if row.kind in _ASSET_NOUNS and str(row.asset) not in chosen:
+            what = "has changed since" if asset else "is not for use here any more"
+            notes.append(
+                f"The {_ASSET_NOUNS[row.kind]} {row.name} {what}: what it gave stands in the form "
+                "as own values."
+            )
+    return data | _build_template_data(used, assets), notes
+
+
+_ASSET_NOUNS = {
+    "environment": "environment",
+    "compute": "compute resource",
+    "data-source": "data source",
+}
+
+
+def _build_template_data(used: Sequence[UsedAsset], assets: AvailableAssets) -> dict[str, Any]:
+    """Its template as well, while it is as it was: a newer one could lock what the workload has
+    otherwise.
+    """
+    row = next((each for each in used if each.kind == "template"), None)
+    if row is None or assets.templates is None:
+        return {}
+    found = assets.templates.filter(pk=row.asset, version=row.version).first()
+    return (
+        {}
+        if found is None
+        else {draft_templates.APPLIED_TEMPLATE: draft_templates.serialize_template(found)}
+    )
+
+
+def build_draft_data(
+    spec: Spec,
+    *,
+    project: Project | None,
+    name: str,
+    assets: AvailableAssets = NO_ASSETS,
+    used: Collection[uuid.UUID] = (),
+) -> dict[str, Any]:
+    """A Draft's data. `project` is where the copy is to be launched, and `name` what it is to be
+    called there.
+
+    An asset is chosen where it gives the spec's values, one of the `used` rather than another; else
+    they stand in the form as own ones.
+    """
+    data: dict[str, Any] = {
+        "start": _build_start_values(spec, project, name),
+        "setup": _build_setup_values(spec, assets, used),
+    }
+    if spec.has_master and spec.master != UNCHANGED:
+        changed = [
+            field.name
+            for field in fields(spec.master)
+            if getattr(spec.master, field.name) is not INHERITED
+        ]
+        data["master"] = build_setup_values(spec.master_setup) | {DIFFERS: changed}
+    return data
+
+
+def _build_start_values(spec: Spec, project: Project | None, name: str) -> TypedValues:
+    typed = start_step.build_start_defaults([project] if project else [], None)
+    chosen = {
+        "architecture": spec.architecture.value,
+        "configuration": spec.configuration.value,
+        "name": name,
+    }
+    chosen |= {"framework": spec.framework.value} if spec.framework else {}
+    return typed | {key: [value] for key, value in chosen.items()}
+
+
+def _build_setup_values(
+    spec: Spec, assets: AvailableAssets, used: Collection[uuid.UUID]
+) -> TypedValues:
+    def first(asset: Asset) -> tuple[bool, bool]:
+        # What people made comes before what is built in: of two alike, theirs is the one they
+        # chose.
+        return asset.pk not in used, asset.is_built_in
+
+    sources, volumes = match_sources(spec.setup.volumes, sorted(assets.sources, key=first))
+    setup = replace(spec.setup, volumes=volumes)
+    typed = setup_step.build_setup_defaults() | build_setup_values(setup) | sources
+    fitting = (
+        (each, _find_own_values(spec, each, each.pk in used))
+        for each in sorted(assets.environments, key=first)
+    )
+    same, own = next(((each, own) for each, own in fitting if own is not None), (None, None))
+    if own is not None:
+        typed = {
+            name: value
+            for name, value in typed.items()
+            if name not in OVERRIDABLE_FIELDS and not name.startswith("variables-")
+        }
+        typed |= build_environment_values(own)
+    bare = replace(setup.compute, extended=())
+    size = next(
+        (each for each in sorted(assets.resources, key=first) if _gives_compute(each, bare)), None
+    )
+    typed["environment_choice"] = [str(same.pk) if same else CUSTOM]
+    typed["compute_choice"] = [str(size.pk) if size else CUSTOM]
+    numbers: dict[str, Any] = {
+        "workers": spec.workers,
+        "runs": spec.runs,
+        "parallelism": spec.parallelism,
+    }
+    numbers |= {"parameter_servers": spec.parameter_servers or "", "slots": spec.mpi.slots}
+    numbers |= {"launcher": spec.mpi.launcher.value, "ssh_path": spec.mpi.ssh_path}
+    if (elastic := spec.elastic) is not None:
+        numbers |= {"min_workers": elastic.min_workers, "max_workers": elastic.max_workers}
+        numbers |= {"max_restarts": "" if elastic.max_restarts is None else elastic.max_restarts}
+    return (
+        typed
+        | _build_lifecycle_values(spec)
+        | {key: [str(value)] for key, value in numbers.items()}
+    )
+
+
+def _find_own_values(spec: Spec, asset: Environment, was_used: bool) -> SpecEnvironment | None:
+    """What to type beside this environment for the spec's; None where it cannot be had of it, or
+    nobody chose it and it is another.
+    """
+    if asset.architecture != spec.architecture.value or asset.framework not in (
+        "",
+        spec.framework.value if spec.framework else "",
+    ):
+        return None
+    wanted = spec.setup.environment
+    chosen = asset_rules.build_environment(vars(asset))
+    changed = {
+        name: getattr(wanted, name)
+        for name in OVERRIDABLE_FIELDS
+        if getattr(wanted, name) != getattr(chosen, name)
+    }
+    mine = tuple(each for each in wanted.variables if each not in chosen.variables)
+    if (changed or mine) and not was_used:
+        return None
+    own = SpecEnvironment(
+        **({"image": ""} | changed), variables=mine, pull_secrets=wanted.pull_secrets
+    )
+    return own if setup_step.override_environment(chosen, own) == wanted else None
+
+
+def _gives_compute(asset: ComputeResource, wanted: Compute) -> bool:
+    """Whether it gives this. Shared memory can be ticked for one workload."""
+    given = asset_rules.build_compute(vars(asset))
+    return replace(given, large_shm=given.large_shm or wanted.large_shm) == wanted
+
+
+def _build_lifecycle_values(spec: Spec) -> TypedValues:
+    lifecycle = spec.lifecycle
+    chosen = {
+        "priority": lifecycle.priority,
+        "preemptibility": Preemptibility.PREEMPTIBLE
+        if spec.is_preemptible
+        else Preemptibility.NON_PREEMPTIBLE,
+        "restart_policy": lifecycle.restart_policy,
+        "clean_pod_policy": lifecycle.clean_pod_policy,
+        "grace_seconds": lifecycle.grace_seconds,
+        "auto_delete_seconds": lifecycle.auto_delete_seconds,
+        "backoff_limit": lifecycle.backoff_limit,
+    }
+    return {
+        name: [str(getattr(value, "value", value))]
+        for name, value in chosen.items()
+        if value is not None
+    }

@@ -1,0 +1,86 @@
+"""What becomes of workloads whose cluster was removed: nobody can be asked any more, so they are
+over here.
+"""
+
+import uuid
+from typing import Any
+
+from django.utils import timezone
+
+from projects import audit
+from projects.models import User
+from projects.scopes import project_scope
+from workloads.journal import workload_writing
+from workloads.journal.transactions import journal_transaction
+from workloads.models import Desired, Event, Pod, Workload
+from workloads.states import RESTING, Status
+
+BATCH_SIZE = 100
+"""Workloads of one turn."""
+ABANDONED = "Abandoned"
+
+
+def abandon_workloads(cluster_id: uuid.UUID, reason: str, user: User | None) -> int:
+    """Every workload of a cluster that it had not let go of is deleted and released here, with an
+    entry; its history stays. Gives how many.
+
+    Nothing is asked of the cluster: what runs there goes on.
+    """
+    count = 0
+    while some := _abandon_batch(cluster_id, reason, user):
+        count += some
+    return count
+
+
+def _abandon_batch(cluster_id: uuid.UUID, reason: str, user: User | None) -> int:
+    with journal_transaction() as mine:
+        rows = list(
+            Workload.objects.filter(cluster_id=cluster_id, released_at=None).order_by(
+                "created_at", "id"
+            )[:BATCH_SIZE]
+        )
+        now = timezone.now()
+        asked = [each for each in rows if each.status != Status.DELETING]
+        gone = [
+            audit.AuditedObject(each.pk, each.name, project_scope(each.project_id))
+            for each in asked
+        ]
+        audit.record_all(audit.Event.DELETE, "workload", gone, by=user, text=reason)
+        for workload in rows:
+            resting = Status(workload.status) in RESTING
+            values: dict[str, Any] = {
+                "status": Status.DELETING,
+                "reason": reason,
+                "status_at": now,
+                "desired": Desired.DELETED,
+            }
+            values |= {
+                "deleted_at": workload.deleted_at or now,
+                "released_at": now,
+                "running_pods": 0,
+                "gpus_allocated": 0,
+            }
+            values |= {
+                "job": None,
+                "pod_group": None,
+                "next_try_at": None,
+                "tries": 0,
+                "trouble": "",
+            }
+            if workload.started_at is not None and workload.ended_at is None:
+                values["ended_at"] = now
+            # An attempt that has come to its end keeps it.
+            workload_writing.update_workload(mine, workload, values, update_attempt=not resting)
+            Event.objects.create(
+                workload=workload,
+                attempt=workload.attempt,
+                kind=Event.Kind.STATUS,
+                is_warning=not resting,
+                old=workload.status,
+                new=Status.DELETING,
+                reason=ABANDONED,
+                text=reason,
+                by=user,
+            )
+        Pod.objects.filter(workload__in=rows, vanished_at=None).update(vanished_at=now)
+    return len(rows)

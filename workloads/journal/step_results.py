@@ -1,0 +1,136 @@
+"""How the steps of a workload went: made in the cluster, refused by it, put off, let go of."""
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from workloads.journal import workload_writing
+from workloads.journal.batch_writing import write_batch
+from workloads.journal.observed_objects import Observation, parse_objects
+from workloads.journal.transactions import JournalTransaction, journal_transaction
+from workloads.kube_objects import Object, clean_text
+from workloads.models import Desired, Event, Pod, Workload
+from workloads.states import ENDING, STARTING, Status
+
+
+def record_launch(workload_id: uuid.UUID, attempt: int, job: Object) -> bool:
+    """The attempt's objects are in the cluster, and this is its job. False when there is another
+    attempt by now.
+    """
+    seen = list(parse_objects([Observation("job", job)]))
+    with journal_transaction() as mine:
+        workload = Workload.objects.only("cluster", "project", "attempt", "desired").get(
+            pk=workload_id
+        )
+        if workload.attempt != attempt:
+            return False
+        write_batch(mine, workload.cluster_id, seen)
+        if workload.desired == Desired.RUNNING:
+            _clear_trouble(mine, workload)
+    return True
+
+
+def record_refusal(workload_id: uuid.UUID, attempt: int, reason: str) -> bool:
+    """The cluster does not take the attempt's objects: Failed, with its reason. False when the
+    attempt is not starting (any more).
+    """
+    with journal_transaction() as mine:
+        workload = Workload.objects.get(pk=workload_id)
+        if workload.attempt != attempt or workload.status not in STARTING:
+            return False
+        now, text = timezone.now(), clean_text(reason)
+        values = {"status": Status.FAILED, "reason": text, "status_at": now, "ended_at": now}
+        workload_writing.update_workload(
+            mine, workload, {**values, "next_try_at": None, "tries": 0, "trouble": ""}
+        )
+        _create_event(workload, Status.FAILED, "Refused", text, is_warning=True)
+    return True
+
+
+def record_delay(workload_id: uuid.UUID, reason: str, seconds: float) -> int:
+    """The step that is wanted did not work this time; the sweep asks for it again in so many
+    seconds. Gives how often that was so.
+
+    Where the workload has come to where it is wanted meanwhile, that is counted and nothing else:
+    nothing is outstanding, and no trouble.
+    """
+    with journal_transaction() as mine:
+        rows = Workload.objects.filter(pk=workload_id)
+        workload = rows.only(
+            "project", "status", "desired", "job_uid", "released_at", "tries", "trouble"
+        ).get()
+        tries: int = workload.tries + 1
+        to: dict[str, Any] = {"tries": tries}
+        if _has_outstanding_step(workload):
+            to |= {
+                "trouble": clean_text(reason),
+                "next_try_at": timezone.now() + timedelta(seconds=seconds),
+            }
+            if to["trouble"] != workload.trouble:
+                to["changed"] = mine.position
+                mine.mark_changed(workload.project_id)
+        rows.update(**to)
+    return tries
+
+
+def _has_outstanding_step(workload: Workload) -> bool:
+    status = Status(workload.status)
+    return (status in ENDING and workload.released_at is None) or (
+        status in STARTING and not workload.job_uid
+    )
+
+
+def record_release(workload_id: uuid.UUID) -> bool:
+    """The cluster has let go of all objects of a workload that is being deleted: its name is free.
+    False when it was so already.
+    """
+    with journal_transaction() as mine:
+        workload = Workload.objects.get(pk=workload_id)
+        if workload.status != Status.DELETING or workload.released_at is not None:
+            return False
+        now = timezone.now()
+        values = {
+            "released_at": now,
+            "running_pods": 0,
+            "gpus_allocated": 0,
+            "job": None,
+            "pod_group": None,
+        }
+        if workload.started_at is not None and workload.ended_at is None:
+            values["ended_at"] = now
+        workload_writing.update_workload(
+            mine, workload, {**values, "next_try_at": None, "tries": 0, "trouble": ""}
+        )
+        Pod.objects.filter(workload=workload, vanished_at=None).update(vanished_at=now)
+        _create_event(workload, None, "Deleted", "The cluster has let go of all its objects.")
+    return True
+
+
+def _clear_trouble(journal_tx: JournalTransaction, workload: Workload) -> None:
+    """Nothing is outstanding any more."""
+    Workload.objects.filter(pk=workload.pk).update(
+        tries=0, trouble="", next_try_at=None, changed=journal_tx.position
+    )
+    journal_tx.mark_changed(workload.project_id)
+
+
+def _create_event(
+    workload: Workload,
+    new_status: Status | None,
+    reason: str,
+    text: str,
+    *,
+    is_warning: bool = False,
+) -> None:
+    Event.objects.create(
+        workload=workload,
+        attempt=workload.attempt,
+        kind=Event.Kind.STATUS if new_status else Event.Kind.ACTION,
+        is_warning=is_warning,
+        old=workload.status if new_status else "",
+        new=new_status or "",
+        reason=reason,
+        text=text,
+    )

@@ -1,0 +1,439 @@
+"""What the cluster's objects say, read out of their dicts: conditions, and one view of each pod.
+Lenient: objects may lack anything.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from workloads import quantities
+
+Object = dict[str, Any]
+
+GPU = "nvidia.com/gpu"
+GPU_FRACTION = "gpu-fraction"
+GPU_MEMORY = "gpu-memory"
+GPU_DEVICES = "gpu-fraction-num-devices"
+
+REPLICA_TYPE = "training.kubeflow.org/replica-type"
+REPLICA_INDEX = "training.kubeflow.org/replica-index"
+JOB_ROLE = "training.kubeflow.org/job-role"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+ATTEMPT = "muster.dev/attempt"
+
+LEADER_ROLES = frozenset(("master", "chief"))
+"""The replica types that are rank 0 where they exist; the workers count on from there."""
+RANKLESS_ROLES = frozenset(("launcher", "ps", "evaluator"))
+"""Those that take no part in the ranks."""
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+
+INDIRECT_KINDS = frozenset(("MPIJob", "TrainJob"))
+"""Kinds whose operators have batch Jobs make the launcher's pod, or all of them."""
+
+LONGEST_TEXT = 1024
+"""Characters of any text that comes out of a cluster."""
+
+_UNPRINTABLE = re.compile(
+    r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def clean_text(text: object, longest: int = LONGEST_TEXT) -> str:
+    """Text of the cluster's or a pod's, without control bytes and colours, cut with an ellipsis. It
+    is text still: escape it.
+    """
+    if type(text) is str and len(text) <= longest and text.isprintable():
+        return text.strip()
+    cleaned = _UNPRINTABLE.sub("", str(text or "")[: 4 * longest]).strip()
+    return cleaned if len(cleaned) <= longest else f"{cleaned[: longest - 1]}…"
+
+
+def nested_dict(obj: Object | None, *path: str) -> Object:
+    """A dict inside a dict; {} where there is none."""
+    found: Any = obj
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def nested_list(obj: Object | None, *path: str) -> Sequence[Object]:
+    """The dicts of a list inside a dict."""
+    found: Any = obj
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def int_or_zero(value: object) -> int:
+    """A whole number; 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def find_true_condition(obj: Object, *kinds: str) -> Object | None:
+    """The first condition of one of these types, by their order, that is True."""
+    return _find_true(nested_list(obj, "status", "conditions"), *kinds)
+
+
+def _find_true(conditions: Sequence[Object], *kinds: str) -> Object | None:
+    return next(
+        (
+            each
+            for kind in kinds
+            for each in conditions
+            if each.get("type") == kind and each.get("status") == "True"
+        ),
+        None,
+    )
+
+
+def filter_own_pods(job: Object, pods: Iterable[Object]) -> list[Object]:
+    """The pods that this very job controls, and not a namesake before it. A pod that names no owner
+    is taken as given.
+    """
+    uid = nested_dict(job, "metadata").get("uid")
+    found = []
+    for pod in pods:
+        owners = [
+            owner
+            for owner in nested_list(pod, "metadata", "ownerReferences")
+            if owner.get("controller")
+        ]
+        if (
+            not owners
+            or uid is None
+            or any(
+                owner.get("uid") == uid or _is_pod_of_intermediate_job(job, pod, owner)
+                for owner in owners
+            )
+        ):
+            found.append(pod)
+    return found
+
+
+def find_controller(obj: Object) -> Object:
+    """The owner that controls an object; {} for one that nothing controls."""
+    return next(
+        (
+            owner
+            for owner in nested_list(obj, "metadata", "ownerReferences")
+            if owner.get("controller")
+        ),
+        {},
+    )
+
+
+def is_pod_of_job(pod: Object, kind: str, name: str, uid: str = "") -> bool:
+    """Whether a pod is a job's, if it has its labels: the job of this kind and name, and of this
+    uid where that is known, controls it.
+
+    So does a batch Job that some operators have named after the job; and a pod that nothing
+    controls is taken for what its labels say.
+    """
+    owner = find_controller(pod)
+    if not owner:
+        return True
+    if kind in INDIRECT_KINDS and owner.get("kind") == "Job":
+        return str(owner.get("name")).startswith(f"{name}-")
+    return (
+        owner.get("uid") == uid
+        if uid
+        else (owner.get("kind", kind), owner.get("name", name)) == (kind, name)
+    )
+
+
+def _is_pod_of_intermediate_job(job: Object, pod: Object, owner: Object) -> bool:
+    """Whether a pod's owner is a batch Job that an MPIJob (its launcher) or a TrainJob (its nodes)
+    made, of the same attempt as the job.
+    """
+    if job.get("kind") not in INDIRECT_KINDS or owner.get("kind") != "Job":
+        return False
+    attempts = [nested_dict(each, "metadata", "labels").get(ATTEMPT) for each in (job, pod)]
+    return attempts[0] == attempts[1] and str(owner.get("name")).startswith(
+        f"{nested_dict(job, 'metadata').get('name')}-"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerExit:
+    """How a run of a container ended. `finished_at` is RFC 3339 text, empty when not known;
+    `current` is False when a run followed it.
+    """
+
+    container: str
+    exit_code: int
+    signal: int
+    reason: str
+    message: str
+    finished_at: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerWait:
+    """Why a container does not run. `image` is the container's own, "" where that is not known."""
+
+    container: str
+    reason: str
+    message: str
+    image: str = ""
+
+
+class KeptObject(dict[str, Any]):
+    """An object that nobody changes any more."""
+
+    __slots__ = ("pod_view",)
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.pod_view: PodView | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """One pod. `role` is "master", "worker" or another replica type, "" for a standard workload;
+    `index` counts within the role.
+
+    `status` is a word for the person and `reason` what is behind it; `gpus` is None where only GPU
+    memory is asked for.
+    """
+
+    name: str
+    uid: str
+    role: str
+    index: int | None
+    phase: str
+    status: str
+    reason: str
+    node: str
+    ready: bool
+    terminating: bool
+    preempted: bool
+    unschedulable: bool
+    restarts: int
+    gpus: Decimal | None
+    gpu_memory: int
+    image: str
+    created_at: str
+    started_at: str
+    ends: tuple[ContainerExit, ...]
+    waits: tuple[ContainerWait, ...]
+    init_containers: tuple[str, ...] = ()
+    """The names of its init containers."""
+
+    def is_init(self, container: str) -> bool:
+        """Whether the pod's program starts only when this container has ended well."""
+        return container in self.init_containers
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def rank(self) -> int | None:
+        """The pod's rank as the operators give it when there is a master: see `ranked` for workers
+        only.
+        """
+        return compute_rank(self.role, self.index, has_master=True)
+
+    @property
+    def title(self) -> str:
+        """How a sentence names it: "the master", "worker 1", or by its name."""
+        if self.role in LEADER_ROLES or self.role == "launcher":
+            return f"the {self.role}"
+        return (
+            f"{self.role} {self.index}"
+            if self.role and self.index is not None
+            else f"pod {self.name}"
+        )
+
+
+def compute_rank(role: str, index: int | None, *, has_master: bool) -> int | None:
+    """The rank of a pod among its job's: the master is 0 and worker i is i + 1; without a master
+    worker i is i. MPI's launcher has none.
+    """
+    if role in RANKLESS_ROLES:
+        return None
+    if index is None or not has_master:
+        return index
+    return 0 if role in LEADER_ROLES else index + 1
+
+
+def rank_pods(views: Sequence[PodView]) -> list[tuple[int | None, PodView]]:
+    """The pods with their ranks, as `rank_of` gives them, in the order of ranks."""
+    has_master = any(view.role in LEADER_ROLES for view in views)
+    pairs = [(compute_rank(view.role, view.index, has_master=has_master), view) for view in views]
+    return sorted(
+        pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1].created_at, pair[1].name)
+    )
+
+
+def build_pod_view(pod: Object) -> PodView:
+    """What is worth knowing about a pod. Of one that nobody changes it is worked out once."""
+    if not isinstance(pod, KeptObject):
+        return _parse_pod(pod)
+    if pod.pod_view is None:
+        pod.pod_view = _parse_pod(pod)
+    return pod.pod_view
+
+
+def _parse_pod(pod: Object) -> PodView:
+    metadata, spec, status = (
+        nested_dict(pod, "metadata"),
+        nested_dict(pod, "spec"),
+        nested_dict(pod, "status"),
+    )
+    labels = nested_dict(metadata, "labels")
+    index = (
+        labels.get(REPLICA_INDEX)
+        or labels.get(COMPLETION_INDEX)
+        or nested_dict(metadata, "annotations").get(COMPLETION_INDEX)
+    )
+    conditions = nested_list(status, "conditions")
+    scheduled = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+    disrupted = _find_true(conditions, "DisruptionTarget") or {}
+    phase = str(status.get("phase") or "Pending")
+    terminating = bool(metadata.get("deletionTimestamp"))
+    statuses = [
+        *nested_list(status, "initContainerStatuses"),
+        *nested_list(status, "containerStatuses"),
+    ]
+    containers = nested_list(spec, "containers")
+    inits = nested_list(spec, "initContainers")
+    images = {
+        str(each.get("name")): clean_text(each.get("image")) for each in [*containers, *inits]
+    }
+    ends, waits = tuple(_list_exits(statuses)), tuple(_list_waits(statuses, images))
+    gpus, memory = parse_gpu_request(pod)
+    word, reason = _describe_status(
+        phase, terminating, str(spec.get("nodeName") or ""), status, scheduled, ends, waits
+    )
+    return PodView(
+        name=str(metadata.get("name") or ""),
+        uid=str(metadata.get("uid") or ""),
+        role=_find_role(labels),
+        index=int(index)
+        if isinstance(index, str) and index.isascii() and index.isdigit() and len(index) < 7
+        else None,
+        phase=phase,
+        status=word,
+        reason=clean_text(reason),
+        node=str(spec.get("nodeName") or ""),
+        ready=phase == "Running"
+        and not terminating
+        and _find_true(conditions, "Ready") is not None,
+        terminating=terminating,
+        preempted=disrupted.get("reason") == "PreemptionByScheduler",
+        unschedulable=scheduled.get("status") == "False",
+        restarts=sum(int_or_zero(each.get("restartCount")) for each in statuses),
+        gpus=gpus,
+        gpu_memory=memory,
+        image=clean_text(containers[0].get("image")) if containers else "",
+        created_at=str(metadata.get("creationTimestamp") or ""),
+        started_at=str(status.get("startTime") or ""),
+        ends=ends,
+        waits=waits,
+        init_containers=tuple(str(each.get("name")) for each in inits),
+    )
+
+
+def _find_role(labels: Object) -> str:
+    """The replica type; the MPI operator says it as the job's role, and what Trainer makes of a
+    TrainJob are workers.
+    """
+    told = labels.get(REPLICA_TYPE) or labels.get(JOB_ROLE)
+    return str(told or ("worker" if labels.get(REPLICATED_JOB) else ""))
+
+
+def parse_gpu_request(pod: Object) -> tuple[Decimal | None, int]:
+    """GPUs a pod asks for, and MiB of shared ones; the first is None when only memory is asked
+    for.
+    """
+    annotations = nested_dict(pod, "metadata", "annotations")
+    if GPU_MEMORY not in annotations and GPU_FRACTION not in annotations:
+        return sum_container_requests(pod, GPU), 0
+    devices = quantities.parse_or_zero(annotations.get(GPU_DEVICES, "1"))
+    if GPU_MEMORY in annotations:
+        return None, int(quantities.parse_or_zero(annotations[GPU_MEMORY]) * devices)
+    return quantities.parse_or_zero(annotations[GPU_FRACTION]) * devices, 0
+
+
+def sum_container_requests(pod: Object, resource: str) -> Decimal:
+    """What a pod's containers ask for of a resource together; a limit without a request is a
+    request.
+    """
+    asked = [
+        nested_dict(container, "resources") for container in nested_list(pod, "spec", "containers")
+    ]
+    amounts = [
+        nested_dict(each, "requests").get(resource, nested_dict(each, "limits").get(resource, "0"))
+        for each in asked
+    ]
+    return sum((quantities.parse_or_zero(amount) for amount in amounts), Decimal(0))
+
+
+def _list_exits(statuses: Iterable[Object]) -> Iterator[ContainerExit]:
+    """Of each container how its run ended, and how the one before did, as far as there were any."""
+    for container in statuses:
+        for field in ("state", "lastState"):
+            ended = nested_dict(container, field, "terminated")
+            if ended:
+                yield ContainerExit(
+                    container=str(container.get("name") or ""),
+                    exit_code=int_or_zero(ended.get("exitCode")),
+                    signal=int_or_zero(ended.get("signal")),
+                    reason=clean_text(ended.get("reason")),
+                    message=clean_text(ended.get("message"), 4 * LONGEST_TEXT),
+                    finished_at=str(ended.get("finishedAt") or ""),
+                    current=field == "state",
+                )
+
+
+def _list_waits(statuses: Iterable[Object], images: Mapping[str, str]) -> Iterator[ContainerWait]:
+    for container in statuses:
+        waiting = nested_dict(container, "state", "waiting")
+        if waiting:
+            name = str(container.get("name") or "")
+            yield ContainerWait(
+                name,
+                clean_text(waiting.get("reason")),
+                clean_text(waiting.get("message")),
+                images.get(name, ""),
+            )
+
+
+def _describe_status(
+    phase: str,
+    terminating: bool,
+    node: str,
+    status: Object,
+    scheduled: Object,
+    ends: Sequence[ContainerExit],
+    waits: Sequence[ContainerWait],
+) -> tuple[str, str]:
+    """The status word of a pod, as kubectl would put it, and the text behind it."""
+    failed = next((end for end in ends if end.current and end.exit_code), None)
+    if phase == "Succeeded":
+        return "Completed", ""
+    if phase == "Failed":
+        word = str(status.get("reason") or (failed.reason if failed else "") or "Failed")
+        return word, str(
+            status.get("message") or (f"exit code {failed.exit_code}" if failed else "")
+        )
+    if terminating:
+        return "Terminating", ""
+    if not node:
+        return "Pending", str(scheduled.get("message") or "")
+    bad = next(
+        (wait for wait in waits if wait.reason not in ("PodInitializing", "ContainerCreating", "")),
+        None,
+    )
+    if bad is not None:
+        return bad.reason, bad.message
+    return (
+        ("Running", "")
+        if phase == "Running"
+        else ("Initializing", waits[0].message if waits else "")
+    )

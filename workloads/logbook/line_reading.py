@@ -1,0 +1,132 @@
+"""Lines out of a file, forwards and backwards, by ranged reads: memory and time do not depend on
+how large the file is.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+LONGEST_LINE = 1 << 20
+"""Bytes of one line that are kept; the rest of it is dropped, with a note in its place."""
+BLOCK_SIZE = 64 << 10
+
+
+class ByteSource(Protocol):
+    """Bytes that can be read anywhere. Reading beyond the end gives what there is."""
+
+    def size(self) -> int: ...
+    def read(self, offset: int, count: int) -> bytes: ...
+
+
+def read_forward(
+    source: ByteSource, offset: int, end: int | None = None, block: int = BLOCK_SIZE
+) -> Iterator[tuple[int, bytes]]:
+    """(offset, line without its newline) from a line's beginning on. A last line that is still
+    being written is left out.
+    """
+    rest = b""
+    begin = offset
+    while end is None or begin + len(rest) < end:
+        at = begin + len(rest)
+        data = source.read(at, block if end is None else min(block, end - at))
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            yield begin, line
+            begin += len(line) + 1
+
+
+def read_backward(
+    source: ByteSource, offset: int, block: int = BLOCK_SIZE
+) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) of the lines before `offset`, which is a line's beginning, the nearest
+    first.
+    """
+    rest = b""
+    end = offset
+    while end > 0:
+        begin = max(0, end - block)
+        data = source.read(begin, end - begin) + rest
+        if len(data) < end - begin:
+            return
+        # What stands before the first newline may go on in the block before; data ends with the
+        # newline of the nearest line.
+        first = data.find(b"\n", 0, -1) + 1 if begin else 0
+        if begin and not first:
+            rest, end = data, begin
+            continue
+        at = begin + len(data)
+        for line in reversed(data[first:-1].split(b"\n")):
+            at -= len(line) + 1
+            yield at, line
+        rest, end = data[:first], begin
+
+
+def find_last_line_end(source: ByteSource) -> int:
+    """Where the last whole line ends: what a writer has only half written is left out."""
+    size = source.size()
+    end = size
+    while end > 0:
+        begin = max(0, end - BLOCK_SIZE)
+        found = source.read(begin, end - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
+
+
+def align_to_line(source: ByteSource, offset: int) -> int:
+    """The beginning of the line that holds this byte; the end of the last whole line for one beyond
+    it.
+    """
+    end = find_last_line_end(source)
+    at = max(0, min(offset, end))
+    if at == end:
+        return at
+    stop = at
+    while stop > 0:
+        begin = max(0, stop - BLOCK_SIZE)
+        found = source.read(begin, stop - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        stop = begin
+    return 0
+
+
+class LineSplitter:
+    """Makes lines of chunks; a line longer than LONGEST is cut, and ends with a note that says how
+    much of it is missing.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._line_size = 0
+        self._dropped_bytes = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that this chunk completes, without their newlines."""
+        *ends, rest = chunk.split(b"\n")
+        lines = []
+        for end in ends:
+            self._add_part(end)
+            lines.append(self._take_line())
+        if rest:
+            self._add_part(rest)
+        return lines
+
+    def take_rest(self) -> bytes | None:
+        """The last line, if it came without a newline."""
+        return self._take_line() if self._line_size or self._dropped_bytes else None
+
+    def _add_part(self, part: bytes) -> None:
+        room = max(0, LONGEST_LINE - self._line_size)
+        self._parts.append(part[:room])
+        self._line_size += min(len(part), room)
+        self._dropped_bytes += max(0, len(part) - room)
+
+    def _take_line(self) -> bytes:
+        line = b"".join(self._parts)
+        if self._dropped_bytes:
+            line += b" [Muster: %d more bytes of this line were not kept]" % self._dropped_bytes
+        self._parts, self._line_size, self._dropped_bytes = [], 0, 0
+        return line

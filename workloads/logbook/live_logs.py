@@ -1,0 +1,193 @@
+"""Logs that grow while somebody looks: one poller for each attempt and process looks at rows and
+files for all its viewers.
+"""
+
+import asyncio
+import contextlib
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import ExitStack
+
+from asgiref.sync import sync_to_async
+from django.db import connections
+
+from console.streams import StreamCounter
+from workloads.logbook import attempt_state, log_paths, plain_text, windows
+from workloads.logbook.attempt_state import AttemptState
+from workloads.logbook.line_reading import read_forward
+from workloads.logbook.log_files import open_log
+from workloads.logbook.windows import Cursor, Window
+from workloads.models import Log, Workload
+
+CHECK_SECONDS = 0.2
+RELOAD_SECONDS = 2.0
+"""Seconds between two looks at the files, and at the rows."""
+
+streams = StreamCounter(20)
+"""Logs that one person follows, on pages and through the API."""
+
+
+Key = tuple[uuid.UUID, int]
+"""A workload and the number of an attempt."""
+
+
+class LogFeed:
+    """One attempt's logs. `version` grows with every change; `sizes` are those of the files now, by
+    the log's id.
+
+    `standing` is None once there is no such workload.
+    """
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+        self._changed = asyncio.Event()
+        self.viewers = 0
+        self.version = 0
+        self.logs: Sequence[Log] = ()
+        self.sizes: dict[int, int] = {}
+        self.state: AttemptState | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    async def load_rows(self) -> None:
+        """Read the rows anew."""
+        self.state, self.logs = await sync_to_async(_load_rows, thread_sensitive=False)(*self._key)
+        self.check_files()
+        self._notify_viewers()
+
+    def check_files(self) -> bool:
+        """Whether a file has grown since the last look."""
+        sizes = {log.pk: _find_file_size(log) for log in self.logs}
+        grown, self.sizes = sizes != self.sizes, sizes
+        return grown
+
+    async def run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        asked = clock()
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            if clock() - asked > RELOAD_SECONDS:
+                await self.load_rows()
+                asked = clock()
+            elif self.check_files():
+                self._notify_viewers()
+
+    async def wait_for_change(self, version: int, timeout: float) -> bool:
+        """Whether there is something newer than `version`, now or within so many seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self.version == version and not self.is_broken:
+                    await self._changed.wait()
+        return self.version != version
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether nobody looks any more: the database did not answer. Whoever watches begins
+        anew.
+        """
+        return self.task is not None and self.task.done()
+
+    def _notify_viewers(self) -> None:
+        self.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+_feeds: dict[Key, LogFeed] = {}
+
+
+@contextlib.asynccontextmanager
+async def watch_attempt(workload: uuid.UUID, attempt: int) -> AsyncIterator[LogFeed]:
+    """The attempt's feed, shared by all who watch it in this process."""
+    key = (workload, attempt)
+    feed = _feeds.get(key)
+    if feed is None or feed.is_broken:
+        feed = _feeds[key] = LogFeed(key)
+    feed.viewers += 1
+    try:
+        if feed.task is None:
+            await feed.load_rows()
+            feed.task = feed.task or asyncio.create_task(feed.run())
+        yield feed
+    finally:
+        feed.viewers -= 1
+        if not feed.viewers:
+            if feed.task is not None:
+                feed.task.cancel()
+            if _feeds.get(key) is feed:
+                del _feeds[key]
+
+
+def read_window(logs: Iterable[Log], cursor: Cursor, sizes: dict[int, int]) -> Window:
+    """What of these logs comes after the cursor; those that have not grown are not opened."""
+    with ExitStack() as stack:
+        grown = [
+            stack.enter_context(open_log(log))
+            for log in logs
+            if sizes.get(log.pk, 1) > cursor.get(log.pk, 0)
+        ]
+        found = windows.window_after(grown, cursor)
+    return Window(found.lines, cursor, dict(cursor) | found.end, found.at_start, found.at_end)
+
+
+async def follow_log(
+    log: Log, *, tail: int | None = None, since: int | None = None, timestamps: bool = False
+) -> AsyncIterator[bytes]:
+    """A log's lines, each with its newline, those there are and those that come, until the run has
+    ended. In bounded chunks.
+    """
+    at = await sync_to_async(_find_start, thread_sensitive=False)(log, tail, since)
+    async with watch_attempt(log.pod.workload_id, log.pod.attempt) as feed:
+        while True:
+            version = feed.version
+            row = next((each for each in feed.logs if each.pk == log.pk), None)
+            data, at = await sync_to_async(_read_chunk, thread_sensitive=False)(log, at, timestamps)
+            if data:
+                yield data
+            elif row is None or row.state != Log.State.CAPTURING:
+                return
+            else:
+                await feed.wait_for_change(version, RELOAD_SECONDS)
+
+
+def _find_start(log: Log, tail: int | None, since: int | None) -> int:
+    with open_log(log) as here:
+        return plain_text.find_start(here, tail, since)
+
+
+def _read_chunk(log: Log, at: int, timestamps: bool) -> tuple[bytes, int]:
+    held: list[bytes] = []
+    count = 0
+    with open_log(log) as here:
+        for offset, line in read_forward(here.source, at):
+            held.append(plain_text.format_line(line, timestamps))
+            at = offset + len(line) + 1
+            count += len(line)
+            if count >= plain_text.CHUNK_SIZE:
+                break
+    return b"".join(held), at
+
+
+def _load_rows(key: uuid.UUID, attempt: int) -> tuple[AttemptState | None, list[Log]]:
+    """How the attempt stands, and after that its logs: what is settled is all among them."""
+    # A thread of the loop's pool: nobody else gives its connection back.
+    try:
+        workload = Workload.objects.only(*attempt_state.WORKLOAD_FIELDS).filter(pk=key).first()
+        now = None if workload is None else attempt_state.load_attempt_state(workload, attempt)
+        logs = (
+            Log.objects.filter(pod__workload=key, pod__attempt=attempt)
+            .select_related("pod")
+            .defer("pod__data")
+        )
+        return now, list(logs.order_by("pod__rank", "pod_id", "id")[: windows.MOST_LOGS * 4])
+    finally:
+        connections.close_all()
+
+
+def _find_file_size(log: Log) -> int:
+    if not log.path or log.state == Log.State.REMOVED:
+        return 0
+    try:
+        return os.stat(log_paths.local_path(log.path)).st_size
+    except OSError:
+        return log.size

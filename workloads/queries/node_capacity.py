@@ -1,0 +1,121 @@
+"""What a cluster's nodes offer and what of it is free: others' pods as the heartbeat counted them,
+ours from their rows.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from decimal import Decimal
+
+from django.core.cache import cache
+from django.db.models import Count, Sum
+
+from clusters.models import Node
+from workloads import quantities
+from workloads.diagnosis import NodeCapacity, ResourceAmounts
+from workloads.kube_objects import LEADER_ROLES
+from workloads.models import Pod, Workload
+from workloads.specs import Compute, UnreadableSpec, decode_spec
+
+CACHE_SECONDS = 5
+"""Seconds for which an answer is good: many pages may ask the same, and each adds up all running
+pods.
+"""
+MOST_NODES = 5000
+MOST_WORKLOADS = 2000
+
+_NONE = Decimal(0)
+_MASTER_ROLES = LEADER_ROLES | {"launcher"}
+"""The roles of pods that are set up as the spec's master."""
+
+
+def rooms(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
+    """Every node with its total and free amounts."""
+    key = f"rooms:{cluster_id}"
+    known: Sequence[NodeCapacity] | None = cache.get(key)
+    if known is None:
+        known = _compute_node_capacities(cluster_id)
+        cache.set(key, known, CACHE_SECONDS)
+    return known
+
+
+def _compute_node_capacities(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
+    ours = _load_own_demand(cluster_id)
+    found = []
+    for node in Node.objects.filter(cluster_id=cluster_id)[:MOST_NODES]:
+        total = ResourceAmounts(node.gpus, node.cpu, Decimal(node.memory))
+        used = (
+            ResourceAmounts(node.used_gpus, node.used_cpu, Decimal(node.used_memory))
+            + ours[node.name]
+        )
+        labels = (
+            {str(key): str(value) for key, value in node.labels.items()}
+            if isinstance(node.labels, dict)
+            else {}
+        )
+        taints = (
+            [taint for taint in node.taints if isinstance(taint, dict)]
+            if isinstance(node.taints, list)
+            else []
+        )
+        found.append(
+            NodeCapacity(
+                node.name,
+                total,
+                total - used,
+                node.is_ready and node.is_schedulable,
+                labels,
+                taints,
+            )
+        )
+    return found
+
+
+def _load_own_demand(cluster_id: uuid.UUID) -> dict[str, ResourceAmounts]:
+    """What our unfinished pods hold on each node; pods of one workload and role ask for the
+    same.
+    """
+    running = Pod.objects.filter(
+        workload__cluster_id=cluster_id, phase__in=("Pending", "Running"), vanished_at=None
+    ).exclude(node="")
+    groups = list(
+        running.order_by()
+        .values("node", "workload_id", "role")
+        .annotate(pods=Count("id"), devices=Sum("gpus"))
+    )
+    asked = _load_pod_requests({group["workload_id"] for group in groups})
+    held: dict[str, ResourceAmounts] = defaultdict(ResourceAmounts)
+    for group in groups:
+        cpu, memory = asked.get(
+            (group["workload_id"], group["role"] in _MASTER_ROLES), (_NONE, _NONE)
+        )
+        held[group["node"]] += ResourceAmounts(
+            group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"]
+        )
+    return held
+
+
+def _load_pod_requests(
+    ids: set[uuid.UUID],
+) -> dict[tuple[uuid.UUID, bool], tuple[Decimal, Decimal]]:
+    """CPU cores and bytes of memory that a pod of each workload asks for, by workload and whether
+    it is the master.
+    """
+    found = {}
+    for id, stored in Workload.objects.filter(pk__in=list(ids)[:MOST_WORKLOADS]).values_list(
+        "id", "spec"
+    ):
+        try:
+            spec = decode_spec(stored)
+        except (UnreadableSpec, AttributeError):
+            continue
+        found[id, False] = _parse_requests(spec.setup.compute)
+        found[id, True] = _parse_requests(spec.master_setup.compute)
+    return found
+
+
+def _parse_requests(compute: Compute) -> tuple[Decimal, Decimal]:
+    return (
+        quantities.parse_or_zero(compute.cpu_request or compute.cpu_limit or "0"),
+        quantities.parse_or_zero(compute.memory_request or compute.memory_limit or "0"),
+    )

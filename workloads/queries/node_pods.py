@@ -1,0 +1,85 @@
+"""Our pods on a cluster's nodes. `settings.NODE_PODS` names this room: the pages of clusters lie
+floors below.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Count, QuerySet
+
+from projects.models import User
+from projects.querysets import list_visible_project_ids
+from workloads.diagnosis.node_capacity import calculate_demand
+from workloads.models import Pod
+
+MOST_PODS = 500
+"""Pods of one node that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePod:
+    """A pod as a node's page shows it; `asks` are cores and bytes."""
+
+    name: str
+    status: str
+    project: str
+    workload: str
+    workload_id: uuid.UUID
+    gpus: Decimal
+    cpu: Decimal
+    memory: int
+    created_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodePods:
+    """The pods of one node that somebody may see, and how many of ours there are beside them."""
+
+    pods: Sequence[NodePod]
+    others: int
+
+
+def counts(cluster_id: uuid.UUID) -> dict[str, int]:
+    """How many of our pods hold something on each node. One query."""
+    return dict(_filter_running(cluster_id).order_by().values_list("node").annotate(Count("id")))
+
+
+def pods_on(cluster_id: uuid.UUID, node: str, user: User) -> NodePods:
+    """Our pods on a node, by name. Two queries, whoever asks."""
+    running = _filter_running(cluster_id).filter(node=node)
+    visible = list_visible_project_ids(user)
+    seen = running if visible is None else running.filter(workload__project__in=visible)
+    rows = seen.select_related("workload__project").defer(
+        "workload__spec",
+        "workload__job",
+        "workload__pod_group",
+        "workload__reason",
+        "workload__trouble",
+    )
+    listed = [_build_node_pod(pod) for pod in rows.order_by("name")[:MOST_PODS]]
+    return NodePods(listed, running.count() - len(listed))
+
+
+def _filter_running(cluster_id: uuid.UUID) -> "QuerySet[Pod]":
+    unfinished = Pod.objects.filter(
+        workload__cluster_id=cluster_id, phase__in=("Pending", "Running"), vanished_at=None
+    )
+    return unfinished.exclude(node="")
+
+
+def _build_node_pod(pod: Pod) -> NodePod:
+    asks = calculate_demand(pod.data)
+    return NodePod(
+        name=pod.name,
+        status=pod.status or pod.phase,
+        project=pod.workload.project.name,
+        workload=pod.workload.name,
+        workload_id=pod.workload_id,
+        gpus=pod.gpus or asks.gpus,
+        cpu=asks.cpu,
+        memory=int(asks.memory),
+        created_at=pod.created_at,
+    )

@@ -1,0 +1,134 @@
+"""Why a workload waits or failed: puts the rows into the shapes that `diagnosis` reads, and finds
+the place in the log it speaks of.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from projects.models import User
+from workloads import logbook
+from workloads.diagnosis import Diagnosis, diagnose_failure
+from workloads.kube_objects import build_pod_view
+from workloads.models import Log, Pod, Workload
+from workloads.queries import waiting
+from workloads.queries.waiting import MOST_PODS, WAITING_STATUSES
+from workloads.states import Status
+
+MOST_LOGS = 16
+TAIL_BYTES = 64 * 1024
+"""Bytes of the end of a log that are searched for its cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadDiagnosis:
+    """A diagnosis with the rows it speaks of. `at` is where in the log the line begins, in
+    bytes.
+    """
+
+    diagnosis: Diagnosis
+    pod: Pod | None = None
+    log: Log | None = None
+    offset: int | None = None
+
+    @property
+    def sentence(self) -> str:
+        return self.diagnosis.sentence
+
+    @property
+    def help(self) -> str:
+        return self.diagnosis.help
+
+    @property
+    def line(self) -> str:
+        return self.diagnosis.line
+
+
+def diagnose_workload(workload: Workload, user: User) -> WorkloadDiagnosis | None:
+    """Why it waits, or why it failed; None when neither applies. Names other projects only to
+    somebody who may see them.
+    """
+    if workload.status == Status.FAILED:
+        return _diagnose_failure(workload)
+    if workload.status in WAITING_STATUSES and workload.job is not None:
+        return _diagnose_waiting(workload, user)
+    return None
+
+
+def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | None:
+    told = waiting.diagnose_waiting_workloads([workload], user).get(workload.pk)
+    return None if told is None else WorkloadDiagnosis(*told)
+
+
+def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
+    broken = _filter_current_pods(workload).filter(Q(phase="Failed") | Q(restarts__gt=0))
+    rows = list(broken.order_by("ended_at", "rank", "id")[:MOST_PODS])
+    others = list(
+        _filter_current_pods(workload)
+        .exclude(pk__in=[pod.pk for pod in rows])
+        .order_by("rank", "id")[: MOST_PODS - len(rows)]
+    )
+    tails = {
+        pod.name: found
+        for pod, log in _load_logs(rows[:MOST_LOGS])
+        if (found := _LogTail.load(pod, log)).lines
+    }
+    told = diagnose_failure(
+        workload.job or {},
+        [pod.data for pod in rows + others],
+        {name: tail.lines for name, tail in tails.items()},
+    )
+    if told is None:
+        return None
+    pod = next((pod for pod in rows if told.pod and pod.name == told.pod), None)
+    tail = tails.get(told.pod)
+    if tail is None or told.line_index is None:
+        return WorkloadDiagnosis(told, pod)
+    return WorkloadDiagnosis(told, pod, tail.log, tail.locate_line(told.line_index))
+
+
+def _filter_current_pods(workload: Workload) -> "QuerySet[Pod]":
+    return Pod.objects.filter(workload=workload, attempt=workload.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class _LogTail:
+    """The last whole lines of a log, and where the first of them begins."""
+
+    log: Log
+    start: int
+    raw: Sequence[bytes]
+    lines: Sequence[str]
+
+    @classmethod
+    def load(cls, pod: Pod, log: Log) -> "_LogTail":
+        start, held = logbook.read_tail_with_offset(log, TAIL_BYTES)
+        raw = held.removesuffix(b"\n").split(b"\n") if held else []
+        return cls(log, start, raw, [line.decode(errors="replace") for line in raw])
+
+    def locate_line(self, index: int) -> int:
+        return self.start + sum(len(line) + 1 for line in self.raw[:index])
+
+
+def _load_logs(pods: Sequence[Pod]) -> list[tuple[Pod, Log]]:
+    """Of each pod the log of the newest run of the container that failed, else of its newest main
+    container.
+    """
+    found: dict[int, list[Log]] = {}
+    for log in Log.objects.filter(pod__in=pods, size__gt=0).exclude(state=Log.State.REMOVED)[
+        : 8 * MOST_LOGS
+    ]:
+        found.setdefault(log.pod_id, []).append(log)
+    chosen = []
+    for pod in pods:
+        failed = {end.container for end in build_pod_view(pod.data).ends if end.exit_code}
+        best = max(
+            found.get(pod.pk, ()),
+            key=lambda log: (log.container in failed, not log.is_init, log.run),
+            default=None,
+        )
+        if best is not None:
+            best.pod = pod
+            chosen.append((pod, best))
+    return chosen

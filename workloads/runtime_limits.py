@@ -1,0 +1,169 @@
+"""How long a workload may run, and leave its GPUs unused: what of that is used, and what is
+left.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q
+from django.utils import timezone
+
+from console.errors import Clash
+from projects.durations import describe_duration
+from workloads import utilisation
+from workloads.models import Event, Workload
+from workloads.states import ENDING, Status
+
+COUNTED_STATUSES = frozenset({Status.RUNNING, Status.DEGRADED})
+"""In these it runs, with all of its pods or some; while it waits or starts no time is counted."""
+_COUNTED_VALUES = {each.value for each in COUNTED_STATUSES}
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTime:
+    """How long a workload ran: `before` in seconds, and since when it runs now, None where it does
+    not.
+    """
+
+    seconds_before: float
+    running_since: datetime | None = None
+
+    def total_seconds(self, now: datetime) -> float:
+        return self.seconds_before + (
+            max(0.0, (now - self.running_since).total_seconds()) if self.running_since else 0.0
+        )
+
+
+def load_running_seconds(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, float]:
+    """Seconds that each was in Running, over all its runs. One query."""
+    return {
+        key: each.total_seconds(now) for key, each in load_running_times(workloads, now).items()
+    }
+
+
+def load_running_times(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, RunningTime]:
+    """How long each was in Running, over all its runs, by id. One query, none where none has run.
+
+    The runs before this one count as they were when it began; this one from its history: what was
+    preempted did not run meanwhile.
+    """
+    changes: dict[UUID, list[tuple[datetime, str]]] = defaultdict(list)
+    begun = [each.pk for each in workloads if each.started_at]
+    # Somebody's asking for an end is told of as what they did.
+    told = Q(kind=Event.Kind.STATUS) | Q(
+        kind=Event.Kind.ACTION, new__in=[each.value for each in ENDING]
+    )
+    rows = (
+        Event.objects.filter(told, workload__in=begun).order_by("at", "id")
+        if begun
+        else Event.objects.none()
+    )
+    attempts = {each.pk: each.attempt for each in workloads}
+    for key, attempt, at, new in rows.values_list("workload_id", "attempt", "at", "new"):
+        if attempt == attempts[key]:
+            changes[key].append((at, new))
+    return {each.pk: _measure_running_time(each, changes[each.pk], now) for each in workloads}
+
+
+def _measure_running_time(
+    workload: Workload, changes: Iterable[tuple[datetime, str]], now: datetime
+) -> RunningTime:
+    if workload.started_at is None:
+        return RunningTime(workload.ran_seconds)
+    end = min(workload.ended_at or now, now)
+    total, since = workload.ran_seconds, workload.started_at
+    is_on = True
+    for at, new in changes:
+        if at < workload.started_at:
+            continue
+        moment = min(at, end)
+        if is_on and new not in _COUNTED_VALUES:
+            total += max(0.0, (moment - since).total_seconds())
+        elif not is_on and new in _COUNTED_VALUES:
+            since = moment
+        is_on = new in _COUNTED_VALUES
+    if not is_on:
+        return RunningTime(total)
+    if workload.ended_at is None:
+        return RunningTime(total, since)
+    return RunningTime(total + max(0.0, (end - since).total_seconds()))
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """One limit of a workload: the whole, and what of it is used, in seconds; `note` says why where
+    `used` is None.
+    """
+
+    title: str
+    limit_seconds: int
+    used_seconds: float | None
+    note: str = ""
+
+    @property
+    def limit_words(self) -> str:
+        return describe_duration(self.limit_seconds)
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        return (
+            None if self.used_seconds is None else max(0.0, self.limit_seconds - self.used_seconds)
+        )
+
+
+def load_limit_uses(workload: Workload) -> Sequence[LimitUse]:
+    """The limits of a workload, which is loaded with its cluster, with what is used of them now. At
+    most two queries.
+    """
+    now = timezone.now()
+    found = []
+    if workload.time_limit_seconds is not None:
+        found.append(
+            LimitUse(
+                "Time limit",
+                workload.time_limit_seconds,
+                load_running_seconds([workload], now)[workload.pk],
+            )
+        )
+    if workload.idle_limit_seconds is not None:
+        found.append(_build_idle_use(workload, workload.idle_limit_seconds, now))
+    return found
+
+
+def _build_idle_use(workload: Workload, limit_seconds: int, now: datetime) -> LimitUse:
+    note = ""
+    if workload.status not in _COUNTED_VALUES:
+        note = "counted while it runs"
+    elif not workload.cluster.prometheus_url:
+        note = "the use of GPUs is unknown here: it is not applied"
+    elif not workload.use_known or utilisation.find_latest_sample_time() is None:
+        note = "the use of its GPUs is unknown: it is not applied meanwhile"
+    elif workload.idle_since is None:
+        note = "its GPUs are in use"
+    else:
+        return LimitUse(
+            "Idle limit", limit_seconds, (now - get_idle_start(workload)).total_seconds()
+        )
+    return LimitUse("Idle limit", limit_seconds, None, note)
+
+
+def get_idle_start(workload: Workload) -> datetime:
+    """Since when its GPUs are unused in this run; to be asked where `idle_since` is known."""
+    assert workload.idle_since is not None
+    return max(workload.idle_since, workload.started_at or workload.idle_since)
+
+
+def require_time_left(workload: Workload) -> None:
+    """Raises Clash where a workload has run for as long as it may: it would be stopped as soon as
+    it ran.
+    """
+    limit = workload.time_limit_seconds
+    if limit is not None and load_running_seconds([workload], timezone.now())[workload.pk] >= limit:
+        raise Clash(
+            f"{workload.name} has used up its time limit of {describe_duration(limit)}, which "
+            "counts over all its runs: it would be stopped at once. Make a copy, which starts at "
+            "nothing."
+        )

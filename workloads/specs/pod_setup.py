@@ -1,0 +1,311 @@
+"""What one pod is asked to be: environment, compute, volumes, placement, security. Plain values;
+`problems` judges them.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar
+
+from workloads.specs.choices import (
+    ClaimAccess,
+    GitAccess,
+    PullPolicy,
+    SeccompProfile,
+    TolerationEffect,
+    TolerationOperator,
+    VariableSource,
+    VolumeAccess,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One label or annotation."""
+
+    key: str
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable. `value` is used by source CUSTOM only.
+
+    The others read `key` of the Secret or ConfigMap `object_name`, or the pod field whose path is
+    `key`.
+    """
+
+    name: str
+    value: str = ""
+    source: VariableSource = VariableSource.CUSTOM
+    object_name: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What runs. An empty command, arguments or working directory mean the image's own."""
+
+    image: str
+    pull_policy: PullPolicy | None = None
+    pull_secrets: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    working_dir: str = ""
+
+    @property
+    def image_reference(self) -> str:
+        """The image as a container runtime takes it: a leading slash, as tutorials write, is
+        dropped.
+        """
+        return self.image.lstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """GPUs of each pod: whole `devices`, or of each device a `portion` of it (above 0, at most 1)
+    or some `memory` (a quantity).
+
+    With a portion or memory, 0 devices are read as 1.
+    """
+
+    devices: int = 0
+    portion: Decimal | None = None
+    memory: str = ""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether parts of devices are asked for: the whole portion of a device is a device."""
+        return bool(self.memory) or (self.portion is not None and self.portion != 1)
+
+    @property
+    def device_count(self) -> int:
+        return max(1, self.devices) if self.memory or self.portion is not None else self.devices
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedResource:
+    """So many of another resource that nodes offer, as "rdma/hca"."""
+
+    resource: str
+    quantity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """What each pod gets. Requests and limits are Kubernetes quantities; an empty one is left
+    out.
+    """
+
+    gpus: Gpus = Gpus()
+    cpu_request: str = ""
+    cpu_limit: str = ""
+    memory_request: str = ""
+    memory_limit: str = ""
+    large_shm: bool = False
+    extended: tuple[ExtendedResource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """Files at `path` in the container. Its kinds are the classes below."""
+
+    kind: ClassVar[str] = ""
+    noun: ClassVar[str] = "volume"
+
+    path: str
+    access: VolumeAccess = VolumeAccess.READ_WRITE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmptyDir(Volume):
+    """An empty directory that lives as long as the pod, on disk or in memory; `size` is its limit,
+    a quantity.
+    """
+
+    kind: ClassVar[str] = "emptyDir"
+    noun: ClassVar[str] = "empty directory"
+
+    memory: bool = False
+    size: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPath(Volume):
+    """A directory of the node."""
+
+    kind: ClassVar[str] = "hostPath"
+    noun: ClassVar[str] = "host path"
+
+    source: str
+    propagate: bool = False
+    """See what the host mounts below it later (HostToContainer)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigMap(Volume):
+    """The files of a ConfigMap of the namespace, or with `sub_path` one of them. `mode` is their
+    permission bits.
+    """
+
+    kind: ClassVar[str] = "configMap"
+    noun: ClassVar[str] = "ConfigMap"
+
+    name: str
+    sub_path: str = ""
+    mode: int | None = None
+    access: VolumeAccess = VolumeAccess.READ_ONLY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret(Volume):
+    """The files of a Secret of the namespace."""
+
+    kind: ClassVar[str] = "secret"
+    noun: ClassVar[str] = "Secret"
+
+    name: str
+    mode: int | None = None
+    access: VolumeAccess = VolumeAccess.READ_ONLY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(Volume):
+    """An existing PersistentVolumeClaim of the namespace."""
+
+    kind: ClassVar[str] = "pvc"
+    noun: ClassVar[str] = "PVC"
+
+    claim: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nfs(Volume):
+    """A directory that an NFS server exports."""
+
+    kind: ClassVar[str] = "nfs"
+    noun: ClassVar[str] = "NFS"
+
+    server: str
+    export: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewClaim(Volume):
+    """A PersistentVolumeClaim made for the workload: one for all its pods until it is deleted, or,
+    `ephemeral`, one for each pod.
+
+    `size` is a quantity; without a storage class the cluster's default serves it.
+    """
+
+    kind: ClassVar[str] = "newPvc"
+    noun: ClassVar[str] = "new PVC"
+
+    size: str
+    storage_class: str = ""
+    modes: tuple[ClaimAccess, ...] = (ClaimAccess.ONE_NODE,)
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Git(Volume):
+    """The files of a Git repository, fetched before the containers start; each pod has its own.
+
+    `revision` is a commit or tag and goes before `branch`; without both it is the repository's
+    default branch. `secret` names the Secret of a private one.
+    """
+
+    kind: ClassVar[str] = "git"
+    noun: ClassVar[str] = "Git repository"
+
+    repository: str
+    branch: str = ""
+    revision: str = ""
+    secret: str = ""
+    credential: GitAccess | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3(Volume):
+    """The objects of a bucket below `prefix`, downloaded before the containers start; each pod has
+    its own, and nothing goes back.
+
+    `url` is the service's address, empty for Amazon's.
+    `secret` names a Secret with `AccessKeyId` and `SecretKey`; a public bucket needs none.
+    """
+
+    kind: ClassVar[str] = "s3"
+    noun: ClassVar[str] = "S3 bucket"
+
+    bucket: str
+    prefix: str = ""
+    url: str = ""
+    secret: str = ""
+    access: VolumeAccess = VolumeAccess.READ_ONLY
+
+
+VOLUME_TYPES: tuple[type[Volume], ...] = (
+    EmptyDir,
+    HostPath,
+    ConfigMap,
+    Secret,
+    Claim,
+    NewClaim,
+    Nfs,
+    Git,
+    S3,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A taint that the pods put up with. An empty key with EXISTS means every taint."""
+
+    key: str = ""
+    operator: TolerationOperator = TolerationOperator.EQUAL
+    value: str = ""
+    effect: TolerationEffect = TolerationEffect.ANY
+    seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The pods shall be together: on nodes with the same value of the label `key`. Where not
+    `required` they are if it is possible.
+    """
+
+    key: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """As whom the containers run; None and empty mean the image's or the cluster's own."""
+
+    uid: int | None = None
+    gid: int | None = None
+    supplemental_groups: tuple[int, ...] = ()
+    non_root: bool | None = None
+    read_only_root: bool = False
+    privilege_escalation: bool | None = None
+    capabilities: tuple[str, ...] = ()
+    host_ipc: bool = False
+    host_network: bool = False
+    seccomp: SeccompProfile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Everything about one kind of pod."""
+
+    environment: Environment
+    compute: Compute = Compute()
+    volumes: tuple[Volume, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    node_type: str = ""
+    annotations: tuple[Pair, ...] = ()
+    labels: tuple[Pair, ...] = ()
+    security: Security = Security()
+    node_pools: tuple[str, ...] = ()
+    """Names of node pools; the first with room is taken."""
+    topology: Topology | None = None

@@ -1,0 +1,119 @@
+"""A Spec as JSON for a database row, and back. Values equal to their defaults are left out; the
+version says how to read the rest.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from workloads.specs.pod_setup import VOLUME_TYPES, Volume
+from workloads.specs.spec import INHERITED, Inherited, Spec
+
+VERSION = 1
+KIND_KEY = "kind"
+
+_VOLUME_TYPES = {volume.kind: volume for volume in VOLUME_TYPES}
+
+
+class UnreadableSpec(ValueError):
+    """What is stored is no Spec that this version can read; the text names the place."""
+
+
+def encode_spec(spec: Spec) -> dict[str, Any]:
+    """Plain JSON values with a version. `from_json` gives an equal Spec."""
+    return {"version": VERSION, **_encode(spec)}
+
+
+def decode_spec(data: Mapping[str, Any]) -> Spec:
+    """The Spec that `to_json` stored. Raises BadSpec; what it gives may still have problems."""
+    if data.get("version") != VERSION:
+        raise UnreadableSpec(
+            f"version {data.get('version')!r:.40} of a spec cannot be read, only {VERSION}"
+        )
+    decoded = _decode(Spec, {key: value for key, value in data.items() if key != "version"}, "spec")
+    assert isinstance(decoded, Spec)
+    return decoded
+
+
+def _encode(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        encoded: dict[str, Any] = {KIND_KEY: value.kind} if isinstance(value, Volume) else {}
+        for field in dataclasses.fields(value):
+            if (part := getattr(value, field.name)) != field.default:
+                encoded[field.name] = _encode(part)
+        return encoded
+    if isinstance(value, tuple):
+        return [_encode(item) for item in value]
+    if isinstance(value, StrEnum):
+        return value.value
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def _decode(hint: Any, value: Any, path: str) -> Any:
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return _decode_union(typing.get_args(hint), value, path)
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, list):
+            raise UnreadableSpec(f"{path} is not a list")
+        item = typing.get_args(hint)[0]
+        return tuple(_decode(item, each, f"{path}.{index}") for index, each in enumerate(value))
+    if dataclasses.is_dataclass(hint):
+        return _decode_dataclass(hint, value, path)
+    if hint in (str, int, bool) and type(value) is hint:
+        return value
+    try:
+        if (
+            isinstance(value, str)
+            and isinstance(hint, type)
+            and issubclass(hint, StrEnum | Decimal)
+        ):
+            return hint(value)
+    except (ValueError, InvalidOperation) as error:
+        raise UnreadableSpec(f"{path} cannot be {value!r:.40}") from error
+    raise UnreadableSpec(f"{path} is not of type {getattr(hint, '__name__', hint)}")
+
+
+def _decode_union(allowed_types: tuple[Any, ...], value: Any, path: str) -> Any:
+    """Unions here are one type, None if it may be missing, and INHERITED, which is never stored."""
+    if value is None and type(None) in allowed_types:
+        return None
+    left = [
+        arm
+        for arm in allowed_types
+        if arm is not type(None) and INHERITED not in typing.get_args(arm)
+    ]
+    assert len(left) == 1, f"{path} has an ambiguous type"
+    return _decode(left[0], value, path)
+
+
+def _decode_dataclass(hint: Any, value: Any, path: str) -> Any:
+    if not isinstance(value, dict):
+        raise UnreadableSpec(f"{path} is not an object")
+    given = dict(value)
+    if hint is Volume:
+        kind = given.pop(KIND_KEY, None)
+        if not isinstance(kind, str) or kind not in _VOLUME_TYPES:
+            raise UnreadableSpec(f"{path} is of the unknown kind {kind!r:.40}")
+        hint = _VOLUME_TYPES[kind]
+    hints = _get_field_types(hint)
+    unknown = sorted(given.keys() - hints.keys())
+    if unknown:
+        raise UnreadableSpec(f"{path} has the unknown field {unknown[0]!r:.60}")
+    try:
+        return hint(
+            **{name: _decode(hints[name], part, f"{path}.{name}") for name, part in given.items()}
+        )
+    except TypeError as error:
+        raise UnreadableSpec(f"{path} lacks a field: {error}") from error
+
+
+@cache
+def _get_field_types(hint: type) -> dict[str, Any]:
+    """The types of a dataclass's fields; computing them is slow, and a page decodes many specs."""
+    hints = typing.get_type_hints(hint, localns={"Inherited": Inherited})
+    return {field.name: hints[field.name] for field in dataclasses.fields(hint)}

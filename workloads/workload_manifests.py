@@ -1,0 +1,59 @@
+"""The objects that a submission is to be in its cluster: one way for the step that makes them and
+for the pages that show them.
+"""
+
+from django.conf import settings
+
+from clusters.models import Cluster
+from environments import cluster_secrets
+from projects.models import Project
+from workloads import placement_rules
+from workloads.kube_objects import Object
+from workloads.manifests import Images, build_objects
+from workloads.models import Workload
+from workloads.specs import Spec, decode_spec
+
+UNKNOWN_ID = "00000000-0000-0000-0000-000000000000"
+"""Stands in objects that are only shown: a workload has no id before it is submitted."""
+
+
+def build_for_workload(workload: Workload) -> list[Object]:
+    """The objects of a workload's current attempt, the job last. Two queries. Raises BadSpec and
+    CannotBuild.
+    """
+    return _build(
+        decode_spec(workload.spec),
+        workload.project,
+        workload.cluster,
+        workload_id=str(workload.pk),
+        attempt=workload.attempt,
+        job_kind=workload.job_kind,
+    )
+
+
+def build_for_spec(spec: Spec, project: Project) -> list[Object]:
+    """The objects that a spec without problems would become in a project, the job last. Two
+    queries. Raises CannotBuild.
+    """
+    return _build(spec, project, project.cluster, workload_id=UNKNOWN_ID)
+
+
+def _build(
+    spec: Spec,
+    project: Project,
+    cluster: Cluster,
+    *,
+    workload_id: str,
+    attempt: int = 1,
+    job_kind: str = "",
+) -> list[Object]:
+    return build_objects(
+        spec,
+        workload_id=workload_id,
+        attempt=attempt,
+        capabilities=cluster.can,
+        images=Images(git=settings.OPTIONS.git_image, s3=settings.OPTIONS.s3_image),
+        job_kind=job_kind,
+        pull_secrets=cluster_secrets.list_pull_secret_names(project),
+        pools=placement_rules.load_pools(project),
+    )
