@@ -28,9 +28,10 @@ class LocalKube:
     Everything that the server prints, on both streams and over all its starts, is in `log_file`.
     """
 
-    def __init__(self, data: Path, *arguments: str) -> None:
+    def __init__(self, data: Path, *arguments: str, python: str = sys.executable) -> None:
         self.data = data
         self.arguments = arguments
+        self.python = python
         self.log_file = data.parent / f"{data.name}.log"
         self.kubeconfig = data / "kubeconfig"
         self.port = 0
@@ -63,7 +64,7 @@ class LocalKube:
         assert self._process is None, "the server runs already"
         said = len(self.log)
         command = [
-            sys.executable,
+            self.python,
             "-m",
             "localkube",
             "--data",
@@ -79,7 +80,8 @@ class LocalKube:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=ROOT,
+                # Another interpreter has the package installed, and must not see this checkout.
+                cwd=ROOT if self.python == sys.executable else self.data.parent,
             )
         deadline = time.monotonic() + within
         while (ready := READY.search(self.log, said)) is None:

@@ -1,5 +1,6 @@
-"""What an image name means on a machine that pulls no images: a bundled example, or nothing when
-the container brings its command.
+"""The meaning of image names on a machine that pulls no images.
+
+An image stands for a bundled program, or for nothing when the container brings its command.
 """
 
 import functools
@@ -13,19 +14,19 @@ from pathlib import Path
 from localkube.options import MPI_WORKER_COMMAND
 
 PACKAGE = Path(__file__).resolve().parents[1]
-ROOT = PACKAGE.parent
 IMAGE_TABLE = PACKAGE / "images.toml"
 
 _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
 _REFERENCE = re.compile(
-    rf"({_HOST}{_PART}(?:/{_PART})*)(?::[\w][\w.-]{{0,127}})?(?:@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{{32,}})?"
+    rf"({_HOST}{_PART}(?:/{_PART})*)(?::[\w][\w.-]{{0,127}})?"
+    r"(?:@[A-Za-z][A-Za-z0-9]*:[0-9a-fA-F]{32,})?"
 )
 """The grammar of image references (distribution/reference)."""
 
 
-OWN_PROGRAMS = {MPI_WORKER_COMMAND: "localkube/programs/mpi_worker.py"}
-"""Commands that are programs of ours, below the project's root."""
+OWN_PROGRAMS = {MPI_WORKER_COMMAND: "programs/mpi_worker.py"}
+"""Commands that are programs of localkube, as paths below the package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Program:
     """What a container runs: `command` as its entry point with `args` after it, before any
     expansion.
 
-    `files` maps paths of the real image to files of this machine; `note` is the text of the event
-    Pulled.
+    `files` maps paths of the real image to files of this machine; `event_text` is the text of the
+    event Pulled.
     """
 
     command: Sequence[str]
@@ -46,7 +47,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class BundledImage:
-    """One entry of the table."""
+    """One entry of the image table."""
 
     name: str
     program_path: str
@@ -54,8 +55,9 @@ class BundledImage:
 
 
 class ImageError(Exception):
-    """The container cannot start as it is; `reason` is its waiting reason, the text says why and
-    what to do.
+    """The container cannot start as it is.
+
+    `reason` is its waiting reason; the text says why and what to do.
     """
 
     def __init__(self, reason: str, message: str) -> None:
@@ -64,8 +66,7 @@ class ImageError(Exception):
 
 
 def resolve_program(image: str, command: Sequence[str], args: Sequence[str]) -> Program:
-    """The program of a container; its own command wins over that of a bundled image, as with a real
-    entry point.
+    """Return the program of a container; its own command wins over a bundled image's.
 
     Raises ImageError: InvalidImageName for what is no image reference, ErrImagePull for an unknown
     image without a command.
@@ -76,7 +77,7 @@ def resolve_program(image: str, command: Sequence[str], args: Sequence[str]) -> 
     if command and command[0] in OWN_PROGRAMS:
         run = OWN_PROGRAMS[command[0]]
         note = f'Container image "{image}" is not pulled: localkube runs its own {run}'
-        return Program([sys.executable, "-I", str(ROOT / run)], args, image_id, note, files)
+        return Program([sys.executable, "-I", str(PACKAGE / run)], args, image_id, note, files)
     if command:
         note = (
             f'Container image "{image}" is not pulled: localkube runs the container\'s command on '
@@ -89,7 +90,7 @@ def resolve_program(image: str, command: Sequence[str], args: Sequence[str]) -> 
             f"{bundled.program_path}"
         )
         return Program(
-            [sys.executable, str(ROOT / bundled.program_path)], args, image_id, note, files
+            [sys.executable, str(PACKAGE / bundled.program_path)], args, image_id, note, files
         )
     raise ImageError(
         "ErrImagePull",
@@ -99,14 +100,16 @@ def resolve_program(image: str, command: Sequence[str], args: Sequence[str]) -> 
 
 
 def parse_short_name(image: str) -> str:
-    """An image's name without leading slash, registry, `library/`, tag and digest. Raises
-    ImageError InvalidImageName.
+    """Return an image's name without leading slash, registry, `library/`, tag and digest.
+
+    Raises ImageError InvalidImageName.
     """
     match = _REFERENCE.fullmatch(image.removeprefix("/")) if len(image) <= 512 else None
     if match is None:
-        shown = image[:128]
+        shortened = image[:128]
         raise ImageError(
-            "InvalidImageName", f'couldn\'t parse image name "{shown}": invalid reference format'
+            "InvalidImageName",
+            f'couldn\'t parse image name "{shortened}": invalid reference format',
         )
     name = match.group(1)
     first, slash, rest = name.partition("/")
@@ -117,7 +120,7 @@ def parse_short_name(image: str) -> str:
 
 @functools.cache
 def load_catalog() -> Mapping[str, BundledImage]:
-    """The bundled images by name, read once."""
+    """Return the bundled images by name; the table is read once."""
     table = tomllib.loads(IMAGE_TABLE.read_text(encoding="utf-8"))["images"]
     return {
         name: BundledImage(name, entry["run"], _resolve_files(entry.get("files", {})))
@@ -126,4 +129,4 @@ def load_catalog() -> Mapping[str, BundledImage]:
 
 
 def _resolve_files(entry: Mapping[str, str]) -> Mapping[str, Path]:
-    return {path: ROOT / here for path, here in entry.items()}
+    return {path: PACKAGE / here for path, here in entry.items()}

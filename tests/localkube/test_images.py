@@ -23,13 +23,13 @@ TUTORIAL = [
 @pytest.mark.parametrize("image", TUTORIAL)
 def test_the_tutorials_images_run_the_bundled_example(image: str) -> None:
     program = images.resolve_program(image, [], ["--epochs", "1"])
-    assert list(program.command) == [sys.executable, str(images.ROOT / "examples/mnist.py")]
+    assert list(program.command) == [sys.executable, str(images.PACKAGE / "examples/mnist.py")]
     assert list(program.args) == ["--epochs", "1"]
 
 
 def test_every_bundled_program_is_part_of_the_project() -> None:
     for entry in images.load_catalog().values():
-        for path in (images.ROOT / entry.program_path, *entry.files.values()):
+        for path in (images.PACKAGE / entry.program_path, *entry.files.values()):
             assert path.is_file()
 
 
@@ -73,4 +73,4 @@ def test_a_path_inside_a_tutorials_image_leads_to_the_example() -> None:
         ["python3", "/opt/pytorch-mnist/mnist.py"],
         [],
     )
-    assert program.files["/opt/pytorch-mnist/mnist.py"] == images.ROOT / "examples/mnist.py"
+    assert program.files["/opt/pytorch-mnist/mnist.py"] == images.PACKAGE / "examples/mnist.py"
