@@ -1,10 +1,10 @@
-"""Data-parallel training with the standard library alone: logistic regression whose ranks average
-their gradients over TCP.
+"""Data-parallel training with the standard library alone: ranks average their gradients over TCP.
 
-Uses only MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as any launcher sets them; without them it
-trains alone. Rank 0 is the hub: each step the others send it their gradient and get back the mean.
-So all ranks have the same weights at every step, and print a digest of them at the end. Exit codes:
-0 trained, 1 the group broke, 2 wrong arguments or variables, 3 failed as asked to.
+The model is logistic regression. Uses only MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, as any
+launcher sets them; without them it trains alone. Rank 0 is the hub: each step the others send it
+their gradient and get back the mean. So all ranks have the same weights at every step, and print a
+digest of them at the end. Exit codes: 0 trained, 1 the group broke, 2 wrong arguments or variables,
+3 failed as asked to.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from typing import NoReturn
 
 FEATURES = 8
 SAMPLES = 256
-"""Of each rank: every rank has data of its own, the same on every run."""
+"""Samples of each rank: every rank has data of its own, the same on every run."""
 
 JOIN_SECONDS = 60.0
 """How long the ranks wait for each other at the start."""
@@ -44,8 +44,8 @@ class GroupError(Exception):
         self.rank = rank
 
 
-# Messages: a fixed header, then `count` numbers. What does not fit what is awaited is refused
-# before anything is allocated for it.
+# Messages: a fixed header, then `count` numbers. A header other than the expected one is refused
+# before anything is allocated for its numbers.
 
 HEADER = struct.Struct("!4scIII")
 MAGIC = b"ALR1"
@@ -64,18 +64,19 @@ def send_message(peer: socket.socket, kind: bytes, rank: int, step: int, numbers
 
 
 def receive_message(peer: socket.socket, kind: bytes, step: int, count: int) -> tuple[int, Vector]:
-    """The rank and the numbers of the next message. Raises Unexpected, GroupError when the hub lost
-    a rank, OSError.
+    """Return the rank and the numbers of the next message.
+
+    Raises ProtocolError, GroupError when the hub lost a rank, OSError.
     """
-    magic, got, rank, at, length = HEADER.unpack(receive_bytes(peer, HEADER.size))
+    magic, sent_kind, rank, sent_step, length = HEADER.unpack(receive_bytes(peer, HEADER.size))
     if magic != MAGIC:
         raise ProtocolError("speaks another protocol")
-    if got == LOST and kind != HELLO:
-        raise GroupError(rank, f"was lost at step {at}")
-    if (got, at, length) != (kind, step, count):
+    if sent_kind == LOST and kind != HELLO:
+        raise GroupError(rank, f"was lost at step {sent_step}")
+    if (sent_kind, sent_step, length) != (kind, step, count):
         raise ProtocolError(
-            f"sent {got!r} of step {at} with {length} numbers instead of {kind!r} of step {step} "
-            f"with {count}"
+            f"sent {sent_kind!r} of step {sent_step} with {length} numbers instead of {kind!r} of "
+            f"step {step} with {count}"
         )
     numbers = list(struct.unpack(f"!{count}d", receive_bytes(peer, 8 * count)))
     if not all(map(math.isfinite, numbers)):
@@ -98,16 +99,14 @@ def receive_bytes(peer: socket.socket, size: int) -> bytes:
 
 @dataclass
 class Group:
-    """The connections of one rank: the hub has one to every other rank, the others have one to the
-    hub.
-    """
+    """One rank's connections: the hub has one to every other rank, the others one to the hub."""
 
     rank: int
     world: int
     peers: dict[int, socket.socket] = field(default_factory=dict)
 
     def average(self, step: int, values: Vector) -> Vector:
-        """The mean of what the ranks bring to this step, the same bits on each. Raises
+        """Return the mean of the ranks' values for this step, the same bits on each. Raises
         GroupError.
         """
         if self.rank != 0:
@@ -143,25 +142,26 @@ class Group:
             raise self._describe_loss(rank, step, error) from error
 
     def _describe_loss(self, rank: int, step: int, error: Exception) -> GroupError:
-        """What to make of a connection that broke; a last word of the hub about another rank may
-        still lie in it.
+        """Return the error for a broken connection.
+
+        A last message of the hub about another lost rank may still be in it.
         """
         if isinstance(error, ConnectionError) and self.rank != 0:
             try:
                 receive_message(self.peers[rank], LOST, step, 0)
-            except GroupError as told:
-                return told
+            except GroupError as announced:
+                return announced
             except (OSError, ProtocolError):
                 pass
-        why = (
+        reason = (
             f"was silent for {STEP_SECONDS:.0f} s"
             if isinstance(error, TimeoutError)
             else f"was lost ({error})"
         )
-        return GroupError(rank, f"{why} at step {step}")
+        return GroupError(rank, f"{reason} at step {step}")
 
     def _announce_loss(self, lost: int, step: int) -> None:
-        """Let the others know who was lost, as far as they still listen."""
+        """Tell the other ranks which rank was lost, as far as they still listen."""
         for rank, peer in self.peers.items():
             if rank != lost:
                 try:
@@ -187,31 +187,32 @@ def form_group(rank: int, world: int, address: tuple[str, int], terms: Vector) -
 
 
 def gather_ranks(world: int, address: tuple[str, int], terms: Vector, deadline: float) -> Group:
-    """The hub's side: wait for everybody, then welcome all at once. Strangers are sent away, a rank
-    that comes again replaces itself.
+    """Wait for all ranks as the hub, then welcome them all at once.
+
+    Strangers are sent away; a rank that comes again replaces itself.
     """
     group = Group(0, world)
     host = address[0] if address[0] in ("127.0.0.1", "localhost") else ""
-    with socket.create_server((host, address[1]), backlog=world) as door:
+    with socket.create_server((host, address[1]), backlog=world) as server:
         while len(group.peers) < world - 1:
-            door.settimeout(max(deadline - time.monotonic(), 0.001))
+            server.settimeout(max(deadline - time.monotonic(), 0.001))
             try:
-                peer, origin = door.accept()
+                peer, origin = server.accept()
             except TimeoutError:
                 missing = min(set(range(1, world)) - set(group.peers))
                 raise GroupError(missing, f"did not come within {JOIN_SECONDS:.0f} s") from None
             peer.settimeout(HELLO_SECONDS)
             try:
-                rank, theirs = receive_message(peer, HELLO, world, len(terms))
+                rank, rank_terms = receive_message(peer, HELLO, world, len(terms))
                 if not 0 < rank < world:
                     raise ProtocolError(f"says it is rank {rank} of {world}")
             except (OSError, ProtocolError) as error:
                 print(f"a connection from {origin[0]} was refused: {error}", file=sys.stderr)
                 peer.close()
                 continue
-            if theirs != terms:
+            if rank_terms != terms:
                 raise GroupError(
-                    rank, f"was started with other arguments: {theirs} instead of {terms}"
+                    rank, f"was started with other arguments: {rank_terms} instead of {terms}"
                 )
             if rank in group.peers:
                 group.peers[rank].close()
@@ -224,17 +225,17 @@ def gather_ranks(world: int, address: tuple[str, int], terms: Vector, deadline: 
 def join_hub(
     rank: int, world: int, address: tuple[str, int], terms: Vector, deadline: float
 ) -> Group:
-    """The side of all others: knock until the hub is there and everybody has come."""
+    """Join the hub: try until it is there and all ranks have come."""
     pause = 0.05
     while True:
-        left = deadline - time.monotonic()
+        seconds_left = deadline - time.monotonic()
         try:
-            hub = socket.create_connection(address, timeout=max(left, 0.001))
+            hub = socket.create_connection(address, timeout=max(seconds_left, 0.001))
             send_message(hub, HELLO, rank, world, terms)
             receive_message(hub, WELCOME, 0, 0)
             return Group(rank, world, {0: configure_socket(hub)})
         except (OSError, ProtocolError) as error:
-            if left <= pause:
+            if seconds_left <= pause:
                 raise GroupError(
                     0,
                     (
@@ -256,22 +257,23 @@ def configure_socket(peer: socket.socket) -> socket.socket:
 
 
 def make_data(rank: int, seed: int) -> list[tuple[Vector, float]]:
-    """This rank's samples: points and on which side of one hidden plane they lie, one in twenty
-    wrongly.
+    """Make this rank's samples: points and on which side of one hidden plane they lie.
+
+    One label in twenty is wrong.
     """
-    hidden = random.Random(f"plane {seed}")
-    plane = [hidden.gauss(0, 1) for _ in range(FEATURES)]
-    mine = random.Random(f"data {seed} {rank}")
+    plane_random = random.Random(f"plane {seed}")
+    plane = [plane_random.gauss(0, 1) for _ in range(FEATURES)]
+    rank_random = random.Random(f"data {seed} {rank}")
     samples = []
     for _ in range(SAMPLES):
-        point = [mine.gauss(0, 1) for _ in range(FEATURES)]
+        point = [rank_random.gauss(0, 1) for _ in range(FEATURES)]
         side = sum(a * b for a, b in zip(point, plane, strict=True)) > 0
-        samples.append((point, float(side != (mine.random() < 0.05))))
+        samples.append((point, float(side != (rank_random.random() < 0.05))))
     return samples
 
 
 def compute_gradient(weights: Vector, samples: list[tuple[Vector, float]]) -> Vector:
-    """The gradient of the mean logistic loss over the samples, and that loss as the last number."""
+    """Return the gradient of the mean logistic loss, and that loss as the last number."""
     slope = [0.0] * FEATURES
     loss = 0.0
     for point, label in samples:
@@ -354,7 +356,7 @@ def exit_with(code: int, message: str) -> NoReturn:
 def main(arguments: list[str]) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    # As process 1 of a container nothing ends us that we do not handle.
+    # The kernel delivers only handled signals to process 1 of a container.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse_options(arguments)
     world = parse_variable("WORLD_SIZE", "1", 1, MAX_WORLD)

@@ -1,5 +1,4 @@
-"""Data-parallel training with JAX over several processes: each step averages the gradients of all
-of them with `psum`.
+"""Data-parallel training with JAX over several processes, averaging gradients with `psum`.
 
 Uses only COORDINATOR_ADDRESS, COORDINATOR_PORT, NUM_PROCESSES and PROCESS_ID, as the training
 operator sets them; without them this is one process alone. Exit codes: 0 trained, 1 JAX is missing
@@ -30,7 +29,7 @@ RANKS = "ranks"
 
 
 def parse_variable(variable: str, default: str) -> int:
-    """A variable as a whole number. Ends with its name when it is none."""
+    """Return a variable as a whole number; ends the program when it is none."""
     text = os.environ.get(variable, default)
     if not text.isdecimal():
         print(f"{variable} is {text!r}: it must be a whole number", file=sys.stderr)
@@ -50,19 +49,19 @@ def join_group(rank: int, world: int, timeout: int) -> None:
 
 def train(options: argparse.Namespace, rank: int, world: int) -> None:
     mesh = Mesh(np.array(jax.devices()), (RANKS,))
-    mine, everyones = NamedSharding(mesh, PartitionSpec(RANKS)), PartitionSpec()
+    rank_sharding, replicated = NamedSharding(mesh, PartitionSpec(RANKS)), PartitionSpec()
 
     def spread(local: Any) -> Any:
-        """An array of which each process brings its own part."""
-        return jax.make_array_from_process_local_data(mine, local)
+        """Return an array of which each process brings its own part."""
+        return jax.make_array_from_process_local_data(rank_sharding, local)
 
     def over_all(function: Any, inputs: int) -> Any:
-        """The function on each device, with the first argument the same on all and the last ones
-        spread over them.
-        """
-        specs = (everyones,) * (inputs - 2) + (PartitionSpec(RANKS),) * min(inputs, 2)
+        """Return the function over all devices; its last two arguments are spread over them."""
+        specs = (replicated,) * (inputs - 2) + (PartitionSpec(RANKS),) * min(inputs, 2)
         return jax.jit(
-            jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=everyones, check_vma=False)
+            jax.shard_map(
+                function, mesh=mesh, in_specs=specs, out_specs=replicated, check_vma=False
+            )
         )
 
     devices = jax.local_device_count()

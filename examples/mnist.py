@@ -1,5 +1,4 @@
-"""What the image of the well-known PyTorchJob tutorial (kubeflow/pytorch-dist-mnist) stands for
-here.
+"""The program of the well-known PyTorchJob tutorial's image (kubeflow/pytorch-dist-mnist).
 
 Takes the tutorial's arguments and runs `pytorch_ddp` where torch can be imported, else `allreduce`,
 in this same process. The data is synthetic: nothing is downloaded. It lasts about a minute,
@@ -33,7 +32,7 @@ TORCH_ONLY = (
     "--checkpoint-every",
     "--timeout",
 )
-"""Arguments that allreduce has no use for."""
+"""Arguments that allreduce does not use."""
 
 
 def parse_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -59,17 +58,17 @@ def parse_arguments(arguments: list[str]) -> tuple[argparse.Namespace, list[str]
     )
     for name in (*TORCH_ONLY, *TUTORIAL_ONLY):
         parser.add_argument(name)
-    known, unknown = parser.parse_known_args(arguments)
-    if known.epochs < 1 or (known.steps is not None and known.steps < 1):
+    options, unknown = parser.parse_known_args(arguments)
+    if options.epochs < 1 or (options.steps is not None and options.steps < 1):
         parser.error("--epochs and --steps must be at least 1")
-    return known, unknown
+    return options, unknown
 
 
 def translate_arguments(
     known: argparse.Namespace, unknown: list[str], *, has_torch: bool
 ) -> tuple[list[str], list[str]]:
-    """The arguments of the program to run, and a line for each argument that is ignored."""
-    given = {
+    """Return the arguments of the program to run, and a line for each ignored argument."""
+    values = {
         f"--{name.replace('_', '-')}": value
         for name, value in vars(known).items()
         if value is not None and value is not False
@@ -82,7 +81,7 @@ def translate_arguments(
         str(round(SECONDS / steps, 3) if known.slow is None else known.slow),
     ]
     ignored = [f"{argument}: unknown" for argument in unknown]
-    for name, value in given.items():
+    for name, value in values.items():
         if name in ("--epochs", "--steps", "--slow"):
             continue
         if name == "--save-model":
@@ -103,12 +102,12 @@ def translate_arguments(
 
 
 def main(arguments: list[str]) -> None:
-    known, unknown = parse_arguments(arguments)
+    options, unknown = parse_arguments(arguments)
     torch = importlib.util.find_spec("torch") is not None
-    passed, ignored = translate_arguments(known, unknown, has_torch=torch)
+    passed, ignored = translate_arguments(options, unknown, has_torch=torch)
     program = "pytorch_ddp" if torch else "allreduce"
-    why = "torch is installed" if torch else "torch is not installed for this Python"
-    print(f"mnist: {why}: running {program} {' '.join(passed)}", flush=True)
+    reason = "torch is installed" if torch else "torch is not installed for this Python"
+    print(f"mnist: {reason}: running {program} {' '.join(passed)}", flush=True)
     for line in ignored:
         print(f"mnist: ignored {line}", flush=True)
     os.execv(sys.executable, [sys.executable, str(HERE / f"{program}.py"), *passed])

@@ -1,5 +1,4 @@
-"""Data-parallel training with MPI: mpi4py's Allreduce averages the gradients of all ranks at each
-step.
+"""Data-parallel training with MPI: Allreduce of mpi4py averages the gradients at each step.
 
 Started by mpirun, or alone: then it starts itself under mpirun, with as many ranks as the host file
 has slots. Exit codes: 0 trained, 1 mpi4py or mpirun is missing or a rank was lost, 2 wrong

@@ -1,5 +1,5 @@
-"""Distributed training with PyTorch DDP: a small classifier, with checkpoints, resuming, and
-elastic groups.
+"""Distributed training with PyTorch DDP: a small classifier, with checkpoints, resuming, elastic
+groups.
 
 Runs as one process per pod from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, under torchrun, or
 alone. Data and batches follow from the seed and the step only, so a group that forms anew with
@@ -57,7 +57,7 @@ class GroupBroken(Exception):
 
 
 def detect_place(options: argparse.Namespace) -> ProcessPlace:
-    """What the launcher's variables say; without any this is one process alone."""
+    """Return this process's place from the launcher's variables; without any it is alone."""
     world = parse_variable("WORLD_SIZE", "1", 1, 1024)
     rank = parse_variable("RANK", "0", 0, world - 1)
     local_rank = parse_variable("LOCAL_RANK", "0", 0, 1023)
@@ -71,10 +71,10 @@ def detect_place(options: argparse.Namespace) -> ProcessPlace:
 
 
 def join_group(place: ProcessPlace, options: argparse.Namespace) -> Any:
-    """Form the group over gloo and give the group that averages gradients: nccl where each rank has
-    a GPU of its own.
+    """Form the group over gloo and return the group that averages gradients.
 
-    Raises GroupBroken when the others do not come.
+    That is nccl where each rank has a GPU of its own. Raises GroupBroken when the others do not
+    come.
     """
     if is_loopback(os.environ.get("MASTER_ADDR", "")):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -101,8 +101,9 @@ def join_group(place: ProcessPlace, options: argparse.Namespace) -> Any:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name means this machine alone; gloo would otherwise need the machine's own name to
-    resolve.
+    """Return whether a name means this machine alone.
+
+    Gloo would otherwise need the machine's own name to resolve.
     """
     try:
         return socket.gethostbyname(host).startswith("127.")
@@ -111,7 +112,7 @@ def is_loopback(host: str) -> bool:
 
 
 def identify_gpu(device: torch.device) -> str | None:
-    """A GPU's name in the world; None for the CPU."""
+    """Return a GPU's unique name; None for the CPU."""
     return (
         f"{socket.gethostname()}/{torch.cuda.get_device_properties(device).uuid}"
         if device.type == "cuda"
@@ -123,9 +124,7 @@ def identify_gpu(device: torch.device) -> str | None:
 
 
 def make_data(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Points, and for each the class that one hidden linear map gives it: the same on every
-    rank.
-    """
+    """Make points and their classes by one hidden linear map: the same on every rank."""
     chance = torch.Generator().manual_seed(seed)
     points = torch.randn(SAMPLES, FEATURES, generator=chance)
     hidden = torch.randn(FEATURES, CLASSES, generator=chance)
@@ -133,12 +132,13 @@ def make_data(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def select_batch(step: int, place: ProcessPlace, options: argparse.Namespace) -> torch.Tensor:
-    """The indexes of this rank's part of the step's batch, whose whole does not depend on how many
-    ranks share it.
+    """Return the indexes of this rank's part of the step's batch.
+
+    The whole batch does not depend on how many ranks share it.
     """
-    epoch, turn = divmod(step - 1, SAMPLES // options.batch_size)
+    epoch, batch_index = divmod(step - 1, SAMPLES // options.batch_size)
     order = torch.randperm(SAMPLES, generator=torch.Generator().manual_seed(options.seed + epoch))
-    return order[turn * options.batch_size : (turn + 1) * options.batch_size][
+    return order[batch_index * options.batch_size : (batch_index + 1) * options.batch_size][
         place.rank :: place.world
     ]
 
@@ -172,18 +172,19 @@ def save_checkpoint(folder: Path, state: dict[str, Any], rank: int) -> None:
 
 
 def load_newest_state(place: ProcessPlace, folder: Path | None) -> dict[str, Any] | None:
-    """The state of the checkpoint that is furthest among the ranks', the same on each: their
-    folders need not be one.
+    """Return the newest checkpoint among the ranks', the same on each, or None.
+
+    The ranks' folders need not be one.
     """
-    mine = None
+    own_state = None
     if folder and (folder / CHECKPOINT).exists():
-        mine = torch.load(folder / CHECKPOINT, map_location="cpu", weights_only=True)
+        own_state = torch.load(folder / CHECKPOINT, map_location="cpu", weights_only=True)
     reached: list[Any] = [0] * place.world
-    dist.all_gather_object(reached, mine["step"] if mine else 0)
+    dist.all_gather_object(reached, own_state["step"] if own_state else 0)
     best = max(reached)
     if best == 0:
         return None
-    shared = [mine]
+    shared = [own_state]
     dist.broadcast_object_list(shared, src=reached.index(best), device=torch.device("cpu"))
     return shared[0]
 
@@ -192,23 +193,26 @@ def load_newest_state(place: ProcessPlace, folder: Path | None) -> dict[str, Any
 
 
 def train(place: ProcessPlace, group: Any, options: argparse.Namespace) -> None:
-    """Train from the newest checkpoint, or the start, to the last step. Raises GroupBroken when
-    another rank goes away.
+    """Train from the newest checkpoint, or the start, to the last step.
+
+    Raises GroupBroken when another rank goes away.
     """
     folder = Path(options.checkpoint) if options.checkpoint else None
     model = make_model(options.seed).to(place.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=options.momentum)
-    done = 0
+    done_steps = 0
     try:
         state = load_newest_state(place, folder)
         if state:
             model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
-            done = state["step"]
-            finished = ": it is the last, nothing is left to do" if done >= options.steps else ""
-            print(f"resumed from step {done} of {folder} rank {place.rank}{finished}")
-        if done < options.steps:
-            run_steps(done, model, optimizer, place, group, options)
+            done_steps = state["step"]
+            finished = (
+                ": it is the last, nothing is left to do" if done_steps >= options.steps else ""
+            )
+            print(f"resumed from step {done_steps} of {folder} rank {place.rank}{finished}")
+        if done_steps < options.steps:
+            run_steps(done_steps, model, optimizer, place, group, options)
         dist.barrier()
     except RuntimeError as error:
         raise GroupBroken(f"rank {place.rank} stops: {first_line(error)}") from error
@@ -233,9 +237,9 @@ def run_steps(
             )
             os._exit(3)
         time.sleep(options.slow)
-        mine = select_batch(step, place, options)
+        batch = select_batch(step, place, options)
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(parallel(points[mine]), labels[mine])
+        loss = torch.nn.functional.cross_entropy(parallel(points[batch]), labels[batch])
         loss.backward()
         optimizer.step()
         mean = loss.detach()
@@ -337,8 +341,9 @@ def exit_now(code: int, message: str) -> NoReturn:
 
 
 def end_on_sigterm() -> None:
-    """Let SIGTERM end this process even inside a collective operation, where no signal handler of
-    Python runs, and as process 1.
+    """Let SIGTERM end this process even inside a collective operation, and as process 1.
+
+    No signal handler of Python runs inside a collective operation.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 

@@ -1,10 +1,9 @@
-"""Data-parallel training with TensorFlow: MultiWorkerMirroredStrategy averages the gradients of all
-workers at each step.
+"""Data-parallel training with TensorFlow: all workers average their gradients at each step.
 
-Uses only TF_CONFIG, as the training operator sets it; without it this is one worker alone. A chief
-trains as the first worker; a parameter server, which this way of training has no use for, waits
-until it is ended. Every rank has data of its own. Exit codes: 0 trained, 1 TensorFlow is missing or
-the group broke, 2 wrong arguments or variables.
+The strategy is MultiWorkerMirroredStrategy. Uses only TF_CONFIG, as the training operator sets it;
+without it this is one worker alone. A chief trains as the first worker; a parameter server, which
+this way of training has no use for, waits until it is ended. Every rank has data of its own. Exit
+codes: 0 trained, 1 TensorFlow is missing or the group broke, 2 wrong arguments or variables.
 """
 
 import argparse
@@ -36,8 +35,9 @@ TRAINERS = ("chief", "master", "worker")
 
 
 def parse_config() -> dict[str, Any]:
-    """TF_CONFIG without the roles that do not train, for TensorFlow takes those for members of the
-    group. Ends at nonsense.
+    """Return TF_CONFIG without the roles that do not train; ends the program when it is malformed.
+
+    TensorFlow takes all roles for members of the group.
     """
     try:
         config = json.loads(os.environ.get("TF_CONFIG", "{}"))
@@ -62,7 +62,7 @@ def parse_config() -> dict[str, Any]:
 
 
 def compute_rank(config: dict[str, Any]) -> tuple[int, int]:
-    """The rank of this task among those that train, and how many they are."""
+    """Return the rank of this task among those that train, and how many they are."""
     sizes = [(role, len(members)) for role, members in config["cluster"].items()]
     before = 0
     for role, size in sizes:
@@ -73,7 +73,7 @@ def compute_rank(config: dict[str, Any]) -> tuple[int, int]:
 
 
 def wait_forever() -> None:
-    """A role that does not train is there until the job ends."""
+    """Wait until the job ends: this role does not train."""
     print("this role has nothing to train: it waits", flush=True)
     while True:
         time.sleep(3600)

@@ -1,9 +1,8 @@
-"""Distributed gradient boosting with XGBoost: rank 0 keeps the tracker, and all ranks build the
-same trees from data of their own.
+"""Distributed gradient boosting with XGBoost: all ranks build the same trees from own data.
 
-Uses only MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, as the training operator sets them; without
-them it trains alone. Exit codes: 0 trained, 1 XGBoost is missing or the group broke, 2 wrong
-arguments or variables.
+Rank 0 runs the tracker. Uses only MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, as the training
+operator sets them; without them it trains alone. Exit codes: 0 trained, 1 XGBoost is missing or the
+group broke, 2 wrong arguments or variables.
 """
 
 import argparse
@@ -35,7 +34,7 @@ TRIES = 30
 
 
 def parse_variable(variable: str, default: str) -> int:
-    """A variable as a whole number. Ends with its name when it is none."""
+    """Return a variable as a whole number; ends the program when it is none."""
     text = os.environ.get(variable, default)
     if not text.isdecimal():
         print(f"{variable} is {text!r}: it must be a whole number", file=sys.stderr)
@@ -44,7 +43,7 @@ def parse_variable(variable: str, default: str) -> int:
 
 
 def join_group(stack: ExitStack, rank: int, world: int, timeout: int) -> None:
-    """Be one rank of the group until the stack is left; rank 0 keeps the tracker for all."""
+    """Be one rank of the group until the stack is left; rank 0 runs the tracker for all."""
     host, port = os.environ.get("MASTER_ADDR", "127.0.0.1"), parse_variable("MASTER_PORT", "0")
     if rank == 0:
         tracker = RabitTracker(
@@ -76,7 +75,7 @@ def train(options: argparse.Namespace, rank: int, world: int) -> None:
     inputs = random.normal(size=(SAMPLES, FEATURES))
     data = xgboost.DMatrix(inputs, label=(inputs @ truth > 0).astype(float))
 
-    class Tell(xgboost.callback.TrainingCallback):
+    class PrintLoss(xgboost.callback.TrainingCallback):
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
             print(
                 f"step {epoch + 1} loss {evals_log['train']['logloss'][-1]:.6f} rank {rank}",
@@ -96,7 +95,7 @@ def train(options: argparse.Namespace, rank: int, world: int) -> None:
         data,
         options.steps,
         evals=[(data, "train")],
-        callbacks=[Tell()],
+        callbacks=[PrintLoss()],
         verbose_eval=False,
     )
     digest = hashlib.sha256("".join(model.get_dump()).encode()).hexdigest()[:16]

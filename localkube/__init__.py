@@ -1,13 +1,12 @@
-"""localkube: an embedded one-machine cluster that speaks the Kubernetes API and runs pods as local
-processes.
+"""localkube: an embedded one-machine cluster that speaks the Kubernetes API.
 
-Knows nothing of the console: no Django, no import of our other packages; they reach it over HTTP
-like any other cluster.
+It runs pods as local processes. It knows nothing of the console: no Django, no import of our other
+packages; they reach it over HTTP like any other cluster.
 """
 
 VERSION = "0.1.0"
 
 KUBERNETES_VERSION = f"v1.33.0+localkube-{VERSION}"
-"""What clients are told: the Kubernetes release whose API is spoken here. kubectl warns when it
+"""The Kubernetes release whose API is spoken here, as clients are told. kubectl warns when it
 differs by more than one.
 """

@@ -1,5 +1,5 @@
-"""`python -m localkube`: reads the command line, refuses nonsense, and runs the cluster until it is
-told to stop.
+"""`python -m localkube`: parse and check the command line, then run the cluster until it is
+stopped.
 """
 
 import argparse
@@ -20,8 +20,10 @@ MAX_GPUS = 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the cluster. The exit status is 0 after a clean stop and 2 when it could not start, with
-    the reason on stderr.
+    """Run the cluster and return the exit status.
+
+    The status is 0 after a clean stop and 2 when the cluster could not start, with the reason on
+    stderr.
     """
     _open_standard_streams()
     logging.basicConfig(
@@ -40,8 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_standard_streams() -> None:
-    """Put the null device where a standard stream was closed: else a socket gets its number, and
-    what is printed goes there.
+    """Open the null device in place of each standard stream that is closed.
+
+    Else a socket gets the stream's number, and what is printed goes to that socket.
     """
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(handle, True)
@@ -49,8 +52,9 @@ def _open_standard_streams() -> None:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> Options:
-    """The options of a command line; exits with usage and reason on stderr for those that make no
-    sense.
+    """Parse the options of a command line.
+
+    Exits, with usage and reason on stderr, when an option makes no sense.
     """
     parser = argparse.ArgumentParser(
         prog="localkube",
@@ -117,22 +121,22 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
         help="stop, with every pod, when process PID ends (for tests)",
     )
     parser.add_argument("--version", action="version", version=f"localkube {VERSION}")
-    given = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     return Options(
-        data=given.data.absolute(),
-        port=given.port,
-        gpus=given.gpus,
-        cpus=given.cpus,
-        memory=given.memory,
-        max_pods=given.max_pods,
-        host_paths=tuple(path.resolve() for path in given.allow_host_path),
-        keep_pods=given.keep_pods,
-        die_with=given.die_with,
+        data=parsed.data.absolute(),
+        port=parsed.port,
+        gpus=parsed.gpus,
+        cpus=parsed.cpus,
+        memory=parsed.memory,
+        max_pods=parsed.max_pods,
+        host_paths=tuple(path.resolve() for path in parsed.allow_host_path),
+        keep_pods=parsed.keep_pods,
+        die_with=parsed.die_with,
     )
 
 
 class _WholeNumber:
-    """A whole number between two bounds, as argparse's `type`."""
+    """Parse a whole number between two bounds, as argparse's `type`."""
 
     def __init__(self, minimum: int, maximum: int) -> None:
         self.minimum, self.maximum = minimum, maximum

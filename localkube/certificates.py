@@ -1,5 +1,5 @@
-"""Who the server is and who may talk to it: a CA of its own, a server certificate, one bearer
-token, and the kubeconfig that holds them.
+"""The server's identity: its own CA, a server certificate, one bearer token, and the kubeconfig
+with them.
 """
 
 import base64
@@ -25,8 +25,10 @@ RENEW_BEFORE = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What clients need to trust the server (`authority`, PEM) and to be trusted by it (`token`),
-    and the server's own TLS context.
+    """The credentials that client and server need to trust each other.
+
+    `authority` is the CA's certificate (PEM), `token` the bearer token, `context` the server's TLS
+    context.
     """
 
     authority: bytes
@@ -35,23 +37,31 @@ class Identity:
 
 
 def ensure_identity(directory: Path) -> Identity:
-    """The identity kept under `directory`, made at the first start and renewed before it runs out;
-    all files have mode 600.
+    """Load the identity kept under `directory`; create or renew it where needed.
+
+    It is created at the first start and renewed before it expires. All files have mode 600.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    bundle, authority, token = directory / "server.pem", directory / "ca.crt", directory / "token"
-    if not (bundle.exists() and authority.exists() and _is_fresh(bundle)):
-        _issue_certificates(bundle, authority)
-    if not (token.exists() and token.read_text().strip()):
-        write_private(token, secrets.token_urlsafe(32).encode())
+    bundle_path, authority_path, token_path = (
+        directory / "server.pem",
+        directory / "ca.crt",
+        directory / "token",
+    )
+    if not (bundle_path.exists() and authority_path.exists() and _is_fresh(bundle_path)):
+        _issue_certificates(bundle_path, authority_path)
+    if not (token_path.exists() and token_path.read_text().strip()):
+        write_private(token_path, secrets.token_urlsafe(32).encode())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(bundle)
-    return Identity(authority.read_bytes(), token.read_text().strip(), context)
+    context.load_cert_chain(bundle_path)
+    return Identity(authority_path.read_bytes(), token_path.read_text().strip(), context)
 
 
 def write_kubeconfig(path: Path, identity: Identity, server: str) -> None:
-    """A kubeconfig for `server` with everything inline, replaced in one step, mode 600."""
+    """Write a kubeconfig for `server` with everything inline.
+
+    The file is replaced in one step and has mode 600.
+    """
     authority = base64.b64encode(identity.authority).decode()
     config = {
         "apiVersion": "v1",
@@ -79,31 +89,34 @@ def write_kubeconfig(path: Path, identity: Identity, server: str) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file by one that only its owner may read; never half written, never readable by
-    others in between.
+    """Replace a file by one that only its owner may read.
+
+    The file is never half written, and never readable by others in between.
     """
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)
         file.flush()
+        # Else a power cut after the rename could leave an empty file.
         os.fsync(file.fileno())
-    fresh.replace(path)
+    temporary.replace(path)
 
 
 def _is_fresh(bundle: Path) -> bool:
-    """Whether the certificate will do for a while; one that cannot be read will not."""
+    """Return whether the certificate is valid for a while; one that cannot be read is not."""
     try:
         certificate = x509.load_pem_x509_certificate(bundle.read_bytes())
     except ValueError:
         return False
-    return certificate.not_valid_after_utc - clock.now() > RENEW_BEFORE
+    return certificate.not_valid_after_utc - clock.current_time() > RENEW_BEFORE
 
 
 def _issue_certificates(bundle: Path, authority: Path) -> None:
-    """A new CA and a server certificate signed by it; the CA's key is not kept, since nothing else
-    will ever be signed.
+    """Create a CA and a server certificate that it signs.
+
+    The CA's key is not kept, since nothing else will ever be signed.
     """
-    now = clock.now()
+    now = clock.current_time()
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localkube-ca")])
     authority_key = ec.generate_private_key(ec.SECP256R1())
     certificate_of_authority = (
@@ -137,7 +150,7 @@ def _issue_certificates(bundle: Path, authority: Path) -> None:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    # The bundle last: who is killed in between finds the old one, which is stale, and issues both
+    # The bundle last: after a kill in between, the old bundle is found stale and both are issued
     # again.
     write_private(authority, certificate_of_authority.public_bytes(serialization.Encoding.PEM))
     write_private(bundle, certificate.public_bytes(serialization.Encoding.PEM) + private)

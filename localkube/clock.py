@@ -1,28 +1,30 @@
-"""The one clock: every time that an object carries comes from here, so a test needs to patch one
-place only.
-"""
+"""The clock: every time that an object carries comes from here, so a test patches one place."""
 
 from datetime import UTC, datetime
 
 
-def now() -> datetime:
-    """The current time, aware, in UTC."""
+def current_time() -> datetime:
+    """Return the current time, aware, in UTC."""
     return datetime.now(UTC)
 
 
 def format_time(moment: datetime | None = None) -> str:
-    """A metav1.Time: RFC 3339 in whole seconds, as `2026-11-21T03:00:00Z`."""
-    return (moment or now()).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Format a metav1.Time: RFC 3339 in whole seconds, as `2026-11-21T03:00:00Z`."""
+    return (moment or current_time()).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def format_micro_time(moment: datetime | None = None) -> str:
-    """A metav1.MicroTime: RFC 3339 with six digits, as leases and new-style events carry it."""
-    return (moment or now()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """Format a metav1.MicroTime: RFC 3339 with six digits.
+
+    Leases and new-style events carry it.
+    """
+    return (moment or current_time()).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse_time(text: str) -> datetime:
-    """Read an RFC 3339 time of any precision and offset; nanoseconds are cut. Raises ValueError on
-    anything else.
+    """Parse an RFC 3339 time of any precision and offset; nanoseconds are cut.
+
+    Raises ValueError for anything else.
     """
     if len(text) > 40:
         raise ValueError(f"not a time: {text[:40]!r}...")

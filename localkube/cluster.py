@@ -1,5 +1,5 @@
-"""The cluster as a whole: opens its data, starts its parts in order, says when it is ready, and
-stops them in the other order.
+"""The whole cluster: open its data, start its parts in order, report readiness, stop them in
+reverse.
 """
 
 import asyncio
@@ -37,16 +37,17 @@ log = logging.getLogger("localkube")
 
 INITIAL_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 STREAM_GRACE = 2.0
-"""Seconds that open watches and logs get to end by themselves when the server stops."""
+"""Seconds that open watches and logs may take to end when the server stops."""
 
 
 class CannotStart(Exception):
-    """The cluster cannot run as asked; the text says why and what to do."""
+    """The cluster cannot run as asked; the message says why and what to do."""
 
 
 async def run_cluster(options: Options) -> None:
-    """Run the cluster until SIGTERM or SIGINT, or the end of the process it is to die with. Raises
-    CannotStart.
+    """Run the cluster until a signal, or the end of its companion process, stops it.
+
+    The signals are SIGTERM and SIGINT. Raises CannotStart.
     """
     os.umask(0o077)
     stop = asyncio.Event()
@@ -88,8 +89,9 @@ class Cluster:
         self._started = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
-        """Serve, adopt the pods that still run, and only then say that the cluster is ready. Raises
-        CannotStart for a taken port.
+        """Serve the API, adopt pods that still run, then report that the cluster is ready.
+
+        Raises CannotStart when the port is taken.
         """
         try:
             await self.listener.start()
@@ -108,8 +110,8 @@ class Cluster:
         address = f"https://127.0.0.1:{self.listener.port}"
         kubeconfig = self.options.data / "kubeconfig"
         certificates.write_kubeconfig(kubeconfig, self.identity, address)
-        # What is there now stays for good: a full collection that skips it takes 2 ms instead of
-        # 30, which requests would feel.
+        # The objects made so far stay for good: a full collection that skips them takes 2 ms
+        # instead of 30, which requests would feel.
         gc.collect()
         gc.freeze()
         _print_line(f"localkube is ready: {address} (kubeconfig: {kubeconfig})")
@@ -119,9 +121,7 @@ class Cluster:
         )
 
     async def stop(self) -> None:
-        """Stop what was started, in the other order: controllers, pods (unless they are to be
-        kept), and the API last.
-        """
+        """Stop the parts in reverse order: controllers, then pods (unless kept), then the API."""
         await self._started.aclose()
 
     async def _stop_loop(self, loop_task: asyncio.Task[None]) -> None:
@@ -130,18 +130,24 @@ class Cluster:
 
 
 def _print_line(line: str) -> None:
-    """Tell whoever started us; that nobody reads it any more is no reason to stop."""
+    """Print a line for the process that started us.
+
+    A closed pipe is no reason to stop.
+    """
     try:
         print(line, flush=True)
     except BrokenPipeError:
-        # What could not be written stays in the buffer, and Python would fail over it at its end.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        # The line stays in the buffer, and Python would fail to flush it when it exits.
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, sys.stdout.fileno())
+        os.close(null_device)
 
 
 def _get_user_name() -> str:
-    """The name of the user that pods run as, by uid: the environment may say anything."""
+    """Return the name of the user that pods run as.
+
+    It is looked up by uid: the environment may say anything.
+    """
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -154,9 +160,9 @@ def _open_store(path: Path) -> Store:
     except SchemaTooNew as error:
         raise CannotStart(str(error)) from error
     except sqlite3.OperationalError as error:
-        what = "see that the disk has room and that the file may be written"
+        advice = "see that the disk has room and that the file may be written"
         raise CannotStart(
-            f"{path} cannot be opened ({error}): {what}, or start with another --data"
+            f"{path} cannot be opened ({error}): {advice}, or start with another --data"
         ) from error
     except sqlite3.DatabaseError as error:
         raise CannotStart(
@@ -166,20 +172,20 @@ def _open_store(path: Path) -> Store:
 
 
 def _collect_selectable_fields(key: str, obj: Object) -> Mapping[str, str]:
-    """What field selectors may ask of an object; nothing for a resource that is no longer
-    served.
+    """Return the values that field selectors may ask of an object.
+
+    Returns an empty mapping for a resource that is no longer served.
     """
     resource = resources.find_by_key(key)
-    return (
-        {}
-        if resource is None
-        else {path: value(obj) for path, value in resource.field_selectors.items()}
-    )
+    if resource is None:
+        return {}
+    return {path: read_field(obj) for path, read_field in resource.field_selectors.items()}
 
 
 def _create_initial_objects(objects: Objects) -> None:
-    """The objects that every cluster has from its first start. What is there already, changed or
-    not, stays.
+    """Create the objects that every cluster has from its first start.
+
+    An object that exists stays as it is, changed or not, but for the specs of CRDs.
     """
     for name in INITIAL_NAMESPACES:
         _ensure_object(objects, resources.NAMESPACES, {"metadata": {"name": name}})
@@ -213,7 +219,10 @@ def _ensure_object(objects: Objects, resource: Resource, obj: Object) -> None:
 
 @contextlib.contextmanager
 def _lock_data_directory(data: Path) -> Iterator[None]:
-    """The data directory, made private, for this process alone."""
+    """Create the data directory, make it private, and lock it for this process.
+
+    Raises CannotStart when it cannot be used or another localkube has locked it.
+    """
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         data.chmod(0o700)
@@ -236,8 +245,9 @@ def _lock_data_directory(data: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _use_ballast(data: Path) -> Iterator[None]:
-    """What is done within may use the ballast of the data directory, and a disk that is full even
-    so is a reason not to start.
+    """Release the ballast of the data directory for the code inside.
+
+    Raises CannotStart when the disk is full even so.
     """
     ballast.release_ballast(data)
     try:
@@ -254,19 +264,20 @@ def _use_ballast(data: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stop_with_process(pid: int, stop: asyncio.Event) -> Iterator[None]:
-    """Set `stop` when process `pid` ends. A pidfd cannot be fooled by the number being used
-    again.
+    """Set `stop` when process `pid` ends. Raises CannotStart when there is no such process.
+
+    A pidfd is used, since the number may be reused by another process.
     """
     try:
-        watched = os.pidfd_open(pid)
+        process_handle = os.pidfd_open(pid)
     except ProcessLookupError as error:
         raise CannotStart(
             f"process {pid}, which this cluster is to die with, is not there"
         ) from error
     loop = asyncio.get_running_loop()
-    loop.add_reader(watched, stop.set)
+    loop.add_reader(process_handle, stop.set)
     try:
         yield
     finally:
-        loop.remove_reader(watched)
-        os.close(watched)
+        loop.remove_reader(process_handle)
+        os.close(process_handle)

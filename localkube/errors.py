@@ -1,8 +1,7 @@
-"""Every refusal of the API as a `Status` body, worded as a real API server words it (the recorded
-answers are the source).
+"""Errors of the API as `Status` bodies, worded as a real API server words them.
 
-Only `ApiError` crosses module borders; the functions below name the refusals, so that a message is
-written once.
+The recorded answers are the source. Only `ApiError` crosses module borders; the functions below
+build it, so that each message is written once.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ UNCHECKED_RULES_MESSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing wrong with one field; `message` already carries the "Invalid value: ..." part."""
+    """One problem of one field; `message` already carries the "Invalid value: ..." part."""
 
     reason: str
     message: str
@@ -31,7 +30,10 @@ def required_cause(field: str, text: str = "") -> Cause:
 
 
 def invalid_cause(field: str, value: str, text: str) -> Cause:
-    """An invalid value; `value` is how Go would print it (text in double quotes, numbers bare)."""
+    """Build the cause for an invalid value.
+
+    `value` is how Go would print it (text in double quotes, numbers bare).
+    """
     return Cause("FieldValueInvalid", f"Invalid value: {value}: {text}", field)
 
 
@@ -51,7 +53,7 @@ def forbidden_cause(field: str, text: str) -> Cause:
 
 
 class ApiError(Exception):
-    """A refusal with the HTTP code and the Status body the client gets."""
+    """An error with the HTTP code and the Status body that the client gets."""
 
     def __init__(
         self,
@@ -71,10 +73,11 @@ class ApiError(Exception):
 
     @property
     def retry_after(self) -> int | None:
-        """Seconds for the Retry-After header, when the refusal asks to try again."""
+        """Return the seconds for the Retry-After header, when the client should try again."""
         return (self.details or {}).get("retryAfterSeconds")
 
     def status(self) -> Object:
+        """Build the Status body."""
         body: Object = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -105,8 +108,9 @@ def bad_request_error(message: str) -> ApiError:
 
 
 class StrictDecodingError(ApiError):
-    """400 for what strict validation does not take; `fields` says what, as `strict decoding error:
-    unknown field "spec.x"`.
+    """400 for fields that strict validation refuses.
+
+    `detail` says which, as `strict decoding error: unknown field "spec.x"`.
     """
 
     def __init__(self, kind: str, version: str, problems: Sequence[str]) -> None:
@@ -125,7 +129,7 @@ def unauthorized_error() -> ApiError:
 def forbidden_error(
     group: str, plural: str, name: str, why: str, causes: Sequence[Cause] = ()
 ) -> ApiError:
-    """403; `why` follows `PLURAL "NAME" is forbidden: `."""
+    """Build a 403; `why` follows `PLURAL "NAME" is forbidden: `."""
     details = _build_details(group, plural, name)
     if causes:
         details["causes"] = [
@@ -145,15 +149,17 @@ def not_found_error(group: str, plural: str, name: str) -> ApiError:
 
 
 def no_such_path_error() -> ApiError:
-    """An unknown resource or path. A real server answers plain text here; a Status with the same
-    code is what every client reads too.
+    """Build a 404 for an unknown resource or path.
+
+    A real server answers plain text here; every client reads a Status with the same code too.
     """
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def not_interactive_error(subresource: str) -> ApiError:
-    """404 for the subresources of a real pod that need a way into a container; kubectl shows the
-    sentence.
+    """Build a 404 for subresources that need a way into a container, as exec.
+
+    kubectl shows the sentence.
     """
     why = f"localkube runs pods as processes of this machine and does not serve {subresource}"
     return ApiError(
@@ -191,7 +197,7 @@ def already_exists_error(
 
 
 def stale_version_error(group: str, plural: str, name: str) -> ApiError:
-    """409 for a stale resourceVersion."""
+    """Build a 409 for a stale resourceVersion."""
     return conflict_error(
         group,
         plural,
@@ -204,7 +210,7 @@ def stale_version_error(group: str, plural: str, name: str) -> ApiError:
 
 
 def conflict_error(group: str, word: str, name: str, why: str) -> ApiError:
-    """409; `word` is the plural, or the kind for a failed precondition."""
+    """Build a 409; `word` is the plural, or the kind for a failed precondition."""
     return ApiError(
         409,
         "Conflict",
@@ -222,27 +228,29 @@ def too_large_error(limit: int) -> ApiError:
 
 
 def unsupported_media_type_error(media_types: Sequence[str]) -> ApiError:
-    listed = ", ".join(media_types)
+    names = ", ".join(media_types)
     return ApiError(
         415,
         "UnsupportedMediaType",
         (
             "the body of the request was in an unknown format - accepted media types include: "
-            f"{listed}"
+            f"{names}"
         ),
     )
 
 
 def unroutable_media_type_error() -> ApiError:
-    """415 of a kind whose own routes say what they take, so that nothing tells it: how the real
-    server refuses a built-in kind's patch.
+    """Build a 415 that names no media types.
+
+    The real server refuses a built-in kind's patch so: such a kind has a route per media type.
     """
     return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 def invalid_error(group: str, kind: str, name: str, causes: Sequence[Cause]) -> ApiError:
-    """422 with a cause per field; several causes are bracketed in the message, as Go's aggregate
-    prints them.
+    """Build a 422 with a cause per field.
+
+    Several causes are bracketed in the message, as Go's aggregate prints them.
     """
     texts = [f"{c.field}: {c.message}" for c in causes]
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -255,7 +263,7 @@ def invalid_error(group: str, kind: str, name: str, causes: Sequence[Cause]) -> 
 
 
 def unprocessable_error() -> ApiError:
-    """422 for a JSON patch that does not apply."""
+    """Build a 422 for a JSON patch that does not apply."""
     return ApiError(
         422, "Invalid", "the server rejected our request due to an error in our request", {}
     )
@@ -278,7 +286,7 @@ def timeout_error(
 
 
 def storage_full_error(what: str) -> ApiError:
-    """507: the disk or the store's own bound is full. Nothing was written."""
+    """Build a 507: the disk or the store's own bound is full. Nothing was written."""
     return ApiError(
         507, "InsufficientStorage", f"the request was not stored: {what}; free space and try again"
     )

@@ -1,4 +1,4 @@
-"""Writes events: what a component did or met, told about the object that it concerns."""
+"""The event recorder: writes what a component did or met as events about the object concerned."""
 
 import logging
 import time
@@ -13,12 +13,13 @@ from localkube.objects import Objects
 from localkube.resources import EVENTS
 
 MESSAGE_BYTES = 1024
-"""The API's bound on an event's message."""
+"""Most bytes of an event's message, the API's own bound."""
 
 REPEAT_WINDOW = timedelta(hours=1)
 MAX_REMEMBERED_EVENTS = 4096
-"""How many told events a recorder remembers in order to count a repetition instead of writing it
-again.
+"""How many recent events a recorder remembers.
+
+The repetition of a remembered event is counted and not written again.
 """
 
 log = logging.getLogger(__name__)
@@ -27,9 +28,9 @@ EventIdentity = tuple[str, str, str, str, str]
 
 
 class EventRecorder:
-    """Tells events in one component's name.
+    """Writes events in one component's name.
 
-    `host` is the node for a component that runs on one (the kubelet). `modern` gives the form of
+    `host` is the node for a component that runs on one (the kubelet). `modern` chooses the form of
     events.k8s.io that the real scheduler writes (eventTime, action, reportingComponent, series);
     otherwise firstTimestamp, lastTimestamp and count.
     """
@@ -53,17 +54,16 @@ class EventRecorder:
         action: str = "",
         field_path: str = "",
     ) -> None:
-        """Tell `message` (cut to 1024 bytes) about an object; the same again within an hour only
-        raises the count.
+        """Write an event about an object; a repetition within an hour only raises its count.
 
-        Never raises: an event about something in a namespace that is gone or going, or that the
-        full disk refuses, is lost. `action` is for the modern form; `field_path` names a part of
-        the object, as `spec.containers{NAME}`.
+        `message` is cut to 1024 bytes. Never raises: an event in a namespace that is absent or
+        being deleted, or that the full disk refuses, is lost. `action` is for the modern form;
+        `field_path` names a part of the object, as `spec.containers{NAME}`.
         """
         message = _truncate_message(message)
         identity = (uid_of(involved_object), type, reason, message, field_path)
         namespace = namespace_of(involved_object) or "default"
-        now = clock.now()
+        now = clock.current_time()
         try:
             if not self._count_repetition(identity, now):
                 name = self._create_event(
@@ -86,6 +86,7 @@ class EventRecorder:
         if identity not in self._recent_events:
             return False
         namespace, name, last = self._recent_events[identity]
+        # The event may have expired meanwhile: then it is written anew.
         if now - last > REPEAT_WINDOW or self._objects.find(EVENTS, namespace, name) is None:
             return False
         self._objects.modify(EVENTS, namespace, name, lambda event: self._raise_count(event, now))
@@ -94,8 +95,8 @@ class EventRecorder:
 
     def _raise_count(self, event: Object, now: datetime) -> None:
         if self._modern:
-            told = (event.get("series") or {}).get("count", 1)
-            event["series"] = {"count": told + 1, "lastObservedTime": clock.format_micro_time(now)}
+            count = (event.get("series") or {}).get("count", 1)
+            event["series"] = {"count": count + 1, "lastObservedTime": clock.format_micro_time(now)}
         else:
             event["count"] = event.get("count", 1) + 1
             event["lastTimestamp"] = clock.format_time(now)
@@ -122,34 +123,32 @@ class EventRecorder:
         field_path: str,
         now: datetime,
     ) -> Object:
-        involved: Object = {
+        reference: Object = {
             "apiVersion": involved_object["apiVersion"],
             "kind": involved_object["kind"],
             "name": name_of(involved_object),
             "uid": uid_of(involved_object),
         }
         if namespace_of(involved_object):
-            involved["namespace"] = namespace
+            reference["namespace"] = namespace
         if version := involved_object["metadata"].get("resourceVersion"):
-            involved["resourceVersion"] = version
+            reference["resourceVersion"] = version
         if field_path:
-            involved["fieldPath"] = field_path
+            reference["fieldPath"] = field_path
         event: Object = {
             "metadata": {
                 "name": f"{name_of(involved_object)[:230]}.{time.time_ns():x}",
                 "namespace": namespace,
             },
-            "involvedObject": involved,
+            "involvedObject": reference,
             "reason": reason,
             "message": message,
             "type": type,
             "reportingComponent": self._component,
         }
-        return event | (
-            self._build_modern_part(action or reason, now)
-            if self._modern
-            else self._build_legacy_part(now)
-        )
+        if self._modern:
+            return event | self._build_modern_part(action or reason, now)
+        return event | self._build_legacy_part(now)
 
     def _build_modern_part(self, action: str, now: datetime) -> Object:
         return {
@@ -161,11 +160,11 @@ class EventRecorder:
 
     def _build_legacy_part(self, now: datetime) -> Object:
         source = {"component": self._component} | ({"host": self._host} if self._host else {})
-        seen = clock.format_time(now)
+        timestamp = clock.format_time(now)
         return {
             "source": source,
-            "firstTimestamp": seen,
-            "lastTimestamp": seen,
+            "firstTimestamp": timestamp,
+            "lastTimestamp": timestamp,
             "count": 1,
             "eventTime": None,
             "reportingInstance": self._host,
@@ -173,7 +172,7 @@ class EventRecorder:
 
 
 def _truncate_message(message: str) -> str:
-    """At most 1024 bytes of UTF-8, ending in an ellipsis where something was left out."""
+    """Cut a message to 1024 bytes of UTF-8, ending in an ellipsis where it was cut."""
     raw = message.encode()
     if len(raw) <= MESSAGE_BYTES:
         return message

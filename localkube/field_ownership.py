@@ -1,5 +1,5 @@
-"""Who owns which field: `managedFields` as a real server keeps it, and server-side apply, which
-works by it. Pure functions.
+"""Field ownership: `managedFields` as a real server keeps it, and server-side apply. Pure
+functions.
 
 The rules are those of apimachinery `managedfields` and structured-merge-diff `merge/update.go`.
 """
@@ -30,7 +30,7 @@ from localkube.metadata import Object, annotations_of
 from localkube.ownership_shapes import JsonSchema, Shape, get_shape, get_zero_value
 
 MAX_UPDATERS = 10
-"""Entries of the operation Update that an object keeps; older ones are merged (apiserver
+"""Most entries of the operation Update in one object; older ones are merged (apiserver
 `DefaultMaxUpdateManagers`).
 """
 
@@ -52,12 +52,12 @@ _UNTRACKED_METADATA = frozenset(
     )
 )
 _IDENTITY_METADATA = ("name", "namespace", "uid", "resourceVersion")
-"""Untracked metadata that an applied configuration may carry: the precondition and the place."""
+"""Untracked metadata that an applied configuration may carry: the name, and the preconditions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManagedFieldsEntry:
-    """One entry of managedFields. `fields` is None while a change leaves nothing to it."""
+    """One entry of managedFields. `fields` is None when a change leaves the entry no field."""
 
     manager: str
     operation: str
@@ -68,7 +68,11 @@ class ManagedFieldsEntry:
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """Who this is: an applier keeps its entry when it changes to another API version."""
+        """Return what tells this entry from others.
+
+        The API version does not count for an applier: it keeps its entry when it changes to another
+        version.
+        """
         return (
             self.manager,
             self.operation,
@@ -78,24 +82,24 @@ class ManagedFieldsEntry:
 
     @property
     def title(self) -> str:
-        """How a conflict names the manager."""
+        """Return the words by which a conflict names the manager."""
         text = f'"{self.manager}"'
         if self.subresource:
             text += f' with subresource "{self.subresource}"'
         return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
     def encode(self) -> Object:
-        obj: Object = {
+        encoded: Object = {
             "manager": self.manager,
             "operation": self.operation,
             "apiVersion": self.api_version,
         }
         if self.time:
-            obj["time"] = self.time
-        obj |= {"fieldsType": "FieldsV1", "fieldsV1": self.fields or {}}
+            encoded["time"] = self.time
+        encoded |= {"fieldsType": "FieldsV1", "fieldsV1": self.fields or {}}
         if self.subresource:
-            obj["subresource"] = self.subresource
-        return obj
+            encoded["subresource"] = self.subresource
+        return encoded
 
 
 def track_ownership(
@@ -107,35 +111,38 @@ def track_ownership(
     api_version: str,
     schema: JsonSchema | None,
 ) -> None:
-    """Set `new.metadata.managedFields` to what it is after `manager` wrote `new` over `old` (None:
-    created it).
+    """Set `new.metadata.managedFields` after `manager` wrote `new` over `old`.
 
-    What changed becomes the manager's and nobody else's; what went is nobody's. Entries that the
-    client sent along replace the stored ones, unless it wrote a subresource or they make no sense;
-    a single empty entry forgets all. An object that nobody is known to own stays so until something
-    is applied to it. `new` must be complete, its defaults included.
+    `old` is None when the object is created. Changed fields become the manager's and nobody else's;
+    removed fields belong to nobody. Entries that the client sent along replace the stored ones,
+    unless it wrote a subresource or one of them is malformed; a single empty entry clears all
+    entries. An object without entries stays without them until something is applied to it. `new`
+    must be complete, its defaults included.
     """
     entries = _choose_base_entries(old, new, subresource)
     if not entries and old is not None:
         new["metadata"].pop("managedFields", None)
         return
     blank = get_zero_value(new)
-    before = _select_tracked_part(old or {}, subresource, blank)
-    after = _select_tracked_part(new, subresource, blank)
-    changed, removed = compare_values(before, after, get_shape(schema))
-    gone = union(changed, removed)
-    entries = (
-        [replace(entry, fields=difference(entry.fields, gone)) for entry in entries]
-        if gone
-        else entries
-    )
+    old_part = _select_tracked_part(old or {}, subresource, blank)
+    new_part = _select_tracked_part(new, subresource, blank)
+    changed, removed = compare_values(old_part, new_part, get_shape(schema))
+    lost_fields = union(changed, removed)
+    if lost_fields:
+        entries = [
+            replace(entry, fields=difference(entry.fields, lost_fields)) for entry in entries
+        ]
     if changed:
-        mine = ManagedFieldsEntry(
+        own_entry = ManagedFieldsEntry(
             manager, "Update", api_version, subresource, clock.format_time(), changed
         )
-        earlier = next((entry for entry in entries if entry.identity == mine.identity), None)
-        entries = [entry for entry in entries if entry is not earlier]
-        entries.append(replace(mine, fields=union(earlier.fields, changed)) if earlier else mine)
+        earlier_entry = next(
+            (entry for entry in entries if entry.identity == own_entry.identity), None
+        )
+        entries = [entry for entry in entries if entry is not earlier_entry]
+        if earlier_entry:
+            own_entry = replace(own_entry, fields=union(earlier_entry.fields, changed))
+        entries.append(own_entry)
     _write_entries(
         new, _merge_oldest_updaters([entry for entry in entries if entry.fields is not None])
     )
@@ -151,61 +158,69 @@ def apply_configuration(
     api_version: str,
     schema: JsonSchema | None,
 ) -> Object:
-    """Server-side apply: a new object, with its managedFields, in which `manager` has what `config`
-    says.
+    """Return the object, with managedFields, that a server-side apply of `config` makes of `live`.
 
-    Fields that only this manager applied before and `config` no longer has are removed. Without
-    anything to change the result equals `live`. `live` and `config` stay as they are and share
-    nothing with the result. Raises ApiError 400 for a configuration with managedFields or list
-    items that cannot be told apart, 409 when others own what would change and `force` is not set,
-    and 422 without a manager.
+    Fields that only this manager applied before and that `config` no longer has are removed. The
+    result equals `live` when nothing changes. `live` and `config` are not changed and share nothing
+    with the result. Raises ApiError 400 for a configuration with managedFields or with list items
+    that cannot be told apart, 409 when others own what would change and `force` is not set, and 422
+    without a manager.
     """
     _check_configuration(config, manager)
     blank, shape = get_zero_value(config), get_shape(schema)
-    wanted = _select_tracked_part(config, subresource, {})
-    if not wanted.get("metadata"):
-        wanted.pop("metadata", None)
-    have = _select_tracked_part(live or {}, subresource, {})
+    config_part = _select_tracked_part(config, subresource, {})
+    if not config_part.get("metadata"):
+        config_part.pop("metadata", None)
+    live_part = _select_tracked_part(live or {}, subresource, {})
     entries = _decode_entries(live["metadata"].get("managedFields")) if live else []
     if live and not entries:
         entries = [_build_before_first_apply_entry(live, api_version, blank, shape)]
-    mine = ManagedFieldsEntry(
+    own_entry = ManagedFieldsEntry(
         manager,
         "Apply",
         api_version,
         subresource,
         clock.format_time(),
-        collect_applied_fields(wanted, shape),
+        collect_applied_fields(config_part, shape),
     )
-    earlier = next((entry for entry in entries if entry.identity == mine.identity), None)
-    others = [entry for entry in entries if entry is not earlier]
-    owned = union(mine.fields, {"f:metadata": {}})
-    for entry in others:
-        owned = union(owned, entry.fields)
+    earlier_entry = next((entry for entry in entries if entry.identity == own_entry.identity), None)
+    other_entries = [entry for entry in entries if entry is not earlier_entry]
+    owned_fields = union(own_entry.fields, {"f:metadata": {}})
+    for entry in other_entries:
+        owned_fields = union(owned_fields, entry.fields)
     result = _prune_unowned(
-        _merge_value(have, wanted, shape), earlier.fields if earlier else None, owned, shape
+        _merge_value(live_part, config_part, shape),
+        earlier_entry.fields if earlier_entry else None,
+        owned_fields,
+        shape,
     )
     changed, removed = compare_values(
-        _fill_missing_fields(blank, have), _fill_missing_fields(blank, result), shape
+        _fill_missing_fields(blank, live_part), _fill_missing_fields(blank, result), shape
     )
-    conflicts = [replace(entry, fields=intersection(entry.fields, changed)) for entry in others]
+    conflicts = [
+        replace(entry, fields=intersection(entry.fields, changed)) for entry in other_entries
+    ]
     if not force:
         _check_conflicts(
             [entry for entry in conflicts if entry.fields is not None], manager, live, shape
         )
-    gone = union(changed, removed)
-    others = [replace(entry, fields=difference(entry.fields, gone)) for entry in others]
+    lost_fields = union(changed, removed)
+    other_entries = [
+        replace(entry, fields=difference(entry.fields, lost_fields)) for entry in other_entries
+    ]
     if (
-        earlier
-        and not gone
-        and earlier.fields == mine.fields
-        and earlier.api_version == api_version
+        earlier_entry
+        and not lost_fields
+        and earlier_entry.fields == own_entry.fields
+        and earlier_entry.api_version == api_version
     ):
-        mine = earlier
+        own_entry = earlier_entry
     obj = _assemble_object(live, config, result, manager, subresource)
     _write_entries(
         obj,
-        _merge_oldest_updaters([entry for entry in (*others, mine) if entry.fields is not None]),
+        _merge_oldest_updaters(
+            [entry for entry in (*other_entries, own_entry) if entry.fields is not None]
+        ),
     )
     return obj
 
@@ -225,8 +240,9 @@ def _check_configuration(config: Object, manager: str) -> None:
 
 
 def _select_tracked_part(obj: Object, subresource: str, blank: Object) -> Object:
-    """The part of an object whose ownership is kept for writes of this subresource, filled up with
-    what Go always writes.
+    """Return the part of an object whose ownership is tracked for writes of this subresource.
+
+    Fields that Go always writes are added from `blank`.
     """
     if subresource == "status":
         status = {"status": obj["status"]} if "status" in obj else {}
@@ -242,7 +258,7 @@ def _select_tracked_part(obj: Object, subresource: str, blank: Object) -> Object
 
 
 def _fill_missing_fields(blank: Object, obj: Object) -> Object:
-    """`obj` with every field of `blank` that it lacks."""
+    """Return `obj` with every field of `blank` that it lacks."""
     if not blank:
         return obj
     filled = blank | obj
@@ -268,7 +284,10 @@ def _choose_base_entries(
 
 
 def _decode_entries(encoded: Any, *, is_trusted: bool = True) -> list[ManagedFieldsEntry]:
-    """The entries of an object; none at all when one of them is malformed, as on a real server."""
+    """Decode the entries of an object.
+
+    Returns none at all when one of them is malformed, as a real server does.
+    """
     entries = []
     for item in encoded if isinstance(encoded, list) else ():
         if not is_trusted and not _is_valid_entry(item):
@@ -313,7 +332,7 @@ def _write_entries(obj: Object, entries: Iterable[ManagedFieldsEntry]) -> None:
 
 
 def _merge_oldest_updaters(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
-    """At most MAX_UPDATERS updaters: the oldest become one entry per API version."""
+    """Merge the oldest updaters beyond MAX_UPDATERS into one entry per API version."""
     updaters = sorted(
         (entry for entry in entries if entry.operation == "Update"),
         key=operator.attrgetter("time", "identity"),
@@ -321,32 +340,33 @@ def _merge_oldest_updaters(entries: list[ManagedFieldsEntry]) -> list[ManagedFie
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:
         return entries
-    kept = {entry.identity: entry for entry in entries}
-    first: dict[str, ManagedFieldsEntry] = {}
+    entries_by_identity = {entry.identity: entry for entry in entries}
+    oldest_by_version: dict[str, ManagedFieldsEntry] = {}
     for entry in updaters:
         if excess <= 0:
             break
-        bucket = ManagedFieldsEntry(
+        merged_entry = ManagedFieldsEntry(
             ANCIENT_MANAGER, "Update", entry.api_version, "", entry.time, entry.fields
         )
-        into = first.get(entry.api_version)
-        if into is None:
-            first[entry.api_version] = entry
+        older = oldest_by_version.get(entry.api_version)
+        if older is None:
+            oldest_by_version[entry.api_version] = entry
             continue
-        del kept[entry.identity]
-        kept.pop(into.identity, None)
-        first[entry.api_version] = kept[bucket.identity] = replace(
-            bucket, fields=union(into.fields, entry.fields)
+        del entries_by_identity[entry.identity]
+        entries_by_identity.pop(older.identity, None)
+        oldest_by_version[entry.api_version] = entries_by_identity[merged_entry.identity] = replace(
+            merged_entry, fields=union(older.fields, entry.fields)
         )
         excess -= 1
-    return list(kept.values())
+    return list(entries_by_identity.values())
 
 
 def _build_before_first_apply_entry(
     live: Object, api_version: str, blank: Object, shape: Shape
 ) -> ManagedFieldsEntry:
-    """The owner of all that an object without entries has when something is applied to it for the
-    first time.
+    """Build the entry that owns all fields of an object without entries.
+
+    It is made when something is applied to the object for the first time.
     """
     changed, _ = compare_values(
         _fill_missing_fields(blank, {"metadata": {}}), _select_tracked_part(live, "", blank), shape
@@ -360,7 +380,7 @@ def _build_before_first_apply_entry(
 
 
 def _merge_value(live: Any, config: Any, shape: Shape) -> Any:
-    """`live` with what `config` says; a null there removes."""
+    """Return `live` merged with `config`; a null in `config` removes a field."""
     if shape.atomic or config is None:
         return config
     if isinstance(config, dict):
@@ -372,83 +392,96 @@ def _merge_value(live: Any, config: Any, shape: Shape) -> Any:
                 merged[key] = _merge_value(merged.get(key), value, shape.get_child(key))
         return merged
     if isinstance(config, list) and isinstance(live, list) and shape.items is not None:
-        before, after = index_items(live, shape), index_items(config, shape)
-        if before is not None and after is not None:
-            return _merge_items(before, after, shape.items)
+        live_items, config_items = index_items(live, shape), index_items(config, shape)
+        if live_items is not None and config_items is not None:
+            return _merge_items(live_items, config_items, shape.items)
     return config
 
 
 def _merge_items(live: dict[str, Any], config: dict[str, Any], shape: Shape) -> list[Any]:
-    """Live items of others stay ahead of what followed them; the applied items come in their own
-    order.
+    """Merge the items of two lists.
+
+    Applied items come in their own order; live items of others stay ahead of the items that
+    followed them.
     """
     merged: list[Any] = []
-    waiting, applying = deque(live), deque(config)
-    shared = deque(step for step in config if step in live)
-    while waiting or applying:
-        step = waiting[0] if waiting else None
+    live_steps, config_steps = deque(live), deque(config)
+    shared_steps = deque(step for step in config if step in live)
+    while live_steps or config_steps:
+        step = live_steps[0] if live_steps else None
         if step is not None and step not in config:
-            merged.append(live[waiting.popleft()])
-        elif step is not None and (not shared or step != shared[0]):
-            waiting.popleft()
+            merged.append(live[live_steps.popleft()])
+        elif step is not None and (not shared_steps or step != shared_steps[0]):
+            live_steps.popleft()
         else:
-            step = applying.popleft()
+            step = config_steps.popleft()
             merged.append(_merge_value(live.get(step), config[step], shape))
-            if shared and step == shared[0]:
-                shared.popleft()
+            if shared_steps and step == shared_steps[0]:
+                shared_steps.popleft()
     return merged
 
 
 def _prune_unowned(value: Any, last: FieldSet | None, owned: FieldSet | None, shape: Shape) -> Any:
-    """`value` without what the manager applied last time and nobody owns now; a field of a record
-    counts with what is below it.
+    """Return `value` without what the manager applied last time and nobody owns now.
+
+    A field of a record counts together with what is below it.
     """
     if not last or shape.atomic:
         return value
     if isinstance(value, dict):
-        kept = {}
+        remaining = {}
         for key, child in value.items():
-            before, now = last.get("f:" + key), (owned or {}).get("f:" + key)
-            entry = shape.is_map_key(key)
+            last_applied, still_owned = last.get("f:" + key), (owned or {}).get("f:" + key)
+            is_map_key = shape.is_map_key(key)
             if (
-                before is None
-                or (entry and not is_member(before))
-                or (now is not None and (not entry or is_member(now)))
+                last_applied is None
+                or (is_map_key and not is_member(last_applied))
+                or (still_owned is not None and (not is_map_key or is_member(still_owned)))
             ):
-                kept[key] = _prune_unowned(child, before, now, shape.get_child(key))
-        return kept
-    found = index_items(value, shape) if isinstance(value, list) else None
-    if found is None or shape.items is None:
+                remaining[key] = _prune_unowned(
+                    child, last_applied, still_owned, shape.get_child(key)
+                )
+        return remaining
+    items_by_step = index_items(value, shape) if isinstance(value, list) else None
+    if items_by_step is None or shape.items is None:
         return value
     items = []
-    for step, item in found.items():
-        before, now = last.get(step), (owned or {}).get(step)
-        if before is None or not is_member(before) or (now is not None and is_member(now)):
-            items.append(_prune_unowned(item, before, now, shape.items))
+    for step, item in items_by_step.items():
+        last_applied, still_owned = last.get(step), (owned or {}).get(step)
+        if (
+            last_applied is None
+            or not is_member(last_applied)
+            or (still_owned is not None and is_member(still_owned))
+        ):
+            items.append(_prune_unowned(item, last_applied, still_owned, shape.items))
     return items
 
 
 def _assemble_object(
     live: Object | None, config: Object, result: Object, manager: str, subresource: str
 ) -> Object:
-    """The whole object: what is not tracked comes from `live`, kind and place from `config`. Shares
-    nothing with either.
+    """Return the whole object that results from an apply.
+
+    Untracked parts come from `live`, kind and place from `config`. The result shares nothing with
+    either.
     """
-    base, place = live or {}, config.get("metadata") or {}
+    live_object, config_metadata = live or {}, config.get("metadata") or {}
     is_status = subresource == "status"
     obj: Object = {"apiVersion": config.get("apiVersion"), "kind": config.get("kind")}
     obj |= {
         key: value
-        for key, value in base.items()
+        for key, value in live_object.items()
         if (key == "status") is not is_status and (is_status or key == "status")
     } | result
     metadata = {
         key: value
-        for key, value in (base.get("metadata") or {}).items()
+        for key, value in (live_object.get("metadata") or {}).items()
         if is_status or key in _UNTRACKED_METADATA
     }
     metadata |= {
-        key: place[key] for key in _IDENTITY_METADATA if place.get(key) is not None
+        key: config_metadata[key]
+        for key in _IDENTITY_METADATA
+        if config_metadata.get(key) is not None
     } | result.get("metadata", {})
     if manager == "kubectl" and LAST_APPLIED_ANNOTATION in (metadata.get("annotations") or {}):
         note = msgspec.json.encode(config, order="sorted").decode() + "\n"
@@ -471,38 +504,42 @@ def _check_conflicts(
         conflicts = [
             replace(entry, fields=difference(entry.fields, allowed)) for entry in conflicts
         ]
-    found = [
+    disputed = [
         (entry, path)
         for entry in sorted(conflicts, key=lambda entry: entry.identity)
         for path in format_paths(entry.fields)
     ]
-    if not found:
+    if not disputed:
         return
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {entry.title}", "field": path}
-        for entry, path in found
+        for entry, path in disputed
     ]
-    if len(found) == 1:
-        message = f"Apply failed with 1 conflict: conflict with {found[0][0].title}: {found[0][1]}"
+    if len(disputed) == 1:
+        message = (
+            f"Apply failed with 1 conflict: conflict with {disputed[0][0].title}: {disputed[0][1]}"
+        )
     else:
         lines = []
-        for entry, path in found:
+        for entry, path in disputed:
             heading = f"conflicts with {entry.title}:"
             lines += [f"- {path}"] if heading in lines else [heading, f"- {path}"]
-        message = f"Apply failed with {len(found)} conflicts: " + "\n".join(lines)
+        message = f"Apply failed with {len(disputed)} conflicts: " + "\n".join(lines)
     raise ApiError(409, "Conflict", message, {"causes": causes})
 
 
 def _find_last_applied_fields(live: Object, shape: Shape) -> FieldSet | None:
-    """What `kubectl apply` without --server-side applied and nobody changed since: kubectl may take
-    that over without a conflict.
+    """Return what `kubectl apply` without --server-side applied and nobody changed since.
+
+    kubectl may take these fields over without a conflict. Returns None when the annotation cannot
+    be read.
     """
     try:
         last = msgspec.json.decode(
             annotations_of(live).get(LAST_APPLIED_ANNOTATION, "{}"), type=dict[str, Any]
         )
-        was = _select_tracked_part(last, "", {})
+        last_part = _select_tracked_part(last, "", {})
     except (msgspec.DecodeError, AttributeError):
         return None
-    changed, removed = compare_values(was, _select_tracked_part(live, "", {}), shape)
-    return difference(difference(collect_applied_fields(was, shape), changed), removed)
+    changed, removed = compare_values(last_part, _select_tracked_part(live, "", {}), shape)
+    return difference(difference(collect_applied_fields(last_part, shape), changed), removed)

@@ -1,6 +1,6 @@
 """Sets of field paths in their stored form, FieldsV1, and the walks over objects that make them.
 
-A set is a tree of dicts: `f:NAME` is a field, `k:{...}` and `v:...` are list items, an empty dict
+A set is a tree of dicts: `f:NAME` is a field, `k:{...}` and `v:...` are list items. An empty dict
 or a "." says that the path itself belongs to the set. None is the empty set. The rules are those of
 structured-merge-diff (`fieldpath`, `typed`). Trees share parts and are never changed in place.
 """
@@ -35,24 +35,24 @@ def union(left: FieldSet | None, right: FieldSet | None) -> FieldSet | None:
 
 
 def difference(left: FieldSet | None, right: FieldSet | None) -> FieldSet | None:
-    """The paths of `left` that are not in `right`."""
+    """Return the paths of `left` that are not in `right`."""
     if left is None or right is None:
         return left
     if not left:
         return None if is_member(right) else left
-    rest = {}
+    remaining_tree = {}
     for key, node in left.items():
-        other = right.get(key)
+        subtracted = right.get(key)
         if key == ".":
             if not is_member(right):
-                rest[key] = node
-        elif other is None:
-            rest[key] = node
+                remaining_tree[key] = node
+        elif subtracted is None:
+            remaining_tree[key] = node
         else:
-            remaining = difference(node, other)
+            remaining = difference(node, subtracted)
             if remaining is not None:
-                rest[key] = remaining
-    return _normalize(rest)
+                remaining_tree[key] = remaining
+    return _normalize(remaining_tree)
 
 
 def intersection(left: FieldSet | None, right: FieldSet | None) -> FieldSet | None:
@@ -68,15 +68,18 @@ def intersection(left: FieldSet | None, right: FieldSet | None) -> FieldSet | No
 
 
 def _normalize(node: FieldSet) -> FieldSet | None:
-    """None for nothing, and the short form of a path without any below it."""
+    """Return the short form of a node.
+
+    It is None for an empty node, and {} for a path without any path below it.
+    """
     if not node:
         return None
     return {} if len(node) == 1 and "." in node else node
 
 
 def format_paths(fields: FieldSet | None, prefix: str = "") -> Iterator[str]:
-    """Each path as text, in the order a real server lists them:
-    `.spec.containers[name="a"].image`.
+    """Yield each path as text, as `.spec.containers[name="a"].image`, in the order of a real
+    server.
     """
     steps = sorted(key for key in fields or () if key != ".")
     for key in steps:
@@ -104,7 +107,7 @@ def _format_step(key: str) -> str:
 
 
 def is_valid_field_set(node: Any, depth: int = 0) -> bool:
-    """Whether this is such a tree; for what comes from a client."""
+    """Return whether a value that a client sent is a well-formed field set."""
     if not isinstance(node, dict) or depth > 100:
         return False
     return all(
@@ -117,18 +120,19 @@ def is_valid_field_set(node: Any, depth: int = 0) -> bool:
 
 
 def index_items(items: list[Any], shape: Shape) -> dict[str, Any] | None:
-    """The items of a list by their path step; None when the list is one value: atomic, or its items
-    cannot be told apart.
+    """Return the items of a list by their path step.
+
+    Returns None when the list is one value: atomic, or with items that cannot be told apart.
     """
     if shape.items is None:
         return None
-    found = {}
+    items_by_step = {}
     for item in items:
         step = _find_item_step(item, shape)
-        if step is None or step in found:
+        if step is None or step in items_by_step:
             return None
-        found[step] = item
-    return found
+        items_by_step[step] = item
+    return items_by_step
 
 
 def _find_item_step(item: Any, shape: Shape) -> str | None:
@@ -136,71 +140,73 @@ def _find_item_step(item: Any, shape: Shape) -> str | None:
         return None if isinstance(item, dict | list) else "v:" + msgspec.json.encode(item).decode()
     if not isinstance(item, dict):
         return None
-    named = {}
+    key_values = {}
     for key in shape.keys:
         value = item.get(key)
         if value is None:
             value = shape.key_defaults.get(key)
         if value is None:
             return None
-        named[key] = value
-    return "k:" + msgspec.json.encode(named).decode()
+        key_values[key] = value
+    return "k:" + msgspec.json.encode(key_values).decode()
 
 
 def collect_all_fields(value: Any, shape: Shape) -> FieldSet:
-    """Every path in `value`, its own among them: what is owned by who puts it where nothing was."""
+    """Return every path in `value`, its own included.
+
+    These are the fields that a writer owns who puts the value where nothing was.
+    """
     if not value or shape.atomic:
         return {}
     if isinstance(value, dict):
         node: FieldSet = {".": {}}
-        known, other = shape.fields, shape.get_child("")
+        fields, default_shape = shape.fields, shape.get_child("")
         for key, child in value.items():
             node["f:" + key] = (
-                collect_all_fields(child, known.get(key, other))
+                collect_all_fields(child, fields.get(key, default_shape))
                 if isinstance(child, dict | list)
                 else {}
             )
         return node
     if isinstance(value, list) and shape.items is not None:
-        found = index_items(value, shape)
-        if found is not None:
+        items_by_step = index_items(value, shape)
+        if items_by_step is not None:
             return {".": {}} | {
-                step: collect_all_fields(item, shape.items) for step, item in found.items()
+                step: collect_all_fields(item, shape.items) for step, item in items_by_step.items()
             }
     return {}
 
 
 def collect_applied_fields(value: Any, shape: Shape, path: str = "") -> FieldSet | None:
-    """The paths that an applied configuration claims: its leaves, the keys of its maps and the
-    items of its lists.
+    """Return the paths that an applied configuration claims.
 
-    Raises ApiError 400 when the items of a list that is owned item by item cannot be told apart;
-    `path` is where the value is.
+    These are its leaves, the keys of its maps and the items of its lists. Raises ApiError 400 when
+    the items of a list that is owned item by item cannot be told apart; `path` is where the value
+    is.
     """
     if shape.atomic or not isinstance(value, dict | list):
         return {}
     node: FieldSet = {}
     if isinstance(value, dict):
         for key, child in value.items():
-            below = (
-                {}
-                if child == {}
-                else collect_applied_fields(child, shape.get_child(key), f"{path}.{key}")
-            )
+            child_fields: FieldSet | None = {}
+            if child != {}:
+                child_fields = collect_applied_fields(child, shape.get_child(key), f"{path}.{key}")
             if shape.is_map_key(key):
-                below = union(below, {})
-            if below is not None:
-                node["f:" + key] = below
+                child_fields = union(child_fields, {})
+            if child_fields is not None:
+                node["f:" + key] = child_fields
         return node or None
     if shape.items is None:
         return {}
-    found = index_items(value, shape)
-    if found is None:
-        told = f"need {' and '.join(shape.keys)}" if shape.keys else "are values"
+    items_by_step = index_items(value, shape)
+    if items_by_step is None:
+        requirement = f"need {' and '.join(shape.keys)}" if shape.keys else "are values"
         raise bad_request_error(
-            f"failed to create typed patch object: {path}: items {told}, each combination once"
+            f"failed to create typed patch object: {path}: items {requirement}, "
+            "each combination once"
         )
-    for step, item in found.items():
+    for step, item in items_by_step.items():
         node[step] = (
             union(collect_applied_fields(item, shape.items, path + _format_step(step)), {}) or {}
         )
@@ -208,7 +214,7 @@ def collect_applied_fields(value: Any, shape: Shape, path: str = "") -> FieldSet
 
 
 def compare_values(old: Any, new: Any, shape: Shape) -> tuple[FieldSet | None, FieldSet | None]:
-    """Two values of one place: the paths added or changed, and the paths removed."""
+    """Compare two values of one place; return the paths added or changed, and the paths removed."""
     return (None, None) if old == new else _compare_different_values(old, new, shape)
 
 
@@ -217,13 +223,15 @@ def _compare_different_values(
 ) -> tuple[FieldSet | None, FieldSet | None]:
     if not shape.atomic and (old or new):
         if isinstance(new, dict | None) and isinstance(old, dict | None):
-            known, other = shape.fields, shape.get_child("")
-            return _compare_parts(old or {}, new or {}, "f:", lambda key: known.get(key, other))
+            fields, default_shape = shape.fields, shape.get_child("")
+            return _compare_parts(
+                old or {}, new or {}, "f:", lambda key: fields.get(key, default_shape)
+            )
         items = shape.items
         if items is not None and isinstance(new, list | None) and isinstance(old, list | None):
-            before, after = index_items(old or [], shape), index_items(new or [], shape)
-            if before is not None and after is not None:
-                return _compare_parts(before, after, "", lambda _: items)
+            old_items, new_items = index_items(old or [], shape), index_items(new or [], shape)
+            if old_items is not None and new_items is not None:
+                return _compare_parts(old_items, new_items, "", lambda _: items)
     return collect_all_fields(new, shape), difference(collect_all_fields(old, shape), {})
 
 
@@ -236,11 +244,13 @@ def _compare_parts(
         if key not in old:
             changed[prefix + key] = collect_all_fields(value, get_shape(key))
         elif old[key] != value:
-            up, down = _compare_different_values(old[key], value, get_shape(key))
-            if up is not None:
-                changed[prefix + key] = up
-            if down is not None:
-                removed[prefix + key] = down
+            child_changed, child_removed = _compare_different_values(
+                old[key], value, get_shape(key)
+            )
+            if child_changed is not None:
+                changed[prefix + key] = child_changed
+            if child_removed is not None:
+                removed[prefix + key] = child_removed
     for key in old.keys() - new.keys():
         removed[prefix + key] = collect_all_fields(old[key], get_shape(key))
     return changed or None, removed or None

@@ -1,5 +1,6 @@
-"""What an object goes through from its arrival to its end, as far as every kind shares it: pure
-functions that the verbs are made of.
+"""The rules of an object's life that all kinds share, from creation to removal. Pure functions.
+
+The verbs of `objects` are made of them.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,10 @@ PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """`grace` in seconds, None for the kind's own; `uid` and `rv` are preconditions."""
+    """The options of a deletion.
+
+    `grace_seconds` is None for the kind's own; `uid` and `resource_version` are preconditions.
+    """
 
     grace_seconds: int | None = None
     propagation_policy: PropagationPolicy | None = None
@@ -30,8 +34,10 @@ class DeleteOptions:
 
 
 def check_object_type(resource: Resource, obj: Any) -> None:
-    """Refuse what cannot be an object of this kind at all; fill in kind and apiVersion where they
-    are left out.
+    """Check that a value can be an object of this kind.
+
+    Fills in kind and apiVersion where they are left out. Raises ApiError 400, or 422 for a custom
+    kind's wrong kind.
     """
     if not isinstance(obj, dict):
         raise errors.bad_request_error(
@@ -80,29 +86,29 @@ def _refuse_kind(resource: Resource, obj: Object) -> None:
 
 
 def merge_system_fields(resource: Resource, old: Object, new: Object, subresource: str) -> Object:
-    """The object that an update stores: what a client may not set comes from the stored one.
+    """Return the object that an update stores: fields that clients may not set come from `old`.
 
     A status update of a custom resource changes the status alone; of a built-in one also labels and
     annotations (the update strategies of the real server).
     """
     if subresource == "status":
-        kept = deep_copy(old)
+        merged = deep_copy(old)
         if "status" in new:
-            kept["status"] = new["status"]
+            merged["status"] = new["status"]
         else:
-            kept.pop("status", None)
+            merged.pop("status", None)
         if not resource.custom:
             for part in ("labels", "annotations", "finalizers"):
                 if part in new["metadata"]:
-                    kept["metadata"][part] = new["metadata"][part]
+                    merged["metadata"][part] = new["metadata"][part]
         if "managedFields" in new["metadata"]:
-            kept["metadata"]["managedFields"] = new["metadata"]["managedFields"]
-        return kept
+            merged["metadata"]["managedFields"] = new["metadata"]["managedFields"]
+        return merged
     if resource.has_status:
         new.pop("status", None)
         if "status" in old:
             new["status"] = deep_copy(old["status"])
-    metadata, was = new["metadata"], old["metadata"]
+    metadata, old_metadata = new["metadata"], old["metadata"]
     for part in (
         "uid",
         "creationTimestamp",
@@ -113,23 +119,25 @@ def merge_system_fields(resource: Resource, old: Object, new: Object, subresourc
         "resourceVersion",
     ):
         metadata.pop(part, None)
-        if part in was:
-            metadata[part] = was[part]
-    if "managedFields" not in metadata and "managedFields" in was:
-        metadata["managedFields"] = deep_copy(was["managedFields"])
+        if part in old_metadata:
+            metadata[part] = old_metadata[part]
+    if "managedFields" not in metadata and "managedFields" in old_metadata:
+        metadata["managedFields"] = deep_copy(old_metadata["managedFields"])
     return new
 
 
 def is_unchanged(old: Object, new: Object) -> bool:
-    """True when storing `new` over `old` would change nothing that counts: when a field was written
-    is no change of its own.
+    """Return whether storing `new` over `old` would change nothing that counts.
+
+    The times in managedFields do not count.
     """
     return bool(old == new) or _encode_comparable(old) == _encode_comparable(new)
 
 
 def _encode_comparable(obj: Object) -> bytes:
-    """For comparing: without the times of managed fields, and empty parts of the metadata are the
-    same as none.
+    """Encode an object for comparison.
+
+    The times of managed fields are left out, and empty parts of the metadata equal absent ones.
     """
     metadata = {key: value for key, value in obj["metadata"].items() if value not in ({}, [], None)}
     if "managedFields" in metadata:
@@ -138,21 +146,23 @@ def _encode_comparable(obj: Object) -> bytes:
 
 
 def select_generation_fields(resource: Resource, obj: Object) -> Object:
-    """What a change of raises the generation: all but metadata and status."""
+    """Return the fields whose change raises the generation: all but metadata and status."""
     ignored = ("metadata", "status", "kind", "apiVersion")
     return {key: value for key, value in obj.items() if key not in ignored}
 
 
 def can_be_removed(obj: Object) -> bool:
-    """Marked for deletion, with nothing left to wait for."""
+    """Return whether an object is marked for deletion and waits for nothing."""
     metadata = obj["metadata"]
-    waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
-    held = obj["kind"] == "Namespace" and (obj.get("spec") or {}).get("finalizers")
-    return is_terminating(obj) and not waits and not held
+    has_waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    has_namespace_finalizers = obj["kind"] == "Namespace" and (obj.get("spec") or {}).get(
+        "finalizers"
+    )
+    return is_terminating(obj) and not has_waits and not has_namespace_finalizers
 
 
 def check_deletable(resource: Resource, obj: Object) -> None:
-    """Refuse to delete what must stay. Raises ApiError 403."""
+    """Check that an object may be deleted. Raises ApiError 403 when it may not."""
     name = str(obj["metadata"]["name"])
     if resource is NAMESPACES and name in UNDELETABLE_NAMESPACES:
         raise errors.forbidden_error(
@@ -184,8 +194,9 @@ def check_preconditions(resource: Resource, obj: Object, options: DeleteOptions)
 def choose_deletion_finalizers(
     resource: Resource, finalizers: list[str], policy: PropagationPolicy | None, warnings: list[str]
 ) -> list[str]:
-    """The finalizers that make the garbage collector see to the dependents as `policy` says (engine
-    facts 6.5).
+    """Return the finalizers that make the garbage collector treat dependents as `policy` says.
+
+    The source is engine facts 6.5.
     """
     if policy is None and resource.orphans_by_default:
         policy = "Orphan"
@@ -196,13 +207,14 @@ def choose_deletion_finalizers(
         )
     if policy is None:
         return finalizers
-    kept = [name for name in finalizers if name not in ("foregroundDeletion", "orphan")]
-    return kept + {"Foreground": ["foregroundDeletion"], "Orphan": ["orphan"]}.get(policy, [])
+    remaining = [name for name in finalizers if name not in ("foregroundDeletion", "orphan")]
+    return remaining + {"Foreground": ["foregroundDeletion"], "Orphan": ["orphan"]}.get(policy, [])
 
 
 def compute_grace_seconds(resource: Resource, obj: Object, requested_seconds: int | None) -> int:
-    """Seconds until the object may go: only a pod that is bound and not finished has any (pod
-    strategy CheckGracefulDelete).
+    """Return the seconds until an object may be removed.
+
+    Only a pod that is bound and not finished has any (pod strategy CheckGracefulDelete).
     """
     if resource is not PODS:
         return 0
@@ -211,5 +223,5 @@ def compute_grace_seconds(resource: Resource, obj: Object, requested_seconds: in
         return 0
     if requested_seconds is not None:
         return max(requested_seconds, 0)
-    own = spec.get("terminationGracePeriodSeconds")
-    return DEFAULT_GRACE_SECONDS if own is None else int(own)
+    pod_seconds = spec.get("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE_SECONDS if pod_seconds is None else int(pod_seconds)

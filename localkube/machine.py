@@ -1,5 +1,6 @@
-"""What the API server asks of the machine that runs the pods: logs and measured usage. The kubelet
-answers; the API only knows this.
+"""The interface between the API server and the machine that runs the pods: logs and measured usage.
+
+The kubelet implements it; the API knows no more of the kubelet.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -12,8 +13,9 @@ from localkube.metadata import Object
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The query of pods/log, read and bounded. `since` is already a moment, whether sinceTime or
-    sinceSeconds was given.
+    """The query of pods/log, parsed and bounded.
+
+    `since` is a moment, whether sinceTime or sinceSeconds was given.
     """
 
     follow: bool = False
@@ -26,7 +28,9 @@ class LogOptions:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a container used: processor time in nanocores over `window` seconds ending at `at`, and
+    """What a container used: processor time and memory.
+
+    `nanocores` is the average over `window` seconds that end at `measured_at`, `memory` the
     resident bytes then.
     """
 
@@ -38,16 +42,17 @@ class Usage:
 
 class Machine(Protocol):
     def read_log(self, pod: Object, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """The container's log in chunks; ends at the container's end, or at once without follow.
+        """Yield a container's log in chunks.
 
-        Raises ApiError 400 while the container waits to start, or when there is no previous run.
+        It ends at the container's end, or at once without follow. Raises ApiError 400 while the
+        container waits to start, or when there is no previous run.
         """
         ...
 
     def pod_usage(self) -> Mapping[str, Mapping[str, Usage]]:
-        """Measured usage of running pods, by pod uid, then container name."""
+        """Return the measured usage of running pods, by pod uid, then container name."""
         ...
 
     def node_usage(self) -> Usage | None:
-        """What the whole machine uses now; None before the first measurement."""
+        """Return what the whole machine uses now; None before the first measurement."""
         ...

@@ -1,6 +1,4 @@
-"""What every Kubernetes object has: reading and writing its metadata, owners and conditions. Pure
-functions over dicts.
-"""
+"""What every Kubernetes object has: metadata, owners and conditions. Pure functions over dicts."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -14,13 +12,16 @@ Object = dict[str, Any]
 
 
 FINISHED_PHASES = ("Succeeded", "Failed")
-"""The phases of a pod that runs no more, and never will again."""
+"""The phases of a pod that has ended and never runs again."""
 
 Json = TypeVar("Json")
 
 
 def deep_copy(value: Json) -> Json:
-    """A deep copy of a JSON value; several times faster than copy.deepcopy."""
+    """Return a deep copy of a JSON value.
+
+    It is several times faster than copy.deepcopy.
+    """
     copy: Json = msgspec.json.decode(msgspec.json.encode(value))
     return copy
 
@@ -30,7 +31,7 @@ def name_of(obj: Object) -> str:
 
 
 def namespace_of(obj: Object) -> str:
-    """The namespace, or "" for an object of the cluster's scope."""
+    """Return the namespace, or "" for an object of the cluster's scope."""
     return str(obj["metadata"].get("namespace") or "")
 
 
@@ -51,23 +52,25 @@ def is_terminating(obj: Object) -> bool:
 
 
 def find_controller_reference(obj: Object) -> Object | None:
-    """The owner reference with `controller: true`, if any; there is at most one."""
+    """Return the owner reference with `controller: true`, or None; there is at most one."""
     return next(
         (ref for ref in obj["metadata"].get("ownerReferences") or () if ref.get("controller")), None
     )
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """True when `owner` is the controller of `obj`, by uid: a namesake made later is somebody
-    else.
+    """Return whether `owner` is the controller of `obj`.
+
+    The uid decides: a later object of the same name is another owner.
     """
     ref = find_controller_reference(obj)
     return ref is not None and ref.get("uid") == uid_of(owner)
 
 
 def build_owner_reference(owner: Object) -> Object:
-    """The reference an operator puts on what it makes: controller and blocking, as
-    `facts/engine.md` 1.3.
+    """Build the reference that an operator puts on what it makes.
+
+    It is controller and blocking, as `facts/engine.md` 1.3.
     """
     return {
         "apiVersion": owner["apiVersion"],
@@ -86,8 +89,9 @@ def find_condition(conditions: Iterable[Object], condition_type: str) -> Object 
 
 
 def set_condition(conditions: list[Object], new: Object) -> bool:
-    """Put `new` into the list by its type; lastTransitionTime moves only when the status does. True
-    when anything changed.
+    """Put `new` into the list by its type; return whether anything changed.
+
+    lastTransitionTime moves only when the status does.
     """
     old = find_condition(conditions, new["type"])
     new.setdefault("lastTransitionTime", clock.format_time())

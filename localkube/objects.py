@@ -2,8 +2,8 @@
 alike.
 
 Each verb reads, checks and stores within one call on one thread, so none of them can interleave.
-What a kind demands of an object is asked of `resources`; what every kind shares (system fields,
-generations, finalizers, grace, preconditions) is here.
+The rules of a kind are in `resources`; what every kind shares (system fields, generations,
+finalizers, grace, preconditions) is here.
 """
 
 import secrets
@@ -22,7 +22,10 @@ from localkube.resources.resource import Resource
 from localkube.store import Change, Record, Store
 
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""What generated names end with: no vowels, so no words (apiserver `storage/names/generate.go`)."""
+"""The characters that generated names end with: no vowels, so no words.
+
+The source is apiserver `storage/names/generate.go`.
+"""
 
 MAX_GENERATED_BASE = 58
 
@@ -31,20 +34,21 @@ FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
 @dataclass(slots=True)
 class WriteRequest:
-    """Who writes, and how. Without a manager (the cluster's own parts) no field ownership is
-    tracked.
+    """Who writes, and how.
+
+    Without a manager (the cluster's own parts) no field ownership is tracked.
     """
 
     field_manager: str = ""
     dry_run: bool = False
     field_validation: FieldValidation = "Warn"
     warnings: list[str] = field(default_factory=list)
-    """Filled by the verbs; the API sends each as a Warning header."""
+    """Warnings that the verbs add; the API sends each as a Warning header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """The object as the deletion left it, and whether it is gone already."""
+    """The object as the deletion left it, and whether it is removed already."""
 
     object: Object
     is_removed: bool
@@ -59,7 +63,7 @@ class Objects:
     # Reading
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object:
-        """A fresh copy. Raises ApiError 404."""
+        """Return a fresh copy of an object. Raises ApiError 404 when it is absent."""
         return self.decode_record(resource, self._get_record(resource, namespace, name))
 
     def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
@@ -72,17 +76,17 @@ class Objects:
         namespace: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> list[Object]:
-        """Fresh copies, ordered by namespace and name; `labels` must all be equal."""
-        wanted = (labels or {}).items()
+        """Return fresh copies, ordered by namespace and name; all of `labels` must match."""
+        required_labels = (labels or {}).items()
         records = self.store.list(_get_storage_resource(resource).key, namespace)
         return [
             self.decode_record(resource, record)
             for record in records
-            if all(record.labels.get(k) == v for k, v in wanted)
+            if all(record.labels.get(k) == v for k, v in required_labels)
         ]
 
     def list_owned(self, resource: Resource, uid: str) -> Sequence[Object]:
-        """Fresh copies of the objects that name `uid` among their owners, ordered by name."""
+        """Return fresh copies of the objects that `uid` owns, ordered by name."""
         records = self.store.list_owned(_get_storage_resource(resource).key, uid)
         return [
             self.decode_record(resource, record)
@@ -90,14 +94,14 @@ class Objects:
         ]
 
     def decode_record(self, resource: Resource, record: Record) -> Object:
-        """The object of a record, in the form of `resource`."""
+        """Decode the object of a record, in the form of `resource`."""
         obj: Object = {"kind": resource.kind, "apiVersion": resource.api_version} | record.decode()
         return obj if resource.from_stored is None else resource.from_stored(obj)
 
     def subscribe(
         self, resource: Resource, callback: Callable[[Change], None]
     ) -> Callable[[], None]:
-        """See `Store.subscribe`."""
+        """Call `callback` after each committed change; see `Store.subscribe`."""
         return self.store.subscribe(_get_storage_resource(resource).key, callback)
 
     def _get_record(self, resource: Resource, namespace: str, name: str) -> Record:
@@ -113,9 +117,9 @@ class Objects:
     ) -> Object:
         """Store a new object and return it as stored.
 
-        Raises ApiError: 400 for a body that is not such an object, 403 in a namespace that goes
-        away or when admission refuses, 404 without the namespace, 409 when the name is taken, 422
-        with a cause per field.
+        Raises ApiError: 400 for a body that is not such an object, 403 in a namespace that is being
+        deleted or when admission refuses, 404 without the namespace, 409 when the name is taken,
+        422 with a cause per field.
         """
         request = request or WriteRequest()
         new = self._prepare_object(resource, namespace, obj, request)
@@ -125,14 +129,14 @@ class Objects:
                 resource, namespace, str(metadata["generateName"])
             )
         self._check_namespace(resource, namespace, str(metadata.get("name") or ""))
-        for mine in (
+        for system_field in (
             "resourceVersion",
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
             "selfLink",
             "generation",
         ):
-            metadata.pop(mine, None)
+            metadata.pop(system_field, None)
         metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": clock.format_time()}
         if resource.generation:
             metadata["generation"] = 1
@@ -142,13 +146,13 @@ class Objects:
         self._track_ownership(resource, None, new, request)
         self._admit(resource, new)
         self._check_causes(resource, new, resources.check_object(resource, new, None))
-        taken = self.find(resource, namespace, metadata["name"])
-        if taken:
+        existing = self.find(resource, namespace, metadata["name"])
+        if existing:
             raise errors.already_exists_error(
                 resource.group,
                 resource.plural,
                 metadata["name"],
-                being_deleted=is_terminating(taken),
+                being_deleted=is_terminating(existing),
             )
         request.warnings.extend(resource.find_warnings(new))
         return self._store_object(resource, new, request)
@@ -156,17 +160,19 @@ class Objects:
     def _prepare_object(
         self, resource: Resource, namespace: str, obj: Object, request: WriteRequest
     ) -> Object:
-        """A copy of what a client sent, of the right kind and place, with unknown fields refused,
-        reported or dropped.
+        """Return a checked copy of what a client sent.
+
+        Unknown fields are refused, reported or dropped, as the request says. Raises ApiError 400
+        for the wrong kind or namespace.
         """
         new = deep_copy(obj)
         lifecycle.check_object_type(resource, new)
         metadata = new["metadata"]
-        for absent in [key for key, value in metadata.items() if value is None]:
-            del metadata[absent]
+        for null_field in [key for key, value in metadata.items() if value is None]:
+            del metadata[null_field]
         if metadata.get("managedFields") == [] and not resource.custom:
-            # Of a built-in kind an empty list is told from none, and asks for what a single empty
-            # entry asks for.
+            # In a built-in kind an empty list differs from an absent one: like a single empty entry
+            # it asks to clear all entries.
             metadata["managedFields"] = [{}]
         if resource.namespaced:
             if metadata.setdefault("namespace", namespace) != namespace:
@@ -193,6 +199,7 @@ class Objects:
             request.warnings.extend(unknown)
 
     def _generate_name(self, resource: Resource, namespace: str, base: str) -> str:
+        # After eight names that are taken the create answers 409, as on a real server.
         for _ in range(8):
             name = base[:MAX_GENERATED_BASE] + "".join(
                 secrets.choice(NAME_ALPHABET) for _ in range(5)
@@ -204,10 +211,10 @@ class Objects:
     def _check_namespace(self, resource: Resource, namespace: str, name: str) -> None:
         if not resource.namespaced:
             return
-        home = self.store.find(NAMESPACES.key, "", namespace)
-        if home is None:
+        namespace_record = self.store.find(NAMESPACES.key, "", namespace)
+        if namespace_record is None:
             raise errors.not_found_error("", "namespaces", namespace)
-        if is_terminating(home.decode()):
+        if is_terminating(namespace_record.decode()):
             cause = Cause(
                 "NamespaceTerminating",
                 f"namespace {namespace} is being terminated",
@@ -220,8 +227,10 @@ class Objects:
             raise errors.forbidden_error(resource.group, resource.plural, name, why, [cause])
 
     def _admit(self, resource: Resource, new: Object) -> None:
-        """What admission plugins do on creation: priorities by name, and the GPU-sharing rules of
-        the KAI scheduler.
+        """Do what admission plugins do on creation.
+
+        These are priorities by name, and the GPU-sharing rules of the KAI scheduler. Raises
+        ApiError 403.
         """
         if resource is PODS:
             self._resolve_priority(new)
@@ -233,8 +242,8 @@ class Objects:
         name = pod["spec"].get("priorityClassName")
         if not name:
             return
-        found = self.find(PRIORITYCLASSES, "", str(name))
-        if found is None:
+        priority_class = self.find(PRIORITYCLASSES, "", str(name))
+        if priority_class is None:
             raise errors.forbidden_error(
                 "",
                 "pods",
@@ -242,8 +251,8 @@ class Objects:
                 f"no PriorityClass with name {name} was found",
             )
         pod["spec"] |= {
-            "priority": found.get("value", 0),
-            "preemptionPolicy": found.get("preemptionPolicy", "PreemptLowerPriority"),
+            "priority": priority_class.get("value", 0),
+            "preemptionPolicy": priority_class.get("preemptionPolicy", "PreemptLowerPriority"),
         }
 
     def _check_causes(self, resource: Resource, new: Object, causes: Sequence[Cause]) -> None:
@@ -291,11 +300,11 @@ class Objects:
         subresource: str = "",
         request: WriteRequest | None = None,
     ) -> Object:
-        """Replace an object, or only its status, and return it as stored; an update that changes
-        nothing writes nothing.
+        """Replace an object, or only its status, and return it as stored.
 
-        The last finalizer's removal from an object that is being deleted removes it. Raises
-        ApiError: 400, 404, 409 for a stale resourceVersion or another uid, 422.
+        An update that changes nothing writes nothing. Removing the last finalizer of an object that
+        is being deleted removes the object. Raises ApiError: 400, 404, 409 for a stale
+        resourceVersion or another uid, 422.
         """
         request = request or WriteRequest()
         old = self.get(resource, namespace, name)
@@ -306,6 +315,7 @@ class Objects:
             resource.set_defaults(new)
         self._check_causes(resource, new, resources.check_object(resource, new, old))
         self._track_ownership(resource, old, new, request, subresource)
+        # No write means no new version and no watch event, as on a real server.
         if lifecycle.is_unchanged(old, new):
             return old
         if subresource != "status":
@@ -328,29 +338,32 @@ class Objects:
         subresource: str = "",
         request: WriteRequest | None = None,
     ) -> Object:
-        """Read an object, let `change` alter it in place, and update it. Raises what `get` and
-        `update` raise.
+        """Read an object, let `change` alter it in place, and update it.
+
+        Raises what `get` and `update` raise.
         """
         obj = self.get(resource, namespace, name)
         change(obj)
         return self.update(resource, namespace, name, obj, subresource=subresource, request=request)
 
     def _check_identity(self, resource: Resource, name: str, old: Object, new: Object) -> None:
-        metadata, was = new["metadata"], old["metadata"]
+        metadata, old_metadata = new["metadata"], old["metadata"]
         if metadata.setdefault("name", name) != name:
             raise errors.bad_request_error(
                 f"the name of the object ({metadata['name']}) does not match the name on the URL "
                 f"({name})"
             )
-        uid = metadata.get("uid") or was["uid"]
-        if uid != was["uid"]:
+        uid = metadata.get("uid") or old_metadata["uid"]
+        if uid != old_metadata["uid"]:
             why = (
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {was['uid']}"
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: "
+                f"{old_metadata['uid']}"
             )
             raise errors.conflict_error(resource.group, resource.plural, name, why)
         version = metadata.get("resourceVersion")
-        if version and version != was["resourceVersion"]:
+        if version and version != old_metadata["resourceVersion"]:
             raise errors.stale_version_error(resource.group, resource.plural, name)
+        # Only some strategies allow an unconditional update (`AllowUnconditionalUpdate`).
         if not version and (resource.custom or resource is LEASES):
             raise errors.invalid_error(
                 resource.group,
@@ -373,43 +386,43 @@ class Objects:
         options: DeleteOptions | None = None,
         request: WriteRequest | None = None,
     ) -> Deletion:
-        """Delete an object, or start to: while it has finalizers, or a running pod its grace
-        period, it stays, marked.
+        """Delete an object, or mark it for deletion.
 
-        Raises ApiError 403 for what must stay, 404, or 409 for a failed precondition.
+        It stays, marked, while it has finalizers, or while a running pod has its grace period.
+        Raises ApiError 403 for an object that must stay, 404, or 409 for a failed precondition.
         """
         request, options = request or WriteRequest(), options or DeleteOptions()
         obj = self.get(resource, namespace, name)
         lifecycle.check_deletable(resource, obj)
         lifecycle.check_preconditions(resource, obj, options)
         metadata = obj["metadata"]
-        before = deep_copy(obj)
+        stored = deep_copy(obj)
         metadata["finalizers"] = lifecycle.choose_deletion_finalizers(
             resource, metadata.get("finalizers") or [], options.propagation_policy, request.warnings
         )
         if not metadata["finalizers"]:
             del metadata["finalizers"]
         grace = lifecycle.compute_grace_seconds(resource, obj, options.grace_seconds)
-        shorter = is_terminating(obj) and grace < int(
+        is_shorter = is_terminating(obj) and grace < int(
             metadata.get("deletionGracePeriodSeconds") or 0
         )
-        if not is_terminating(obj) or shorter:
+        if not is_terminating(obj) or is_shorter:
             metadata["deletionTimestamp"] = clock.format_time(
-                clock.now() + timedelta(seconds=grace)
+                clock.current_time() + timedelta(seconds=grace)
             )
             if resource is not NAMESPACES:
                 metadata["deletionGracePeriodSeconds"] = grace
             if resource.generation:
                 metadata["generation"] = metadata.get("generation", 0) + 1
         if lifecycle.can_be_removed(obj):
-            # What went at once shows no sign of having been about to go, but for a pod (recorded
-            # `delete/pod-grace-0`).
+            # An object removed at once is answered without its deletion marks, but for a pod
+            # (recorded `delete/pod-grace-0`).
             return self._remove_object(
-                resource, obj if is_terminating(before) or resource is PODS else before, request
+                resource, obj if is_terminating(stored) or resource is PODS else stored, request
             )
         if resource is NAMESPACES:
             obj.setdefault("status", {})["phase"] = "Terminating"
-        if not lifecycle.is_unchanged(before, obj):
+        if not lifecycle.is_unchanged(stored, obj):
             self._store_object(resource, obj, request)
         return Deletion(obj, is_removed=False)
 
@@ -420,8 +433,9 @@ class Objects:
         options: DeleteOptions,
         request: WriteRequest | None = None,
     ) -> Sequence[Object]:
-        """Delete each of `found` that is still there, in one transaction, and return the objects as
-        they were.
+        """Delete those of `records` that still exist; return them as they were.
+
+        All are deleted in one transaction.
         """
         request = request or WriteRequest()
         deleted = []

@@ -1,4 +1,4 @@
-"""What the command line decides, read and checked once."""
+"""The options of a cluster, parsed and checked once from the command line."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,21 +10,19 @@ DOMAIN = "localkube.muster.dev"
 """The prefix of our own labels and annotations."""
 
 HOLD_ANNOTATION = f"{DOMAIN}/hold"
-"""A pod with this annotation set to "true" is stored and never scheduled: objects without
-processes, for benchmarks.
+"""Annotation of a pod that is stored and never scheduled, when it is "true".
+
+Benchmarks make objects without processes with it.
 """
 
 GPU_DEVICES_ANNOTATION = f"{DOMAIN}/gpu-devices"
-"""Annotation that the scheduler puts on a pod with its binding: the indexes of its devices, as
-"0,1".
-"""
+"""Annotation that the scheduler puts on a pod with its binding: its devices' indexes, as "0,1"."""
 
 ADDRESS_ANNOTATION = f"{DOMAIN}/address"
-"""Annotation of a replica's Service: where its pod listens on this machine, as "127.0.0.1:20017".
-"""
+"""Annotation of a replica's Service: where its pod listens, as "127.0.0.1:20017"."""
 
 MPI_JOB_ANNOTATION = f"{DOMAIN}/mpi-job"
-"""Annotation of the pods of an MPIJob: its uid, by which they know each other."""
+"""Annotation of the pods of an MPIJob: its uid, by which they find each other."""
 
 MPI_WORKER_COMMAND = "localkube-mpi-worker"
 """The command of an MPI worker that waits for ranks: a program of our own."""
@@ -32,8 +30,9 @@ MPI_WORKER_COMMAND = "localkube-mpi-worker"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where and how large the cluster is. Quantities are in cores, bytes and devices; None means
-    "what the machine has".
+    """Where and how large the cluster is.
+
+    Quantities are in cores, bytes and devices; None means "what the machine has".
     """
 
     data: Path
@@ -43,7 +42,7 @@ class Options:
     memory: int | None = None
     max_pods: int = 250
     host_paths: tuple[Path, ...] = ()
-    """hostPath volumes are allowed at and below these directories only."""
+    """The directories at and below which hostPath volumes are allowed."""
     keep_pods: bool = False
     die_with: int | None = None
-    """A process id: when that process ends, so does the cluster with every pod (tests)."""
+    """A process id: when that process ends, so does the cluster with every pod (for tests)."""

@@ -1,5 +1,5 @@
-"""What field ownership needs to know of a schema: which maps and lists are owned piece by piece,
-and which as a whole.
+"""Ownership shapes: which maps and lists of a schema are owned piece by piece, and which as a
+whole.
 
 Fields and items that a shape does not name are plain: a record of fields, or a list that is one
 value.
@@ -15,16 +15,21 @@ JsonSchema = dict[str, Any]
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """One place in an object. Only maps have fields or values, only lists have items."""
+    """The ownership rules of one place in an object.
+
+    Only maps have fields or values, only lists have items.
+    """
 
     fields: dict[str, "Shape"] = field(default_factory=dict)
     values: "Shape | None" = None
-    """The shape under any key that is no field: the place is then a map, whose keys are owned one
-    by one.
+    """The shape under any key that is no field.
+
+    The place is then a map, whose keys are owned one by one.
     """
     items: "Shape | None" = None
-    """Of a list that is owned item by item; the items are told apart by `keys`, or are scalars and
-    stand for themselves.
+    """The shape of the items of a list that is owned item by item.
+
+    The items are told apart by `keys`, or are scalars and stand for themselves.
     """
     keys: tuple[str, ...] = ()
     key_defaults: dict[str, Any] = field(default_factory=dict)
@@ -34,7 +39,7 @@ class Shape:
         return self.fields.get(key) or self.values or PLAIN
 
     def is_map_key(self, key: str) -> bool:
-        """True for a key of a map, false for a field of a record."""
+        """Return whether `key` is a key of a map, and not a field of a record."""
         return self.values is not None and key not in self.fields
 
     @property
@@ -66,8 +71,9 @@ _ATOMIC_GO_TYPES = frozenset(
         "LabelSelector",
     )
 )
-"""Go types of the core API that say `+structType=atomic` (k8s.io/api `types.go`); our own schemas
-name the Go type as `x-go`.
+"""Go types of the core API that say `+structType=atomic` (k8s.io/api `types.go`).
+
+Our own schemas name the Go type as `x-go`.
 """
 
 _NODE_INFO = (
@@ -115,21 +121,23 @@ _MAX_CACHED_SHAPES = 100
 
 
 def get_zero_value(obj: Object) -> Object:
-    """What Go writes for an empty object of this kind: fields that are always there, so nobody owns
-    them for having set them.
+    """Return what Go writes for an empty object of this kind.
+
+    These fields are always there, so nobody owns them for having set them.
     """
     return _ZERO_VALUES.get((str(obj.get("apiVersion")), str(obj.get("kind"))), {})
 
 
 def get_shape(schema: JsonSchema | None) -> Shape:
-    """The shape of whole objects with this schema; None is free-form. Computed once per schema
-    object, which must not change.
+    """Return the shape of whole objects with this schema; None is free-form.
+
+    It is computed once per schema object, which must not change.
     """
     if schema is None:
         return _UNKNOWN_SHAPE
-    known = _cached_shapes.get(id(schema))
-    if known and known[0] is schema:
-        return known[1]
+    cached = _cached_shapes.get(id(schema))
+    if cached and cached[0] is schema:
+        return cached[1]
     shape = _compile_shape(schema, {})
     if shape.is_plain:
         shape = Shape()
@@ -141,15 +149,14 @@ def get_shape(schema: JsonSchema | None) -> Shape:
 
 
 def _compile_shape(schema: JsonSchema, compiled: dict[int, Shape]) -> Shape:
-    """`seen` keeps the shapes of parts that a schema shares; the schema itself keeps their ids
-    valid meanwhile.
+    """Compile a schema into a shape.
+
+    `compiled` keeps the shapes of parts that a schema shares, by identity; the schema itself keeps
+    these ids valid meanwhile.
     """
     if id(schema) not in compiled:
-        compiled[id(schema)] = (
-            _compile_map(schema, compiled)
-            if schema.get("type") != "array"
-            else _compile_list(schema, compiled)
-        )
+        compile_part = _compile_list if schema.get("type") == "array" else _compile_map
+        compiled[id(schema)] = compile_part(schema, compiled)
     return compiled[id(schema)]
 
 
@@ -163,10 +170,10 @@ def _compile_map(schema: JsonSchema, compiled: dict[int, Shape]) -> Shape:
     if schema.get("x-kubernetes-embedded-resource"):
         fields["metadata"] = METADATA
     extra = schema.get("additionalProperties")
-    values = (
-        _compile_shape(extra, compiled) if isinstance(extra, dict) else FREE_FORM if extra else None
-    )
-    if schema.get("x-kubernetes-preserve-unknown-fields") and values is None:
+    values: Shape | None = None
+    if isinstance(extra, dict):
+        values = _compile_shape(extra, compiled)
+    elif extra or schema.get("x-kubernetes-preserve-unknown-fields"):
         values = FREE_FORM
     if values is None and all(part is PLAIN for part in fields.values()):
         return PLAIN

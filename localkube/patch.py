@@ -1,5 +1,5 @@
-"""The three patches that need no memory of who wrote what: merge (RFC 7386), JSON (RFC 6902) and
-strategic merge. Pure functions.
+"""The three patches without field ownership: merge (RFC 7386), JSON (RFC 6902), strategic merge.
+Pure functions.
 """
 
 import re
@@ -12,14 +12,15 @@ from localkube.errors import ApiError, bad_request_error, unprocessable_error
 from localkube.metadata import Object, deep_copy
 
 MAX_OPERATIONS = 10_000
-"""Operations of one JSON patch, as apiserver `handlers/patch.go` bounds them."""
+"""Most operations of one JSON patch, as apiserver `handlers/patch.go` bounds them."""
 
 MAX_COPIED_BYTES = 3 * 1024 * 1024
-"""Bytes that the `copy` operations of one JSON patch may add (apiserver `JSONPatchMaxCopyBytes`).
+"""Most bytes that the `copy` operations of one JSON patch may add (apiserver
+`JSONPatchMaxCopyBytes`).
 """
 
 MAX_DEPTH = 256
-"""Levels of nesting that a JSON patch may build: what is deeper could not be read again."""
+"""Most levels of nesting that a JSON patch may build: a deeper value could not be decoded again."""
 
 _MISSING: Any = object()
 
@@ -28,7 +29,10 @@ _MISSING: Any = object()
 
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7386. The result shares nothing with the inputs, which stay as they are."""
+    """Apply a JSON merge patch (RFC 7386).
+
+    The result shares nothing with the inputs, which stay as they are.
+    """
     return _merge_value(deep_copy(target), deep_copy(patch))
 
 
@@ -48,10 +52,11 @@ def _merge_value(target: Any, patch: Any) -> Any:
 
 
 def apply_json_patch(target: Any, operations: Any) -> Any:
-    """RFC 6902: all operations or none. The result shares nothing with the inputs.
+    """Apply a JSON patch (RFC 6902): all of its operations or none.
 
-    Raises ApiError 400 for what is no list of operations, 413 for too many or too much copying, and
-    422 for an operation that is malformed or does not apply, a failed `test` included.
+    The result shares nothing with the inputs. Raises ApiError 400 for what is no list of
+    operations, 413 for too many or too much copying, and 422 for an operation that is malformed or
+    does not apply, a failed `test` included.
     """
     if not isinstance(operations, list) or not all(
         isinstance(operation, dict) for operation in operations
@@ -90,7 +95,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _is_equal_json(left: Any, right: Any) -> bool:
-    """Equality of JSON values: numbers by value, and unlike in Python true is not 1."""
+    """Compare JSON values: numbers by value, and true, unlike in Python, is not 1."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(
             _is_equal_json(value, right[key]) for key, value in left.items()
@@ -101,7 +106,7 @@ def _is_equal_json(left: Any, right: Any) -> bool:
 
 
 class _JsonPatchDocument:
-    """The value that a JSON patch works on, in place."""
+    """The value that a JSON patch changes, in place."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
@@ -158,8 +163,9 @@ class _JsonPatchDocument:
         return value
 
     def _replace_value(self, tokens: list[str], value: Any) -> None:
-        """A missing member is added, as in the library that a real server uses (json-patch
-        4.12).
+        """Replace a value; add a missing member.
+
+        The library that a real server uses does so (json-patch 4.12).
         """
         if not tokens:
             self.root = value
@@ -192,7 +198,7 @@ class _JsonPatchDocument:
         return msgspec.json.decode(encoded)
 
     def _test_value(self, tokens: list[str], expected: Any) -> None:
-        """A missing member equals null, as in the library that a real server uses."""
+        """Check a value; a missing member equals null, as in a real server's library."""
         parent = self._get_value(tokens[:-1]) if tokens else None
         missing = isinstance(parent, dict) and tokens[-1] not in parent
         if not _is_equal_json(None if missing else self._get_value(tokens), expected):
@@ -207,7 +213,7 @@ def _get_operation_value(operation: dict[str, Any]) -> Any:
 
 
 def _parse_pointer(pointer: Any) -> list[str]:
-    """The steps of a JSON pointer (RFC 6901)."""
+    """Split a JSON pointer (RFC 6901) into its steps. Raises ApiError 422."""
     if (
         not isinstance(pointer, str)
         or (pointer and not pointer.startswith("/"))
@@ -254,12 +260,13 @@ _MERGE_KEYS = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""The `patchMergeKey` of each list that merges, by field name; every other list is replaced
-(k8s.io/api `types.go`).
+"""The `patchMergeKey` of each list that merges, by field name (k8s.io/api `types.go`).
+
+Every other list is replaced.
 """
 
 _OTHER_MERGE_KEYS = {("Service", "ports"): "port", ("ServiceAccount", "imagePullSecrets"): None}
-"""Where a field of the same name in another kind has another key, or none."""
+"""Kinds in which a field of the same name has another key, or none."""
 
 _MERGED_SCALARS = (("metadata", "finalizers"), ("spec", "podCIDRs"))
 """Parent and name of the lists of scalars that merge."""
@@ -268,11 +275,10 @@ _ORDER_PREFIX, _DELETE_PREFIX = "$setElementOrder/", "$deleteFromPrimitiveList/"
 
 
 def apply_strategic_merge_patch(target: Object, patch: Object) -> Object:
-    """A strategic merge patch of a built-in kind, with all its directives. The result shares
-    nothing with the inputs.
+    """Apply a strategic merge patch to a built-in kind, with all its directives.
 
-    Raises ApiError 400 for a patch that is no object or uses a directive wrongly, and 422 when
-    `$retainKeys` contradicts the patch.
+    The result shares nothing with the inputs. Raises ApiError 400 for a patch that is no object or
+    uses a directive wrongly, and 422 when `$retainKeys` contradicts the patch.
     """
     if not isinstance(patch, dict):
         raise bad_request_error("a strategic merge patch is an object")
@@ -312,9 +318,9 @@ class _StrategicMerge:
         }
         for field, values in drops.items():
             if isinstance(target.get(field), list):
-                gone = _collect_scalars(values)
-                target[field] = [item for item in target[field] if item not in gone]
-        before = {
+                deleted = _collect_scalars(values)
+                target[field] = [item for item in target[field] if item not in deleted]
+        old_lists = {
             field: list(target[field]) for field in orders if isinstance(target.get(field), list)
         }
         for field, value in patch.items():
@@ -322,7 +328,10 @@ class _StrategicMerge:
         for field, order in orders.items():
             if isinstance(target.get(field), list):
                 target[field] = _arrange_items(
-                    target[field], order, before.get(field, []), self._find_merge_key(parent, field)
+                    target[field],
+                    order,
+                    old_lists.get(field, []),
+                    self._find_merge_key(parent, field),
                 )
         return target
 
@@ -338,8 +347,9 @@ class _StrategicMerge:
             target[field] = _strip_directives(value)
 
     def _find_merge_key(self, parent: str, field: str) -> str | None:
-        """The merge key of a list, "" for a merged list of scalars, None for one that is
-        replaced.
+        """Return the merge key of a list.
+
+        It is "" for a merged list of scalars, and None for a list that is replaced.
         """
         if (parent, field) in _MERGED_SCALARS:
             return ""
@@ -363,29 +373,29 @@ class _StrategicMerge:
                 items.pop(name, None)
                 continue
             order.append(change)
-            items[name] = (
-                self.merge_map(items[name], change, field)
-                if name in items
-                else _strip_directives(change)
-            )
+            if name in items:
+                items[name] = self.merge_map(items[name], change, field)
+            else:
+                items[name] = _strip_directives(change)
         return _arrange_items(list(items.values()), order, old, key)
 
 
 def _retain_keys(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """What `$retainKeys` leaves of the target: a union such as a volume changes its kind with
-    it.
+    """Return the fields of the target that `$retainKeys` leaves.
+
+    A union such as a volume changes its kind with it.
     """
-    kept = patch.pop("$retainKeys", None)
-    if kept is None:
+    retained = patch.pop("$retainKeys", None)
+    if retained is None:
         return target
-    kept = _collect_scalars(kept)
-    if any(field not in kept for field in patch if not field.startswith("$")):
+    retained = _collect_scalars(retained)
+    if any(field not in retained for field in patch if not field.startswith("$")):
         raise unprocessable_error()
-    return {field: value for field, value in target.items() if field in kept}
+    return {field: value for field, value in target.items() if field in retained}
 
 
 def _collect_scalars(values: Any) -> dict[Any, None]:
-    """The values as an ordered set."""
+    """Return the values as an ordered set. Raises ApiError 400 when one is no scalar."""
     if not isinstance(values, list) or any(isinstance(value, dict | list) for value in values):
         raise bad_request_error(
             "a list of scalars is expected where the patch merges or orders one"
@@ -407,35 +417,38 @@ def _get_merge_key_value(item: Any, key: str) -> Any:
 
 
 def _arrange_items(items: list[Any], order: Any, before: list[Any], key: str | None) -> list[Any]:
-    """The items of `wanted` in its order; the others, in the order of `before`, each ahead of the
-    first that followed it there.
+    """Return the items in the order of `order`.
+
+    The others stay in the order of `before`, each ahead of the first that followed it there.
     """
     if not isinstance(order, list) or key is None:
         raise bad_request_error("$setElementOrder gives the order of a list that merges")
-    here = dict(zip(_collect_identities(items, key), items, strict=True))
-    places = {name: place for place, name in enumerate(_collect_identities(before, key))}
-    asked = [name for name in dict.fromkeys(_collect_identities(order, key)) if name in here]
-    first = set(asked)
-    others = deque(name for name in here if name not in first)
-    arranged = []
-    for name in asked:
-        while others and places.get(others[0], len(before)) < places.get(name, -1):
-            arranged.append(here[others.popleft()])
-        arranged.append(here[name])
-    return arranged + [here[name] for name in others]
+    items_by_name = dict(zip(_collect_identities(items, key), items, strict=True))
+    old_positions = {name: place for place, name in enumerate(_collect_identities(before, key))}
+    ordered_names = [
+        name for name in dict.fromkeys(_collect_identities(order, key)) if name in items_by_name
+    ]
+    ordered = set(ordered_names)
+    other_names = deque(name for name in items_by_name if name not in ordered)
+    arranged_items = []
+    for name in ordered_names:
+        while other_names and old_positions.get(other_names[0], len(before)) < old_positions.get(
+            name, -1
+        ):
+            arranged_items.append(items_by_name[other_names.popleft()])
+        arranged_items.append(items_by_name[name])
+    return arranged_items + [items_by_name[name] for name in other_names]
 
 
 def _collect_identities(items: list[Any], key: str) -> list[Any]:
-    """What tells the items of a merged list apart: their merge key, or themselves."""
-    return (
-        [_get_merge_key_value(item, key) for item in items]
-        if key
-        else list(_collect_scalars(items))
-    )
+    """Return what tells the items of a merged list apart: their merge key, or themselves."""
+    if key:
+        return [_get_merge_key_value(item, key) for item in items]
+    return list(_collect_scalars(items))
 
 
 def _strip_directives(value: Any) -> Any:
-    """What a patch puts where nothing was: neither directives nor nulls."""
+    """Return what a patch puts where nothing was: the value without directives and nulls."""
     if isinstance(value, dict):
         return {
             field: _strip_directives(item)

@@ -1,5 +1,4 @@
-"""Kubernetes quantities: reading "500m", "1.5Gi" or "2e3", and writing them in the one form that a
-real API server stores.
+"""Kubernetes quantities: parsing "500m", "1.5Gi" or "2e3", and formatting them canonically.
 
 The grammar, the rounding and the canonical form are those of apimachinery's `resource.Quantity`.
 """
@@ -9,7 +8,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 from functools import lru_cache
 
 MAX_LENGTH = 64
-"""Characters; a real quantity has a dozen, and a longer one is only a way to keep the parser busy.
+"""Most characters of a quantity.
+
+A real one has a dozen; a longer one is only a way to keep the parser busy.
 """
 
 FORMAT_MESSAGE = (
@@ -30,10 +31,10 @@ _MAX_VALUE = Decimal(2**63 - 1)
 
 
 def parse_quantity(value: str | int | float) -> Decimal:
-    """The value of a quantity in its base unit (cores, bytes, devices), rounded up to nano and
-    bounded to 64 bits as Go does.
+    """Parse a quantity into its base unit (cores, bytes, devices).
 
-    Raises ValueError with the real server's words for anything else.
+    The value is rounded up to nano and bounded to 64 bits, as Go does. Raises ValueError with the
+    real server's words for anything else.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(FORMAT_MESSAGE)
@@ -41,8 +42,9 @@ def parse_quantity(value: str | int | float) -> Decimal:
 
 
 def canonicalize_quantity(value: str | int | float) -> str:
-    """The form a real server stores: "0.5" becomes "500m", "1024Mi" "1Gi", 1000 "1k". Raises
-    ValueError as `parse` does.
+    """Return the form that a real server stores: "0.5" becomes "500m", "1024Mi" "1Gi", 1000 "1k".
+
+    Raises ValueError as `parse_quantity` does.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(FORMAT_MESSAGE)
@@ -50,23 +52,21 @@ def canonicalize_quantity(value: str | int | float) -> str:
     return _format_number(number, style)
 
 
-def parse_cores(value: str | int | float) -> float:
-    """Processor cores: "250m" is 0.25. Raises ValueError."""
-    return float(parse_quantity(value))
-
-
 def parse_bytes(value: str | int | float) -> int:
-    """Whole bytes, rounded up: "1Ki" is 1024. Raises ValueError."""
+    """Parse whole bytes, rounded up: "1Ki" is 1024. Raises ValueError."""
     return int(parse_quantity(value).to_integral_value(ROUND_CEILING))
 
 
 def parse_count(value: str | int | float) -> int:
-    """Whole things such as devices or pods, rounded up. Raises ValueError."""
+    """Parse a number of devices or pods, rounded up to a whole one. Raises ValueError."""
     return int(parse_quantity(value).to_integral_value(ROUND_CEILING))
 
 
 def format_quantity(value: Decimal | int | float, *, binary: bool = False) -> str:
-    """A number as a quantity: `text(0.5)` is "500m", `text(2**30, binary=True)` is "1Gi"."""
+    """Format a number as a quantity.
+
+    `format_quantity(0.5)` is "500m", `format_quantity(2**30, binary=True)` is "1Gi".
+    """
     number = value if isinstance(value, Decimal) else Decimal(repr(value))
     return _format_number(_clamp(number), "binary" if binary else "decimal")
 

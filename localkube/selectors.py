@@ -1,16 +1,17 @@
-"""Label and field selectors: reading their text or object form, and matching. The grammar is
-apimachinery's `labels` and `fields`.
+"""Label and field selectors: parsing their text or object form, and matching.
+
+The grammar is that of apimachinery's `labels` and `fields`.
 """
 
 import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from localkube.errors import ApiError, bad_request_error
 
 MAX_LENGTH = 16_384
-"""Characters of a selector. A real server is bounded by its request line only."""
+"""Most characters of a selector. A real server is bounded by its request line only."""
 
 Operator = Literal["in", "notin", "exists", "!", "gt", "lt"]
 
@@ -41,8 +42,9 @@ _SUBDOMAIN_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on one label. `notin` also holds for an object without the label, as on a real
-    server.
+    """One condition on one label.
+
+    `notin` also matches an object without the label, as on a real server.
     """
 
     key: str
@@ -72,7 +74,10 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """All of its requirements must hold; without any it is empty and matches everything."""
+    """Requirements that must all match.
+
+    Without any the selector is empty and matches everything.
+    """
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -86,7 +91,7 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """Terms of field, wanted value, and whether it must be equal (or must not)."""
+    """Terms of field, value, and whether the field must equal the value or must not."""
 
     terms: tuple[tuple[str, str, bool], ...] = ()
 
@@ -95,19 +100,17 @@ class FieldSelector:
         return not self.terms
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """`fields` holds the object's value of each supported field; a missing one is the empty
-        text.
+        """Return whether all terms match.
+
+        `fields` holds the object's value of each supported field; a missing one counts as "".
         """
         return all((fields.get(name, "") == value) is equal for name, value, equal in self.terms)
 
-    def find_exact_value(self, field: str) -> str | None:
-        """The value that `field` must have, or None when the selector leaves it open."""
-        return next((value for name, value, equal in self.terms if equal and name == field), None)
-
 
 def find_key_problem(key: str) -> str:
-    """What is wrong with a label key, in apimachinery's words (`IsQualifiedName`); "" when nothing
-    is.
+    """Return what is wrong with a label key, or "".
+
+    The words are apimachinery's (`IsQualifiedName`).
     """
     prefix, slash, name = key.rpartition("/")
     problems = []
@@ -132,8 +135,9 @@ def find_key_problem(key: str) -> str:
 
 
 def find_value_problem(value: str) -> str:
-    """What is wrong with a label value, in apimachinery's words (`IsValidLabelValue`); "" when
-    nothing is.
+    """Return what is wrong with a label value, or "".
+
+    The words are apimachinery's (`IsValidLabelValue`).
     """
     problems = []
     if len(value.encode()) > 63:
@@ -144,16 +148,19 @@ def find_value_problem(value: str) -> str:
 
 
 def parse_label_selector(text: str) -> LabelSelector:
-    """Read the text form: `a=b, c!=d, e in (x,y), f notin (z), g, !h, i>1`. Raises ApiError 400."""
+    """Parse the text form: `a=b, c!=d, e in (x,y), f notin (z), g, !h, i>1`.
+
+    Raises ApiError 400.
+    """
     _check_length(text)
     return LabelSelector(tuple(_LabelSelectorParser(text).parse()))
 
 
 def parse_field_selector(text: str, supported: Container[str]) -> FieldSelector:
-    r"""Read the text form: `metadata.name=a,status.phase!=Running`; `\` escapes a comma, an equals
-    sign and itself.
+    r"""Parse the text form: `metadata.name=a,status.phase!=Running`.
 
-    Raises ApiError 400, also for a field that is not in `supported`.
+    `\` escapes a comma, an equals sign and itself. Raises ApiError 400, also for a field that is
+    not in `supported`.
     """
     _check_length(text)
     terms = []
@@ -166,31 +173,6 @@ def parse_field_selector(text: str, supported: Container[str]) -> FieldSelector:
     return FieldSelector(tuple(terms))
 
 
-def decode_label_selector(obj: Any) -> LabelSelector:
-    """Read a LabelSelector object (matchLabels, matchExpressions). Raises ApiError 400 for what is
-    none.
-    """
-    try:
-        found = [
-            _build_requirement(key, "in", [value])
-            for key, value in (obj.get("matchLabels") or {}).items()
-        ]
-        for expression in obj.get("matchExpressions") or ():
-            found.append(
-                _build_requirement(
-                    expression["key"],
-                    _parse_operator(expression["operator"]),
-                    expression.get("values") or [],
-                )
-            )
-    except (AttributeError, KeyError, TypeError) as error:
-        raise bad_request_error(
-            "not a label selector: wants matchLabels {KEY: VALUE} and matchExpressions [{key, "
-            "operator, values}]"
-        ) from error
-    return LabelSelector(tuple(found))
-
-
 def _check_length(text: str) -> None:
     if len(text) > MAX_LENGTH:
         raise bad_request_error(
@@ -198,33 +180,15 @@ def _check_length(text: str) -> None:
         )
 
 
-def _parse_operator(word: str) -> Operator:
-    known: dict[str, Operator] = {
-        "In": "in",
-        "NotIn": "notin",
-        "Exists": "exists",
-        "DoesNotExist": "!",
-    }
-    if word not in known:
-        raise bad_request_error(f'"{word}" is not a valid label selector operator')
-    return known[word]
-
-
 def _build_requirement(key: str, operator: Operator, values: list[str]) -> Requirement:
-    """A checked requirement, as `labels.NewRequirement` checks it; its messages start where ours
-    do.
+    """Build a requirement, its values checked as `labels.NewRequirement` does.
+
+    The messages name places relative to the requirement. Raises ApiError 400.
     """
     problems = []
-    if problem := find_key_problem(key):
-        problems.append(f'key: Invalid value: "{key}": {problem}')
     if operator in ("in", "notin") and not values:
         problems.append(
             "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
-        )
-    if operator in ("exists", "!") and values:
-        problems.append(
-            f"values: Invalid value: {sorted(values)}: values set must be empty for exists and "
-            "does not exist"
         )
     for index, value in enumerate(sorted(values)):
         if operator in ("gt", "lt") and not _INT64.fullmatch(value):
@@ -254,8 +218,9 @@ _COMPARISONS: dict[str, Operator] = {
 
 
 class _LabelSelectorParser:
-    """Recursive descent over the tokens; `labels/selector.go` is the model, refusals included. The
-    empty token ends the text.
+    """Recursive descent parser over the tokens of a label selector.
+
+    `labels/selector.go` is the model, its error messages included. The empty token ends the text.
     """
 
     def __init__(self, text: str) -> None:
@@ -263,18 +228,18 @@ class _LabelSelectorParser:
         self.position = 0
 
     def parse(self) -> list[Requirement]:
-        found: list[Requirement] = []
+        requirements: list[Requirement] = []
         if self._peek() == "":
-            return found
+            return requirements
         if self._peek() != "!" and not self._is_word(self._peek()):
             raise bad_request_error(
                 f"found '{self._peek()}', expected: !, identifier, or 'end of string'"
             )
         while True:
-            found.append(self._parse_requirement())
+            requirements.append(self._parse_requirement())
             word = self._next()
             if word == "":
-                return found
+                return requirements
             if word != ",":
                 raise bad_request_error(f"found '{word}', expected: ',' or 'end of string'")
             if self._peek() != "!" and not self._is_word(self._peek()):
@@ -310,7 +275,10 @@ class _LabelSelectorParser:
         return value
 
     def _parse_list(self) -> list[str]:
-        """The values in parentheses, each once; nothing between two commas is the empty value."""
+        """Parse the values in parentheses, each once.
+
+        Nothing between two commas is the empty value.
+        """
         word = self._next()
         if word != "(":
             raise bad_request_error(f"unable to parse requirement: found '{word}' expected: '('")

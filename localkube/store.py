@@ -1,10 +1,9 @@
-"""Where objects live: all of them in memory as JSON bytes, each written through to SQLite before
-anybody hears of it.
+"""The store: all objects in memory as JSON bytes, each written through to SQLite first.
 
 One thread uses a store. Every write raises the resource version by one, is committed, then recorded
-in a bounded history and told to the subscribers, in that order, so nobody is told of what a crash
-could take back. The history serves watches that start in the past and pages of a list that must
-show one moment. What an object means is not known here.
+in a bounded history and passed to the subscribers, in that order, so no subscriber sees what a
+crash could take back. The history serves watches that start in the past and pages of a list that
+must show one moment. What an object means is not known here.
 """
 
 import bisect
@@ -33,9 +32,7 @@ MIGRATIONS = (
     INSERT INTO counters VALUES ('rv', 1);
     """,
 )
-"""One script per schema version; a data directory of an older version is brought up by running
-those it lacks.
-"""
+"""One script per schema version; an older data directory runs the scripts that it lacks."""
 
 MAX_OBJECTS = 200_000
 MAX_BYTES = 2 << 30
@@ -43,12 +40,14 @@ HISTORY_CHANGES = 10_000
 HISTORY_BYTES = 32 << 20
 CHECKPOINT_EVERY = 2.0
 CHECKPOINT_BYTES = 4 << 20
-"""How often, in seconds, and from which size on the write-ahead log is folded into the database, by
-a thread of its own: the fsync of it takes tens of milliseconds, which no request should wait for.
+"""From which size the write-ahead log is folded into the database, every CHECKPOINT_EVERY seconds.
+
+A thread of its own does it: the fsync takes tens of milliseconds, which no request should wait for.
 """
 BACKSTOP_PAGES = 64_000
-"""Where a writer does it after all (256 MiB): a log that is written without a pause cannot be
-folded from beside.
+"""The pages (256 MiB) from which a writer folds the log itself.
+
+The thread cannot fold a log that is written without a pause.
 """
 
 
@@ -58,8 +57,9 @@ FieldIndexer = Callable[[str, Object], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """A stored object. `raw` is its JSON without kind and apiVersion, which every object of a
-    resource shares.
+    """A stored object.
+
+    `raw` is its JSON without kind and apiVersion, which every object of a resource shares.
     """
 
     namespace: str
@@ -72,15 +72,16 @@ class Record:
     raw: bytes
 
     def decode(self) -> Object:
-        """A fresh copy, the caller's to change; without kind and apiVersion."""
+        """Return a fresh copy, the caller's to change, without kind and apiVersion."""
         decoded: Object = msgspec.json.decode(self.raw)
         return decoded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """One write. The record of a DELETED is the last state under the resource version of the
-    deletion.
+    """One write.
+
+    The record of a DELETED is the last state, under the resource version of the deletion.
     """
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
@@ -91,7 +92,10 @@ class Change:
 
 @dataclass(slots=True)
 class _ResourceTable:
-    """The objects of one resource, in order, with what happened to them lately."""
+    """The objects of one resource, in order, with their recent changes.
+
+    `oldest_version` is the version from which the history is complete.
+    """
 
     oldest_version: int
     records: dict[ObjectKey, Record] = field(default_factory=dict)
@@ -122,16 +126,16 @@ class _ResourceTable:
         self.history.append(change)
         self.history_bytes += len(change.record.raw)
         while len(self.history) > HISTORY_CHANGES or self.history_bytes > HISTORY_BYTES:
-            gone = self.history.popleft()
-            self.history_bytes -= len(gone.record.raw)
-            self.oldest_version = gone.record.rv
+            dropped = self.history.popleft()
+            self.history_bytes -= len(dropped.record.raw)
+            self.oldest_version = dropped.record.rv
 
 
 class Store:
     """Objects by resource key, namespace and name.
 
-    `index` gives the values that field selectors may ask for; it is called once per write. Raises
-    `SchemaTooNew` when the file was written by a later localkube.
+    `index_fields` gives the values that field selectors may ask for; it is called once per write.
+    Raises SchemaTooNew when the file was written by a later localkube.
     """
 
     def __init__(self, path: Path, index_fields: FieldIndexer) -> None:
@@ -142,6 +146,7 @@ class Store:
         self.total_bytes = 0
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
+        # With WAL this survives a killed process; a power cut may lose the newest commits, no more.
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(f"PRAGMA wal_autocheckpoint={BACKSTOP_PAGES}")
         self._migrate()
@@ -166,10 +171,11 @@ class Store:
             self.total_bytes += len(data)
 
     def _get_table(self, key: str) -> _ResourceTable:
-        shelf = self._tables.get(key)
-        if shelf is None:
-            shelf = self._tables[key] = _ResourceTable(oldest_version=self.rv)
-        return shelf
+        table = self._tables.get(key)
+        if table is None:
+            # History is not on disk: a watch from before this start gets a 410 and lists again.
+            table = self._tables[key] = _ResourceTable(oldest_version=self.rv)
+        return table
 
     def _build_record(self, key: str, obj: Object, rv: int, raw: bytes) -> Record:
         metadata = obj["metadata"]
@@ -192,61 +198,58 @@ class Store:
         return self._get_table(key).records.get((namespace, name))
 
     def list(self, key: str, namespace: str | None = None) -> Sequence[Record]:
-        """All records of a resource, or of one namespace of it, ordered by namespace and name."""
-        shelf = self._get_table(key)
+        """Return all records of a resource, or of one namespace, ordered by namespace and name."""
+        table = self._get_table(key)
         if namespace is None:
-            return [shelf.records[at] for at in shelf.order]
-        start = bisect.bisect_left(shelf.order, (namespace, ""))
-        end = bisect.bisect_left(shelf.order, (namespace + "\0", ""))
-        return [shelf.records[at] for at in shelf.order[start:end]]
+            return [table.records[object_key] for object_key in table.order]
+        # "\0" sorts before any character that may follow in a longer namespace's name.
+        start = bisect.bisect_left(table.order, (namespace, ""))
+        end = bisect.bisect_left(table.order, (namespace + "\0", ""))
+        return [table.records[object_key] for object_key in table.order[start:end]]
 
     def list_owned(self, key: str, uid: str) -> Sequence[Record]:
-        """The records of a resource that name `uid` among their owners, in no stated order."""
-        shelf = self._get_table(key)
-        return [shelf.records[at] for at in shelf.owned_keys.get(uid, ())]
-
-    def get_oldest_version(self, key: str) -> int:
-        """The oldest resource version from which `since` and `at` can still answer for a
-        resource.
-        """
-        return self._get_table(key).oldest_version
+        """Return the records that `uid` owns, in no stated order."""
+        table = self._get_table(key)
+        return [table.records[object_key] for object_key in table.owned_keys.get(uid, ())]
 
     def list_changes_since(self, key: str, rv: int) -> Sequence[Change]:
-        """What happened to a resource after `rv`, oldest first. Raises ApiError 410 when that is no
-        longer known.
+        """Return the changes of a resource after `rv`, oldest first.
+
+        Raises ApiError 410 when the history no longer reaches back so far.
         """
-        shelf = self._get_table(key)
-        if rv < shelf.oldest_version:
-            raise errors.expired_error(f"too old resource version: {rv} ({shelf.oldest_version})")
+        table = self._get_table(key)
+        if rv < table.oldest_version:
+            raise errors.expired_error(f"too old resource version: {rv} ({table.oldest_version})")
         newer = []
-        for change in reversed(shelf.history):
+        for change in reversed(table.history):
             if change.record.rv <= rv:
                 break
             newer.append(change)
         return newer[::-1]
 
     def list_at_version(self, key: str, rv: int) -> Sequence[Record]:
-        """All records of a resource as they were at `rv`, in order. Raises ApiError 410 when that
-        is no longer known.
+        """Return all records of a resource as they were at `rv`, in order.
+
+        Raises ApiError 410 when the history no longer reaches back so far.
         """
-        shelf = self._get_table(key)
-        if rv < shelf.oldest_version:
+        table = self._get_table(key)
+        if rv < table.oldest_version:
             raise errors.expired_error("The resourceVersion for the provided list is too old.")
-        before: dict[ObjectKey, Record | None] = {}
-        for change in reversed(shelf.history):
+        # Newest first, so the oldest change after `rv` is the one whose `previous` stays.
+        previous_states: dict[ObjectKey, Record | None] = {}
+        for change in reversed(table.history):
             if change.record.rv <= rv:
                 break
-            before[change.record.namespace, change.record.name] = change.previous
-        if not before:
+            previous_states[change.record.namespace, change.record.name] = change.previous
+        if not previous_states:
             return self.list(key)
-        state = shelf.records | before
+        state = table.records | previous_states
         return [record for _, record in sorted(state.items()) if record is not None]
 
     def subscribe(self, key: str, callback: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `callback` after each committed change of a resource, in order; it must be quick and
-        must not write.
+        """Call `callback` after each committed change of a resource, in order.
 
-        Returns the way to stop.
+        It must be quick and must not write. Returns the function that ends the subscription.
         """
         subscribers = self._get_table(key).subscribers
         subscribers.append(callback)
@@ -255,9 +258,9 @@ class Store:
     # Writing
 
     def put_object(self, key: str, obj: Object) -> Record:
-        """Store an object under its metadata's namespace and name and set its resourceVersion.
+        """Store an object under its namespace and name, and set its resourceVersion.
 
-        Raises ApiError 507 when nothing fits any more.
+        Raises ApiError 507 when the store or the disk is full.
         """
         with self.transaction():
             rv = self.rv + 1
@@ -267,8 +270,8 @@ class Store:
                 {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}
             )
             record = self._build_record(key, obj, rv, raw)
-            at = (record.namespace, record.name)
-            previous = self._get_table(key).records.get(at)
+            object_key = (record.namespace, record.name)
+            previous = self._get_table(key).records.get(object_key)
             self._check_bounds(
                 0 if previous else 1, len(raw) - (len(previous.raw) if previous else 0)
             )
@@ -276,14 +279,15 @@ class Store:
                 "INSERT INTO objects (resource, namespace, name, rv, data) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (resource, namespace, name) DO UPDATE SET rv = excluded.rv, data = "
                 "excluded.data",
-                (key, *at, rv, raw),
+                (key, *object_key, rv, raw),
             )
             self._stage_change(Change("MODIFIED" if previous else "ADDED", key, record, previous))
         return record
 
     def remove_object(self, key: str, obj: Object) -> Record:
-        """Take an object out; `obj` is its last state. Its record, under the resource version of
-        the deletion, is returned.
+        """Remove an object, whose last state is `obj`; return its record.
+
+        The record is under the resource version of the deletion.
         """
         with self.transaction():
             rv = self.rv + 1
@@ -302,8 +306,7 @@ class Store:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """All writes within are committed together, and told only then; an exception takes all of
-        them back.
+        """Commit all writes inside together and notify only then; an exception undoes all of them.
 
         May be nested: the outermost decides. Raises ApiError 507 when the disk is full; the store
         is then as it was before.
@@ -312,7 +315,7 @@ class Store:
             yield
             return
         self._pending_changes = []
-        before = self.rv
+        old_version = self.rv
         try:
             self._db.execute("BEGIN IMMEDIATE")
             yield
@@ -320,17 +323,20 @@ class Store:
                 self._db.execute("UPDATE counters SET value = ? WHERE name = 'rv'", (self.rv,))
             self._db.execute("COMMIT")
         except BaseException as error:
-            self._roll_back(before)
+            # A cancelled or interrupted writer, too, must not leave memory ahead of the database.
+            self._roll_back(old_version)
             if isinstance(error, sqlite3.OperationalError):
                 raise errors.storage_full_error(
                     f"the data directory cannot be written ({error})"
                 ) from error
             raise
+        # Only after the commit: nobody may hear of a change that a crash could take back.
         changes, self._pending_changes = self._pending_changes, None
         for change in changes:
-            shelf = self._tables[change.key]
-            shelf.append_history(change)
-            for subscriber in tuple(shelf.subscribers):
+            table = self._tables[change.key]
+            table.append_history(change)
+            # A copy, since a subscriber may end its subscription while it is called.
+            for subscriber in tuple(table.subscribers):
                 subscriber(change)
 
     def _check_bounds(self, added_objects: int, added_bytes: int) -> None:
@@ -349,17 +355,24 @@ class Store:
 
     def _move_memory(self, change: Change, *, forward: bool) -> None:
         """Bring memory to the state after `change`, or back to the one before it."""
-        then = None if change.type == "DELETED" else change.record
-        was, now = (change.previous, then) if forward else (then, change.previous)
-        self._tables[change.key].set_record((change.record.namespace, change.record.name), now)
-        self.object_count += (now is not None) - (was is not None)
-        self.total_bytes += (len(now.raw) if now else 0) - (len(was.raw) if was else 0)
+        changed_record = None if change.type == "DELETED" else change.record
+        old_record, new_record = (
+            (change.previous, changed_record) if forward else (changed_record, change.previous)
+        )
+        self._tables[change.key].set_record(
+            (change.record.namespace, change.record.name), new_record
+        )
+        self.object_count += (new_record is not None) - (old_record is not None)
+        self.total_bytes += (len(new_record.raw) if new_record else 0) - (
+            len(old_record.raw) if old_record else 0
+        )
 
     def _roll_back(self, rv: int) -> None:
         for change in reversed(self._pending_changes or ()):
             self._move_memory(change, forward=False)
         self._pending_changes = None
         self.rv = rv
+        # SQLite has rolled back by itself after some errors, as of a full disk (lang_transaction).
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
@@ -388,6 +401,7 @@ class _CheckpointThread:
                 # On a full disk this fails, the log stays, and the next round tries again.
                 with contextlib.suppress(OSError, sqlite3.OperationalError):
                     if self._log.stat().st_size > CHECKPOINT_BYTES:
+                        # PASSIVE never makes the writer wait for a lock.
                         db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 

@@ -1,5 +1,6 @@
-"""Who asks, and may they? One token, one administrator; everybody else is anonymous, and whom the
-administrator plays has no rights.
+"""Authentication and authorization: one token, one administrator.
+
+Everybody else is anonymous, and a user whom the administrator impersonates has no rights.
 """
 
 import hmac
@@ -16,16 +17,19 @@ ANONYMOUS_USER = "system:anonymous"
 UNAUTHENTICATED_GROUP = "system:unauthenticated"
 
 PUBLIC_PATHS = ("version", "healthz", "livez", "readyz")
-"""What a real server's default roles let anybody read (ClusterRole system:public-info-viewer)."""
+"""Paths that a real server's default roles let anybody read (ClusterRole
+system:public-info-viewer).
+"""
 DISCOVERY_PATHS = ("api", "apis", "openapi", *PUBLIC_PATHS)
-"""What they let every authenticated user read (ClusterRole system:discovery)."""
+"""Paths that they let every authenticated user read (ClusterRole system:discovery)."""
 SELF_REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path below /api or /apis names; `namespace` is None when the path has none, `name` and
-    `subresource` are "" then.
+    """What a path below /api or /apis names.
+
+    `namespace` is None when the path has none; `name` and `subresource` are "" then.
     """
 
     group: str
@@ -42,18 +46,19 @@ def authenticate(call: ApiCall, token: str) -> None:
     if not credentials:
         call.user, call.groups = ANONYMOUS_USER, (UNAUTHENTICATED_GROUP,)
         return
-    scheme, _, given = credentials.partition(" ")
+    scheme, _, given_token = credentials.partition(" ")
+    # compare_digest takes the same time wherever the tokens differ, so it gives no hint.
     if scheme.lower() != "bearer" or not hmac.compare_digest(
-        given.strip().encode(), token.encode()
+        given_token.strip().encode(), token.encode()
     ):
         raise errors.unauthorized_error()
     call.user, call.groups = ADMIN_USER, (MASTERS_GROUP, AUTHENTICATED_GROUP)
-    played = call.headers.get("impersonate-user")
-    if played:
+    impersonated = call.headers.get("impersonate-user")
+    if impersonated:
         groups = tuple(
             group for group in call.headers.get("impersonate-group", "").split(",") if group
         )
-        call.user, call.groups = played, (*groups, AUTHENTICATED_GROUP)
+        call.user, call.groups = impersonated, (*groups, AUTHENTICATED_GROUP)
 
 
 def is_admin(call: ApiCall) -> bool:
@@ -61,15 +66,18 @@ def is_admin(call: ApiCall) -> bool:
 
 
 def authorize(call: ApiCall, verb: str, target: Target | None) -> None:
-    """Raises ApiError 403, worded as RBAC words it, unless the caller may do this. `target` is None
-    for a path that is no resource.
+    """Check that the caller may do this. Raises ApiError 403, worded as RBAC words it.
+
+    `target` is None for a path that is no resource.
     """
     if is_admin(call):
         return
-    known = AUTHENTICATED_GROUP in call.groups
+    is_authenticated = AUTHENTICATED_GROUP in call.groups
     if target is None:
         first = call.parts[0] if call.parts else ""
-        if call.method in ("GET", "HEAD") and first in (DISCOVERY_PATHS if known else PUBLIC_PATHS):
+        if call.method in ("GET", "HEAD") and first in (
+            DISCOVERY_PATHS if is_authenticated else PUBLIC_PATHS
+        ):
             return
         raise ApiError(
             403,
@@ -77,11 +85,12 @@ def authorize(call: ApiCall, verb: str, target: Target | None) -> None:
             f'forbidden: User "{call.user}" cannot {call.method.lower()} path "{call.path}"',
             {},
         )
-    if known and verb == "create" and target.plural in SELF_REVIEWS:
+    if is_authenticated and verb == "create" and target.plural in SELF_REVIEWS:
         return
-    what = target.plural + (f"/{target.subresource}" if target.subresource else "")
-    where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
+    resource_name = target.plural + (f"/{target.subresource}" if target.subresource else "")
+    scope = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
     why = (
-        f'User "{call.user}" cannot {verb} resource "{what}" in API group "{target.group}" {where}'
+        f'User "{call.user}" cannot {verb} resource "{resource_name}" '
+        f'in API group "{target.group}" {scope}'
     )
     raise errors.forbidden_error(target.group, target.plural, target.name, why)

@@ -1,6 +1,4 @@
-"""The ASGI application: who asks, what for, and one answer or one `Status` for every request that
-comes in.
-"""
+"""The ASGI application: authenticate, route, and answer each request with a response."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -38,10 +36,11 @@ TOO_MANY_REQUESTS = "Too many requests, please try again later."
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyLimits:
-    """How much may be asked at once; beyond it a client is told to try again."""
+    """How many requests may run at once; beyond it a client is told to try again."""
 
     requests: int = 400
-    """Those that are neither watches nor followed logs, as a real server's --max-requests-inflight.
+    """Most requests that are neither watches nor followed logs, as a real server's
+    --max-requests-inflight.
     """
     watches: int = 1_000
     followed_logs: int = 500
@@ -79,19 +78,20 @@ class Application:
         self._openapi = OpenApiHandler(resources.list_served(), version)
 
     def end_streams(self) -> None:
-        """End every watch and followed log; the server is about to stop."""
+        """End every watch and followed log, since the server is about to stop."""
         self._delivery.end_streams()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request. Whatever goes wrong becomes a Status; the server goes on."""
+        """Answer one request. Any error becomes a Status; the server goes on."""
         self._requests_in_flight += 1
-        counted = True
+        is_counted = True
         warnings: list[str] = []
         try:
             response = await self._answer_request(scope, receive, warnings)
             if response.live:
+                # Watches and followed logs have bounds of their own, as on a real server.
                 self._requests_in_flight -= 1
-                counted = False
+                is_counted = False
             gzip = "gzip" in _read_header(scope, b"accept-encoding")
             head = scope["method"] == "HEAD"
             await self._delivery.send(
@@ -104,12 +104,12 @@ class Application:
                 scope["path"],
             )
         finally:
-            self._requests_in_flight -= counted
+            self._requests_in_flight -= is_counted
 
     async def _answer_request(
         self, scope: dict[str, Any], receive: Receive, warnings: list[str]
     ) -> Response:
-        """The response, or the refusal as one."""
+        """Return the response, or the error as a response."""
         try:
             if self._requests_in_flight > self._limits.requests:
                 raise errors.too_many_requests_error(TOO_MANY_REQUESTS)
@@ -120,7 +120,7 @@ class Application:
             return _build_refusal(refusal, _read_header(scope, b"accept"))
         except bodies.ClientGone:
             raise
-        except Exception:  # the loop's edge: one request's defect must not take the others down
+        except Exception:  # the loop's edge: a defect in one request must not stop the server
             log.exception("%s %s failed", scope["method"], scope["path"])
             return _build_refusal(
                 errors.internal_error("an internal error occurred; the server's log says which"), ""
@@ -159,15 +159,15 @@ class Application:
     async def _answer_resource(
         self, call: ApiCall, resource: Resource, target: Target, verb: str
     ) -> Response:
-        home, name = target.namespace or "", target.name
+        namespace, name = target.namespace or "", target.name
         answers: dict[str, Callable[[], Awaitable[Response]]] = {
-            "get": lambda: self._reader.get(call, resource, home, name),
+            "get": lambda: self._reader.get(call, resource, namespace, name),
             "list": lambda: self._reader.list(call, resource, target.namespace),
             "watch": lambda: self._watches.watch(call, resource, target.namespace),
-            "create": lambda: self._writer.create(call, resource, home, name),
-            "update": lambda: self._writer.update(call, resource, home, name, ""),
-            "patch": lambda: self._writer.patch(call, resource, home, name, ""),
-            "delete": lambda: self._deleter.delete(call, resource, home, name),
+            "create": lambda: self._writer.create(call, resource, namespace, name),
+            "update": lambda: self._writer.update(call, resource, namespace, name, ""),
+            "patch": lambda: self._writer.patch(call, resource, namespace, name, ""),
+            "delete": lambda: self._deleter.delete(call, resource, namespace, name),
             "deletecollection": lambda: self._deleter.delete_collection(
                 call, resource, target.namespace
             ),
@@ -177,17 +177,17 @@ class Application:
     async def _answer_subresource(
         self, call: ApiCall, resource: Resource, target: Target, verb: str
     ) -> Response:
-        home, name, subresource = target.namespace or "", target.name, target.subresource
+        namespace, name, subresource = target.namespace or "", target.name, target.subresource
         if subresource == "log":
-            return await self._logs.read_log(call, home, name)
+            return await self._logs.read_log(call, namespace, name)
         if subresource == "scale":
-            return await self._scaler.answer(call, resource, home, name, verb)
+            return await self._scaler.answer(call, resource, namespace, name, verb)
         if subresource == "eviction":
-            return await self._deleter.evict(call, resource, home, name)
+            return await self._deleter.evict(call, resource, namespace, name)
         answers: dict[str, Callable[[], Awaitable[Response]]] = {
-            "get": lambda: self._reader.get(call, resource, home, name),
-            "update": lambda: self._writer.update(call, resource, home, name, subresource),
-            "patch": lambda: self._writer.patch(call, resource, home, name, subresource),
+            "get": lambda: self._reader.get(call, resource, namespace, name),
+            "update": lambda: self._writer.update(call, resource, namespace, name, subresource),
+            "patch": lambda: self._writer.patch(call, resource, namespace, name, subresource),
         }
         return await answers[verb]()
 
@@ -197,7 +197,10 @@ def _read_header(scope: dict[str, Any], name: bytes) -> str:
 
 
 def _build_refusal(refusal: ApiError, accept: str) -> Response:
-    """A Status, as YAML for who accepts nothing else."""
+    """Build the response of an error, a Status.
+
+    It is YAML for a client that accepts nothing else.
+    """
     headers = [("retry-after", str(refusal.retry_after))] if refusal.retry_after is not None else []
     if refusal.code == 413:
         headers.append(("connection", "close"))

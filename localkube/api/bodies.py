@@ -1,5 +1,5 @@
-"""Request bodies: read within bounds, and turned from JSON, YAML or protobuf into values. Nothing
-here knows a kind.
+"""Request bodies: read within bounds, and decoded from JSON, YAML or protobuf. No kind is known
+here.
 """
 
 import asyncio
@@ -17,32 +17,37 @@ from localkube.errors import ApiError
 
 MAX_BODY = 3 << 20
 MAX_DRAINED = 16 << 20
-"""Of a body that is too large, so much is read and dropped: a client that is still sending would
-not see the refusal.
+"""Most bytes of a body that is too large which are read and dropped.
+
+A client that is still sending would not see the error otherwise.
 """
 MAX_BUFFERED = 96 << 20
-"""All bodies being read at once."""
+"""Most bytes of all bodies that are being read at once."""
 READ_TIMEOUT = 30.0
 MAX_DEPTH = 200
-"""Levels of nesting. Real objects have about twenty; a real server allows 10,000, which no
-recursive reader of ours would survive.
+"""Most levels of nesting.
+
+Real objects have about twenty; a real server allows 10,000, which no recursive walk of ours would
+survive.
 """
 THREAD_FROM_BYTES = 64 << 10
-"""YAML beyond this is read in a thread: it takes about a second per MB."""
+"""From which size YAML is parsed in a thread: it takes about a second per MB."""
 
 JSON_TYPES = ("application/json",)
 YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
 class BodyReader:
-    """Reads bodies and keeps count of what they hold together."""
+    """Reads bodies and counts the bytes that they hold together."""
 
     def __init__(self) -> None:
         self.buffered_bytes = 0
 
     async def read_body(self, call: ApiCall) -> bytes:
-        """The body. Raises ApiError: 413 above the bound, 429 while too much is being read already,
-        408 for a client that stalls.
+        """Read the body.
+
+        Raises ApiError: 413 above the bound, 429 while too much is being read already, 408 for a
+        client that stalls.
         """
         try:
             async with asyncio.timeout(READ_TIMEOUT):
@@ -65,6 +70,7 @@ class BodyReader:
                     raise ClientGone
                 chunk = message.get("body", b"")
                 size += len(chunk)
+                # What comes beyond the bound is dropped and not kept: see MAX_DRAINED.
                 if size <= MAX_BODY:
                     self.buffered_bytes += len(chunk)
                     chunks.append(chunk)
@@ -90,8 +96,9 @@ def get_media_type(call: ApiCall) -> str:
 
 
 async def decode_body(raw: bytes, media_type: str, kind: str) -> Any:
-    """The values of a body of one object; `kind` is what a refusal names. Raises ApiError 400, or
-    415 for another media type.
+    """Decode the body of one object; `kind` is what an error names.
+
+    Raises ApiError 400, or 415 for another media type.
     """
     if media_type in YAML_TYPES:
         return await decode_yaml(raw, kind)
@@ -103,7 +110,7 @@ async def decode_body(raw: bytes, media_type: str, kind: str) -> Any:
 
 
 def decode_json(raw: bytes, kind: str) -> Any:
-    """Raises ApiError 400, worded as Go's decoder words it."""
+    """Decode a JSON body. Raises ApiError 400, worded as Go's decoder words it."""
     try:
         return parse_json(raw)
     except ValueError as error:
@@ -113,7 +120,7 @@ def decode_json(raw: bytes, kind: str) -> Any:
 
 
 def decode_protobuf(raw: bytes, kind: str) -> Any:
-    """Raises ApiError 400."""
+    """Decode a protobuf body. Raises ApiError 400."""
     try:
         return protobuf.decode_object(raw)
     except protobuf.BadProtobuf as error:
@@ -121,18 +128,16 @@ def decode_protobuf(raw: bytes, kind: str) -> Any:
 
 
 async def decode_yaml(raw: bytes, kind: str) -> Any:
-    """YAML, or JSON, which most clients send under YAML's name. Raises ApiError 400."""
+    """Decode YAML, or JSON, which most clients send under YAML's name. Raises ApiError 400."""
     if raw.lstrip()[:1] in (b"{", b"["):
         try:
             return parse_json(raw)
         except ValueError:
             pass
     try:
-        return (
-            await asyncio.to_thread(yaml_text.parse_yaml, raw)
-            if len(raw) > THREAD_FROM_BYTES
-            else yaml_text.parse_yaml(raw)
-        )
+        if len(raw) > THREAD_FROM_BYTES:
+            return await asyncio.to_thread(yaml_text.parse_yaml, raw)
+        return yaml_text.parse_yaml(raw)
     except yaml_text.BadYaml as error:
         raise unrecognized_error(
             kind, f"error converting YAML to JSON: yaml: {error}", raw
@@ -140,8 +145,9 @@ async def decode_yaml(raw: bytes, kind: str) -> Any:
 
 
 def parse_json(raw: bytes) -> Any:
-    """Decoded JSON. Raises ValueError with the words of Go's decoder; bytes that are no UTF-8
-    become the replacement character.
+    """Parse JSON; bytes that are no UTF-8 become the replacement character.
+
+    Raises ValueError with the words of Go's decoder.
     """
     try:
         value = msgspec.json.decode(raw)
@@ -151,13 +157,17 @@ def parse_json(raw: bytes) -> Any:
         return parse_json(raw.decode("utf-8", "replace").encode())
     except msgspec.DecodeError as error:
         raise ValueError(_describe_json_error(raw)) from error
+    # Counting brackets is cheap and rules out nearly every body, so few are walked.
     if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _is_too_deep(value):
         raise ValueError("exceeded max depth")
     return value
 
 
 def unrecognized_error(kind: str, why: str, raw: bytes) -> ApiError:
-    """400 for a body that is no object of a kind, with the start of what was sent."""
+    """Build a 400 for a body that is no object of a kind.
+
+    The message quotes the start of the body.
+    """
     return errors.bad_request_error(
         f"the object provided is unrecognized (must be of type {kind}): {why} "
         f"({summarize_body(raw)})"
@@ -165,7 +175,7 @@ def unrecognized_error(kind: str, why: str, raw: bytes) -> ApiError:
 
 
 def summarize_body(raw: bytes) -> str:
-    """The start of a body as a refusal quotes it (apiserver `summarizeData`)."""
+    """Return the start of a body as an error quotes it (apiserver `summarizeData`)."""
     if not raw:
         return "<empty>"
     if raw[:1] == b"{":
@@ -174,25 +184,26 @@ def summarize_body(raw: bytes) -> str:
 
 
 def find_duplicate_fields(raw: bytes) -> list[str]:
-    """The paths of keys that come twice in one JSON object, as `spec.replicas`; [] for a body that
-    is no JSON.
+    """Return the paths of keys that come twice in one JSON object, as `spec.replicas`.
+
+    Returns [] for a body that is no JSON.
     """
-    found = False
+    has_duplicates = False
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal found
-        plain = dict(items)
-        if len(plain) != len(items):
-            found = True
+        nonlocal has_duplicates
+        values = dict(items)
+        if len(values) != len(items):
+            has_duplicates = True
             keys = [key for key, _ in items]
-            return _DuplicateKeyDict(plain, sorted({key for key in keys if keys.count(key) > 1}))
-        return plain
+            return _DuplicateKeyDict(values, sorted({key for key in keys if keys.count(key) > 1}))
+        return values
 
     try:
         value = json.loads(raw, object_pairs_hook=pairs)
     except (ValueError, RecursionError):
         return []
-    return _find_duplicate_paths(value) if found else []
+    return _find_duplicate_paths(value) if has_duplicates else []
 
 
 class _DuplicateKeyDict(dict[str, Any]):
@@ -229,11 +240,9 @@ def _is_too_deep(root: Any) -> bool:
 def _list_containers(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [child for child in value.values() if isinstance(child, dict | list)]
-    return (
-        [child for child in value if isinstance(child, dict | list)]
-        if isinstance(value, list)
-        else []
-    )
+    if isinstance(value, list):
+        return [child for child in value if isinstance(child, dict | list)]
+    return []
 
 
 _GO_MESSAGES = (
@@ -248,8 +257,9 @@ _GO_MESSAGES = (
 
 
 def _describe_json_error(raw: bytes) -> str:
-    """What Go's decoder says about JSON that does not parse: found by asking Python's, whose errors
-    know their place.
+    """Return what Go's decoder says about JSON that does not parse.
+
+    The place is found by asking Python's decoder, whose errors carry it.
     """
     text = raw.decode("utf-8", "replace")
     try:

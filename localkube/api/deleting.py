@@ -1,4 +1,4 @@
-"""delete, deletecollection and eviction."""
+"""The verbs delete and deletecollection, and the eviction of a pod."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,8 +27,9 @@ from localkube.resources.resource import Resource
 from localkube.store import Record
 
 BATCH_SIZE = 100
-"""Objects of a collection that are deleted in one transaction; others get a turn between two of
-them.
+"""Objects of a collection that are deleted in one transaction.
+
+Other requests run between two transactions.
 """
 
 PROPAGATION_POLICIES = ("Background", "Foreground", "Orphan")
@@ -44,8 +45,9 @@ class DeleteHandler:
     async def delete(
         self, call: ApiCall, resource: Resource, namespace: str, name: str
     ) -> Response:
-        """A Status when the object is gone, else the object as it waits; pods, namespaces and
-        services always come back themselves.
+        """Delete an object; answer with a Status when it is removed, else with the object.
+
+        Pods, namespaces and services are always answered themselves.
         """
         check_acceptable(call)
         options, request = await self._read_delete_options(call)
@@ -81,8 +83,9 @@ class DeleteHandler:
         request: WriteRequest,
         form: Representation,
     ) -> list[bytes]:
-        """Delete batch by batch, and keep of what was deleted only its encoded form: a tenth of the
-        memory.
+        """Delete batch by batch, and return the encoded objects.
+
+        Only the encoded form is kept: it takes a tenth of the memory.
         """
         items: list[bytes] = []
         for start in range(0, len(records), BATCH_SIZE):
@@ -94,7 +97,9 @@ class DeleteHandler:
         return items
 
     async def evict(self, call: ApiCall, resource: Resource, namespace: str, name: str) -> Response:
-        """POST of an Eviction: a deletion with its options, which no budget forbids here."""
+        """Answer the POST of an Eviction: a deletion with its options, which no budget forbids
+        here.
+        """
         body = await self._read_object(call, "Eviction")
         if body.get("kind", "Eviction") != "Eviction":
             raise errors.bad_request_error(f"{body['kind']} cannot be handled as a Eviction")
@@ -114,8 +119,9 @@ class DeleteHandler:
         )
 
     async def _read_delete_options(self, call: ApiCall) -> tuple[DeleteOptions, WriteRequest]:
-        """DeleteOptions of the body when there is one, else of the query (apiserver
-        `DeleteResource`).
+        """Read DeleteOptions from the body when there is one, else from the query.
+
+        The source is apiserver `DeleteResource`.
         """
         body = await self._read_object(call, "DeleteOptions")
         if body:
@@ -169,8 +175,9 @@ def _parse_query_options(query: QueryParameters) -> DeleteOptions:
 
 
 def _parse_body_options(body: Object) -> tuple[DeleteOptions, bool]:
-    """The options and whether they ask for a dry run. Raises ApiError 400 for a wrong type, 422 for
-    what is forbidden.
+    """Parse the options, and whether they ask for a dry run.
+
+    Raises ApiError 400 for a wrong type, 422 for what is forbidden.
     """
     grace = _get_typed_field(body, "gracePeriodSeconds", int)
     policy = _get_typed_field(body, "propagationPolicy", str)
@@ -178,8 +185,8 @@ def _parse_body_options(body: Object) -> tuple[DeleteOptions, bool]:
     preconditions = _get_typed_field(body, "preconditions", dict) or {}
     dry_run = _get_typed_field(body, "dryRun", list) or []
     if any(value != "All" for value in dry_run):
-        shown = ", ".join(f'"{str(value)[:64]}"' for value in dry_run)
-        message = f'Unsupported value: []string{{{shown}}}: supported values: "All"'
+        quoted = ", ".join(f'"{str(value)[:64]}"' for value in dry_run)
+        message = f'Unsupported value: []string{{{quoted}}}: supported values: "All"'
         check_options([Cause("FieldValueNotSupported", message, "dryRun")], "DeleteOptions")
     return _build_delete_options(grace, policy, orphan, preconditions), bool(dry_run)
 
@@ -201,8 +208,9 @@ def _get_typed_field(body: Object, field: str, kind: type) -> Any:
 def _build_delete_options(
     grace: int | None, policy: str | None, orphan: bool | None, preconditions: Object
 ) -> DeleteOptions:
-    """Checked options, by the rules of apimachinery `ValidateDeleteOptions`; a negative grace
-    period means one second.
+    """Build checked options, by the rules of apimachinery `ValidateDeleteOptions`.
+
+    A negative grace period means one second. Raises ApiError 422.
     """
     causes = []
     if policy is not None and orphan is not None:

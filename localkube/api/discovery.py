@@ -1,4 +1,4 @@
-"""What is served: /api, /apis and what is below them, plain and aggregated, made once from the
+"""Discovery: /api, /apis and what is below them, plain and aggregated, built once from the
 registry.
 """
 
@@ -22,8 +22,9 @@ PREFERRED_VERSIONS = ("v1", "v2", "v1beta1")
 
 @dataclass(frozen=True, slots=True)
 class _DiscoveryEntry:
-    """One resource as discovery tells it; `subresources` by name, each as it appears in an
-    APIResourceList.
+    """One resource as discovery lists it.
+
+    `subresources` are by name, each as it appears in an APIResourceList.
     """
 
     plural: str
@@ -37,8 +38,9 @@ class _DiscoveryEntry:
 
 
 class DiscoveryHandler:
-    """Answers discovery. `served` is everything that the registry has; the reviews, which are
-    stored nowhere, are added.
+    """Answers discovery.
+
+    `resources` is everything in the registry; the reviews, which are stored nowhere, are added.
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
@@ -52,7 +54,9 @@ class DiscoveryHandler:
             self._entries.setdefault((group, version), []).append(entry)
 
     def answer(self, call: ApiCall) -> Response:
-        """GET of any discovery path. Raises ApiError: 404 for what is not served, 405, 406."""
+        """Answer the GET of any discovery path. Raises ApiError: 404 for what is not served, 405,
+        406.
+        """
         if call.method not in ("GET", "HEAD"):
             raise errors.method_not_allowed_error()
         parts = call.parts
@@ -60,16 +64,16 @@ class DiscoveryHandler:
             return self._answer_root(call, is_core=parts == ("api",))
         accepted = negotiation.choose_media(call.headers.get("accept", ""))
         if parts[0] == "api" and len(parts) == 2:
-            found = self._find_resource_list("", parts[1])
+            document = self._find_resource_list("", parts[1])
         elif len(parts) == 2:
-            found = self._find_group(parts[1])
+            document = self._find_group(parts[1])
         elif len(parts) == 3 and parts[0] == "apis":
-            found = self._find_resource_list(parts[1], parts[2])
+            document = self._find_resource_list(parts[1], parts[2])
         else:
-            found = None
-        if found is None:
+            document = None
+        if document is None:
             raise errors.no_such_path_error()
-        return _build_response(found, accepted.yaml)
+        return _build_response(document, accepted.yaml)
 
     def _answer_root(self, call: ApiCall, *, is_core: bool) -> Response:
         accepted = negotiation.choose_media(call.headers.get("accept", ""), AGGREGATED_FORMS)
@@ -105,7 +109,7 @@ class DiscoveryHandler:
 
     @cached_property
     def _versions_by_group(self) -> dict[str, list[str]]:
-        """Versions by group, the preferred one first."""
+        """The versions of each group, the preferred one first."""
         groups: dict[str, list[str]] = {}
         for group, version in self._entries:
             groups.setdefault(group, []).append(version)
@@ -113,8 +117,8 @@ class DiscoveryHandler:
 
     @cached_property
     def _aggregated_documents(self) -> dict[tuple[bool, str], tuple[bytes, str]]:
-        """Body and ETag of both roots in both versions."""
-        made = {}
+        """Body and ETag of both roots in both versions, by (is core, version)."""
+        documents = {}
         for core in (True, False):
             items = [
                 self._build_aggregated_group(group)
@@ -130,8 +134,8 @@ class DiscoveryHandler:
                     "items": items,
                 }
                 body = msgspec.json.encode(value)
-                made[core, version] = body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
-        return made
+                documents[core, version] = body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
+        return documents
 
     def _build_aggregated_group(self, group: str) -> Object:
         versions = []
@@ -170,17 +174,16 @@ def _build_response(value: Object, as_yaml: bool) -> Response:
 
 
 def _rank_version(version: str) -> tuple[int, str]:
-    return (
-        PREFERRED_VERSIONS.index(version)
-        if version in PREFERRED_VERSIONS
-        else len(PREFERRED_VERSIONS),
-        version,
-    )
+    if version in PREFERRED_VERSIONS:
+        return PREFERRED_VERSIONS.index(version), version
+    return len(PREFERRED_VERSIONS), version
 
 
 def _build_group(group: str, versions: list[str]) -> Object:
-    listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
-    return {"name": group, "versions": listed, "preferredVersion": listed[0]}
+    version_entries = [
+        {"groupVersion": f"{group}/{version}", "version": version} for version in versions
+    ]
+    return {"name": group, "versions": version_entries, "preferredVersion": version_entries[0]}
 
 
 def _build_entry(resource: Resource) -> _DiscoveryEntry:
@@ -203,7 +206,7 @@ def _build_entry(resource: Resource) -> _DiscoveryEntry:
 
 
 def _build_resource_lines(entry: _DiscoveryEntry) -> Iterable[Object]:
-    """A resource and its subresources, as an APIResourceList has them."""
+    """Yield a resource and its subresources, as an APIResourceList has them."""
     line: Object = {
         "name": entry.plural,
         "singularName": entry.singular,

@@ -21,8 +21,9 @@ ROOT_PATHS = (
 
 
 def answer_version(version: str) -> Response:
-    """What a client decides by: major and minor of the API that is spoken, with our own name in the
-    build part.
+    """Answer with the version of the API, by which clients decide.
+
+    Major and minor are those of the API that is spoken; our own name is in the build part.
     """
     major, minor = version.removeprefix("v").split(".")[:2]
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -42,12 +43,12 @@ def answer_version(version: str) -> Response:
 
 
 def answer_health(call: ApiCall) -> Response:
-    """`ok`, or with ?verbose a line a check. Single checks are below, as /readyz/ping."""
+    """Answer `ok`, or with ?verbose a line per check. Single checks are below, as /readyz/ping."""
     if call.method not in ("GET", "HEAD"):
         raise errors.method_not_allowed_error()
-    name, *rest = call.parts
-    if rest:
-        if len(rest) > 1 or rest[0] not in CHECKS:
+    name, *checks = call.parts
+    if checks:
+        if len(checks) > 1 or checks[0] not in CHECKS:
             raise errors.no_such_path_error()
         return text_response("ok")
     if not call.query.flag("verbose"):

@@ -1,5 +1,6 @@
-"""A request as the handlers see it, and the response that they give back: plain data, so that only
-`application` speaks ASGI.
+"""HTTP requests and responses as the handlers see them.
+
+They are plain data, so that only `application` speaks ASGI.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -21,8 +22,9 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class QueryParameters:
-    """The query parameters, read as the real server reads them. Every reader raises ApiError 400
-    for a value that is none.
+    """The query parameters, parsed as the real server parses them.
+
+    Every method raises ApiError 400 for a value that does not parse.
     """
 
     def __init__(self, text: str) -> None:
@@ -35,20 +37,21 @@ class QueryParameters:
         return name in self._values
 
     def text(self, name: str) -> str:
-        """The first value, or ""."""
+        """Return the first value, or ""."""
         return self._values.get(name, [""])[0]
 
     def texts(self, name: str) -> list[str]:
         return self._values.get(name, [])
 
     def flag(self, name: str) -> bool:
-        """True for a parameter that is there and is neither "false" nor "0" (apimachinery
-        `Convert_Slice_string_To_bool`).
+        """Return whether a parameter is present and is neither "false" nor "0".
+
+        The source is apimachinery `Convert_Slice_string_To_bool`.
         """
         return name in self and self.text(name).lower() not in ("false", "0")
 
     def integer(self, name: str) -> int | None:
-        """A 64-bit number, or None for a parameter that is absent or empty."""
+        """Return a 64-bit number, or None for a parameter that is absent or empty."""
         text = self.text(name)
         if not text:
             return None
@@ -62,7 +65,10 @@ class QueryParameters:
 
 @dataclass(slots=True)
 class ApiCall:
-    """One request. `parts` are the decoded segments of the path; header names are in lower case."""
+    """One request.
+
+    `parts` are the decoded segments of the path; header names are in lower case.
+    """
 
     method: str
     path: str
@@ -76,7 +82,10 @@ class ApiCall:
 
     @classmethod
     def from_scope(cls, scope: Mapping[str, Any], receive: Receive) -> "ApiCall":
-        """Read an ASGI scope. Raises ApiError 400 for a path or query that is no text."""
+        """Build a call from an ASGI scope.
+
+        Raises ApiError 400 for a path or query that is no text.
+        """
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             key, text = name.decode("latin-1"), value.decode("latin-1")
@@ -92,21 +101,21 @@ class ApiCall:
 
 
 class Stream(Protocol):
-    """The chunks of an answer, as they come; an async generator is one."""
+    """The chunks of a response, as they come; an async generator is one."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
     def aclose(self) -> Awaitable[None]:
-        """Let go of what the chunks come from; also called when nobody ever asked for one."""
+        """Release what the chunks come from; also called when no chunk was ever asked for."""
         ...
 
 
 @dataclass(slots=True)
 class Response:
-    """What to answer: a whole `body`, or a `stream` of chunks that is sent as it comes.
+    """A response: a whole `body`, or a `stream` of chunks that is sent as it comes.
 
     A `live` stream has no end of its own: it is not compressed and ends when the server stops.
-    `release` is called once after the last byte, however the answer ended.
+    `release` is called once after the last byte, however the response ended.
     """
 
     status: int = 200

@@ -1,5 +1,4 @@
-"""The listening socket: TLS connections on loopback, every one counted from its first byte, none
-kept that does nothing.
+"""The listening socket: TLS connections on loopback, each counted and bounded from its first byte.
 
 uvicorn's own server counts requests and knows nothing of half-open connections, so the accept loop
 is ours; its HTTP protocol is not.
@@ -36,8 +35,9 @@ STOP_POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections there may be, None for what the descriptors allow, and how long, in
-    seconds, each may do nothing.
+    """How many connections there may be, and how long each may do nothing.
+
+    `max_connections` is None for what the descriptors allow.
     """
 
     max_connections: int | None = None
@@ -51,8 +51,9 @@ class ConnectionLimits:
 
 
 class Listener:
-    """Serves an application over TLS on 127.0.0.1. Port 0 picks a free one; `port` tells which
-    after `start`.
+    """Serves an application over TLS on 127.0.0.1.
+
+    Port 0 picks a free one; `port` is the real one after `start`.
     """
 
     def __init__(
@@ -103,8 +104,9 @@ class Listener:
         asyncio.get_running_loop().add_reader(listening, self._accept_waiting)
 
     async def stop(self, grace: float) -> None:
-        """Take no more connections, end the streams, let running requests finish for `grace`
-        seconds, then cut what is left.
+        """Stop listening, end the streams, and close all connections.
+
+        Running requests may finish for `grace` seconds; then their connections are cut.
         """
         if self._socket is None:
             return
@@ -124,6 +126,7 @@ class Listener:
                 or not any(connection.is_busy for connection in self._list_connections())
             )
         )
+        # Aborted, not closed: a client that takes nothing would keep its buffer from emptying.
         for connection in self._list_connections():
             connection.transport.abort()
         await _wait_until(lambda: not self.connection_count and not self._state.tasks)
@@ -132,8 +135,9 @@ class Listener:
         return cast(tuple[_Connection, ...], tuple(self._state.connections))
 
     def _accept_waiting(self) -> None:
-        """Take what is waiting. Above the bound a connection is closed at once: that client is
-        told, the others are served.
+        """Accept the connections that wait.
+
+        Above the bound a connection is closed at once: that client notices, the others are served.
         """
         assert self._socket is not None
         for _ in range(ACCEPTS_AT_ONCE):
@@ -156,9 +160,7 @@ class Listener:
             task.add_done_callback(self._handshake_tasks.discard)
 
     def _pause_accepting(self) -> None:
-        """Leave the queue alone for a moment: the loop would spin on a socket that stays
-        readable.
-        """
+        """Stop accepting for a moment: the loop would spin on a socket that stays readable."""
         assert self._socket is not None
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket)
@@ -169,18 +171,20 @@ class Listener:
             asyncio.get_running_loop().add_reader(self._socket, self._accept_waiting)
 
     async def _complete_handshake(self, accepted: socket.socket) -> None:
-        """The TLS handshake of one connection; a client that fails it is dropped without a word in
-        the log.
+        """Do the TLS handshake of one connection.
+
+        A client that fails it is dropped; only the debug log says so.
         """
-        held = True
+        # Both a lost connection and a failed handshake release; only the first may count.
+        is_counted = True
 
         def release() -> None:
-            nonlocal held
-            if held:
+            nonlocal is_counted
+            if is_counted:
                 self.connection_count -= 1
-            held = False
+            is_counted = False
 
-        made = False
+        is_connected = False
         try:
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -190,11 +194,11 @@ class Listener:
                 ssl=self._context,
                 ssl_handshake_timeout=self._limits.handshake_seconds,
             )
-            made = True
+            is_connected = True
         except (OSError, ssl.SSLError) as error:
             log.debug("a connection ended before its handshake did: %s", error)
         finally:
-            if not made:
+            if not is_connected:
                 accepted.close()
                 release()
 
@@ -206,8 +210,9 @@ async def _wait_until(condition: Callable[[], bool]) -> None:
 
 
 class _Connection(HttpToolsProtocol):
-    """uvicorn's protocol with bounds on what a client may leave undone: headers that never end,
-    answers that it never takes.
+    """uvicorn's protocol with bounds on what a client may leave undone.
+
+    These are headers that never end and answers that it never takes.
     """
 
     def __init__(
@@ -227,7 +232,7 @@ class _Connection(HttpToolsProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """An answer is being made, or is not wholly sent."""
+        """Return whether an answer is being made, or is not wholly sent."""
         unfinished = self.cycle is not None and not self.cycle.response_complete
         return unfinished or self.transport.get_write_buffer_size() > 0
 
@@ -241,6 +246,7 @@ class _Connection(HttpToolsProtocol):
         self._on_closed()
 
     def data_received(self, data: bytes) -> None:
+        # uvicorn bounds neither the size of headers nor the time they take.
         if self._in_headers:
             self._header_bytes += len(data)
             if self._request_timer is None:
@@ -291,12 +297,13 @@ class _Connection(HttpToolsProtocol):
 
 
 def compute_max_connections() -> int:
-    """Connections to hold at most: half of the descriptors this process may have, after raising
-    that to what the system allows.
+    """Return the most connections to hold: half of this process's file descriptors.
+
+    The descriptors are first raised to what the system allows.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
+    target = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+        soft = target
     return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft // 2)

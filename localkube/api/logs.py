@@ -1,4 +1,4 @@
-"""pods/log: which container, from where, and its bytes as they come."""
+"""The log subresource of pods: the container, the options, and the bytes as they come."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -12,8 +12,9 @@ from localkube.objects import Objects
 from localkube.resources import PODS
 
 FIRST_CHUNK_WAIT = 0.25
-"""Seconds to wait for the first bytes before the answer is begun: a refusal that comes within them
-still gets its code.
+"""Seconds to wait for the first bytes before the response starts.
+
+An error that comes within them still gets its code.
 """
 MAX_SECONDS = 10**9
 
@@ -21,7 +22,7 @@ PLAIN_TEXT = "text/plain"
 
 
 class LogHandler:
-    """Answers reads of logs; `bound` of them may be followed at once."""
+    """Answers reads of logs; `max_followed` of them may be followed at once."""
 
     def __init__(self, objects: Objects, machine: Machine, max_followed: int) -> None:
         self._objects = objects
@@ -30,10 +31,11 @@ class LogHandler:
         self._followed_count = 0
 
     async def read_log(self, call: ApiCall, namespace: str, name: str) -> Response:
-        """A container's log as plain text; 204 for a pod that has no node yet.
+        """Answer with a container's log as plain text.
 
-        Raises ApiError: 400 for a container that must be named, does not exist or has not started,
-        404, 422 for a bad query, 429 when too many logs are followed.
+        The code is 204 for a pod that has no node yet. Raises ApiError: 400 for a container that
+        must be named, does not exist or has not started, 404, 422 for a bad query, 429 when too
+        many logs are followed.
         """
         options = parse_log_options(call.query, name)
         pod = self._objects.get(PODS, namespace, name)
@@ -65,8 +67,9 @@ class LogHandler:
 
 
 def parse_log_options(query: QueryParameters, pod: str) -> LogOptions:
-    """The query of a log, checked as core/validation `ValidatePodLogOptions` does. Raises ApiError
-    400, 422.
+    """Parse the query of a log, checked as core/validation `ValidatePodLogOptions` does.
+
+    Raises ApiError 400, 422.
     """
     tail, limit, seconds = (
         query.integer("tailLines"),
@@ -93,7 +96,7 @@ def parse_log_options(query: QueryParameters, pod: str) -> LogOptions:
         raise errors.invalid_error("", "PodLogOptions", pod, causes)
     since = None
     if seconds is not None:
-        since = clock.now() - timedelta(seconds=min(seconds, MAX_SECONDS))
+        since = clock.current_time() - timedelta(seconds=min(seconds, MAX_SECONDS))
     elif since_time:
         try:
             since = clock.parse_time(since_time)
@@ -108,8 +111,9 @@ def parse_log_options(query: QueryParameters, pod: str) -> LogOptions:
 
 
 def choose_container(pod: Object, requested_name: str) -> str:
-    """The container to read: the only one, or the one that was named. Raises ApiError 400 (recorded
-    `log/400-*`).
+    """Return the container to read: the only one, or the one that was named.
+
+    Raises ApiError 400 (recorded `log/400-*`).
     """
     spec = pod.get("spec") or {}
     containers = [container["name"] for container in spec.get("containers") or ()]
@@ -132,8 +136,9 @@ def choose_container(pod: Object, requested_name: str) -> str:
 
 
 async def _start_stream(chunks: AsyncIterator[bytes]) -> "_StartedStream":
-    """The same chunks, with the first one asked for already, so that a refusal comes before the
-    answer's first line.
+    """Return a stream of the same chunks whose first chunk was asked for already.
+
+    So an error comes before the response's first line.
     """
     stream = _StartedStream(chunks)
     await stream.start()
@@ -148,7 +153,7 @@ class _StartedStream:
         self._first_chunk: asyncio.Task[bytes] | None = None
 
     async def start(self) -> None:
-        """Raises the refusal when the first chunk turns out to be one soon."""
+        """Ask for the first chunk. Raises the error when there soon is one in its place."""
         self._first_chunk = asyncio.create_task(self._read_first())
         try:
             await asyncio.wait({self._first_chunk}, timeout=FIRST_CHUNK_WAIT)
@@ -171,7 +176,7 @@ class _StartedStream:
         return await anext(self._chunks)
 
     async def aclose(self) -> None:
-        """Let go of the log, whether it was read or not."""
+        """Release the log, whether it was read or not."""
         if self._first_chunk is not None:
             self._first_chunk.cancel()
             await asyncio.wait({self._first_chunk})

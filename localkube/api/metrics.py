@@ -1,6 +1,4 @@
-"""metrics.k8s.io: what the machine measured of pods and of itself, as records that lists and gets
-are made of like any other.
-"""
+"""metrics.k8s.io: the measured usage of pods and of the node, as records for lists and gets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,8 +13,9 @@ from localkube.store import Record
 
 
 class MetricsSource:
-    """The measured records. A pod that is not measured yet has none, as with a real metrics
-    server.
+    """Builds the measured records.
+
+    A pod that is not measured yet has none, as with a real metrics server.
     """
 
     def __init__(self, objects: Objects, machine: Machine) -> None:
@@ -24,30 +23,33 @@ class MetricsSource:
         self._machine = machine
 
     def list_pod_metrics(self) -> Sequence[Record]:
-        """PodMetrics of every running pod that is measured, ordered by namespace and name."""
+        """Return PodMetrics of every running, measured pod, ordered by namespace and name."""
         measured = self._machine.pod_usage()
         if not measured:
             return []
-        found = []
+        records = []
         for record in self._objects.store.list(PODS.key):
             usage = measured.get(record.uid)
             if usage:
-                found.append(_build_record(self._objects.decode_record(PODS, record), usage))
-        return found
+                records.append(_build_record(self._objects.decode_record(PODS, record), usage))
+        return records
 
     def list_node_metrics(self) -> Sequence[Record]:
-        """NodeMetrics of the one node, once it is measured."""
+        """Return NodeMetrics of the one node, once it is measured."""
         usage = self._machine.node_usage()
         node = self._objects.find(NODES, "", NODE_NAME)
         return [] if usage is None or node is None else [_build_record(node, usage)]
 
 
 def _build_record(measured: Object, usage: Usage | Mapping[str, Usage]) -> Record:
-    """Metrics carry the name and labels of what they measure, and the last moment of the
-    measurement.
+    """Build a metrics record, with the name and labels of what is measured.
+
+    Its time is the last moment of the measurement.
     """
     newest = (
-        usage if isinstance(usage, Usage) else max(usage.values(), key=lambda one: one.measured_at)
+        usage
+        if isinstance(usage, Usage)
+        else max(usage.values(), key=lambda container_usage: container_usage.measured_at)
     )
     metadata: Object = {"name": name_of(measured)}
     if namespace_of(measured):
@@ -64,7 +66,8 @@ def _build_record(measured: Object, usage: Usage | Mapping[str, Usage]) -> Recor
         body["usage"] = _build_usage(usage)
     else:
         body["containers"] = [
-            {"name": name, "usage": _build_usage(one)} for name, one in usage.items()
+            {"name": name, "usage": _build_usage(container_usage)}
+            for name, container_usage in usage.items()
         ]
     return Record(
         namespace_of(measured),

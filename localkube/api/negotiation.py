@@ -1,6 +1,4 @@
-"""Which form the client wants its answer in: the Accept header, read as the real server reads
-it.
-"""
+"""Content negotiation: the Accept header, parsed as the real server parses it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +10,10 @@ SUPPORTED_MEDIA_TYPES = (
     "application/yaml",
     "application/vnd.kubernetes.protobuf",
 )
-"""What a refusal names. Protobuf is in the list of the real server; this one never produces it, and
-clients fall back to JSON.
+"""The media types that an error names.
+
+Protobuf is in the list of the real server; this one never produces it, and clients fall back to
+JSON.
 """
 
 MAX_RANGES = 64
@@ -30,8 +30,9 @@ PLAIN_FORM: ConversionForm = ("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class AcceptedMedia:
-    """The chosen answer: YAML or JSON, and the form as (as, group, version), PLAIN for the object
-    itself.
+    """The chosen answer: YAML or JSON, and the form as (as, group, version).
+
+    The form is PLAIN_FORM for the object itself.
     """
 
     yaml: bool = False
@@ -46,19 +47,20 @@ class _MediaRange:
 
 
 def choose_media(header: str, forms: Sequence[ConversionForm] = ()) -> AcceptedMedia:
-    """The best answer for an Accept header among JSON, YAML and `forms`. Raises ApiError 406 when
-    nothing fits.
+    """Return the best answer for an Accept header among JSON, YAML and `forms`.
+
+    Raises ApiError 406 when nothing fits.
     """
     if not header.strip():
         return AcceptedMedia()
     ranges = [_parse_media_range(text) for text in header.split(",")[:MAX_RANGES]]
-    for wanted in sorted(ranges, key=lambda r: -r.quality):
-        if wanted.quality <= 0 or (wanted.form != PLAIN_FORM and wanted.form not in forms):
+    for candidate in sorted(ranges, key=lambda r: -r.quality):
+        if candidate.quality <= 0 or (candidate.form != PLAIN_FORM and candidate.form not in forms):
             continue
-        if wanted.media in ("application/json", "application/*", "*/*"):
-            return AcceptedMedia(False, wanted.form)
-        if wanted.media == "application/yaml":
-            return AcceptedMedia(True, wanted.form)
+        if candidate.media in ("application/json", "application/*", "*/*"):
+            return AcceptedMedia(False, candidate.form)
+        if candidate.media == "application/yaml":
+            return AcceptedMedia(True, candidate.form)
     raise errors.not_acceptable_error(SUPPORTED_MEDIA_TYPES)
 
 

@@ -1,8 +1,8 @@
-"""/openapi: enough of the documents for clients to validate on the server (`kubectl apply`) and to
-explain kinds (`kubectl explain`).
+"""/openapi: enough of the documents for `kubectl apply` to validate and `kubectl explain` to
+explain.
 
 Per group and version: for each kind its paths with the operations' kinds and the patch operation's
-parameters, and its schema. The documents are made when first asked for.
+parameters, and its schema. A document is built when it is first asked for.
 """
 
 import hashlib
@@ -23,7 +23,9 @@ PATCH_TYPES = (
     "application/merge-patch+json",
     "application/apply-patch+yaml",
 )
-"""Strategic merge is not told: kubectl would compute it from the schema, whose merge keys are not
+"""The media types of a patch that the documents name.
+
+Strategic merge is left out: kubectl would compute it from the schema, whose merge keys are not
 carried; it knows the kinds itself.
 """
 
@@ -34,9 +36,12 @@ PATCH_PARAMETERS = (
     ("force", "boolean"),
 )
 
+ACTIONS = {"create": "post", "update": "put"}
+"""The action that a document names for a verb; the others are called as the verb."""
+
 
 class OpenApiHandler:
-    """Answers the OpenAPI paths for the resources of `served`."""
+    """Answers the OpenAPI paths for `resources`."""
 
     def __init__(self, resources: Iterable[Resource], version: str) -> None:
         self._info = {"title": "localkube", "version": version}
@@ -46,8 +51,9 @@ class OpenApiHandler:
         self._document = cache(self._build_document)
 
     def answer(self, call: ApiCall) -> Response:
-        """GET of /openapi/v2, the /openapi/v3 index, or one of its documents. Raises ApiError: 404,
-        405, 406.
+        """Answer the GET of /openapi/v2, the /openapi/v3 index, or one of its documents.
+
+        Raises ApiError: 404, 405, 406.
         """
         if call.method not in ("GET", "HEAD"):
             raise errors.method_not_allowed_error()
@@ -76,7 +82,7 @@ class OpenApiHandler:
         return Response(body=body, headers=headers)
 
     def _build_document(self, root: str) -> tuple[bytes, str]:
-        """The document of a group and version with its digest."""
+        """Build the document of a group and version, with its digest."""
         paths: Object = {}
         components: Object = {}
         for resource in self._groups[root]:
@@ -101,27 +107,25 @@ def _build_root_path(resource: Resource) -> str:
 def _build_paths(root: str, resource: Resource) -> Object:
     scope = "/namespaces/{namespace}" if resource.namespaced else ""
     collection = f"/{root}{scope}/{resource.plural}"
-    found: Object = {collection: _build_operations(resource, {"get": "list", "post": "create"})}
-    found[f"{collection}/{{name}}"] = _build_operations(
+    paths: Object = {collection: _build_operations(resource, {"get": "list", "post": "create"})}
+    paths[f"{collection}/{{name}}"] = _build_operations(
         resource, {"get": "get", "put": "update", "patch": "patch", "delete": "delete"}
     )
-    return found
+    return paths
 
 
 def _build_operations(resource: Resource, verbs: dict[str, str]) -> Object:
-    """The operations of a path. The patch has its parameters: kubectl looks there for
-    fieldValidation before it trusts the server.
+    """Build the operations of a path.
+
+    The patch has its parameters: kubectl looks there for fieldValidation before it trusts the
+    server.
     """
-    made: Object = {}
+    operations: Object = {}
     for method, verb in verbs.items():
         if verb not in resource.verbs:
             continue
         operation: dict[str, Any] = {
-            "x-kubernetes-action": "post"
-            if verb == "create"
-            else "put"
-            if verb == "update"
-            else verb,
+            "x-kubernetes-action": ACTIONS.get(verb, verb),
             "x-kubernetes-group-version-kind": _build_group_version_kind(resource),
             "responses": {"200": {"description": "OK"}},
         }
@@ -134,8 +138,8 @@ def _build_operations(resource: Resource, verbs: dict[str, str]) -> Object:
             operation["requestBody"] = {
                 "content": {media: {"schema": {"type": "object"}} for media in PATCH_TYPES}
             }
-        made[method] = operation
-    return made
+        operations[method] = operation
+    return operations
 
 
 def _build_group_version_kind(resource: Resource) -> Object:
@@ -143,12 +147,11 @@ def _build_group_version_kind(resource: Resource) -> Object:
 
 
 def _build_schema_name(resource: Resource) -> str:
-    home = (
-        ".".join(reversed(resource.group.split(".")))
-        if "." in resource.group
-        else f"io.k8s.api.{resource.group or 'core'}"
-    )
-    return f"{home}.{resource.version}.{resource.kind}"
+    if "." in resource.group:
+        prefix = ".".join(reversed(resource.group.split(".")))
+    else:
+        prefix = f"io.k8s.api.{resource.group or 'core'}"
+    return f"{prefix}.{resource.version}.{resource.kind}"
 
 
 def _build_schema(resource: Resource) -> Object:

@@ -1,5 +1,6 @@
-"""Resource versions and pages: what `resourceVersion`, `resourceVersionMatch`, `limit` and
-`continue` ask of a list.
+"""Resource versions and pages of a list.
+
+These are the query's `resourceVersion`, `resourceVersionMatch`, `limit` and `continue`.
 """
 
 import asyncio
@@ -18,12 +19,10 @@ from localkube.store import Store
 
 TOKEN_ENCODING = "meta.k8s.io/v1"  # noqa: S105 - an API version
 INCONSISTENT_VERSION = -1
-"""The resource version in a token that goes on with whatever is there now."""
+"""The resource version in a token that continues with whatever is there now."""
 
 FUTURE_WAIT_SECONDS = 3.0
-"""Seconds that a read waits for a resource version that is not there yet (control-plane facts, item
-5).
-"""
+"""Seconds that a read waits for a resource version of the future (control-plane facts, item 5)."""
 POLL_SECONDS = 0.05
 
 TOO_OLD_PAGE = (
@@ -42,10 +41,11 @@ ListPosition = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a list asks for. `exact` is the version that it must show, None for the newest; `least`
-    one that must be reached first.
+    """What a list asks for.
 
-    `after` is the (namespace, name) that the page before ended with. A `limit` of 0 means all.
+    `exact_version` is the version that it must show, None for the newest; `minimum_version` must be
+    reached first. `after` is the (namespace, name) that the page before ended with. A `limit` of 0
+    means all.
     """
 
     limit: int = 0
@@ -55,7 +55,10 @@ class PageRequest:
 
 
 def parse_page_request(query: QueryParameters, namespace: str | None) -> PageRequest:
-    """Raises ApiError 400 for values that are none, 422 for combinations that the API forbids."""
+    """Parse the page that a query asks for.
+
+    Raises ApiError 400 for values that do not parse, 422 for combinations that the API forbids.
+    """
     limit = max(query.integer("limit") or 0, 0)
     text, match, token = (
         query.text("resourceVersion"),
@@ -83,7 +86,7 @@ def parse_page_request(query: QueryParameters, namespace: str | None) -> PageReq
 
 
 def parse_version(text: str) -> int | None:
-    """A resource version, or None for none. Raises ApiError 400."""
+    """Parse a resource version; return None when there is none. Raises ApiError 400."""
     if not text:
         return None
     if not (text.isascii() and text.isdigit()) or len(text) > 19:
@@ -96,7 +99,7 @@ def parse_version(text: str) -> int | None:
 
 
 def _check_match(query: QueryParameters, version: str, match: str, token: str) -> None:
-    """The rules of apimachinery `ValidateListOptions`."""
+    """Check the rules of apimachinery `ValidateListOptions`. Raises ApiError 422."""
     causes = []
     field = "resourceVersionMatch"
     if match:
@@ -128,14 +131,15 @@ def _check_match(query: QueryParameters, version: str, match: str, token: str) -
 
 
 def check_options(causes: list[Cause], kind: str = "ListOptions") -> None:
-    """Raises ApiError 422 about the options of a request when there is anything wrong with them."""
+    """Raise ApiError 422 about the options of a request when there are causes."""
     if causes:
         raise errors.invalid_error("meta.k8s.io", kind, "", causes)
 
 
 async def wait_for_version(store: Store, version: int) -> None:
-    """Wait until the store has come to `version`. Raises ApiError 504 when it does not within three
-    seconds.
+    """Wait until the store has reached `version`.
+
+    Raises ApiError 504 when it does not within three seconds.
     """
     deadline = time.monotonic() + FUTURE_WAIT_SECONDS
     while store.rv < version:
@@ -148,20 +152,24 @@ async def wait_for_version(store: Store, version: int) -> None:
 
 
 def encode_token(rv: int, last_position: ListPosition, namespace: str | None) -> str:
-    """A continue token that starts after `last`; with `namespace` the list is of that one alone and
-    the token says only the name.
+    """Encode a continue token that starts after `last_position`.
+
+    With `namespace` the list is of that one alone, and the token holds only the name.
     """
-    start = (
-        ("/" if namespace is not None else f"{last_position[0]}/" if last_position[0] else "")
-        + last_position[1]
-        + "\0"
-    )
+    last_namespace, last_name = last_position
+    prefix = ""
+    if namespace is not None:
+        prefix = "/"
+    elif last_namespace:
+        prefix = f"{last_namespace}/"
+    # The first key after the last object's: "\0" sorts before any character of a longer name.
+    start = f"{prefix}{last_name}\0"
     raw = msgspec.json.encode({"v": TOKEN_ENCODING, "rv": rv, "start": start})
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def decode_token(token: str, namespace: str | None) -> tuple[int, ListPosition]:
-    """The resource version and position in a token. Raises ApiError 400."""
+    """Decode the resource version and the position in a token. Raises ApiError 400."""
     raw = _decode_base64(token)
     try:
         value = json.loads(raw)
@@ -181,21 +189,19 @@ def decode_token(token: str, namespace: str | None) -> tuple[int, ListPosition]:
         )
     if not isinstance(start, str) or not start.rstrip("\0"):
         raise _bad_token_error(f"encoded start key is empty (version {TOKEN_ENCODING})")
-    home, _, name = start.rstrip("\0").lstrip("/").rpartition("/")
-    return rv, (home if namespace is None else namespace, name)
+    token_namespace, _, name = start.rstrip("\0").lstrip("/").rpartition("/")
+    return rv, (token_namespace if namespace is None else namespace, name)
 
 
 def expired_token_error(last_position: ListPosition, namespace: str | None) -> ApiError:
-    """410 with a token that goes on without consistency."""
+    """Build a 410 with a token that continues without consistency."""
     return errors.expired_error(
         TOO_OLD_PAGE, {"continue": encode_token(INCONSISTENT_VERSION, last_position, namespace)}
     )
 
 
 def _decode_base64(token: str) -> bytes:
-    """Unpadded URL-safe base64, refused as Go refuses it: at the first byte that does not
-    belong.
-    """
+    """Decode unpadded URL-safe base64. Raises ApiError 400 at the first wrong byte, as Go does."""
     text = token.rstrip("=")
     for index, character in enumerate(text):
         if not (character.isascii() and (character.isalnum() or character in "-_")):

@@ -1,4 +1,5 @@
-"""get and list: from the store's records to an answer, without decoding what nobody looks at.
+"""The verbs get and list: from the store's records to a response, with as little decoding as
+possible.
 
 A list is cut out of one moment's records and sent as it is put together, so its memory is bounded
 however long it is.
@@ -32,10 +33,10 @@ from localkube.store import Record
 
 CHUNK_BYTES = 1 << 20
 CHUNK_ITEMS = 256
-"""Items put together before others get a turn: about 10 ms of work for the rows of a Table."""
+"""Items encoded before other requests run: about 10 ms of work for the rows of a Table."""
 MAX_LIST_BYTES = 256 << 20
 MAX_YAML_BYTES = 8 << 20
-"""A list in YAML is built whole, at about a second per MB."""
+"""Most bytes of a list in YAML, which is built whole, at about a second per MB."""
 
 ITEM_FORMS = (negotiation.TABLE, negotiation.PARTIAL)
 LIST_FORMS = (negotiation.TABLE, negotiation.PARTIAL_LIST, negotiation.PARTIAL)
@@ -45,8 +46,9 @@ VirtualRecords = Mapping[Resource, Callable[[], Sequence[Record]]]
 
 
 class ReadHandler:
-    """Answers get and list. `virtual` gives the records of resources that are measured and not
-    stored.
+    """Answers get and list.
+
+    `virtual` gives the records of resources that are measured and not stored.
     """
 
     def __init__(self, objects: Objects, virtual: VirtualRecords) -> None:
@@ -55,7 +57,10 @@ class ReadHandler:
         self._virtual = virtual
 
     async def get(self, call: ApiCall, resource: Resource, namespace: str, name: str) -> Response:
-        """One object. Raises ApiError: 404, 406, 504 for a resource version that does not come."""
+        """Answer with one object.
+
+        Raises ApiError: 404, 406, 504 for a resource version that is not reached.
+        """
         accepted = negotiation.choose_media(call.headers.get("accept", ""), ITEM_FORMS)
         form = choose_representation(resource, accepted, parse_include(call.query))
         await paging.wait_for_version(
@@ -69,8 +74,10 @@ class ReadHandler:
         )
 
     async def list(self, call: ApiCall, resource: Resource, namespace: str | None) -> Response:
-        """A list or a page of one. Raises ApiError: 400, 406, 410 for what is no longer known, 413
-        beyond the bound, 422, 504.
+        """Answer with a list or a page of one.
+
+        Raises ApiError: 400, 406, 410 for a version that is no longer known, 413 beyond the bound,
+        422, 504.
         """
         accepted = negotiation.choose_media(call.headers.get("accept", ""), LIST_FORMS)
         form = choose_representation(resource, accepted, parse_include(call.query))
@@ -117,11 +124,9 @@ class ReadHandler:
         except ApiError as refusal:
             if refusal.code != 410:
                 raise
-            raise (
-                paging.expired_token_error(page.after, namespace)
-                if page.after
-                else errors.expired_error(paging.TOO_OLD_LIST)
-            ) from refusal
+            if page.after:
+                raise paging.expired_token_error(page.after, namespace) from refusal
+            raise errors.expired_error(paging.TOO_OLD_LIST) from refusal
 
     def _encode_list(
         self, form: Representation, meta: ListMeta, records: Sequence[Record], resource: Resource
@@ -135,7 +140,7 @@ class ReadHandler:
 
 
 def parse_include(query: QueryParameters) -> str:
-    """The `includeObject` of a Table. Raises ApiError 400."""
+    """Parse the `includeObject` of a Table. Raises ApiError 400."""
     include = query.text("includeObject") or "Metadata"
     if include not in ("None", "Metadata", "Object"):
         raise errors.bad_request_error(f'unrecognized includeObject value: "{include[:64]}"')
@@ -143,7 +148,7 @@ def parse_include(query: QueryParameters) -> str:
 
 
 def build_response(body: bytes, accepted: AcceptedMedia, status: int = 200) -> Response:
-    """One encoded object as JSON, or as YAML for who wants that."""
+    """Build the response with one encoded object, as JSON or as YAML."""
     if accepted.yaml:
         return Response(status, _convert_to_yaml(body), YAML)
     return Response(status, body + b"\n")
@@ -152,8 +157,9 @@ def build_response(body: bytes, accepted: AcceptedMedia, status: int = 200) -> R
 def build_object_response(
     call: ApiCall, resource: Resource, obj: Object, status: int = 200
 ) -> Response:
-    """An object as a verb returned it, in the form that the client accepts. Raises ApiError 406:
-    ask before writing, too.
+    """Build the response with an object, in the form that the client accepts.
+
+    Raises ApiError 406: call `check_acceptable` before writing, too.
     """
     accepted = negotiation.choose_media(call.headers.get("accept", ""), ITEM_FORMS)
     return build_response(
@@ -168,23 +174,24 @@ def build_object_response(
 def _cut_page(
     records: Sequence[Record], selection: Selection, page: PageRequest, version: int
 ) -> tuple[Sequence[Record], ListMeta]:
-    """The records of a page and the metadata of its list. A selective list does not say how much
-    remains.
+    """Return the records of a page and the metadata of its list.
+
+    A selective list does not say how much remains.
     """
     start = 0
     if page.after is not None:
         start = bisect.bisect_right(
             records, page.after, key=lambda record: (record.namespace, record.name)
         )
-    matching = selection.filter_records(records[start:])
+    matching_records = selection.filter_records(records[start:])
     if not page.limit:
-        return list(matching), ListMeta(str(version))
-    chosen = list(islice(matching, page.limit))
-    if len(chosen) < page.limit or next(matching, None) is None:
+        return list(matching_records), ListMeta(str(version))
+    chosen = list(islice(matching_records, page.limit))
+    if len(chosen) < page.limit or next(matching_records, None) is None:
         return chosen, ListMeta(str(version))
     last = chosen[-1]
     token = paging.encode_token(version, (last.namespace, last.name), selection.namespace)
-    remaining = None if selection.is_selective else 1 + sum(1 for _ in matching)
+    remaining = None if selection.is_selective else 1 + sum(1 for _ in matching_records)
     return chosen, ListMeta(str(version), token, remaining)
 
 

@@ -1,9 +1,8 @@
-"""The forms in which an object is sent: itself, its metadata alone, or a row of a Table; alone, in
-a list and in a watch event.
+"""The representations of an object: the object itself, its metadata alone, or a row of a Table.
 
-A form works on the JSON that the store keeps (without kind and apiVersion) and decodes as little as
-it can: the object itself is never decoded, of PartialObjectMetadata only where its metadata begins
-and ends.
+Each is sent alone, in a list and in a watch event. A representation works on the JSON that the
+store keeps (without kind and apiVersion) and decodes as little as it can: the object itself is
+never decoded, and of PartialObjectMetadata only where its metadata begins and ends.
 """
 
 import functools
@@ -77,17 +76,18 @@ class FullObject:
             self._head = b'{"kind":' + kind + b',"apiVersion":' + version + b","
 
     def encode_object(self, raw: bytes, *, with_columns: bool = True) -> bytes:
-        """The answer to a request for one object, and the object of a watch event."""
+        """Encode the answer to a request for one object, and the object of a watch event."""
         return self._head + raw[1:]
 
     def encode_item(self, raw: bytes) -> bytes:
-        """An item of a list: those of built-in kinds carry no kind and apiVersion, those of custom
-        ones do.
+        """Encode an item of a list.
+
+        Items of built-in kinds carry no kind and apiVersion, those of custom kinds do.
         """
         return self._head + raw[1:] if self.resource.custom else raw
 
     def encode_list_start(self, meta: ListMeta) -> bytes:
-        """What comes before the first item of a list; `closing` comes after the last."""
+        """Encode what comes before the first item of a list."""
         kind = msgspec.json.encode(self.resource.list_kind)
         version = msgspec.json.encode(self.resource.api_version)
         metadata = meta.encode(with_empty_token=self.resource.custom)
@@ -130,8 +130,9 @@ class PartialMetadata(FullObject):
 
 
 class Table(FullObject):
-    """A Table of the kind's columns, one row an object. `include` is what a row carries of the
-    object: Metadata, Object or None.
+    """A Table of the kind's columns, one row per object.
+
+    `include` is what a row carries of the object: Metadata, Object or None.
     """
 
     has_columns = True
@@ -190,11 +191,9 @@ class Table(FullObject):
     def _encode_included_object(self, raw: bytes) -> bytes:
         if self._include == "None":
             return b"null"
-        return (
-            super().encode_object(raw)
-            if self._include == "Object"
-            else self._partial.encode_object(raw)
-        )
+        if self._include == "Object":
+            return super().encode_object(raw)
+        return self._partial.encode_object(raw)
 
 
 Representation = FullObject
@@ -211,8 +210,9 @@ def _build_column_definition(column: Column) -> Object:
 
 
 def _compute_cell(column: Column, obj: Object) -> Any:
-    """A cell's value; None where a status that some client wrote has not the shape that the column
-    reads.
+    """Return a cell's value.
+
+    Returns None when a client wrote a status of another form than the column reads.
     """
     try:
         return column.cell(obj)
@@ -224,8 +224,9 @@ def _compute_cell(column: Column, obj: Object) -> Any:
 def choose_representation(
     resource: Resource, accepted: AcceptedMedia, include: str
 ) -> Representation:
-    """The form for what a client accepts. The same arguments give the same form, so that watchers
-    can share encoded events.
+    """Return the representation that a client accepts.
+
+    The same arguments give the same instance, so that watchers share encoded events.
     """
     if accepted.form == negotiation.TABLE:
         return Table(resource, include)
@@ -235,18 +236,17 @@ def choose_representation(
 
 
 def encode_record(objects: Objects, resource: Resource, record: Record) -> bytes:
-    """A record's JSON without kind and apiVersion, in the form of `resource`, which may be another
-    group's view of it.
+    """Return a record's JSON without kind and apiVersion, in the form of `resource`.
+
+    The resource may be another group's view of the record.
     """
-    return (
-        record.raw
-        if resource.from_stored is None
-        else encode_bare_object(objects.decode_record(resource, record))
-    )
+    if resource.from_stored is None:
+        return record.raw
+    return encode_bare_object(objects.decode_record(resource, record))
 
 
 def encode_bare_object(obj: Object) -> bytes:
-    """An object as the store would keep it: JSON without kind and apiVersion."""
+    """Encode an object as the store would keep it: JSON without kind and apiVersion."""
     return msgspec.json.encode(
         {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
     )

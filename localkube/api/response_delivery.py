@@ -1,5 +1,6 @@
-"""Sending a response: headers, compression, and streams that end when their client goes. Nothing
-else writes to a connection.
+"""Sending a response: headers, compression, and streams that end when their client disconnects.
+
+Nothing else writes to a connection.
 """
 
 import asyncio
@@ -14,11 +15,11 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 GZIP_MIN_BYTES = 128 << 10
 GZIP_LEVEL = 1
-"""What a real API server compresses from, and how hard."""
+"""How hard responses from GZIP_MIN_BYTES on are compressed; both are those of a real API server."""
 GZIP_FORMAT = zlib.MAX_WBITS | 16
 
 MAX_WARNINGS = 4 << 10
-"""Bytes of all Warning headers of one answer, as apiserver `warning` bounds them."""
+"""Most bytes of all Warning headers of one answer, as apiserver `warning` bounds them."""
 
 
 class ResponseSender:
@@ -42,8 +43,9 @@ class ResponseSender:
         gzip: bool,
         warnings: Sequence[str],
     ) -> None:
-        """Send all of it, or as much as the client stays for; then release what the response
-        held.
+        """Send the response, or as much as the client stays for.
+
+        Then release what the response held.
         """
         try:
             if response.stream is None:
@@ -81,35 +83,37 @@ class ResponseSender:
         gzip: bool,
         warnings: Sequence[str],
     ) -> None:
-        packed = gzip and not response.live
+        is_compressed = gzip and not response.live
         await _send_start(
-            response, send, warnings, [("content-encoding", "gzip")] if packed else []
+            response, send, warnings, [("content-encoding", "gzip")] if is_compressed else []
         )
-        work = asyncio.create_task(
-            _send_chunks(_compress_stream(stream) if packed else stream, send)
+        sending = asyncio.create_task(
+            _send_chunks(_compress_stream(stream) if is_compressed else stream, send)
         )
-        gone = asyncio.create_task(_wait_for_disconnect(receive))
+        disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         if response.live:
-            self._live_streams.add(work)
+            self._live_streams.add(sending)
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._live_streams.discard(work)
-            work.cancel()
-            gone.cancel()
-            await asyncio.wait({work, gone})
-        if not work.cancelled():
-            work.result()
+            self._live_streams.discard(sending)
+            sending.cancel()
+            disconnect.cancel()
+            # The stream must have ended before `send` closes it: a running generator cannot be.
+            await asyncio.wait({sending, disconnect})
+        # A stream that failed raises here, so its answer is cut and does not look complete.
+        if not sending.cancelled():
+            sending.result()
         await send({"type": "http.response.body"})
 
 
 async def _send_start(
     response: Response, send: Send, warnings: Sequence[str], extra_headers: list[tuple[str, str]]
 ) -> None:
-    given = dict(response.headers)
+    own_headers = dict(response.headers)
     headers = (
         {"audit-id": str(uuid.uuid4()), "cache-control": "no-cache, private"}
-        | given
+        | own_headers
         | dict(extra_headers)
     )
     if response.content_type:
@@ -122,7 +126,7 @@ async def _send_start(
 
 
 def _build_warning_values(warnings: Sequence[str]) -> list[bytes]:
-    """Header values as `299 - "text"`, each text once, as many as fit."""
+    """Build header values as `299 - "text"`, each text once, as many as fit."""
     values: list[bytes] = []
     size = 0
     for text in dict.fromkeys(warnings):
@@ -143,7 +147,7 @@ async def _send_chunks(stream: Stream, send: Send) -> None:
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
-    """Returns when the client has closed its connection."""
+    """Return when the client has closed its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -1,4 +1,4 @@
-"""Questions about oneself: may I, what may I, who am I. They are answered and never stored."""
+"""Self reviews: may I, what may I, who am I. They are answered and never stored."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,8 +33,10 @@ class ReviewHandler:
         return (target.group, target.version, target.plural) in REVIEW_KINDS
 
     async def create(self, call: ApiCall, target: Target) -> Response:
-        """Raises ApiError: 400 for a body that is no such review, 405 for anything but a POST to
-        the collection, 422.
+        """Answer a review.
+
+        Raises ApiError: 400 for a body that is no such review, 405 for anything but a POST to the
+        collection, 422.
         """
         if call.method != "POST" or target.name or target.namespace is not None:
             raise errors.method_not_allowed_error()

@@ -1,6 +1,4 @@
-"""From a method and a path to a verb on a resource. Nothing is done here; what is not served is
-refused.
-"""
+"""Routes: from a method and a path to a verb on a resource. What is not served is refused."""
 
 from localkube import errors, resources
 from localkube.api.access import Target
@@ -22,37 +20,41 @@ COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "
 
 
 def parse_target(parts: tuple[str, ...]) -> Target | None:
-    """What a path names, or None for one that is no resource's: discovery, health, nonsense."""
+    """Parse what a path names; return None when it is no resource (discovery, health, nonsense)."""
     if parts[:1] == ("api",) and len(parts) >= 3:
-        group, version, rest = "", parts[1], parts[2:]
+        group, version, remaining_parts = "", parts[1], parts[2:]
     elif parts[:1] == ("apis",) and len(parts) >= 4:
-        group, version, rest = parts[1], parts[2], parts[3:]
+        group, version, remaining_parts = parts[1], parts[2], parts[3:]
     else:
         return None
     if "" in parts:
         return None
     namespace: str | None = None
     if (
-        rest[0] == "namespaces"
-        and len(rest) >= 3
-        and not (len(rest) == 3 and rest[2] in NAMESPACE_SUBRESOURCES)
+        remaining_parts[0] == "namespaces"
+        and len(remaining_parts) >= 3
+        and not (len(remaining_parts) == 3 and remaining_parts[2] in NAMESPACE_SUBRESOURCES)
     ):
-        namespace, rest = rest[1], rest[2:]
-    if len(rest) > 3:
+        namespace, remaining_parts = remaining_parts[1], remaining_parts[2:]
+    if len(remaining_parts) > 3:
         return None
-    return Target(group, version, rest[0], namespace, *rest[1:])
+    return Target(group, version, remaining_parts[0], namespace, *remaining_parts[1:])
 
 
 def choose_verb(call: ApiCall, target: Target) -> str:
-    """The verb that RBAC would check; for a method that has none, the method in lower case."""
+    """Return the verb that RBAC would check.
+
+    For a method that has none, it is the method in lower case.
+    """
     verbs = NAMED_VERBS if target.name else COLLECTION_VERBS
     verb = verbs.get(call.method, call.method.lower())
     return "watch" if verb == "list" and call.query.flag("watch") else verb
 
 
 def resolve_resource(target: Target) -> Resource:
-    """The served resource that a target names. Raises ApiError 404 for an unknown one, or for a
-    scope that it does not have.
+    """Return the served resource that a target names.
+
+    Raises ApiError 404 for an unknown resource, or for a scope that it does not have.
     """
     resource = resources.find_by_path(target.group, target.version, target.plural)
     if resource is None:
@@ -69,8 +71,9 @@ def resolve_resource(target: Target) -> Resource:
 
 
 def check_verb(resource: Resource, target: Target, verb: str, method: str) -> None:
-    """Refuse what the resource does not do, with the code that a real server gives for it
-    (control-plane facts, item 10).
+    """Check that the resource has the verb.
+
+    Raises ApiError with the code of a real server (control-plane facts, item 10).
     """
     if target.subresource:
         allowed = resource.subresources[target.subresource].verbs
@@ -78,11 +81,9 @@ def check_verb(resource: Resource, target: Target, verb: str, method: str) -> No
             raise errors.method_not_allowed_error()
         return
     if not target.name and method not in COLLECTION_VERBS:
-        raise (
-            errors.bad_request_error("name must be provided")
-            if resource.custom and method in NAMED_VERBS
-            else errors.method_not_allowed_error()
-        )
+        if resource.custom and method in NAMED_VERBS:
+            raise errors.bad_request_error("name must be provided")
+        raise errors.method_not_allowed_error()
     if verb not in resource.verbs or (verb == "watch" and method == "HEAD"):
         raise errors.method_not_allowed_error()
     if method == "POST" and target.name and not resource.custom:

@@ -1,5 +1,6 @@
-"""The scale subresource: one number of an object as an autoscaling/v1 Scale, at the paths its
-definition names.
+"""The scale subresource: an object's replicas as an autoscaling/v1 Scale.
+
+The kind's definition names the paths.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,28 +35,29 @@ class ScaleHandler:
     async def answer(
         self, call: ApiCall, resource: Resource, namespace: str, name: str, verb: str
     ) -> Response:
-        """Raises ApiError: 400, 404, 409 for a stale version, 415 for an apply, 422 for what is no
+        """Answer with the scale, after the change that the verb asks for.
+
+        Raises ApiError: 400, 404, 409 for a stale version, 415 for an apply, 422 for what is no
         number of replicas.
         """
         if verb == "get":
             return json_response(
                 build_scale(resource, self._objects.get(resource, namespace, name))
             )
-        patching = verb == "patch"
-        request = parse_write_request(call, "PatchOptions" if patching else "UpdateOptions")
-        media = get_patch_type(call, resource) if patching else bodies.get_media_type(call)
+        is_patch = verb == "patch"
+        request = parse_write_request(call, "PatchOptions" if is_patch else "UpdateOptions")
+        media = get_patch_type(call, resource) if is_patch else bodies.get_media_type(call)
         if media == APPLY_PATCH:
             raise errors.unsupported_media_type_error((JSON_PATCH, MERGE_PATCH))
         raw = await self._body_reader.read_body(call)
-        change = await (
-            decode_patch(raw, media, resource)
-            if patching
-            else bodies.decode_body(raw, media, "Scale")
-        )
-        obj = self._objects.get(resource, namespace, name)
-        scale = (
-            apply_patch(resource, build_scale(resource, obj), change, media) if patching else change
-        )
+        # The object is read after the last await: nobody writes between that and the update.
+        if is_patch:
+            change = await decode_patch(raw, media, resource)
+            obj = self._objects.get(resource, namespace, name)
+            scale = apply_patch(resource, build_scale(resource, obj), change, media)
+        else:
+            scale = await bodies.decode_body(raw, media, "Scale")
+            obj = self._objects.get(resource, namespace, name)
         _check_scale(scale, name)
         _set_replicas(resource, obj, scale)
         return json_response(
@@ -66,9 +68,7 @@ class ScaleHandler:
 
 
 def build_scale(resource: Resource, obj: Object) -> Object:
-    """The Scale of an object; numbers that are not there are 0 (recorded
-    `pytorchjob/scale-get`).
-    """
+    """Build the Scale of an object; absent numbers are 0 (recorded `pytorchjob/scale-get`)."""
     paths = resources.get_scale_paths(resource)
     metadata = {
         key: obj["metadata"][key]
@@ -88,8 +88,9 @@ def build_scale(resource: Resource, obj: Object) -> Object:
 
 
 def _set_replicas(resource: Resource, obj: Object, scale: Object) -> None:
-    """Put the wanted number, and the version it was decided on, into the object. Raises ApiError
-    422 where there is no place for it.
+    """Set the wanted number, and the version it was decided on, in the object.
+
+    Raises ApiError 422 where there is no place for it.
     """
     version = (scale.get("metadata") or {}).get("resourceVersion")
     if version:

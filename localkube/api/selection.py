@@ -1,4 +1,4 @@
-"""Which objects a list, a watch or a deletecollection means: its place and its selectors."""
+"""The objects that a list, watch or deletecollection selects: its namespace and its selectors."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from localkube.selectors import FieldSelector, LabelSelector
 from localkube.store import Record
 
 COMMON_FIELDS = ("metadata.name", "metadata.namespace")
-"""Every kind can be selected by these; a kind of the cluster's scope by its name only."""
+"""Fields by which every kind can be selected; a kind of the cluster's scope by its name only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,9 @@ class Selection:
 
 
 def parse_selection(resource: Resource, namespace: str | None, query: QueryParameters) -> Selection:
-    """Raises ApiError 400 for a selector that does not parse or a field that this kind does not
-    offer.
+    """Parse the selectors of a query.
+
+    Raises ApiError 400 for a selector that does not parse or a field that this kind does not offer.
     """
     common = COMMON_FIELDS if resource.namespaced else COMMON_FIELDS[:1]
     supported = {*resource.field_selectors, *common}

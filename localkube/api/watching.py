@@ -1,5 +1,4 @@
-"""watch: changes from the store to everybody who looks on, each encoded once a form and its bytes
-shared by all watchers.
+"""The verb watch: changes from the store to all watchers, each encoded once per representation.
 
 The store calls back after each write; a watcher then only gets another reference in its list. Its
 own response is woken once for all that has gathered and sends it as one chunk. What a slow client
@@ -32,8 +31,9 @@ from localkube.store import Change, Record, Store
 MAX_BACKLOG_BYTES = 16 << 20
 MAX_BACKLOG_EVENTS = 20_000
 DEFAULT_TIMEOUT_SECONDS = (1_800, 3_600)
-"""Seconds, picked at random between the two as a real server does, so that watches do not all
-return at once.
+"""The bounds of a watch's default timeout, in seconds.
+
+It is picked at random as a real server does, so that watches do not all return at once.
 """
 MAX_TIMEOUT_SECONDS = 24 * 3_600
 BOOKMARK_INTERVAL = 60.0
@@ -45,8 +45,9 @@ WATCH_FORMS = (negotiation.TABLE, negotiation.PARTIAL)
 
 
 class _ChangeFrames:
-    """One change as bytes, made when somebody first needs them in a form and kept for the
-    others.
+    """One change as bytes.
+
+    Each form is encoded when it is first needed, and kept for other watchers.
     """
 
     def __init__(self, objects: Objects, resource: Resource, change: Change) -> None:
@@ -59,20 +60,19 @@ class _ChangeFrames:
         key = (form, event_type, with_columns and form.has_columns)
         frame = self._frames.get(key)
         if frame is None:
-            left = event_type == "DELETED" and self.change.type != "DELETED"
-            raw = (
-                self._encode_last_match()
-                if left
-                else encode_record(self._objects, self._resource, self.change.record)
-            )
+            if event_type == "DELETED" and self.change.type != "DELETED":
+                raw = self._encode_last_match()
+            else:
+                raw = encode_record(self._objects, self._resource, self.change.record)
             frame = self._frames[key] = _encode_frame(
                 event_type, form.encode_object(raw, with_columns=with_columns)
             )
         return frame
 
     def _encode_last_match(self) -> bytes:
-        """An object that stopped matching, as it was when it last did, under the version of the
-        change (recorded `leaves-selector`).
+        """Encode an object that stopped matching, as it was when it last matched.
+
+        It has the version of the change (recorded `leaves-selector`).
         """
         assert self.change.previous is not None
         obj = self._objects.decode_record(self._resource, self.change.previous)
@@ -82,7 +82,7 @@ class _ChangeFrames:
 
 @dataclass(slots=True)
 class _WatchOptions:
-    """The query of a watch. `since` is None for a watch that starts with what is there."""
+    """The query of a watch. `since` is None for a watch that starts with the current objects."""
 
     since: int | None
     sends_initial_events: bool
@@ -92,7 +92,7 @@ class _WatchOptions:
 
 
 class _Watcher:
-    """One client's watch: what it still has to send, and when it has to end."""
+    """One client's watch: the events still to be sent, and when it ends."""
 
     def __init__(self, form: Representation, selection: Selection, options: _WatchOptions) -> None:
         self.form = form
@@ -106,9 +106,7 @@ class _Watcher:
         self._columns_due = True
 
     def offer_change(self, frames: _ChangeFrames) -> None:
-        """Called for each change; queues the event that this watcher's selection makes of it, if
-        any.
-        """
+        """Queue the event that this watcher's selection makes of a change, if any."""
         if self.is_behind or frames.change.record.rv <= self.start_version:
             return
         kind = self.classify_change(frames.change)
@@ -116,31 +114,34 @@ class _Watcher:
             return
         self._pending.append((frames, kind))
         self._pending_bytes += len(frames.change.record.raw)
+        # The backlog is dropped at once: the client lists again, and the memory is free until then.
         if self._pending_bytes > MAX_BACKLOG_BYTES or len(self._pending) > MAX_BACKLOG_EVENTS:
             self.is_behind = True
             self._pending, self._pending_bytes = [], 0
         self.wake.set()
 
     def classify_change(self, change: Change) -> str:
-        """The event as this selection sees it: entering it is ADDED, leaving it DELETED; "" for
-        none (recorded `leaves-selector`).
+        """Return the event type of a change for this selection, or "" for none.
+
+        An object that enters the selection is ADDED, one that leaves it DELETED (recorded
+        `leaves-selector`).
         """
-        was = change.previous is not None and self.selection.matches(change.previous)
-        now = change.type != "DELETED" and self.selection.matches(change.record)
-        if now:
-            return "MODIFIED" if was else "ADDED"
-        return "DELETED" if was else ""
+        did_match = change.previous is not None and self.selection.matches(change.previous)
+        does_match = change.type != "DELETED" and self.selection.matches(change.record)
+        if does_match:
+            return "MODIFIED" if did_match else "ADDED"
+        return "DELETED" if did_match else ""
 
     def encode_event(self, frames: _ChangeFrames, event_type: str) -> bytes:
         return frames.get_frame(self.form, event_type, with_columns=self.take_columns())
 
     def take_columns(self) -> bool:
-        """True once: only the first event of a Table watch carries the columns."""
+        """Return True once: only the first event of a Table watch carries the columns."""
         columns, self._columns_due = self._columns_due, False
         return columns
 
     def take_pending(self) -> bytes:
-        """All that is pending, as one chunk."""
+        """Return all pending events as one chunk, and clear them."""
         chunk = b"".join([self.encode_event(frames, kind) for frames, kind in self._pending])
         self._pending, self._pending_bytes = [], 0
         self.wake.clear()
@@ -148,7 +149,10 @@ class _Watcher:
 
 
 class _WatchChannel:
-    """The watchers of one resource, fed by one subscription that lives as long as there is any."""
+    """The watchers of one resource.
+
+    One subscription feeds them; it lives as long as there is any watcher.
+    """
 
     def __init__(self, objects: Objects, resource: Resource) -> None:
         self._objects = objects
@@ -177,7 +181,7 @@ class _WatchChannel:
 
 
 class WatchHandler:
-    """All open watches, of which there may be `bound`."""
+    """Answers watches; `max_watches` of them may be open at once."""
 
     def __init__(self, objects: Objects, max_watches: int) -> None:
         self._objects = objects
@@ -187,8 +191,10 @@ class WatchHandler:
         self.open_count = 0
 
     async def watch(self, call: ApiCall, resource: Resource, namespace: str | None) -> Response:
-        """A stream of events. Raises ApiError: 400, 406, 422, 429 beyond the bound, 504. What is
-        too old is told in the stream.
+        """Answer with a stream of events.
+
+        Raises ApiError: 400, 406, 422, 429 beyond the bound, 504. A version that is too old is
+        reported in the stream.
         """
         accepted = negotiation.choose_media(call.headers.get("accept", ""), WATCH_FORMS)
         form = choose_representation(
@@ -205,6 +211,7 @@ class WatchHandler:
             )
         watcher = _Watcher(form, selection, options)
         channel = self._channels.setdefault(resource, _WatchChannel(self._objects, resource))
+        # No await from here to `add`: a change in between would be in neither history nor channel.
         try:
             history = self._prepare_history(resource, watcher, channel)
         except ApiError as refusal:
@@ -221,8 +228,9 @@ class WatchHandler:
     def _prepare_history(
         self, resource: Resource, watcher: _Watcher, channel: _WatchChannel
     ) -> Iterator[bytes]:
-        """The events before the live ones; what they are made of is fixed now, their encoding waits
-        until they are sent.
+        """Return the events before the live ones.
+
+        Their records are fixed now; they are encoded when they are sent.
         """
         key = (resource.storage or resource).key
         options = watcher.options
@@ -263,18 +271,19 @@ class WatchHandler:
                 now = loop.time()
                 if now >= end:
                     return
+                # This clears `wake`; no await until it is waited for, so no change is missed.
                 chunk = watcher.take_pending()
+                # A watch may start at a future version; a bookmark must not go back behind it.
                 if bookmarks and bookmarks.are_due(now) and self._store.rv >= watcher.start_version:
                     chunk += _encode_bookmark(watcher.form, self._store.rv)
                     bookmarks.schedule_next(now)
                 if chunk:
                     yield chunk
                     continue
-                alarm.schedule(
-                    min(end, bookmarks.next_time)
-                    if bookmarks and not bookmarks.are_due(now)
-                    else end
-                )
+                if bookmarks and not bookmarks.are_due(now):
+                    alarm.schedule(min(end, bookmarks.next_time))
+                else:
+                    alarm.schedule(end)
                 await watcher.wake.wait()
         finally:
             alarm.cancel()
@@ -284,7 +293,7 @@ class WatchHandler:
 
 
 class _BookmarkSchedule:
-    """When bookmarks are sent: each minute, and once shortly before the end."""
+    """The times of bookmarks: each minute, and once shortly before the end."""
 
     def __init__(self, now: float, end: float) -> None:
         self._end = end
@@ -301,8 +310,9 @@ class _BookmarkSchedule:
 
 
 class _Alarm:
-    """Sets an event at a moment; one timer serves all waits until the same moment, however often
-    they are interrupted.
+    """Sets an event at a moment.
+
+    One timer serves all waits until the same moment, however often they are interrupted.
     """
 
     def __init__(self, event: asyncio.Event) -> None:
@@ -321,14 +331,17 @@ class _Alarm:
             self._timer.cancel()
 
     def _set_event(self) -> None:
-        """A timer may ring a little early: the same moment can then be waited for again."""
+        """Set the event. A timer may fire a little early: the same moment can then be waited for
+        again.
+        """
         self._moment = 0.0
         self._event.set()
 
 
 async def _stream_refusal(refusal: ApiError) -> AsyncGenerator[bytes, None]:
-    """A watch that cannot start says so in its first and only event, with HTTP 200 (recorded
-    `errors/410-watch-too-old`).
+    """Stream the error of a watch that cannot start, as its first and only event.
+
+    The code is HTTP 200 (recorded `errors/410-watch-too-old`).
     """
     yield _encode_error(refusal)
 
@@ -336,26 +349,25 @@ async def _stream_refusal(refusal: ApiError) -> AsyncGenerator[bytes, None]:
 def _parse_watch_options(call: ApiCall) -> _WatchOptions:
     query = call.query
     version = paging.parse_version(query.text("resourceVersion"))
-    announce = "sendInitialEvents" in query
-    _check_match(query.text("resourceVersionMatch"), query.text("continue"), announce)
-    wanted = query.flag("sendInitialEvents") if announce else not version
+    has_announce = "sendInitialEvents" in query
+    _check_match(query.text("resourceVersionMatch"), query.text("continue"), has_announce)
+    sends_initial = query.flag("sendInitialEvents") if has_announce else not version
     seconds = query.integer("timeoutSeconds")
-    timeout = (
-        random.uniform(*DEFAULT_TIMEOUT_SECONDS)  # noqa: S311 - spreads load
-        if not seconds or seconds < 0
-        else min(seconds, MAX_TIMEOUT_SECONDS)
-    )
+    if not seconds or seconds < 0:
+        timeout = random.uniform(*DEFAULT_TIMEOUT_SECONDS)  # noqa: S311 - spreads load
+    else:
+        timeout = float(min(seconds, MAX_TIMEOUT_SECONDS))
     return _WatchOptions(
         since=version or None,
-        sends_initial_events=wanted,
+        sends_initial_events=sends_initial,
         sends_bookmarks=query.flag("allowWatchBookmarks"),
-        announces_end=announce and wanted,
-        timeout=float(timeout),
+        announces_end=has_announce and sends_initial,
+        timeout=timeout,
     )
 
 
 def _check_match(match: str, token: str, announces_end: bool) -> None:
-    """The rules of apimachinery `validateWatchOptions`."""
+    """Check the rules of apimachinery `validateWatchOptions`. Raises ApiError 422."""
     field = "resourceVersionMatch"
     causes: list[Cause] = []
     if announces_end and match != "NotOlderThan":

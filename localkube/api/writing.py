@@ -1,4 +1,4 @@
-"""create, update and patch: from a body to a verb of `objects`, and its result back.
+"""The verbs create, update and patch: from a body to a verb of `objects`, and its result back.
 
 A patch reads, applies and stores without giving up the loop in between, so it cannot conflict with
 anybody and retries nothing.
@@ -24,6 +24,8 @@ MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+CUSTOM_PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+"""The patches of a custom kind; a built-in kind takes a strategic merge patch, too."""
 
 MAX_MANAGER_BYTES = 128
 FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
@@ -39,7 +41,9 @@ class WriteHandler:
     async def create(
         self, call: ApiCall, resource: Resource, namespace: str, name: str = ""
     ) -> Response:
-        """POST. `name` is that of the path: on one of a custom resource a POST creates (recorded
+        """Answer a POST.
+
+        `name` is that of the path: on one of a custom resource a POST creates (recorded
         `409-post-on-named-resource`).
         """
         request = parse_write_request(call, "CreateOptions")
@@ -53,7 +57,7 @@ class WriteHandler:
     async def update(
         self, call: ApiCall, resource: Resource, namespace: str, name: str, subresource: str
     ) -> Response:
-        """PUT."""
+        """Answer a PUT."""
         request = parse_write_request(call, "UpdateOptions")
         check_acceptable(call)
         obj = await self._read_object(call, resource, request)
@@ -66,7 +70,7 @@ class WriteHandler:
     async def patch(
         self, call: ApiCall, resource: Resource, namespace: str, name: str, subresource: str
     ) -> Response:
-        """PATCH in any of the four forms; an apply to an object that is not there creates it."""
+        """Answer a PATCH of any of the four types; an apply creates an absent object."""
         media = get_patch_type(call, resource)
         request = parse_write_request(call, "PatchOptions", is_apply=media == APPLY_PATCH)
         check_acceptable(call)
@@ -74,6 +78,7 @@ class WriteHandler:
         change = await decode_patch(raw, media, resource)
         if request.field_validation == "Strict" and media != JSON_PATCH:
             check_duplicates(raw, resource)
+        # No await from here on: nobody writes between read and update, so nothing is retried.
         if media == APPLY_PATCH:
             return self._apply_configuration(
                 call, resource, namespace, name, subresource, change, request
@@ -86,9 +91,9 @@ class WriteHandler:
             )
         except errors.StrictDecodingError as error:
             # A real server blames the patch, not the object (apiserver `handlers/patch.go`).
-            shown = msgspec.json.encode(patched).decode()
+            quoted = msgspec.json.encode(patched).decode()
             raise errors.invalid_error(
-                "", "", "", [errors.invalid_cause("patch", f'"{shown}"', error.detail)]
+                "", "", "", [errors.invalid_cause("patch", f'"{quoted}"', error.detail)]
             ) from error
         return build_object_response(call, resource, updated)
 
@@ -115,15 +120,14 @@ class WriteHandler:
             api_version=resource.api_version,
             schema=schemas.load_schema(resource.schema).root if resource.schema else None,
         )
-        applied = replace(
-            request, field_manager=""
-        )  # who owns what is in the merged object already
+        # The merged object has its managedFields already: the verbs must not track them again.
+        untracked = replace(request, field_manager="")
         if current is None:
             return build_object_response(
-                call, resource, self._objects.create(resource, namespace, merged, applied), 201
+                call, resource, self._objects.create(resource, namespace, merged, untracked), 201
             )
         updated = self._objects.update(
-            resource, namespace, name, merged, subresource=subresource, request=applied
+            resource, namespace, name, merged, subresource=subresource, request=untracked
         )
         return build_object_response(call, resource, updated)
 
@@ -151,18 +155,19 @@ class WriteHandler:
 
 
 def parse_write_request(call: ApiCall, options: str, *, is_apply: bool = False) -> WriteRequest:
-    """The query that every write shares. Raises ApiError 422 about `options`, a kind such as
-    CreateOptions, for what it forbids.
+    """Parse the query that every write shares.
+
+    Raises ApiError 422 about `options`, a kind such as CreateOptions, for what it forbids.
     """
     query = call.query
     causes: list[Cause] = []
     dry_run = query.texts("dryRun")
     if any(value != "All" for value in dry_run):
-        shown = ", ".join(f'"{value[:64]}"' for value in dry_run)
+        quoted = ", ".join(f'"{value[:64]}"' for value in dry_run)
         causes.append(
             Cause(
                 "FieldValueNotSupported",
-                f'Unsupported value: []string{{{shown}}}: supported values: "All"',
+                f'Unsupported value: []string{{{quoted}}}: supported values: "All"',
                 "dryRun",
             )
         )
@@ -200,8 +205,9 @@ def parse_write_request(call: ApiCall, options: str, *, is_apply: bool = False) 
 
 
 def default_field_manager(call: ApiCall) -> str:
-    """Who writes when nobody says so: the User-Agent up to its slash (apiserver
-    `prefixFromUserAgent`).
+    """Return the manager of a write that names none: the User-Agent up to its slash.
+
+    The source is apiserver `prefixFromUserAgent`.
     """
     agent = call.headers.get("user-agent", "").partition("/")[0]
     return (
@@ -211,33 +217,26 @@ def default_field_manager(call: ApiCall) -> str:
 
 
 def check_acceptable(call: ApiCall) -> None:
-    """Refuse a write whose answer the client could not take, before it is done. Raises ApiError
-    406.
-    """
+    """Check, before a write is done, that the client accepts its answer. Raises ApiError 406."""
     negotiation.choose_media(call.headers.get("accept", ""), ITEM_FORMS)
 
 
 def get_patch_type(call: ApiCall, resource: Resource) -> str:
-    """The media type of a patch. Raises ApiError 415, which lists of a custom kind what it
-    takes.
+    """Return the media type of a patch.
+
+    Raises ApiError 415, which for a custom kind lists the supported types.
     """
-    accepted = (
-        (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
-        if resource.custom
-        else (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH)
-    )
     media = bodies.get_media_type(call)
-    if media not in accepted:
-        raise (
-            errors.unsupported_media_type_error(accepted)
-            if resource.custom
-            else errors.unroutable_media_type_error()
-        )
+    if resource.custom:
+        if media not in CUSTOM_PATCHES:
+            raise errors.unsupported_media_type_error(CUSTOM_PATCHES)
+    elif media not in (*CUSTOM_PATCHES, STRATEGIC_MERGE_PATCH):
+        raise errors.unroutable_media_type_error()
     return media
 
 
 async def decode_patch(raw: bytes, media: str, resource: Resource) -> Any:
-    """The values of a patch. Raises ApiError 400."""
+    """Decode a patch. Raises ApiError 400."""
     if media == APPLY_PATCH:
         return await bodies.decode_yaml(raw, resource.kind)
     try:
@@ -254,7 +253,7 @@ async def decode_patch(raw: bytes, media: str, resource: Resource) -> Any:
 
 
 def apply_patch(resource: Resource, current: Object, change: Any, media: str) -> Object:
-    """What a merge, JSON or strategic patch makes of an object. Raises ApiError: 400, 413, 422."""
+    """Apply a merge, JSON or strategic patch to an object. Raises ApiError: 400, 413, 422."""
     if media == JSON_PATCH:
         patched = patch.apply_json_patch(current, change)
     elif media == STRATEGIC_MERGE_PATCH:
@@ -267,33 +266,34 @@ def apply_patch(resource: Resource, current: Object, change: Any, media: str) ->
 
 
 def check_duplicates(raw: bytes, resource: Resource) -> None:
-    """What strict validation says about keys that come twice in one JSON object. Raises ApiError
-    400.
+    """Check that no key comes twice in one JSON object, for strict validation.
+
+    Raises ApiError 400.
     """
-    found = bodies.find_duplicate_fields(raw)
-    if found:
+    duplicates = bodies.find_duplicate_fields(raw)
+    if duplicates:
         raise errors.StrictDecodingError(
-            resource.kind, resource.version, [f'duplicate field "{path}"' for path in found]
+            resource.kind, resource.version, [f'duplicate field "{path}"' for path in duplicates]
         )
 
 
 def _check_name(obj: Object, name: str) -> None:
-    """A PUT names its object twice (apiserver `checkName`)."""
+    """Check that the object of a PUT has the name of the URL (apiserver `checkName`)."""
     metadata = obj.get("metadata")
-    found = metadata.get("name") if isinstance(metadata, dict) else None
-    if not found:
+    body_name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not body_name:
         raise errors.bad_request_error(
             f"the name of the object ({name} based on URL) was undeterminable: name must be "
             "provided"
         )
-    if found != name:
+    if body_name != name:
         raise errors.bad_request_error(
-            f"the name of the object ({found}) does not match the name on the URL ({name})"
+            f"the name of the object ({body_name}) does not match the name on the URL ({name})"
         )
 
 
 def _check_intent(resource: Resource, intent: Any, namespace: str, name: str) -> None:
-    """An applied object must say what it is, and may not claim ownership. Raises ApiError 400."""
+    """Check that an applied object says what it is and claims no ownership. Raises ApiError 400."""
     if not isinstance(intent, dict) or not intent.get("kind") or not intent.get("apiVersion"):
         raise errors.bad_request_error(
             "error decoding YAML: Object 'Kind' and 'apiVersion' must be set in an applied "

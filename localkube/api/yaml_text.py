@@ -1,8 +1,7 @@
-"""YAML as Kubernetes reads and writes it: plain JSON values only, times stay text, and no document
-grows beyond a budget by aliases.
+"""YAML as Kubernetes reads and writes it: plain JSON values only, and times stay text.
 
-Values are built from the parser's events with a stack of our own: PyYAML's composer recurses in C
-and crashes on deep nesting.
+Aliases cannot grow a document beyond a budget. Values are built from the parser's events with a
+stack of our own: PyYAML's composer recurses in C and crashes on deep nesting.
 """
 
 import copy
@@ -14,8 +13,9 @@ from typing import Any
 import yaml
 
 MAX_NODES = 200_000
-"""Values in one document, aliases counted at each use: a few kB of nested aliases would otherwise
-become gigabytes.
+"""Most values in one document, aliases counted at each use.
+
+A few kB of nested aliases would otherwise become gigabytes.
 """
 MAX_DEPTH = 200
 
@@ -32,7 +32,7 @@ class BadYaml(Exception):
 
 
 def parse_yaml(text: bytes) -> Any:
-    """The values of one document, None for an empty one. Raises BadYaml."""
+    """Parse one document; return None for an empty one. Raises BadYaml."""
     reader = _DocumentBuilder()
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -43,7 +43,10 @@ def parse_yaml(text: bytes) -> Any:
 
 
 def dump_yaml(value: Any) -> bytes:
-    """Block style, keys in their order, as `kubectl -o yaml` shows an object."""
+    """Encode a value in block style, keys in their order.
+
+    `kubectl -o yaml` shows an object so.
+    """
     text: bytes = yaml.dump(
         value, Dumper=yaml.CSafeDumper, encoding="utf-8", sort_keys=False, allow_unicode=True
     )
@@ -52,8 +55,9 @@ def dump_yaml(value: Any) -> bytes:
 
 @dataclass(slots=True)
 class _OpenCollection:
-    """A collection whose end has not been read. `size` counts the values in it; `key` is the
-    mapping's key that waits for a value.
+    """A collection whose end has not been parsed.
+
+    `size` counts the values in it; `key` is the mapping's key that waits for a value.
     """
 
     value: Any
@@ -65,7 +69,7 @@ class _OpenCollection:
 
 
 class _DocumentBuilder:
-    """Takes the parser's events and builds the document's value."""
+    """Builds a document's value from the parser's events."""
 
     def __init__(self) -> None:
         self.root: Any = None
@@ -75,7 +79,7 @@ class _DocumentBuilder:
         self._anchors: dict[str, tuple[Any, int]] = {}
 
     def handle_event(self, event: yaml.Event) -> None:
-        """Raises BadYaml."""
+        """Handle the parser's next event. Raises BadYaml."""
         if isinstance(event, yaml.ScalarEvent):
             self._add_scalar(event)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
@@ -90,10 +94,10 @@ class _DocumentBuilder:
             value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
             self._stack.append(_OpenCollection(value, event.anchor, _get_line_number(event)))
         elif isinstance(event, yaml.CollectionEndEvent):
-            done = self._stack.pop()
-            for source in done.merges:
-                done.value = source | done.value
-            self._add_value(done.value, done.size, done.anchor, done.line)
+            closed = self._stack.pop()
+            for source in closed.merges:
+                closed.value = source | closed.value
+            self._add_value(closed.value, closed.size, closed.anchor, closed.line)
         elif isinstance(event, yaml.AliasEvent):
             anchor = str(event.anchor)
             if anchor not in self._anchors:
@@ -116,12 +120,13 @@ class _DocumentBuilder:
                 raise BadYaml(f'line {line}: key "{event.value[:64]}" already set in map')
             top.key = event.value
             return
-        plain = event.style in (None, "") and event.tag != _STRING_TAG
+        is_plain = event.style in (None, "") and event.tag != _STRING_TAG
         self._add_value(
-            _parse_plain_scalar(event.value) if plain else event.value, 1, event.anchor, line
+            _parse_plain_scalar(event.value) if is_plain else event.value, 1, event.anchor, line
         )
 
     def _add_value(self, value: Any, size: int, anchor: str | None, line: int) -> None:
+        # A collection's values, and an alias's copy, were counted when they came.
         if size == 1:
             self._spend_budget(1)
         if anchor is not None:
@@ -157,8 +162,9 @@ def _get_line_number(event: yaml.Event) -> int:
 
 
 def _parse_plain_scalar(text: str) -> Any:
-    """The value of an unquoted scalar by the rules of YAML 1.1 without times and base-60 numbers,
-    as Go's reader has them.
+    """Parse an unquoted scalar by the rules of YAML 1.1 without times and base-60 numbers.
+
+    Go's reader has the same rules. Raises BadYaml.
     """
     if text in _NULL:
         return None

@@ -1,7 +1,7 @@
-"""The controllers: each follows some objects and brings others in line with them, level by level,
-through the store alone.
+"""The controllers of the embedded cluster. Each watches some objects and reconciles others.
 
-Any of them may be killed at any moment and goes on after the next start from what is stored.
+Controllers communicate through the store alone. Any of them may be killed at any moment; after the
+next start it continues from what is stored.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,9 @@ from localkube.objects import Objects
 
 
 def build_controllers(objects: Objects, root_ca: str = "") -> Sequence[Controller]:
-    """Every controller of the cluster. `root_ca` is the PEM text that each namespace gets as
-    ConfigMap kube-root-ca.crt.
+    """Build every controller of the cluster.
+
+    `root_ca` is the PEM text that each namespace gets as ConfigMap kube-root-ca.crt.
     """
     ports = PortAllocator(objects)
     return (

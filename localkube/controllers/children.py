@@ -1,6 +1,4 @@
-"""Makes and removes the objects that an operator owns, and tells of it on the owner, with the
-reasons of the real controllers.
-"""
+"""Creation and deletion of the objects that an operator owns, with the real controllers' events."""
 
 from localkube.errors import ApiError
 from localkube.event_recorder import EventRecorder
@@ -10,14 +8,17 @@ from localkube.objects import Objects
 from localkube.resources.resource import Resource
 
 RETRY_AFTER = 5.0
-"""Seconds after which a refused creation is tried again: what refused it (quota, a namesake) may be
-gone by then.
+"""Seconds after which a refused creation is tried again.
+
+What refused it, such as a quota or an object of the same name, may be gone by then.
 """
 
 
 class Children:
-    """The objects of one operator. `kind_in_reason` makes the reasons SuccessfulCreatePod and so
-    on; else SuccessfulCreate.
+    """Create and delete the objects that one operator owns, and record events on the owner.
+
+    With `kind_in_reason` the event reasons name the kind: SuccessfulCreatePod instead of
+    SuccessfulCreate.
     """
 
     def __init__(self, objects: Objects, recorder: EventRecorder, *, kind_in_reason: bool) -> None:
@@ -26,14 +27,14 @@ class Children:
         self._kind_in_reason = kind_in_reason
 
     def create(self, owner: Object, resource: Resource, child: Object) -> Object | None:
-        """Create `child` in the owner's namespace, controlled by the owner; None when that is
-        refused, which an event then tells.
+        """Create `child` in the owner's namespace with the owner as its controller.
 
-        A refusal because the namespace is going away is nobody's news.
+        Returns None when the API refuses it, and records the refusal as an event. A refusal because
+        the namespace is being deleted gets no event.
         """
         child["metadata"]["ownerReferences"] = [build_owner_reference(owner)]
         try:
-            made = self._objects.create(resource, namespace_of(owner), child)
+            created = self._objects.create(resource, namespace_of(owner), child)
         except ApiError as refusal:
             causes = (refusal.details or {}).get("causes") or ()
             if not any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
@@ -48,14 +49,15 @@ class Children:
             owner,
             "Normal",
             self._event_reason("SuccessfulCreate", resource),
-            f"Created {_kind_name(resource)}: {name_of(made)}",
+            f"Created {_kind_name(resource)}: {name_of(created)}",
         )
-        return made
+        return created
 
     def delete(self, owner: Object, resource: Resource, child: Object) -> None:
-        """Start the deletion of `child`; nothing happens when it is gone already."""
+        """Start the deletion of `child`; do nothing when it is already gone."""
         if self._objects.find(resource, namespace_of(owner), name_of(child)) is None:
             return
+        # The uid keeps an object of the same name that was created meanwhile from being deleted.
         self._objects.delete(
             resource,
             namespace_of(owner),

@@ -1,6 +1,4 @@
-"""The claims for storage: each is bound at once to a directory of its own, and kept while a pod
-uses it.
-"""
+"""The controller of PersistentVolumeClaims: binds each to a directory, protects those in use."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,16 +19,16 @@ from localkube.resources.storage import PROVISIONER
 from localkube.store import Change
 
 PROTECTION = "kubernetes.io/pvc-protection"
-"""The finalizer by which a claim that is deleted under a running pod stays until that pod has
-ended.
-"""
+"""The finalizer that keeps a deleted claim until the pods that use it have ended."""
 
 CLAIM_FIELD = b'"persistentVolumeClaim"'
+"""The text that the JSON of every pod with a claim contains."""
 
 
 class ClaimController:
-    """Binds claims and protects those in use. Their directories are the kubelet's, who makes one
-    when a pod first needs it.
+    """Bind claims at once and protect those that running pods use.
+
+    The kubelet makes a claim's directory when a pod first needs it.
     """
 
     name = "persistentvolume-controller"
@@ -61,15 +59,15 @@ class ClaimController:
         return None
 
     def _bind_claim(self, claim: Object) -> None:
-        spec, wanted = claim["spec"], str(claim["spec"].get("storageClassName") or "")
-        storage = self._objects.find(STORAGECLASSES, "", wanted) if wanted else None
+        spec, class_name = claim["spec"], str(claim["spec"].get("storageClassName") or "")
+        storage = self._objects.find(STORAGECLASSES, "", class_name) if class_name else None
         if storage is None:
-            if wanted:
+            if class_name:
                 self._recorder.record_event(
                     claim,
                     "Warning",
                     "ProvisioningFailed",
-                    f'storageclass.storage.k8s.io "{wanted}" not found',
+                    f'storageclass.storage.k8s.io "{class_name}" not found',
                 )
             else:
                 text = "no persistent volumes available for this claim and no storage class is set"
@@ -89,7 +87,7 @@ class ClaimController:
                 PERSISTENTVOLUMECLAIMS,
                 namespace,
                 name,
-                lambda it: it["spec"].update(volumeName=volume),
+                lambda obj: obj["spec"].update(volumeName=volume),
             )
             text = f"Successfully provisioned volume {volume}"
             self._recorder.record_event(claim, "Normal", "ProvisioningSucceeded", text)
@@ -104,12 +102,12 @@ class ClaimController:
                 PERSISTENTVOLUMECLAIMS,
                 namespace,
                 name,
-                lambda it: it.update(status=bound),
+                lambda obj: obj.update(status=bound),
                 subresource="status",
             )
 
     def _is_used(self, claim: Object) -> bool:
-        """Whether a pod that has not ended names the claim."""
+        """Return whether an unfinished pod mounts the claim."""
         records = self._objects.store.list(PODS.key, namespace_of(claim))
         busy = (
             record
@@ -124,7 +122,7 @@ class ClaimController:
             yield change.record.namespace, change.record.name
 
     def _pod_changed(self, change: Change) -> Iterator[Key]:
-        """A claim that is on its way out may have waited for this pod's end."""
+        """Yield the claims of a pod that has ended: a deleted claim may have waited for it."""
         record = change.record
         if CLAIM_FIELD in record.raw and (
             change.type == "DELETED" or record.fields.get("status.phase") in FINISHED_PHASES
@@ -140,7 +138,7 @@ class ClaimController:
 
 
 def list_claim_names(pod: Object) -> set[str]:
-    """The names of the claims that a pod mounts."""
+    """Return the names of the claims that a pod mounts."""
     volumes = pod["spec"].get("volumes") or ()
     return {
         str(volume["persistentVolumeClaim"].get("claimName"))
@@ -154,6 +152,6 @@ def _add_finalizer(claim: Object) -> None:
 
 
 def _remove_finalizer(claim: Object) -> None:
-    left = [name for name in claim["metadata"].pop("finalizers") if name != PROTECTION]
-    if left:
-        claim["metadata"]["finalizers"] = left
+    remaining = [name for name in claim["metadata"].pop("finalizers") if name != PROTECTION]
+    if remaining:
+        claim["metadata"]["finalizers"] = remaining

@@ -1,10 +1,11 @@
-"""Removes what has had its time: old events, and finished Jobs with a time to live."""
+"""Removal of expired objects: old events, and finished Jobs with a time to live."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from localkube import clock
+from localkube.controllers.job_rules import find_end_condition
 from localkube.controllers.loop import Key, Trigger
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, is_terminating, uid_of
@@ -17,13 +18,14 @@ MAX_EVENT_AGE = timedelta(hours=1)
 MAX_EVENTS_PER_NAMESPACE = 5000
 
 MIN_PAUSE_SECONDS = 5.0
-"""Seconds at least until a timer looks at a namespace's events again, so that they go in batches.
+"""The least seconds between two timer-driven cleanups of a namespace, so that events go in batches.
 """
 
 
 class EventExpiry:
-    """Deletes events an hour after they were last written, as a real cluster does, and the oldest
-    of a namespace above a bound.
+    """Delete events an hour after their last write, and a namespace's oldest ones above a limit.
+
+    A real cluster keeps events for one hour too.
     """
 
     name = "event-expiry"
@@ -48,45 +50,44 @@ class EventExpiry:
         namespace, _ = key
         if namespace not in self._sorted_namespaces:
             self._sort_events(namespace)
-        written = self._write_times.get(namespace, OrderedDict())
-        oldest_allowed = clock.now() - self._max_age
-        while written:
-            name, when = next(iter(written.items()))
-            if when > oldest_allowed and len(written) <= self._max_events:
-                return max(MIN_PAUSE_SECONDS, (when - oldest_allowed).total_seconds())
-            del written[name]
+        write_times = self._write_times.get(namespace, OrderedDict())
+        oldest_allowed = clock.current_time() - self._max_age
+        while write_times:
+            name, write_time = next(iter(write_times.items()))
+            if write_time > oldest_allowed and len(write_times) <= self._max_events:
+                return max(MIN_PAUSE_SECONDS, (write_time - oldest_allowed).total_seconds())
+            del write_times[name]
             if self._objects.find(EVENTS, namespace, name) is not None:
                 self._objects.delete(EVENTS, namespace, name)
         return None
 
     def _event_changed(self, change: Change) -> Iterator[Key]:
-        """Keep the events of each namespace in the order of their last write."""
-        written = self._write_times.setdefault(change.record.namespace, OrderedDict())
+        """Keep each namespace's events in the order of their last write."""
+        write_times = self._write_times.setdefault(change.record.namespace, OrderedDict())
         if change.type == "DELETED":
-            written.pop(change.record.name, None)
+            write_times.pop(change.record.name, None)
             return
-        written[change.record.name] = clock.now()
-        written.move_to_end(change.record.name)
+        write_times[change.record.name] = clock.current_time()
+        write_times.move_to_end(change.record.name)
         yield change.record.namespace, ""
 
     def _sort_events(self, namespace: str) -> None:
-        """Take the times of the events that were there at the start from themselves: nobody saw
-        them written.
+        """Order the events that existed at the start by the times that they carry.
+
+        Nobody saw those being written.
         """
-        seen = self._write_times.get(namespace, OrderedDict())
+        known_times = self._write_times.get(namespace, OrderedDict())
         records = self._objects.store.list(EVENTS.key, namespace)
-        found = (
-            (record.name, seen.get(record.name) or _last_write_time(record.decode()))
+        entries = (
+            (record.name, known_times.get(record.name) or _last_write_time(record.decode()))
             for record in records
         )
-        self._write_times[namespace] = OrderedDict(sorted(found, key=lambda each: each[1]))
+        self._write_times[namespace] = OrderedDict(sorted(entries, key=lambda entry: entry[1]))
         self._sorted_namespaces.add(namespace)
 
 
 class JobExpiry:
-    """Deletes a finished Job, and its pods before it, `ttlSecondsAfterFinished` seconds after its
-    end.
-    """
+    """Delete a finished Job `ttlSecondsAfterFinished` seconds after its end, its pods first."""
 
     name = "ttl-after-finished-controller"
 
@@ -107,9 +108,9 @@ class JobExpiry:
         ttl, end = job["spec"].get("ttlSecondsAfterFinished"), _finish_time(job)
         if ttl is None or end is None:
             return None
-        left = (end + timedelta(seconds=int(ttl)) - clock.now()).total_seconds()
-        if left > 0:
-            return left
+        seconds_left = (end + timedelta(seconds=int(ttl)) - clock.current_time()).total_seconds()
+        if seconds_left > 0:
+            return seconds_left
         self._objects.delete(
             JOBS, *key, DeleteOptions(propagation_policy="Foreground", uid=uid_of(job))
         )
@@ -117,24 +118,24 @@ class JobExpiry:
 
 
 def _last_write_time(event: Object) -> datetime:
-    """When an event that was there at the start was last written, as well as it tells: its own
-    times may say anything.
+    """Return when an event that existed at the start was probably last written.
+
+    The event's own times may say anything, so they are limited to between its creation and now.
     """
-    made = clock.parse_time(event["metadata"]["creationTimestamp"])
+    creation = clock.parse_time(event["metadata"]["creationTimestamp"])
     series = event.get("series") or {}
     text = (
         series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or ""
     )
     try:
-        return max(made, min(clock.parse_time(str(text)), clock.now()))
+        return max(creation, min(clock.parse_time(str(text)), clock.current_time()))
     except ValueError:
-        return made
+        return creation
 
 
 def _finish_time(job: Object) -> datetime | None:
-    for condition in (job.get("status") or {}).get("conditions") or ():
-        if condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True":
-            return clock.parse_time(
-                str(condition.get("lastTransitionTime") or job["metadata"]["creationTimestamp"])
-            )
-    return None
+    end = find_end_condition(job)
+    if end is None:
+        return None
+    time = end.get("lastTransitionTime") or job["metadata"]["creationTimestamp"]
+    return clock.parse_time(str(time))

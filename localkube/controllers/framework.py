@@ -1,8 +1,7 @@
-"""What the training kinds of kubeflow.org share in their specs, and the interface by which one kind
-differs from the next.
+"""The common spec of the kubeflow.org job kinds, and the interfaces in which they differ.
 
-A kind is added as one small file with a `Framework`: what it adds to its pods, when it runs, and
-when it has succeeded.
+A training kind is one small file with a `Framework`: what it adds to its pods, when it counts as
+running, and when it has succeeded. MPIJob is a `JobKind` only: it follows its launcher.
 """
 
 import re
@@ -17,7 +16,7 @@ RESTART_POLICIES = ("Always", "OnFailure", "Never", "ExitCode")
 CLEAN_POD_POLICIES = ("None", "Running", "All")
 OPERATOR = "kubeflow.org/training-operator"
 
-_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +28,12 @@ class Address:
 
 
 FindAddress = Callable[[str, int], Address]
-"""The address of a replica, by its type and index."""
+"""Returns the address of a replica, given its type and index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One entry of the replica map with the defaults that the operator fills in."""
+    """One entry of the replica map, with the operator's defaults filled in."""
 
     type: str
     count: int
@@ -47,7 +46,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """A training job of any kind, read from its object. Times are in seconds."""
+    """A job of any kind, parsed from its object. Times are in seconds."""
 
     object: Object
     replicas: Mapping[str, Replica]
@@ -56,7 +55,11 @@ class TrainingJob:
     deadline_seconds: int | None
     backoff_limit: int | None
     suspended: bool
-    managed_by: str
+    managed_by: str | None
+
+    @property
+    def spec(self) -> Object:
+        return self.object.get("spec") or {}
 
     @property
     def name(self) -> str:
@@ -68,39 +71,50 @@ class TrainingJob:
 
     @property
     def total_replicas(self) -> int:
-        """The replicas of all types together."""
+        """The number of replicas of all types together."""
         return sum(replica.count for replica in self.replicas.values())
 
 
 @dataclass(frozen=True, slots=True)
 class PodCounts:
-    """How many pods of a replica type are in which phase. Pending ones are in none of them."""
+    """How many pods of one replica type are in each phase. Pending pods are not counted."""
 
     active: int = 0
     succeeded: int = 0
     failed: int = 0
     first_succeeded: bool = False
-    """Whether the pod with index 0 is among those that succeeded."""
+    """Whether the pod with index 0 has succeeded."""
 
 
 CountsByType = Mapping[str, PodCounts]
+"""Pod counts by replica type."""
 
 
-class Framework(Protocol):
-    """What is a kind's own. `replica_types` are in the order in which pods are made."""
+class JobKind(Protocol):
+    """The names and defaults of a kind of job that an operator runs."""
 
     @property
     def resource(self) -> Resource: ...
     @property
     def replicas_field(self) -> str:
-        """The replica map in the spec, such as pytorchReplicaSpecs."""
+        """The name of the replica map in the spec, such as pytorchReplicaSpecs."""
         ...
 
     @property
-    def replica_types(self) -> Sequence[str]: ...
+    def replica_types(self) -> Mapping[str, str]:
+        """The replica types, each with the restart policy of replicas that set none.
+
+        Pods are created in this order.
+        """
+        ...
+
+
+class Framework(JobKind, Protocol):
+    """What differs between the training kinds."""
+
     @property
     def container_name(self) -> str:
-        """The container that does the training and whose exit code decides."""
+        """The name of the container that trains and whose exit code decides."""
         ...
 
     @property
@@ -108,31 +122,28 @@ class Framework(Protocol):
     @property
     def port(self) -> int: ...
     @property
-    def default_restart_policy(self) -> str:
-        """The default restart policy."""
-        ...
-
-    @property
     def expired_reason(self) -> str:
-        """The reason of the event that tells of a removal by ttlSecondsAfterFinished."""
+        """The reason of the event that reports a removal by ttlSecondsAfterFinished."""
         ...
 
     def find_problems(self, job: TrainingJob) -> Iterator[str]:
-        """What the kind's admission webhook would refuse, beyond what it does for every kind."""
+        """Yield what the kind's admission webhook would refuse beyond the rules for every kind."""
         ...
 
     def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
-        """Whether a replica gets the label job-role: master."""
+        """Return whether a replica gets the label job-role: master."""
         ...
 
     def replaces_failed_pod(self, replica: Replica) -> bool:
-        """Whether the operator replaces a failed pod of this replica type, as far as the exit code
-        allows; else its failure is final.
+        """Return whether the operator replaces failed pods of this replica type.
+
+        If not, a failure is final. With restartPolicy ExitCode the exit code must allow a
+        replacement too.
         """
         ...
 
     def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
-        """Whether the job goes on although a replica of this type has failed for good."""
+        """Return whether the job continues after a replica of this type has failed for good."""
         ...
 
     def is_running(self, job: TrainingJob, counts: CountsByType) -> bool: ...
@@ -141,53 +152,52 @@ class Framework(Protocol):
     def configure_pod(
         self, job: TrainingJob, type: str, index: int, find_address: FindAddress, spec: Object
     ) -> None:
-        """Put what the framework needs, mostly environment variables, into the pod spec of one
-        replica.
-        """
+        """Add what the framework needs to one replica's pod spec, mostly environment variables."""
         ...
 
 
 def operator_name(framework: Framework) -> str:
-    """The name under which the operator labels what it makes and tells events:
-    pytorchjob-controller.
-    """
+    """Return the name that the operator uses in labels and events: pytorchjob-controller."""
     return f"{framework.resource.kind.lower()}-controller"
 
 
-def parse_training_job(framework: Framework, obj: Object) -> TrainingJob:
-    """A job from its object, whatever is wrong with it: see `problems`."""
+def parse_training_job(kind: JobKind, obj: Object) -> TrainingJob:
+    """Parse a job from its object, even an invalid one; see `find_problems`."""
     spec = obj.get("spec") or {}
     policy = spec.get("runPolicy") or {}
-    given = spec.get(framework.replicas_field) or {}
-    known = [kind for kind in framework.replica_types if kind in given]
+    replica_map = spec.get(kind.replicas_field) or {}
+    known_types = [
+        replica_type for replica_type in kind.replica_types if replica_type in replica_map
+    ]
     return TrainingJob(
         object=obj,
         replicas={
-            kind: _parse_replica(framework, kind, given[kind] or {})
-            for kind in [*known, *sorted(set(given) - set(known))]
+            replica_type: _parse_replica(kind, replica_type, replica_map[replica_type] or {})
+            for replica_type in [*known_types, *sorted(set(replica_map) - set(known_types))]
         },
         clean_pod_policy=policy.get("cleanPodPolicy") or "None",
         ttl_seconds=policy.get("ttlSecondsAfterFinished"),
         deadline_seconds=policy.get("activeDeadlineSeconds"),
         backoff_limit=policy.get("backoffLimit"),
         suspended=bool(policy.get("suspend")),
-        managed_by=policy.get("managedBy") or OPERATOR,
+        managed_by=policy.get("managedBy"),
     )
 
 
-def _parse_replica(framework: Framework, kind: str, given: Object) -> Replica:
-    count = given.get("replicas")
+def _parse_replica(kind: JobKind, replica_type: str, entry: Object) -> Replica:
+    count = entry.get("replicas")
     return Replica(
-        type=kind,
+        type=replica_type,
         count=1 if count is None else int(count),
-        restart_policy=given.get("restartPolicy") or framework.default_restart_policy,
-        template=given.get("template") or {},
+        restart_policy=entry.get("restartPolicy") or kind.replica_types.get(replica_type, ""),
+        template=entry.get("template") or {},
     )
 
 
 def find_problems(framework: Framework, job: TrainingJob) -> Sequence[str]:
-    """Why the job makes no sense. A real cluster has an admission webhook for most of this; here
-    the operator says it.
+    """Return why the job's spec is invalid.
+
+    A real cluster has an admission webhook for most of this; here the operator reports it.
     """
     return [*_find_general_problems(framework, job), *framework.find_problems(job)]
 
@@ -195,7 +205,7 @@ def find_problems(framework: Framework, job: TrainingJob) -> Sequence[str]:
 def _find_general_problems(framework: Framework, job: TrainingJob) -> Iterator[str]:
     if not job.replicas:
         yield f"spec.{framework.replicas_field} must be specified"
-    if not _DNS_1035.fullmatch(job.name):
+    if not DNS_1035.fullmatch(job.name):
         yield (
             f"the name {job.name!r} must consist of lower case letters, digits and '-', start with "
             "a letter and not end with '-'"
@@ -245,14 +255,16 @@ def _find_replica_problems(
 def add_variables(
     containers: Sequence[Object], forced: dict[str, str], unless_set: Mapping[str, str]
 ) -> None:
-    """Add variables to every container after its own, so that `forced` ones win; the others only
-    where the user has none such.
+    """Add environment variables to every container, after the container's own.
+
+    Because they come last, `forced` variables win; `unless_set` ones are added only where the user
+    set none of that name.
     """
     for container in containers:
-        given = container.get("env") or []
-        names = {each.get("name") for each in given}
+        own_variables = container.get("env") or []
+        names = {variable.get("name") for variable in own_variables}
         added = forced | {name: value for name, value in unless_set.items() if name not in names}
         container["env"] = [
-            *given,
+            *own_variables,
             *({"name": name, "value": value} for name, value in added.items()),
         ]

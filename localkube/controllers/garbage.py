@@ -1,5 +1,6 @@
-"""The garbage collector: what owner references and the finalizers `foregroundDeletion` and `orphan`
-promise (engine facts 6.5).
+"""The garbage collector: owner references and the finalizers `foregroundDeletion` and `orphan`.
+
+The rules are those of a real cluster (engine facts 6.5).
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,17 +19,15 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 
 ORPHANS_PER_RECONCILE = 50
-"""Dependents that one reconcile orphans, so that an owner of ten thousand does not hold up
-everything else.
+"""Dependents that one reconcile orphans, so that an owner of ten thousand does not block the rest.
 """
 
 
 class GarbageCollector:
-    """Deletes objects whose owners are all gone, and sees deletions with a propagation policy
-    through.
+    """Delete objects whose owners are all gone, and complete deletions with a propagation policy.
 
-    The owners of every object are looked at when it appears, also at the start: owners that
-    vanished while nobody watched count too.
+    Every object's owners are checked when it appears, also at the start: so owners that vanished
+    while nothing watched are found too.
     """
 
     name = "garbage-collector"
@@ -68,8 +67,8 @@ class GarbageCollector:
         record = change.record
         if change.type == "DELETED":
             yield from (
-                _build_key(dependent, found)
-                for dependent, found in self._list_dependents(record.uid)
+                _build_key(dependent_kind, dependent_record)
+                for dependent_kind, dependent_record in self._list_dependents(record.uid)
             )
             yield from self._owner_keys(record)
             return
@@ -78,20 +77,21 @@ class GarbageCollector:
                 yield _build_key(kind, record)
             if change.previous is not None:
                 yield from self._owner_keys(change.previous)
-        # Finding the words costs a microsecond; decoding each changed object to look at its
-        # finalizers would cost thirty.
+        # Searching the raw text takes 1 us; decoding each changed object to read its finalizers
+        # would take 30.
         if b'"deletionTimestamp"' in record.raw and (
             b'"foregroundDeletion"' in record.raw or b'"orphan"' in record.raw
         ):
             yield _build_key(kind, record)
             yield from (
-                _build_key(dependent, found)
-                for dependent, found in self._list_dependents(record.uid)
+                _build_key(dependent_kind, dependent_record)
+                for dependent_kind, dependent_record in self._list_dependents(record.uid)
             )
 
     def _owner_keys(self, record: Record) -> Iterator[Key]:
-        """The owners of a dependent that went or was let go: one of them may have waited for just
-        that.
+        """Yield the owners of a dependent that was deleted or released.
+
+        One of them may have waited for exactly that.
         """
         if record.owners:
             for ref in record.decode()["metadata"]["ownerReferences"]:
@@ -105,8 +105,9 @@ class GarbageCollector:
                 yield kind, record
 
     def _find_owner(self, ref: Object, namespace: str) -> tuple[Resource | None, Record | None]:
-        """The kind of an owner, None when it is not served, and its record, None when it is
-        gone.
+        """Return an owner's kind and record.
+
+        The kind is None when it is not served, the record is None when the owner is gone.
         """
         kind = resources.find_by_kind(str(ref.get("apiVersion")), str(ref.get("kind")))
         if kind is None or (kind.namespaced and not namespace):
@@ -117,35 +118,36 @@ class GarbageCollector:
         return kind, record if record is not None and record.uid == ref.get("uid") else None
 
     def _check_owners(self, kind: Resource, obj: Object) -> None:
-        """Delete an object whose owners are all gone or going in the foreground; take lost owners
-        off one that has others.
+        """Delete an object whose owners are all gone or being deleted in the foreground.
+
+        An object that has other owners only loses its references to the gone ones.
         """
         refs = obj["metadata"].get("ownerReferences") or []
-        waiting, solid = False, []
+        is_owner_terminating, remaining = False, []
         for ref in refs:
             owner_kind, owner = self._find_owner(ref, namespace_of(obj))
             if owner_kind is None:
-                # An owner of a kind that is not served cannot be looked up: deleting for its sake
-                # would be a guess.
-                solid.append(ref)
+                # An owner of a kind that is not served cannot be looked up: keep the dependent, as
+                # its owner may exist.
+                remaining.append(ref)
             elif owner is not None:
                 if _is_foreground_deletion(owner):
-                    waiting = True
+                    is_owner_terminating = True
                 else:
-                    solid.append(ref)
-        if len(solid) == len(refs):
+                    remaining.append(ref)
+        if len(remaining) == len(refs):
             return
-        if solid:
+        if remaining:
             self._objects.modify(
                 kind,
                 namespace_of(obj),
                 name_of(obj),
-                lambda it: it["metadata"].update(ownerReferences=solid),
+                lambda dependent: dependent["metadata"].update(ownerReferences=remaining),
             )
             return
         policy: PropagationPolicy = (
             "Foreground"
-            if waiting and any(self._list_dependents(uid_of(obj)))
+            if is_owner_terminating and any(self._list_dependents(uid_of(obj)))
             else _choose_policy(obj)
         )
         self._objects.delete(
@@ -168,9 +170,12 @@ class GarbageCollector:
         return None
 
     def _remove_finalizer(self, kind: Resource, obj: Object, finalizer: str) -> None:
-        left = [name for name in obj["metadata"]["finalizers"] if name != finalizer]
+        remaining = [name for name in obj["metadata"]["finalizers"] if name != finalizer]
         self._objects.modify(
-            kind, namespace_of(obj), name_of(obj), lambda it: it["metadata"].update(finalizers=left)
+            kind,
+            namespace_of(obj),
+            name_of(obj),
+            lambda owner: owner["metadata"].update(finalizers=remaining),
         )
 
 
@@ -179,9 +184,9 @@ def _build_key(kind: Resource, record: Record) -> Key:
 
 
 def _remove_owner_reference(uid: str, obj: Object) -> None:
-    left = [ref for ref in obj["metadata"].pop("ownerReferences") if ref.get("uid") != uid]
-    if left:
-        obj["metadata"]["ownerReferences"] = left
+    remaining = [ref for ref in obj["metadata"].pop("ownerReferences") if ref.get("uid") != uid]
+    if remaining:
+        obj["metadata"]["ownerReferences"] = remaining
 
 
 def _blocks_deletion(record: Record, uid: str) -> bool:
@@ -197,7 +202,7 @@ def _is_foreground_deletion(owner: Record) -> bool:
 
 
 def _choose_policy(obj: Object) -> PropagationPolicy:
-    """An object may carry the wish for how its own dependents go."""
+    """Return the propagation policy that the object's own finalizers ask for."""
     finalizers = obj["metadata"].get("finalizers") or ()
     if ORPHAN in finalizers:
         return "Orphan"

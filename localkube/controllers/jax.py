@@ -1,8 +1,6 @@
-"""What is JAX's own among the training kinds: workers alone, of which the first is the
-coordinator.
-"""
+"""JAXJob among the training kinds: workers only, the first of which is the coordinator."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from localkube.controllers.framework import (
     CountsByType,
@@ -19,15 +17,14 @@ WORKER = "Worker"
 
 
 class Jax:
-    """JAXJob, as the training operator 1.9 runs it (engine facts 1)."""
+    """JAXJob as the training operator 1.9 runs it (engine facts 1)."""
 
     resource: Resource = JAXJOBS
     replicas_field = "jaxReplicaSpecs"
-    replica_types: Sequence[str] = (WORKER,)
+    replica_types: Mapping[str, str] = dict.fromkeys((WORKER,), "Never")
     container_name = "jax"
     port_name = "jaxjob-port"
     port = 6666
-    default_restart_policy = "Never"
     expired_reason = "SuccessfulDeletePod"
 
     def find_problems(self, job: TrainingJob) -> Iterator[str]:

@@ -1,5 +1,6 @@
-"""The pods of batch/v1 Jobs: how they are named, marked and chosen, and the finalizer that keeps
-each until it is counted.
+"""The pods of batch/v1 Jobs: their names, labels, order of removal, and the tracking finalizer.
+
+The finalizer keeps each pod until the Job has counted it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,10 +16,10 @@ JOB_NAME = "batch.kubernetes.io/job-name"
 
 
 def build_job_pod(job: Object, index: int | None) -> Object:
-    """A pod of the Job; with `index`, the one for that completion index."""
+    """Build a pod of the Job; with `index`, the pod of that completion index."""
     template = deep_copy(job["spec"]["template"])
-    given = template.get("metadata") or {}
-    labels = dict(given.get("labels") or {}) | {
+    template_metadata = template.get("metadata") or {}
+    labels = dict(template_metadata.get("labels") or {}) | {
         "batch.kubernetes.io/controller-uid": uid_of(job),
         "controller-uid": uid_of(job),
         JOB_NAME: name_of(job),
@@ -29,8 +30,8 @@ def build_job_pod(job: Object, index: int | None) -> Object:
         "labels": labels,
         "finalizers": [TRACKING_FINALIZER],
     }
-    if given.get("annotations"):
-        metadata["annotations"] = dict(given["annotations"])
+    if template_metadata.get("annotations"):
+        metadata["annotations"] = dict(template_metadata["annotations"])
     if index is not None:
         _set_completion_index(metadata, template["spec"], name_of(job), index)
     return {"metadata": metadata, "spec": template["spec"]}
@@ -47,18 +48,18 @@ def _set_completion_index(metadata: Object, spec: Object, job: str, index: int) 
         "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}},
     }
     for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
-        given = container.get("env") or []
-        if all(each.get("name") != "JOB_COMPLETION_INDEX" for each in given):
-            container["env"] = [*given, deep_copy(variable)]
+        variables = container.get("env") or []
+        if all(entry.get("name") != "JOB_COMPLETION_INDEX" for entry in variables):
+            container["env"] = [*variables, deep_copy(variable)]
 
 
 def has_tracking_finalizer(pod: Object) -> bool:
-    """Whether the pod still waits to be counted."""
+    """Return whether the pod still waits to be counted."""
     return TRACKING_FINALIZER in (pod["metadata"].get("finalizers") or ())
 
 
 def release_pod(objects: Objects, pod: Object) -> None:
-    """Let a pod that is counted, or that shall not be, go when it is deleted."""
+    """Remove the tracking finalizer from a pod that is counted or must not be counted."""
     if (
         has_tracking_finalizer(pod)
         and objects.find(PODS, namespace_of(pod), name_of(pod)) is not None
@@ -67,20 +68,20 @@ def release_pod(objects: Objects, pod: Object) -> None:
 
 
 def _remove_finalizer(pod: Object) -> None:
-    left = [name for name in pod["metadata"].pop("finalizers") if name != TRACKING_FINALIZER]
-    if left:
-        pod["metadata"]["finalizers"] = left
+    remaining = [name for name in pod["metadata"].pop("finalizers") if name != TRACKING_FINALIZER]
+    if remaining:
+        pod["metadata"]["finalizers"] = remaining
 
 
 def sort_for_removal(active: Iterable[Object], completions: int | None) -> Sequence[Object]:
-    """Active pods in the order in which surplus ones go.
+    """Return active pods in the order in which surplus ones are removed.
 
-    First those with an index that is out of range or taken by another pod; then the unscheduled,
-    the pending, the not ready; among equals the youngest (activePodsForRemoval and ActivePods of
-    the real controller).
+    First those whose index is out of range or taken by another pod; then unscheduled, pending and
+    not ready ones; among equals the youngest (activePodsForRemoval and ActivePods of the real
+    controller).
     """
-    seen: set[int] = set()
-    surplus: dict[str, bool] = {}
+    used_indexes: set[int] = set()
+    is_surplus: dict[str, bool] = {}
     youngest_first = sorted(
         active,
         key=lambda pod: (str(pod["metadata"]["creationTimestamp"]), name_of(pod)),
@@ -88,14 +89,14 @@ def sort_for_removal(active: Iterable[Object], completions: int | None) -> Seque
     )
     for pod in reversed(youngest_first):
         index = completion_index(pod)
-        surplus[uid_of(pod)] = completions is not None and (
-            index in seen or not 0 <= index < completions
+        is_surplus[uid_of(pod)] = completions is not None and (
+            index in used_indexes or not 0 <= index < completions
         )
-        seen.add(index)
+        used_indexes.add(index)
     return sorted(
         youngest_first,
         key=lambda pod: (
-            not surplus[uid_of(pod)],
+            not is_surplus[uid_of(pod)],
             bool(pod["spec"].get("nodeName")),
             phase_of(pod) == "Running",
             is_ready(pod),

@@ -1,4 +1,4 @@
-"""One look at one batch/v1 Job: counts what ended, decides, starts and removes pods, and writes the
+"""One reconciliation of one batch/v1 Job: counts ended pods, starts or removes pods, writes the
 status.
 """
 
@@ -45,19 +45,19 @@ from localkube.objects import Objects
 from localkube.resources import JOBS, PODS
 
 PODS_PER_RECONCILE = 25
-"""Pods that one look starts, so that a Job of a thousand does not hold up everything else."""
+"""Pods that one reconciliation starts, so that a Job of a thousand does not block the rest."""
 
 END_CONDITIONS = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
-"""The condition that says how a Job will end, once its last pod has, and the one that says that it
-has ended.
-"""
+"""The condition that announces how a Job will end, and the one set once its last pod has ended."""
 
 Outcome = tuple[str, str, str]
-"""One of ENDS, the reason and the message."""
+"""A key of END_CONDITIONS, the reason and the message."""
 
 
 class JobReconciler:
-    """The state of one look. The status is built up as a copy and written once, at the end."""
+    """The state of one reconciliation. The status is changed in a copy and written once, at the
+    end.
+    """
 
     def __init__(
         self,
@@ -88,27 +88,27 @@ class JobReconciler:
         self._active_pods: list[Object] = []
 
     def reconcile(self) -> float | None:
-        """Do what there is to do; gives the seconds after which to look again."""
+        """Do everything that is due; return the seconds until the next reconciliation, if any."""
         if not self._spec.suspended:
             self._status.setdefault("startTime", clock.format_time())
         self._count_ended_pods()
         self._active_pods = [pod for pod in self._pods if is_active(pod)]
         outcome = self._find_announced_outcome() or self._find_failure()
-        again: float | None = None
+        delay: float | None = None
         if outcome is not None:
             self._delete_active_pods()
         elif not is_terminating(self._job):
-            again = self._scale_pods()
+            delay = self._scale_pods()
             outcome = self._find_success()
             if outcome is None:
                 self._report_suspension()
         if outcome is not None:
             self._set_end_conditions(outcome)
         self._write_status()
-        return _earlier(again, None if outcome is not None else self._seconds_until_deadline())
+        return _earlier(delay, None if outcome is not None else self._seconds_until_deadline())
 
     def _count_ended_pods(self) -> None:
-        """Count each pod that ended, once: its finalizer goes with the count."""
+        """Count each ended pod once; its finalizer is removed together with the count."""
         for pod in self._pods:
             if not has_tracking_finalizer(pod):
                 continue
@@ -133,7 +133,7 @@ class JobReconciler:
 
     def _count_failure(self, pod: Object) -> None:
         if was_shut_down(pod):
-            # Not the pod's doing: it is replaced, and no trace of it counts against the Job.
+            # A node shutdown is not the pod's fault: replace it without counting a failure.
             self._children.delete(self._job, PODS, pod)
             return
         action, text = (
@@ -147,7 +147,7 @@ class JobReconciler:
             self._failed_count += 1
 
     def _find_announced_outcome(self) -> Outcome | None:
-        """How the Job is to end, when an earlier look has said so already."""
+        """Return the outcome that an earlier reconciliation announced, if any."""
         for kind in END_CONDITIONS:
             condition = find_condition(self._conditions, kind)
             if condition is not None and condition["status"] == "True":
@@ -165,8 +165,8 @@ class JobReconciler:
                 "BackoffLimitExceeded",
                 "Job has reached the specified backoff limit",
             )
-        left = self._seconds_until_deadline()
-        if left is not None and left <= 0:
+        seconds_left = self._seconds_until_deadline()
+        if seconds_left is not None and seconds_left <= 0:
             return (
                 "FailureTarget",
                 "DeadlineExceeded",
@@ -175,10 +175,14 @@ class JobReconciler:
         return None
 
     def _find_success(self) -> Outcome | None:
-        wanted = self._spec.completions
-        # Without completions any success ends the Job, once the pods that still run have ended too.
-        enough = self._succeeded_count > 0 if wanted is None else self._succeeded_count >= wanted
-        if not enough or self._active_pods:
+        completions = self._spec.completions
+        # Without completions (a work queue), one success is enough, once all pods have ended.
+        has_enough = (
+            self._succeeded_count > 0
+            if completions is None
+            else self._succeeded_count >= completions
+        )
+        if not has_enough or self._active_pods:
             return None
         return (
             "SuccessCriteriaMet",
@@ -193,33 +197,34 @@ class JobReconciler:
         return (
             clock.parse_time(str(start))
             + timedelta(seconds=int(self._spec.deadline_seconds))
-            - clock.now()
+            - clock.current_time()
         ).total_seconds()
 
     def _delete_active_pods(self) -> None:
-        """The pods that still run when a Job fails: they stay until they are counted."""
+        """Delete the pods that still run when a Job ends; they stay until they are counted."""
         for pod in self._active_pods:
             self._children.delete(self._job, PODS, pod)
 
     def _scale_pods(self) -> float | None:
-        """Start or remove pods until as many are active as should be; never both in one look."""
+        """Start or remove pods until the wanted number is active; never both at once."""
         spec = self._spec
         wanted = 0 if spec.suspended else self._count_wanted_pods()
         order = sort_for_removal(self._active_pods, spec.completions if spec.indexed else None)
         surplus = max(0, len(order) - wanted)
         if surplus:
             for pod in order[:surplus]:
-                # Released first: a pod that the Job itself takes away is no failure.
+                # Release it first: the count below must not take a pod that the Job itself removes
+                # for a failure.
                 release_pod(self._objects, pod)
                 self._children.delete(self._job, PODS, pod)
             self._active_pods = list(order[surplus:])
             return None
-        waiting = (
+        terminating = (
             0
             if spec.replace_terminating
             else sum(is_terminating(pod) and not is_finished(pod) for pod in self._pods)
         )
-        missing = wanted - len(self._active_pods) - waiting
+        missing = wanted - len(self._active_pods) - terminating
         return self._start_pods(missing) if missing > 0 else None
 
     def _count_wanted_pods(self) -> int:
@@ -228,7 +233,7 @@ class JobReconciler:
         return max(0, min(self._spec.parallelism, self._spec.completions - self._succeeded_count))
 
     def _start_pods(self, missing: int) -> float | None:
-        counted = [
+        counted_failures = [
             pod
             for pod in self._pods
             if phase_of(pod) == "Failed"
@@ -236,21 +241,25 @@ class JobReconciler:
             and match_failure_policy(pod, self._spec.failure_rules)[0] != "Ignore"
         ]
         delay = seconds_until_retry(
-            counted, (pod for pod in self._pods if phase_of(pod) == "Succeeded"), clock.now()
+            counted_failures,
+            (pod for pod in self._pods if phase_of(pod) == "Succeeded"),
+            clock.current_time(),
         )
         if delay > 0:
             return delay
-        now = min(missing, PODS_PER_RECONCILE)
-        indexes = list(islice(self._free_indexes(), now)) if self._spec.indexed else [None] * now
+        batch = min(missing, PODS_PER_RECONCILE)
+        indexes = (
+            list(islice(self._free_indexes(), batch)) if self._spec.indexed else [None] * batch
+        )
         for index in indexes:
-            made = self._children.create(self._job, PODS, build_job_pod(self._job, index))
-            if made is None:
+            created = self._children.create(self._job, PODS, build_job_pod(self._job, index))
+            if created is None:
                 return RETRY_AFTER
-            self._active_pods.append(made)
-        return 0 if missing > now else None
+            self._active_pods.append(created)
+        return 0 if missing > batch else None
 
     def _free_indexes(self) -> list[int]:
-        """The indexes that neither have succeeded nor have a pod that may still succeed."""
+        """Return the indexes that have not succeeded and have no pod that still may."""
         busy = {completion_index(pod) for pod in self._active_pods}
         if not self._spec.replace_terminating:
             busy |= {completion_index(pod) for pod in self._pods if not is_finished(pod)}
@@ -272,7 +281,7 @@ class JobReconciler:
             self._status["startTime"] = clock.format_time()
 
     def _set_end_conditions(self, outcome: Outcome) -> None:
-        """Say how the Job will end and, when no pod is left to wait for, that it has."""
+        """Announce the Job's outcome and, once no pod is left to wait for, set its end."""
         kind, reason, message = outcome
         set_job_condition(self._conditions, kind, True, reason, message)
         if any(
@@ -287,7 +296,7 @@ class JobReconciler:
             self._recorder.record_event(self._job, "Warning", reason, message)
 
     def _list_current_pods(self) -> Sequence[Object]:
-        """The Job's pods as the store has them now, after what this look did."""
+        """Return the Job's pods as the store has them now, after this reconciliation's changes."""
         return self._objects.list_owned(PODS, self._job["metadata"]["uid"])
 
     def _write_status(self) -> None:
@@ -321,9 +330,11 @@ class JobReconciler:
 
 
 def _is_past_grace(pod: Object) -> bool:
-    """Ended and gone but for its finalizer: the kubelet has confirmed the deletion."""
+    """Return whether the kubelet has confirmed the deletion, so that only the finalizer is left."""
     return is_terminating(pod) and not pod["metadata"].get("deletionGracePeriodSeconds")
 
 
-def _earlier(one: float | None, other: float | None) -> float | None:
-    return one if other is None else other if one is None else min(one, other)
+def _earlier(first: float | None, second: float | None) -> float | None:
+    """Return the shorter of two times; None means never."""
+    times = [seconds for seconds in (first, second) if seconds is not None]
+    return min(times, default=None)

@@ -1,6 +1,4 @@
-"""The rules of batch/v1 Jobs as pure functions: indexes, delays between tries, pod failure
-policies, conditions.
-"""
+"""The rules of batch/v1 Jobs as pure functions: indexes, delays, failure policies, conditions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,8 +13,8 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 FIRST_DELAY = timedelta(seconds=10)
 MAX_DELAY = timedelta(minutes=6)
-"""After a failure a Job waits before it starts another pod: 10 s, doubled each time up to six
-minutes, as documented.
+"""The longest wait before another pod: 10 s after the first failure, doubled each time, as
+documented.
 """
 
 FailureAction = Literal["FailJob", "Ignore", "Count"]
@@ -24,7 +22,7 @@ FailureAction = Literal["FailJob", "Ignore", "Count"]
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """The fields of a Job's spec that the controller goes by, with the API's defaults."""
+    """The fields of a Job's spec that the controller uses, with the API's defaults."""
 
     parallelism: int
     completions: int | None
@@ -33,12 +31,12 @@ class JobSpec:
     deadline_seconds: int | None
     suspended: bool
     restart_in_place: bool
-    """restartPolicy OnFailure: the kubelet restarts containers, and their restarts count against
-    the limit.
+    """restartPolicy OnFailure: the kubelet restarts containers, and these restarts count as
+    failures.
     """
     replace_terminating: bool
-    """podReplacementPolicy TerminatingOrFailed: a pod on its way out counts as failed and is
-    replaced at once.
+    """podReplacementPolicy TerminatingOrFailed: a terminating pod counts as failed and is replaced
+    at once.
     """
     failure_rules: Sequence[Object]
 
@@ -66,24 +64,32 @@ class JobSpec:
         )
 
 
+def find_end_condition(job: Object) -> Object | None:
+    """Return the condition that says how a Job has ended, or None."""
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    ends = (find_condition(conditions, type) for type in ("Complete", "Failed"))
+    return next((end for end in ends if end is not None and end.get("status") == "True"), None)
+
+
 def completion_index(pod: Object) -> int:
-    """The completion index of a pod; -1 when it has none that can be read."""
+    """Return the completion index of a pod; -1 when it has no readable one."""
     text = annotations_of(pod).get(COMPLETION_INDEX, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
 def parse_indexes(text: str, completions: int) -> set[int]:
-    """The indexes that a text like "0,2-4" names, below `completions`."""
-    found: set[int] = set()
+    """Parse a text like "0,2-4" into the indexes below `completions`."""
+    indexes: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        found.update(range(int(first), min(int(last or first), completions - 1) + 1))
-    return found
+        indexes.update(range(int(first), min(int(last or first), completions - 1) + 1))
+    return indexes
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """Indexes in increasing order with runs of three and more as "FIRST-LAST": "0,2-4,7,8"
-    (status.completedIndexes).
+    """Format indexes in increasing order, with runs of three and more as "FIRST-LAST".
+
+    The form of status.completedIndexes, such as "0,2-4,7,8".
     """
     runs: list[list[int]] = []
     for index in sorted(indexes):
@@ -101,8 +107,10 @@ def _format_run(first: int, last: int) -> str:
 
 
 def counts_as_failed(pod: Object, spec: JobSpec) -> bool:
-    """Whether a pod counts as failed: in phase Failed or, where such are replaced at once, on its
-    way out without having succeeded.
+    """Return whether a pod counts as failed.
+
+    It is in phase Failed, or, where terminating pods are replaced at once, it is terminating
+    without having succeeded.
     """
     if phase_of(pod) == "Failed":
         return True
@@ -112,8 +120,9 @@ def counts_as_failed(pod: Object, spec: JobSpec) -> bool:
 def seconds_until_retry(
     failures: Iterable[Object], successes: Iterable[Object], now: datetime
 ) -> float:
-    """Seconds until another pod may be started, by the failed pods that ended after the last
-    success.
+    """Return the seconds until another pod may be started.
+
+    Only pods that failed after the last success lengthen the delay.
     """
     last_success = max((finish_time(pod) for pod in successes), default=None)
     ends = [end for end in map(finish_time, failures) if last_success is None or end > last_success]
@@ -124,8 +133,9 @@ def seconds_until_retry(
 
 
 def exceeds_restart_limit(pods: Iterable[Object], spec: JobSpec) -> bool:
-    """The limit of restarts in place, over the pods that are not finished
-    (pastBackoffLimitOnFailure of the real controller).
+    """Return whether restarts in place of unfinished pods exceed the limit.
+
+    Follows pastBackoffLimitOnFailure of the real controller.
     """
     if not spec.restart_in_place:
         return False
@@ -134,11 +144,11 @@ def exceeds_restart_limit(pods: Iterable[Object], spec: JobSpec) -> bool:
 
 
 def match_failure_policy(pod: Object, rules: Sequence[Object]) -> tuple[FailureAction, str]:
-    """What the first matching rule of the pod failure policy says of a failed pod, and the sentence
-    for FailJob.
+    """Return the action of the first failure policy rule that matches a failed pod, and the FailJob
+    message.
 
-    Without a match a failure counts. FailIndex goes with backoffLimitPerIndex, which is not served:
-    it counts too.
+    Without a match a failure counts. FailIndex belongs to backoffLimitPerIndex, which is not
+    served, so it counts too.
     """
     for number, rule in enumerate(rules):
         text = _match_exit_code(pod, rule.get("onExitCodes")) or _match_condition(
@@ -152,8 +162,8 @@ def match_failure_policy(pod: Object, rules: Sequence[Object]) -> tuple[FailureA
     return "Count", ""
 
 
-def _match_exit_code(pod: Object, wanted: Object | None) -> str:
-    if not wanted:
+def _match_exit_code(pod: Object, requirement: Object | None) -> str:
+    if not requirement:
         return ""
     status = pod.get("status") or {}
     metadata = pod["metadata"]
@@ -162,11 +172,11 @@ def _match_exit_code(pod: Object, wanted: Object | None) -> str:
         *(status.get("initContainerStatuses") or ()),
     ]:
         code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode", 0)
-        named = wanted.get("containerName") in (None, container.get("name"))
+        is_named = requirement.get("containerName") in (None, container.get("name"))
         if (
-            named
+            is_named
             and code != 0
-            and (code in (wanted.get("values") or ())) == (wanted.get("operator") == "In")
+            and (code in (requirement.get("values") or ())) == (requirement.get("operator") == "In")
         ):
             return (
                 f"Container {container.get('name')} for pod "
@@ -178,19 +188,22 @@ def _match_exit_code(pod: Object, wanted: Object | None) -> str:
 def _match_condition(pod: Object, patterns: Iterable[Object]) -> str:
     metadata = pod["metadata"]
     for pattern in patterns:
-        found = find_condition(
+        condition = find_condition(
             (pod.get("status") or {}).get("conditions") or (), str(pattern.get("type"))
         )
-        if found is not None and found.get("status") == pattern.get("status", "True"):
-            return f"Pod {metadata['namespace']}/{metadata['name']} has condition {found['type']}"
+        if condition is not None and condition.get("status") == pattern.get("status", "True"):
+            return (
+                f"Pod {metadata['namespace']}/{metadata['name']} has condition {condition['type']}"
+            )
     return ""
 
 
 def set_job_condition(
     conditions: list[Object], kind: str, status: bool, reason: str, message: str
 ) -> bool:
-    """Add or change a condition; one that is not there is not added only to say False. True when
-    anything changed.
+    """Add or change a condition; return whether anything changed.
+
+    A missing condition is not added only to say False.
     """
     old = find_condition(conditions, kind)
     if old is None and not status:
@@ -202,12 +215,14 @@ def set_job_condition(
     ):
         return False
     now = clock.format_time()
-    moved = old["lastTransitionTime"] if old is not None and old["status"] == str(status) else now
+    transition_time = (
+        old["lastTransitionTime"] if old is not None and old["status"] == str(status) else now
+    )
     new = {
         "type": kind,
         "status": str(status),
         "lastProbeTime": now,
-        "lastTransitionTime": moved,
+        "lastTransitionTime": transition_time,
         "reason": reason,
         "message": message,
     }

@@ -1,5 +1,4 @@
-"""The controller of batch/v1 Jobs: runs pods until enough have succeeded, as the Job controller of
-Kubernetes 1.31 and later does.
+"""The controller of batch/v1 Jobs, as in Kubernetes 1.31 and later.
 
 Not served: backoffLimitPerIndex and successPolicy. A pod that a node shutdown ended is replaced and
 counts for nothing.
@@ -10,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from localkube.controllers.children import Children
 from localkube.controllers.job_pods import JOB_NAME, TRACKING_FINALIZER, release_pod
 from localkube.controllers.job_reconciler import JobReconciler
+from localkube.controllers.job_rules import find_end_condition
 from localkube.controllers.loop import Key, Trigger
 from localkube.event_recorder import EventRecorder
-from localkube.metadata import Object, find_condition, is_controlled_by
+from localkube.metadata import is_controlled_by
 from localkube.objects import Objects
 from localkube.resources import JOBS, PODS
 from localkube.resources.resource import Resource
@@ -21,15 +21,15 @@ from localkube.store import Change, Record
 MANAGER = "kubernetes.io/job-controller"
 
 POD_KEY_PREFIX = "pods/"
-"""What a key that is about one pod, and not about a Job, begins with; no Job's name can."""
+"""The prefix of a key that names a single pod instead of a Job; no Job's name can contain it."""
 
 
 class JobController:
-    """Brings each Job's pods and status in line with its spec.
+    """Bring each Job's pods and status in line with its spec.
 
-    Every pod carries a finalizer until its end is counted, so that a pod deleted early is counted
-    all the same; the counting and the release are one transaction, so
-    `status.uncountedTerminatedPods` is always empty.
+    Every pod carries a finalizer until its end is counted, so a pod that is deleted early is
+    counted too. Count and release are one transaction, so `status.uncountedTerminatedPods` is
+    always empty.
     """
 
     name = "job-controller"
@@ -55,7 +55,7 @@ class JobController:
             for pod in self._objects.list_owned(PODS, job["metadata"]["uid"])
             if is_controlled_by(pod, job)
         ]
-        if _is_finished(job):
+        if find_end_condition(job) is not None:
             for pod in pods:
                 release_pod(self._objects, pod)
             return None
@@ -89,15 +89,7 @@ class JobController:
         return job is not None and job.uid in pod.owners
 
     def _release_ownerless_pod(self, namespace: str, name: str) -> None:
-        """A pod whose Job is gone waits for nobody."""
+        """Release a pod whose Job is gone."""
         record = self._objects.store.find(PODS.key, namespace, name)
         if record is not None and not self._has_job(record, record.labels.get(JOB_NAME, "")):
             release_pod(self._objects, self._objects.decode_record(PODS, record))
-
-
-def _is_finished(job: Object) -> bool:
-    conditions = (job.get("status") or {}).get("conditions") or ()
-    return any(
-        (find_condition(conditions, kind) or {}).get("status") == "True"
-        for kind in ("Complete", "Failed")
-    )

@@ -1,5 +1,5 @@
-"""The work loop of all controllers: a queue of keys without duplicates, timers, and retries with
-growing delays.
+"""The work loop of all controllers: a queue of unique keys, timers, and retries with growing
+delays.
 """
 
 import asyncio
@@ -16,51 +16,54 @@ from localkube.resources.resource import Resource
 from localkube.store import Change
 
 Key = tuple[str, str]
-"""What a controller looks at in one go: mostly (namespace, name)."""
+"""What a controller reconciles at once: mostly (namespace, name)."""
 
 Trigger = Callable[[Change], Iterable[Key]]
-"""Says which keys a change concerns. Runs inside the write that made the change, so it must be
-quick and must not write.
+"""Returns the keys that a change affects.
+
+Runs inside the write that made the change, so it must be quick and must not write.
 """
 
 SLICE_SECONDS = 0.010
-"""Seconds of work after which the loop lets the API and the kubelet run."""
+"""Seconds of work after which the loop yields to the API and the kubelet."""
 
 FIRST_RETRY_SECONDS = 0.1
 MAX_RETRY_SECONDS = 30.0
-"""Seconds before a failed key is tried again: the first, doubled each time up to the last."""
+"""The longest delay before a failed key is tried again; the delay doubles from the first."""
 
 log = logging.getLogger(__name__)
 
 
 class Controller(Protocol):
-    """One kind of bringing in line. `reconcile` must be safe to run at any time, any number of
+    """A controller that the loop runs. `reconcile` must be safe to run at any time, any number of
     times.
 
-    The loop makes each call one transaction of the store; what it raises takes back all that it
-    wrote.
+    The loop makes each call one store transaction; an exception rolls back all that it wrote.
     """
 
     @property
     def name(self) -> str: ...
 
     def triggers(self) -> Mapping[Resource, Trigger]:
-        """For each kind to follow, which keys a change of it concerns."""
+        """Return, for each kind to follow, the function that finds the affected keys."""
         ...
 
     def reconcile(self, key: Key) -> float | None:
-        """Bring what `key` names in line with the store; gives the seconds after which to look
-        again, if any.
+        """Bring the objects that `key` names in line with the store.
+
+        Returns the seconds until the next reconciliation, or None.
         """
         ...
 
 
 WorkItem = tuple[Controller, Key]
+"""A controller and a key to reconcile."""
 
 
 class ControllerLoop:
-    """Runs controllers on the event loop's thread, one reconcile at a time. `elapsed` is a
-    monotonic clock in seconds.
+    """Run controllers on the event loop's thread, one reconcile at a time.
+
+    `elapsed` is a monotonic clock in seconds.
     """
 
     def __init__(self, objects: Objects, *, elapsed: Callable[[], float] = time.monotonic) -> None:
@@ -77,9 +80,7 @@ class ControllerLoop:
         self._unsubscribe: list[Callable[[], None]] = []
 
     def add_controller(self, controller: Controller) -> None:
-        """Follow what the controller follows from now on, and queue every key that exists
-        already.
-        """
+        """Follow the controller's kinds from now on, and queue every key that already exists."""
         for resource, trigger in controller.triggers().items():
             for record in self._objects.store.list(resource.key):
                 self._enqueue_all(controller, trigger(Change("ADDED", resource.key, record, None)))
@@ -88,15 +89,15 @@ class ControllerLoop:
             )
 
     def enqueue(self, controller: Controller, key: Key) -> None:
-        """Look at the key soon; a key that waits already is not queued twice."""
-        job = (controller, key)
-        if job not in self._queued:
-            self._queued.add(job)
-            self._queue.append(job)
+        """Queue a key for reconciliation, unless it already waits."""
+        item = (controller, key)
+        if item not in self._queued:
+            self._queued.add(item)
+            self._queue.append(item)
             self._work_added.set()
 
     async def run(self) -> None:
-        """Work until `stop`."""
+        """Work until `stop` is called."""
         while not self._stopping:
             self._enqueue_due_timers()
             pause = self._process_queue(SLICE_SECONDS)
@@ -110,7 +111,7 @@ class ControllerLoop:
                 continue
 
     def stop(self) -> None:
-        """End `run` after the reconcile in hand, and follow nothing any more."""
+        """End `run` after the current reconcile, and follow nothing any more."""
         self._stopping = True
         self._work_added.set()
         for unsubscribe in self._unsubscribe:
@@ -118,22 +119,22 @@ class ControllerLoop:
         self._unsubscribe.clear()
 
     def run_until_idle(self, limit: int = 1000) -> int:
-        """Run what is queued or due until nothing is; gives how many reconciles that took.
+        """Run all queued and due keys until none is left; return the number of reconciles.
 
-        For tests: an exception of a reconcile comes out here, and more than `limit` reconciles is a
+        For tests: exceptions of reconciles are raised, and more than `limit` reconciles is a
         RuntimeError.
         """
-        done = 0
+        count = 0
         self._enqueue_due_timers()
         while self._queue:
-            if done >= limit:
+            if count >= limit:
                 controller, key = self._queue[0]
                 raise RuntimeError(f"still busy after {limit} reconciles: {controller.name} {key}")
-            job = self._pop_item()
-            self._schedule_next(job, self._reconcile(job))
+            item = self._pop_item()
+            self._schedule_next(item, self._reconcile(item))
             self._enqueue_due_timers()
-            done += 1
-        return done
+            count += 1
+        return count
 
     def _build_subscriber(
         self, controller: Controller, trigger: Trigger
@@ -145,8 +146,10 @@ class ControllerLoop:
             self.enqueue(controller, key)
 
     def _process_queue(self, seconds: float) -> float | None:
-        """Work off the queue; gives 0 when more is waiting, else the seconds until the next timer
-        (None: no timer).
+        """Process the queue for at most `seconds`.
+
+        Returns 0 when more is waiting, else the seconds until the next timer, or None without
+        timers.
         """
         end = self._elapsed() + seconds
         while self._queue:
@@ -158,15 +161,15 @@ class ControllerLoop:
         return max(0.0, self._timers[0][0] - self._elapsed())
 
     def _pop_item(self) -> WorkItem:
-        job = self._queue.popleft()
-        self._queued.discard(job)
-        # What the reconcile answers replaces the timer: it has seen everything the timer was set
-        # for.
-        self._due_times.pop(job, None)
-        return job
+        item = self._queue.popleft()
+        self._queued.discard(item)
+        # Drop the item's timer: this reconcile sees all that the timer was set for, and its answer
+        # sets the next one.
+        self._due_times.pop(item, None)
+        return item
 
     def _reconcile(self, item: WorkItem) -> float | None:
-        """One reconcile is one transaction: killed or failing in the middle, it never happened."""
+        """Reconcile one item as one transaction: killed or failing midway, it never happened."""
         controller, key = item
         with self._objects.store.transaction():
             return controller.reconcile(key)
@@ -174,14 +177,14 @@ class ControllerLoop:
     def _try_reconcile(self, item: WorkItem) -> None:
         controller, key = item
         try:
-            again = self._reconcile(item)
+            delay = self._reconcile(item)
         except Exception as error:
-            # The edge of the loop: one bad object must not stop all the others.
+            # Catch everything: one bad object must not stop all the others.
             tries = self._failures.get(item, 0)
             self._failures[item] = tries + 1
             pause = min(MAX_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** min(tries, 16))
-            # A refusal says all there is to say, and a full disk refuses every controller every
-            # time.
+            # No traceback for a refusal: its message says all, and a full disk refuses every
+            # controller every time.
             trace = None if isinstance(error, ApiError) else error
             log.error(
                 "%s could not reconcile %s: %s; next try in %.1f s",
@@ -193,28 +196,28 @@ class ControllerLoop:
             )
             self._set_timer(item, pause)
         else:
-            self._schedule_next(item, again)
+            self._schedule_next(item, delay)
 
-    def _schedule_next(self, item: WorkItem, again: float | None) -> None:
+    def _schedule_next(self, item: WorkItem, delay: float | None) -> None:
         self._failures.pop(item, None)
-        if again is None:
+        if delay is None:
             return
-        if again <= 0:
+        if delay <= 0:
             self.enqueue(*item)
         else:
-            self._set_timer(item, again)
+            self._set_timer(item, delay)
 
     def _set_timer(self, item: WorkItem, seconds: float) -> None:
         due = self._elapsed() + seconds
         self._due_times[item] = due
-        # The running number keeps controllers, which have no order, out of the comparison.
+        # The number breaks ties, as heapq would otherwise compare controllers, which have no order.
         self._timer_number += 1
         heapq.heappush(self._timers, (due, self._timer_number, item))
 
     def _enqueue_due_timers(self) -> None:
         now = self._elapsed()
         while self._timers and self._timers[0][0] <= now:
-            due, _, job = heapq.heappop(self._timers)
-            if self._due_times.get(job) == due:
-                del self._due_times[job]
-                self.enqueue(*job)
+            due, _, item = heapq.heappop(self._timers)
+            if self._due_times.get(item) == due:
+                del self._due_times[item]
+                self.enqueue(*item)

@@ -1,6 +1,4 @@
-"""Empties a namespace that is being deleted, says in its conditions what is left, and lets it go;
-gives every other one what each has.
-"""
+"""The controller of namespaces: empties deleted ones, gives the others their default objects."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,8 +21,9 @@ DELETIONS_PER_RECONCILE = 100
 
 
 class NamespaceController:
-    """Sees the deletion of namespaces through, as the real namespace controller does: pods first,
-    then everything else.
+    """Complete the deletion of namespaces as the real controller does: pods first, then the rest.
+
+    The namespace's conditions say what is left.
     """
 
     name = "namespace-controller"
@@ -41,7 +40,8 @@ class NamespaceController:
         self._kinds.sort(key=lambda kind: kind is not PODS)
 
     def triggers(self) -> Mapping[Resource, Trigger]:
-        # Namespaces come first: what happens inside one concerns us only when we know that it goes.
+        # Namespaces come first in the order of following: at the start the names of terminating
+        # namespaces must be known before their contents are looked at.
         return {NAMESPACES: self._namespace_changed} | dict.fromkeys(
             self._kinds, self._content_changed
         )
@@ -54,12 +54,12 @@ class NamespaceController:
         if not is_terminating(namespace):
             self._ensure_default_objects(name)
             return None
-        more = self._delete_contents(name)
-        left = self._list_remaining(name)
-        self._report_remaining(name, left)
-        if not left and FINALIZER in (namespace["spec"].get("finalizers") or ()):
+        has_more = self._delete_contents(name)
+        remaining = self._list_remaining(name)
+        self._report_remaining(name, remaining)
+        if not remaining and FINALIZER in (namespace["spec"].get("finalizers") or ()):
             self._objects.modify(NAMESPACES, "", name, _remove_finalizer, subresource="finalize")
-        return 0 if more else None
+        return 0 if has_more else None
 
     def _namespace_changed(self, change: Change) -> Iterator[Key]:
         name = change.record.name
@@ -73,14 +73,15 @@ class NamespaceController:
             yield "", name
 
     def _content_changed(self, change: Change) -> Iterator[Key]:
-        furniture = change.type == "DELETED" and change.record.name in (DEFAULT_ACCOUNT, ROOT_CA)
-        if change.record.namespace in self._terminating_names or furniture:
+        is_default_object = change.type == "DELETED" and change.record.name in (
+            DEFAULT_ACCOUNT,
+            ROOT_CA,
+        )
+        if change.record.namespace in self._terminating_names or is_default_object:
             yield "", change.record.namespace
 
     def _ensure_default_objects(self, name: str) -> None:
-        """What every namespace of a real cluster has: the default service account, and the
-        cluster's certificate for its pods.
-        """
+        """Create what every namespace has: a service account and the root certificate."""
         if self._objects.find(SERVICEACCOUNTS, name, DEFAULT_ACCOUNT) is None:
             self._objects.create(SERVICEACCOUNTS, name, {"metadata": {"name": DEFAULT_ACCOUNT}})
         if self._root_ca and self._objects.find(CONFIGMAPS, name, ROOT_CA) is None:
@@ -94,28 +95,28 @@ class NamespaceController:
             )
 
     def _delete_contents(self, name: str) -> bool:
-        """Delete a batch of what is in the namespace; true when there is more to delete right
-        away.
-        """
+        """Delete a batch of objects; return whether more can be deleted right away."""
         for kind in self._kinds:
-            found = self._objects.store.list(kind.key, name)
-            fresh = [record for record in found if not _is_record_terminating(record)]
+            records = self._objects.store.list(kind.key, name)
+            undeleted = [record for record in records if not _is_record_terminating(record)]
             self._objects.delete_all(
                 kind,
-                fresh[:DELETIONS_PER_RECONCILE],
+                undeleted[:DELETIONS_PER_RECONCILE],
                 DeleteOptions(propagation_policy="Background"),
             )
-            if len(fresh) > DELETIONS_PER_RECONCILE:
+            if len(undeleted) > DELETIONS_PER_RECONCILE:
                 return True
             if kind is PODS and self._objects.store.list(kind.key, name):
-                # Pods are let to end before what they may still need on their way out (secrets,
-                # config maps) goes.
+                # Wait for the pods' end: they may still need secrets and config maps while they
+                # terminate.
                 return False
         return False
 
     def _list_remaining(self, name: str) -> Mapping[Resource, list[Record]]:
-        found = {kind: list(self._objects.store.list(kind.key, name)) for kind in self._kinds}
-        return {kind: records for kind, records in found.items() if records}
+        records_by_kind = {
+            kind: list(self._objects.store.list(kind.key, name)) for kind in self._kinds
+        }
+        return {kind: records for kind, records in records_by_kind.items() if records}
 
     def _report_remaining(self, name: str, remaining: Mapping[Resource, list[Record]]) -> None:
         finalizers = Counter(
@@ -166,8 +167,8 @@ def _is_record_terminating(record: Record) -> bool:
 
 
 def _parse_finalizers(record: Record) -> list[str]:
-    # Most objects have none, and a namespace may hold ten thousand: only those that mention the
-    # word are decoded.
+    # Decode only objects that mention the word: most have no finalizers, and a namespace may hold
+    # ten thousand objects.
     return (
         []
         if b'"finalizers"' not in record.raw
@@ -183,14 +184,14 @@ def _build_content_condition(remaining: Mapping[Resource, list[Record]]) -> Obje
     kind = "NamespaceContentRemaining"
     if not remaining:
         return _build_condition(kind, False, "ContentRemoved", "All content successfully removed")
-    # The dot after a name without a group (`pods. has 2 resource instances`) is how the real one
-    # prints it.
-    listed = sorted(
+    # The real controller prints the dot after a name without a group too: `pods. has 2 resource
+    # instances`.
+    counts = sorted(
         f"{resource.plural}.{resource.group} has {len(records)} resource instances"
         for resource, records in remaining.items()
     )
     return _build_condition(
-        kind, True, "SomeResourcesRemain", f"Some resources are remaining: {', '.join(listed)}"
+        kind, True, "SomeResourcesRemain", f"Some resources are remaining: {', '.join(counts)}"
     )
 
 
@@ -200,12 +201,12 @@ def _build_finalizers_condition(finalizers: Counter[str]) -> Object:
         return _build_condition(
             kind, False, "ContentHasNoFinalizers", "All content-preserving finalizers finished"
         )
-    listed = ", ".join(
+    counts = ", ".join(
         f"{name} in {count} resource instances" for name, count in sorted(finalizers.items())
     )
     return _build_condition(
         kind,
         True,
         "SomeFinalizersRemain",
-        f"Some content in the namespace has finalizers remaining: {listed}",
+        f"Some content in the namespace has finalizers remaining: {counts}",
     )

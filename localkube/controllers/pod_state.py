@@ -1,4 +1,4 @@
-"""Reads the state of a pod: the questions that every operator asks of the pods it made."""
+"""Functions that read the state of a pod; every operator needs them."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -8,7 +8,7 @@ from localkube.metadata import FINISHED_PHASES, Object, find_condition, is_termi
 
 
 def phase_of(pod: Object) -> str:
-    """The phase; a pod that no kubelet has reported on is Pending."""
+    """Return the phase; a pod that no kubelet has reported on is Pending."""
     return str((pod.get("status") or {}).get("phase") or "Pending")
 
 
@@ -17,7 +17,7 @@ def is_finished(pod: Object) -> bool:
 
 
 def is_active(pod: Object) -> bool:
-    """Neither finished nor on its way out."""
+    """Return whether the pod is neither finished nor terminating."""
     return not is_finished(pod) and not is_terminating(pod)
 
 
@@ -27,21 +27,22 @@ def is_ready(pod: Object) -> bool:
 
 
 def was_shut_down(pod: Object) -> bool:
-    """Failed because its node went down, not by anything that it did: `status.reason` NodeShutdown,
-    as a real kubelet writes it.
+    """Return whether the pod failed because its node went down.
+
+    A real kubelet writes `status.reason` NodeShutdown for that.
     """
     return phase_of(pod) == "Failed" and (pod.get("status") or {}).get("reason") == "NodeShutdown"
 
 
 def restarts_of(pod: Object) -> int:
-    """How often the kubelet restarted containers of the pod in place, init containers included."""
+    """Return how often the kubelet restarted the pod's containers in place, init containers
+    included.
+    """
     return sum(int(status.get("restartCount") or 0) for status in _list_container_statuses(pod))
 
 
 def exit_code_of(pod: Object, container: str) -> int | None:
-    """The exit code of a container that has ended; None when it has not, or when nothing is known
-    of it.
-    """
+    """Return the exit code of a container; None when it has not ended or nothing is known of it."""
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
         ended = (status.get("state") or {}).get("terminated")
         if status.get("name") == container and ended is not None:
@@ -50,8 +51,9 @@ def exit_code_of(pod: Object, container: str) -> int | None:
 
 
 def finish_time(pod: Object) -> datetime:
-    """When the last container of a finished pod ended; of a pod without a word about that, when it
-    was made.
+    """Return when the last container of a finished pod ended.
+
+    Falls back to the creation time of a pod whose status has no such times.
     """
     ends = [
         (status.get("state") or {}).get("terminated") or {}

@@ -1,6 +1,4 @@
-"""Gives out the ports on which training pods listen: all pods share this machine, so each replica
-gets one of its own.
-"""
+"""Allocation of the ports on which training pods listen; all pods share this machine."""
 
 import random
 import re
@@ -14,23 +12,26 @@ from localkube.resources import SERVICES
 from localkube.store import Change
 
 FIRST_PORT, LAST_PORT = 20000, 32000
-"""Below the range from which Linux takes ports for outgoing connections (32768 and up), so nothing
-else drifts in.
+"""The range of ports, without its end.
+
+It is below the range from which Linux takes ports for outgoing connections (32768 and up), so
+nothing else appears in it by itself.
 """
 
 HOST = "127.0.0.1"
 
 
 class PortAllocator:
-    """The ports of the living Services, kept by following them; their annotations are the only
-    place where a port is stored.
+    """Find free ports for Services.
+
+    The annotations of the Services are the only place where a port is stored; the allocator follows
+    them.
     """
 
     def __init__(self, objects: Objects) -> None:
         self._used_ports: dict[int, str] = {}
-        # Somewhere in the lower half: clusters that share a machine would else draw the same ports
-        # at the same time.
-        # Spreads, hides nothing.
+        # Begin at a random port of the lower half: otherwise clusters that share a machine would
+        # pick the same ports at the same time. This spreads ports and protects no secret.
         self._last_port = random.randrange(FIRST_PORT, (FIRST_PORT + LAST_PORT) // 2) - 1  # noqa: S311
         for record in objects.store.list(SERVICES.key):
             self._service_changed(Change("ADDED", SERVICES.key, record, None))
@@ -41,10 +42,10 @@ class PortAllocator:
     )
 
     def find_free_port(self) -> int | None:
-        """A port that no Service holds and nothing on the machine uses; None when there is none.
+        """Return a port that no Service has and nothing on the machine uses, or None.
 
-        It is the next one after the last that was given out, so a new run does not meet what an old
-        one left on its port.
+        It is the next one after the last allocated port, so that a new run does not meet what an
+        old one left on its port.
         """
         for port in chain(
             range(self._last_port + 1, LAST_PORT), range(FIRST_PORT, self._last_port + 1)
@@ -55,10 +56,10 @@ class PortAllocator:
         return None
 
     def is_free(self, port: int) -> bool:
-        """Whether every address can be bound: torch's store takes all of them.
+        """Return whether the port can be bound on every address, as torch's store does.
 
-        Without SO_REUSEADDR, as XGBoost's tracker binds: a port with connections of an ended run in
-        TIME_WAIT counts as used.
+        Binds without SO_REUSEADDR, as XGBoost's tracker does: a port with connections of an ended
+        run in TIME_WAIT counts as used.
         """
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             try:
@@ -81,6 +82,6 @@ class PortAllocator:
 
 
 def parse_port(address: str) -> int | None:
-    """The port of an address annotation; None for one that somebody has broken."""
-    found = re.fullmatch(r"127\.0\.0\.1:(\d{1,5})", address)
-    return int(found[1]) if found else None
+    """Return the port of an address annotation; None for a malformed one."""
+    match = re.fullmatch(r"127\.0\.0\.1:(\d{1,5})", address)
+    return int(match[1]) if match else None

@@ -1,12 +1,12 @@
-"""What is PyTorch's own among the training kinds: its replica roles, the torchrun and
-torch.distributed variables, elastic jobs.
+"""PyTorchJob among the training kinds: replica roles, torchrun and torch.distributed variables,
+elastic jobs.
 
-Every address is this machine's loopback with a port of the job's own. That makes the operator's
-init container (it waits until the master's name resolves) needless: names are not used, and the
+Every address is this machine's loopback with a port of the job's own. So the operator's init
+container, which waits until the master's name resolves, is not needed: names are not used, and the
 client side of torch's store waits for the master by itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from localkube.controllers.framework import (
     Address,
@@ -28,25 +28,25 @@ LOOPBACK_VARIABLES = {
     "GLOO_SOCKET_IFNAME": "lo",
     "TP_SOCKET_IFNAME": "lo",
 }
-"""What torch needs on one machine whose own host name may not resolve; a value in the user's
-template wins.
+"""What torch needs on one machine whose own host name may not resolve.
+
+A value in the user's template wins.
 """
 
 
 class PyTorch:
-    """PyTorchJob, as the training operator 1.9 runs it (engine facts 1)."""
+    """PyTorchJob as the training operator 1.9 runs it (engine facts 1)."""
 
     resource: Resource = PYTORCHJOBS
     replicas_field = "pytorchReplicaSpecs"
-    replica_types: Sequence[str] = (MASTER, WORKER)
+    replica_types: Mapping[str, str] = dict.fromkeys((MASTER, WORKER), "OnFailure")
     container_name = "pytorch"
     port_name = "pytorchjob-port"
     port = 23456
-    default_restart_policy = "OnFailure"
     expired_reason = "SuccessfulDeletePod"
 
     def find_problems(self, job: TrainingJob) -> Iterator[str]:
-        spec = job.object["spec"]
+        spec = job.spec
         elastic = spec.get("elasticPolicy")
         if (
             MASTER in job.replicas
@@ -74,7 +74,7 @@ class PyTorch:
         return False
 
     def is_running(self, job: TrainingJob, counts: CountsByType) -> bool:
-        """The master alone decides where there is one; else any worker."""
+        """Return whether the master runs; in a job without one, whether any worker does."""
         return counts[MASTER if MASTER in job.replicas else WORKER].active > 0
 
     def has_succeeded(self, job: TrainingJob, counts: CountsByType) -> bool:
@@ -88,7 +88,7 @@ class PyTorch:
     def configure_pod(
         self, job: TrainingJob, type: str, index: int, find_address: FindAddress, spec: Object
     ) -> None:
-        elastic = job.object["spec"].get("elasticPolicy")
+        elastic = job.spec.get("elasticPolicy")
         variables = {"PYTHONUNBUFFERED": "1"}
         if MASTER in job.replicas:
             variables |= self._static_variables(
@@ -102,8 +102,9 @@ class PyTorch:
         add_variables(spec["containers"], variables, LOOPBACK_VARIABLES)
 
     def _static_variables(self, job: TrainingJob, rank: int, master: Address) -> dict[str, str]:
-        """For torch.distributed's env:// and torchrun's static rendezvous. RANK counts pods, not
-        processes, as there.
+        """Return the variables for torch.distributed's env:// and torchrun's static rendezvous.
+
+        RANK counts pods, not processes, as in the real operator.
         """
         per_node = _processes_per_node(job)
         return {
@@ -119,20 +120,23 @@ class PyTorch:
     def _elastic_variables(
         self, job: TrainingJob, policy: Object, replica: tuple[str, int], find_address: FindAddress
     ) -> dict[str, str]:
-        least, most = policy.get("minReplicas"), policy.get("maxReplicas")
+        min_nodes, max_nodes = policy.get("minReplicas"), policy.get("maxReplicas")
         workers = job.replicas[WORKER].count
-        least, most = (least or most or workers), (most or least or workers)
+        min_nodes, max_nodes = (
+            (min_nodes or max_nodes or workers),
+            (max_nodes or min_nodes or workers),
+        )
         backend = policy.get("rdzvBackend") or "c10d"
-        host = _find_rendezvous_replica(job, policy)
+        host_replica = _find_rendezvous_replica(job, policy)
         endpoint = (
-            find_address(*host)
-            if host
+            find_address(*host_replica)
+            if host_replica
             else Address(str(policy["rdzvHost"]), int(policy.get("rdzvPort") or self.port))
         )
         variables = {
             "PET_RDZV_BACKEND": backend,
             "PET_RDZV_ENDPOINT": f"{endpoint.host}:{endpoint.port}",
-            "PET_NNODES": f"{least}:{most}",
+            "PET_NNODES": f"{min_nodes}:{max_nodes}",
         }
         if policy.get("maxRestarts") is not None:
             variables["PET_MAX_RESTARTS"] = str(policy["maxRestarts"])
@@ -142,10 +146,10 @@ class PyTorch:
             str(pair.get("key", "")): str(pair.get("value", ""))
             for pair in policy.get("rdzvConf") or ()
         }
-        if backend == "c10d" and host is not None:
-            # All pods share one address, so torch cannot tell by name which of them shall host the
-            # store, and the first would.
-            conf.setdefault("is_host", "1" if replica == host else "0")
+        if backend == "c10d" and host_replica is not None:
+            # All pods share one address, so torch cannot tell by name which of them must host the
+            # store; without this the first one to start would.
+            conf.setdefault("is_host", "1" if replica == host_replica else "0")
         if conf:
             variables["PET_RDZV_CONF"] = ",".join(f"{key}={value}" for key, value in conf.items())
         if policy.get("standalone"):
@@ -156,28 +160,27 @@ class PyTorch:
 
 
 def _find_rendezvous_replica(job: TrainingJob, policy: Object) -> tuple[str, int] | None:
-    """The replica that hosts the rendezvous: the first worker, or the one that rdzvHost names; None
-    for a host elsewhere.
+    """Return the replica that hosts the rendezvous; None for a host elsewhere.
 
-    rdzvPort counts only for a host elsewhere: on one machine two jobs that ask for the same port
-    would meet.
+    It is the first worker, or the replica that rdzvHost names. rdzvPort counts only for a host
+    elsewhere: on one machine two jobs that ask for the same port would meet.
     """
     if not policy.get("rdzvHost"):
         return WORKER, 0
-    wanted = str(policy["rdzvHost"]).split(".")[0]
+    host_name = str(policy["rdzvHost"]).split(".")[0]
     for replica in job.replicas.values():
         for index in range(replica.count):
-            if replica.pod_name(job.name, index) == wanted:
+            if replica.pod_name(job.name, index) == host_name:
                 return replica.type, index
     return None
 
 
 def _is_elastic(job: TrainingJob) -> bool:
-    return job.object["spec"].get("elasticPolicy") is not None
+    return job.spec.get("elasticPolicy") is not None
 
 
 def _processes_per_node(job: TrainingJob) -> str:
-    """Processes a pod: a number, or `auto`, `cpu` or `gpu`, which torchrun resolves."""
-    spec = job.object["spec"]
+    """Return the processes of a pod: a number, or `auto`, `cpu` or `gpu` for torchrun."""
+    spec = job.spec
     deprecated = (spec.get("elasticPolicy") or {}).get("nProcPerNode")
     return str(deprecated if deprecated is not None else spec.get("nprocPerNode") or "auto")

@@ -1,9 +1,7 @@
-"""What is TensorFlow's own among the training kinds: five roles, TF_CONFIG, and who decides that a
-job has succeeded.
-"""
+"""TFJob among the training kinds: five roles, TF_CONFIG, and which role decides the success."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from localkube.controllers.framework import (
     CountsByType,
@@ -23,21 +21,22 @@ ALL_WORKERS = "AllWorkers"
 
 
 class TensorFlow:
-    """TFJob, as the training operator 1.9 runs it (engine facts 1)."""
+    """TFJob as the training operator 1.9 runs it (engine facts 1)."""
 
     resource: Resource = TFJOBS
     replicas_field = "tfReplicaSpecs"
-    replica_types: Sequence[str] = (CHIEF, MASTER, SERVER, WORKER, EVALUATOR)
+    replica_types: Mapping[str, str] = dict.fromkeys(
+        (CHIEF, MASTER, SERVER, WORKER, EVALUATOR), "Never"
+    )
     container_name = "tensorflow"
     port_name = "tfjob-port"
     port = 2222
-    default_restart_policy = "Never"
     expired_reason = "SuccessfulDeleteJob"
 
     def find_problems(self, job: TrainingJob) -> Iterator[str]:
         if all(leader in job.replicas for leader in LEADERS):
             yield f"spec.{self.replicas_field} must not have both {CHIEF} and {MASTER}"
-        policy = job.object["spec"].get("successPolicy") or ""
+        policy = job.spec.get("successPolicy") or ""
         if policy not in ("", ALL_WORKERS):
             yield f"spec.successPolicy is {policy!r}, must be empty or {ALL_WORKERS}"
 
@@ -49,15 +48,16 @@ class TensorFlow:
         return replica.restart_policy != "Never"
 
     def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
-        """Workers that come and go are what a dynamic job is for."""
+        """Return whether this is a worker of a dynamic job, whose workers may come and go."""
         return type == WORKER and _is_dynamic(job)
 
     def is_running(self, job: TrainingJob, counts: CountsByType) -> bool:
         return counts.get(_leader_type(job) or WORKER, PodCounts()).active > 0
 
     def has_succeeded(self, job: TrainingJob, counts: CountsByType) -> bool:
-        """The chief alone decides where there is one; else worker 0, or every worker when the job
-        says so.
+        """Return whether the chief has succeeded; without one, worker 0, or every worker.
+
+        successPolicy AllWorkers asks for every worker.
         """
         leader = _leader_type(job)
         if leader:
@@ -67,12 +67,12 @@ class TensorFlow:
         workers = counts[WORKER]
         if workers.succeeded >= job.replicas[WORKER].count:
             return True
-        return workers.first_succeeded and job.object["spec"].get("successPolicy") != ALL_WORKERS
+        return workers.first_succeeded and job.spec.get("successPolicy") != ALL_WORKERS
 
     def configure_pod(
         self, job: TrainingJob, type: str, index: int, find_address: FindAddress, spec: Object
     ) -> None:
-        """TF_CONFIG, in the training container alone; a job of one pod has nobody to be told of."""
+        """Set TF_CONFIG in the training container; a job of one pod needs none."""
         if job.total_replicas == 1:
             return
         task = {"type": type.lower(), "index": index}
@@ -87,21 +87,23 @@ class TensorFlow:
                 "task": task,
                 "environment": "cloud",
             }
-        own = [
+        training_containers = [
             container
             for container in spec["containers"]
             if container.get("name") == self.container_name
         ]
-        add_variables(own, {"TF_CONFIG": json.dumps(config, separators=(",", ":"))}, {})
+        add_variables(
+            training_containers, {"TF_CONFIG": json.dumps(config, separators=(",", ":"))}, {}
+        )
 
 
 def _leader_type(job: TrainingJob) -> str:
-    """The role whose one pod decides, "" where a job has none."""
+    """Return the role whose one pod decides, or "" in a job without one."""
     return next((type for type in LEADERS if type in job.replicas), "")
 
 
 def _is_dynamic(job: TrainingJob) -> bool:
-    return bool(job.object["spec"].get("enableDynamicWorker"))
+    return bool(job.spec.get("enableDynamicWorker"))
 
 
 def _list_addresses(job: TrainingJob, type: str, find_address: FindAddress) -> list[str]:
@@ -114,8 +116,9 @@ def _format_address(find_address: FindAddress, type: str, index: int) -> str:
 
 
 def _build_cluster(job: TrainingJob, find_address: FindAddress) -> Object:
-    """Every role's addresses but the evaluator's, which TensorFlow does not count to the training
-    cluster.
+    """Build the addresses of every role but the evaluator.
+
+    TensorFlow does not count the evaluator to the training cluster.
     """
     return {
         type.lower(): _list_addresses(job, type, find_address)
@@ -127,11 +130,14 @@ def _build_cluster(job: TrainingJob, find_address: FindAddress) -> Object:
 def _build_sparse_cluster(
     job: TrainingJob, type: str, index: int, find_address: FindAddress
 ) -> Object:
-    """What a pod of a dynamic job knows: the parameter servers and itself, so that a worker that
-    joins changes nobody else's.
+    """Build what a pod of a dynamic job knows: the parameter servers and itself.
+
+    So a worker that joins changes no other worker's configuration.
     """
     if type == SERVER:
         return {"ps": [_format_address(find_address, SERVER, index)], "worker": {}}
     servers = _list_addresses(job, SERVER, find_address) if SERVER in job.replicas else []
-    own = {str(index): _format_address(find_address, WORKER, index)} if type == WORKER else {}
-    return {"ps": servers, "worker": own}
+    own_address = (
+        {str(index): _format_address(find_address, WORKER, index)} if type == WORKER else {}
+    )
+    return {"ps": servers, "worker": own_address}

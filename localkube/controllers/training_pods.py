@@ -1,6 +1,4 @@
-"""The pods and headless services of training jobs as plain objects: what they are called and
-carry.
-"""
+"""Builders of the pods and headless services of training jobs."""
 
 from collections.abc import Mapping
 
@@ -11,7 +9,7 @@ from localkube.controllers.framework import (
     TrainingJob,
     operator_name,
 )
-from localkube.metadata import Object, annotations_of, deep_copy, labels_of, uid_of
+from localkube.metadata import Object, annotations_of, deep_copy, name_of, uid_of
 from localkube.options import ADDRESS_ANNOTATION, DOMAIN
 
 JOB_NAME = "training.kubeflow.org/job-name"
@@ -21,11 +19,11 @@ REPLICA_INDEX = "training.kubeflow.org/replica-index"
 JOB_ROLE = "training.kubeflow.org/job-role"
 
 RESTARTS_ANNOTATION = f"{DOMAIN}/restarts"
-"""Annotation of a replica's Service: how often its pods were restarted before the present one, and
-the uid of the last one counted.
+"""Annotation of a replica's Service: restarts before its present pod, and the uid of the last pod
+counted.
 
-It is there because a pod that the operator makes anew starts its own count at 0: without it a
-replica with restartPolicy ExitCode would restart for ever, whatever backoffLimit says.
+A replaced pod starts its own count at 0; without the annotation a replica with restartPolicy
+ExitCode would restart for ever, whatever backoffLimit says.
 """
 
 ReplicaKey = tuple[str, int]
@@ -33,18 +31,21 @@ ReplicaKey = tuple[str, int]
 
 
 def find_replica_key(child: Object, job: TrainingJob) -> ReplicaKey | None:
-    """The replica that a pod or service was made for, by its labels; of a type that the job no
-    longer has, the type as labelled.
+    """Return the replica that a pod or service was made for, by its name, or None.
+
+    For a type that the job no longer has, the type is as in the name.
     """
-    labels = labels_of(child)
-    type, index = labels.get(REPLICA_TYPE, ""), labels.get(REPLICA_INDEX, "")
-    if not type or not index.isdecimal():
+    stem, _, index = name_of(child).rpartition("-")
+    type = stem.removeprefix(f"{job.name}-")
+    if type == stem or not index.isdecimal():
         return None
-    return next((known for known in job.replicas if known.lower() == type), type), int(index)
+    return next((job_type for job_type in job.replicas if job_type.lower() == type), type), int(
+        index
+    )
 
 
 def build_labels(framework: Framework, job: TrainingJob, type: str) -> dict[str, str]:
-    """What selects all pods of one replica type."""
+    """Build the labels that select all pods of one replica type."""
     return {JOB_NAME: job.name, OPERATOR_NAME: operator_name(framework), REPLICA_TYPE: type.lower()}
 
 
@@ -57,27 +58,30 @@ def format_selector(framework: Framework, job: TrainingJob, type: str) -> str:
 def build_pod(
     framework: Framework, job: TrainingJob, replica: Replica, index: int, find_address: FindAddress
 ) -> Object:
-    """The pod of one replica. Of the template's metadata only labels and annotations count; the
-    operator's labels win.
+    """Build the pod of one replica.
+
+    Of the template's metadata only labels and annotations count; the operator's labels win.
     """
     template = deep_copy(replica.template)
-    given, spec = template.get("metadata") or {}, template["spec"]
-    marked = (
-        (given.get("labels") or {})
+    template_metadata, spec = template.get("metadata") or {}, template["spec"]
+    labels = (
+        (template_metadata.get("labels") or {})
         | build_labels(framework, job, replica.type)
         | {REPLICA_INDEX: str(index)}
     )
     if framework.is_master(job, replica.type, index):
-        marked[JOB_ROLE] = "master"
-    metadata: Object = {"name": replica.pod_name(job.name, index), "labels": marked}
-    if given.get("annotations"):
-        metadata["annotations"] = given["annotations"]
-    # ExitCode is the operator's own: to the kubelet such a pod is one that is not restarted.
+        labels[JOB_ROLE] = "master"
+    metadata: Object = {"name": replica.pod_name(job.name, index), "labels": labels}
+    if template_metadata.get("annotations"):
+        metadata["annotations"] = template_metadata["annotations"]
+    # ExitCode is a policy of the operator alone; the kubelet must not restart such a pod.
     spec["restartPolicy"] = (
         "Never" if replica.restart_policy == "ExitCode" else replica.restart_policy
     )
     container = next(
-        each for each in spec["containers"] if each.get("name") == framework.container_name
+        container
+        for container in spec["containers"]
+        if container.get("name") == framework.container_name
     )
     ports = container.setdefault("ports", [])
     if all(port.get("name") != framework.port_name for port in ports):
@@ -91,32 +95,36 @@ def build_pod(
 def build_service(
     framework: Framework, job: TrainingJob, replica: Replica, index: int, address: str
 ) -> Object:
-    """The headless service of one replica. Here it does not give a name to its pod; it keeps the
-    address that is the pod's.
+    """Build the headless service of one replica.
+
+    Here it does not name its pod; it stores the pod's address.
     """
-    marked = build_labels(framework, job, replica.type) | {REPLICA_INDEX: str(index)}
+    labels = build_labels(framework, job, replica.type) | {REPLICA_INDEX: str(index)}
     port = {"name": framework.port_name, "port": framework.port}
     return {
         "metadata": {
             "name": replica.pod_name(job.name, index),
-            "labels": marked,
+            "labels": labels,
             "annotations": {ADDRESS_ANNOTATION: address},
         },
-        "spec": {"clusterIP": "None", "selector": dict(marked), "ports": [port]},
+        "spec": {"clusterIP": "None", "selector": dict(labels), "ports": [port]},
     }
 
 
 def parse_restarts(service: Object) -> int:
-    """How often the replica of a service was restarted before its present pod."""
+    """Return how often a service's replica was restarted before its present pod."""
     text, _, _ = annotations_of(service).get(RESTARTS_ANNOTATION, "0").partition(" ")
     return int(text) if text.isdecimal() else 0
 
 
 def build_restart_annotations(service: Object, pod: Object, in_place: int) -> Mapping[str, str]:
-    """The annotations of a service after its pod is made anew, which counts once a pod, with the
-    pod's restarts in place.
+    """Build a service's annotations after its pod is replaced.
+
+    A replacement counts once a pod, together with the pod's restarts in place.
     """
-    known = annotations_of(service)
-    if known.get(RESTARTS_ANNOTATION, "").endswith(uid_of(pod)):
-        return known
-    return known | {RESTARTS_ANNOTATION: f"{parse_restarts(service) + in_place + 1} {uid_of(pod)}"}
+    annotations = annotations_of(service)
+    if annotations.get(RESTARTS_ANNOTATION, "").endswith(uid_of(pod)):
+        return annotations
+    return annotations | {
+        RESTARTS_ANNOTATION: f"{parse_restarts(service) + in_place + 1} {uid_of(pod)}"
+    }

@@ -1,5 +1,5 @@
-"""One look at one training job: what its spec and the state of its pods ask for is done, and its
-status is written.
+"""One reconciliation of one training job: does what its spec and pods ask for, and writes its
+status.
 
 Where the real operator (1.9) has an oddity that no user would want, this does what the
 documentation promises; each such place says so.
@@ -11,111 +11,115 @@ from typing import Literal
 from localkube import clock
 from localkube.controllers.children import RETRY_AFTER
 from localkube.controllers.framework import PodCounts, Replica, TrainingJob, find_problems
-from localkube.controllers.owned_objects import OwnedObjects, TrainingContext
+from localkube.controllers.operator_reconciler import OperatorReconciler
 from localkube.controllers.pod_state import exit_code_of, is_active, phase_of, was_shut_down
-from localkube.controllers.training_pods import ReplicaKey, format_selector
-from localkube.controllers.training_status import TrainingStatus
+from localkube.controllers.replica_services import ReplicaServices, TrainingContext
+from localkube.controllers.training_pods import ReplicaKey, build_pod, format_selector
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, is_terminating, name_of, uid_of
 
 FIRST_RETRYABLE = 128
-"""Exit codes from here on say that a signal ended the process; restartPolicy ExitCode takes those
-below as the program's own word.
+"""Exit codes from here on mean that a signal ended the process.
+
+restartPolicy ExitCode takes lower codes as the program's own decision.
 """
 
 FailureOutcome = Literal["restart", "replace", "fatal", "final"]
-"""Of a failed pod: made anew and counted; made anew and not counted; the end of the job; a failed
-replica for good.
+"""What happens to a failed pod.
+
+restart: replaced and counted; replace: replaced and not counted; fatal: ends the job; final: the
+replica has failed for good.
 """
 
 
-class TrainingReconciler:
-    """The state of one look. The status is built up as a copy and written once, at the end."""
+class TrainingReconciler(OperatorReconciler):
+    """One reconciliation of a job whose pods decide its end."""
 
     def __init__(self, context: TrainingContext, job: TrainingJob) -> None:
-        self._context = context
-        self._job = job
-        self._owned_objects = OwnedObjects(context, job)
-        self._kind = context.framework.resource.kind
-        self._title = f"{self._kind} {job.name}"
-        self._status = TrainingStatus(self._kind, job.object.get("status"))
+        super().__init__(context, job, job.replicas, job.name)
+        self._framework = context.kind
+        self._trouble_reports = context.trouble_reports
+        self._services = ReplicaServices(context, job, self._owned_objects)
 
     def reconcile(self) -> float | None:
-        """Do what there is to do; gives the seconds after which to look again."""
-        status, again = self._status, None
-        if not status.conditions:
-            status.set_condition("Created", f"{self._title} is created.")
-        if not status.is_finished:
-            wrong = find_problems(self._context.framework, self._job)
-            if wrong:
-                self._report_problems("; ".join(wrong))
-            elif self._job.suspended:
-                self._suspend_job()
-            else:
-                again = self._reconcile_pods()
-        if status.is_finished:
-            self._apply_clean_pod_policy()
-        self._write_status()
-        return self._expire_job() if status.is_finished else again
+        delay = super().reconcile()
+        return self._expire_job() if self._status.is_finished else delay
+
+    def _advance_job(self) -> float | None:
+        if not self._status.conditions:
+            self._status.set_condition("Created", f"{self._title} is created.")
+        problems = find_problems(self._framework, self._job)
+        if problems:
+            self._report_problems("; ".join(problems))
+        elif self._job.suspended:
+            self._suspend_job()
+        else:
+            return self._reconcile_pods()
+        return None
 
     def _report_problems(self, text: str) -> None:
-        """A spec that makes no sense fails the job before it starts; a job that runs when its spec
-        is edited into nonsense goes on.
+        """Fail a job with an invalid spec, unless it already has pods.
+
+        A running job whose spec is edited into an invalid one continues.
         """
         if self._owned_objects.list_pods():
-            self._context.trouble_reports.report_once(
+            self._trouble_reports.report_once(
                 self._job.object, uid_of(self._job.object), f"{self._kind}FailedValidation", text
             )
-        elif self._status.set_condition("Failed", text, reason_word="FailedValidation"):
-            self._record_event("Warning", "FailedValidation", text)
+        else:
+            reason = f"{self._kind}FailedValidation"
+            self._report_condition("Failed", text, reason=reason, event_type="Warning")
 
     def _suspend_job(self) -> None:
-        """Every pod goes, whatever cleanPodPolicy says."""
-        status, text = self._status, f"{self._title} is suspended."
+        """Remove every pod, whatever cleanPodPolicy says."""
         self._owned_objects.remove_all()
-        status.update_active({})
-        if status.has_condition("Running") or status.has_condition("Restarting"):
-            status.set_condition("Running", text, status=False, reason_word="Suspended")
-        if status.set_condition("Suspended", text):
-            self._record_event("Normal", "Suspended", text)
+        self._status.update_active({})
+        self._stop_running()
+        self._report_condition("Suspended", f"{self._title} is suspended.")
 
     def _reconcile_pods(self) -> float | None:
-        """Bring the pods of a job that shall run to what its spec says, and draw the
-        conclusions.
-        """
-        self._start_or_resume()
-        left = self._seconds_until_deadline()
-        if left is not None and left <= 0:
+        """Bring the pods of a job that should run in line with its spec, and set its conditions."""
+        self._start_or_resume(f"{self._title} is resumed.")
+        seconds_left = self._seconds_until_deadline()
+        if seconds_left is not None and seconds_left <= 0:
             self._fail_by_limit(
                 f"Job {self._job.name} has failed because it was active longer than specified "
                 "deadline"
             )
             return None
         self._owned_objects.remove_surplus_replicas()
-        complete = self._owned_objects.ensure_services()
+        has_services = self._services.ensure()
         restarted = self._handle_failed_pods()
         if self._status.is_finished:
             return None
-        again = self._owned_objects.create_missing_pods() if complete else RETRY_AFTER
+        delay = self._create_missing_pods() if has_services else RETRY_AFTER
         self._update_conditions(restarted)
         for pod in self._owned_objects.list_pods().values():
             if is_active(pod):
-                self._context.trouble_reports.report_troubles(self._job.object, pod)
-        return left if again is None else again if left is None else min(again, left)
+                self._trouble_reports.report_troubles(self._job.object, pod)
+        times = [seconds for seconds in (delay, seconds_left) if seconds is not None]
+        return min(times, default=None)
 
-    def _start_or_resume(self) -> None:
-        status = self._status
-        if status.has_condition("Suspended"):
-            text = f"{self._title} is resumed."
-            status.set_condition("Suspended", text, status=False, reason_word="Resumed")
-            self._record_event("Normal", "Resumed", text)
-            status.set_start_time()
-        elif "startTime" not in status.body:
-            status.set_start_time()
+    def _create_missing_pods(self) -> float | None:
+        find_address = self._services.build_address_finder()
+
+        def build(replica: Replica, index: int) -> Object:
+            if replica.template["spec"].get("restartPolicy"):
+                text = (
+                    "Restart policy in pod template will be overwritten by restart policy in "
+                    "replica spec"
+                )
+                self._context.recorder.record_event(
+                    self._job.object, "Warning", "SetPodTemplateRestartPolicy", text
+                )
+            return build_pod(self._framework, self._job, replica, index, find_address)
+
+        return self._owned_objects.create_missing_pods(build)
 
     def _seconds_until_deadline(self) -> float | None:
-        """Seconds until activeDeadlineSeconds is over. The real operator notices that only when
-        something else happens to the job.
+        """Return the seconds until activeDeadlineSeconds is over.
+
+        The real operator notices that only when something else happens to the job.
         """
         start = self._status.body.get("startTime")
         if self._job.deadline_seconds is None or start is None:
@@ -123,53 +127,55 @@ class TrainingReconciler:
         return (
             clock.parse_time(str(start))
             + timedelta(seconds=self._job.deadline_seconds)
-            - clock.now()
+            - clock.current_time()
         ).total_seconds()
 
     def _handle_failed_pods(self) -> bool:
-        """Make failed pods anew, or end the job over them; true when one was made anew."""
-        failed = [
-            (place, pod)
-            for place, pod in self._owned_objects.list_pods().items()
-            if place[0] in self._job.replicas
+        """Replace failed pods, or end the job over them; return whether one was replaced."""
+        failed_pods = [
+            (key, pod)
+            for key, pod in self._owned_objects.list_pods().items()
+            if key[0] in self._job.replicas
             and phase_of(pod) == "Failed"
             and not is_terminating(pod)
         ]
-        fates = [
-            (place, pod, self._decide_outcome(self._job.replicas[place[0]], pod))
-            for place, pod in failed
+        outcomes = [
+            (key, pod, self._decide_outcome(self._job.replicas[key[0]], pod))
+            for key, pod in failed_pods
         ]
-        for (type, _), pod, fate in fates:
+        for (type, _), pod, outcome in outcomes:
             self._report_exit(pod)
-            if fate == "fatal":
+            if outcome == "fatal":
+                # The real operator quotes with Go's %q.
                 text = (
                     f"job {self._job.name!r} is failing because {type!r} replica(s) failed."
                 ).replace("'", '"')
                 self._fail_job(text, "Warning")
                 return False
-        for place, pod, fate in fates:
-            if fate == "restart":
-                self._owned_objects.record_restart(place, pod)
+        for key, pod, outcome in outcomes:
+            if outcome == "restart":
+                self._services.record_restart(key, pod)
         if self._is_past_backoff():
             self._fail_by_limit(
                 f"Job {self._job.name} has failed because it has reached the specified backoff "
                 "limit"
             )
             return False
-        anew = [(place, pod) for place, pod, fate in fates if fate in ("restart", "replace")]
-        for place, pod in anew:
-            self._restart_replica(place, pod)
-        return bool(anew)
+        replaced = [
+            (key, pod) for key, pod, outcome in outcomes if outcome in ("restart", "replace")
+        ]
+        for key, pod in replaced:
+            self._restart_replica(key, pod)
+        return bool(replaced)
 
     def _decide_outcome(self, replica: Replica, pod: Object) -> FailureOutcome:
         if was_shut_down(pod):
             return "replace"
-        if not self._context.framework.replaces_failed_pod(replica):
+        if not self._framework.replaces_failed_pod(replica):
             return "final"
         if replica.restart_policy == "ExitCode":
-            code = exit_code_of(pod, self._context.framework.container_name)
-            # A pod that failed without a word about its container, as an evicted one does, may be
-            # tried again.
+            code = exit_code_of(pod, self._framework.container_name)
+            # The status of an evicted pod has no exit code; such a failure may be retried.
             return "restart" if code is None or code >= FIRST_RETRYABLE else "fatal"
         return "restart"
 
@@ -177,20 +183,22 @@ class TrainingReconciler:
         self._owned_objects.remove_pod(pod)
         text = f"job {self._job.name} is restarting because {key[0]} replica(s) failed."
         self._status.set_condition("Restarting", text)
-        self._record_event("Warning", "Restarting", text)
+        self._context.recorder.record_event(
+            self._job.object, "Warning", f"{self._kind}Restarting", text
+        )
 
     def _is_past_backoff(self) -> bool:
         limit = self._job.backoff_limit
         if limit is None:
             return False
-        restarts = self._owned_objects.count_restarts()
+        restarts = self._services.count_restarts()
         return restarts > 0 if limit == 0 else restarts >= limit
 
     def _fail_by_limit(self, text: str) -> None:
-        """The job is over although its pods are not: they end, so that none restarts for ever or
-        keeps its GPUs.
+        """Fail a job whose pods still run, and end these pods.
 
-        The real operator leaves them running under cleanPodPolicy None, its default.
+        So none restarts for ever or keeps its GPUs. The real operator leaves them running under
+        cleanPodPolicy None, its default.
         """
         self._fail_job(text, "Normal")
         for pod in self._owned_objects.list_pods().values():
@@ -199,93 +207,64 @@ class TrainingReconciler:
 
     def _fail_job(self, text: str, type: Literal["Normal", "Warning"]) -> None:
         self._count_pods()
-        self._status.set_condition("Failed", text)
-        self._record_event(type, "Failed", text)
+        self._report_condition("Failed", text, event_type=type)
 
     def _update_conditions(self, restarted: bool) -> None:
-        """Count, and say whether the job runs, has succeeded or has failed."""
-        tallies = self._count_pods()
-        framework, status = self._context.framework, self._status
-        if framework.has_succeeded(self._job, tallies):
-            text = f"{self._title} is successfully completed."
-            status.set_condition("Succeeded", text)
-            self._record_event("Normal", "Succeeded", text)
+        """Count the pods, and set whether the job runs, has succeeded or has failed."""
+        counts_by_type = self._count_pods()
+        framework = self._framework
+        if framework.has_succeeded(self._job, counts_by_type):
+            self._report_condition("Succeeded", f"{self._title} is successfully completed.")
             return
-        for type, tally in tallies.items():
-            lost = tally.failed and tally.succeeded + tally.active < self._job.replicas[type].count
-            if lost and not framework.tolerates_failure(self._job, type):
+        for type, counts in counts_by_type.items():
+            has_lost_pods = (
+                counts.failed and counts.succeeded + counts.active < self._job.replicas[type].count
+            )
+            if has_lost_pods and not framework.tolerates_failure(self._job, type):
                 self._fail_job(
-                    f"{self._title} is failed because {tally.failed} {type} replica(s) failed.",
+                    f"{self._title} is failed because {counts.failed} {type} replica(s) failed.",
                     "Normal",
                 )
                 return
-        if framework.is_running(self._job, tallies) and not restarted:
-            status.set_condition("Running", f"{self._title} is running.")
+        if framework.is_running(self._job, counts_by_type) and not restarted:
+            self._status.set_condition("Running", f"{self._title} is running.")
 
     def _count_pods(self) -> dict[str, PodCounts]:
-        tallies = self._owned_objects.count_pods()
+        counts_by_type = self._owned_objects.count_pods()
         self._status.set_replica_statuses(
-            tallies,
-            {type: format_selector(self._context.framework, self._job, type) for type in tallies},
+            counts_by_type,
+            {type: format_selector(self._framework, self._job, type) for type in counts_by_type},
         )
-        return tallies
+        return counts_by_type
 
-    def _apply_clean_pod_policy(self) -> None:
-        """What cleanPodPolicy says of the pods of a finished job, each with its service."""
-        # The real operator forgets the completion time after a permanent exit code, and such a job
-        # then never expires.
-        self._status.set_completion_time()
-        if self._job.clean_pod_policy == "All":
-            self._owned_objects.remove_all()
-        elif self._job.clean_pod_policy == "Running":
-            self._owned_objects.remove_replicas(
-                place
-                for place, pod in self._owned_objects.list_pods().items()
-                if phase_of(pod) in ("Running", "Pending")
-            )
+    def _recount_pods(self) -> None:
         if self._status.has_condition("Succeeded"):
             self._status.count_active_as_succeeded()
         else:
             self._status.update_active(
-                {type: tally.active for type, tally in self._owned_objects.count_pods().items()}
-            )
-
-    def _write_status(self) -> None:
-        status, job = self._status, self._job
-        if status.has_changed:
-            status.body["lastReconcileTime"] = clock.format_time()
-            resource = self._context.framework.resource
-            self._context.objects.modify(
-                resource,
-                job.namespace,
-                job.name,
-                lambda it: it.update(status=status.body),
-                subresource="status",
+                {type: counts.active for type, counts in self._owned_objects.count_pods().items()}
             )
 
     def _expire_job(self) -> float | None:
-        """Remove the job when its ttlSecondsAfterFinished is over; gives the seconds until then."""
+        """Remove the job once ttlSecondsAfterFinished is over; return the seconds until then."""
         job = self._job
         if job.ttl_seconds is None:
             return None
         end = clock.parse_time(str(self._status.body["completionTime"]))
-        left = (end + timedelta(seconds=job.ttl_seconds) - clock.now()).total_seconds()
-        if left > 0:
-            return left
+        seconds_left = (
+            end + timedelta(seconds=job.ttl_seconds) - clock.current_time()
+        ).total_seconds()
+        if seconds_left > 0:
+            return seconds_left
         self._context.recorder.record_event(
-            job.object, "Normal", self._context.framework.expired_reason, f"Deleted job: {job.name}"
+            job.object, "Normal", self._framework.expired_reason, f"Deleted job: {job.name}"
         )
         options = DeleteOptions(propagation_policy="Background", uid=uid_of(job.object))
-        self._context.objects.delete(
-            self._context.framework.resource, job.namespace, job.name, options
-        )
+        self._context.objects.delete(self._framework.resource, job.namespace, job.name, options)
         return None
 
     def _report_exit(self, pod: Object) -> None:
-        code = exit_code_of(pod, self._context.framework.container_name)
+        code = exit_code_of(pod, self._framework.container_name)
         if code is not None:
             text = f"Pod: {self._job.namespace}.{name_of(pod)} exited with code {code}"
             self._context.recorder.record_event(self._job.object, "Normal", "ExitedWithCode", text)
-
-    def _record_event(self, type: Literal["Normal", "Warning"], word: str, text: str) -> None:
-        self._context.recorder.record_event(self._job.object, type, self._kind + word, text)

@@ -1,5 +1,5 @@
-"""The status of a training job: its conditions with their order and their effect on each other,
-times, and counts by replica type.
+"""The status of a job: conditions with their order and mutual effects, times, replica
+counts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ _REPLACES: Mapping[str, str] = {"Running": "Restarting", "Restarting": "Running"
 
 
 class TrainingStatus:
-    """A copy of a status to be worked on. Reasons are the kind and a word: PyTorchJobRunning."""
+    """A copy of a status to work on. Reasons are the kind and a word: PyTorchJobRunning."""
 
     def __init__(self, kind: str, stored: Object | None) -> None:
         self._kind = kind
@@ -21,11 +21,11 @@ class TrainingStatus:
 
     @property
     def conditions(self) -> list[Object]:
-        found: list[Object] = self.body.setdefault("conditions", [])
-        return found
+        conditions: list[Object] = self.body.setdefault("conditions", [])
+        return conditions
 
     def has_condition(self, type: str) -> bool:
-        """Whether a condition is there and true."""
+        """Return whether a condition is present and true."""
         condition = find_condition(self.conditions, type)
         return condition is not None and condition.get("status") == "True"
 
@@ -39,25 +39,23 @@ class TrainingStatus:
         message: str,
         *,
         status: bool = True,
-        reason_word: str = "",
         reason: str = "",
     ) -> bool:
-        """Set a condition as the real operator does. True when it is news.
+        """Set a condition as the real operator does; return whether it changed.
 
-        The reason's word is the type unless `word` is given; `reason` is one that is not of this
-        form.
+        The reason is by default the kind and the type.
 
-        A changed condition moves to the end. Running and Restarting take each other's place; the
-        end of a job turns Running to False and keeps it. After Failed nothing is written any more.
+        A changed condition moves to the end. Running and Restarting replace each other; the end of
+        a job turns Running to False and keeps it. After Failed nothing is written any more.
         """
         if self.has_condition("Failed"):
             return False
         old = find_condition(self.conditions, type)
-        reason = reason or self._kind + (reason_word or type)
+        reason = reason or self._kind + type
         if old is not None and (old.get("status"), old.get("reason")) == (str(status), reason):
             return False
         now = clock.format_time()
-        moved = (
+        transition_time = (
             old["lastTransitionTime"]
             if old is not None and old.get("status") == str(status)
             else now
@@ -68,13 +66,17 @@ class TrainingStatus:
             "reason": reason,
             "message": message,
             "lastUpdateTime": now,
-            "lastTransitionTime": moved,
+            "lastTransitionTime": transition_time,
         }
-        kept = [each for each in self.conditions if each["type"] not in (type, _REPLACES.get(type))]
-        for each in kept:
-            if type in ("Succeeded", "Failed") and each["type"] == "Running":
-                each["status"] = "False"
-        self.body["conditions"] = [*kept, new]
+        others = [
+            condition
+            for condition in self.conditions
+            if condition["type"] not in (type, _REPLACES.get(type))
+        ]
+        for condition in others:
+            if type in ("Succeeded", "Failed") and condition["type"] == "Running":
+                condition["status"] = "False"
+        self.body["conditions"] = [*others, new]
         return True
 
     def set_start_time(self) -> None:
@@ -84,41 +86,43 @@ class TrainingStatus:
         self.body.setdefault("completionTime", clock.format_time())
 
     def set_replica_statuses(self, counts: CountsByType, selectors: Mapping[str, str]) -> None:
-        """Put the counts by replica type; zeros are left out, as Go's omitempty does."""
+        """Set the counts by replica type, without zeros, as Go's omitempty does.
+
+        `selectors` has the label selector of each type's pods where the kind reports one.
+        """
         self.body["replicaStatuses"] = {
-            type: _serialize_counts(tally) | {"selector": selectors[type]}
+            type: _serialize_counts(tally, selectors.get(type, ""))
             for type, tally in counts.items()
         }
 
     def count_active_as_succeeded(self) -> None:
-        """Of a job that succeeded, what still was active counts as succeeded."""
+        """Count the pods that were still active in a succeeded job as succeeded."""
         for counts in self._replica_counts():
             active = counts.pop("active", 0)
             if active:
                 counts["succeeded"] = counts.get("succeeded", 0) + active
 
     def update_active(self, active: Mapping[str, int]) -> None:
-        """Bring the counts of active pods up to date, by type, and leave the others as they
-        were.
-        """
+        """Update the counts of active pods by type, and leave the other counts."""
         for type, counts in (self.body.get("replicaStatuses") or {}).items():
             counts.pop("active", None)
             if active.get(type):
                 counts["active"] = active[type]
 
     def _replica_counts(self) -> Iterable[Object]:
-        found: dict[str, Object] = self.body.get("replicaStatuses") or {}
-        return found.values()
+        statuses: dict[str, Object] = self.body.get("replicaStatuses") or {}
+        return statuses.values()
 
     @property
     def has_changed(self) -> bool:
         return self.body != self._stored
 
 
-def _serialize_counts(pod_counts: PodCounts) -> Object:
-    counts = {
+def _serialize_counts(pod_counts: PodCounts, selector: str) -> Object:
+    fields = {
         "active": pod_counts.active,
         "succeeded": pod_counts.succeeded,
         "failed": pod_counts.failed,
+        "selector": selector,
     }
-    return {name: count for name, count in counts.items() if count}
+    return {name: value for name, value in fields.items() if value}

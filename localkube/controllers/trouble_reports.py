@@ -1,6 +1,4 @@
-"""Tells on a training job what goes wrong with its pods: a crash loop, an image that is not there,
-no place to run.
-"""
+"""Events on a training job about its pods' troubles, such as crash loops or missing images."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -15,8 +13,9 @@ Trouble = tuple[str, str]
 
 
 class TroubleReports:
-    """Copies each trouble of a pod onto the job once, with the pod's own reason (recordAbnormalPods
-    of the real operator).
+    """Copy each trouble of a pod onto the job once, with the pod's own reason.
+
+    Follows recordAbnormalPods of the real operator.
     """
 
     def __init__(self, recorder: EventRecorder) -> None:
@@ -28,7 +27,7 @@ class TroubleReports:
             self.report_once(job, uid_of(pod), reason, message)
 
     def report_once(self, job: Object, uid: str, reason: str, message: str) -> None:
-        """Tell a Warning unless the same was told of the object `uid` lately."""
+        """Record a Warning unless the same one was recorded recently about the object `uid`."""
         if (uid, reason, message) in self._reported:
             return
         self._reported[uid, reason, message] = None
@@ -46,7 +45,7 @@ def _find_troubles(pod: Object) -> Iterator[Trouble]:
         return
     conditions = sorted(
         status.get("conditions") or (),
-        key=lambda each: str(each.get("lastTransitionTime")),
+        key=lambda condition: str(condition.get("lastTransitionTime")),
         reverse=True,
     )
     if conditions and conditions[0].get("status") != "True" and conditions[0].get("reason"):

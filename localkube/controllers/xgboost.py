@@ -1,12 +1,12 @@
-"""What is XGBoost's own among the training kinds: the variables that its tracker and workers, or
-LightGBM's, are started from.
+"""XGBoostJob among the training kinds: the variables for XGBoost's tracker and workers, or
+LightGBM's.
 
-WORKER_PORT is one number on a real cluster, where every pod has an address of its own. Here all
-have the same address, so each worker gets its own port in it, and the master that of worker 0: a
+On a real cluster WORKER_PORT is one number, as every pod has an address of its own. Here all pods
+share one address, so each worker gets its own port in it, and the master that of worker 0: a
 program that listens there works, one that dials the others does not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from localkube.controllers.framework import (
     CountsByType,
@@ -23,27 +23,28 @@ MASTER, WORKER = "Master", "Worker"
 
 
 class XGBoost:
-    """XGBoostJob, as the training operator 1.9 runs it (engine facts 1)."""
+    """XGBoostJob as the training operator 1.9 runs it (engine facts 1)."""
 
     resource: Resource = XGBOOSTJOBS
     replicas_field = "xgbReplicaSpecs"
-    replica_types: Sequence[str] = (MASTER, WORKER)
+    replica_types: Mapping[str, str] = dict.fromkeys((MASTER, WORKER), "Never")
     container_name = "xgboost"
     port_name = "xgboostjob-port"
     port = 9999
-    default_restart_policy = "Never"
     expired_reason = "SuccessfulDeleteJob"
 
     def find_problems(self, job: TrainingJob) -> Iterator[str]:
-        if (job.object["spec"][self.replicas_field].get(MASTER) or {}).get("replicas") != 1:
+        if (job.spec.get(self.replicas_field, {}).get(MASTER) or {}).get("replicas") != 1:
             yield f"spec.{self.replicas_field}[{MASTER}] must be there with replicas 1"
 
     def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
         return type == MASTER
 
     def replaces_failed_pod(self, replica: Replica) -> bool:
-        """Any other pod that ends Failed fails the job, although OnFailure restarts its container
-        in place before.
+        """Return whether restartPolicy is ExitCode.
+
+        Any other pod that ends Failed fails the job, although OnFailure restarts its container in
+        place before.
         """
         return replica.restart_policy == "ExitCode"
 
@@ -69,7 +70,10 @@ class XGBoost:
             "PYTHONUNBUFFERED": "1",
         }
         if WORKER in job.replicas and job.replicas[WORKER].count and job.total_replicas > 1:
-            workers = [find_address(WORKER, each) for each in range(job.replicas[WORKER].count)]
+            workers = [
+                find_address(WORKER, worker_index)
+                for worker_index in range(job.replicas[WORKER].count)
+            ]
             variables["WORKER_PORT"] = str(workers[index if type == WORKER else 0].port)
             variables["WORKER_ADDRS"] = ",".join(worker.host for worker in workers)
         add_variables(spec["containers"], variables, {})

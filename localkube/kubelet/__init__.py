@@ -1,3 +1,4 @@
-"""The kubelet: pods as process trees of this machine. `supervisor` and what it imports outlive the
-server; the rest is the server's.
+"""The kubelet: runs pods as process trees of this machine.
+
+`supervisor` and what it imports outlive the server; the rest belongs to the server.
 """

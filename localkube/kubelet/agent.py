@@ -1,6 +1,4 @@
-"""The kubelet: gives every pod that is bound to this node a life, tells that the node is well, and
-answers for logs and usage.
-"""
+"""The kubelet's agent: runs the pods of this node, reports the node, and serves logs and usage."""
 
 import asyncio
 import logging
@@ -42,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _PodTask:
-    """A pod's life and the task that lives it."""
+    """A pod's worker and the asyncio task that runs it."""
 
     worker: PodWorker
     task: asyncio.Task[None]
@@ -65,9 +63,7 @@ class Kubelet:
         self._context: NodeContext | None = None
 
     async def start(self) -> None:
-        """Register the node, end what belongs to no pod, go on with every pod of this node, running
-        or not.
-        """
+        """Register the node, end processes of unknown pods, and continue every pod of this node."""
         devices = await asyncio.to_thread(gpus.detect_gpus, self._options.gpus)
         self._node = NodeReporter(self._objects, self._options, devices)
         self._rebooted = self._node.register()
@@ -81,27 +77,28 @@ class Kubelet:
             lambda: self._node.pressure,
         )
         self._pods_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        known = {record.uid for record in self._objects.store.list(PODS.key)}
-        await asyncio.to_thread(runs.sweep, self._pods_directory, known)
-        claims = {record.uid for record in self._objects.store.list(PERSISTENTVOLUMECLAIMS.key)}
-        await asyncio.to_thread(_remove_stale_claims, self._claims_directory, claims)
+        pod_uids = {record.uid for record in self._objects.store.list(PODS.key)}
+        await asyncio.to_thread(runs.sweep, self._pods_directory, pod_uids)
+        claim_uids = {record.uid for record in self._objects.store.list(PERSISTENTVOLUMECLAIMS.key)}
+        await asyncio.to_thread(_remove_stale_claims, self._claims_directory, claim_uids)
         self._unsubscribe_claims = self._objects.subscribe(
             PERSISTENTVOLUMECLAIMS, self._claim_changed
         )
         self._unsubscribe = self._objects.subscribe(PODS, self._pod_changed)
+        # After the subscription and without an await in between: no change of a pod is missed.
         for record in self._objects.store.list(PODS.key):
             self._start_worker(record)
-        # Pods that come from now on were never on the machine before its reboot.
+        # Pods that are bound from now on were not here before the reboot.
         self._rebooted = False
         self._run_periodically("heartbeat", RENEW_SECONDS, self._renew_node)
         self._run_periodically("usage", MEASURE_SECONDS, self._measure_usage)
         self._run_periodically("retention", RETENTION_SECONDS, self._remove_overdue_logs)
 
     async def stop(self, keep_pods: bool) -> None:
-        """End every pod as a node that shuts down does, within `SHUTDOWN_GRACE`; with `keep_pods`
-        leave them to the next start.
+        """End every pod as at a node shutdown, within `SHUTDOWN_GRACE`.
 
-        Does nothing when it was not started, or was stopped already.
+        With `keep_pods` the pods are left to the next start. Does nothing when not started or
+        already stopped.
         """
         if self._context is None:
             return
@@ -115,13 +112,13 @@ class Kubelet:
                 await asyncio.wait(tasks, timeout=SHUTDOWN_GRACE + SHUTDOWN_SLACK)
         self._unsubscribe()
         self._unsubscribe_claims()
-        rest = [*self._tasks, *(member.task for member in self._pod_tasks.values())]
-        for task in rest:
+        remaining = [*self._tasks, *(member.task for member in self._pod_tasks.values())]
+        for task in remaining:
             task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        await asyncio.gather(*remaining, return_exceptions=True)
         self._context = None
 
-    # Following the pods
+    # Pod changes
 
     def _pod_changed(self, change: Change) -> None:
         record = change.record
@@ -134,22 +131,24 @@ class Kubelet:
             self._start_worker(record)
 
     def _start_worker(self, record: Record) -> None:
-        """Give the pod a life when it is bound to this node and not over."""
+        """Start a worker for the pod if it is bound to this node and not over."""
         if self._is_stopping or record.fields.get("spec.nodeName") != NODE_NAME:
             return
         pod = record.decode()
         phase = (pod.get("status") or {}).get("phase")
-        leaves = is_terminating(pod) and bool(pod["metadata"].get("deletionGracePeriodSeconds"))
+        needs_deletion = is_terminating(pod) and bool(
+            pod["metadata"].get("deletionGracePeriodSeconds")
+        )
         if (
             phase in FINISHED_PHASES or annotations_of(pod).get(HOLD_ANNOTATION) == "true"
-        ) and not leaves:
+        ) and not needs_deletion:
             return
         assert self._context is not None
-        life = PodWorker(
+        worker = PodWorker(
             self._context, record.namespace, record.name, record.uid, rebooted=self._rebooted
         )
-        task = asyncio.create_task(life.run(), name=f"pod {record.namespace}/{record.name}")
-        self._pod_tasks[record.uid] = _PodTask(life, task)
+        task = asyncio.create_task(worker.run(), name=f"pod {record.namespace}/{record.name}")
+        self._pod_tasks[record.uid] = _PodTask(worker, task)
         task.add_done_callback(lambda _: self._pod_tasks.pop(record.uid, None))
 
     def _claim_changed(self, change: Change) -> None:
@@ -157,7 +156,7 @@ class Kubelet:
             self._remove_directory(self._claims_directory / change.record.uid)
 
     def _remove_pod_directory(self, uid: str) -> None:
-        """Remove what a finished pod left."""
+        """Remove what a finished pod left on disk."""
         self._remove_directory(self._pods_directory / uid)
 
     def _remove_directory(self, directory: Path) -> None:
@@ -169,7 +168,7 @@ class Kubelet:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # What is done again and again
+    # Periodic tasks
 
     def _run_periodically(
         self, name: str, seconds: float, step: Callable[[], Awaitable[None]]
@@ -216,18 +215,18 @@ class Kubelet:
     # machine.Machine
 
     def read_log(self, pod: Object, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """See `machine.Machine`: the newest run's log, or with `previous` that of the run before
-        it.
+        """Return the newest run's log, or with `previous` that of the run before; see
+        `machine.Machine`.
         """
-        known = attempts.load_attempts(self._pods_directory / uid_of(pod), container, None)
-        begun = [
+        history = attempts.load_attempts(self._pods_directory / uid_of(pod), container, None)
+        started = [
             attempt.directory
-            for attempt in known
+            for attempt in history
             if isinstance(attempt.state, runs.Running | runs.Exited)
         ]
-        if not begun or (options.previous and len(begun) < 2):
+        if not started or (options.previous and len(started) < 2):
             raise errors.bad_request_error(_describe_missing_log(pod, container, options))
-        directory = begun[-2 if options.previous else -1]
+        directory = started[-2 if options.previous else -1]
         return logfiles.read_log(
             directory,
             options,
@@ -242,14 +241,14 @@ class Kubelet:
 
 
 def _remove_stale_claims(directory: Path, uids: Collection[str]) -> None:
-    """Remove the directories of claims that were deleted while no kubelet looked."""
+    """Remove the directories of claims that were deleted while no kubelet ran."""
     for place in directory.iterdir() if directory.is_dir() else ():
         if place.name not in uids:
             removal.remove_tree(place)
 
 
 def _describe_missing_log(pod: Object, container: str, options: LogOptions) -> str:
-    """Why there is no log, in the words of a real kubelet where it would say so too."""
+    """Return why there is no log, in the words of a real kubelet where it has any."""
     if options.previous:
         return f'previous terminated container "{container}" in pod "{name_of(pod)}" not found'
     state: Object = next(

@@ -1,5 +1,6 @@
-"""The starts of a container as the disk has them, and when it may start again. The directories are
-the truth after any crash.
+"""The attempts of a container as the disk has them, and when it may start again.
+
+An attempt is one start of a container. After any crash its directory is the truth.
 """
 
 from collections.abc import Sequence
@@ -14,8 +15,7 @@ from localkube.metadata import Object
 FIRST_DELAY = 10
 MAX_DELAY = 300
 DELAY_RESET_AFTER = timedelta(minutes=10)
-"""A container that ran this long starts its next series of delays anew, and the first restart of a
-series is at once.
+"""A container that ran this long starts a new series of delays, and its next restart is immediate.
 """
 
 KEPT_RUNS = 2
@@ -31,8 +31,10 @@ STATUS_UNKNOWN_MESSAGE = "The container could not be located when the pod was te
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One start of a container; `delay` is how long the next one waits if this one ends soon, 0
-    before the first restart.
+    """One start of a container.
+
+    `delay` is how many seconds the next start waits if this one ends soon; 0 before the first
+    restart.
     """
 
     number: int
@@ -42,46 +44,49 @@ class Attempt:
 
     @property
     def is_live(self) -> bool:
-        """A process of it may exist."""
+        """Whether a process of the attempt may exist."""
         return isinstance(self.state, runs.Starting | runs.Running)
 
 
 def load_attempts(pod_directory: Path, container: str, stored: Object | None) -> Sequence[Attempt]:
-    """What the disk knows of a container's starts, oldest first.
+    """Return the attempts of a container that the disk has, oldest first.
 
-    `stored` is its entry in the pod's status. When that tells of a run and the disk has none, the
-    run is lost: it ended somehow.
+    `stored` is the container's entry in the pod's status. When that names a run and the disk has
+    none, the run is lost: it ended somehow.
     """
-    place = pod_directory / container
+    directory = pod_directory / container
     numbers = (
-        sorted(int(path.name) for path in place.iterdir() if path.name.isdigit())
-        if place.is_dir()
+        sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
+        if directory.is_dir()
         else []
     )
     if not numbers and stored is not None and stored.get("containerID"):
         number = int(stored.get("restartCount") or 0)
-        seen = _last_known_time(stored)
+        last_known = _last_known_time(stored)
         return [
             Attempt(
                 number,
-                place / str(number),
-                runs.Exited(137, None, STATUS_UNKNOWN, STATUS_UNKNOWN_MESSAGE, seen, seen),
+                directory / str(number),
+                runs.Exited(
+                    137, None, STATUS_UNKNOWN, STATUS_UNKNOWN_MESSAGE, last_known, last_known
+                ),
             )
         ]
     return [
         Attempt(
             number,
-            place / str(number),
-            runs.read_run_state(place / str(number)),
-            _read_delay(place / str(number)),
+            directory / str(number),
+            runs.read_run_state(directory / str(number)),
+            _read_delay(directory / str(number)),
         )
         for number in numbers
     ]
 
 
 def next_attempt(pod_directory: Path, container: str, last: Attempt | None) -> Attempt:
-    """The start that comes after `last`, or `last` itself while that has no process. Nothing is
-    written yet.
+    """Return the attempt that comes after `last`, or `last` itself while that has no process.
+
+    Nothing is written yet.
     """
     if last is not None and not isinstance(last.state, runs.Running | runs.Exited):
         return last
@@ -91,22 +96,23 @@ def next_attempt(pod_directory: Path, container: str, last: Attempt | None) -> A
 
 
 def create_attempt(attempt: Attempt) -> None:
-    """Make the directory of a start, with what must be known of it after a crash."""
+    """Create an attempt's directory, with what must be known of it after a crash."""
     attempt.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     (attempt.directory / _DELAY_FILE).write_text(str(attempt.delay))
     (attempt.directory / TERMINATION_LOG).touch(mode=0o600)
 
 
 def list_superseded(pod_directory: Path, container: str) -> Sequence[Path]:
-    """The directories of runs that are older than the last two."""
-    place = pod_directory / container
-    numbers = sorted(int(path.name) for path in place.iterdir() if path.name.isdigit())
-    return [place / str(number) for number in numbers[:-KEPT_RUNS]]
+    """Return the directories of runs that are older than the last two."""
+    directory = pod_directory / container
+    numbers = sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
+    return [directory / str(number) for number in numbers[:-KEPT_RUNS]]
 
 
 def restart_time(last: Attempt, policy: str) -> datetime | None:
-    """When an ended run is to be followed by another, by the restart policy; None: never. A moment
-    in the past: at once.
+    """Return when an ended run is to be followed by another; None: never.
+
+    Depends on the restart policy. A time in the past means at once.
     """
     ended = last.state
     assert isinstance(ended, runs.Exited)
@@ -116,7 +122,7 @@ def restart_time(last: Attempt, policy: str) -> datetime | None:
 
 
 def next_delay(last: Attempt) -> int:
-    """The delay in force after the restart that follows `last`: 10 s, doubling to 5 min (kubelet
+    """Return the delay after the restart that follows `last`: 10 s, doubling to 5 min (kubelet
     `backOff`).
     """
     if last.delay == 0 or (isinstance(last.state, runs.Exited) and _resets_delay(last.state)):
@@ -129,7 +135,7 @@ def _resets_delay(ended: runs.Exited) -> bool:
 
 
 def _last_known_time(stored: Object) -> datetime:
-    """When a run of which only the status tells was last known to be."""
+    """Return when a run that only the status names was last known to exist."""
     state = stored.get("state") or {}
     times = [
         state.get("running", {}).get("startedAt"),

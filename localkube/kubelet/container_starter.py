@@ -1,6 +1,4 @@
-"""Starting one container of a pod, or saying why it waits, with the events that a real kubelet
-tells on the way.
-"""
+"""Starting one container of a pod, or noting why it waits, with a real kubelet's events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from localkube.kubelet.volumes import MountError
 from localkube.metadata import Object
 
 RETRY_SECONDS = 5.0
-"""How long a container that lacks something waits until it is looked at again."""
+"""How long a container that lacks something waits until it is tried again."""
 
 IMAGE_ERROR_DURATION = timedelta(seconds=10)
 """How long ErrImagePull stands before it becomes ImagePullBackOff."""
@@ -27,9 +25,7 @@ IMAGE_ERROR_DURATION = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class StartTrouble:
-    """Why a container could not be started: what its status says, what was told about it, and since
-    when that is so.
-    """
+    """Why a container could not be started: its status, the recorded event, and since when."""
 
     waiting: Waiting
     event_text: str
@@ -37,8 +33,10 @@ class StartTrouble:
 
 
 class ContainerStarter:
-    """Starts the containers of one pod. `troubles` has those that could not be, by name; `prepared`
-    is whether volumes are there.
+    """Starts the containers of one pod.
+
+    `troubles` has those that could not be started, by name; `volumes_ready` is whether the volumes
+    exist.
     """
 
     def __init__(self, context: NodeContext, pod_directory: Path) -> None:
@@ -49,14 +47,17 @@ class ContainerStarter:
         self._requested: set[Path] = set()
 
     def has_requested(self, attempt: Attempt) -> bool:
-        """True when this server asked for that start; a server killed in the middle of asking may
-        have left it undone.
+        """Return whether this server requested that start.
+
+        A server killed in the middle of a request may have left it undone.
         """
         return attempt.directory in self._requested
 
     def start_container(self, pod: Object, container: Object, last: Attempt | None) -> bool:
-        """Start the container's next run; False, with its trouble noted and told, when that cannot
-        be now.
+        """Start the container's next run.
+
+        Returns False when that cannot be done now; the trouble is then noted and recorded as an
+        event.
         """
         name = container["name"]
         if pressure := self._context.pressure():
@@ -108,6 +109,8 @@ class ContainerStarter:
             self._pod_directory,
         )
         self._record_event(pod, container, "Normal", "Pulled", program.event_text)
+        # The directory comes first: a server killed between these two lines finds an unstarted
+        # attempt and starts that one, instead of counting another.
         attempts.create_attempt(attempt)
         runs.start_run(attempt.directory, spec)
         self._requested.add(attempt.directory)
@@ -126,8 +129,10 @@ class ContainerStarter:
         return places
 
     def _note_image_trouble(self, pod: Object, container: Object, error: ImageError) -> None:
-        """A name that is none stays InvalidImageName; an image that cannot be had is ErrImagePull
-        first, later ImagePullBackOff.
+        """Note an invalid image name or an unavailable image.
+
+        An unavailable image is ErrImagePull first, later ImagePullBackOff; an invalid name stays
+        InvalidImageName.
         """
         image = (container.get("image") or "")[:256]
         self.volumes_ready = True
@@ -135,18 +140,23 @@ class ContainerStarter:
             text = f'Failed to apply default image tag "{image}": {error}'
             self._note_trouble(pod, container, Waiting(error.reason, text), "InspectFailed", text)
             return
-        known = self.troubles.get(container["name"])
-        first, later = "Error: ErrImagePull", "Error: ImagePullBackOff"
+        previous = self.troubles.get(container["name"])
+        first_event, later_event = "Error: ErrImagePull", "Error: ImagePullBackOff"
         if (
-            known is None
-            or known.event_text not in (first, later)
-            or not known.waiting.message.endswith(str(error))
+            previous is None
+            or previous.event_text not in (first_event, later_event)
+            or not previous.waiting.message.endswith(str(error))
         ):
             self._record_event(
                 pod, container, "Warning", "Failed", f'Failed to pull image "{image}": {error}'
             )
-            self._note_trouble(pod, container, Waiting("ErrImagePull", str(error)), "Failed", first)
-        elif known.event_text == first and clock.now() - known.since >= IMAGE_ERROR_DURATION:
+            self._note_trouble(
+                pod, container, Waiting("ErrImagePull", str(error)), "Failed", first_event
+            )
+        elif (
+            previous.event_text == first_event
+            and clock.current_time() - previous.since >= IMAGE_ERROR_DURATION
+        ):
             text = f'Back-off pulling image "{image}"'
             self._record_event(pod, container, "Normal", "BackOff", text)
             self._note_trouble(
@@ -154,7 +164,7 @@ class ContainerStarter:
                 container,
                 Waiting("ImagePullBackOff", f"{text}: ErrImagePull: {error}"),
                 "Failed",
-                later,
+                later_event,
             )
 
     def _note_trouble(
@@ -166,13 +176,14 @@ class ContainerStarter:
         text: str,
         name: str = "",
     ) -> None:
-        """Remember why a container waits; tell it once. `container` is None for what concerns the
-        whole pod.
+        """Remember why a container waits, and record an event once.
+
+        `container` is None for what concerns the whole pod.
         """
         name = container["name"] if container else name
-        known = self.troubles.get(name)
-        if known is None or (known.waiting, known.event_text) != (waiting, text):
-            self.troubles[name] = StartTrouble(waiting, text, clock.now())
+        previous = self.troubles.get(name)
+        if previous is None or (previous.waiting, previous.event_text) != (waiting, text):
+            self.troubles[name] = StartTrouble(waiting, text, clock.current_time())
             self._record_event(pod, container, "Warning", reason, text)
 
     def _record_event(
@@ -193,7 +204,7 @@ class ContainerStarter:
 
 
 def container_field_path(pod: Object, container: Object) -> str:
-    """How events name a container of a pod."""
+    """Return how events name a container of a pod."""
     kind = (
         "initContainers"
         if any(container["name"] == other["name"] for other in init_containers(pod))

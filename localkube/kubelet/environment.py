@@ -1,7 +1,6 @@
-"""The environment, command and arguments of a container, from its spec and the objects it refers
-to. Reads nothing of this process.
+"""The environment variables of a container, from its spec and the objects that it refers to.
 
-Nothing of the server's own environment reaches a pod: what a container gets is `base`, then
+Nothing of the server's own environment reaches a pod: a container gets the base environment, then
 envFrom, then env, then its devices.
 """
 
@@ -25,8 +24,9 @@ SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/s
 MAX_VARIABLES = 4096
 MAX_STRING = 128 * 1024
 MAX_TOTAL = 1 << 20
-"""Linux refuses a longer single string (MAX_ARG_STRLEN), and commands fail near 2 MiB in all;
-refused here with a text instead.
+"""Linux refuses a longer single string (MAX_ARG_STRLEN), and commands fail near 2 MiB in all.
+
+Refused here instead, with a message.
 """
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
@@ -34,7 +34,7 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
 class ConfigError(Exception):
-    """The container cannot be made from its spec: waiting reason CreateContainerConfigError, with
+    """The container cannot be made from its spec: waiting reason CreateContainerConfigError with
     this text.
     """
 
@@ -51,15 +51,15 @@ class PodSources:
     virtual_gpus: bool = False
     claim: Callable[[str], Object | None] = lambda _: None
     claims: Path = Path()
-    """Where the directories of bound claims are, each named by its claim's uid."""
+    """The directory with the directories of bound claims, each named by its claim's uid."""
 
 
 def build_base_environment(pod: Object, home: Path, scratch: Path, python: Path) -> dict[str, str]:
-    """What every container starts from; `python` is the directory of the interpreter, so that
-    `python` means the same one here.
+    """Build the variables that every container starts with.
 
-    The collective libraries are pointed at the loopback interface, the only network the pods of
-    this machine have.
+    `python` is the directory of the interpreter, so that `python` means the same one in the pod.
+    The collective libraries are pointed at the loopback interface, the only network that the pods
+    of this machine have.
     """
     return {
         "PATH": ":".join((str(python), *SYSTEM_PATH)),
@@ -76,11 +76,11 @@ def build_base_environment(pod: Object, home: Path, scratch: Path, python: Path)
 def build_environment(
     pod: Object, container: Object, sources: PodSources, base_environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The whole environment, `start` first; later wins, and a value may refer to earlier ones as
-    `$(NAME)`.
+    """Build a container's whole environment, starting from `base_environment`.
 
-    Raises ConfigError for a missing secret, config map or key that is not optional, an unknown
-    field, or too much of it.
+    Later variables win, and a value may refer to earlier ones as `$(NAME)`. Raises ConfigError for
+    a missing secret, config map or key that is not optional, an unknown field, or too large an
+    environment.
     """
     env = dict(base_environment)
     for source in container.get("envFrom") or ():
@@ -95,9 +95,7 @@ def build_environment(
 
 
 def check_size(env: Mapping[str, str], argv: Sequence[str]) -> None:
-    """Raises ConfigError for what the kernel would refuse to start, or what no process could be
-    given (a NUL).
-    """
+    """Raise ConfigError for what the kernel would refuse to start, or for a NUL in a string."""
     strings = [*argv, *(f"{name}={value}" for name, value in env.items())]
     if len(env) > MAX_VARIABLES:
         raise ConfigError(f"too many environment variables: {len(env)}, at most {MAX_VARIABLES}")
@@ -111,7 +109,7 @@ def check_size(env: Mapping[str, str], argv: Sequence[str]) -> None:
 
 
 def expand_variables(text: str, env: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` by its value, `$$` by `$`; an unknown name stays as it is written."""
+    """Replace `$(NAME)` by its value and `$$` by `$`; an unknown name stays as it is written."""
 
     def substitute(match: re.Match[str]) -> str:
         name = match.group(1)
@@ -138,7 +136,7 @@ def _load_source(source: Object, namespace: str, sources: PodSources) -> dict[st
 def _resolve_value(
     item: Object, pod: Object, container: Object, sources: PodSources, env: Mapping[str, str]
 ) -> str | None:
-    """The value of one env entry; None when an optional reference leads nowhere."""
+    """Return the value of one env entry; None when an optional reference leads nowhere."""
     source = item.get("valueFrom")
     if not source:
         return expand_variables(str(item.get("value") or ""), env)
@@ -183,7 +181,10 @@ def _decode_text(value: bytes, name: str, key: str) -> str:
 def load_secret_data(
     sources: PodSources, name: str, *, optional: bool = False
 ) -> Mapping[str, bytes]:
-    """The decoded values of a secret. Raises ConfigError when it is missing and not optional."""
+    """Return the decoded values of a secret.
+
+    Raises ConfigError when it is missing and not optional.
+    """
     secret = sources.secret(name)
     if secret is None:
         return _accept_missing("secret", name, optional)
@@ -193,8 +194,9 @@ def load_secret_data(
 def load_config_map_data(
     sources: PodSources, name: str, *, optional: bool = False
 ) -> Mapping[str, bytes]:
-    """The values of a config map, binary ones too. Raises ConfigError when it is missing and not
-    optional.
+    """Return the values of a config map, binary ones too.
+
+    Raises ConfigError when it is missing and not optional.
     """
     config = sources.config_map(name)
     if config is None:
@@ -212,15 +214,16 @@ def _accept_missing(kind: str, name: str, optional: bool) -> Mapping[str, bytes]
 
 
 def resolve_field(pod: Object, path: str) -> str:
-    """A pod's field by its path (the downward API). Raises ConfigError for a path that it does not
-    offer.
+    """Return a pod's field by its path (the downward API).
+
+    Raises ConfigError for a path that the API does not offer.
     """
     if match := _SUBSCRIPT.fullmatch(path):
         return (labels_of(pod) if match.group(1) == "labels" else annotations_of(pod)).get(
             match.group(2), ""
         )
     spec = pod["spec"]
-    known: dict[str, Callable[[], str]] = {
+    fields: dict[str, Callable[[], str]] = {
         "metadata.name": lambda: name_of(pod),
         "metadata.namespace": lambda: namespace_of(pod),
         "metadata.uid": lambda: uid_of(pod),
@@ -229,12 +232,12 @@ def resolve_field(pod: Object, path: str) -> str:
         "spec.nodeName": lambda: str(spec.get("nodeName") or ""),
         "spec.serviceAccountName": lambda: str(spec.get("serviceAccountName") or "default"),
     }
-    known |= dict.fromkeys(
+    fields |= dict.fromkeys(
         ("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"), lambda: POD_IP
     )
-    if path not in known:
+    if path not in fields:
         raise ConfigError(f"unsupported fieldPath: {path}")
-    return known[path]()
+    return fields[path]()
 
 
 def _format_pairs(values: Mapping[str, str]) -> str:
@@ -248,8 +251,9 @@ def _format_pairs(values: Mapping[str, str]) -> str:
 def resolve_resource_field(
     pod: Object, container: Object, ref: Object, allocatable: Mapping[str, str]
 ) -> str:
-    """A request or limit of a container, rounded up in units of the divisor; a limit that is not
-    set is what the node has.
+    """Return a request or limit of a container, rounded up in units of the divisor.
+
+    A limit that is not set is what the node has.
     """
     kind, _, name = ref["resource"].partition(".")
     named = ref.get("containerName") or container["name"]
@@ -270,32 +274,32 @@ def resolve_resource_field(
 
 
 def build_device_variables(pod: Object, container: Object, *, virtual: bool) -> dict[str, str]:
-    """Which GPUs a container sees: those the scheduler gave the pod, dealt out in order to the
-    containers that ask for whole ones.
+    """Build the variables that say which GPUs a container sees.
 
-    When none asks for whole devices (a fraction, by annotation) all containers share the pod's. A
-    pod without devices sees none, so that nobody computes on a GPU that is somebody else's; nor
-    does one with virtual devices, which no program could open.
+    The scheduler gives devices to the pod; they are dealt out in order to the containers that ask
+    for whole ones. When none asks for whole devices (a fraction, by annotation) all containers
+    share the pod's. A pod without devices sees none, so that nobody computes on another pod's GPU;
+    nor does one with virtual devices, which no program could open.
     """
     if virtual:
         return {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
-    given = [
+    devices = [
         index for index in annotations_of(pod).get(GPU_DEVICES_ANNOTATION, "").split(",") if index
     ]
-    wants = [(c["name"], _gpu_count(c)) for c in pod["spec"]["containers"]]
-    if any(count for _, count in wants):
-        given = _select_devices(given, wants, container["name"])
-    listed = ",".join(given)
-    return {"CUDA_VISIBLE_DEVICES": listed, "NVIDIA_VISIBLE_DEVICES": listed or "void"}
+    demands = [(c["name"], _gpu_count(c)) for c in pod["spec"]["containers"]]
+    if any(count for _, count in demands):
+        devices = _select_devices(devices, demands, container["name"])
+    device_list = ",".join(devices)
+    return {"CUDA_VISIBLE_DEVICES": device_list, "NVIDIA_VISIBLE_DEVICES": device_list or "void"}
 
 
-def _select_devices(given: list[str], wants: Iterable[tuple[str, int]], name: str) -> list[str]:
+def _select_devices(devices: list[str], wants: Iterable[tuple[str, int]], name: str) -> list[str]:
     start = 0
     for owner, count in wants:
         if owner == name:
-            return given[start : start + count]
+            return devices[start : start + count]
         start += count
-    return given
+    return devices
 
 
 def _gpu_count(container: Object) -> int:

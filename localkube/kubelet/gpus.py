@@ -1,5 +1,5 @@
-"""The devices of this machine: the real GPUs that nvidia-smi names, or virtual ones, so that
-everything can be tried anywhere.
+"""The devices of this machine: real GPUs that nvidia-smi lists, or virtual ones for trying things
+out.
 """
 
 import subprocess
@@ -14,8 +14,10 @@ QUERY_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One device; `index` is what CUDA_VISIBLE_DEVICES and the scheduler call it. A virtual one has
-    memory but computes nothing.
+    """One device.
+
+    `index` is its name in CUDA_VISIBLE_DEVICES and for the scheduler. A virtual device has memory
+    but computes nothing.
     """
 
     index: int
@@ -26,22 +28,24 @@ class Gpu:
 
 
 def detect_gpus(wanted: int | None) -> Sequence[Gpu]:
-    """The devices to offer: the first `wanted` real ones (None: all); without real ones `wanted`
-    virtual ones of 16 GiB (None: 4).
+    """Return the devices to offer: real ones, or virtual ones when the machine has none.
+
+    The first `wanted` real ones (None: all), or `wanted` virtual ones of 16 GiB (None: 4).
     """
-    found = list_real_gpus()
-    if found:
-        return found[:wanted]
-    count = VIRTUAL_COUNT if wanted is None else wanted
+    real_gpus = list_real_gpus()
+    if real_gpus:
+        return real_gpus[:wanted]
+    virtual_count = VIRTUAL_COUNT if wanted is None else wanted
     return [
         Gpu(index, f"virtual-{index}", VIRTUAL_PRODUCT, VIRTUAL_MEMORY_MIB, virtual=True)
-        for index in range(count)
+        for index in range(virtual_count)
     ]
 
 
 def list_real_gpus() -> Sequence[Gpu]:
-    """What nvidia-smi lists, in its order; nothing where it is absent, fails or takes longer than
-    two seconds.
+    """Return what nvidia-smi lists, in its order.
+
+    Empty where nvidia-smi is absent, fails or takes longer than two seconds.
     """
     command = [
         "nvidia-smi",
@@ -58,8 +62,9 @@ def list_real_gpus() -> Sequence[Gpu]:
 
 
 def _parse_gpu(line: str) -> Gpu | None:
-    """One line of the answer; None for a device that does not say how much memory it has (`[N/A]`,
-    `[Insufficient Permissions]`).
+    """Parse one line of the answer; None for a device whose memory is not known.
+
+    nvidia-smi then prints `[N/A]` or `[Insufficient Permissions]`.
     """
     fields = [field.strip() for field in line.split(",")]
     if len(fields) != 4 or not fields[0].isdigit() or not fields[3].isdigit():

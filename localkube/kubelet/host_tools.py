@@ -1,5 +1,6 @@
-"""Programs that pods ask for by name and that a machine need not have: a pod that lacks one waits
-for it and says what to install.
+"""Programs that pods ask for by name and that a machine need not have.
+
+A pod that lacks one waits for it and says what to install.
 """
 
 import os
@@ -19,12 +20,13 @@ INSTALL_HINTS: Mapping[str, str] = {
     "rclone": "install the package rclone",
     "git": "install the package git",
 }
-"""What to do where a program is missing."""
+"""What to install where a program is missing."""
 
 
 def describe_missing_tool(argv: Sequence[str], env: Mapping[str, str]) -> str:
-    """Why the command cannot run for want of one of TOOLS, and what would help; "" where it can, or
-    is none of them.
+    """Return why the command cannot run because a known tool is missing, and what would help.
+
+    Empty where it can run, or is none of INSTALL_HINTS.
     """
     name = os.path.basename(argv[0]) if argv else ""
     if name not in INSTALL_HINTS or shutil.which(argv[0], path=env.get("PATH") or DEFAULT_PATH):

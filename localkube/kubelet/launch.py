@@ -1,8 +1,8 @@
-"""Starting a container's first process: finding the executable, and what happens between fork and
-exec.
+"""The start of a container's first process: finding the executable, fork and exec.
 
-Words and codes of a command that cannot run are those of the container runtimes: 127 not found, 126
-not executable, 128 anything else. Standard library only, because every supervisor imports it.
+Messages and exit codes of a command that cannot run are those of the container runtimes: 127 not
+found, 126 not executable, 128 anything else. Standard library only, because every supervisor
+imports it.
 """
 
 import ctypes
@@ -16,7 +16,8 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where commands are looked for when the container's environment has no PATH."""
 
 OOM_SCORE_ADJ = 500
-"""When the machine runs out of memory, the kernel is to take a container rather than the server."""
+"""When the machine runs out of memory, the kernel should take a container rather than the server.
+"""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -26,7 +27,7 @@ _libc.prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
 
 
 class CannotRunError(Exception):
-    """The command was not started; `code` is what the container's exit code becomes."""
+    """The command was not started; `code` becomes the container's exit code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -34,14 +35,12 @@ class CannotRunError(Exception):
 
 
 def become_subreaper() -> None:
-    """From now on, whatever below this process loses its parent becomes this process's child
-    instead of init's.
-    """
+    """Adopt every process below this one that loses its parent, instead of leaving it to init."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def find_executable(name: str, env: Mapping[str, str], cwd: str) -> str:
-    """The file to execute, by the container's own PATH. Raises CannotRunError."""
+    """Return the file to execute, by the container's own PATH. Raises CannotRunError."""
     if "/" not in name:
         for folder in (env.get("PATH") or DEFAULT_PATH).split(":"):
             path = os.path.join(cwd, folder, name)
@@ -64,11 +63,11 @@ def find_executable(name: str, env: Mapping[str, str], cwd: str) -> str:
 def spawn_process(
     argv: Sequence[str], env: Mapping[str, str], cwd: str, umask: int, output: int
 ) -> int:
-    """Run the command in a session of its own with exactly this environment; its pid. Raises
-    CannotRunError when exec fails.
+    """Run the command in a session of its own with exactly this environment, and return its pid.
 
-    Input is empty, both outputs go to the descriptor `output`, nothing else is open, signals are as
-    at boot, and the process is killed when this one is. The caller must have one thread only.
+    Raises CannotRunError when exec fails. Input is empty, both outputs go to the descriptor
+    `output`, nothing else is open, signals are as at boot, and the process is killed when this one
+    is. The caller must have one thread only.
     """
     if not argv:
         raise CannotRunError(128, "no command specified")
@@ -79,7 +78,7 @@ def spawn_process(
             128, f'chdir to cwd ("{cwd}") failed: {_describe_error(error)}'
         ) from error
     path = find_executable(argv[0], env, cwd)
-    trouble, report = os.pipe()
+    reader, writer = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -87,20 +86,20 @@ def spawn_process(
             _exec_command(path, argv, env, cwd, umask, output, parent)
         except (OSError, ValueError, UnicodeError) as error:
             os.write(
-                report,
+                writer,
                 f"{getattr(error, 'errno', None) or 0} {_describe_error(error)}".encode(
                     errors="replace"
                 ),
             )
         finally:
             os._exit(128)
-    os.close(report)
-    with os.fdopen(trouble, "rb") as pipe:
-        told = pipe.read().decode()  # ends at once when exec closes the other end
-    if not told:
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        failure = pipe.read().decode()  # ends at once when exec closes the other end
+    if not failure:
         return pid
     os.waitpid(pid, 0)
-    number, _, reason = told.partition(" ")
+    number, _, reason = failure.partition(" ")
     code = {errno.ENOENT: 127, errno.EACCES: 126, errno.ENOEXEC: 126}.get(int(number), 128)
     raise CannotRunError(code, f"exec {argv[0]}: {reason}")
 
@@ -114,7 +113,7 @@ def _exec_command(
     output: int,
     parent: int,
 ) -> None:
-    """The child's part; returns by raising only."""
+    """Become the command, in the child process; returns by raising only."""
     os.setsid()
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -142,7 +141,7 @@ def _raise_oom_score() -> None:
 
 
 def _describe_error(error: Exception) -> str:
-    """An errno as Go prints it: in small letters."""
+    """Return an errno's message as Go prints it: in small letters."""
     number = getattr(error, "errno", None)
     if number == errno.ENOEXEC:
         return "exec format error"

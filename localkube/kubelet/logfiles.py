@@ -1,9 +1,8 @@
-"""Reading a run's log as clients of pods/log ask for it, while its supervisor may still write and
-rotate it.
+"""Reading a run's log for pods/log, while its supervisor may still write and rotate it.
 
-Positions count bytes of the whole log, from its first byte on; the name of each file says where it
-begins (see `logwriter`). Files are read in blocks that end with an entry, so memory does not depend
-on how large a log is.
+Positions count bytes of the whole log from its first byte on; each file's name says where it begins
+(see `logwriter`). Files are read in blocks that end with an entry, so memory does not depend on a
+log's size.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ BLOCK_BYTES = 64 * 1024
 
 QUICK_POLL_SECONDS = 0.01
 SLOW_POLL_SECONDS = 0.05
-"""How often a follower looks for more: often while lines come, less often when they do not."""
+"""The longest pause of a follower; while lines come it looks every QUICK_POLL_SECONDS."""
 
 _FULL_HEAD = re.compile(rb"\n.{30} F ")
 _FULL_TAG = re.compile(rb"\n(.{30} )F ")
@@ -36,12 +35,12 @@ _ENTRY = re.compile(rb"(?m)^(.{30}) [FP] [^\n]*\n")
 async def read_log(
     directory: Path, options: LogOptions, is_running: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
-    """The log in chunks of at most BLOCK_BYTES, from where `options` say.
+    """Yield the log in chunks of at most BLOCK_BYTES, from where `options` say.
 
-    Without `follow` it ends with what is there now; with it, once `running()`, which is asked up to
-    a hundred times a second, is false and everything is read. A line that was stored in parts comes
-    whole. Where files are rotated away faster than they are read, a line says how many bytes are
-    missing.
+    Without `follow` it ends with what is there now; with it, once `is_running()` is false and
+    everything is read. `is_running` is asked up to a hundred times a second. A line that was stored
+    in parts comes whole. Where files are rotated away faster than they are read, a line says how
+    many bytes are missing.
     """
     place = str(directory)
     cursor = _LogCursor(place, await _find_first_position(place, options))
@@ -68,8 +67,9 @@ async def read_log(
 
 
 class _LogCursor:
-    """A place in a log that moves forward from file to file. A file stays readable to it after it
-    was rotated away.
+    """A place in a log that moves forward from file to file.
+
+    An open file stays readable after it was rotated away.
     """
 
     def __init__(self, directory: str, position: int) -> None:
@@ -80,8 +80,8 @@ class _LogCursor:
         self._lost_bytes = 0
 
     def next_entries(self, stop_at: int) -> bytes:
-        """Whole entries, BLOCK_BYTES at most and none beyond `stop_at`; empty when there are none
-        now.
+        """Return whole entries, at most BLOCK_BYTES and none beyond `stop_at`; empty when there are
+        none now.
         """
         while self._handle >= 0 or self._open_current():
             if (
@@ -90,7 +90,7 @@ class _LogCursor:
                 or not self._is_sealed()
             ):
                 return entries
-            # Read once more: what was written before the file was sealed, and after the first read.
+            # Read once more: the supervisor may have written between the read and the sealing.
             if entries := self._read_entries(stop_at):
                 return entries
             if not self._open_next():
@@ -98,7 +98,7 @@ class _LogCursor:
         return b""
 
     def pop_lost_bytes(self) -> int:
-        """How many bytes were skipped, since last asked, because their files were gone."""
+        """Return how many bytes were skipped since the last call because their files were gone."""
         lost, self._lost_bytes = self._lost_bytes, 0
         return lost
 
@@ -118,7 +118,7 @@ class _LogCursor:
         return entries
 
     def _is_sealed(self) -> bool:
-        """Whether the open file has a successor, or was removed: then it is written no more."""
+        """Return whether the open file has a successor or was removed: then it is complete."""
         successor = os.path.join(self._directory, logwriter.file_name(self._position))
         return (self._position > self._file_begin and os.path.exists(successor)) or os.fstat(
             self._handle
@@ -126,19 +126,17 @@ class _LogCursor:
 
     def _open_current(self) -> bool:
         """Open the file that holds the position, or else the first one after it."""
-        known = logwriter.list_positions(self._directory)
-        return self._open_first(known[max(bisect.bisect_right(known, self._position) - 1, 0) :])
+        begins = logwriter.list_positions(self._directory)
+        return self._open_first(begins[max(bisect.bisect_right(begins, self._position) - 1, 0) :])
 
     def _open_next(self) -> bool:
         """Leave the open file for the one after it."""
         self.close()
-        known = logwriter.list_positions(self._directory)
-        return self._open_first(known[bisect.bisect_right(known, self._file_begin) :])
+        begins = logwriter.list_positions(self._directory)
+        return self._open_first(begins[bisect.bisect_right(begins, self._file_begin) :])
 
     def _open_first(self, begins: Sequence[int]) -> bool:
-        """Open the first of these files that is still there, and count as lost what lies before
-        it.
-        """
+        """Open the first of these files that still exists; count what lies before it as lost."""
         for begin in begins:
             try:
                 self._handle = os.open(
@@ -154,19 +152,21 @@ class _LogCursor:
 
 
 class _EntryDecoder:
-    """Turns entries into what the container wrote, with each line's time before it when asked."""
+    """Turns entries into what the container wrote, with each line's time before it on request."""
 
     def __init__(self, timestamps: bool) -> None:
         self._timestamps = timestamps
         self._inside_line = False
 
     def decode(self, entries: bytes) -> bytes:
-        """The text of whole entries. Entries that are whole lines are done all at once, parts one
-        by one.
+        """Return the text of whole entries.
+
+        Entries that are whole lines are done all at once, parts one by one.
         """
         if not entries:
             return b""
-        # Every head then follows a newline: a pattern that begins with one byte is found fast.
+        # With the newline in front every head follows one, and a pattern that begins with a fixed
+        # byte is searched fast.
         framed = b"\n" + entries[:-1]
         if self._inside_line or _PART_HEAD.search(framed):
             return b"".join(map(self._decode_entry, framed[1:].split(b"\n")))
@@ -175,7 +175,7 @@ class _EntryDecoder:
         )[1:] + b"\n"
 
     def describe_gap(self, lost: int) -> bytes:
-        """The line that stands for bytes which are gone; nothing for none."""
+        """Return the line that stands for lost bytes; empty when none were lost."""
         if not lost:
             return b""
         note = b"[localkube: %d bytes of log were rotated away before they were read]\n" % lost
@@ -196,23 +196,24 @@ class _EntryDecoder:
 
 
 async def _find_first_position(directory: str, options: LogOptions) -> int:
-    """Where to begin: the later of what `tail_lines` and `since` ask for; a log that is not there
-    yet begins at 0.
+    """Return where to begin: the later of what `tail_lines` and `since` ask for.
+
+    A log that does not exist yet begins at 0.
     """
-    known = logwriter.list_positions(directory)
-    position = known[0] if known else 0
+    begins = logwriter.list_positions(directory)
+    position = begins[0] if begins else 0
     if options.tail_lines is not None:
-        position = await _find_tail_position(directory, known, options.tail_lines)
+        position = await _find_tail_position(directory, begins, options.tail_lines)
     if options.since is not None:
         since = options.since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z").encode()
-        position = max(position, _find_since_position(directory, known, since))
+        position = max(position, _find_since_position(directory, begins, since))
     return position
 
 
 def _end_position(directory: str) -> int:
-    """The position after the last byte that is there now."""
-    known = logwriter.list_positions(directory)
-    return known[-1] + _file_size(directory, known[-1]) if known else 0
+    """Return the position after the last byte that is there now."""
+    begins = logwriter.list_positions(directory)
+    return begins[-1] + _file_size(directory, begins[-1]) if begins else 0
 
 
 def _file_size(directory: str, begin: int) -> int:
@@ -223,7 +224,7 @@ def _file_size(directory: str, begin: int) -> int:
 
 
 def _read_block(directory: str, begin: int, offset: int, size: int) -> bytes:
-    """Bytes of one file; none when it was rotated away."""
+    """Return bytes of one file; none when it was rotated away."""
     try:
         with open(os.path.join(directory, logwriter.file_name(begin)), "rb", buffering=0) as file:
             file.seek(offset)
@@ -233,10 +234,11 @@ def _read_block(directory: str, begin: int, offset: int, size: int) -> bytes:
 
 
 async def _find_tail_position(directory: str, begins: Sequence[int], lines: int) -> int:
-    """Where the last `lines` lines begin, looked for backwards, a block at a time. The parts of one
-    line count as one.
+    """Return where the last `lines` lines begin.
+
+    Searches backwards, a block at a time. The parts of one line count as one.
     """
-    wanted = 0
+    remaining = 0
     for begin in reversed(begins):
         end = _file_size(directory, begin)
         while end > 0:
@@ -244,24 +246,25 @@ async def _find_tail_position(directory: str, begins: Sequence[int], lines: int)
             data = _read_block(directory, begin, start, end - start)
             first = data.find(b"\n") + 1 if start else 0
             whole = data.rfind(b"\n") + 1
-            if not wanted and whole:
-                # The newest block. One end more than lines: the first line begins where the line
-                # before it ends.
-                wanted = lines + 1 - _is_part(data[data.rfind(b"\n", 0, whole - 1) + 1 : whole])
-                if not wanted:
+            if not remaining and whole:
+                # In the newest block: look for one end more than lines, as the first line begins
+                # where the line before it ends.
+                remaining = lines + 1 - _is_part(data[data.rfind(b"\n", 0, whole - 1) + 1 : whole])
+                if not remaining:
                     return begin + start + whole
-            ends = [found.end() for found in _FULL_ENTRY.finditer(data, first)]
-            if len(ends) >= wanted:
-                return begin + start + ends[-wanted]
-            wanted -= len(ends)
+            ends = [entry.end() for entry in _FULL_ENTRY.finditer(data, first)]
+            if len(ends) >= remaining:
+                return begin + start + ends[-remaining]
+            remaining -= len(ends)
             end = start + first if first < len(data) else start
             await asyncio.sleep(0)
     return begins[0] if begins else 0
 
 
 def _find_since_position(directory: str, begins: Sequence[int], since: bytes) -> int:
-    """Where the first entry of that time or later begins. Times never fall, so it is bisected: by
-    files, by blocks, then looked for.
+    """Return where the first entry of that time or later begins.
+
+    Times never fall, so it bisects: by files, then by blocks, then searches the block.
     """
     for begin in reversed(begins):
         stamp = _read_block(directory, begin, 0, logwriter.STAMP_BYTES)
@@ -271,21 +274,19 @@ def _find_since_position(directory: str, begins: Sequence[int], since: bytes) ->
         return begins[0] if begins else 0
 
     def first_stamp(offset: int) -> bytes:
-        """The time of the first entry that begins after `offset`; later than any when there is
-        none.
-        """
+        """Return the time of the first entry after `offset`; later than any when there is none."""
         data = _read_block(directory, begin, offset, BLOCK_BYTES)
-        found = _ENTRY.search(data, data.find(b"\n") + 1)
-        return found[1] if found else b"~"
+        entry = _ENTRY.search(data, data.find(b"\n") + 1)
+        return entry[1] if entry else b"~"
 
     blocks = range(0, max(_file_size(directory, begin), 1), BLOCK_BYTES)
     offset = blocks[max(bisect.bisect_left(blocks, since, lo=1, key=first_stamp) - 1, 0)]
     data = _read_block(directory, begin, offset, 2 * BLOCK_BYTES)
     later = begin + offset
-    for found in _ENTRY.finditer(data, data.find(b"\n") + 1 if offset else 0):
-        if found[1] >= since:
-            return begin + offset + found.start()
-        later = begin + offset + found.end()
+    for entry in _ENTRY.finditer(data, data.find(b"\n") + 1 if offset else 0):
+        if entry[1] >= since:
+            return begin + offset + entry.start()
+        later = begin + offset + entry.end()
     return later
 
 

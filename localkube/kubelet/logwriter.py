@@ -1,11 +1,11 @@
-"""Writing a container's output to its log: stamped lines, in files that are rotated, without ever
-holding up the container.
+"""Writing a container's output to its log: stamped lines in rotated files, without blocking the
+container.
 
 A line is `2026-11-21T03:00:00.123456789Z F text`; `P` in place of `F` says that the text goes on in
 the next line: parts of a line over 16 KiB, or a last one that was never ended (the format of the
 container runtimes, CRI). All lines that came with one read have one time, and times never fall. A
-file is named by the position of its first byte in the whole log, so whoever reads knows what
-follows and how much was rotated away. Standard library only, because every supervisor imports it.
+file is named by the position of its first byte in the whole log, so a reader knows what follows and
+how much was rotated away. Standard library only, because every supervisor imports it.
 """
 
 import errno
@@ -22,14 +22,12 @@ _WINDOW = PART_BYTES // 2
 
 
 def file_name(position: int) -> str:
-    """The name of the log file that begins at this position of the whole log; names sort as
-    positions do.
-    """
+    """Return the name of the log file that begins at this position; names sort as positions do."""
     return f"{position:020d}{SUFFIX}"
 
 
 def list_positions(directory: str) -> list[int]:
-    """Where the log files of a run begin, in order; empty before the first output."""
+    """Return where the log files of a run begin, in order; empty before the first output."""
     try:
         names = os.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):
@@ -42,7 +40,10 @@ def list_positions(directory: str) -> list[int]:
 
 
 def format_stamp(nanoseconds: int) -> bytes:
-    """RFC 3339 in UTC with nine digits, always STAMP_BYTES long, so that stamps compare as text."""
+    """Format a time as RFC 3339 in UTC with nine digits.
+
+    Always STAMP_BYTES long, so that stamps compare as text.
+    """
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     return b"%s.%09dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)).encode(), rest)
 
@@ -67,7 +68,7 @@ class LogWriter:
         self._last_time = 0
 
     def write_output(self, data: bytes) -> None:
-        """Take bytes as the container wrote them, cut anywhere."""
+        """Log bytes that the container wrote; they may be cut anywhere."""
         self._last_time = max(self._last_time, time.time_ns())
         data = self._unended_line + data
         whole = data.rfind(b"\n") + 1
@@ -79,25 +80,25 @@ class LogWriter:
         )
 
     def close(self) -> None:
-        """The output has ended: write what was held back, and the marker if bytes are missing."""
+        """Write what was held back, and the marker if bytes are missing: the output has ended."""
         self._last_time = max(self._last_time, time.time_ns())
         self._store_entries(self._format_parts(self._unended_line))
         self._unended_line = b""
         self._close_file()
 
     def _format_lines(self, data: bytes) -> bytes:
-        """Ended lines as entries. Only lines that are too long are looked at one by one."""
+        """Format ended lines as entries. Only lines that are too long are handled one by one."""
         head = format_stamp(self._last_time) + b" F "
         pieces = []
-        done = 0
+        position = 0
         for begin, end in _find_long_lines(data):
-            if begin > done:
-                pieces += [head, data[done : begin - 1].replace(b"\n", b"\n" + head), b"\n"]
+            if begin > position:
+                pieces += [head, data[position : begin - 1].replace(b"\n", b"\n" + head), b"\n"]
             last = begin + (end - begin - 1) // PART_BYTES * PART_BYTES
             pieces += [self._format_parts(data[begin:last]), head, data[last : end + 1]]
-            done = end + 1
-        if done < len(data):
-            pieces += [head, data[done:-1].replace(b"\n", b"\n" + head), b"\n"]
+            position = end + 1
+        if position < len(data):
+            pieces += [head, data[position:-1].replace(b"\n", b"\n" + head), b"\n"]
         return b"".join(pieces)
 
     def _format_parts(self, text: bytes) -> bytes:
@@ -125,8 +126,9 @@ class LogWriter:
             self._refusal = os.strerror(error.errno or errno.EIO).lower().encode()
 
     def _put_entries(self, entries: bytes, begin: int) -> None:
-        """Write as many entries as the file has room for, or rotate it; an entry larger than a
-        whole file gets one of its own.
+        """Write as many entries as the file has room for, or rotate it.
+
+        An entry larger than a whole file gets a file of its own.
         """
         room = self._max_bytes - (self._end_position - self._file_begin)
         end = entries.rfind(b"\n", begin, begin + max(room, 0)) + 1
@@ -146,7 +148,7 @@ class LogWriter:
             while written < len(entries):
                 written += os.write(self._handle, entries[written:])
         except OSError:
-            # Readers take whole entries only, so cutting off half a one is not seen.
+            # Cut off a half-written entry; readers take only whole entries and do not notice.
             written = bytes(entries[:written]).rfind(b"\n") + 1
             os.ftruncate(self._handle, self._end_position - self._file_begin + written)
             raise
@@ -167,11 +169,10 @@ class LogWriter:
 
 
 def _find_long_lines(data: bytes) -> Iterator[tuple[int, int]]:
-    """Begin and end (the place of its newline) of each line over PART_BYTES in `data`, which ends
-    with a newline.
+    """Yield begin and end of each line over PART_BYTES in `data`, which ends with a newline.
 
-    A newline is looked for in every window, so the cost does not depend on how many lines there
-    are.
+    The end is the place of the line's newline. A newline is searched in every window, so the cost
+    does not depend on the number of lines.
     """
     i = 0
     while i + _WINDOW <= len(data):

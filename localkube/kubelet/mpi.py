@@ -18,12 +18,13 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 
 
 def build_variables(pod: Object) -> Mapping[str, str]:
-    """Nothing for other pods. A value in the container's own environment wins over each of these.
+    """Build the MPI variables of a pod; empty for other pods.
 
-    All hosts are one machine here, and Open MPI does not expect that. Ranks are not bound and yield
-    when idle, or each host's first rank would take the first core. They talk over TCP, for they
-    number their shared memory by host: two hosts of one machine would write into the same. For that
-    reason too the collectives that look for neighbours (han, sm) are left out.
+    A value in the container's own environment wins over each of these. All hosts are one machine
+    here, and Open MPI does not expect that. Ranks are not bound and yield when idle, or each host's
+    first rank would take the first core. They talk over TCP, for they number their shared memory by
+    host: two hosts of one machine would write into the same. For that reason too the collectives
+    that look for neighbours (han, sm) are left out.
     """
     job = annotations_of(pod).get(MPI_JOB_ANNOTATION)
     if job is None:
@@ -46,8 +47,9 @@ def build_variables(pod: Object) -> Mapping[str, str]:
 
 
 def wrap_command(pod: Object, container: Object, argv: Sequence[str]) -> list[str]:
-    """The command of a launcher under the program that knows a lost worker; that of any other pod
-    as it is.
+    """Return a launcher's command under `mpi_launch`, which notices lost workers.
+
+    The command of any other pod stays as it is.
     """
     launches = (
         labels_of(pod).get(JOB_ROLE) == "launcher"

@@ -1,6 +1,4 @@
-"""The one node: what this machine is and has, whether it is well, and the signs of life that a
-kubelet gives.
-"""
+"""The one node: its labels, capacity, conditions, and the heartbeats that a kubelet writes."""
 
 import logging
 import os
@@ -34,8 +32,9 @@ log = logging.getLogger(__name__)
 
 
 class NodeReporter:
-    """Keeps the node's object and lease. `allocatable` is what pods may ask for; `pressure` why
-    none may start now, or nothing.
+    """Keeps the node's object and lease up to date.
+
+    `allocatable` is what pods may ask for; `pressure` is why none may start now, or empty.
     """
 
     def __init__(self, objects: Objects, options: Options, devices: Sequence[Gpu]) -> None:
@@ -48,8 +47,8 @@ class NodeReporter:
         self.pressure = ""
 
     def register(self) -> bool:
-        """Bring the node's object up to date, making it when there is none; True when the machine
-        was booted since it was written.
+        """Create or update the node's object; return whether the machine rebooted since its last
+        write.
         """
         old = self._objects.find(NODES, "", NODE_NAME)
         booted_before = ((old or {}).get("status") or {}).get("nodeInfo", {}).get("bootID")
@@ -62,16 +61,17 @@ class NodeReporter:
         return bool(booted_before) and booted_before != proctree.boot_id()
 
     def renew(self, *, report: bool = False) -> None:
-        """Renew the lease; write the node's status when it changed, when its time has come, or to
-        `report`.
+        """Renew the lease; write the node's status when it changed, is due, or with `report`.
 
-        A node that somebody deleted is made anew: a real kubelet does that when it is restarted,
-        which this one alone cannot be.
+        A node that somebody deleted is created again: a real kubelet does that when it is
+        restarted, which this one alone cannot be.
         """
         self._keep_ballast()
         try:
             self._renew_and_report(report)
         except ApiError as refusal:
+            # The disk is full: free the ballast file and try once more, so that the node can still
+            # report that it is under pressure.
             if refusal.code != HTTPStatus.INSUFFICIENT_STORAGE or not ballast.release_ballast(
                 self._options.data
             ):
@@ -109,8 +109,9 @@ class NodeReporter:
         )
 
     def report_shutdown(self) -> None:
-        """Say that the node shuts down, so that nothing is placed on it meanwhile. It does so too
-        where that cannot be written.
+        """Report that the node shuts down, so that nothing is placed on it meanwhile.
+
+        The shutdown goes on also where that cannot be written.
         """
         self._stopping = True
         try:
@@ -119,9 +120,11 @@ class NodeReporter:
             log.warning("the node goes without a word: %s", refusal.message)
 
     def _update_labels(self, node: Object) -> None:
-        ours = ("nvidia.com/gpu", f"{DOMAIN}/virtual-gpu")
-        kept = {key: value for key, value in labels_of(node).items() if not key.startswith(ours)}
-        node["metadata"]["labels"] = kept | build_labels(self._devices)
+        own_prefixes = ("nvidia.com/gpu", f"{DOMAIN}/virtual-gpu")
+        other_labels = {
+            key: value for key, value in labels_of(node).items() if not key.startswith(own_prefixes)
+        }
+        node["metadata"]["labels"] = other_labels | build_labels(self._devices)
 
     def _update_status(self, node: Object, *, report: bool) -> None:
         status = node.setdefault("status", {})
@@ -136,8 +139,8 @@ class NodeReporter:
             ):
                 continue
             set_condition(conditions, condition | {"lastHeartbeatTime": clock.format_time()})
-        # The API server stores quantities in one form; written in that form, an unchanged status is
-        # an unchanged object.
+        # Write quantities in the canonical form in which the API server stores them, so that an
+        # unchanged status is no change of the object.
         status["capacity"] = status["allocatable"] = dict(self.allocatable)
         status["addresses"] = [
             {"type": "InternalIP", "address": POD_IP},
@@ -191,33 +194,36 @@ class NodeReporter:
 
 
 def build_labels(devices: Sequence[Gpu]) -> dict[str, str]:
-    """The node's labels; those of GPUs as NVIDIA's feature discovery writes them, memory in MiB of
-    one device.
+    """Build the node's labels.
+
+    Those of GPUs are as NVIDIA's feature discovery writes them, with the memory in MiB of one
+    device.
     """
     system = {"os": platform.system().lower(), "arch": architecture()}
-    found = {
+    labels = {
         f"{prefix}kubernetes.io/{key}": value
         for key, value in system.items()
         for prefix in ("", "beta.")
     }
-    found["kubernetes.io/hostname"] = NODE_NAME
+    labels["kubernetes.io/hostname"] = NODE_NAME
     if devices:
-        found |= {
+        labels |= {
             "nvidia.com/gpu.count": str(len(devices)),
             "nvidia.com/gpu.memory": str(min(gpu.memory_mib for gpu in devices)),
             "nvidia.com/gpu.product": devices[0].product,
         }
     if any(gpu.virtual for gpu in devices):
-        found[f"{DOMAIN}/virtual-gpu"] = "true"
-    return found
+        labels[f"{DOMAIN}/virtual-gpu"] = "true"
+    return labels
 
 
 def measure_capacity(options: Options, gpus: int) -> Mapping[str, str]:
-    """What the node has: what the options say, else what this machine (or the control group that
-    confines us) has.
+    """Return what the node has, from the options or else measured.
+
+    Measured is this machine, or the control group that confines us.
     """
     disk = shutil.disk_usage(_nearest_existing(options.data)).total
-    found = {
+    capacity = {
         "cpu": quantities.format_quantity(options.cpus or float(len(os.sched_getaffinity(0)))),
         "memory": quantities.format_quantity(
             (options.memory or measure_memory()) >> 10 << 10, binary=True
@@ -225,12 +231,12 @@ def measure_capacity(options: Options, gpus: int) -> Mapping[str, str]:
         "ephemeral-storage": quantities.format_quantity(disk >> 10 << 10, binary=True),
         "pods": quantities.format_quantity(options.max_pods),
     }
-    return found | ({"nvidia.com/gpu": quantities.format_quantity(gpus)} if gpus else {})
+    return capacity | ({"nvidia.com/gpu": quantities.format_quantity(gpus)} if gpus else {})
 
 
 def measure_memory() -> int:
-    """Bytes of memory that processes here can have: the machine's, or less where a control group
-    says so.
+    """Return the bytes of memory that processes can have: the machine's, or a control group's
+    limit.
     """
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in (
@@ -247,7 +253,7 @@ def measure_memory() -> int:
 
 
 def describe_disk_pressure(data: Path) -> str:
-    """Why the disk under the data directory is too full to start anything; empty when it is not."""
+    """Return why the data directory's disk is too full to start anything; empty when it is not."""
     usage = shutil.disk_usage(_nearest_existing(data))
     if not is_nearly_full(usage.free, usage.total):
         return ""
@@ -258,7 +264,7 @@ def describe_disk_pressure(data: Path) -> str:
 
 
 def is_nearly_full(free: int, total: int) -> bool:
-    """Whether a disk with so many bytes is too full to start anything on."""
+    """Return whether a disk with so many bytes is too full to start anything on."""
     return free < min(MIN_FREE_BYTES, int(total * MIN_FREE_SHARE))
 
 
@@ -267,7 +273,7 @@ def _nearest_existing(path: Path) -> Path:
 
 
 def architecture() -> str:
-    """The machine's architecture as Go names it."""
+    """Return the machine's architecture as Go names it."""
     machine = platform.machine()
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 

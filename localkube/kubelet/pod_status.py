@@ -1,5 +1,6 @@
-"""A pod's status from the states of its containers: pure functions, in the form that a real kubelet
-writes (`recorded/pod`).
+"""A pod's status from the states of its containers: pure functions, in a real kubelet's form.
+
+The form is that of `recorded/pod`.
 """
 
 import hashlib
@@ -29,8 +30,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class ContainerView:
-    """What there is to say about one container. `run` is the number of its newest start, None
-    before the first; `last` the end before.
+    """What to report of one container.
+
+    `attempt_number` is that of its newest start, None before the first; `last_exit` is the end
+    before.
     """
 
     state: Waiting | runs.Running | runs.Exited
@@ -41,8 +44,9 @@ class ContainerView:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a pod is ended before its containers are done; `disruption` when that is not the pod's
-    own doing.
+    """Why a pod is ended before its containers are done.
+
+    `disruption` says that it is not the pod's own doing.
     """
 
     reason: str
@@ -59,14 +63,13 @@ DEADLINE_EXCEEDED = Verdict(
 
 
 def container_id(pod: Object, container: str, attempt_number: int) -> str:
-    """The id of one run of a container: unlike any other's, and the same whenever it is asked
-    for.
-    """
-    return f"localkube://{hashlib.sha256(f'{uid_of(pod)}/{container}/{attempt_number}'.encode()).hexdigest()}"
+    """Return the id of one run of a container: unique, and the same at each call."""
+    run_name = f"{uid_of(pod)}/{container}/{attempt_number}"
+    return f"localkube://{hashlib.sha256(run_name.encode()).hexdigest()}"
 
 
 def is_sidecar(container: Object) -> bool:
-    """True for an init container that keeps running beside the main ones."""
+    """Return whether this is an init container that keeps running beside the main ones."""
     return container.get("restartPolicy") == "Always"
 
 
@@ -75,12 +78,12 @@ def init_containers(pod: Object) -> Sequence[Object]:
 
 
 def all_containers(pod: Object) -> Sequence[Object]:
-    """Init containers, then main ones."""
+    """Return the init containers, then the main ones."""
     return [*init_containers(pod), *pod["spec"]["containers"]]
 
 
 def initial_waiting(pod: Object) -> Waiting:
-    """What a container waits for when nothing is wrong."""
+    """Return what a container waits for when nothing is wrong."""
     return Waiting("PodInitializing" if init_containers(pod) else "ContainerCreating")
 
 
@@ -92,18 +95,17 @@ def build_pod_status(
     volumes_ready: bool,
     verdict: Verdict | None = None,
 ) -> Object:
-    """The whole status: what others wrote into the old one stays. `prepared` says that the volumes
-    are there.
+    """Build the whole status; fields that others wrote into the old one stay.
 
     `live` is whether any process of the pod is left: a verdict, or a deletion, ends the pod only
-    when none is.
+    when none is. `volumes_ready` says that the volumes exist.
     """
     old = pod.get("status") or {}
-    over = not live
+    is_over = not live
     phase = phase_of(pod, views, live=live)
-    if over and verdict is not None:
+    if is_over and verdict is not None:
         phase = "Failed"
-    elif over and is_terminating(pod) and phase not in FINISHED_PHASES:
+    elif is_over and is_terminating(pod) and phase not in FINISHED_PHASES:
         phase = "Succeeded" if _have_all_succeeded(pod["spec"]["containers"], views) else "Failed"
     status = {
         key: value
@@ -134,10 +136,10 @@ def build_pod_status(
 
 
 def phase_of(pod: Object, views: Mapping[str, ContainerView], *, live: bool) -> str:
-    """The phase that the containers alone give (kubelet `getPhase`); a container that waits to be
-    restarted counts as stopped.
+    """Return the phase that the containers alone give (kubelet `getPhase`).
 
-    A pod whose main containers are done is running still while a sidecar does.
+    A container that waits for its restart counts as stopped. A pod whose main containers are done
+    is still running while a sidecar runs.
     """
     policy = pod["spec"].get("restartPolicy", "Always")
     mains = [views[container["name"]] for container in pod["spec"]["containers"]]
@@ -172,8 +174,9 @@ def _have_all_succeeded(containers: Iterable[Object], views: Mapping[str, Contai
 
 
 def build_container_status(pod: Object, container: Object, view: ContainerView) -> Object:
-    """The entry of containerStatuses for one container. There are no probes, so a container that
-    runs is ready.
+    """Build the entry of containerStatuses for one container.
+
+    There are no probes, so a container that runs is ready.
     """
     name = container["name"]
     running = isinstance(view.state, runs.Running)
@@ -196,9 +199,7 @@ def build_container_status(pod: Object, container: Object, view: ContainerView) 
 
 
 def _build_last_state(pod: Object, name: str, view: ContainerView) -> Object:
-    """The end before: of the newest run while the container waits for its next, else of the run
-    before that.
-    """
+    """Build lastState: the newest run's end while the container waits, else that before."""
     if view.last_exit is None or view.attempt_number is None:
         return {}
     return _build_state(
@@ -239,8 +240,8 @@ def _build_conditions(
     volumes_ready: bool,
     verdict: Verdict | None,
 ) -> list[Object]:
-    """The five of every pod in a real kubelet's order, then what others set, then the disruption,
-    if any.
+    """Build the conditions: a kubelet's five in their order, then the disruption, then those of
+    others.
     """
     old = (pod.get("status") or {}).get("conditions") or []
     conditions = [
@@ -251,20 +252,20 @@ def _build_conditions(
     ]
     conditions += _build_ready_conditions(pod, views, phase)
     conditions.append(find_condition(old, "PodScheduled") or _build_condition("PodScheduled", True))
-    ours = {condition["type"] for condition in conditions}
+    own_types = {condition["type"] for condition in conditions}
     if verdict is not None and verdict.disruption:
         conditions.append(
             _build_condition("DisruptionTarget", True, "TerminationByKubelet", verdict.message)
         )
-        ours.add("DisruptionTarget")
+        own_types.add("DisruptionTarget")
     ordered = [_set_transition_time(condition, old) for condition in conditions]
-    return ordered + [condition for condition in old if condition["type"] not in ours]
+    return ordered + [condition for condition in old if condition["type"] not in own_types]
 
 
 def _set_transition_time(condition: Object, old: Sequence[Object]) -> Object:
-    """The condition with the time since which it has had this status."""
-    known = [dict(other) for other in old]
-    set_condition(known, condition)
+    """Return the condition with the time since which it has had its status."""
+    old_conditions = [dict(other) for other in old]
+    set_condition(old_conditions, condition)
     return condition
 
 
@@ -288,19 +289,19 @@ def _build_initialized_condition(pod: Object, views: Mapping[str, ContainerView]
     )
     inits = [(container["name"], views[container["name"]]) for container in init_containers(pod)]
     sidecars = {container["name"] for container in init_containers(pod) if is_sidecar(container)}
-    waits = [
+    incomplete = [
         name
         for name, view in inits
         if not _has_succeeded(view)
         and not (name in sidecars and isinstance(view.state, runs.Running))
     ]
-    if started or not waits:
+    if started or not incomplete:
         return _build_condition("Initialized", True)
     return _build_condition(
         "Initialized",
         False,
         "ContainersNotInitialized",
-        f"containers with incomplete status: [{' '.join(waits)}]",
+        f"containers with incomplete status: [{' '.join(incomplete)}]",
     )
 
 
@@ -328,9 +329,9 @@ def _build_ready_conditions(
 
 
 def format_go_duration(seconds: int) -> str:
-    """Whole seconds as Go prints a duration: `10s`, `1m20s`, `5m0s`."""
+    """Format whole seconds as Go prints a duration: `10s`, `1m20s`, `5m0s`."""
     hours, rest = divmod(seconds, 3600)
-    minutes, left = divmod(rest, 60)
+    minutes, remaining_seconds = divmod(rest, 60)
     if hours:
-        return f"{hours}h{minutes}m{left}s"
-    return f"{minutes}m{left}s" if minutes else f"{left}s"
+        return f"{hours}h{minutes}m{remaining_seconds}s"
+    return f"{minutes}m{remaining_seconds}s" if minutes else f"{remaining_seconds}s"

@@ -1,9 +1,8 @@
-"""One pod's life on this machine, from its binding to its last process: a loop that looks at pod
-and disk and does what is due.
+"""The worker of one pod on this machine: a loop that compares pod and disk and does what is due.
 
-Nothing that matters is kept in memory only. The directories of the runs say what was started and
-how it ended, the pod's object says what is wanted; so a server that was killed anywhere goes on
-from both, and starts nothing twice.
+It lives from the pod's binding to its last process. Nothing that matters is kept in memory only:
+the directories of the runs say what was started and how it ended, the pod's object says what is
+wanted. So a server that was killed anywhere continues from both, and starts nothing twice.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ from localkube.metadata import FINISHED_PHASES, Object, find_condition, is_termi
 from localkube.resources import PODS
 
 SYNC_SECONDS = 30.0
-"""A pod that nothing happens to is looked at this often all the same."""
+"""A pod to which nothing happens is synced this often all the same."""
 
 STARTING_SECONDS = 0.02
 """How soon a container that is being started is looked at again."""
@@ -41,9 +40,9 @@ log = logging.getLogger(__name__)
 
 
 class PodWorker:
-    """Follows one pod, named by its uid: a namesake that is made later has a life of its own.
+    """Runs one pod, named by its uid: a later pod of the same name has a worker of its own.
 
-    `rebooted` says that the machine was started anew since the pod was last seen.
+    `rebooted` says that the machine was rebooted since the pod was last seen.
     """
 
     def __init__(
@@ -66,23 +65,25 @@ class PodWorker:
         self._requested_verdict: Verdict | None = None
         self._max_grace = float("inf")
         self.supervisor_pids: dict[str, int] = {}
-        """The supervisor's pid of each container that ran when last looked at."""
+        """The supervisor's pid of each container that ran at the last sync."""
 
     def wake(self) -> None:
-        """Look at the pod again now."""
+        """Sync the pod now."""
         self._wake.set()
 
     def request_end(self, verdict: Verdict, max_grace: float) -> None:
-        """End the pod, if it is not at its end anyway, within `most_grace` seconds even where its
-        own grace is longer.
+        """End the pod within `max_grace` seconds, unless it is at its end anyway.
+
+        Its own grace period may be longer; `max_grace` wins.
         """
         self._requested_verdict = verdict
         self._max_grace = max_grace
         self._wake.set()
 
     async def run(self) -> None:
-        """Live until the pod is at its end and nothing of it runs, or it is gone from the store. A
-        failed look is tried again.
+        """Work until the pod is at its end and nothing of it runs, or it is gone from the store.
+
+        A failed sync is tried again.
         """
         failures = 0
         try:
@@ -92,7 +93,7 @@ class PodWorker:
                     pause = await self._sync_pod()
                     failures = 0
                 except Exception as error:
-                    # A refusal says all there is to say; on a full disk every pod gets one.
+                    # No traceback for a refusal: on a full disk every pod gets one.
                     trace = not isinstance(error, ApiError)
                     log.error(
                         "pod %s/%s (%s): %s",
@@ -106,7 +107,7 @@ class PodWorker:
                     failures += 1
                 if pause is None:
                     return
-                # Not asyncio.wait_for: in Python 3.11 that forgets a cancellation that comes
+                # Not asyncio.wait_for: in Python 3.11 that loses a cancellation that arrives
                 # together with the wake-up.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause):
@@ -116,10 +117,10 @@ class PodWorker:
                 watcher.cancel()
 
     async def _sync_pod(self) -> float | None:
-        """One look: see what is, end or start what is due, write it down. Seconds until the next
-        look; None when all is over.
-        """
+        """Sync the pod once; return the seconds until the next sync, or None when all is over."""
         async with self._context.sync_lock:
+            # Yield once, so that of thousands of workers that wake together each lets the API and
+            # the other tasks run in between.
             await asyncio.sleep(0)
             if (pod := self._find_pod()) is not None:
                 await self._messages.read_messages(
@@ -131,38 +132,39 @@ class PodWorker:
         return pause
 
     def _sync_once(self) -> float | None:
-        """The part of a look in which nothing is awaited, so that nobody else's write comes
-        between; None at the pod's end.
+        """Run the part of a sync that awaits nothing, so that nobody else writes in between.
+
+        Returns None at the pod's end.
         """
         pod = self._find_pod()
         if pod is None or _is_finished(pod):
             return None
-        story = self._load_history(pod)
-        if not self._messages.has_all(story):
+        history = self._load_history(pod)
+        if not self._messages.has_all(history):
             return 0.0
-        self._report_starts(pod, story)
-        self._decide_verdict(pod, story)
+        self._report_starts(pod, history)
+        self._decide_verdict(pod, history)
         pause = (
-            self._end_pod(pod, story)
+            self._end_pod(pod, history)
             if self._is_ending(pod)
-            else self._start_due_containers(pod, story)
+            else self._start_due_containers(pod, history)
         )
-        story = self._load_history(pod)
-        if not self._messages.has_all(story):
+        history = self._load_history(pod)
+        if not self._messages.has_all(history):
             return 0.0
-        self._watch_runs(story)
-        self.supervisor_pids = run_plan.supervisor_pids(story)
-        pod = self._write_status(pod, story)
+        self._watch_runs(history)
+        self.supervisor_pids = run_plan.supervisor_pids(history)
+        pod = self._write_status(pod, history)
         if _is_finished(pod):
             return None
-        return min(pause, self._seconds_until_settled(story), self._seconds_until_deadline(pod))
+        return min(pause, self._seconds_until_settled(history), self._seconds_until_deadline(pod))
 
     def _find_pod(self) -> Object | None:
         pod = self._context.objects.find(PODS, self._namespace, self._name)
         return pod if pod is not None and uid_of(pod) == self._uid else None
 
     def _load_history(self, pod: Object) -> AttemptHistory:
-        """What the disk knows of each container."""
+        """Return what the disk knows of each container."""
         old = pod.get("status") or {}
         stored = {
             entry["name"]: entry
@@ -177,8 +179,9 @@ class PodWorker:
     # Starting
 
     def _start_due_containers(self, pod: Object, history: AttemptHistory) -> float:
-        """Start each container whose turn it is, and end sidecars that outlived their time. Seconds
-        until one may be due again.
+        """Start each container that may run, and end sidecars that are no longer needed.
+
+        Returns the seconds until one may be due again.
         """
         pauses = [
             self._start_container(pod, container, run_plan.newest_attempt(history, container))
@@ -198,7 +201,7 @@ class PodWorker:
             moment = attempts.restart_time(newest, run_plan.restart_policy(pod, container))
             if moment is None:
                 return SYNC_SECONDS
-            wait = (moment - clock.now()).total_seconds()
+            wait = (moment - clock.current_time()).total_seconds()
             if wait > 0:
                 self._report_back_off(pod, container, newest)
                 return wait
@@ -223,40 +226,42 @@ class PodWorker:
         return self._verdict is not None or is_terminating(pod)
 
     def _decide_verdict(self, pod: Object, history: AttemptHistory) -> None:
-        """Find out whether the pod is to be ended for another reason than its deletion; once found,
-        that stands.
+        """Find out whether the pod must end for another reason than its deletion; that then stays.
 
         A pod whose containers are done keeps its own end, whoever asks; one that a reboot of the
         machine tore away does not.
         """
         if self._verdict is not None:
             return
-        done = (
+        is_done = (
             pod_status.phase_of(
                 pod, self._build_views(pod, history), live=run_plan.has_live_run(history)
             )
             in FINISHED_PHASES
         )
-        ends = [
-            known[-1].state
-            for known in history.values()
-            if known and isinstance(known[-1].state, runs.Exited)
+        exits = [
+            attempt_list[-1].state
+            for attempt_list in history.values()
+            if attempt_list and isinstance(attempt_list[-1].state, runs.Exited)
         ]
-        torn = self._rebooted and any(end.reason == STATUS_UNKNOWN for end in ends)
+        was_torn = self._rebooted and any(
+            exit_state.reason == STATUS_UNKNOWN for exit_state in exits
+        )
         disruption = (
             find_condition((pod.get("status") or {}).get("conditions") or (), "DisruptionTarget")
             or {}
         )
         deadline = run_plan.pod_deadline(pod)
         if (
-            torn
+            was_torn
             or disruption.get("reason") == "TerminationByKubelet"
-            or (self._requested_verdict and not done)
+            or (self._requested_verdict and not is_done)
         ):
             self._verdict = self._requested_verdict or pod_status.NODE_SHUTDOWN
-        elif deadline is not None and clock.now() >= deadline:
-            in_time = done and all(
-                end.finished_at is not None and end.finished_at <= deadline for end in ends
+        elif deadline is not None and clock.current_time() >= deadline:
+            in_time = is_done and all(
+                exit_state.finished_at is not None and exit_state.finished_at <= deadline
+                for exit_state in exits
             )
             if not in_time:
                 self._verdict = pod_status.DEADLINE_EXCEEDED
@@ -265,14 +270,15 @@ class PodWorker:
                 )
 
     def _end_pod(self, pod: Object, history: AttemptHistory) -> float:
-        """Stop all that runs. A verdict is written first: a server that is killed now must know it
-        again.
+        """Stop all that runs.
+
+        A verdict is written first: a server that is killed now must know it again.
         """
         if self._verdict is not None:
             try:
                 self._write_status(pod, history)
             except ApiError as refusal:
-                # On a full disk the pod must end all the same: it may be what fills it.
+                # Go on: on a full disk the pod must end all the same, as it may be what fills it.
                 log.warning(
                     "why pod %s/%s ends was not written: %s",
                     self._namespace,
@@ -283,41 +289,41 @@ class PodWorker:
         return SYNC_SECONDS
 
     def _remaining_grace(self, pod: Object) -> float:
-        """Seconds that the containers still have."""
-        own = pod["spec"].get("terminationGracePeriodSeconds")
-        grace = float(DEFAULT_GRACE_SECONDS if own is None else own)
+        """Return the seconds that the containers still have."""
+        spec_grace = pod["spec"].get("terminationGracePeriodSeconds")
+        grace = float(DEFAULT_GRACE_SECONDS if spec_grace is None else spec_grace)
         if is_terminating(pod):
-            given = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
-            # The time stamp has whole seconds, so up to one of the grace was cut off it.
-            left = (
-                clock.parse_time(pod["metadata"]["deletionTimestamp"]) - clock.now()
+            deletion_grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+            # deletionTimestamp has whole seconds, so up to one second of the grace was cut off.
+            seconds_left = (
+                clock.parse_time(pod["metadata"]["deletionTimestamp"]) - clock.current_time()
             ).total_seconds() + 1
-            grace = min(given, max(0.0, left))
+            grace = min(deletion_grace, max(0.0, seconds_left))
         return min(grace, self._max_grace)
 
     def _stop_containers(self, pod: Object, history: AttemptHistory, grace: float) -> None:
         """Ask every live run to end within `grace`; a later request may only shorten the time."""
-        until = clock.now() + timedelta(seconds=grace)
+        until = clock.current_time() + timedelta(seconds=grace)
         for container in pod_status.all_containers(pod):
             newest = run_plan.newest_attempt(history, container)
             if newest is None or not newest.is_live:
                 continue
-            known = self._stop_times.get(newest.directory)
-            if known is None:
+            requested = self._stop_times.get(newest.directory)
+            if requested is None:
                 text = f"Stopping container {container['name']}"
                 self._context.recorder.record_event(
                     pod, "Normal", "Killing", text, field_path=container_field_path(pod, container)
                 )
-            if known is None or until < known - timedelta(seconds=1):
+            if requested is None or until < requested - timedelta(seconds=1):
                 self._stop_times[newest.directory] = until
                 runs.stop_run(newest.directory, grace)
 
     async def _remove_gone_pod(self) -> None:
-        """The pod is gone: kill what runs, and forget it."""
-        places = [path for path in self.directory.glob("[!_]*/*") if path.name.isdigit()]
+        """Kill what runs of a pod that is gone, and remove its directory."""
+        paths = [path for path in self.directory.glob("[!_]*/*") if path.name.isdigit()]
         live = [
             path
-            for path in places
+            for path in paths
             if isinstance(runs.read_run_state(path), runs.Starting | runs.Running)
         ]
         for path in live:
@@ -326,9 +332,7 @@ class PodWorker:
         await asyncio.to_thread(removal.remove_tree, self.directory)
 
     async def _finish_pod(self) -> None:
-        """The pod's end is written, or it is gone: give back its disk space but for the logs, and
-        confirm a deletion.
-        """
+        """Free the disk space of a finished pod but for its logs, and confirm its deletion."""
         if self._find_pod() is not None:
             await asyncio.to_thread(volumes.clear_pod_directory, self.directory)
         if (pod := self._find_pod()) is not None and is_terminating(pod):
@@ -338,28 +342,29 @@ class PodWorker:
         if self._find_pod() is None:
             await self._remove_gone_pod()
 
-    # Telling
+    # Reporting
 
     def _report_starts(self, pod: Object, history: AttemptHistory) -> None:
-        """Tell once of each run that was started under this server; those found at its start were
-        told of before.
+        """Record an event once for each run that was started under this server.
+
+        Runs that existed at its start were reported before.
         """
-        begun = {
-            name: known[-1]
-            for name, known in history.items()
-            if known and isinstance(known[-1].state, runs.Running | runs.Exited)
+        started = {
+            name: attempt_list[-1]
+            for name, attempt_list in history.items()
+            if attempt_list and isinstance(attempt_list[-1].state, runs.Running | runs.Exited)
         }
         if self._reported_starts is None:
-            self._reported_starts = {attempt.directory for attempt in begun.values()}
+            self._reported_starts = {attempt.directory for attempt in started.values()}
         for container in pod_status.all_containers(pod):
-            attempt = begun.get(container["name"])
+            attempt = started.get(container["name"])
             if attempt is None or attempt.directory in self._reported_starts:
                 continue
             self._reported_starts.add(attempt.directory)
-            state, part = attempt.state, container_field_path(pod, container)
+            state, path = attempt.state, container_field_path(pod, container)
             if isinstance(state, runs.Exited) and state.reason == CANNOT_RUN:
                 self._context.recorder.record_event(
-                    pod, "Warning", "Failed", f"Error: {state.message}", field_path=part
+                    pod, "Warning", "Failed", f"Error: {state.message}", field_path=path
                 )
             else:
                 self._context.recorder.record_event(
@@ -367,12 +372,12 @@ class PodWorker:
                     "Normal",
                     "Started",
                     f"Started container {container['name']}",
-                    field_path=part,
+                    field_path=path,
                 )
 
     def _watch_runs(self, history: AttemptHistory) -> None:
-        """Be woken when a live run ends."""
-        for attempt in (known[-1] for known in history.values() if known):
+        """Wake the worker when a live run ends."""
+        for attempt in (attempt_list[-1] for attempt_list in history.values() if attempt_list):
             if attempt.is_live and attempt.directory not in self._watchers:
                 self._watchers[attempt.directory] = asyncio.create_task(
                     self._wait_for_end(attempt.directory)
@@ -392,8 +397,8 @@ class PodWorker:
         )
 
     def _write_status(self, pod: Object, history: AttemptHistory) -> Object:
-        """Write the status that follows, if it is another than the stored one; the pod as it is
-        then.
+        """Write the resulting status if it differs from the stored one; return the pod as it then
+        is.
         """
         views, live = self._build_views(pod, history), run_plan.has_live_run(history)
         prepared = self._starter.volumes_ready or any(history.values())
@@ -408,16 +413,18 @@ class PodWorker:
         )
 
     def _seconds_until_settled(self, history: AttemptHistory) -> float:
-        between = any(
-            isinstance(known[-1].state, runs.Starting) for known in history.values() if known
+        is_starting = any(
+            isinstance(attempt_list[-1].state, runs.Starting)
+            for attempt_list in history.values()
+            if attempt_list
         )
-        return STARTING_SECONDS if between else SYNC_SECONDS
+        return STARTING_SECONDS if is_starting else SYNC_SECONDS
 
     def _seconds_until_deadline(self, pod: Object) -> float:
         deadline = run_plan.pod_deadline(pod)
         if deadline is None or self._verdict is not None:
             return SYNC_SECONDS
-        return max(0.0, (deadline - clock.now()).total_seconds())
+        return max(0.0, (deadline - clock.current_time()).total_seconds())
 
 
 def _is_finished(pod: Object) -> bool:

@@ -1,8 +1,7 @@
-"""Process trees as /proc shows them: who descends from whom, what they use, and how to end them for
-certain.
+"""Process trees from /proc: descendants, resource usage, and how to end them for certain.
 
 Standard library only, because every supervisor imports it. A process is named by its pid and its
-start time together: a pid alone may be somebody else's by the time it is used.
+start time together: a pid alone may be another process by the time it is used.
 """
 
 import os
@@ -13,27 +12,31 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _STATE, _PARENT, _TIMES, _START = 0, 1, slice(11, 15), 19
-"""Positions in /proc/PID/stat after the command's name (proc(5) counts from 1 and two earlier):
-utime, stime, cutime, cstime.
+"""Positions in /proc/PID/stat after the command's name; proc(5) counts from 1 and two earlier.
+
+The times are utime, stime, cutime and cstime.
 """
 
 
 def boot_id() -> str:
-    """What distinguishes this boot of the machine from every other: pids and start times mean
-    nothing in another one.
+    """Return the id of this boot of the machine.
+
+    Pids and start times mean nothing in another boot.
     """
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
 
 
 def start_ticks(pid: int) -> int | None:
-    """When the process started, in clock ticks since boot; None when there is no such process."""
+    """Return when the process started, in clock ticks since boot; None when there is no such
+    process.
+    """
     fields = _read_stat(pid)
     return int(fields[_START]) if fields else None
 
 
 def is_alive(pid: int, ticks: int) -> bool:
-    """True while that very process runs; a zombie has ended."""
+    """Return whether that very process runs; a zombie has ended."""
     fields = _read_stat(pid)
     return (
         fields is not None and int(fields[_START]) == ticks and fields[_STATE] not in (b"Z", b"X")
@@ -41,16 +44,17 @@ def is_alive(pid: int, ticks: int) -> bool:
 
 
 def send_signal(pid: int, ticks: int, signum: int) -> bool:
-    """Signal that very process, never one that got its pid later. False when it is gone or not ours
-    to signal.
+    """Signal that very process, never one that got its pid later.
+
+    Returns False when it is gone or not ours to signal.
     """
     try:
         handle = os.pidfd_open(pid)
     except OSError:
         return False
     try:
-        # The handle keeps the pid from naming anyone else between the look at the start time and
-        # the signal.
+        # The pidfd keeps the pid from being reused between the check of the start time and the
+        # signal.
         if start_ticks(pid) != ticks:
             return False
         signal.pidfd_send_signal(handle, signum)
@@ -62,8 +66,9 @@ def send_signal(pid: int, ticks: int, signum: int) -> bool:
 
 
 def kill_process(pid: int) -> bool:
-    """SIGKILL for a process that was just seen below this one; False when it is a zombie, gone, or
-    not ours to kill.
+    """Send SIGKILL to a process that was just seen below this one.
+
+    Returns False when it is a zombie, gone, or not ours to kill.
     """
     fields = _read_stat(pid)
     return (
@@ -74,22 +79,23 @@ def kill_process(pid: int) -> bool:
 
 
 def list_descendants(root: int) -> list[int]:
-    """Every process below `root`, parents before children, without `root` itself. One that forks
-    meanwhile may be missed.
+    """Return every process below `root`, parents before children, without `root` itself.
+
+    One that forks meanwhile may be missed.
     """
     if not os.path.exists(f"/proc/{root}/task/{root}/children"):
         return _list_below(root, _map_children())
-    found: list[int] = []
+    pids: list[int] = []
     todo = [root]
     while todo:
         children = _list_children(todo.pop())
-        found += children
+        pids += children
         todo += children
-    return found
+    return pids
 
 
 def measure_rss(pids: Iterable[int]) -> int:
-    """Resident bytes, summed: pages that processes share count once for each of them. Cheap."""
+    """Return the sum of resident bytes; shared pages count once for each process. Cheap."""
     total = 0
     for pid in pids:
         fields = _read_file(f"/proc/{pid}/statm").split()
@@ -98,28 +104,28 @@ def measure_rss(pids: Iterable[int]) -> int:
 
 
 def measure_pss(pids: Iterable[int]) -> int:
-    """Resident bytes with each shared page divided among those that share it. Milliseconds for each
-    gigabyte.
+    """Return resident bytes with each shared page divided among its sharers.
 
-    A process that does not let itself be measured counts with its resident bytes.
+    Takes milliseconds for each gigabyte. A process that cannot be measured counts with its resident
+    bytes.
     """
     total = 0
     for pid in pids:
-        _, found, rest = _read_file(f"/proc/{pid}/smaps_rollup").partition(b"\nPss:")
-        total += int(rest.split(None, 1)[0]) * 1024 if found else measure_rss((pid,))
+        _, separator, remainder = _read_file(f"/proc/{pid}/smaps_rollup").partition(b"\nPss:")
+        total += int(remainder.split(None, 1)[0]) * 1024 if separator else measure_rss((pid,))
     return total
 
 
 def measure_cpu_seconds(root: int) -> float:
-    """Processor time of everything that ever ran below `root`, without `root`'s own.
+    """Return the processor time of everything that ever ran below `root`, without `root`'s own.
 
-    Rises only, but for a child that ends between two looks at the tree: take a difference below
-    zero for zero.
+    It only rises, but for a child that ends between two looks at the tree: take a negative
+    difference for zero.
     """
-    own = _read_stat(root)
-    if own is None:
+    root_fields = _read_stat(root)
+    if root_fields is None:
         return 0.0
-    ticks = sum(int(value) for value in own[_TIMES][2:])
+    ticks = sum(int(value) for value in root_fields[_TIMES][2:])
     for pid in list_descendants(root):
         fields = _read_stat(pid)
         ticks += sum(int(value) for value in fields[_TIMES]) if fields else 0
@@ -127,43 +133,47 @@ def measure_cpu_seconds(root: int) -> float:
 
 
 def list_marked_processes(variable: str) -> dict[int, str]:
-    """The processes that were started with this environment variable, and its value in each; only
-    those we may look into.
+    """Return the processes that were started with this environment variable, with its value.
+
+    Only processes that we may look into.
     """
     prefix = b"\0" + os.fsencode(variable) + b"="
-    found = {}
+    marked = {}
     for pid in _list_pids():
-        _, there, value = (b"\0" + _read_file(f"/proc/{pid}/environ")).partition(prefix)
-        if there:
-            found[pid] = os.fsdecode(value.partition(b"\0")[0])
-    return found
+        _, separator, value = (b"\0" + _read_file(f"/proc/{pid}/environ")).partition(prefix)
+        if separator:
+            marked[pid] = os.fsdecode(value.partition(b"\0")[0])
+    return marked
 
 
 def kill_all(find_pids: Callable[[], Collection[int]], seconds: float) -> list[int]:
-    """Kill what `find` returns, with everything below it, again and again until nothing is left.
-    The survivors after `seconds`.
+    """Kill what `find_pids` returns, with all descendants, until nothing is left.
 
-    Asking again is what catches a process that forked between the look and the kill.
+    Returns the survivors after `seconds`. Asking again catches a process that forked between the
+    look and the kill.
     """
     deadline = time.monotonic() + seconds
-    met: dict[int, int] = {}
+    seen_ticks: dict[int, int] = {}
     while True:
-        families = _map_children()
-        found = {child for pid in find_pids() for child in (pid, *_list_below(pid, families))}
-        # Those met before are waited for too: once their parent is dead they are below nobody, and
-        # they may still be dying.
-        met |= {pid: ticks for pid in found if (ticks := start_ticks(pid)) is not None}
-        left = [(pid, ticks) for pid, ticks in met.items() if is_alive(pid, ticks)]
-        if not left or time.monotonic() > deadline:
-            return [pid for pid, _ in left]
-        for pid, ticks in left:
+        children_by_parent = _map_children()
+        pids = {
+            child for pid in find_pids() for child in (pid, *_list_below(pid, children_by_parent))
+        }
+        # Wait for the processes of earlier rounds too: once their parent is dead they are nobody's
+        # descendants, and they may still be dying.
+        seen_ticks |= {pid: ticks for pid in pids if (ticks := start_ticks(pid)) is not None}
+        alive = [(pid, ticks) for pid, ticks in seen_ticks.items() if is_alive(pid, ticks)]
+        if not alive or time.monotonic() > deadline:
+            return [pid for pid, _ in alive]
+        for pid, ticks in alive:
             send_signal(pid, ticks, signal.SIGKILL)
         time.sleep(0.005)
 
 
 def _read_file(path: str) -> bytes:
-    """The whole file, or nothing: any process may end, or turn out not to be ours, between two
-    looks.
+    """Return the whole file, or nothing.
+
+    Any process may end, or turn out not to be ours, between two looks.
     """
     try:
         with open(path, "rb", buffering=0) as file:
@@ -173,7 +183,7 @@ def _read_file(path: str) -> bytes:
 
 
 def _read_stat(pid: int) -> list[bytes] | None:
-    # The command's name is in parentheses and may itself contain blanks and parentheses.
+    # Split at the last parenthesis: the command's name may contain blanks and parentheses.
     return _read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split() or None
 
 
@@ -182,7 +192,7 @@ def _list_pids() -> list[int]:
 
 
 def _list_children(pid: int) -> list[int]:
-    """The children of every thread of a process: each thread has those that it forked."""
+    """Return the children of every thread of a process: each thread has those that it forked."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -195,15 +205,15 @@ def _list_children(pid: int) -> list[int]:
 
 
 def _map_children() -> dict[int, list[int]]:
-    families: dict[int, list[int]] = {}
+    children: dict[int, list[int]] = {}
     for pid in _list_pids():
         if fields := _read_stat(pid):
-            families.setdefault(int(fields[_PARENT]), []).append(pid)
-    return families
+            children.setdefault(int(fields[_PARENT]), []).append(pid)
+    return children
 
 
 def _list_below(root: int, families: Mapping[int, list[int]]) -> list[int]:
-    found = list(families.get(root, ()))
-    for pid in found:  # grows while it is walked, until the leaves
-        found += families.get(pid, ())
-    return found
+    pids = list(families.get(root, ()))
+    for pid in pids:  # grows while it is walked, until the leaves
+        pids += families.get(pid, ())
+    return pids

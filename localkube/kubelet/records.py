@@ -1,8 +1,8 @@
-"""The files of a run's directory and how they are written, so that a reader after any crash finds
-the whole of one or none.
+"""The files of a run's directory, written so that a reader after any crash finds a whole one or
+none.
 
-Server and supervisor talk through these alone. Standard library only, because every supervisor
-imports it.
+Server and supervisor communicate through these alone. Standard library only, because every
+supervisor imports it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import contextlib
 import json
 import os
 
-# Type checkers take this name for true; importing `typing` would take a supervisor as long as all
-# the rest together.
+# Type checkers take this name for true. Importing `typing` would double a supervisor's start.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,38 +23,39 @@ SPEC = "spec.json"
 """What to run; written once by the server. Holds the environment, secrets among it."""
 
 CLAIM = "claim.json"
-"""Who runs it: the first supervisor to make this file. It is never removed, so a command runs once.
+"""Which supervisor runs it: the first to make this file. It is never removed, so a command runs
+once.
 """
 
 RUNNING = "running.json"
 """The command's first process, once it was started."""
 
 STOP = "stop.json"
-"""Until when the run may go on: seconds of this boot's monotonic clock."""
+"""Until when the run may go on, in seconds of this boot's monotonic clock."""
 
 EXIT = "exit.json"
-"""How it ended. Whoever makes this file first is right."""
+"""How the run ended. Whoever makes this file first is right."""
 
 ERROR_LOG = "supervisor.err"
-"""What a supervisor says when it fails; normally empty."""
+"""What a supervisor prints when it fails; normally empty."""
 
 MARK_VARIABLE = "LOCALKUBE_RUN"
 """Environment variable of every process of a run; the value is the run's directory."""
 
 EXIT_ROOM = "exit.room"
-"""The room on the disk for the exit record, taken before the run: one that fills the disk must
-still be able to end.
+"""Disk space for the exit record, reserved before the run.
+
+A run that fills the disk must still be able to end.
 """
 
 _ROOM_BYTES = 4096
 
 
 def read_record(directory: str, name: str) -> dict[str, Any] | None:
-    """The record; None where there is none yet, or none that a power cut, or the container, left
-    whole.
+    """Return the record; None where there is none, or none that is whole.
 
-    A pipe in the record's place would hold its reader for good, so it is opened as one that waits
-    for nobody, and holds nothing.
+    A power cut or the container may have damaged it. A pipe in the record's place would block its
+    reader, so the file is opened non-blocking and a pipe reads as empty.
     """
     try:
         with open(
@@ -63,22 +63,24 @@ def read_record(directory: str, name: str) -> dict[str, Any] | None:
             "rb",
             opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK),
         ) as file:
-            found = json.load(file)
+            content = json.load(file)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def write_record(directory: str, name: str, record: Json) -> None:
-    """Put the record in place of what was there, all at once. OSError when there is no room."""
+    """Replace the record atomically. Raises OSError when there is no room."""
     os.replace(_write_draft(directory, name, record), os.path.join(directory, name))
 
 
 def write_record_once(directory: str, name: str, record: Json) -> bool:
-    """Put the record there unless one is; False when one was. Of any number of processes that try,
-    exactly one is told True.
+    """Write the record unless one exists; return whether this call wrote it.
+
+    Of any number of processes that try, exactly one gets True.
     """
     draft = _write_draft(directory, name, record)
+    # link(2), unlike rename(2), fails when the name exists: that makes the first writer win.
     try:
         os.link(draft, os.path.join(directory, name))
     except FileExistsError:
@@ -89,8 +91,9 @@ def write_record_once(directory: str, name: str, record: Json) -> bool:
 
 
 def reserve_room(directory: str) -> None:
-    """Take the room for a stop and the exit record, unless it is taken. OSError when there is
-    none.
+    """Reserve disk space for a stop and the exit record, unless it is reserved.
+
+    Raises OSError when there is none.
     """
     for name in (STOP, EXIT_ROOM):
         with contextlib.suppress(FileExistsError):
@@ -98,15 +101,17 @@ def reserve_room(directory: str) -> None:
 
 
 def write_stop(directory: str, record: Json) -> None:
-    """Put a stop into the room reserved for it. A reader at the same moment may find none, so
-    signal after writing.
+    """Write a stop request into the space reserved for it.
+
+    A reader at the same moment may find none, so signal after writing.
     """
     _write_over(os.path.join(directory, STOP), _pad_record(record))
 
 
 def write_exit(directory: str, record: Json) -> bool:
-    """Put the exit record in place, in the room reserved for it, safe from a power cut too. False
-    when the run has one already.
+    """Write the exit record into the space reserved for it, safe from a power cut too.
+
+    Returns False when the run has one already.
     """
     room = os.path.join(directory, EXIT_ROOM)
     _write_over(room, _pad_record(record), sync=True)
@@ -116,6 +121,7 @@ def write_exit(directory: str, record: Json) -> bool:
         return False
     finally:
         os.unlink(room)
+    # The link is safe from a power cut only once the directory is synced as well.
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -125,8 +131,8 @@ def write_exit(directory: str, record: Json) -> bool:
 
 
 def _pad_record(record: Json) -> bytes:
-    # Overwritten in place and never made shorter: on a full disk that needs no new block. Blanks
-    # behind JSON are still JSON.
+    # Pad to the reserved size: a file that is overwritten in place and never made shorter needs no
+    # new block on a full disk. Blanks after JSON are still JSON.
     return json.dumps(record).encode().ljust(_ROOM_BYTES)
 
 
@@ -137,7 +143,7 @@ def _write_draft(directory: str, name: str, record: Json) -> str:
 
 
 def _write_new(path: str, data: bytes, flags: int) -> None:
-    """Write a file that then is there whole or, when the disk is full, not at all."""
+    """Write a file that then exists whole or, when the disk is full, not at all."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | flags, 0o600)
     try:
         _write_all(handle, data)

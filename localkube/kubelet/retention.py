@@ -1,5 +1,5 @@
-"""How long the logs of finished pods stay on disk: the pods' objects stay as long as somebody wants
-them, their bytes do not.
+"""Retention of finished pods' logs: the objects stay as long as somebody wants them, their bytes do
+not.
 """
 
 import os
@@ -10,13 +10,16 @@ from pathlib import Path
 
 MAX_AGE_SECONDS = 7 * 24 * 3600.0
 MAX_BYTES = 2 << 30
-"""What finished pods may keep, in age and in bytes together; the oldest go first."""
+"""The most bytes that finished pods may keep together, for MAX_AGE_SECONDS at most; the oldest go
+first.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """The directory of a finished pod: when it was last changed, which is the pod's end, and what
-    it takes.
+    """The directory of a finished pod, when it was last changed, and its bytes.
+
+    The last change is the pod's end.
     """
 
     directory: Path
@@ -25,16 +28,16 @@ class Leftover:
 
 
 def find_leftovers(root: Path, finished: Iterable[str]) -> Sequence[Leftover]:
-    """The directories of the finished pods with these uids; walks them."""
-    found = []
+    """Return the directories of the finished pods with these uids; walks them."""
+    leftovers = []
     for uid in finished:
         directory = root / uid
         try:
             changed_at = directory.stat().st_mtime
         except FileNotFoundError:
             continue
-        found.append(Leftover(directory, changed_at, _directory_size(directory)))
-    return found
+        leftovers.append(Leftover(directory, changed_at, _directory_size(directory)))
+    return leftovers
 
 
 def select_surplus(
@@ -44,25 +47,23 @@ def select_surplus(
     seconds: float = MAX_AGE_SECONDS,
     size: int = MAX_BYTES,
 ) -> Sequence[Path]:
-    """What is to go: all that is older than `seconds`, and the oldest of the rest until it fits in
-    `size` bytes.
-    """
-    gone: list[Path] = []
+    """Return what must go: all older than `seconds`, and the oldest beyond `size` bytes."""
+    surplus: list[Path] = []
     total = 0
     for leftover in sorted(leftovers, key=lambda leftover: leftover.changed_at, reverse=True):
         total += leftover.size
         if now - leftover.changed_at > seconds or total > size:
-            gone.append(leftover.directory)
-    return gone
+            surplus.append(leftover.directory)
+    return surplus
 
 
 def list_overdue(root: Path, finished: Iterable[str]) -> Sequence[Path]:
-    """The directories of finished pods that are to be removed now."""
+    """Return the directories of finished pods that must be removed now."""
     return select_surplus(find_leftovers(root, finished), now=time.time())
 
 
 def _directory_size(directory: Path) -> int:
-    """Bytes on disk of a directory; files that go meanwhile count nothing."""
+    """Return a directory's bytes on disk; files that vanish meanwhile count nothing."""
     total = 0
     for path, _, names in os.walk(directory):
         for name in names:

@@ -1,6 +1,4 @@
-"""What the runs of a pod's containers come to, and whose turn it is: pure functions over what pod
-and disk say.
-"""
+"""Pure functions that decide which containers of a pod run next, and what to report of each."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,17 +20,18 @@ from localkube.kubelet.run_specs import resolve_container_program
 from localkube.metadata import Object, name_of, namespace_of, uid_of
 
 AttemptHistory = Mapping[str, Sequence[Attempt]]
-"""The starts of each container, oldest first."""
+"""The attempts of each container by name, oldest first."""
 
 
 def pod_full_name(pod: Object) -> str:
-    """How a kubelet names a pod in its messages."""
+    """Return how a kubelet names a pod in its messages."""
     return f"{name_of(pod)}_{namespace_of(pod)}({uid_of(pod)})"
 
 
 def restart_policy(pod: Object, container: Object) -> str:
-    """The restart policy of one container: an init container that succeeded is not run again, a
-    sidecar always is.
+    """Return the restart policy of one container.
+
+    An init container that succeeded is not run again; a sidecar always is.
     """
     policy = str(pod["spec"].get("restartPolicy", "Always"))
     if is_sidecar(container):
@@ -42,20 +41,25 @@ def restart_policy(pod: Object, container: Object) -> str:
 
 
 def has_live_run(history: AttemptHistory) -> bool:
-    """True while a process of the pod may exist."""
-    return any(attempt.is_live for known in history.values() for attempt in known)
+    """Return whether a process of the pod may exist."""
+    return any(attempt.is_live for attempt_list in history.values() for attempt in attempt_list)
 
 
 def supervisor_pids(history: AttemptHistory) -> dict[str, int]:
-    """The supervisor's pid of each container that runs: everything below it is the container."""
-    newest = {name: known[-1].state for name, known in history.items() if known}
+    """Return the supervisor's pid of each running container.
+
+    Every process below it belongs to the container.
+    """
+    newest = {
+        name: attempt_list[-1].state for name, attempt_list in history.items() if attempt_list
+    }
     return {
         name: state.supervisor for name, state in newest.items() if isinstance(state, runs.Running)
     }
 
 
 def pod_deadline(pod: Object) -> datetime | None:
-    """When activeDeadlineSeconds are over; None without them or before the pod's start."""
+    """Return when activeDeadlineSeconds are over; None without them or before the pod's start."""
     seconds, start = (
         pod["spec"].get("activeDeadlineSeconds"),
         (pod.get("status") or {}).get("startTime"),
@@ -68,7 +72,7 @@ def pod_deadline(pod: Object) -> datetime | None:
 
 
 def main_containers_done(pod: Object, history: AttemptHistory) -> bool:
-    """True when no main container runs or will run again; the sidecars' time is over then."""
+    """Return whether no main container runs or will run again; then sidecars must end too."""
     return all(
         _is_container_done(pod, container, history) for container in pod["spec"]["containers"]
     )
@@ -84,67 +88,80 @@ def _is_container_done(pod: Object, container: Object, history: AttemptHistory) 
 
 
 def newest_attempt(history: AttemptHistory, container: Object) -> Attempt | None:
-    known = history[container["name"]]
-    return known[-1] if known else None
+    attempt_list = history[container["name"]]
+    return attempt_list[-1] if attempt_list else None
 
 
 def containers_to_run(pod: Object, history: AttemptHistory) -> Sequence[Object]:
-    """The containers that may run now: init containers one after the other, sidecars from then on,
-    main ones after all of them.
+    """Return the containers that may run now.
+
+    Init containers run one after the other, sidecars from their turn on, main containers after all
+    of them.
     """
     mains = pod["spec"]["containers"]
     if main_containers_done(pod, history):
         return []
     if any(history[container["name"]] for container in mains):
         return [*(container for container in init_containers(pod) if is_sidecar(container)), *mains]
-    turn: list[Object] = []
+    ready: list[Object] = []
     for container in init_containers(pod):
         newest = newest_attempt(history, container)
         state = None if newest is None else newest.state
         if is_sidecar(container):
-            turn.append(container)
+            ready.append(container)
             if not isinstance(state, runs.Running):
-                return turn
+                return ready
         elif not isinstance(state, runs.Exited) or state.exit_code != 0:
-            return [*turn, container]
-    return [*turn, *mains]
+            return [*ready, container]
+    return [*ready, *mains]
 
 
 def build_views(
     pod: Object, history: AttemptHistory, troubles: Mapping[str, Waiting], *, ending: bool
 ) -> dict[str, ContainerView]:
-    """What to say of each container. `troubles` keep containers from starting; a pod that is
-    `ending` restarts none.
+    """Build what to report of each container.
+
+    `troubles` keep containers from starting; a pod that is `ending` restarts none.
     """
     ending = ending or main_containers_done(pod, history)
     return {
-        c["name"]: _build_view(pod, c, history[c["name"]], troubles.get(c["name"]), ending=ending)
-        for c in all_containers(pod)
+        container["name"]: _build_view(
+            pod,
+            container,
+            history[container["name"]],
+            troubles.get(container["name"]),
+            ending=ending,
+        )
+        for container in all_containers(pod)
     }
 
 
 def _build_view(
     pod: Object,
     container: Object,
-    known: Sequence[Attempt],
+    attempt_list: Sequence[Attempt],
     trouble: Waiting | None,
     *,
     ending: bool,
 ) -> ContainerView:
     image = _image_id(container)
-    if not known:
+    if not attempt_list:
         return ContainerView(trouble or initial_waiting(pod), image_id=image)
-    newest = known[-1]
-    before = next(
-        ((a.number, a.state) for a in reversed(known[:-1]) if isinstance(a.state, runs.Exited)),
+    newest = attempt_list[-1]
+    previous = next(
+        (
+            (a.number, a.state)
+            for a in reversed(attempt_list[:-1])
+            if isinstance(a.state, runs.Exited)
+        ),
         None,
     )
-    last = before[1] if before else None
+    last = previous[1] if previous else None
     if isinstance(newest.state, runs.Running):
         return ContainerView(newest.state, last, newest.number, image)
     if not isinstance(newest.state, runs.Exited):
         return ContainerView(
-            trouble or Waiting("ContainerCreating"), last, before[0] if before else None, image
+            trouble or Waiting("ContainerCreating"), last, previous[0] if previous else None, image
         )
     if ending or attempts.restart_time(newest, restart_policy(pod, container)) is None:
         return ContainerView(newest.state, last, newest.number, image)

@@ -1,5 +1,5 @@
 """From a container of a pod to the command that the runtime starts: image, variables, mounts and
-limits put together.
+limits.
 """
 
 import asyncio
@@ -28,8 +28,9 @@ PYTHON_DIRECTORY = Path(sys.executable).parent
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What every pod's life needs of the place where it runs. `pressure` tells why no container may
-    start now, or nothing.
+    """What every pod worker needs of the node.
+
+    `pressure` returns why no container may start now, or nothing.
     """
 
     objects: Objects
@@ -39,8 +40,9 @@ class NodeContext:
     virtual_gpus: bool
     pressure: Callable[[], str]
     sync_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the life that looks at its pod: of many at once, each lets others on the event loop
-    have theirs in between.
+    """Held by the worker that syncs its pod.
+
+    Of many workers at once, each lets other tasks of the event loop run in between.
     """
 
     @property
@@ -60,7 +62,7 @@ class NodeContext:
 
 
 def resolve_container_program(container: Object) -> images.Program:
-    """What the container's image and command come to. Raises ImageError."""
+    """Return the program that a container's image and command mean. Raises ImageError."""
     return images.resolve_program(
         container.get("image") or "", container.get("command") or (), container.get("args") or ()
     )
@@ -74,7 +76,7 @@ def build_run_spec(
     directory: Path,
     pod_directory: Path,
 ) -> runs.RunSpec:
-    """What the runtime is to start in `directory`; `places` are the pod's volumes.
+    """Build what the runtime starts in `directory`; `volume_paths` are the pod's volumes.
 
     Raises ImageError, ConfigError and MountError; nothing of the run exists then.
     """
@@ -82,18 +84,18 @@ def build_run_spec(
     home, scratch = pod_directory / volumes.HOME, pod_directory / volumes.SCRATCH
     for part in (home, scratch):
         part.mkdir(mode=0o700, parents=True, exist_ok=True)
-    start = environment.build_base_environment(pod, home, scratch, PYTHON_DIRECTORY)
-    env = environment.build_environment(pod, container, context.build_sources(pod), start)
+    base = environment.build_base_environment(pod, home, scratch, PYTHON_DIRECTORY)
+    env = environment.build_environment(pod, container, context.build_sources(pod), base)
     message_file = directory / TERMINATION_LOG
     extra = dict(program.files) | {
         container.get("terminationMessagePath") or TERMINATION_PATH: message_file
     }
     mounts = volumes.build_mounts(container, volume_paths, env, extra)
     argv = [mounts.translate(environment.expand_variables(text, env)) for text in program.args]
-    own = program.command == container.get("command")
+    is_own_command = program.command == container.get("command")
     argv[:0] = (
         [mounts.translate(environment.expand_variables(text, env)) for text in program.command]
-        if own
+        if is_own_command
         else program.command
     )
     env |= {
@@ -117,13 +119,14 @@ def build_run_spec(
 
 
 def _find_working_directory(container: Object, mounts: volumes.Mounts, home: Path) -> str:
-    """The container's workingDir where it really is; the pod's home when it names none."""
-    wanted = container.get("workingDir")
-    if not wanted:
+    """Return the container's workingDir on this machine; the pod's home when it names none."""
+    working_dir = container.get("workingDir")
+    if not working_dir:
         return str(home)
-    path = mounts.translate(wanted)
+    path = mounts.translate(working_dir)
     if not Path(path).is_dir():
         raise ConfigError(
-            f"workingDir {wanted} does not exist on this machine and no volume is mounted there"
+            f"workingDir {working_dir} does not exist on this machine and no volume is mounted "
+            "there"
         )
     return path

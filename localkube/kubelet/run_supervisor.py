@@ -1,9 +1,9 @@
-"""What a supervisor does: it keeps one container run from start to end, alone, whatever becomes of
-the server.
+"""The supervisor of one container run, which keeps it from start to end even when the server is
+gone.
 
-It starts the command, writes its log, stops it when asked, watches its memory, and records how it
-ended; server and supervisor know each other through the files of `records` only. Standard library
-only, and little of it: it must start fast and stay small.
+It starts the command, writes its log, stops it on request, watches its memory, and records how it
+ended. Server and supervisor communicate only through the files of `records`. Standard library only,
+and little of it: it must start fast and stay small.
 """
 
 from __future__ import annotations
@@ -21,46 +21,50 @@ from localkube.kubelet.logwriter import LogWriter
 READ_BYTES = 256 * 1024
 PIPE_BYTES = 64 * 1024
 GROWN_PIPE_BYTES = 1024 * 1024
-"""Only a container that once filled its pipe gets a large one: a user's pipes may hold 64 MiB
-together before new ones become tiny.
+"""The pipe size of a container that once filled its pipe.
+
+Only those get a large one: a user's pipes may hold 64 MiB together before new ones become tiny.
 """
 
 GATHER_BELOW = 4096
 GATHER_SECONDS = 0.005
-"""After a read of so few bytes the next waits so long: a container that writes line by line must
-not cost a core here.
+"""The pause after a read of few bytes: a container that writes line by line must not cost a core
+here.
 """
 
 MEASURE_SECONDS = 0.2
 UNLIMITED_MEASURE_SECONDS = 2.0
 PSS_SHARE = 20
-"""The exact measure of memory is slow and stops the measured process: it may take one part in so
-many of the time.
+"""The exact measure of memory may take one part in so many of the time.
+
+It is slow and stops the measured process.
 """
 
 DRAIN_SECONDS = 1.0
-"""How long output is waited for once every process is dead: somebody outside the container may hold
-its pipe open.
+"""How long output is awaited once every process is dead.
+
+A process outside the container may hold its pipe open.
 """
 
 MAX_REFUSALS = 50
-"""After so many rounds in which every process left refused SIGKILL (it belongs to another user),
-the run is over without them.
+"""Rounds after which the run ends without processes that refuse SIGKILL.
+
+Those belong to another user.
 """
 
 TERM_GRACE_SECONDS = 30.0
-"""The time to end when it is the supervisor itself that gets SIGTERM, as when the machine shuts
-down: Kubernetes' default.
+"""The grace period when the supervisor itself gets SIGTERM, as at a machine shutdown: Kubernetes'
+default.
 """
 
 WAKE_SIGNAL = signal.SIGUSR1
-"""Tells a supervisor that there is a stop to read."""
+"""Tells a supervisor that there is a stop request to read."""
 
 KILLED_EXIT_CODE = 128 + signal.SIGKILL
 
 
 class Supervisor:
-    """The life of one run. One thread only, because it forks."""
+    """The life of one run. It has one thread only, because it forks."""
 
     def __init__(self, directory: str, spec: records.Json) -> None:
         self._directory = directory
@@ -83,7 +87,7 @@ class Supervisor:
         self._poll.register(self._signals, select.POLLIN)
 
     def run(self) -> None:
-        """Start the command and stay until it and everything it started has ended and its end is
+        """Start the command and stay until it and all its descendants have ended and the end is
         recorded.
         """
         try:
@@ -98,7 +102,7 @@ class Supervisor:
                 self._finish_run(reason, message)
         finally:
             if not self._exit_recorded:
-                # Reached by a defect here only; its traceback goes to the errors file.
+                # Only a bug in this program leads here; its traceback goes to the error log.
                 self._kill_tree()
                 self._record_exit(
                     KILLED_EXIT_CODE,
@@ -108,8 +112,9 @@ class Supervisor:
                 )
 
     def _watch_master_process(self) -> bool:
-        """Watch the process that this run must not outlive, if there is one; False when it is gone
-        already.
+        """Watch the process that this run must not outlive, if there is one.
+
+        Returns False when that process is already gone.
         """
         if self._spec["die_with"] is None:
             return True
@@ -148,15 +153,17 @@ class Supervisor:
         try:
             records.write_record(self._directory, records.RUNNING, record)
         except OSError:
-            return  # a full disk: tried again with the next measurement
+            return  # the disk is full: the next measurement tries again
         self._running_recorded = True
 
     def _watch_run(self) -> tuple[str, str]:
-        """Serve the run until something ends it; the reason and message when that was not the
-        command itself or a stop.
+        """Serve the run until something ends it.
+
+        Returns the reason and message; both are empty when the command itself or a stop ended it.
         """
         every = UNLIMITED_MEASURE_SECONDS if self._memory_limit is None else MEASURE_SECONDS
         measure_at = time.monotonic() + every
+        # A stop may have been written, and its signal received, while the command was starting.
         self._handle_stop()
         while True:
             wait = max(min(measure_at, self._kill_at) - time.monotonic(), 0)
@@ -183,7 +190,7 @@ class Supervisor:
                 measure_at = time.monotonic() + every
 
     def _copy_output(self) -> None:
-        """Take what the pipe holds to the log."""
+        """Copy what the pipe holds to the log."""
         try:
             data = os.read(self._output, READ_BYTES)
         except BlockingIOError:
@@ -201,7 +208,7 @@ class Supervisor:
             try:
                 fcntl.fcntl(self._output, fcntl.F_SETPIPE_SZ, GROWN_PIPE_BYTES)
             except OSError:
-                return  # the user's pipes hold too much already: this one stays small
+                return  # the user's pipes hold too much already (pipe-user-pages-soft): stay small
 
     def _handle_signals(self) -> None:
         if signal.SIGTERM in os.read(self._signals, 4096):
@@ -214,8 +221,9 @@ class Supervisor:
             self._terminate_by(request["until"])
 
     def _terminate_by(self, until: float) -> None:
-        """Ask the first process to end, once, and kill the tree at `until`; a later call can only
-        make that earlier.
+        """Send SIGTERM to the first process, once, and kill the tree at `until`.
+
+        A later call can only make that time earlier.
         """
         self._kill_at = min(self._kill_at, until)
         if not self._term_sent and until > time.monotonic():
@@ -223,8 +231,9 @@ class Supervisor:
             os.kill(self._pid, signal.SIGTERM)
 
     def _has_ended(self) -> bool:
-        """Reap orphans that came to us; True when the first process has ended, which stays unreaped
-        so that its pid stays its own.
+        """Reap adopted orphans; return whether the first process has ended.
+
+        The first process itself stays unreaped, so that its pid stays its own.
         """
         while True:
             child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -235,8 +244,9 @@ class Supervisor:
             os.waitpid(child.si_pid, 0)
 
     def _measure_excess(self) -> int:
-        """The memory in use when it is over the limit, else 0. What is shared counts once, and
-        resident pages are a quick upper bound.
+        """Return the memory in use when it is over the limit, else 0.
+
+        Shared memory counts once; resident pages are a quick upper bound.
         """
         now = time.monotonic()
         pids = proctree.list_descendants(os.getpid())
@@ -264,8 +274,9 @@ class Supervisor:
             self._record_exit(code, None, "Error" if code else "Completed", message)
 
     def _kill_tree(self) -> None:
-        """Kill and reap until this process has no child left: as subreaper it gets every orphan, so
-        then nothing is left at all.
+        """Kill and reap until this process has no child left.
+
+        As subreaper it adopts every orphan, so then nothing is left at all.
         """
         if self._pid and self._status is None:
             with contextlib.suppress(OSError):  # all of the group are dead, or another user's
@@ -279,18 +290,19 @@ class Supervisor:
             if pid == self._pid:
                 self._status = status
             if pid == 0:
-                sent = [
-                    proctree.kill_process(found) for found in proctree.list_descendants(os.getpid())
+                signalled = [
+                    proctree.kill_process(descendant)
+                    for descendant in proctree.list_descendants(os.getpid())
                 ]
-                refusals = 0 if any(sent) else refusals + 1
+                refusals = 0 if any(signalled) else refusals + 1
                 time.sleep(min(0.001 * (1 + refusals), 0.1))
 
     def _drain_output(self) -> None:
         deadline = time.monotonic() + DRAIN_SECONDS
-        waiting = select.poll()
-        while self._output >= 0 and (left := deadline - time.monotonic()) > 0:
-            waiting.register(self._output, select.POLLIN)
-            if waiting.poll(left * 1000):
+        poll = select.poll()
+        while self._output >= 0 and (seconds_left := deadline - time.monotonic()) > 0:
+            poll.register(self._output, select.POLLIN)
+            if poll.poll(seconds_left * 1000):
                 self._copy_output()
 
     def _record_exit(self, code: int, signum: int | None, reason: str, message: str) -> None:
@@ -308,18 +320,17 @@ class Supervisor:
                 records.write_exit(self._directory, record)
                 self._exit_recorded = True
             except FileNotFoundError:
-                self._exit_recorded = True  # the directory was removed: nobody asks any more
+                self._exit_recorded = True  # the directory was removed: nobody will read the record
             except OSError:
-                time.sleep(
-                    DRAIN_SECONDS
-                    # the disk refuses even the reserved room; nobody may conclude anything until it
-                    # does not
-                )
+                # The disk refuses even the reserved space. Keep trying: while this process lives,
+                # the server takes the run for running and concludes nothing wrong.
+                time.sleep(DRAIN_SECONDS)
 
 
 def _listen_for_signals() -> int:
-    """Have signals arrive as bytes on a descriptor, which is returned; each byte is the signal's
-    number.
+    """Have signals arrive as bytes on a descriptor, and return it.
+
+    Each byte is a signal's number.
     """
     receive, send = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(send, warn_on_full_buffer=False)

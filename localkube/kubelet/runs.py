@@ -1,9 +1,8 @@
-"""Container runs as the server sees them: start, look, wait, stop, sweep. A run lives in its
-directory and outlives the server.
+"""Container runs as the server sees them: start, inspect, wait, stop, sweep.
 
-A run is one start of one container, in DATA/pods/POD-UID/CONTAINER/ATTEMPT. Its `supervisor` does
-the work; all that is known here is read from its files and from /proc, so a server that was just
-started knows as much as the one that started the run.
+A run is one start of one container, in DATA/pods/POD-UID/CONTAINER/ATTEMPT, and outlives the
+server. Its `supervisor` does the work; all that is known here is read from the run's files and from
+/proc, so a server that was just started knows as much as the one that started the run.
 """
 
 import asyncio
@@ -27,22 +26,24 @@ log = logging.getLogger(__name__)
 
 SUPERVISOR_PROGRAM = Path(__file__).resolve().with_name("supervisor.py")
 CLAIM_SECONDS = 30.0
-"""A supervisor that has not taken up its run after this time will not: Python itself could not
+"""A supervisor that has not claimed its run after this time will not: Python itself could not
 start.
 """
 
 END_SECONDS = 10.0
 POLL_SECONDS = 0.01
 _NO_SUPERVISOR = {"pid": 0, "ticks": 0, "boot": "", "claimed_at": 0.0}
-"""A claim that keeps every supervisor from taking up the run."""
+"""A claim that keeps every supervisor from running the command."""
 
 UNSTARTED: Literal["unstarted"] = "unstarted"
 
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """What to run. `argv[0]` is looked for in the PATH of `env`; sizes are in bytes, `memory_limit`
-    is for the whole process tree.
+    """What to run.
+
+    `argv[0]` is looked for in the PATH of `env`; sizes are in bytes, `memory_limit` is for the
+    whole process tree.
     """
 
     argv: list[str]
@@ -58,13 +59,15 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """Asked for, but no process yet."""
+    """The run was requested, but has no process yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """`pid` is the container's first process; everything below `supervisor` belongs to the
-    container, whoever its parent is.
+    """The command runs.
+
+    `pid` is the container's first process; everything below `supervisor` belongs to the container,
+    whoever its parent is.
     """
 
     pid: int
@@ -95,16 +98,16 @@ RunState = Literal["unstarted"] | Starting | Running | Exited
 
 
 def start_run(directory: Path, spec: RunSpec) -> None:
-    """Run `spec` in this directory, once: further calls, at any time and from any process, change
-    nothing.
+    """Run `spec` in this directory, once: further calls, from any process, change nothing.
 
-    Returns in milliseconds, before the command runs. OSError when the disk is full or no process
-    can be made; then nothing runs.
+    Returns in milliseconds, before the command runs. Raises OSError when the disk is full or no
+    process can be made; then nothing runs.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     run = _canonical_path(directory)
     if records.read_record(run, records.CLAIM) is None:
         records.reserve_room(run)
+        # Once only: a supervisor that was started before a crash may already have read the spec.
         records.write_record_once(
             run, records.SPEC, asdict(spec) | {"die_with": _identify_process(spec.die_with)}
         )
@@ -112,18 +115,19 @@ def start_run(directory: Path, spec: RunSpec) -> None:
 
 
 def read_run_state(directory: Path) -> RunState:
-    """What is true of the run now, also after its server, its supervisor or both were killed.
+    """Return the state of the run now, also after its server, its supervisor or both were killed.
 
-    Of a supervisor that was killed, this ends every process of the run (some milliseconds) and
-    records ContainerStatusUnknown.
+    After a killed supervisor, this ends every process of the run (some milliseconds) and records
+    ContainerStatusUnknown.
     """
     run = _canonical_path(directory)
-    if ended := _read_exit(run):
-        return ended
+    if exit_state := _read_exit(run):
+        return exit_state
     claim = records.read_record(run, records.CLAIM)
     if claim is None:
         return Starting() if records.read_record(run, records.SPEC) else UNSTARTED
     if not _is_supervised(claim):
+        # Read the exit again: the supervisor may have recorded it and ended since the first read.
         return _read_exit(run) or _record_lost_run(run, claim)
     running = records.read_record(run, records.RUNNING)
     if running is None:
@@ -131,44 +135,34 @@ def read_run_state(directory: Path) -> RunState:
     return Running(running["pid"], _to_datetime(running["started_at"]), claim["pid"])
 
 
-async def wait_until_started(directory: Path) -> Running | Exited:
-    """The run's state once its command runs, or could not be run."""
-    begun = time.monotonic()
-    while not isinstance(found := read_run_state(directory), Running | Exited):
-        if found == UNSTARTED or time.monotonic() - begun > CLAIM_SECONDS:
-            return await wait_until_ended(directory)
-        await asyncio.sleep(POLL_SECONDS)
-    return found
-
-
 async def wait_until_ended(directory: Path) -> Exited:
-    """Return when the run has ended, with nothing of it left. Any number may wait, in any process,
-    started it or not.
+    """Return when the run has ended and nothing of it is left.
+
+    Any number of processes may wait, whether they started the run or not.
     """
     run = _canonical_path(directory)
-    begun = time.monotonic()
+    start = time.monotonic()
     while True:
-        found = read_run_state(directory)
-        if isinstance(found, Exited):
-            return found
+        state = read_run_state(directory)
+        if isinstance(state, Exited):
+            return state
         claim = records.read_record(run, records.CLAIM)
         if claim is not None:
             await _wait_for_process(claim["pid"], claim["ticks"])
-        elif found == UNSTARTED:
+        elif state == UNSTARTED:
             return _build_unknown_exit(time.time(), "the directory of this run is gone")
-        elif time.monotonic() - begun > CLAIM_SECONDS:
+        elif time.monotonic() - start > CLAIM_SECONDS:
             records.write_record_once(run, records.CLAIM, _NO_SUPERVISOR)
         else:
             await asyncio.sleep(POLL_SECONDS)
 
 
 def stop_run(directory: Path, grace: float) -> None:
-    """Send TERM to the container's first process now and KILL to all of it after `grace` seconds; 0
-    is KILL now.
+    """Send TERM to the container's first process now and KILL to all of it after `grace` seconds.
 
-    The supervisor sees to it, whatever becomes of the server. Another call can only shorten the
-    time. A run that was asked for and not started yet is not started any more. Does nothing where
-    nothing runs.
+    0 is KILL now. The supervisor does it, whatever becomes of the server. Another call can only
+    shorten the time. A run that was requested and not started yet is not started any more. Does
+    nothing where nothing runs.
     """
     run = _canonical_path(directory)
     if (
@@ -177,8 +171,8 @@ def stop_run(directory: Path, grace: float) -> None:
     ):
         return
     until = time.monotonic() + grace
-    asked = records.read_record(run, records.STOP)
-    if asked is None or asked["until"] > until:
+    request = records.read_record(run, records.STOP)
+    if request is None or request["until"] > until:
         records.write_stop(run, {"until": until})
     claim = records.read_record(run, records.CLAIM)
     if claim is not None:
@@ -186,20 +180,24 @@ def stop_run(directory: Path, grace: float) -> None:
 
 
 def sweep(root: Path, known_uids: Container[str]) -> None:
-    """End and remove what belongs to no pod of `keep` (uids): `root` is DATA/pods. Blocks until it
-    is gone, END_SECONDS at most.
+    """End and remove what belongs to no known pod; `root` is DATA/pods.
+
+    Blocks until it is gone, END_SECONDS at most.
     """
-    found = [pod for pod in _list_directories(str(root)) if os.path.basename(pod) not in known_uids]
+    strays = [
+        pod for pod in _list_directories(str(root)) if os.path.basename(pod) not in known_uids
+    ]
     _end_runs(
-        [run for pod in found for run in _list_runs(pod)], root, lambda uid: uid not in known_uids
+        [run for pod in strays for run in _list_runs(pod)], root, lambda uid: uid not in known_uids
     )
-    for pod in found:
+    for pod in strays:
         removal.remove_tree(pod)
 
 
 def kill_all_runs(root: Path) -> None:
-    """End every run below `root`, DATA/pods, and leave their directories. Blocks until all are
-    gone, END_SECONDS at most.
+    """End every run below `root`, DATA/pods, and leave their directories.
+
+    Blocks until all are gone, END_SECONDS at most.
     """
     _end_runs(
         [run for pod in _list_directories(str(root)) for run in _list_runs(pod)],
@@ -209,16 +207,17 @@ def kill_all_runs(root: Path) -> None:
 
 
 def _canonical_path(directory: Path) -> str:
-    """The name that a run goes by in its marks: absolute and without links."""
+    """Return the run's name in its marks: its absolute path without links."""
     return os.path.realpath(directory)
 
 
 def _launch_supervisor(run: str) -> None:
-    """Start a supervisor that is nobody's child: the shell in between ends at once, so no one needs
-    to reap it later.
+    """Start a supervisor that is nobody's child.
+
+    The shell in between ends at once, so no one needs to reap it later.
     """
-    # A Python that is not in a usual place may need its libraries found; nothing else of our
-    # environment goes further down.
+    # A Python in an unusual place may need this to find its libraries; nothing else of our
+    # environment is passed on, as it may hold secrets.
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     command = [
         "/bin/sh",
@@ -232,7 +231,7 @@ def _launch_supervisor(run: str) -> None:
         run,
     ]
     with open(os.path.join(run, records.ERROR_LOG), "ab") as errors:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             env=env,
             cwd="/",
@@ -241,12 +240,15 @@ def _launch_supervisor(run: str) -> None:
             stderr=errors,
             start_new_session=True,
         )
-    if done.returncode != 0:
+    if process.returncode != 0:
         raise OSError(f"no process could be started for {run}: see {records.ERROR_LOG} there")
 
 
 def _identify_process(pid: int | None) -> tuple[int, int] | None:
-    """A process as pid and start time; one that is gone already gets a start time that none has."""
+    """Return a process as pid and start time.
+
+    One that is already gone gets a start time that no process has.
+    """
     return None if pid is None else (pid, proctree.start_ticks(pid) or 0)
 
 
@@ -283,10 +285,8 @@ def _build_unknown_exit(started_at: float, message: str) -> Exited:
 
 
 def _record_lost_run(run: str, claim: Mapping[str, Any]) -> Exited:
-    """Kill what is left of a run without a supervisor, and record that nobody knows how it
-    ended.
-    """
-    left = proctree.kill_all(
+    """Kill what is left of a run without a supervisor, and record that its end is unknown."""
+    survivors = proctree.kill_all(
         lambda: [
             pid
             for pid, mark in proctree.list_marked_processes(records.MARK_VARIABLE).items()
@@ -294,34 +294,37 @@ def _record_lost_run(run: str, claim: Mapping[str, Any]) -> Exited:
         ],
         END_SECONDS,
     )
-    if left:
-        log.error("processes of %s could not be killed: %s", run, left)
+    if survivors:
+        log.error("processes of %s could not be killed: %s", run, survivors)
     running = records.read_record(run, records.RUNNING) or {}
-    why = (
+    message = (
         "the supervisor of this container was killed"
         if claim["pid"]
         else f"no supervisor took up this run: see {records.ERROR_LOG}"
     )
-    ended = _build_unknown_exit(running.get("started_at", claim["claimed_at"] or time.time()), why)
-    record = asdict(ended) | {
-        "started_at": ended.started_at.timestamp(),
-        "finished_at": ended.finished_at.timestamp(),
+    exit_state = _build_unknown_exit(
+        running.get("started_at", claim["claimed_at"] or time.time()), message
+    )
+    record = asdict(exit_state) | {
+        "started_at": exit_state.started_at.timestamp(),
+        "finished_at": exit_state.finished_at.timestamp(),
     }
     try:
         records.write_exit(run, record)
     except OSError as error:
         log.warning("the end of %s was not recorded: %s", run, error)
-    return _read_exit(run) or ended
+    return _read_exit(run) or exit_state
 
 
 def _end_runs(runs: Collection[str], root: Path, is_ours: Callable[[str], bool]) -> None:
-    """End these runs, and every process marked as being of a run below `root` of a pod that is
-    `mine`, known run or not.
+    """End these runs, and every marked process of a pod below `root` for which `is_ours` holds.
+
+    That includes processes of runs whose directories are gone.
     """
     for run in runs:
         stop_run(Path(run), 0)
-        # Where no supervisor has come yet, none needs to any more; on a full disk it would come,
-        # and obey the stop.
+        # Claim the run for nobody, so that a supervisor that has not come yet runs nothing. On a
+        # full disk it may come; then it obeys the stop, whose space was reserved.
         with contextlib.suppress(OSError):
             records.write_record_once(run, records.CLAIM, _NO_SUPERVISOR)
     claims = [claim for run in runs if (claim := records.read_record(run, records.CLAIM))]
@@ -333,7 +336,7 @@ def _end_runs(runs: Collection[str], root: Path, is_ours: Callable[[str], bool])
     for claim in claims:
         proctree.send_signal(claim["pid"], claim["ticks"], signal.SIGKILL)
 
-    def of_mine() -> list[int]:
+    def find_our_pids() -> list[int]:
         marks = proctree.list_marked_processes(records.MARK_VARIABLE)
         return [
             pid
@@ -341,19 +344,20 @@ def _end_runs(runs: Collection[str], root: Path, is_ours: Callable[[str], bool])
             if (uid := _find_pod_uid(mark, root)) is not None and is_ours(uid)
         ]
 
-    if left := proctree.kill_all(of_mine, END_SECONDS):
-        log.error("processes of runs below %s could not be killed: %s", root, left)
+    if survivors := proctree.kill_all(find_our_pids, END_SECONDS):
+        log.error("processes of runs below %s could not be killed: %s", root, survivors)
 
 
 def _find_pod_uid(run: str, root: Path) -> str | None:
-    """The uid of the pod that a run's directory belongs to; None for another cluster's."""
+    """Return the uid of the pod that a run's directory belongs to; None for another cluster's."""
     below = run.removeprefix(os.path.realpath(root) + "/")
     return None if below == run else below.split("/", 1)[0]
 
 
 def _list_runs(pod: str) -> Iterator[str]:
-    """The directories of a pod's runs: CONTAINER/ATTEMPT with a spec; what else lies there, as
-    volumes do, is not looked into.
+    """Yield the directories of a pod's runs: CONTAINER/ATTEMPT with a spec.
+
+    Other directories there, such as volumes, are not looked into.
     """
     for container in _list_directories(pod):
         for attempt in _list_directories(container):
@@ -365,15 +369,17 @@ def _list_runs(pod: str) -> Iterator[str]:
 
 def _list_directories(directory: str) -> list[str]:
     try:
-        with os.scandir(directory) as found:
-            return [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+        with os.scandir(directory) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError:
         return []
 
 
 async def _wait_for_process(pid: int, ticks: int) -> None:
-    """Return when that process has ended. Looks again and again where the kernel or the open-file
-    limit allows no handle.
+    """Return when that process has ended.
+
+    Returns after a short pause where the kernel or the open-file limit allows no handle; the caller
+    looks again.
     """
     try:
         handle = os.pidfd_open(pid)
@@ -395,8 +401,9 @@ async def _wait_for_process(pid: int, ticks: int) -> None:
 
 
 def _reap_process(pid: int) -> None:
-    """Where this server is init, as in a container of its own, supervisors come to it as
-    children.
+    """Reap the process if it is our child.
+
+    Where this server is init, as in a container of its own, it adopts the supervisors.
     """
     try:
         os.waitpid(pid, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""What containers and the machine use, measured: processor time between two looks, memory at the
+"""Measured usage of containers and the machine: processor time between two samples, memory at the
 last.
 """
 
@@ -19,8 +19,9 @@ ContainerKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _CpuSample:
-    """Processor seconds used so far by the process with this pid (a supervisor, which is not
-    counted), and when that was.
+    """Processor seconds used so far below a supervisor, and when they were measured.
+
+    The supervisor itself is not counted.
     """
 
     supervisor: int
@@ -29,9 +30,7 @@ class _CpuSample:
 
 
 class UsageStats:
-    """Usage of running containers by difference; a container shows from its second measurement
-    on.
-    """
+    """Usage of running containers by difference; a container appears with its second sample."""
 
     def __init__(self) -> None:
         self._samples: dict[ContainerKey, _CpuSample] = {}
@@ -40,8 +39,9 @@ class UsageStats:
         self._node_usage: Usage | None = None
 
     def measure(self, running: Mapping[ContainerKey, int]) -> None:
-        """Look at the process trees below the supervisors (pids) of what runs now, and at the
-        machine. Milliseconds, off the event loop.
+        """Measure the process trees below these supervisors (pids), and the machine.
+
+        Takes milliseconds, off the event loop.
         """
         looks: dict[ContainerKey, _CpuSample] = {}
         usage: dict[ContainerKey, Usage] = {}
@@ -60,15 +60,15 @@ class UsageStats:
         self._measure_node()
 
     def _measure_node(self) -> None:
-        seconds, at = _busy_seconds(), time.monotonic()
+        seconds, now = _busy_seconds(), time.monotonic()
         if self._node_sample is not None:
             self._node_usage = _compute_usage(
-                seconds - self._node_sample[0], _used_memory(), at - self._node_sample[1]
+                seconds - self._node_sample[0], _used_memory(), now - self._node_sample[1]
             )
-        self._node_sample = (seconds, at)
+        self._node_sample = (seconds, now)
 
     def pod_usage(self) -> Mapping[str, Mapping[str, Usage]]:
-        """The last measured usage by pod uid, then container name."""
+        """Return the last measured usage by pod uid, then container name."""
         pods: dict[str, dict[str, Usage]] = {}
         for (uid, name), usage in self._usage.items():
             pods.setdefault(uid, {})[name] = usage
@@ -80,18 +80,19 @@ class UsageStats:
 
 def _compute_usage(seconds: float, memory: int, window: float) -> Usage:
     nanocores = int(max(0.0, seconds) / window * 1e9) if window > 0 else 0
-    return Usage(nanocores, memory, clock.now(), window)
+    return Usage(nanocores, memory, clock.current_time(), window)
 
 
 def _busy_seconds() -> float:
-    """Processor time that the machine did not idle away since boot: user, nice, system, irq,
-    softirq and steal of /proc/stat.
+    """Return the machine's processor time since boot that was not idle.
+
+    That is user, nice, system, irq, softirq and steal of /proc/stat.
     """
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
 
 
 def _used_memory() -> int:
-    """Bytes that are neither free nor could be made so at once."""
+    """Return the bytes that are neither free nor could be made so at once."""
     rows = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
     return (int(rows["MemTotal"].split()[0]) - int(rows["MemAvailable"].split()[0])) * 1024

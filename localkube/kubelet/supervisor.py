@@ -1,8 +1,8 @@
-"""The program that keeps one container run and outlives the server: `python -I -S supervisor.py
+"""The program that runs a run's supervisor and outlives the server: `python -I -S supervisor.py
 DIRECTORY`.
 
-Nothing but the door: what Python runs as a program it compiles each time, what is imported it does
-not.
+It only calls `run_supervisor`: what Python runs as a program it compiles each time, what is
+imported it does not.
 """
 
 import os

@@ -1,6 +1,4 @@
-"""The termination messages that containers leave: a file of their own, or the end of the log when
-they failed and asked for that.
-"""
+"""The termination messages that containers leave in a file or at the end of their log."""
 
 import dataclasses
 import os
@@ -16,7 +14,7 @@ from localkube.metadata import Object
 
 FILE_BYTES = 4096
 LOG_LINES, LOG_BYTES = 80, 2048
-"""The real kubelet's bounds."""
+"""The real kubelet's limits for a message from a file and from the log."""
 
 
 class TerminationMessages:
@@ -29,8 +27,8 @@ class TerminationMessages:
         self, containers: Mapping[str, Object], history: AttemptHistory
     ) -> None:
         """Read what the runs that ended left."""
-        for name, known in history.items():
-            for attempt in known:
+        for name, attempt_list in history.items():
+            for attempt in attempt_list:
                 if (
                     isinstance(attempt.state, runs.Exited)
                     and attempt.directory not in self._messages
@@ -41,19 +39,19 @@ class TerminationMessages:
                     )
 
     def has_all(self, history: AttemptHistory) -> bool:
-        ended = (
+        ended_attempts = (
             attempt
-            for known in history.values()
-            for attempt in known
+            for attempt_list in history.values()
+            for attempt in attempt_list
             if isinstance(attempt.state, runs.Exited)
         )
-        return all(attempt.directory in self._messages for attempt in ended)
+        return all(attempt.directory in self._messages for attempt in ended_attempts)
 
     def add_to_history(self, history: AttemptHistory) -> AttemptHistory:
-        """The story, with each run that ended telling its message."""
+        """Return the history with the message of each run that ended."""
         return {
-            name: [self._with_message(attempt) for attempt in known]
-            for name, known in history.items()
+            name: [self._with_message(attempt) for attempt in attempt_list]
+            for name, attempt_list in history.items()
         }
 
     def _with_message(self, attempt: Attempt) -> Attempt:
@@ -83,8 +81,9 @@ async def _read_message(container: Object, directory: Path, ended: runs.Exited) 
 
 
 def _read_head(path: Path) -> str:
-    """The file's beginning; nothing of what a container put in the file's place, as a pipe in which
-    a read would never end.
+    """Return the file's beginning; empty for anything that is no regular file.
+
+    A container may have put a pipe in the file's place, in which a read would never end.
     """
     try:
         with open(

@@ -21,25 +21,26 @@ from localkube.metadata import Object, uid_of
 
 DEFAULT_MODE = 0o644
 CONFIG_MASK, SECRET_MASK = 0o555, 0o500
-"""What a file's mode may keep: nobody writes to it, and a secret is its owner's alone."""
+"""The bits that a file's mode may have: nobody writes to it, a secret is its owner's alone."""
+
 HOST_PATH_OPTION = "--allow-host-path"
 
 VOLUMES, HOME, SCRATCH = "_volumes", "_home", "_tmp"
-"""Directories of a pod beside those of its containers; no container can be called so."""
+"""Directories of a pod beside those of its containers; no container can have such a name."""
 
 _NOT_PATH = r"(?![\w.@%+~-])"
 _NOT_WITHIN = r"(?<![\w.@%+~/*?\]})-])"
 
 
 class MountError(Exception):
-    """A volume cannot be had: the pod waits in ContainerCreating with an event FailedMount of this
-    text.
+    """A volume is not available: the pod waits in ContainerCreating with an event FailedMount of
+    this text.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """Where the paths of one container really are: mountPath to directory or file of this
+    """Where the paths of one container really are: mountPath to a directory or file of this
     machine.
     """
 
@@ -47,11 +48,10 @@ class Mounts:
     names: Mapping[str, Path] = field(default_factory=dict)
 
     def translate(self, text: str) -> str:
-        """Put the real path wherever `text` names a mounted one as a whole path: alone, after `=`,
-        `:`, a quote or a blank.
+        """Replace each mounted path that `text` names as a whole path by the real one.
 
-        The longest mountPath wins; a part of another path (`/srv/data` for a mount at `/data`) is
-        left alone.
+        A whole path stands alone, or after `=`, `:`, a quote or a blank. The longest mountPath
+        wins; a part of another path (`/srv/data` for a mount at `/data`) is left alone.
         """
         if not self.targets:
             return text
@@ -63,7 +63,9 @@ class Mounts:
         )
 
     def build_variables(self) -> dict[str, str]:
-        """LOCALKUBE_MOUNT_NAME for each mounted volume, its name in capitals with underscores."""
+        """Build LOCALKUBE_MOUNT_NAME for each mounted volume, its name in capitals with
+        underscores.
+        """
         return {
             f"LOCALKUBE_MOUNT_{re.sub('[^A-Z0-9]', '_', name.upper())}": str(path)
             for name, path in self.names.items()
@@ -73,15 +75,15 @@ class Mounts:
 def prepare_volumes(
     pod: Object, directory: Path, sources: PodSources, allowed: Sequence[Path]
 ) -> dict[str, Path]:
-    """Make the pod's volumes under `directory` and say where each is; done again, it renews config
-    maps and secrets only.
+    """Make the pod's volumes under `directory` and return where each is.
 
-    `allowed` are the directories at and below which hostPath volumes may be. Raises MountError.
+    A repeated call renews config maps and secrets only. `allowed` are the directories at and below
+    which hostPath volumes may be. Raises MountError.
     """
-    wanted = pod["spec"].get("volumes") or ()
+    volumes = pod["spec"].get("volumes") or ()
     return {
         volume["name"]: _prepare_volume(pod, volume, directory / volume["name"], sources, allowed)
-        for volume in wanted
+        for volume in volumes
     }
 
 
@@ -97,27 +99,27 @@ def _prepare_volume(
     if kind in ("emptyDir", "ephemeral"):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         return place
-    makers: Mapping[str, Callable[[Object, Object, PodSources], Files]] = {
+    builders: Mapping[str, Callable[[Object, Object, PodSources], Files]] = {
         "configMap": _config_map_files,
         "secret": _secret_files,
         "downwardAPI": _downward_files,
         "projected": _projected_files,
     }
-    if kind not in makers:
-        instead = (
+    if kind not in builders:
+        advice = (
             "use an emptyDir, a persistentVolumeClaim, or a hostPath below a directory given with "
             f"{HOST_PATH_OPTION}"
         )
-        raise MountError(f'volume "{name}": {kind} is not on localkube; {instead}')
+        raise MountError(f'volume "{name}": {kind} is not on localkube; {advice}')
     try:
-        _write_files(place, makers[kind](volume[kind] or {}, pod, sources))
+        _write_files(place, builders[kind](volume[kind] or {}, pod, sources))
     except ConfigError as error:
         raise MountError(f'MountVolume.SetUp failed for volume "{name}" : {error}') from error
     return place
 
 
 def _claim_directory(name: str, sources: PodSources) -> Path:
-    """The directory of a claim, which outlives the pod and is the same for all that name it."""
+    """Return the directory of a claim, which outlives the pod and is shared by all its users."""
     claim = sources.claim(name)
     if claim is None:
         raise MountError(f'persistentvolumeclaim "{name}" not found')
@@ -177,7 +179,7 @@ def _downward_files(source: Object, pod: Object, sources: PodSources) -> Files:
 
 
 def _projected_files(source: Object, pod: Object, sources: PodSources) -> Files:
-    makers = {
+    builders = {
         "configMap": _config_map_files,
         "secret": _secret_files,
         "downwardAPI": _downward_files,
@@ -185,32 +187,37 @@ def _projected_files(source: Object, pod: Object, sources: PodSources) -> Files:
     files: Files = {}
     for part in source.get("sources") or ():
         kind = next(iter(part))
-        if kind not in makers:
+        if kind not in builders:
             raise ConfigError(f"a projected {kind} is not on localkube")
-        files |= makers[kind](part[kind], pod, sources)
+        files |= builders[kind](part[kind], pod, sources)
     return files
 
 
 def _write_files(place: Path, files: Files) -> None:
-    """Make `place` hold exactly these files; each is replaced at once, so a reader sees the old one
-    or the new one.
+    """Make `place` hold exactly these files.
+
+    Each is replaced atomically, so a reader sees the old one or the new one.
     """
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path, (content, mode) in files.items():
         target = place / _parse_relative_path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = target.with_name(f".{target.name}.new")
-        fresh.unlink(missing_ok=True)
-        fresh.write_bytes(content)
-        fresh.chmod(mode)
-        fresh.replace(target)
-    wanted = {place / path for path in files}
-    for stale in [found for found in place.rglob("*") if found.is_file() and found not in wanted]:
+        draft = target.with_name(f".{target.name}.new")
+        draft.unlink(missing_ok=True)
+        draft.write_bytes(content)
+        draft.chmod(mode)
+        draft.replace(target)
+    wanted_paths = {place / path for path in files}
+    for stale in [
+        existing
+        for existing in place.rglob("*")
+        if existing.is_file() and existing not in wanted_paths
+    ]:
         stale.unlink()
 
 
 def _parse_relative_path(path: str) -> Path:
-    """A relative path that stays within its volume. Raises ConfigError."""
+    """Return a relative path that stays within its volume. Raises ConfigError."""
     parts = Path(path)
     if not parts.name or "\0" in path:
         raise ConfigError(f"the path {path!r} names no file")
@@ -220,16 +227,17 @@ def _parse_relative_path(path: str) -> Path:
 
 
 def _resolve_host_path(name: str, source: Object, allowed: Sequence[Path]) -> Path:
-    """The real path, when it lies at or below an allowed directory: a guard against mistakes, as
-    pods are this user anyway.
+    """Return the real path, when it lies at or below an allowed directory.
+
+    This is a guard against mistakes, as pods are this user anyway.
     """
-    wanted = Path(source["path"])
+    host_path = Path(source["path"])
     if "\0" in source["path"]:
-        raise MountError(f'volume "{name}": hostPath {str(wanted)!r} is no path')
-    path = Path(os.path.realpath(wanted))
+        raise MountError(f'volume "{name}": hostPath {str(host_path)!r} is no path')
+    path = Path(os.path.realpath(host_path))
     if not any(path.is_relative_to(os.path.realpath(root)) for root in allowed):
-        how = f"start localkube with {HOST_PATH_OPTION} {wanted} or a directory above it"
-        raise MountError(f'volume "{name}": hostPath {wanted} is not allowed; {how}')
+        advice = f"start localkube with {HOST_PATH_OPTION} {host_path} or a directory above it"
+        raise MountError(f'volume "{name}": hostPath {host_path} is not allowed; {advice}')
     kind = source.get("type") or ""
     try:
         if kind == "DirectoryOrCreate":
@@ -238,15 +246,15 @@ def _resolve_host_path(name: str, source: Object, allowed: Sequence[Path]) -> Pa
             path.touch(exist_ok=True)
     except OSError as error:
         raise MountError(
-            f'volume "{name}": hostPath {wanted} cannot be made: {error.strerror}'
+            f'volume "{name}": hostPath {host_path} cannot be made: {error.strerror}'
         ) from error
     if not path.exists():
-        raise MountError(f'volume "{name}": hostPath {wanted} does not exist')
+        raise MountError(f'volume "{name}": hostPath {host_path} does not exist')
     if (kind in ("Directory", "DirectoryOrCreate") and not path.is_dir()) or (
         kind in ("File", "FileOrCreate") and not path.is_file()
     ):
         raise MountError(
-            f'volume "{name}": hostPath type check failed: {wanted} is not a '
+            f'volume "{name}": hostPath type check failed: {host_path} is not a '
             f"{kind.removesuffix('OrCreate').lower()}"
         )
     return path
@@ -258,8 +266,9 @@ def build_mounts(
     env: Mapping[str, str],
     extra: Mapping[str, Path],
 ) -> Mounts:
-    """Where a container finds its volumeMounts; `extra` are further paths to translate. Raises
-    MountError.
+    """Build where a container finds its volumeMounts; `extra` are further paths to translate.
+
+    Raises MountError.
     """
     targets = dict(extra)
     names: dict[str, Path] = {}
@@ -285,8 +294,8 @@ def _resolve_sub_path(mount: Object, place: Path, env: Mapping[str, str]) -> Pat
         return place
     try:
         path = place / _parse_relative_path(below)
-        # Before it is made: a link that a container put on the way leads to where nothing must be
-        # made either.
+        # Check before creating: a container may have put a link on the way that leads outside, and
+        # nothing must be created there.
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(place)):
             raise ConfigError(f"{below} leaves the volume")
         if not path.exists():

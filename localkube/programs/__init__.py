@@ -1,3 +1,4 @@
-"""Programs that stand in for what a container's image would have brought. Each runs as a file, with
-the standard library alone.
+"""Programs that replace what a container's image would have brought.
+
+Each runs as a file, with the standard library alone.
 """

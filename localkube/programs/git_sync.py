@@ -1,10 +1,10 @@
-"""What a git-sync container runs on localkube: the machine's git, told by the variables that
-git-sync v4 knows.
+"""The program of a git-sync container on localkube: the machine's git, with the variables of
+git-sync v4.
 
-Understood are GITSYNC_REPO, _REF, _DEPTH, _ROOT, _LINK, _ONE_TIME, _PERIOD, _SUBMODULES, _USERNAME,
+Supported are GITSYNC_REPO, _REF, _DEPTH, _ROOT, _LINK, _ONE_TIME, _PERIOD, _SUBMODULES, _USERNAME,
 _PASSWORD, _PASSWORD_FILE, _SSH_KEY_FILE, _SSH_KNOWN_HOSTS and _SSH_KNOWN_HOSTS_FILE. As there, each
 revision is a work tree of its own below the root, and the link moves to the newest at once. Exit
-codes: 0 done, 1 the repository could not be had, 2 wrong variables, 127 the machine has no git.
+codes: 0 done, 1 the repository could not be fetched, 2 wrong variables, 127 the machine has no git.
 """
 
 import os
@@ -27,13 +27,14 @@ CREDENTIAL_HELPER = (
     '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" "$SYNC_USERNAME" '
     '"$SYNC_PASSWORD"; }; f'
 )
-"""Hands git the name and password from variables: on a command line everybody on the machine could
-read them.
+"""Hands git the name and password from variables.
+
+On a command line everybody on the machine could read them.
 """
 
 
 class GitError(Exception):
-    """git could not do it; the text is its own."""
+    """git failed; the text is its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +53,13 @@ class Settings:
     secret: str
 
     def redact(self, text: str) -> str:
-        """The text without the password, nor what an address has before its @."""
+        """Return the text without the password, and without what an address has before its @."""
         text = re.sub(r"(://)[^/@\s]*@", r"\1", text)
         return text.replace(self.secret, "***") if self.secret else text
 
 
 def parse_settings(given: Mapping[str, str]) -> Settings:
-    """The settings that the variables say. Ends the program, with the variable named, for those
-    that make no sense.
-    """
+    """Parse the settings from the variables; ends the program for invalid ones."""
 
     def value(name: str, default: str = "") -> str:
         return given.get(f"GITSYNC_{name}", default)
@@ -98,10 +97,10 @@ def parse_settings(given: Mapping[str, str]) -> Settings:
 
 
 def _parse_period(text: str) -> float:
-    found = DURATION.fullmatch(text)
-    if not found:
+    match = DURATION.fullmatch(text)
+    if not match:
         exit_for_usage(f"GITSYNC_PERIOD is {text!r}: it must be a duration such as 10s or 5m")
-    return max(1.0, float(found[1]) * UNITS[found[2] or ""])
+    return max(1.0, float(match[1]) * UNITS[match[2] or ""])
 
 
 def _read_secret(path: str, variable: str) -> str:
@@ -117,10 +116,13 @@ def _read_secret(path: str, variable: str) -> str:
 def _build_credentials(
     username: str, secret: str, given: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What git is told of who we are: its environment and its options. It never asks, for nobody
-    would answer.
+    """Build git's environment and options for signing in.
+
+    It never asks, for nobody would answer.
     """
     env = dict(given) | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    # Ignore the machine's credential helpers, run no hooks, and accept a root that belongs to
+    # another user, as a mounted volume may.
     options: tuple[str, ...] = (
         "-c",
         "credential.helper=",
@@ -135,20 +137,20 @@ def _build_credentials(
     key = given.get("GITSYNC_SSH_KEY_FILE", "")
     if key and not os.access(key, os.R_OK):
         exit_for_usage(f"GITSYNC_SSH_KEY_FILE names {key}, which cannot be read")
-    checked = given.get("GITSYNC_SSH_KNOWN_HOSTS", "true").lower() not in ("false", "0", "f")
-    hosts = given.get("GITSYNC_SSH_KNOWN_HOSTS_FILE") or str(
+    checks_hosts = given.get("GITSYNC_SSH_KNOWN_HOSTS", "true").lower() not in ("false", "0", "f")
+    known_hosts = given.get("GITSYNC_SSH_KNOWN_HOSTS_FILE") or str(
         Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh/known_hosts"
     )
-    shell = [
+    ssh_command = [
         "ssh",
         "-o",
         "BatchMode=yes",
         "-o",
-        f"StrictHostKeyChecking={'yes' if checked else 'no'}",
+        f"StrictHostKeyChecking={'yes' if checks_hosts else 'no'}",
     ]
-    shell += ["-o", f"UserKnownHostsFile='{hosts if checked else '/dev/null'}'"]
-    shell += ["-o", "IdentitiesOnly=yes", "-i", f"'{key}'"] if key else []
-    return env | {"GIT_SSH_COMMAND": " ".join(shell)}, options
+    ssh_command += ["-o", f"UserKnownHostsFile='{known_hosts if checks_hosts else '/dev/null'}'"]
+    ssh_command += ["-o", "IdentitiesOnly=yes", "-i", f"'{key}'"] if key else []
+    return env | {"GIT_SSH_COMMAND": " ".join(ssh_command)}, options
 
 
 def exit_for_usage(text: str) -> NoReturn:
@@ -157,9 +159,9 @@ def exit_for_usage(text: str) -> NoReturn:
 
 
 def run_git(settings: Settings, *arguments: str, where: Path | None = None) -> str:
-    """Run git in the root, or in a work tree; its output. Raises Failed."""
+    """Run git in the root, or in a work tree, and return its output. Raises GitError."""
     command = ["git", *settings.options, "-C", str(where or settings.root), *arguments]
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         env=settings.env,
         stdin=subprocess.DEVNULL,
@@ -168,17 +170,17 @@ def run_git(settings: Settings, *arguments: str, where: Path | None = None) -> s
         errors="replace",
         check=False,
     )
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
+    if process.returncode:
+        error_lines = [line for line in process.stderr.splitlines() if line.strip()]
         raise GitError(
-            settings.redact("; ".join(said[-3:]))
-            or f"git {arguments[0]} ended with exit code {done.returncode}"
+            settings.redact("; ".join(error_lines[-3:]))
+            or f"git {arguments[0]} ended with exit code {process.returncode}"
         )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def sync_repository(settings: Settings) -> str:
-    """Fetch the revision and point the link at it; its hash. Raises Failed."""
+    """Fetch the revision, point the link at it, and return its hash. Raises GitError."""
     settings.root.mkdir(parents=True, exist_ok=True)
     if not (settings.root / ".git").exists():
         run_git(settings, "init", "-q")
@@ -207,14 +209,14 @@ def _update_submodules(settings: Settings, tree: Path, depth: list[str]) -> None
 
 
 def _point_link(link: Path, tree: Path) -> None:
-    """Let the link name the tree, at once for whoever reads it."""
+    """Let the link name the tree, atomically for its readers."""
     link.parent.mkdir(parents=True, exist_ok=True)
     if link.is_dir() and not link.is_symlink():
         raise GitError(f"{link} is a directory already: the link cannot be made there")
-    fresh = link.with_name(f".{link.name}.new")
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(os.path.relpath(tree, link.parent))
-    fresh.replace(link)
+    draft = link.with_name(f".{link.name}.new")
+    draft.unlink(missing_ok=True)
+    draft.symlink_to(os.path.relpath(tree, link.parent))
+    draft.replace(link)
 
 
 def main() -> None:
@@ -228,7 +230,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(127)
-    known = ""
+    last_revision = ""
     while True:
         try:
             revision = sync_repository(settings)
@@ -241,10 +243,10 @@ def main() -> None:
                 file=sys.stderr,
                 flush=True,
             )
-            if settings.period is None or not known:
+            if settings.period is None or not last_revision:
                 sys.exit(1)
         else:
-            if revision != known:
+            if revision != last_revision:
                 print(
                     (
                         f"git-sync: {settings.redact(settings.repo)} at {settings.ref} is "
@@ -252,7 +254,7 @@ def main() -> None:
                     ),
                     flush=True,
                 )
-                known = revision
+                last_revision = revision
         if settings.period is None:
             return
         time.sleep(settings.period)

@@ -1,5 +1,4 @@
-"""Runs the command of an MPI launcher on localkube and sees to it that a run which lost a worker
-does not count as a success.
+"""Runs the command of an MPI launcher on localkube and fails a run that lost a worker.
 
 Open MPI 5's mpirun notices that a host is gone, ends the run, and then exits with 0. Each remote
 shell (`mpi_rsh`) therefore leaves a mark for as long as it has no answer from its worker; marks
@@ -25,11 +24,11 @@ LOST_WORKER = 1
 
 
 def find_lost_workers(marks: str) -> list[str]:
-    """The workers that have not answered within PATIENCE."""
+    """Return the workers that have not answered within PATIENCE_SECONDS."""
     until = time.monotonic() + PATIENCE_SECONDS
-    while (found := os.listdir(marks)) and time.monotonic() < until:
+    while (names := os.listdir(marks)) and time.monotonic() < until:
         time.sleep(PAUSE_SECONDS)
-    return sorted({name.partition(".")[0] for name in found})
+    return sorted({name.partition(".")[0] for name in names})
 
 
 def main() -> int:
@@ -43,9 +42,10 @@ def main() -> int:
         code = child.wait()
         if code != 0:
             return code if code > 0 else 128 - code
-        if lost := find_lost_workers(marks):
+        if lost_workers := find_lost_workers(marks):
             print(
-                f"mpi-launch: the run lost {', '.join(lost)}, whatever its exit code 0 says",
+                f"mpi-launch: the run lost {', '.join(lost_workers)}, "
+                "whatever its exit code 0 says",
                 file=sys.stderr,
             )
             return LOST_WORKER

@@ -1,8 +1,7 @@
-"""The remote shell of MPI on localkube: `mpi_rsh.py [OPTIONS] HOST COMMAND ...` runs a command in
-the worker pod that HOST names.
+"""The remote shell of MPI on localkube, called `mpi_rsh.py [OPTIONS] HOST COMMAND ...`.
 
-mpirun calls it as it would call ssh. HOST is a line of the job's hostfile, whose first part is the
-pod's name. See `mpi_worker`.
+It runs a command in the worker pod that HOST names. mpirun calls it as it would call ssh. HOST is a
+line of the job's hostfile, whose first part is the pod's name. See `mpi_worker`.
 """
 
 import json
@@ -26,20 +25,18 @@ SSH_FAILED = 255
 
 
 def parse_arguments(arguments: list[str]) -> tuple[str, str]:
-    """The host and the command, behind whatever options an ssh would have taken."""
+    """Return the host and the command, after skipping the options of an ssh."""
     values = ("-o", "-l", "-p", "-i", "-F", "-E", "-J")
-    at = 0
-    while at < len(arguments) and arguments[at].startswith("-"):
-        at += 2 if arguments[at] in values else 1
-    if at + 1 >= len(arguments):
+    position = 0
+    while position < len(arguments) and arguments[position].startswith("-"):
+        position += 2 if arguments[position] in values else 1
+    if position + 1 >= len(arguments):
         sys.exit("mpi-rsh: usage: mpi_rsh.py HOST COMMAND ...")
-    return arguments[at], " ".join(arguments[at + 1 :])
+    return arguments[position], " ".join(arguments[position + 1 :])
 
 
 def connect_to_worker(job: str, pod: str) -> socket.socket:
-    """A connection to the worker, once it listens. Ends the program when it does not within
-    PATIENCE.
-    """
+    """Connect to the worker once it listens; ends the program after PATIENCE_SECONDS."""
     until = time.monotonic() + PATIENCE_SECONDS
     while True:
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -48,11 +45,13 @@ def connect_to_worker(job: str, pod: str) -> socket.socket:
         except OSError:
             peer.close()
             if time.monotonic() > until:
-                why = "it is not running, or runs a command of its own instead of waiting for ranks"
+                reason = (
+                    "it is not running, or runs a command of its own instead of waiting for ranks"
+                )
                 print(
                     (
                         f"mpi-rsh: the worker pod {pod} does not answer within "
-                        f"{PATIENCE_SECONDS:g} s: {why}"
+                        f"{PATIENCE_SECONDS:g} s: {reason}"
                     ),
                     file=sys.stderr,
                 )
@@ -69,7 +68,7 @@ def connect_to_worker(job: str, pod: str) -> socket.socket:
 
 
 def create_mark(pod: str) -> Path:
-    """The mark that this worker has not answered yet; only a launcher looks for it."""
+    """Create the mark that this worker has not answered yet; only a launcher reads it."""
     folder = os.environ.get(MARKS_VARIABLE)
     mark = Path(folder or os.devnull) / f"{pod}.{os.getpid()}"
     if folder:

@@ -1,5 +1,5 @@
-"""What an MPI worker runs on localkube in the place of sshd: it waits for commands of its job and
-runs them in its own pod.
+"""The program of an MPI worker on localkube, in place of sshd: runs commands of its job in its own
+pod.
 
 `mpi_rsh` sends them, over a socket whose name only this machine has and whose two ends must belong
 to the same user. A command runs as a child of this program: with the worker's variables, in its
@@ -24,25 +24,27 @@ POD_VARIABLE = "LOCALKUBE_MPI_POD"
 """The variable with the name of the pod, by which the hostfile calls it."""
 
 MAX_COMMAND_BYTES = 1 << 20
-"""Bytes that a command may have."""
+"""The most bytes that a command may have."""
 
 
 def socket_address(job: str, pod: str) -> bytes:
-    """The name of a worker's socket. It begins with a NUL: such names are no files and vanish with
-    the process that holds them.
+    """Return the name of a worker's socket.
+
+    It begins with a NUL: such names are no files and vanish with the process that holds them.
     """
     return f"\0localkube/mpi/{job}/{pod}".encode()
 
 
 def is_same_user(peer: socket.socket) -> bool:
-    """Whether the process at the other end belongs to our user."""
+    """Return whether the process at the other end belongs to our user."""
     credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return bool(struct.unpack("3i", credentials)[1] == os.getuid())
 
 
 def serve_connection(peer: socket.socket) -> None:
-    """Run the one command that comes on this connection, and answer its exit code; end it when the
-    other end goes away.
+    """Run the one command of this connection, and answer its exit code.
+
+    The command is ended when the other end goes away.
     """
     with peer, peer.makefile("rb") as incoming:
         try:
@@ -50,6 +52,8 @@ def serve_connection(peer: socket.socket) -> None:
         except (ValueError, KeyError, TypeError, OSError):
             return
         print("mpi-worker: starts what the launcher asks for", flush=True)
+        # A session of its own, so that killpg reaches the ranks below the shell and not this
+        # program.
         process = subprocess.Popen(
             ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, start_new_session=True
         )
@@ -61,8 +65,9 @@ def serve_connection(peer: socket.socket) -> None:
 
 
 def _end_on_disconnect(incoming: io.BufferedReader, process: "subprocess.Popen[bytes]") -> None:
-    """Nothing more comes on a connection but its end, at which the command is over, as with a
-    remote shell.
+    """End the command when the connection ends, as with a remote shell.
+
+    Nothing else comes on the connection after the command.
     """
     with suppress(OSError, ValueError):
         incoming.read(1)

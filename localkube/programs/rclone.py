@@ -1,5 +1,5 @@
-"""What an rclone container without a command runs on localkube: the machine's rclone, with the
-container's arguments.
+"""The program of an rclone container without a command: the machine's rclone with the container's
+arguments.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""The registry: every served resource, once, and what the verbs ask of it: decoding, admission, and
-the check of a whole object.
+"""The registry of served resources, and what the verbs ask of it.
+
+These are decoding, admission, and the check of a whole object.
 """
 
 from collections.abc import Mapping, Sequence
@@ -95,7 +96,7 @@ REGISTRY: Sequence[Resource] = (
     NODE_METRICS,
     POD_METRICS,
 )
-"""By group in the order of a real server's discovery, then by name."""
+"""All resources: by group in the order of a real server's discovery, then by name."""
 
 _BY_PATH: Mapping[tuple[str, str, str], Resource] = {
     (r.group, r.version, r.plural): r for r in REGISTRY
@@ -109,7 +110,7 @@ BLOCKING_REASONS = (
     "FieldValueTooMany",
     "FieldValueTypeInvalid",
 )
-"""What keeps a real server from checking a custom kind's validation rules."""
+"""Reasons that keep a real server from checking a custom kind's validation rules."""
 
 
 def find_by_path(group: str, version: str, plural: str) -> Resource | None:
@@ -121,7 +122,7 @@ def find_by_kind(api_version: str, kind: str) -> Resource | None:
 
 
 def find_by_key(key: str) -> Resource | None:
-    """By the name the store has for it."""
+    """Return the resource of a store key, or None."""
     return _BY_KEY.get(key)
 
 
@@ -130,11 +131,10 @@ def list_served() -> Sequence[Resource]:
 
 
 def check_object(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
-    """Everything wrong with an object after its defaults, in the real server's order; `old` is the
-    stored one on an update.
+    """Return all problems of an object after its defaults, in the real server's order.
 
-    For a custom kind whose definition has validation rules this ends, as on a real server, with a
-    cause about what was not checked.
+    `old` is the stored object on an update. For a custom kind whose definition has validation rules
+    this ends, as on a real server, with a cause about what was not checked.
     """
     causes = metadata_rules.check_metadata(resource, obj, old)
     if resource.custom and resource.schema:
@@ -149,14 +149,15 @@ def check_object(resource: Resource, obj: Object, old: Object | None) -> list[Ca
         elif old is not None:
             causes += schema.find_forbidden_changes(old, obj)
     if causes and resource.custom:
-        # A custom kind's own rules may count on what its schema promises.
+        # A custom kind's own rules may rely on its schema, so they wait until it holds.
         return causes
     return [*causes, *resource.validate(obj, old)]
 
 
 def find_admission_refusal(resource: Resource, obj: Object) -> str | None:
-    """The message with which admission refuses a new object (403), or None. Asked after defaults,
-    before `check`.
+    """Return the message with which admission refuses a new object (403), or None.
+
+    It is asked after defaults, before `check_object`.
     """
     refusal = None
     if resource is PODS:
@@ -171,8 +172,9 @@ def find_admission_refusal(resource: Resource, obj: Object) -> str | None:
 
 
 def find_deletion_refusal(resource: Resource, obj: Object) -> str | None:
-    """The message with which admission refuses to delete an object (403), or None: a queue above
-    others stays (engine facts 3.2).
+    """Return the message with which admission refuses a deletion (403), or None.
+
+    A queue that has child queues stays (engine facts 3.2).
     """
     children = (obj.get("status") or {}).get("childQueues") if resource is QUEUES else None
     if not children:

@@ -1,5 +1,6 @@
-"""The affinity of a pod spec: the rules of core/validation for node affinity, and that a term about
-other pods names a topology.
+"""The rules for a pod's affinity, from core/validation.
+
+Node affinity is checked whole; of a term about other pods, only that it names a topology.
 """
 
 from typing import Any
@@ -14,7 +15,7 @@ BAD_OPERATOR = "not a valid selector operator"
 
 
 def check_affinity(affinity: dict[str, Any] | None, field: str) -> list[Cause]:
-    """What is wrong with `spec.affinity`, which is at `field`."""
+    """Return the problems of `spec.affinity`, which is at `field`."""
     node = (affinity or {}).get("nodeAffinity") or {}
     causes = []
     if node.get(REQUIRED) is not None:
@@ -113,7 +114,7 @@ def _check_expression(expression: dict[str, Any], field: str) -> list[Cause]:
 
 
 def _check_field(expression: dict[str, Any], field: str) -> list[Cause]:
-    """An expression about the node's own fields: its name is the only one."""
+    """Check an expression about the node's own fields: its name is the only one."""
     key, operator, values = (
         expression.get("key") or "",
         expression.get("operator") or "",

@@ -1,5 +1,6 @@
-"""The refusals of single values that rules share, beside those of `errors`; and values as Go prints
-them in such a text.
+"""Builders of causes that several rules share, beside those of `errors`.
+
+Values are quoted as Go prints them in such a text.
 """
 
 import json
@@ -9,7 +10,7 @@ from localkube.errors import Cause
 
 
 def quote_value(value: Any) -> str:
-    """A value as a refusal shows it: text in double quotes, the rest as JSON."""
+    """Quote a value as a message shows it: text in double quotes, the rest as JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -22,7 +23,7 @@ def duplicate_cause(field: str, value: str) -> Cause:
 
 
 def not_found_cause(field: str, value: str) -> Cause:
-    """What the field refers to is not there."""
+    """Build the cause for a field that refers to something absent."""
     return Cause("FieldValueNotFound", f"Not found: {quote_value(value)}", field)
 
 

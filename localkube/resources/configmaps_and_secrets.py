@@ -13,7 +13,7 @@ from localkube.resources.resource import Column, Resource
 from localkube.resources.table_cells import AGE, NAME
 
 MAX_BYTES = 1024 * 1024
-"""Bytes of all values together."""
+"""Most bytes of all values together."""
 
 
 def _count_entries(obj: Object) -> int:
@@ -22,9 +22,9 @@ def _count_entries(obj: Object) -> int:
 
 def _check_keys(data: dict[str, Any] | None, field: str) -> list[Cause]:
     return [
-        invalid_value_cause(f"{field}[{key}]", key, wrong)
+        invalid_value_cause(f"{field}[{key}]", key, text)
         for key in data or {}
-        for wrong in name_rules.check_config_key(key)
+        for text in name_rules.check_config_key(key)
     ]
 
 
@@ -36,18 +36,12 @@ def _get_decoded_size(encoded: str) -> int:
 
 
 def _check_immutable(obj: Object, old: Object | None, parts: tuple[str, ...]) -> list[Cause]:
-    """Once `immutable` is true nothing changes any more, that flag included."""
+    """Check that nothing changes once `immutable` is true, that flag included."""
     if old is None or not old.get("immutable"):
         return []
-    causes = (
-        []
-        if obj.get("immutable")
-        else [forbidden_cause("immutable", "field is immutable when `immutable` is set")]
-    )
-    changed = [part for part in parts if (obj.get(part) or {}) != (old.get(part) or {})]
-    return causes + [
-        forbidden_cause(part, "field is immutable when `immutable` is set") for part in changed
-    ]
+    changed = [] if obj.get("immutable") else ["immutable"]
+    changed += [part for part in parts if (obj.get(part) or {}) != (old.get(part) or {})]
+    return [forbidden_cause(part, "field is immutable when `immutable` is set") for part in changed]
 
 
 def check_configmap(obj: Object, old: Object | None) -> list[Cause]:
@@ -80,11 +74,13 @@ CONFIGMAPS = Resource(
 
 
 def set_secret_defaults(obj: Object) -> None:
-    """The type, and `stringData` merged into `data`, where it stays encoded."""
+    """Set the type, and merge `stringData` into `data`, where values are base64."""
     obj.setdefault("type", "Opaque")
-    plain = obj.pop("stringData", None)
-    if plain:
-        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+    plain_values = obj.pop("stringData", None)
+    if plain_values:
+        encoded = {
+            key: base64.b64encode(value.encode()).decode() for key, value in plain_values.items()
+        }
         obj["data"] = (obj.get("data") or {}) | encoded
 
 

@@ -1,5 +1,6 @@
-"""What a container of a pod, or of a template, must be; every refusal is worded and ordered as a
-real server does.
+"""The rules for a container of a pod or of a template.
+
+Every cause is worded and ordered as a real server does.
 """
 
 import re
@@ -24,7 +25,7 @@ _FIELD_PATH = re.compile(
 
 
 def check_container(container: dict[str, Any], field: str, volumes: Collection[str]) -> list[Cause]:
-    """What is wrong with one container, whose mounts may name `volumes`."""
+    """Return the problems of one container, whose mounts may name `volumes`."""
     causes = check_dns_label(container.get("name"), f"{field}.name")
     image = container.get("image") or ""
     if not image:
@@ -50,23 +51,23 @@ def check_container(container: dict[str, Any], field: str, volumes: Collection[s
 
 
 def check_dns_label(name: str | None, field: str) -> list[Cause]:
-    """A DNS label that has to be there: the name of a container or volume."""
+    """Return the problems of a required DNS label: the name of a container or volume."""
     if not name:
         return [required_cause(field)]
     return [invalid_value_cause(field, name, text) for text in name_rules.check_label(name)]
 
 
 def _check_ports(ports: list[dict[str, Any]], field: str) -> list[Cause]:
-    causes, seen = [], set()
+    causes, names = [], set()
     for index, port in enumerate(ports):
         at = f"{field}[{index}]"
         name = port.get("name")
         if name:
-            wrong = name_rules.check_port_name(name)
-            causes += [invalid_value_cause(f"{at}.name", name, text) for text in wrong]
-            if not wrong and name in seen:
+            problems = name_rules.check_port_name(name)
+            causes += [invalid_value_cause(f"{at}.name", name, text) for text in problems]
+            if not problems and name in names:
                 causes.append(duplicate_cause(f"{at}.name", name))
-            seen.add(name)
+            names.add(name)
         if not port.get("containerPort"):
             causes.append(required_cause(f"{at}.containerPort"))
         else:
@@ -82,11 +83,9 @@ def _check_ports(ports: list[dict[str, Any]], field: str) -> list[Cause]:
 
 
 def check_port(number: int, field: str) -> list[Cause]:
-    return (
-        []
-        if 1 <= number <= 65535
-        else [invalid_value_cause(field, number, "must be between 1 and 65535, inclusive")]
-    )
+    if 1 <= number <= 65535:
+        return []
+    return [invalid_value_cause(field, number, "must be between 1 and 65535, inclusive")]
 
 
 def _check_env(variables: list[dict[str, Any]], field: str) -> list[Cause]:
@@ -109,9 +108,9 @@ def _check_env(variables: list[dict[str, Any]], field: str) -> list[Cause]:
 
 
 def _check_env_source(source: dict[str, Any], value: str | None, field: str) -> list[Cause]:
-    given = [kind for kind in ENV_SOURCES if source.get(kind) is not None]
+    used_sources = [kind for kind in ENV_SOURCES if source.get(kind) is not None]
     causes = []
-    if not given:
+    if not used_sources:
         text = (
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
             "`secretKeyRef` or `fileKeyRef`"
@@ -121,14 +120,14 @@ def _check_env_source(source: dict[str, Any], value: str | None, field: str) -> 
         causes.append(
             invalid_value_cause(field, "", "may not be specified when `value` is not empty")
         )
-    if len(given) > 1:
+    if len(used_sources) > 1:
         causes.append(
             invalid_value_cause(field, "", "may not have more than one field specified at a time")
         )
     for kind in ("configMapKeyRef", "secretKeyRef"):
-        if kind in given and not source[kind].get("key"):
+        if kind in used_sources and not source[kind].get("key"):
             causes.append(required_cause(f"{field}.{kind}.key"))
-    if "fieldRef" in given:
+    if "fieldRef" in used_sources:
         path = source["fieldRef"].get("fieldPath") or ""
         if not path:
             causes.append(required_cause(f"{field}.fieldRef.fieldPath"))
@@ -146,7 +145,7 @@ def _check_env_source(source: dict[str, Any], value: str | None, field: str) -> 
 def _check_mounts(
     mounts: list[dict[str, Any]], field: str, volumes: Collection[str]
 ) -> list[Cause]:
-    causes, seen = [], set()
+    causes, paths = [], set()
     for index, mount in enumerate(mounts):
         at = f"{field}[{index}]"
         name, path = mount.get("name") or "", mount.get("mountPath") or ""
@@ -156,20 +155,22 @@ def _check_mounts(
             causes.append(not_found_cause(f"{at}.name", name))
         if not path:
             causes.append(required_cause(f"{at}.mountPath"))
-        elif path in seen:
+        elif path in paths:
             causes.append(invalid_value_cause(f"{at}.mountPath", path, "must be unique"))
-        seen.add(path)
-        below = mount.get("subPath") or ""
-        if below.startswith("/"):
-            causes.append(invalid_value_cause(f"{at}.subPath", below, "must be a relative path"))
-        elif ".." in below.split("/"):
-            causes.append(invalid_value_cause(f"{at}.subPath", below, "must not contain '..'"))
+        paths.add(path)
+        sub_path = mount.get("subPath") or ""
+        if sub_path.startswith("/"):
+            causes.append(invalid_value_cause(f"{at}.subPath", sub_path, "must be a relative path"))
+        elif ".." in sub_path.split("/"):
+            causes.append(invalid_value_cause(f"{at}.subPath", sub_path, "must not contain '..'"))
     return causes
 
 
 def check_resources(resources: dict[str, Any], field: str) -> list[Cause]:
-    """Limits and requests: known names, no negative amounts, a request within its limit, and equal
-    to it for what cannot be shared.
+    """Return the problems of limits and requests.
+
+    Names must be known and amounts not negative. A request must be within its limit, and equal to
+    it for what cannot be shared.
     """
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     causes = []
@@ -186,22 +187,24 @@ def check_resources(resources: dict[str, Any], field: str) -> list[Cause]:
                 )
             continue
         limit = quantities.parse_quantity(limits[name])
-        shown = (
+        canonical = (
             quantities.canonicalize_quantity(amount),
             quantities.canonicalize_quantity(limits[name]),
         )
         if _is_exclusive(name) and quantities.parse_quantity(amount) != limit:
             causes.append(
                 invalid_value_cause(
-                    f"{field}.requests", shown[0], f"must be equal to {name} limit of {shown[1]}"
+                    f"{field}.requests",
+                    canonical[0],
+                    f"must be equal to {name} limit of {canonical[1]}",
                 )
             )
         elif quantities.parse_quantity(amount) > limit:
             causes.append(
                 invalid_value_cause(
                     f"{field}.requests",
-                    shown[0],
-                    f"must be less than or equal to {name} limit of {shown[1]}",
+                    canonical[0],
+                    f"must be less than or equal to {name} limit of {canonical[1]}",
                 )
             )
     return causes
@@ -223,11 +226,11 @@ def _check_amount(name: str, amount: Any, field: str) -> list[Cause]:
         causes.append(
             invalid_value_cause(field, name, "must be a standard resource for containers")
         )
-    parsed, shown = quantities.parse_quantity(amount), quantities.canonicalize_quantity(amount)
+    parsed, canonical = quantities.parse_quantity(amount), quantities.canonicalize_quantity(amount)
     if parsed < 0:
-        causes.append(invalid_value_cause(field, shown, "must be greater than or equal to 0"))
+        causes.append(invalid_value_cause(field, canonical, "must be greater than or equal to 0"))
     if _is_extended(name) and parsed != parsed.to_integral_value():
-        causes.append(invalid_value_cause(field, shown, "must be an integer"))
+        causes.append(invalid_value_cause(field, canonical, "must be an integer"))
     return causes
 
 
@@ -236,5 +239,5 @@ def _is_extended(name: str) -> bool:
 
 
 def _is_exclusive(name: str) -> bool:
-    """What cannot be promised twice: devices and huge pages."""
+    """Return whether a resource cannot be promised twice: devices and huge pages."""
     return _is_extended(name) or name.startswith("hugepages-")

@@ -1,7 +1,7 @@
-"""The custom kinds: training jobs and what the KAI scheduler works with, made from the definitions
-that `schemas` carries.
+"""The custom kinds: training jobs and what the KAI scheduler works with.
 
-To serve another kind, let `schemas.build` carry its definition and add one line to `CUSTOM`.
+They are made from the definitions that `schemas` carries. To serve another kind, let
+`schemas.build` carry its definition and add one line to `CUSTOM_RESOURCES`.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from localkube.resources.resource import STATUS, Column, Resource, Subresource
 from localkube.resources.table_cells import AGE, AGE_DESCRIPTION, NAME, build_custom_column
 
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""As discovery lists those of custom kinds."""
+"""The verbs of custom kinds, in discovery's order."""
 
 SCALE = Subresource(("get", "patch", "update"), kind="Scale", group="autoscaling", version="v1")
 
@@ -21,10 +21,13 @@ API_GROUP = "apiextensions.k8s.io"
 
 
 def build_custom_resource(plural: str) -> Resource:
-    """The resource of a definition. Raises KeyError when `schemas` carries none of that name."""
+    """Build the resource of a definition.
+
+    Raises KeyError when `schemas` carries none of that name.
+    """
     definition = schemas.load_definitions()[plural]
-    names = definition["names"]
-    given = definition["subresources"]
+    kind_names = definition["names"]
+    defined = definition["subresources"]
 
     def fill(obj: Object) -> None:
         schemas.load_schema(plural).set_defaults(obj)
@@ -33,15 +36,15 @@ def build_custom_resource(plural: str) -> Resource:
         definition["group"],
         definition["version"],
         plural,
-        names["kind"],
+        kind_names["kind"],
         columns=(NAME, *_build_columns(definition)),
         namespaced=definition["scope"] == "Namespaced",
         custom=True,
-        short_names=tuple(names.get("shortNames", ())),
-        categories=tuple(names.get("categories", ())),
+        short_names=tuple(kind_names.get("shortNames", ())),
+        categories=tuple(kind_names.get("categories", ())),
         verbs=CUSTOM_VERBS,
         subresources={
-            name: part for name, part in (("status", STATUS), ("scale", SCALE)) if name in given
+            name: part for name, part in (("status", STATUS), ("scale", SCALE)) if name in defined
         },
         schema=plural,
         set_defaults=fill,
@@ -66,11 +69,12 @@ CUSTOM_RESOURCES = (JAXJOBS, PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, MPIJOBS, QUEUES, 
 
 
 def get_scale_paths(resource: Resource) -> Mapping[str, str]:
-    """Where a kind's scale subresource finds its numbers: `specReplicasPath`, `statusReplicasPath`,
-    `labelSelectorPath`.
+    """Return where a kind's scale subresource finds its numbers.
+
+    The keys are `specReplicasPath`, `statusReplicasPath`, `labelSelectorPath`.
     """
-    found: Mapping[str, str] = schemas.load_definitions()[resource.plural]["subresources"]["scale"]
-    return found
+    paths: Mapping[str, str] = schemas.load_definitions()[resource.plural]["subresources"]["scale"]
+    return paths
 
 
 CRDS = Resource(
@@ -92,11 +96,11 @@ CRDS = Resource(
     categories=("api-extensions",),
     verbs=("get", "list", "watch"),
 )
-"""What is served, for those who look; nobody can define a kind here."""
+"""The definitions of what is served, read-only: nobody can define a kind here."""
 
 
 def build_crds() -> list[Object]:
-    """A CustomResourceDefinition of each custom kind, with its schema, established."""
+    """Build a CustomResourceDefinition of each custom kind, with its schema, established."""
     return [_build_crd(resource) for resource in CUSTOM_RESOURCES]
 
 
@@ -146,5 +150,5 @@ def _build_crd(resource: Resource) -> Object:
 
 
 def _hide_metadata_schema(root: dict[str, Any]) -> dict[str, Any]:
-    """A schema as its definition had it: metadata is not spelled out there."""
+    """Return a schema as its definition had it: metadata is not spelled out there."""
     return root | {"properties": root["properties"] | {"metadata": {"type": "object"}}}

@@ -1,8 +1,7 @@
-"""What a real server says, with a 400, of a value whose type does not fit a built-in kind: the
-words of Go's JSON decoder.
+"""Errors of decoding: what a real server says, with a 400, of a value of a wrong type.
 
-Custom kinds are checked here for their metadata alone; their own types are the schema's to refuse,
-with a 422.
+The words are those of Go's JSON decoder for a built-in kind. Custom kinds are checked here for
+their metadata alone; their own types are the schema's to refuse, with a 422.
 """
 
 import base64
@@ -36,21 +35,22 @@ _GO_TYPES = {
     "Tolerations": "Toleration",
     "ImagePullSecrets": "LocalObjectReference",
 }
-"""Go types inside a pod's spec whose names are not that of their field; the upstream schema does
-not name them.
+"""Go types inside a pod's spec whose names are not that of their field.
+
+The upstream schema does not name them.
 """
 _INTEGER_BOUNDS = {"int32": 2**31, "int64": 2**63}
 
 
 class _TypeMismatch(Exception):
-    """The first value that does not fit; its text is the decoder's."""
+    """The first value that does not fit its type; the message is the decoder's."""
 
 
 def find_decode_error(resource: Resource, obj: Object) -> str | None:
-    """The message of the 400 for an object of wrong types, bad quantities, times or base64; None
-    when it decodes.
+    """Return the message of the 400 for an object that does not decode, or None.
 
-    Raises nothing, whatever the object holds.
+    It is about wrong types, bad quantities, times or base64. Raises nothing, whatever the object
+    holds.
     """
     if not resource.schema:
         return None
@@ -132,10 +132,10 @@ def _check_base64(value: str) -> None:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-        at = next(
+        position = next(
             (index for index, character in enumerate(text) if character not in alphabet), len(text)
         )
-        raise _TypeMismatch(f"illegal base64 data at input byte {at}") from None
+        raise _TypeMismatch(f"illegal base64 data at input byte {position}") from None
 
 
 def _describe_mismatch(node: SchemaNode, value: Any, path: str, owner: SchemaNode) -> str:
@@ -160,9 +160,7 @@ def _name_go_type(node: SchemaNode) -> str:
     if node.type == "array":
         return f"[]{_name_go_type(node.items)}" if node.items else "[]interface {}"
     if node.type == "object":
-        return (
-            f"map[string]{_name_go_type(node.values)}"
-            if node.values
-            else f"v1.{_GO_TYPES.get(node.go_name, node.go_name)}"
-        )
+        if node.values:
+            return f"map[string]{_name_go_type(node.values)}"
+        return f"v1.{_GO_TYPES.get(node.go_name, node.go_name)}"
     return "string" if node.format != "date-time" else "time.Time"

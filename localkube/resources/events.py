@@ -1,5 +1,6 @@
-"""Events: one store, two shapes. Core v1 is what is stored; events.k8s.io/v1 is a view of it
-(`facts/engine.md` 6.4).
+"""Events: one store, two forms.
+
+Core v1 is what is stored; events.k8s.io/v1 is a view of it (`facts/engine.md` 6.4).
 """
 
 from collections.abc import Callable, Mapping
@@ -34,18 +35,18 @@ ALWAYS_PRESENT: Mapping[str, Any] = {
     "reportingComponent": "",
     "reportingInstance": "",
 }
-"""What an event shows even when it is not set."""
+"""Fields that an event shows even when they are not set."""
 
 
 def convert_to_modern(event: Object) -> Object:
-    """A stored event in the shape of events.k8s.io/v1."""
+    """Convert a stored event to the form of events.k8s.io/v1."""
     return {MODERN_FIELD_NAMES.get(key, key): value for key, value in event.items()} | {
         "apiVersion": "events.k8s.io/v1"
     }
 
 
 def convert_to_core(event: Object) -> Object:
-    """An event of events.k8s.io/v1 in the shape that is stored."""
+    """Convert an event of events.k8s.io/v1 to the form that is stored."""
     return {_CORE_FIELD_NAMES.get(key, key): value for key, value in event.items()} | {
         "apiVersion": "v1"
     }
@@ -65,17 +66,23 @@ def set_modern_event_defaults(event: Object) -> None:
 
 
 def check_event(event: Object, old: Object | None) -> list[Cause]:
-    """The legacy rules: an event lives beside what it is about; a new-style one says who reports
-    what was done.
+    """Return the problems of an event, by the legacy rules.
+
+    An event lives in the namespace of the object concerned; a new-style one names reporter, action
+    and reason.
     """
-    about, here = (
+    object_namespace, event_namespace = (
         (event.get("involvedObject") or {}).get("namespace") or "",
         event["metadata"].get("namespace") or "",
     )
     causes = []
-    if (about or "default") != here and not (not about and here in ("", "default")):
+    if (object_namespace or "default") != event_namespace and not (
+        not object_namespace and event_namespace in ("", "default")
+    ):
         causes.append(
-            invalid_value_cause("involvedObject.namespace", about, "does not match event.namespace")
+            invalid_value_cause(
+                "involvedObject.namespace", object_namespace, "does not match event.namespace"
+            )
         )
     return causes + (_check_reporter(event, "reportingComponent") if event.get("eventTime") else [])
 
@@ -90,14 +97,12 @@ def check_modern_event(event: Object, old: Object | None) -> list[Cause]:
 
 def _check_reporter(event: Object, field: str) -> list[Cause]:
     reporter = event.get("reportingComponent") or ""
-    causes = (
-        [
-            invalid_value_cause(field, reporter, wrong)
-            for wrong in name_rules.check_qualified_name(reporter)
+    causes = [required_cause(field)]
+    if reporter:
+        causes = [
+            invalid_value_cause(field, reporter, text)
+            for text in name_rules.check_qualified_name(reporter)
         ]
-        if reporter
-        else [required_cause(field)]
-    )
     return causes + [
         required_cause(part)
         for part in ("reportingInstance", "action", "reason")
@@ -113,11 +118,9 @@ def _format_last_seen(event: Object) -> str:
     series = event.get("series")
     if series:
         return format_since(series.get("lastObservedTime"))
-    return (
-        format_since(event["lastTimestamp"])
-        if event.get("lastTimestamp")
-        else _format_first_seen(event)
-    )
+    if event.get("lastTimestamp"):
+        return format_since(event["lastTimestamp"])
+    return _format_first_seen(event)
 
 
 def _get_count(event: Object) -> int:
@@ -125,9 +128,9 @@ def _get_count(event: Object) -> int:
 
 
 def _format_object(event: Object) -> str:
-    about = event.get("involvedObject") or {}
-    kind = str(about.get("kind", "")).lower()
-    return f"{kind}/{about['name']}" if about.get("name") else kind
+    reference = event.get("involvedObject") or {}
+    kind = str(reference.get("kind", "")).lower()
+    return f"{kind}/{reference['name']}" if reference.get("name") else kind
 
 
 def _format_source(event: Object) -> str:
@@ -172,7 +175,7 @@ _CORE_FIELDS = {
     "reportingComponent": _get_reporter,
     "source": lambda event: str(find_value(event, ("source", "component")) or _get_reporter(event)),
 }
-# Read from the stored shape, as all fields are: by the names of the view.
+# The values come from the stored form, as those of all fields; the names are the view's.
 _MODERN_FIELDS = {
     **_SHARED_FIELDS,
     **{f"regarding.{part}": text_reader("involvedObject", part) for part in _OBJECT_FIELDS},
@@ -186,8 +189,7 @@ EVENTS = Resource(
     "Event",
     columns=COLUMNS,
     short_names=("ev",),
-    # The store keeps the fields of both shapes with an event, so those of the view can be asked for
-    # here too.
+    # The store indexes an event once for both forms, so the fields of the view must be here too.
     field_selectors=_CORE_FIELDS | _MODERN_FIELDS,
     schema="events",
     set_defaults=set_event_defaults,

@@ -1,5 +1,6 @@
-"""The podFailurePolicy of a batch/v1 Job: the rules of batch/validation
-`validatePodFailurePolicy`.
+"""The podFailurePolicy of a batch/v1 Job.
+
+The rules are those of batch/validation `validatePodFailurePolicy`.
 """
 
 from typing import Any
@@ -14,7 +15,7 @@ STATUSES = ("False", "True", "Unknown")
 
 MAX_RULES = 20
 MAX_ITEMS = 255
-"""Exit codes of a rule. Conditions of a rule are bounded by MAX_RULES, too."""
+"""Most exit codes of a rule. Conditions of a rule are bounded by MAX_RULES, too."""
 
 
 def set_policy_defaults(policy: dict[str, Any]) -> None:
@@ -24,7 +25,7 @@ def set_policy_defaults(policy: dict[str, Any]) -> None:
 
 
 def check_policy(spec: dict[str, Any], field: str) -> list[Cause]:
-    """What is wrong with the policy in a Job's spec; `field` is where the spec is."""
+    """Return the problems of the policy in a Job's spec; `field` is where the spec is."""
     policy = spec.get("podFailurePolicy")
     if policy is None:
         return []
@@ -140,5 +141,5 @@ def _check_max_items(items: list[Any], most: int, field: str) -> list[Cause]:
 
 
 def _build_rule_cause(field: str, text: str) -> Cause:
-    """About a rule as a whole, whose value is not repeated."""
+    """Build a cause about a rule as a whole, whose value is not repeated."""
     return Cause("FieldValueInvalid", f"Invalid value: {text}", field)

@@ -1,7 +1,7 @@
-"""Readers of the fields that field selectors may name: each gives text, as a real server compares
-it.
+"""Readers of the fields that field selectors may name.
 
-Name and namespace are not here: every kind can be selected by them.
+Each gives text, as a real server compares it. Name and namespace are not here: every kind can be
+selected by them.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,11 @@ FieldReader = Callable[[Object], str]
 
 
 def find_value(obj: Object, path: tuple[str, ...]) -> Any:
-    """The value at a path of keys, or None where it ends early."""
-    found: Any = obj
+    """Return the value at a path of keys, or None where it ends early."""
+    value: Any = obj
     for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def text_reader(*path: str) -> FieldReader:
@@ -25,7 +25,7 @@ def text_reader(*path: str) -> FieldReader:
 
 
 def boolean_reader(*path: str) -> FieldReader:
-    """A boolean, which is false when it is left out."""
+    """Build the reader of a boolean, which is false when it is left out."""
     return lambda obj: "true" if find_value(obj, path) else "false"
 
 

@@ -1,5 +1,6 @@
-"""How a pod asks for a part of a GPU, and what the KAI scheduler's admission refuses (its
-`gpusharing` webhook; sharing is on here).
+"""How a pod asks for a part of a GPU, and what the KAI scheduler's admission refuses.
+
+The rules are those of its `gpusharing` webhook; sharing is on here.
 """
 
 import re
@@ -16,13 +17,14 @@ WEBHOOK_NAME = "validating-kai-admission"
 
 
 def describe_denial(reason: str) -> str:
-    """The message of a 403 from an admission webhook."""
+    """Return the message of a 403 from an admission webhook."""
     return f'admission webhook "{WEBHOOK_NAME}" denied the request: {reason}'
 
 
 def find_refusal(pod: Object) -> str | None:
-    """Why the pod's request for parts of GPUs makes no sense, in the webhook's words; None when it
-    does, or there is none.
+    """Return why the pod's request for parts of GPUs makes no sense, or None.
+
+    The words are the webhook's.
     """
     annotations = annotations_of(pod)
     fraction, memory, devices = (
@@ -30,13 +32,13 @@ def find_refusal(pod: Object) -> str | None:
         annotations.get(MEMORY_ANNOTATION),
         annotations.get(DEVICES_ANNOTATION),
     )
-    whole = any(
+    has_whole_gpu = any(
         GPU_RESOURCE in ((container.get("resources") or {}).get("limits") or {})
         for container in iterate_containers(pod["spec"])
     )
-    if fraction is not None and whole:
+    if fraction is not None and has_whole_gpu:
         return "cannot have both GPU fraction request and whole GPU resource request/limit"
-    if memory is not None and (fraction is not None or whole):
+    if memory is not None and (fraction is not None or has_whole_gpu):
         return "cannot request both GPU and GPU memory"
     if devices is not None and fraction is None and memory is None:
         return (

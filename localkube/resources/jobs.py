@@ -42,7 +42,7 @@ IMMUTABLE_FIELDS = (
 )
 UNSERVED_FIELDS = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
 MUTABLE_WHILE_SUSPENDED = ("nodeSelector", "tolerations", "affinity", "schedulingGates")
-"""What of the template's spec may change while the job is suspended and has not started."""
+"""Fields of the template's spec that may change while the job is suspended and has not started."""
 
 STATUS_WORDS = (
     ("Complete", "Complete"),
@@ -52,14 +52,16 @@ STATUS_WORDS = (
     ("FailureTarget", "FailureTarget"),
     ("SuccessCriteriaMet", "SuccessCriteriaMet"),
 )
-"""Condition and the word for it, first that holds first; no condition stands for a job that is
-being deleted.
+"""Condition and the word for it; the first condition that is true counts.
+
+"" stands for a job that is being deleted.
 """
 
 
 def set_job_defaults(job: Object) -> None:
-    """The defaults, and the labels and selector that tie pods to this job by its uid (which is set
-    before).
+    """Set the defaults, and the labels and selector that tie pods to this job.
+
+    The job's uid ties them, which must be set before.
     """
     spec = job.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
@@ -84,8 +86,13 @@ def set_job_defaults(job: Object) -> None:
 
 def _set_own_selector(job: Object, spec: dict[str, Any], template: dict[str, Any]) -> None:
     uid, name = job["metadata"].get("uid") or "", job["metadata"].get("name") or ""
-    own = {CONTROLLER_UID: uid, JOB_NAME: name, LEGACY_CONTROLLER_UID: uid, LEGACY_JOB_NAME: name}
-    template["metadata"]["labels"] = (template["metadata"].get("labels") or {}) | own
+    own_labels = {
+        CONTROLLER_UID: uid,
+        JOB_NAME: name,
+        LEGACY_CONTROLLER_UID: uid,
+        LEGACY_JOB_NAME: name,
+    }
+    template["metadata"]["labels"] = (template["metadata"].get("labels") or {}) | own_labels
     spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(CONTROLLER_UID, uid)
 
 
@@ -129,8 +136,8 @@ def _check_template(spec: dict[str, Any]) -> list[Cause]:
     template = spec["template"]
     labels = (template.get("metadata") or {}).get("labels") or {}
     causes = check_labels(labels, "spec.template.metadata.labels")
-    wanted = (spec.get("selector") or {}).get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    selector_labels = (spec.get("selector") or {}).get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in selector_labels.items()):
         causes.append(
             invalid_value_cause(
                 "spec.template.metadata.labels",
@@ -147,28 +154,30 @@ def _check_template(spec: dict[str, Any]) -> list[Cause]:
 
 
 def _check_changes(spec: dict[str, Any], old: Object) -> list[Cause]:
-    was, causes = old["spec"], []
+    old_spec, causes = old["spec"], []
     completions = spec.get("completions")
-    if completions != was.get("completions"):
+    if completions != old_spec.get("completions"):
         # An indexed job may grow or shrink as a whole.
-        elastic = spec.get("completionMode") == "Indexed" and completions == spec.get("parallelism")
-        if not elastic:
+        is_elastic = spec.get("completionMode") == "Indexed" and completions == spec.get(
+            "parallelism"
+        )
+        if not is_elastic:
             causes.append(immutable_cause("spec.completions", completions))
     causes += [
         immutable_cause(f"spec.{part}", spec.get(part))
         for part in IMMUTABLE_FIELDS
-        if spec.get(part) != was.get(part)
+        if spec.get(part) != old_spec.get(part)
     ]
-    idle = was.get("suspend") and not (old.get("status") or {}).get("startTime")
-    if _select_fixed_part(spec["template"], is_idle=idle) != _select_fixed_part(
-        was["template"], is_idle=idle
+    is_idle = old_spec.get("suspend") and not (old.get("status") or {}).get("startTime")
+    if _select_fixed_part(spec["template"], is_idle=is_idle) != _select_fixed_part(
+        old_spec["template"], is_idle=is_idle
     ):
         causes.append(immutable_cause("spec.template", spec["template"]))
     return causes
 
 
 def _select_fixed_part(template: dict[str, Any], *, is_idle: bool) -> dict[str, Any]:
-    """The part of a template that must stay as it is."""
+    """Return the part of a template that must stay as it is."""
     if not is_idle:
         return template
     return {
@@ -192,23 +201,20 @@ def _format_status(job: Object) -> str:
 
 
 def _format_completions(job: Object) -> str:
-    spec, done = job["spec"], (job.get("status") or {}).get("succeeded") or 0
+    spec, succeeded = job["spec"], (job.get("status") or {}).get("succeeded") or 0
     if spec.get("completions") is not None:
-        return f"{done}/{spec['completions']}"
+        return f"{succeeded}/{spec['completions']}"
     parallelism = spec.get("parallelism") or 0
-    return f"{done}/1 of {parallelism}" if parallelism > 1 else f"{done}/1"
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
 
 
 def _format_duration(job: Object) -> str:
     status = job.get("status") or {}
     start = parse_optional_time(status.get("startTime"))
-    return (
-        ""
-        if start is None
-        else format_duration(
-            (parse_optional_time(status.get("completionTime")) or clock.now()) - start
-        )
-    )
+    if start is None:
+        return ""
+    end = parse_optional_time(status.get("completionTime")) or clock.current_time()
+    return format_duration(end - start)
 
 
 def _format_containers(job: Object, part: str) -> str:

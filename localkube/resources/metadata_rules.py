@@ -1,7 +1,7 @@
-"""What the metadata of every object must be: name, labels, annotations, owners and finalizers,
-refused in the real server's words.
+"""The rules for every object's metadata: name, labels, annotations, owners and finalizers.
 
-Values of a wrong type are passed over: decoding, or a custom kind's schema, has refused them.
+The causes have the real server's words. Values of a wrong type are passed over: decoding, or a
+custom kind's schema, has refused them.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from localkube.resources.name_rules import NameRule
 from localkube.resources.resource import Resource
 
 MAX_ANNOTATION_BYTES = 256 * 1024
-"""Bytes of all keys and values together."""
+"""Most bytes of all keys and values together."""
 
 STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
@@ -27,13 +27,17 @@ _NAME_RULES: dict[str, NameRule] = {
 
 
 def get_name_rule(resource: Resource) -> NameRule:
-    """The rule for the names of a kind: it takes a name and gives what is wrong with it."""
+    """Return the rule for the names of a kind.
+
+    The rule takes a name and returns its problems.
+    """
     return _NAME_RULES.get(resource.key, name_rules.check_subdomain)
 
 
 def check_metadata(resource: Resource, obj: Object, old: Object | None) -> list[Cause]:
-    """Everything wrong with the metadata, in the order a real server names it; `old` is the stored
-    object on an update.
+    """Return all problems of the metadata, in the order of a real server.
+
+    `old` is the stored object on an update.
     """
     metadata = obj["metadata"]
     causes = _check_name(resource, metadata)
@@ -41,20 +45,20 @@ def check_metadata(resource: Resource, obj: Object, old: Object | None) -> list[
     causes += _check_annotations(metadata.get("annotations"))
     causes += _check_owners(metadata.get("ownerReferences"))
     causes += _check_finalizers(resource, metadata.get("finalizers"))
-    return (
-        causes
-        if old is None or not is_terminating(old)
-        else causes + _check_new_finalizers(metadata, old["metadata"])
-    )
+    if old is not None and is_terminating(old):
+        causes += _check_new_finalizers(metadata, old["metadata"])
+    return causes
 
 
 def _check_name(resource: Resource, metadata: dict[str, Any]) -> list[Cause]:
     rule, base, name = get_name_rule(resource), metadata.get("generateName"), metadata.get("name")
     causes = []
     if isinstance(base, str) and base:
-        # A base may end in a dash, for more follows it.
-        tried = base[:-1] + "a" if base.endswith("-") and len(base) > 1 else base
-        causes += [invalid_value_cause("metadata.generateName", base, text) for text in rule(tried)]
+        # A base may end in a dash, since the generated part follows it.
+        completed = base[:-1] + "a" if base.endswith("-") and len(base) > 1 else base
+        causes += [
+            invalid_value_cause("metadata.generateName", base, text) for text in rule(completed)
+        ]
     if not name:
         causes.append(required_cause("metadata.name", "name or generateName is required"))
     elif isinstance(name, str):
@@ -63,7 +67,7 @@ def _check_name(resource: Resource, metadata: dict[str, Any]) -> list[Cause]:
 
 
 def check_labels(labels: Any, field: str) -> list[Cause]:
-    """What is wrong with a map of labels at `field`."""
+    """Return the problems of a map of labels at `field`."""
     causes = []
     if isinstance(labels, dict):
         for key, value in labels.items():
@@ -126,17 +130,15 @@ def _check_owners(owners: Any) -> list[Cause]:
 
 
 def _check_finalizers(resource: Resource, finalizers: Any) -> list[Cause]:
+    if not isinstance(finalizers, list):
+        return []
     field, causes = "metadata.finalizers", []
-    found = (
-        [item for item in finalizers if isinstance(item, str)]
-        if isinstance(finalizers, list)
-        else []
-    )
-    for item in found:
-        wrong = name_rules.check_qualified_name(item)
-        causes += [invalid_value_cause(field, item, text) for text in wrong]
+    names = [item for item in finalizers if isinstance(item, str)]
+    for item in names:
+        problems = name_rules.check_qualified_name(item)
+        causes += [invalid_value_cause(field, item, text) for text in problems]
         if (
-            not wrong
+            not problems
             and "/" not in item
             and item not in STANDARD_FINALIZERS
             and not resource.custom
@@ -148,24 +150,26 @@ def _check_finalizers(resource: Resource, finalizers: Any) -> list[Cause]:
                     "name is neither a standard finalizer name nor is it fully qualified",
                 )
             )
-    if {"orphan", "foregroundDeletion"} <= set(found):
+    if {"orphan", "foregroundDeletion"} <= set(names):
         causes.append(
             invalid_value_cause(
-                field, found, "finalizer set cannot contain both orphan and foregroundDeletion"
+                field, names, "finalizer set cannot contain both orphan and foregroundDeletion"
             )
         )
     return causes
 
 
-def _check_new_finalizers(metadata: dict[str, Any], was: dict[str, Any]) -> list[Cause]:
-    """An object that is being deleted takes no new finalizers."""
-    before = was.get("finalizers") or []
-    late = [item for item in metadata.get("finalizers") or [] if item not in before]
-    if not late:
+def _check_new_finalizers(metadata: dict[str, Any], old_metadata: dict[str, Any]) -> list[Cause]:
+    """Check that an object that is being deleted gets no new finalizers."""
+    old_finalizers = old_metadata.get("finalizers") or []
+    new_finalizers = [
+        item for item in metadata.get("finalizers") or [] if item not in old_finalizers
+    ]
+    if not new_finalizers:
         return []
-    listed = ", ".join(map(quote_value, late))
+    quoted = ", ".join(map(quote_value, new_finalizers))
     text = (
         "no new finalizers can be added if the object is being deleted, found new finalizers "
-        f"[]string{{{listed}}}"
+        f"[]string{{{quoted}}}"
     )
     return [forbidden_cause("metadata.finalizers", text)]

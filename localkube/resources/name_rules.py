@@ -1,5 +1,4 @@
-"""What a name, a label or a key may look like; each rule gives the real server's texts for what is
-wrong, or nothing.
+"""The rules for names, labels and keys; each returns the real server's texts for the problems.
 
 The rules and words are those of apimachinery's `util/validation`.
 """
@@ -25,8 +24,8 @@ _is_config_key = re.compile(_CONFIG_KEY).fullmatch
 
 
 def _describe_format(description: str, pattern: str, *examples: str) -> str:
-    listed = " or ".join(f"'{example}', " for example in examples)
-    return f"{description} (e.g. {listed}regex used for validation is '{pattern}')"
+    listed_examples = " or ".join(f"'{example}', " for example in examples)
+    return f"{description} (e.g. {listed_examples}regex used for validation is '{pattern}')"
 
 
 def _describe_max_length(limit: int) -> str:
@@ -83,35 +82,39 @@ _CONFIG_KEY_MESSAGE = _describe_format(
 
 
 def check_subdomain(name: str) -> list[str]:
-    """DNS-1123 subdomain: most names. 253 characters, dots allowed."""
-    wrong = [_describe_max_length(253)] if len(name) > 253 else []
-    return wrong if _is_subdomain(name) else [*wrong, _SUBDOMAIN_MESSAGE]
+    """Check a DNS-1123 subdomain: most names. 253 characters, dots allowed."""
+    problems = [_describe_max_length(253)] if len(name) > 253 else []
+    return problems if _is_subdomain(name) else [*problems, _SUBDOMAIN_MESSAGE]
 
 
 def check_label(name: str) -> list[str]:
-    """DNS-1123 label: namespaces, containers, volumes. 63 characters, no dots."""
-    wrong = [_describe_max_length(63)] if len(name) > 63 else []
+    """Check a DNS-1123 label: namespaces, containers, volumes. 63 characters, no dots."""
+    problems = [_describe_max_length(63)] if len(name) > 63 else []
     if _is_label(name):
-        return wrong
-    return [*wrong, "must not contain dots" if _is_subdomain(name) else _LABEL_MESSAGE]
+        return problems
+    return [*problems, "must not contain dots" if _is_subdomain(name) else _LABEL_MESSAGE]
 
 
 def check_label_1035(name: str) -> list[str]:
-    """DNS-1035 label: services. 63 characters, starts with a letter."""
-    wrong = [_describe_max_length(63)] if len(name) > 63 else []
-    return wrong if _is_label_1035(name) else [*wrong, _LABEL_1035_MESSAGE]
+    """Check a DNS-1035 label: services. 63 characters, starts with a letter."""
+    problems = [_describe_max_length(63)] if len(name) > 63 else []
+    return problems if _is_label_1035(name) else [*problems, _LABEL_1035_MESSAGE]
 
 
 def check_path_segment(name: str) -> list[str]:
-    """What can stand between the slashes of a path: all that is asked of an event's name."""
+    """Check what can stand between the slashes of a path.
+
+    It is the only rule for an event's name.
+    """
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in name]
 
 
 def check_qualified_name(name: str) -> list[str]:
-    """The key of a label or annotation, a finalizer, a resource: an optional prefix of 253 and a
-    name of 63 characters.
+    """Check the key of a label or annotation, a finalizer, or a resource.
+
+    It is an optional prefix of 253 and a name of 63 characters.
     """
     parts = name.split("/")
     if len(parts) > 2:
@@ -121,37 +124,39 @@ def check_qualified_name(name: str) -> list[str]:
                 "'/' (e.g. 'example.com/MyName')"
             )
         ]
-    wrong = []
+    problems = []
     if len(parts) == 2:
-        wrong += [
+        problems += [
             f"prefix part {text}"
             for text in (check_subdomain(parts[0]) if parts[0] else ["must be non-empty"])
         ]
     last = parts[-1]
     if not last:
-        wrong.append("name part must be non-empty")
+        problems.append("name part must be non-empty")
     elif len(last) > 63:
-        wrong.append(f"name part {_describe_max_length(63)}")
-    return wrong if _is_qualified(last) else [*wrong, f"name part {_QUALIFIED_MESSAGE}"]
+        problems.append(f"name part {_describe_max_length(63)}")
+    return problems if _is_qualified(last) else [*problems, f"name part {_QUALIFIED_MESSAGE}"]
 
 
 def check_label_value(value: str) -> list[str]:
-    wrong = [_describe_max_length(63)] if len(value) > 63 else []
-    return wrong if _is_value(value) else [*wrong, _VALUE_MESSAGE]
+    problems = [_describe_max_length(63)] if len(value) > 63 else []
+    return problems if _is_value(value) else [*problems, _VALUE_MESSAGE]
 
 
 def check_config_key(key: str) -> list[str]:
-    """A key of a config map or secret, which becomes a file's name."""
-    wrong = [_describe_max_length(253)] if len(key) > 253 else []
+    """Check a key of a config map or secret, which becomes a file's name."""
+    problems = [_describe_max_length(253)] if len(key) > 253 else []
     if not _is_config_key(key):
-        wrong.append(_CONFIG_KEY_MESSAGE)
+        problems.append(_CONFIG_KEY_MESSAGE)
     if key in (".", "..") or key.startswith(".."):
-        wrong.append(f"must not be '{key}'" if key in (".", "..") else "must not start with '..'")
-    return wrong
+        problems.append(
+            f"must not be '{key}'" if key in (".", "..") else "must not start with '..'"
+        )
+    return problems
 
 
 def check_environment_name(name: str) -> list[str]:
-    """The name of an environment variable: any printable ASCII but "="."""
+    """Check the name of an environment variable: any printable ASCII but "="."""
     if all(" " <= character <= "~" and character != "=" for character in name):
         return []
     return [
@@ -163,14 +168,14 @@ def check_environment_name(name: str) -> list[str]:
 
 
 def check_port_name(name: str) -> list[str]:
-    """An IANA service name, as ports have."""
-    wrong = [_describe_max_length(15)] if len(name) > 15 else []
+    """Check an IANA service name, as ports have."""
+    problems = [_describe_max_length(15)] if len(name) > 15 else []
     if not re.fullmatch("[-a-z0-9]+", name):
-        wrong.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search("[a-z]", name):
-        wrong.append("must contain at least one letter (a-z)")
+        problems.append("must contain at least one letter (a-z)")
     if "--" in name:
-        wrong.append("must not contain consecutive hyphens")
+        problems.append("must not contain consecutive hyphens")
     if name.startswith("-") or name.endswith("-"):
-        wrong.append("must not begin or end with a hyphen")
-    return wrong
+        problems.append("must not begin or end with a hyphen")
+    return problems

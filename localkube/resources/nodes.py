@@ -1,4 +1,4 @@
-"""Nodes, their leases, and namespaces: the frame that other objects live in."""
+"""Nodes, their leases, and namespaces."""
 
 from localkube.errors import Cause, unsupported_cause
 from localkube.metadata import Object, find_condition, labels_of
@@ -14,9 +14,10 @@ ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
 
 def _format_status(node: Object) -> str:
     ready = find_condition((node.get("status") or {}).get("conditions") or (), "Ready")
-    words = [
-        "Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"
-    ]
+    if ready is None:
+        words = ["Unknown"]
+    else:
+        words = ["Ready" if ready.get("status") == "True" else "NotReady"]
     if (node.get("spec") or {}).get("unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)
@@ -99,8 +100,9 @@ NODES = Resource(
 
 
 def set_namespace_defaults(namespace: Object) -> None:
-    """The label by which selectors find a namespace, the finalizer that keeps it until it is empty,
-    and its phase.
+    """Set the label by which selectors find a namespace, its finalizer, and its phase.
+
+    The finalizer keeps the namespace until it is empty.
     """
     metadata = namespace["metadata"]
     if metadata.get("name"):

@@ -1,6 +1,4 @@
-"""What `kubectl get pods` shows of a pod, cell by cell, by the logic of the real server's printer
-(`printPod`).
-"""
+"""The columns of `kubectl get pods`, by the logic of the real server's printer (`printPod`)."""
 
 from datetime import datetime
 from typing import Any
@@ -12,7 +10,7 @@ from localkube.resources.table_cells import AGE, NAME, NONE, format_duration, pa
 
 
 class PodSummary:
-    """The state of a pod's containers folded into one word and two counts."""
+    """The state of a pod's containers, folded into one word and two counts."""
 
     def __init__(self, pod: Object) -> None:
         self.spec: dict[str, Any] = pod.get("spec") or {}
@@ -21,7 +19,7 @@ class PodSummary:
         self.ready_count = 0
         self.restart_count = 0
         self.last_restart: datetime | None = None
-        # Init containers that go on running beside the others count with those.
+        # Init containers with restartPolicy Always keep running and count as containers.
         self.sidecars = {
             c["name"]
             for c in self.spec.get("initContainers") or ()
@@ -57,7 +55,10 @@ class PodSummary:
             self.last_restart = ended
 
     def _read_init_containers(self) -> bool:
-        """Whether an init container still holds the pod up; the reason then says which or why."""
+        """Return whether an init container still holds the pod up.
+
+        `reason` then says which or why.
+        """
         for index, status in enumerate(self.status.get("initContainerStatuses") or ()):
             self._count_restarts(status)
             state = status.get("state") or {}
@@ -96,11 +97,9 @@ class PodSummary:
 def _describe_ending(terminated: dict[str, Any]) -> str:
     if terminated.get("reason"):
         return str(terminated["reason"])
-    return (
-        f"Signal:{terminated['signal']}"
-        if terminated.get("signal")
-        else f"ExitCode:{terminated.get('exitCode', 0)}"
-    )
+    if terminated.get("signal"):
+        return f"Signal:{terminated['signal']}"
+    return f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
 def _format_ready(pod: Object) -> str:
@@ -112,7 +111,8 @@ def _format_restarts(pod: Object) -> str:
     summary = PodSummary(pod)
     if not summary.restart_count or summary.last_restart is None:
         return str(summary.restart_count)
-    return f"{summary.restart_count} ({format_duration(clock.now() - summary.last_restart)} ago)"
+    age = format_duration(clock.current_time() - summary.last_restart)
+    return f"{summary.restart_count} ({age} ago)"
 
 
 def _format_address(pod: Object) -> str:

@@ -1,5 +1,6 @@
-"""What a real server adds to a pod, or to a pod template, that leaves things out. The source is the
-recorded `pod/create` answer.
+"""The defaults that a real server adds to a pod or to a pod template.
+
+The source is the recorded `pod/create` answer.
 """
 
 from collections.abc import Iterator
@@ -17,8 +18,9 @@ LOST_NODE_SECONDS = 300
 
 
 def set_pod_defaults(pod: Object) -> None:
-    """The defaults of a whole pod: its spec, what admission adds, and the first status when it has
-    none.
+    """Set the defaults of a whole pod.
+
+    These are its spec, what admission adds, and the first status when it has none.
     """
     spec = pod.setdefault("spec", {})
     set_pod_spec_defaults(spec)
@@ -36,7 +38,7 @@ def set_pod_defaults(pod: Object) -> None:
 
 
 def set_pod_spec_defaults(spec: dict[str, Any]) -> None:
-    """The defaults that a pod and a template share."""
+    """Set the defaults that a pod and a template share."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
@@ -51,33 +53,35 @@ def set_pod_spec_defaults(spec: dict[str, Any]) -> None:
 
 
 def iterate_containers(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The init containers and the containers of a spec."""
+    """Yield the init containers and the containers of a spec."""
     yield from spec.get("initContainers") or ()
     yield from spec.get("containers") or ()
 
 
 def canonicalize_amounts(amounts: dict[str, Any]) -> dict[str, str]:
-    """The same amounts, each quantity in its canonical form."""
+    """Return the same amounts, each quantity in its canonical form."""
     return {name: quantities.canonicalize_quantity(amount) for name, amount in amounts.items()}
 
 
 def compute_qos_class(spec: dict[str, Any]) -> str:
-    """The quality-of-service class: Guaranteed when every container's limits are its requests,
-    BestEffort when there are none at all.
+    """Return the quality-of-service class.
+
+    It is Guaranteed when every container's limits are its requests, BestEffort when there are none
+    at all, else Burstable.
     """
-    guaranteed, anything = True, False
+    is_guaranteed, has_amounts = True, False
     for container in iterate_containers(spec):
         resources = container.get("resources") or {}
         limits, requests = (
             _parse_compute_amounts(resources.get("limits")),
             _parse_compute_amounts(resources.get("requests")),
         )
-        anything = anything or bool(limits or requests)
+        has_amounts = has_amounts or bool(limits or requests)
         if set(limits) != {"cpu", "memory"} or requests != limits:
-            guaranteed = False
-    if not anything:
+            is_guaranteed = False
+    if not has_amounts:
         return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
+    return "Guaranteed" if is_guaranteed else "Burstable"
 
 
 def _parse_compute_amounts(amounts: dict[str, Any] | None) -> dict[str, Any]:
@@ -158,7 +162,7 @@ def _set_container_defaults(container: dict[str, Any], *, host_network: bool) ->
 
 
 def _is_latest(image: str) -> bool:
-    """Whether an image asks for "latest", by tag or by naming neither tag nor digest."""
+    """Return whether an image asks for "latest", by tag or by naming neither tag nor digest."""
     if "@" in image:
         return False
     tag = image.rpartition("/")[2].partition(":")[2]

@@ -1,4 +1,4 @@
-"""What a pod or a pod template must be, and what may change in a pod once it is there."""
+"""The rules for a pod or a pod template, and for what may change in an existing pod."""
 
 from typing import Any
 
@@ -25,26 +25,26 @@ ALLOWED_CHANGES_MESSAGE = (
 
 
 def check_pod(pod: Object, old: Object | None) -> list[Cause]:
-    """Everything wrong with a pod; of an update, also what may not change."""
+    """Return all problems of a pod; on an update, also those of forbidden changes."""
     causes = check_pod_spec(pod["spec"], "spec")
     return causes if old is None else causes + _check_changes(pod["spec"], old["spec"])
 
 
 def check_pod_spec(spec: dict[str, Any], field: str) -> list[Cause]:
-    """Everything wrong with the spec of a pod or of a template, after defaults."""
+    """Return all problems of the spec of a pod or of a template, after defaults."""
     volumes, causes = _check_volumes(spec.get("volumes") or [], f"{field}.volumes")
-    mains, inits = spec.get("containers") or [], spec.get("initContainers") or []
-    seen: set[str] = set()
-    if not mains:
+    containers, init_containers = spec.get("containers") or [], spec.get("initContainers") or []
+    names: set[str] = set()
+    if not containers:
         causes.append(required_cause(f"{field}.containers"))
-    for part, listed in (("containers", mains), ("initContainers", inits)):
-        for index, container in enumerate(listed):
+    for part, part_containers in (("containers", containers), ("initContainers", init_containers)):
+        for index, container in enumerate(part_containers):
             at = f"{field}.{part}[{index}]"
             causes += check_container(container, at, volumes)
             name = container.get("name")
-            if name and name in seen:
+            if name and name in names:
                 causes.append(duplicate_cause(f"{at}.name", name))
-            seen.add(name or "")
+            names.add(name or "")
     return causes + _check_choices(spec, field)
 
 
@@ -147,19 +147,19 @@ def _check_tolerations(tolerations: list[dict[str, Any]], field: str) -> list[Ca
 
 
 def _check_volumes(volumes: list[dict[str, Any]], field: str) -> tuple[set[str], list[Cause]]:
-    """The names of the volumes, and what is wrong with them."""
-    seen: set[str] = set()
+    """Return the names of the volumes, and their problems."""
+    names: set[str] = set()
     causes = []
     for index, volume in enumerate(volumes):
         at = f"{field}[{index}]"
         name = volume.get("name") or ""
-        wrong = check_dns_label(name, f"{at}.name")
-        causes += wrong
-        if not wrong and name in seen:
+        problems = check_dns_label(name, f"{at}.name")
+        causes += problems
+        if not problems and name in names:
             causes.append(duplicate_cause(f"{at}.name", name))
-        seen.add(name)
+        names.add(name)
         causes += _check_volume(volume, at)
-    return seen, causes
+    return names, causes
 
 
 def _check_volume(volume: dict[str, Any], field: str) -> list[Cause]:
@@ -192,48 +192,47 @@ def _check_volume(volume: dict[str, Any], field: str) -> list[Cause]:
 def _check_changes(new: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
     if new == old:
         return []
-    allowed = deep_copy(new)
+    allowed_spec = deep_copy(new)
     for part in ("containers", "initContainers"):
-        before = old.get(part) or []
-        if len(before) != len(allowed.get(part) or []):
+        old_containers = old.get(part) or []
+        if len(old_containers) != len(allowed_spec.get(part) or []):
             return [forbidden_cause("spec." + part, "pod updates may not add or remove containers")]
-        for container, was in zip(allowed.get(part) or [], before, strict=True):
-            container["image"] = was.get("image")
-    for part, may in (
+        for container, old_container in zip(
+            allowed_spec.get(part) or [], old_containers, strict=True
+        ):
+            container["image"] = old_container.get("image")
+    for part, is_allowed in (
         ("activeDeadlineSeconds", _is_shorter_deadline(new, old)),
         (
             "tolerations",
-            all(one in (new.get("tolerations") or []) for one in old.get("tolerations") or []),
+            all(item in (new.get("tolerations") or []) for item in old.get("tolerations") or []),
         ),
         ("terminationGracePeriodSeconds", _is_allowed_grace(new, old)),
-        # The scheduler is one of our own parts and binds with an update; on a real cluster that is
-        # the binding subresource.
+        # Our scheduler binds with an update of the pod; a real one uses the binding subresource.
         ("nodeName", not old.get("nodeName")),
         (
             "schedulingGates",
             all(
-                one in (old.get("schedulingGates") or [])
-                for one in new.get("schedulingGates") or []
+                item in (old.get("schedulingGates") or [])
+                for item in new.get("schedulingGates") or []
             ),
         ),
     ):
-        if may:
-            allowed.pop(part, None)
+        if is_allowed:
+            allowed_spec.pop(part, None)
             if part in old:
-                allowed[part] = old[part]
+                allowed_spec[part] = old[part]
     changed = sorted(
-        part for part in allowed.keys() | old.keys() if allowed.get(part) != old.get(part)
+        part for part in allowed_spec.keys() | old.keys() if allowed_spec.get(part) != old.get(part)
     )
-    return (
-        [forbidden_cause("spec", f"{ALLOWED_CHANGES_MESSAGE}\n  changed: {', '.join(changed)}")]
-        if changed
-        else []
-    )
+    if not changed:
+        return []
+    return [forbidden_cause("spec", f"{ALLOWED_CHANGES_MESSAGE}\n  changed: {', '.join(changed)}")]
 
 
 def _is_shorter_deadline(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    after, before = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
-    return after is not None and (before is None or after <= before)
+    new_deadline, old_deadline = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
+    return new_deadline is not None and (old_deadline is None or new_deadline <= old_deadline)
 
 
 def _is_allowed_grace(new: dict[str, Any], old: dict[str, Any]) -> bool:

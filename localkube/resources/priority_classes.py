@@ -1,4 +1,4 @@
-"""Priority classes: who goes first."""
+"""Priority classes: which pods go first."""
 
 from localkube.errors import Cause, forbidden_cause, unsupported_cause
 from localkube.metadata import Object
@@ -12,12 +12,12 @@ MAX_USER_VALUE = 1_000_000_000
 PREEMPTION_POLICIES = ("Never", "PreemptLowerPriority")
 SYSTEM_PREFIX = "system-"
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""The only classes whose names may start so, with their values."""
+"""The only classes whose names may start with SYSTEM_PREFIX, with their values."""
 
 
 def set_priority_class_defaults(obj: Object) -> None:
     obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    # Go leaves no number out.
+    # Go writes a number even when it is 0.
     obj.setdefault("value", 0)
 
 

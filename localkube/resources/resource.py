@@ -1,5 +1,6 @@
-"""What a served resource is: its names, verbs, columns, field selectors and rules. Adding a kind is
-adding one of these to the registry.
+"""The description of a served resource: its names, verbs, columns, field selectors and rules.
+
+To add a kind, add one of these to the registry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +15,9 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the Table that `kubectl get` prints; `cell` takes the object and gives text, a
-    number or None.
+    """A column of the Table that `kubectl get` prints.
+
+    `cell` takes the object and returns text, a number or None.
     """
 
     name: str
@@ -28,8 +30,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A subresource such as status, scale or log; `kind`, `group` and `version` are what discovery
-    says it speaks.
+    """A subresource such as status, scale or log.
+
+    `kind`, `group` and `version` are what discovery says it speaks.
     """
 
     verbs: tuple[str, ...]
@@ -58,10 +61,11 @@ class Resource:
     """One served resource. Identity is the instance: the registry holds each exactly once.
 
     `custom` marks what a CRD would define: those refuse strategic merge, answer a deletion with a
-    Status and are named `Kind.group` in refusals. `defaults` fills a new or updated object in place
-    before validation; `validate` gets the object and, on update, the stored one, and gives what is
-    wrong. `schema` names the file under `schemas/` (none: no pruning, no strict check). `storage`
-    is the resource whose objects these are, for a second group's view of one store (events).
+    Status and are named `Kind.group` in errors. `set_defaults` changes a new or updated object in
+    place before validation; `validate` gets the object and, on update, the stored one, and returns
+    the problems. `schema` names the file under `schemas/` (none: no pruning, no strict check).
+    `storage` is the resource whose objects these are, for a second group's view of one store
+    (events).
     """
 
     group: str
@@ -80,24 +84,27 @@ class Resource:
     set_defaults: Callable[[Object], None] = no_defaults
     validate: Callable[[Object, Object | None], Sequence[Cause]] = no_rules
     find_warnings: Callable[[Object], Sequence[str]] = no_warnings
-    """What a client is warned of when it writes a valid object that will not do all it says."""
+    """Returns warnings for a client that writes a valid object which has no full effect."""
     generation: bool = True
-    """False for kinds whose metadata carries no generation (config maps, secrets, events, leases,
-    nodes, namespaces).
+    """False for kinds whose metadata carries no generation.
+
+    These are config maps, secrets, events, leases, nodes, namespaces.
     """
     returns_deleted: bool = False
-    """True for kinds whose deletion answers the object and not a Status (pods, namespaces,
-    services).
+    """True for kinds whose deletion answers the object and not a Status.
+
+    These are pods, namespaces, services.
     """
     orphans_by_default: bool = False
-    """True for batch/v1 Jobs: a DELETE without propagationPolicy leaves the pods behind, with a
-    Warning header.
+    """True for batch/v1 Jobs.
+
+    A DELETE without propagationPolicy leaves the pods behind, with a Warning header.
     """
     storage: "Resource | None" = None
     from_stored: Callable[[Object], Object] | None = None
-    """With `storage`: turns a stored object into this resource's form."""
+    """With `storage`: converts a stored object into this resource's form."""
     to_stored: Callable[[Object], Object] | None = None
-    """With `storage`: turns this resource's form into a stored object."""
+    """With `storage`: converts this resource's form into a stored object."""
 
     @property
     def singular(self) -> str:
@@ -109,7 +116,7 @@ class Resource:
 
     @property
     def key(self) -> str:
-        """How the store names it: `pods`, `pytorchjobs.kubeflow.org`."""
+        """Return the store's name for it: `pods`, `pytorchjobs.kubeflow.org`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property

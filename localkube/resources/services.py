@@ -1,4 +1,4 @@
-"""Services: what gives a training job's pods their stable names."""
+"""Services: they give a training job's pods stable names."""
 
 from typing import Any
 
@@ -16,8 +16,9 @@ SESSION_AFFINITIES = ("ClientIP", "None")
 
 HEADLESS = "None"
 CLUSTER_ADDRESS = "127.0.0.1"
-"""Every service's cluster address: all pods share this machine's network, so a service's port is
-its pod's.
+"""Every service's cluster address.
+
+All pods share this machine's network, so a service's port is its pod's.
 """
 
 
@@ -50,12 +51,12 @@ def check_service(service: Object, old: Object | None) -> list[Cause]:
         causes.append(required_cause("spec.externalName"))
     for key, value in (spec.get("selector") or {}).items():
         causes += [
-            invalid_value_cause("spec.selector", key, wrong)
-            for wrong in name_rules.check_qualified_name(key)
+            invalid_value_cause("spec.selector", key, text)
+            for text in name_rules.check_qualified_name(key)
         ]
         causes += [
-            invalid_value_cause("spec.selector", value, wrong)
-            for wrong in name_rules.check_label_value(value)
+            invalid_value_cause("spec.selector", value, text)
+            for text in name_rules.check_label_value(value)
         ]
     if old is not None and spec["type"] == old["spec"].get("type") != "ExternalName":
         address = old["spec"].get("clusterIP")
@@ -68,7 +69,7 @@ def _check_ports(spec: dict[str, Any]) -> list[Cause]:
     ports = spec.get("ports") or []
     if not ports and spec.get("clusterIP") != HEADLESS and spec.get("type") != "ExternalName":
         return [required_cause("spec.ports")]
-    causes, seen, numbers = [], set(), set()
+    causes, names, numbers = [], set(), set()
     for index, port in enumerate(ports):
         at = f"spec.ports[{index}]"
         name, number = port.get("name") or "", port.get("port") or 0
@@ -76,10 +77,10 @@ def _check_ports(spec: dict[str, Any]) -> list[Cause]:
             causes.append(required_cause(f"{at}.name"))
         elif name:
             causes += [
-                invalid_value_cause(f"{at}.name", name, wrong)
-                for wrong in name_rules.check_label(name)
+                invalid_value_cause(f"{at}.name", name, text)
+                for text in name_rules.check_label(name)
             ]
-            if name in seen:
+            if name in names:
                 causes.append(duplicate_cause(f"{at}.name", name))
         causes += check_port(number, f"{at}.port")
         if port["protocol"] not in PROTOCOLS:
@@ -89,13 +90,13 @@ def _check_ports(spec: dict[str, Any]) -> list[Cause]:
             causes += check_port(target, f"{at}.targetPort")
         elif target:
             causes += [
-                invalid_value_cause(f"{at}.targetPort", target, wrong)
-                for wrong in name_rules.check_port_name(target)
+                invalid_value_cause(f"{at}.targetPort", target, text)
+                for text in name_rules.check_port_name(target)
             ]
         if (port["protocol"], number) in numbers:
-            shown = f'{{"protocol":"{port["protocol"]}","port":{number}}}'
-            causes.append(Cause("FieldValueDuplicate", f"Duplicate value: {shown}", at))
-        seen.add(name)
+            quoted = f'{{"protocol":"{port["protocol"]}","port":{number}}}'
+            causes.append(Cause("FieldValueDuplicate", f"Duplicate value: {quoted}", at))
+        names.add(name)
         numbers.add((port["protocol"], number))
     return causes
 
@@ -105,20 +106,22 @@ def _format_external_ip(service: Object) -> str:
     kind = spec.get("type")
     if kind == "ExternalName":
         return str(spec.get("externalName") or "")
-    given = list(spec.get("externalIPs") or ())
+    addresses = list(spec.get("externalIPs") or ())
     if kind == "LoadBalancer":
         ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-        given = [one.get("ip") or one.get("hostname") or "" for one in ingress] + given
-        return ",".join(given) or "<pending>"
-    return ",".join(given) or NONE
+        addresses = [
+            point.get("ip") or point.get("hostname") or "" for point in ingress
+        ] + addresses
+        return ",".join(addresses) or "<pending>"
+    return ",".join(addresses) or NONE
 
 
 def _format_ports(service: Object) -> str:
-    shown = []
+    formatted = []
     for port in service["spec"].get("ports") or ():
         node = f":{port['nodePort']}" if port.get("nodePort") else ""
-        shown.append(f"{port.get('port')}{node}/{port.get('protocol', 'TCP')}")
-    return ",".join(shown) or NONE
+        formatted.append(f"{port.get('port')}{node}/{port.get('protocol', 'TCP')}")
+    return ",".join(formatted) or NONE
 
 
 SERVICES = Resource(

@@ -1,5 +1,6 @@
-"""Claims for storage that outlives pods, and the one class of storage that a machine has:
-directories of the data directory.
+"""Persistent volume claims, and the one storage class of a machine.
+
+The class gives directories of the data directory.
 """
 
 from typing import Any
@@ -25,8 +26,7 @@ RECLAIM_POLICIES = ("Delete", "Retain")
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 
 LOCAL_CLASS = "local"
-"""The class that claims without one get, as admission of a real cluster gives them the default
-class.
+"""The class of claims that name none, as a real cluster's admission gives them the default class.
 """
 
 PROVISIONER = f"{DOMAIN}/directory"
@@ -34,7 +34,7 @@ DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
 
 
 def build_local_class() -> Object:
-    """The class `local`, which every cluster has from its first start."""
+    """Build the class `local`, which every cluster has from its first start."""
     return {
         "metadata": {"name": LOCAL_CLASS, "annotations": {DEFAULT_CLASS_ANNOTATION: "true"}},
         "provisioner": PROVISIONER,
@@ -57,13 +57,12 @@ def check_claim(claim: Object, old: Object | None) -> list[Cause]:
 
 
 def check_claim_spec(spec: dict[str, Any], field: str) -> list[Cause]:
-    """What is wrong with the spec of a claim, or with that of a template of claims."""
+    """Return the problems of the spec of a claim, or of a claim template."""
     modes = spec.get("accessModes") or []
-    causes = (
-        []
-        if modes
-        else [required_cause(f"{field}.accessModes", "at least 1 access mode is required")]
-    )
+    causes = []
+    if not modes:
+        text = "at least 1 access mode is required"
+        causes.append(required_cause(f"{field}.accessModes", text))
     causes += [
         unsupported_cause(f"{field}.accessModes", mode, ACCESS_MODES)
         for mode in modes
@@ -80,11 +79,11 @@ def check_claim_spec(spec: dict[str, Any], field: str) -> list[Cause]:
                 "must be greater than zero",
             )
         )
-    wanted = spec.get("storageClassName")
-    if wanted:
+    class_name = spec.get("storageClassName")
+    if class_name:
         causes += [
-            invalid_value_cause(f"{field}.storageClassName", wanted, text)
-            for text in name_rules.check_subdomain(wanted)
+            invalid_value_cause(f"{field}.storageClassName", class_name, text)
+            for text in name_rules.check_subdomain(class_name)
         ]
     if spec.get("volumeMode", "Filesystem") not in VOLUME_MODES:
         causes.append(unsupported_cause(f"{field}.volumeMode", spec["volumeMode"], VOLUME_MODES))
@@ -92,27 +91,27 @@ def check_claim_spec(spec: dict[str, Any], field: str) -> list[Cause]:
 
 
 def _check_claim_changes(spec: dict[str, Any], old: dict[str, Any]) -> list[Cause]:
-    """Only a larger request may come later, and the volume, which the controller fills in."""
-    fixed = {
+    """Check that only a larger request, or the volume that the controller sets, comes later."""
+    changed_fields = {
         part
         for part in spec.keys() | old.keys()
         if part != "resources" and spec.get(part) != old.get(part)
     }
     if not old.get("volumeName"):
-        fixed.discard("volumeName")
-    if fixed:
+        changed_fields.discard("volumeName")
+    if changed_fields:
         text = (
             "spec is immutable after creation except resources.requests and "
             "volumeAttributesClassName for bound claims"
         )
         return [forbidden_cause("spec", text)]
-    before, after = (
+    old_request, new_request = (
         quantities.parse_quantity(
             ((each.get("resources") or {}).get("requests") or {}).get("storage", 0)
         )
         for each in (old, spec)
     )
-    if after < before:
+    if new_request < old_request:
         return [
             forbidden_cause(
                 "spec.resources.requests.storage", "field can not be less than previous value"
@@ -176,11 +175,8 @@ def check_storage_class(storage: Object, old: Object | None) -> list[Cause]:
 
 def _format_class_name(storage: Object) -> str:
     name = str(storage["metadata"]["name"])
-    return (
-        f"{name} (default)"
-        if annotations_of(storage).get(DEFAULT_CLASS_ANNOTATION) == "true"
-        else name
-    )
+    is_default = annotations_of(storage).get(DEFAULT_CLASS_ANNOTATION) == "true"
+    return f"{name} (default)" if is_default else name
 
 
 STORAGECLASSES = Resource(

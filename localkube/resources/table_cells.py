@@ -1,5 +1,6 @@
-"""What columns of many kinds show: names, ages, durations, labels and simple JSON paths, as kubectl
-prints them.
+"""Cells that columns of many kinds show: names, ages, durations, labels and simple JSON paths.
+
+They are formatted as kubectl prints them.
 """
 
 import json
@@ -36,8 +37,9 @@ _YEAR_HOURS = 24 * 365
 
 
 def format_duration(duration: timedelta) -> str:
-    """A duration in one or two units, coarser the longer it is: "59s", "2m5s", "3h10m", "7d"
-    (apimachinery `HumanDuration`).
+    """Format a duration in one or two units, coarser the longer it is.
+
+    Examples: "59s", "2m5s", "3h10m", "7d" (apimachinery `HumanDuration`).
     """
     seconds = int(duration.total_seconds())
     if seconds < -1:
@@ -68,13 +70,13 @@ def _format_pair(large: int, unit: str, small: int, part: str) -> str:
 
 
 def format_since(timestamp: str | None) -> str:
-    """How long ago a time was, or "<unknown>"."""
+    """Format how long ago a time was, or "<unknown>"."""
     moment = parse_optional_time(timestamp)
-    return UNKNOWN if moment is None else format_duration(clock.now() - moment)
+    return UNKNOWN if moment is None else format_duration(clock.current_time() - moment)
 
 
 def parse_optional_time(timestamp: Any) -> datetime | None:
-    """A time of an object, or None when it has none or it cannot be read."""
+    """Parse a time of an object; return None when it is absent or malformed."""
     try:
         return clock.parse_time(timestamp) if isinstance(timestamp, str) and timestamp else None
     except ValueError:
@@ -86,7 +88,7 @@ def format_age(obj: Object) -> str:
 
 
 def format_labels(texts: Mapping[str, str] | None) -> str:
-    """`a=b,c=d`, or "<none>"."""
+    """Format labels as `a=b,c=d`, or "<none>"."""
     return ",".join(f"{key}={value}" for key, value in sorted(texts.items())) if texts else NONE
 
 
@@ -98,27 +100,28 @@ _STEP = re.compile(r"\.([A-Za-z0-9_-]+)|\[(-?[0-9]+):\]")
 
 
 def compile_path(expression: str) -> Callable[[Object], Any]:
-    """A reader of the JSON paths that printer columns use: `.a.b` and `[-1:]`. None where the path
-    leads nowhere.
+    """Compile a JSON path of a printer column, `.a.b` and `[-1:]`, into a reader.
+
+    The reader returns None where the path leads nowhere. Raises ValueError for another path.
     """
     steps: list[str | int] = [field or int(index) for field, index in _STEP.findall(expression)]
     if "".join(match.group() for match in _STEP.finditer(expression)) != expression:
         raise ValueError(f"not a path that columns use: {expression}")
 
     def read(obj: Object) -> Any:
-        found: Any = obj
+        value: Any = obj
         for step in steps:
             if isinstance(step, int):
-                found = found[step] if isinstance(found, list) and found else None
+                value = value[step] if isinstance(value, list) and value else None
             else:
-                found = found.get(step) if isinstance(found, dict) else None
-        return found
+                value = value.get(step) if isinstance(value, dict) else None
+        return value
 
     return read
 
 
 def build_custom_column(definition: Mapping[str, Any]) -> Column:
-    """A column of a custom kind, from its `additionalPrinterColumns` entry."""
+    """Build a column of a custom kind from its `additionalPrinterColumns` entry."""
     read, kind = compile_path(definition["jsonPath"]), definition["type"]
 
     def cell(obj: Object) -> Any:

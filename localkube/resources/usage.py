@@ -1,5 +1,6 @@
-"""metrics.k8s.io: measured usage of pods and of the node. Nothing of it is stored; the API makes
-the objects when asked.
+"""metrics.k8s.io: measured usage of pods and of the node.
+
+Nothing of it is stored; the API builds the objects when asked.
 """
 
 from localkube.resources.resource import Column, Resource

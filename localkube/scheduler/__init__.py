@@ -1,5 +1,4 @@
-"""The scheduler: makes gangs of pods, gives them their place on the node and their devices, and
-says why some of them wait.
+"""The scheduler: groups pods into gangs, gives them a node and devices, and reports why some wait.
 
 It answers for the default scheduler and for KAI alike, and follows KAI's rules: PodGroups, queues,
 shares of GPUs.

@@ -1,7 +1,7 @@
-"""What the scheduler knows, kept up to date by the changes themselves, so that no pass reads what
-it has no use for.
+"""What the scheduler knows of the cluster, kept up to date by the changes themselves.
 
-Finished and held pods are not here: ten thousand of them cost a pass nothing.
+So no pass reads what it does not need. Finished and held pods are not in it: ten thousand of them
+cost a pass nothing.
 """
 
 import logging
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 Trigger = Callable[[Change], Iterable[Key]]
 
 RUN_PASS: tuple[Key, ...] = (("", ""),)
-"""The one thing to do: a scheduling pass."""
+"""The one key there is: run a scheduling pass."""
 
 NO_KEYS: tuple[Key, ...] = ()
 
@@ -30,9 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class ClusterIndex:
-    """Pods that are not finished, the node, queues, priority classes and PodGroups; and what of
-    them changed since it was asked.
-    """
+    """Unfinished pods, the node, queues, priority classes and PodGroups, and their changes."""
 
     def __init__(self, node_name: str) -> None:
         self.tasks: dict[str, Task] = {}
@@ -44,12 +42,12 @@ class ClusterIndex:
         self.pod_groups: dict[Key, Object] = {}
         self.changed_pods: dict[str, None] = {}
         self.changed_owners: dict[Key, None] = {}
-        """Namespace and uid of workloads."""
+        """Namespace and uid of changed workloads."""
         self.changed_groups: dict[Key, None] = {}
         self.rules_changed = True
-        """Queues or priority classes changed."""
+        """Whether queues or priority classes changed."""
         self.room_grew = True
-        """What was refused before might be placed now."""
+        """Whether pods that were refused before might be placed now."""
         self._node_name = node_name
 
     def triggers(self) -> Mapping[Resource, Trigger]:
@@ -59,8 +57,8 @@ class ClusterIndex:
             if resource is JOBS or (resource.group, resource.kind) in DISTRIBUTED_KINDS
         ]
         return {
-            # What pods refer to comes first, so that it is there when the existing pods are read at
-            # the start.
+            # What pods refer to comes first, so that it is known when the existing pods are read
+            # at the start.
             NODES: self._node_changed,
             QUEUES: self._queue_changed,
             PRIORITYCLASSES: self._class_changed,
@@ -71,32 +69,31 @@ class ClusterIndex:
 
     def _pod_changed(self, change: Change) -> Iterable[Key]:
         record = change.record
-        known = self.tasks.get(record.uid)
+        old = self.tasks.get(record.uid)
         if change.type == "DELETED" or record.fields.get("status.phase") in FINISHED_PHASES:
-            return self._forget_task(known)
-        if known is not None and known.node and known.scheduled_condition.status == "True":
-            # What runs is of interest again when it ends: the kubelet's many status updates are
-            # not.
+            return self._forget_task(old)
+        if old is not None and old.node and old.scheduled_condition.status == "True":
+            # Ignore the kubelet's many status updates: a running pod matters again at its end.
             return NO_KEYS
         pod = record.decode()
         if task.is_on_hold(pod):
-            return self._forget_task(known)
+            return self._forget_task(old)
         new = task.parse_task(pod)
         self.tasks[new.uid] = new
         if new.node == self._node_name:
             self.placed_uids[new.uid] = None
-        if known is not None and task.equals_but_condition(known, new):
+        if old is not None and task.equals_but_condition(old, new):
             return NO_KEYS
         self.changed_pods[new.uid] = None
         return RUN_PASS
 
-    def _forget_task(self, known: Task | None) -> Iterable[Key]:
-        if known is None:
+    def _forget_task(self, task_to_forget: Task | None) -> Iterable[Key]:
+        if task_to_forget is None:
             return NO_KEYS
-        del self.tasks[known.uid]
-        self.placed_uids.pop(known.uid, None)
-        self.changed_pods[known.uid] = None
-        self.room_grew = self.room_grew or bool(known.node)
+        del self.tasks[task_to_forget.uid]
+        self.placed_uids.pop(task_to_forget.uid, None)
+        self.changed_pods[task_to_forget.uid] = None
+        self.room_grew = self.room_grew or bool(task_to_forget.node)
         return RUN_PASS
 
     def _node_changed(self, change: Change) -> Iterable[Key]:
@@ -116,7 +113,7 @@ class ClusterIndex:
                 change.record.name,
                 error,
             )
-        # Its heartbeats are not of interest.
+        # Ignore heartbeats.
         if self.node == before:
             return NO_KEYS
         self.room_grew = self.rules_changed = True
@@ -142,24 +139,24 @@ class ClusterIndex:
         return RUN_PASS
 
     def _group_changed(self, change: Change) -> Iterable[Key]:
-        at = (change.record.namespace, change.record.name)
-        before = self.pod_groups.get(at)
+        key = (change.record.namespace, change.record.name)
+        before = self.pod_groups.get(key)
         if change.type == "DELETED":
-            self.pod_groups.pop(at, None)
+            self.pod_groups.pop(key, None)
         else:
-            obj = self.pod_groups[at] = change.record.decode()
+            obj = self.pod_groups[key] = change.record.decode()
             if (
                 before is not None
                 and uid_of(before) == uid_of(obj)
                 and before.get("spec") == obj.get("spec")
             ):
                 return NO_KEYS
-        self.changed_groups[at] = None
+        self.changed_groups[key] = None
         return RUN_PASS
 
     def _owner_changed(self, change: Change) -> Iterable[Key]:
         if change.type != "MODIFIED":
-            # A new one has no pods yet, and those of one that goes tell of it themselves.
+            # A new workload has no pods yet, and a deleted one's pods change themselves.
             return NO_KEYS
         self.changed_owners[change.record.namespace, change.record.uid] = None
         return RUN_PASS

@@ -1,4 +1,4 @@
-"""The objects that scheduling starts from: KAI's default queues and priority classes."""
+"""The objects that scheduling starts with: KAI's default queues and priority classes."""
 
 from collections.abc import Sequence
 
@@ -9,19 +9,19 @@ DEFAULT_QUEUE = "default-queue"
 DEFAULT_PARENT_QUEUE = "default-parent-queue"
 
 DEFAULT_PRIORITY_CLASS = "train"
-"""What a workload without a (known) priority class gets."""
+"""The priority class of a workload without a known one."""
 
 PRIORITY_CLASSES = {"train": 50, "build-preemptible": 75, "build": 100, "inference": 125}
 """The classes of a KAI installation (engine facts 3.1)."""
 
 PREEMPTIBLE_BELOW = 100
-"""Work of a lower priority than this is preemptible unless it says otherwise (PodGroup CRD,
+"""Work of a lower priority is preemptible unless it says otherwise (PodGroup CRD,
 `preemptibility`).
 """
 
 
 def build_default_queues() -> Sequence[Object]:
-    """The two queues that a KAI installation starts with: no quota, no limit."""
+    """Build the two queues that a KAI installation starts with: no quota, no limit."""
     resources = {
         word: {"quota": 0, "limit": -1, "overQuotaWeight": 1} for word in ("cpu", "gpu", "memory")
     }
@@ -32,7 +32,7 @@ def build_default_queues() -> Sequence[Object]:
 
 
 def build_default_priority_classes() -> Sequence[Object]:
-    """PRIORITY_CLASSES, and those that every cluster has, as objects to create."""
+    """Build the objects of PRIORITY_CLASSES and of the classes that every cluster has."""
     return [
         {
             "apiVersion": "scheduling.k8s.io/v1",

@@ -1,5 +1,6 @@
-"""What a pod asks of the node: amounts of resources, and whole devices or shares of them. Pure
-functions over a pod's dict.
+"""What a pod demands of the node: amounts of resources, and whole devices or shares of them.
+
+Pure functions over a pod's dict.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,28 +16,28 @@ CPU = "cpu"
 MEMORY = "memory"
 
 Amounts = Mapping[str, Fraction]
-"""How much of each resource, in its own unit: cores, bytes, devices. Exact, so that three thirds of
-a device are one device.
+"""How much of each resource, in its own unit: cores, bytes, devices.
+
+Exact, so that three thirds of a device are one device.
 """
 
 
 class BadDemand(ValueError):
-    """What a pod asks for cannot be understood; the text says why."""
+    """A pod's demand is malformed; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuShare:
-    """A part of each of `devices` devices: either `fraction` of the device or `memory` MiB of
-    it.
-    """
+    """A part of each of `devices` devices: a `fraction` of the device or `memory` MiB of it."""
 
     devices: int
     fraction: Fraction | None
     memory: int | None
 
     def device_fraction(self, device_memory: int | None) -> Fraction | None:
-        """The part of one device, given its memory in MiB; None when it depends on a memory that is
-        not known.
+        """Return the fraction of one device, given its memory in MiB.
+
+        None when the share is in memory and the device's memory is not known.
         """
         if self.memory is None:
             return self.fraction
@@ -45,19 +46,23 @@ class GpuShare:
 
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """`amounts` holds no zeros, and devices only when they are whole; a share stands beside it."""
+    """What a pod demands.
+
+    `amounts` holds no zeros and only whole devices; a part of a device is in `share`.
+    """
 
     amounts: Amounts
     share: GpuShare | None
 
     @property
     def whole_devices(self) -> int:
-        """How many whole devices."""
+        """The number of whole devices."""
         return int(self.amounts.get(GPU_RESOURCE, 0))
 
     def compute_charge(self, device_memory: int | None) -> Amounts:
-        """What a queue is charged: cores, bytes and devices, a share counting as its part of each
-        device.
+        """Return what a queue is charged: cores, bytes and devices.
+
+        A share counts as its fraction of each device.
         """
         charged = {
             name: self.amounts[name] for name in (CPU, MEMORY, GPU_RESOURCE) if name in self.amounts
@@ -70,21 +75,22 @@ class PodDemand:
 
 
 def parse_pod_demand(pod: Object) -> PodDemand:
-    """The demand of a pod: its containers at once, or its largest init container, whichever is
-    more, and its overhead.
+    """Return the demand of a pod: its containers together or its largest init container, and its
+    overhead.
 
-    An init container that restarts always runs beside all that follow it. Raises BadDemand.
+    The larger of the two counts. An init container that always restarts runs beside all that follow
+    it. Raises BadDemand.
     """
     spec = pod["spec"]
-    beside: dict[str, Fraction] = {}
+    sidecars: dict[str, Fraction] = {}
     peak: dict[str, Fraction] = {}
     for container in spec.get("initContainers") or ():
         if container.get("restartPolicy") == "Always":
-            beside = add_amounts(beside, _parse_requests(container))
-            peak = max_amounts(peak, beside)
+            sidecars = add_amounts(sidecars, _parse_requests(container))
+            peak = max_amounts(peak, sidecars)
         else:
-            peak = max_amounts(peak, add_amounts(beside, _parse_requests(container)))
-    running = beside
+            peak = max_amounts(peak, add_amounts(sidecars, _parse_requests(container)))
+    running = sidecars
     for container in spec.get("containers") or ():
         running = add_amounts(running, _parse_requests(container))
     amounts = add_amounts(max_amounts(peak, running), _parse_amounts(spec.get("overhead") or {}))
@@ -106,15 +112,15 @@ def max_amounts(first: Amounts, second: Amounts) -> dict[str, Fraction]:
     }
 
 
-def sum_amounts(many: Iterable[Amounts]) -> dict[str, Fraction]:
+def sum_amounts(amounts_list: Iterable[Amounts]) -> dict[str, Fraction]:
     result: dict[str, Fraction] = {}
-    for amounts in many:
+    for amounts in amounts_list:
         result = add_amounts(result, amounts)
     return result
 
 
 def parse_amount(value: object) -> Fraction:
-    """A quantity or a plain number, exactly. Raises BadDemand."""
+    """Parse a quantity or a plain number exactly. Raises BadDemand."""
     try:
         return Fraction(quantities.parse_quantity(str(value)))
     except ValueError as error:
@@ -122,9 +128,9 @@ def parse_amount(value: object) -> Fraction:
 
 
 def _parse_requests(container: Object) -> dict[str, Fraction]:
-    """What a container asks for; a limit without a request is a request too."""
-    wanted = container.get("resources") or {}
-    return _parse_amounts((wanted.get("limits") or {}) | (wanted.get("requests") or {}))
+    """Return what a container requests; a limit without a request is a request too."""
+    resources = container.get("resources") or {}
+    return _parse_amounts((resources.get("limits") or {}) | (resources.get("requests") or {}))
 
 
 def _parse_amounts(amounts: Object) -> dict[str, Fraction]:
@@ -132,20 +138,21 @@ def _parse_amounts(amounts: Object) -> dict[str, Fraction]:
 
 
 def _parse_share(pod: Object) -> GpuShare | None:
-    """What the annotations of GPU sharing ask for. They can be edited after admission looked at
-    them, so they are checked here too.
+    """Parse the annotations of GPU sharing.
+
+    They can be edited after admission checked them, so they are checked here too.
     """
-    refusal = gpu_sharing.find_refusal(pod)
-    if refusal:
-        raise BadDemand(refusal)
-    asked = annotations_of(pod)
+    problem = gpu_sharing.find_refusal(pod)
+    if problem:
+        raise BadDemand(problem)
+    annotations = annotations_of(pod)
     fraction, memory = (
-        asked.get(gpu_sharing.FRACTION_ANNOTATION),
-        asked.get(gpu_sharing.MEMORY_ANNOTATION),
+        annotations.get(gpu_sharing.FRACTION_ANNOTATION),
+        annotations.get(gpu_sharing.MEMORY_ANNOTATION),
     )
     if fraction is None and memory is None:
         return None
-    devices = int(asked.get(gpu_sharing.DEVICES_ANNOTATION, "1"))
+    devices = int(annotations.get(gpu_sharing.DEVICES_ANNOTATION, "1"))
     return GpuShare(
         devices,
         None if fraction is None else Fraction(fraction),

@@ -1,6 +1,4 @@
-"""The GPUs of the node while pods are placed: how much of each is free, and which ones the next pod
-gets.
-"""
+"""The GPUs of the node during a pass: how much of each is free, which ones the next pod gets."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -9,29 +7,30 @@ WHOLE_DEVICE = Fraction(1)
 
 
 class Devices:
-    """What is left of each device. A device is either held whole by one pod or shared by parts that
-    add up to one at most.
+    """What is free of each device.
+
+    A device is either held whole by one pod or shared by parts that add up to one at most.
     """
 
     def __init__(self, count: int) -> None:
         self.free = [WHOLE_DEVICE] * count
 
     def copy(self) -> "Devices":
-        twin = Devices(0)
-        twin.free = list(self.free)
-        return twin
+        copy = Devices(0)
+        copy.free = list(self.free)
+        return copy
 
     @property
     def idle_count(self) -> int:
-        """How many devices nobody uses."""
+        """The number of devices that nobody uses."""
         return sum(1 for free in self.free if free == WHOLE_DEVICE)
 
     def count_with_room(self, part: Fraction) -> int:
-        """How many devices have `part` left."""
+        """Return how many devices have `part` left."""
         return sum(1 for free in self.free if free >= part)
 
     def choose_devices(self, count: int, part: Fraction = WHOLE_DEVICE) -> tuple[int, ...] | None:
-        """`count` devices with `part` of each free, or None.
+        """Return `count` devices with `part` of each free, or None.
 
         The fullest that still fit come first (best fit), so that shares gather on devices that are
         shared already and whole devices stay whole; among equals the lowest index.
@@ -42,8 +41,9 @@ class Devices:
         )
 
     def use_devices(self, indexes: Sequence[int], part: Fraction = WHOLE_DEVICE) -> None:
-        """Mark `part` of each as used. Indexes that the node no longer has are ignored: the pod
-        that has them ends by itself.
+        """Mark `part` of each device as used.
+
+        Indexes that the node no longer has are ignored: the pod that has them ends by itself.
         """
         for index in indexes:
             if index < len(self.free):

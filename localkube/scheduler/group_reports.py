@@ -1,6 +1,4 @@
-"""Tells PodGroups and Queues how things stand: scheduling conditions, resource counts and
-events.
-"""
+"""Reports on PodGroups and Queues: scheduling conditions, resource counts and events."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,8 +21,9 @@ QUEUE_STATUS_FIELDS = ("requested", "allocated", "allocatedNonPreemptible", "chi
 
 
 class GroupReports:
-    """Writes to PodGroups and Queues. `recorder` tells the events about PodGroups, which are KAI's
-    and of type Normal.
+    """Writes to PodGroups and Queues.
+
+    `recorder` records the events about PodGroups, which are KAI's and of type Normal.
     """
 
     def __init__(self, objects: Objects, recorder: EventRecorder) -> None:
@@ -35,25 +34,26 @@ class GroupReports:
     def report_group(
         self, group: Group, counts: Object, refusal: Refusal | None, *, has_placed_pods: bool
     ) -> None:
-        """Keep a PodGroup's counts and its scheduling condition: there while a gang finds no place,
-        gone once some of it has one.
+        """Update a PodGroup's counts and its scheduling condition.
+
+        The condition exists while a gang finds no place, and goes once some of its pods have one.
         """
         stored = self._objects.find(PODGROUPS, group.namespace, group.name)
         if stored is None:
             return
-        explained = (
+        shown_refusal = (
             None if refusal is None or has_placed_pods or refusal.reason == NOT_READY else refusal
         )
         status = stored.get("status") or {}
         if (status.get("resourcesStatus") or {}) != counts or not _is_explained(
-            status.get("schedulingConditions") or [], explained
+            status.get("schedulingConditions") or [], shown_refusal
         ):
 
             def change(pod_group: Object) -> None:
                 status = pod_group.setdefault("status", {})
                 status["resourcesStatus"] = counts
                 status["schedulingConditions"] = _build_conditions(
-                    pod_group, status.get("schedulingConditions") or [], explained
+                    pod_group, status.get("schedulingConditions") or [], shown_refusal
                 )
 
             stored = self._objects.modify(
@@ -62,7 +62,7 @@ class GroupReports:
         self._record_event(group, stored, refusal)
 
     def report_queue(self, stored: Object, status: Object) -> None:
-        """Keep a Queue's counts."""
+        """Update a Queue's counts."""
         present = stored.get("status") or {}
         if {key: present[key] for key in QUEUE_STATUS_FIELDS if key in present} == status:
             return
@@ -77,7 +77,7 @@ class GroupReports:
         self._objects.modify(QUEUES, "", name_of(stored), change, subresource="status")
 
     def _record_event(self, group: Group, stored: Object, refusal: Refusal | None) -> None:
-        """An event when the matter changed."""
+        """Record an event when the refusal's subject has changed."""
         if refusal is None:
             self._last_subjects.pop(group.key, None)
         elif self._last_subjects.get(group.key) != refusal.subject:
@@ -93,7 +93,7 @@ class GroupReports:
 def build_resources_status(
     placed: Sequence[Amounts], requested: Sequence[Amounts], *, non_preemptible: bool
 ) -> Object:
-    """A PodGroup's `resourcesStatus`, in cores, bytes and devices."""
+    """Build a PodGroup's `resourcesStatus`, in cores, bytes and devices."""
     allocated = build_resource_list(sum_amounts(placed))
     status = {
         "allocated": allocated,
@@ -115,7 +115,9 @@ def _is_explained(conditions: Sequence[Object], refusal: Refusal | None) -> bool
 def _build_conditions(
     pod_group: Object, conditions: Sequence[Object], refusal: Refusal | None
 ) -> list[Object]:
-    """The conditions with ours changed, or removed when there is nothing to explain any more."""
+    """Return the conditions with ours changed, or removed when nothing needs an explanation any
+    more.
+    """
     others = [condition for condition in conditions if condition.get("type") != UNSCHEDULABLE]
     if refusal is None or _is_explained(conditions, refusal):
         return others if refusal is None else list(conditions)

@@ -1,5 +1,6 @@
-"""The gangs: which pods belong together, and the PodGroup objects that say so. The pod-grouper's
-work on the store.
+"""The gangs: which pods belong together, and their PodGroup objects in the store.
+
+This is the work of KAI's pod-grouper.
 """
 
 import itertools
@@ -25,8 +26,9 @@ MAX_OWNER_DEPTH = 8
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A gang. `fault` says why no PodGroup could be made of it; `members` are the uids of its
-    unfinished pods.
+    """A gang.
+
+    `fault` says why no PodGroup could be made of it; `members` are the uids of its unfinished pods.
     """
 
     key: Key
@@ -51,8 +53,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class TopOwner:
-    """The topmost owner of a pod: its uid, and the object if its kind is served here. `fault` where
-    an owner is gone.
+    """The topmost owner of a pod: its uid, and the object if its kind is served here.
+
+    `fault` is set where an owner is gone.
     """
 
     uid: str
@@ -77,16 +80,16 @@ class Groups:
         return self._groups.get(key)
 
     def find_by_pod(self, uid: str) -> Group | None:
-        """The gang of a pod."""
+        """Return the gang of a pod, or None."""
         key = self._keys_by_pod.get(uid)
         return None if key is None else self._groups.get(key)
 
     def pod_uids(self) -> Iterable[str]:
-        """The pods of all gangs."""
+        """Return the uids of the pods of all gangs."""
         return self._keys_by_pod
 
     def list_waiting(self) -> Iterable[Key]:
-        """The gangs with pods that are not on a node."""
+        """Return the gangs with pods that are not on a node."""
         return [
             key
             for key, group in self._groups.items()
@@ -97,8 +100,9 @@ class Groups:
         return [self._index.tasks[uid] for uid in group.members]
 
     def count_succeeded(self, group: Group) -> int:
-        """How many of its pods have ended well: they were there, so the gang does not wait for them
-        again.
+        """Return how many of its pods have succeeded.
+
+        They were there, so the gang does not wait for them again.
         """
         records = (
             record
@@ -108,42 +112,42 @@ class Groups:
         return sum(1 for record in records if record.fields.get("status.phase") == "Succeeded")
 
     def refresh(self) -> dict[Key, Group]:
-        """Take in what changed since the last call and bring the PodGroups in line; gives the gangs
-        that were concerned.
+        """Apply the changes since the last call and update the PodGroups; return the affected
+        gangs.
 
-        Those that have lost their last pod are among them, without members, for the last time.
+        Gangs that have lost their last pod are among them, without members, for the last time.
         """
-        index, dirty = self._index, dict[Key, None]()
-        # A PodGroup that was made in a pass that was not kept is made again.
-        dirty |= dict.fromkeys(
-            self._keys_by_name[at]
-            for at in self._created
-            if at in self._keys_by_name and index.find_pod_group(*at) is None
+        index, affected = self._index, dict[Key, None]()
+        # Create PodGroups again whose pass was rolled back.
+        affected |= dict.fromkeys(
+            self._keys_by_name[name_key]
+            for name_key in self._created
+            if name_key in self._keys_by_name and index.find_pod_group(*name_key) is None
         )
         self._created.clear()
         for uid in _drain_changes(index.changed_pods):
-            dirty |= dict.fromkeys(self._move_pod(uid))
-        dirty |= dict.fromkeys(
+            affected |= dict.fromkeys(self._move_pod(uid))
+        affected |= dict.fromkeys(
             key for key in _drain_changes(index.changed_owners) if key in self._groups
         )
-        dirty |= dict.fromkeys(
-            self._keys_by_name[at]
-            for at in _drain_changes(index.changed_groups)
-            if at in self._keys_by_name
+        affected |= dict.fromkeys(
+            self._keys_by_name[name_key]
+            for name_key in _drain_changes(index.changed_groups)
+            if name_key in self._keys_by_name
         )
         if index.rules_changed:
-            dirty |= dict.fromkeys(self._groups)
-        concerned = {key: self._groups[key] for key in dirty}
-        for key, group in concerned.items():
+            affected |= dict.fromkeys(self._groups)
+        groups = {key: self._groups[key] for key in affected}
+        for key, group in groups.items():
             if group.members:
                 self._update_group(group)
             else:
                 del self._groups[key]
                 del self._keys_by_name[group.namespace, group.name]
-        return concerned
+        return groups
 
     def _move_pod(self, uid: str) -> Iterable[Key]:
-        """Put a changed pod into its gang and out of the one it was in; gives both."""
+        """Move a changed pod from its old gang into its new one; yield both."""
         task, before = self._index.tasks.get(uid), self._keys_by_pod.pop(uid, None)
         if before is not None:
             self._groups[before].members.pop(uid, None)
@@ -158,17 +162,17 @@ class Groups:
         yield group.key
 
     def _find_or_create_group(self, task: Task) -> Group:
-        own = pod_grouping.build_pod_group_name(task.name, task.uid)
+        own_name = pod_grouping.build_pod_group_name(task.name, task.uid)
         if task.owner is not None:
             top = self._find_top_owner(task)
             key, name = (
                 (task.namespace, top.uid),
                 pod_grouping.build_pod_group_name(top.name, top.uid),
             )
-        elif task.group_name and task.group_name != own:
+        elif task.group_name and task.group_name != own_name:
             key, name = (task.namespace, f"PodGroup {task.group_name}"), task.group_name
         else:
-            key, name = (task.namespace, task.uid), own
+            key, name = (task.namespace, task.uid), own_name
         self._keys_by_name[task.namespace, name] = key
         return self._groups.setdefault(key, Group(key, name, next(self._arrivals)))
 
@@ -192,10 +196,10 @@ class Groups:
                     ),
                 )
             top = TopOwner(uid_of(owner), name_of(owner), owner)
-            above = find_controller_reference(owner)
-            if above is None:
+            controller = find_controller_reference(owner)
+            if controller is None:
                 break
-            ref = above
+            ref = controller
         return top
 
     def _update_group(self, group: Group) -> None:
@@ -224,14 +228,16 @@ class Groups:
         group.created = str(pod_group["metadata"].get("creationTimestamp", ""))
 
     def _ensure_pod_group(self, group: Group, sample: Task) -> Object:
-        """The stored PodGroup, made or changed as needed. Raises GroupingError or ApiError."""
+        """Return the stored PodGroup, created or changed as needed. Raises GroupingError or
+        ApiError.
+        """
         present = self._index.find_pod_group(group.namespace, group.name)
         if sample.owner is None and group.key[1] != sample.uid:
             if present is None:
                 raise GroupingError(f'PodGroup "{group.name}", which the pod names, does not exist')
             return present
         owner = None if sample.owner is None else self._get_owner(sample)
-        wanted = pod_grouping.derive_pod_group_spec(
+        wanted_spec = pod_grouping.derive_pod_group_spec(
             owner, sample, self._index.priority_classes
         ).build_spec()
         if present is None:
@@ -240,22 +246,23 @@ class Groups:
             return self._objects.create(
                 PODGROUPS,
                 group.namespace,
-                pod_grouping.build_pod_group(group.name, group.namespace, owner, wanted),
+                pod_grouping.build_pod_group(group.name, group.namespace, owner, wanted_spec),
             )
         spec = present.get("spec") or {}
         # A workload keeps the queue it started in (KAI `podgroup/handler.go`).
-        wanted["queue"] = spec.get("queue") or wanted["queue"]
-        if all(spec.get(key) == value for key, value in wanted.items()):
+        wanted_spec["queue"] = spec.get("queue") or wanted_spec["queue"]
+        if all(spec.get(key) == value for key, value in wanted_spec.items()):
             return present
 
         def change(obj: Object) -> None:
-            obj["spec"] = (obj.get("spec") or {}) | wanted
+            obj["spec"] = (obj.get("spec") or {}) | wanted_spec
 
         return self._objects.modify(PODGROUPS, group.namespace, group.name, change)
 
     def _get_owner(self, sample: Task) -> Object:
-        """The workload; for one of a kind that is not served here, what its reference says. Raises
-        GroupingError when it is gone.
+        """Return the workload; of a kind that is not served here, what its reference says.
+
+        Raises GroupingError when it is gone.
         """
         top, ref = self._find_top_owner(sample), sample.owner or {}
         if top.fault:
@@ -268,6 +275,6 @@ class Groups:
 
 
 def _drain_changes(changed: dict[T, None]) -> Sequence[T]:
-    taken = list(changed)
+    keys = list(changed)
     changed.clear()
-    return taken
+    return keys

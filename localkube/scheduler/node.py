@@ -1,5 +1,6 @@
-"""The node as the scheduler sees it: what it offers, and which pods it takes at all (taints,
-selectors, affinity).
+"""The node as the scheduler sees it: what it offers, and which pods it accepts.
+
+Taints, selectors and affinity decide that.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +34,7 @@ class Node:
 
     @property
     def device_memory(self) -> int | None:
-        """MiB of each device, when the node says."""
+        """MiB of each device; None when the node does not say."""
         text = self.labels.get(GPU_MEMORY, "")
         return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
 
@@ -52,8 +53,9 @@ class PlacementRules:
     """The required node affinity: one of these must hold; None when there is none."""
     tolerations: tuple[Object, ...]
     topologies: tuple[str, ...] = ()
-    """Labels that the node must have: those by which the pod must be near others, which on one node
-    it is.
+    """Labels that the node must have.
+
+    These are the topology keys of required pod affinities, which hold on one node.
     """
 
 
@@ -75,18 +77,19 @@ def parse_placement_rules(pod: Object) -> PlacementRules:
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}
     required = (affinity.get("nodeAffinity") or {}).get(REQUIRED_TERMS)
-    near = (affinity.get("podAffinity") or {}).get(REQUIRED_TERMS) or ()
+    near_terms = (affinity.get("podAffinity") or {}).get(REQUIRED_TERMS) or ()
     return PlacementRules(
         selector=spec.get("nodeSelector") or {},
         terms=None if required is None else tuple(required.get("nodeSelectorTerms") or ()),
         tolerations=tuple(spec.get("tolerations") or ()),
-        topologies=tuple(sorted({str(term.get("topologyKey")) for term in near})),
+        topologies=tuple(sorted({str(term.get("topologyKey")) for term in near_terms})),
     )
 
 
 def describe_mismatch(node: Node, rules: PlacementRules) -> str | None:
-    """Why the node takes no such pod, in the words of the real scheduler; None when it does. Asked
-    in the real one's order.
+    """Return why the node accepts no such pod, in the real scheduler's words; None when it does.
+
+    The rules are checked in the real scheduler's order.
     """
     if node.unschedulable and not _is_tolerated(UNSCHEDULABLE, rules.tolerations):
         return "node(s) were unschedulable"
@@ -96,8 +99,8 @@ def describe_mismatch(node: Node, rules: PlacementRules) -> str | None:
                 "node(s) had untolerated taint "
                 f"{{{taint.get('key', '')}: {taint.get('value') or ''}}}"
             )
-    chosen = all(node.labels.get(key) == value for key, value in rules.selector.items())
-    if not chosen or (
+    is_selected = all(node.labels.get(key) == value for key, value in rules.selector.items())
+    if not is_selected or (
         rules.terms is not None and not any(_matches_term(term, node) for term in rules.terms)
     ):
         return "node(s) didn't match Pod's node affinity/selector"
@@ -113,7 +116,7 @@ def _is_tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:
 def _tolerates(toleration: Object, taint: Object) -> bool:
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
-    # Without a key a toleration is for every taint, and only "Exists" allows that.
+    # A toleration without a key is for every taint; only the operator "Exists" allows that.
     if toleration.get("key") and toleration["key"] != taint.get("key"):
         return False
     if toleration.get("operator", "Equal") == "Exists":
@@ -124,7 +127,7 @@ def _tolerates(toleration: Object, taint: Object) -> bool:
 
 
 def _matches_term(term: Object, node: Node) -> bool:
-    """All of a term's expressions hold; a term without any holds never."""
+    """Return whether all of a term's expressions hold; a term without any never holds."""
     expressions, names = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not names:
         return False
@@ -152,8 +155,9 @@ def _matches_expression(expression: Object, labels: Mapping[str, str]) -> bool:
 
 
 def _compare_numbers(value: str | None, values: list[str]) -> int:
-    """Above 0 when the label's number is the larger, below 0 when it is the smaller; 0 also when
-    one of them is no number.
+    """Return above 0 when the label's number is larger, below 0 when it is smaller.
+
+    0 also when one of them is no number.
     """
     try:
         return int(str(value)) - int(values[0])

@@ -1,6 +1,4 @@
-"""What is free on the node during a pass, whether a gang fits into it, and the sentence that says
-why it does not.
-"""
+"""What is free on the node during a pass, whether a gang fits, and the message when it does not."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ Assignment = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """`assignment` covers as many of the pods, in the order they were tried, as there was room
+    """The result of a try: `assignment` covers as many pods, in the order tried, as there was room
     for.
     """
 
@@ -30,7 +28,7 @@ class Fit:
 
 
 class NodeRoom:
-    """What is left of a node."""
+    """What is free on a node."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -43,17 +41,17 @@ class NodeRoom:
         self.pods = node.max_pods
 
     def copy(self) -> "NodeRoom":
-        twin = NodeRoom.__new__(NodeRoom)
-        twin.node, twin.free, twin.devices, twin.pods = (
+        copy = NodeRoom.__new__(NodeRoom)
+        copy.node, copy.free, copy.devices, copy.pods = (
             self.node,
             dict(self.free),
             self.devices.copy(),
             self.pods,
         )
-        return twin
+        return copy
 
     def occupy(self, task: Task, devices: Sequence[int]) -> None:
-        """Count a pod that runs here, or is about to, whether or not it should have been let in."""
+        """Count a pod that runs here, or is about to, whether or not it fits."""
         for name, amount in task.demand.amounts.items():
             if name != GPU_RESOURCE:
                 self.free[name] = self.free.get(name, ZERO) - amount
@@ -62,8 +60,9 @@ class NodeRoom:
             self.pods -= 1
 
     def fit_tasks(self, tasks: Sequence[Task]) -> Fit:
-        """Try pods one after the other in a copy of this room, the larger device shares first,
-        until one finds no place.
+        """Try pods one after the other in a copy of this room, until one finds no place.
+
+        Larger device shares come first.
         """
         room, assignment = self.copy(), {}
         for task in sorted(
@@ -105,8 +104,8 @@ class NodeRoom:
 def build_shortage_refusal(
     room: NodeRoom | None, tasks: Sequence[Task], fit: Fit | None
 ) -> Refusal:
-    """Why these pods, which must start together, were not placed. `fit` is the failed try, if it
-    came to one.
+    """Build the refusal of pods that must start together; `fit` is the failed try, if there was
+    one.
     """
     if room is None or fit is None:
         return Refusal(NO_ROOM, "no node", "no nodes available to schedule pods")
@@ -117,18 +116,16 @@ def build_shortage_refusal(
 
 
 def find_mismatch_refusal(node: Node, tasks: Sequence[Task]) -> Refusal | None:
-    """Why the node does not take these pods, whatever room it has; None when it takes them all."""
+    """Return why the node does not accept these pods, whatever room it has, or None."""
     for task in tasks:
-        why = describe_mismatch(node, task.placement_rules)
-        if why is not None:
-            return Refusal(NO_ROOM, why, f"0/1 nodes are available: 1 {why}.")
+        mismatch = describe_mismatch(node, task.placement_rules)
+        if mismatch is not None:
+            return Refusal(NO_ROOM, mismatch, f"0/1 nodes are available: 1 {mismatch}.")
     return None
 
 
 class _Shortages:
-    """The parts of the sentence: one for each resource that is short, with what is needed and what
-    there is.
-    """
+    """The parts of the message: for each short resource, what is needed and what there is."""
 
     def __init__(self, room: NodeRoom, tasks: Sequence[Task], placed: int) -> None:
         self.room = room
@@ -154,8 +151,8 @@ class _Shortages:
             )
             if text
         ]
-        # Each resource would do by itself, and yet one pod found no place: what is free lies in
-        # pieces too small.
+        # When each resource is sufficient in sum and yet a pod found no place, the free parts of
+        # devices are too small.
         return (
             sorted(parts)
             if parts

@@ -1,7 +1,7 @@
-"""What is still to be told, the latest word about each subject, a few at a time.
+"""Writes that wait, the latest one for each subject; a few are done at a time.
 
-A machine with thousands of waiting pods is so not kept busy by telling each of them how the numbers
-moved.
+So a machine with thousands of waiting pods is not kept busy by telling each of them how the numbers
+changed.
 """
 
 import logging
@@ -11,10 +11,11 @@ from collections.abc import Callable
 from localkube.errors import ApiError
 
 WRITES_PER_FLUSH = 16
-"""How many notes one call of `flush` writes: together about one slice of the controllers' loop."""
+"""How many writes one call of `run_writes` does: together about one slice of the controllers' loop.
+"""
 
 PAUSE_SECONDS = 0.05
-"""Seconds until the next ones."""
+"""Seconds until the next writes."""
 
 SERVER_ERROR = 500
 """From this code on a refusal is not the object's fault."""
@@ -32,12 +33,13 @@ class PendingWrites:
         self._writes: OrderedDict[Subject, Write] = OrderedDict()
 
     def add_write(self, subject: Subject, write: Write) -> None:
-        """Note a write, in the place of an older one about the same subject."""
+        """Add a write, in the place of an older one about the same subject."""
         self._writes[subject] = write
 
     def run_writes(self) -> float | None:
-        """Do some of the writes, oldest first; gives the seconds until more are due, None when none
-        are left.
+        """Do some of the writes, oldest first.
+
+        Returns the seconds until more are due, None when none are left.
         """
         for _ in range(min(WRITES_PER_FLUSH, len(self._writes))):
             subject, write = next(iter(self._writes.items()))
@@ -51,6 +53,6 @@ class PendingWrites:
                     "/".join(subject),
                     refusal.message,
                 )
-            # Only now, so that what failed through no fault of the object is tried again.
+            # Delete it only now: a write that the server failed is tried again.
             del self._writes[subject]
         return PAUSE_SECONDS if self._writes else None

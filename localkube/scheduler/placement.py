@@ -1,11 +1,10 @@
-"""One scheduling pass: which gang goes next, and whether it gets its place. What comes of it is
-written elsewhere.
+"""One scheduling pass: which gang goes next, and whether it finds a place.
 
-A queue's turn is by fair share (`Queues.turn`); in a queue the higher priority goes first, then a
-gang that has already begun, then a whole gang before pods that only add to one, then the older. A
-gang that finds no place is passed over, and smaller work behind it may start: as with KAI, a large
-gang can wait for as long as smaller work keeps coming. Its remedy is a higher priority, or a queue
-whose limit keeps the others small.
+The scheduler writes the outcome. A queue's turn is by fair share (`Queues.compute_turn`); in a
+queue the higher priority goes first, then a gang that has already begun, then a whole gang before
+pods that only add to one, then the older. A gang that finds no place is passed over, and smaller
+work behind it may start: as with KAI, a large gang can wait for as long as smaller work keeps
+coming. Its remedy is a higher priority, or a queue whose limit keeps the others small.
 """
 
 import heapq
@@ -27,21 +26,25 @@ from localkube.scheduler.refusal import NO_ROOM, NOT_READY, Refusal
 from localkube.scheduler.task import Task
 
 BindTasks = Callable[[Group, Sequence[Task], Assignment], Refusal | None]
-"""Puts pods on the node, all or none, and books them with their queue; says why when it cannot."""
+"""Puts pods on the node, all or none, and books them with their queue.
+
+Returns a refusal when it cannot.
+"""
 
 PlacementKey = tuple[str, bool, tuple[bytes, ...]]
-"""What is equal for pods that meet the same fate: queue, firmness, and their shapes."""
+"""What is equal for pods that get the same answer: queue, preemptibility, and their shapes."""
 
 BEGUN_GANG, WHOLE_GANG, SURPLUS_PODS = range(3)
 
 CandidateOrder = tuple[int, int, str, int]
-"""Whose turn it is within a queue: priority, stage, age, arrival."""
+"""The order within a queue: priority, stage, age, arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A gang's next pods, as the sets to try: those it needs all together, or, beyond what it
-    needs, each by itself.
+    """A gang's next pods, as the sets to try.
+
+    One set of those it needs all together, or, beyond what it needs, one set for each pod.
     """
 
     group: Group
@@ -49,14 +52,16 @@ class Candidate:
 
 
 CandidateHeap = list[tuple[CandidateOrder, Candidate]]
-"""A heap of the candidates of one queue. No two gangs have the same order, so candidates are never
-compared.
+"""A heap of the candidates of one queue.
+
+No two gangs have the same order, so candidates are never compared.
 """
 
 
 class SchedulingPass:
-    """A pass over some gangs. Room and usage only shrink during it, so what was refused once need
-    not be asked again.
+    """A pass over some gangs.
+
+    Room and usage only shrink during it, so what was refused once need not be tried again.
     """
 
     def __init__(
@@ -72,23 +77,23 @@ class SchedulingPass:
         self._verdicts: dict[Key, Refusal | None] = {}
 
     def place_groups(self, keys: Iterable[Key]) -> Mapping[Key, Refusal | None]:
-        """Place what can be placed; gives for each gang why some of its pods still wait, None where
-        none does.
-        """
+        """Place what can be placed; return for each gang why pods still wait, or None."""
         waiting: dict[str, CandidateHeap] = {}
         for key in keys:
             group = self._groups.find(key)
             if group is not None and (entry := self._next_candidate(group)):
                 waiting.setdefault(group.queue, []).append(entry)
-        for name, line in list(waiting.items()):
+        for name, heap in list(waiting.items()):
             if refusal := self._queues.find_refusal(name, {}, non_preemptible=False):
-                self._verdicts |= {candidate.group.key: refusal for _, candidate in line}
+                self._verdicts |= {candidate.group.key: refusal for _, candidate in heap}
                 del waiting[name]
-            heapq.heapify(line)
-        while next_line := self._choose_queue(waiting):
-            _, candidate = heapq.heappop(next_line)
-            if self._place_candidate(candidate) and (more := self._next_candidate(candidate.group)):
-                heapq.heappush(next_line, more)
+            heapq.heapify(heap)
+        while heap_in_turn := self._choose_queue(waiting):
+            _, candidate = heapq.heappop(heap_in_turn)
+            if self._place_candidate(candidate) and (
+                entry_after := self._next_candidate(candidate.group)
+            ):
+                heapq.heappush(heap_in_turn, entry_after)
         return self._verdicts
 
     def _measure_room(self) -> NodeRoom | None:
@@ -102,7 +107,7 @@ class SchedulingPass:
         return room
 
     def _next_candidate(self, group: Group) -> tuple[CandidateOrder, Candidate] | None:
-        """The next pods of a gang; None, with the verdict noted, when none of them can be tried."""
+        """Return the next pods of a gang; None, with the verdict noted, when none can be tried."""
         members = self._groups.list_tasks(group)
         waiting = sorted(
             (task for task in members if task.is_waiting and task.uid not in self._bound_uids),
@@ -111,39 +116,45 @@ class SchedulingPass:
         self._verdicts[group.key] = None
         if not waiting:
             return None
-        faulty = next((task for task in members if task.fault and not task.node), None)
-        if group.fault or faulty:
-            text = f"pod {faulty.name}: {faulty.fault}" if faulty else group.fault
+        faulty_task = next((task for task in members if task.fault and not task.node), None)
+        if group.fault or faulty_task:
+            text = f"pod {faulty_task.name}: {faulty_task.fault}" if faulty_task else group.fault
             self._verdicts[group.key] = Refusal(NO_ROOM, text, text)
             return None
-        begun = sum(1 for task in members if task.node or task.uid in self._bound_uids)
-        missing = group.min_member - begun
+        placed_count = sum(1 for task in members if task.node or task.uid in self._bound_uids)
+        missing = group.min_member - placed_count
         if missing > len(waiting):
-            # Counted only here: it reads the gang's finished pods too.
+            # Count these only when needed: it reads the gang's finished pods from the store.
             missing -= self._groups.count_succeeded(group)
         if missing > len(waiting):
             self._verdicts[group.key] = _build_not_ready_refusal(group, members)
             return None
-        stage = SURPLUS_PODS if missing <= 0 else BEGUN_GANG if begun else WHOLE_GANG
-        tries = [[task] for task in waiting] if stage == SURPLUS_PODS else [waiting[:missing]]
-        return (-group.priority, stage, group.created, group.arrival), Candidate(group, tries)
+        if missing <= 0:
+            stage = SURPLUS_PODS
+        elif placed_count:
+            stage = BEGUN_GANG
+        else:
+            stage = WHOLE_GANG
+        task_sets = [[task] for task in waiting] if stage == SURPLUS_PODS else [waiting[:missing]]
+        return (-group.priority, stage, group.created, group.arrival), Candidate(group, task_sets)
 
     def _choose_queue(self, waiting: dict[str, CandidateHeap]) -> CandidateHeap | None:
-        """The candidates of the queue whose turn it is. Those whose like was refused are answered
-        on the way, without a turn.
+        """Return the candidates of the queue whose turn it is.
+
+        Candidates equal to refused ones are answered on the way, without a turn.
         """
         turns = []
-        for name, line in list(waiting.items()):
-            while line and self._is_known_refusal(line[0][1]):
-                heapq.heappop(line)
-            if not line:
+        for name, heap in list(waiting.items()):
+            while heap and self._is_known_refusal(heap[0][1]):
+                heapq.heappop(heap)
+            if not heap:
                 del waiting[name]
             elif len(waiting) == 1:
-                return line
+                return heap
             else:
                 turns.append(
                     (
-                        self._queues.compute_turn(name, self._sum_charges(line[0][1].task_sets[0])),
+                        self._queues.compute_turn(name, self._sum_charges(heap[0][1].task_sets[0])),
                         name,
                     )
                 )
@@ -160,8 +171,9 @@ class SchedulingPass:
         return True
 
     def _place_candidate(self, candidate: Candidate) -> bool:
-        """Bind the first set that finds a place; False, with the first refusal as the verdict, when
-        none does.
+        """Bind the first set that finds a place; return whether one did.
+
+        If none did, the first refusal is the verdict.
         """
         refusals = []
         for tasks in candidate.task_sets:
@@ -184,7 +196,7 @@ class SchedulingPass:
         return refusal
 
     def _find_fit(self, group: Group, tasks: Sequence[Task]) -> Fit | Refusal:
-        """Whether queue, node and room allow it, asked in this order."""
+        """Check queue, node and room in this order; return the fit or the first refusal."""
         refusal = self._queues.find_refusal(
             group.queue, self._sum_charges(tasks), non_preemptible=group.non_preemptible
         )
@@ -210,7 +222,7 @@ def _placement_key(group: Group, tasks: Sequence[Task]) -> PlacementKey:
 
 
 def _build_not_ready_refusal(group: Group, members: Sequence[Task]) -> Refusal:
-    """KAI's sentence for a gang whose pods are not all there yet."""
+    """Build KAI's message for a gang whose pods do not all exist yet."""
     gated = sum(1 for task in members if task.gated)
     counts = (
         f"Waiting for {group.min_member} pods, currently {len(members)} exist, {gated} are gated"

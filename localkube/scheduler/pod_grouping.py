@@ -1,5 +1,6 @@
-"""The rules of KAI's pod-grouper: from a workload and one of its pods to the PodGroup that makes a
-gang of them. Pure functions.
+"""The rules of KAI's pod-grouper: from a workload and one of its pods to the PodGroup of the gang.
+
+Pure functions.
 """
 
 from collections.abc import Mapping
@@ -19,8 +20,9 @@ NON_PREEMPTIBLE = "non-preemptible"
 PREEMPTIBILITIES = (PREEMPTIBLE, NON_PREEMPTIBLE)
 
 LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
-"""The one annotation that a PodGroup does not take over from its owner: it would make kubectl
-believe it applied the PodGroup.
+"""The one annotation that a PodGroup does not take over from its owner.
+
+It would make kubectl believe that it applied the PodGroup.
 """
 
 MAX_NAME_LENGTH = 253
@@ -45,14 +47,16 @@ DISTRIBUTED_KINDS: Mapping[tuple[str, str], DistributedKind] = {
     ("kubeflow.org", "JAXJob"): DistributedKind("jaxReplicaSpecs"),
     ("kubeflow.org", "MPIJob"): DistributedKind("mpiReplicaSpecs", required=("Launcher", "Worker")),
 }
-"""By API group and kind (engine facts 3.4). What is not here has a gang of one, or of what its
-annotation says.
+"""By API group and kind (engine facts 3.4).
+
+Other kinds have a gang of one, or of what their annotation says.
 """
 
 
 class GroupingError(Exception):
-    """No PodGroup can be made of a workload; the text says what to mend. Its pods are not placed
-    meanwhile.
+    """No PodGroup can be made of a workload; the text says what to mend.
+
+    Its pods are not placed meanwhile.
     """
 
 
@@ -75,53 +79,54 @@ class PodGroupSpec:
 
 
 def build_pod_group_name(owner: str, uid: str) -> str:
-    """`pg-OWNER-UID`, cut in the middle where the owner's name is too long for that."""
+    """Build `pg-OWNER-UID`, with the owner's name cut where it is too long."""
     return f"pg-{owner[: MAX_NAME_LENGTH - UID_LENGTH - 4]}-{uid}"
 
 
 def derive_pod_group_spec(
     owner: Object | None, pod: Task, classes: Mapping[str, int]
 ) -> PodGroupSpec:
-    """What KAI makes of a workload: `owner` is the topmost, None for a bare pod. Raises
-    GroupingError.
+    """Derive what KAI makes of a workload; `owner` is the topmost, None for a bare pod.
+
+    Raises GroupingError.
     """
-    above = labels_of(owner) if owner else {}
+    owner_labels = labels_of(owner) if owner else {}
     return PodGroupSpec(
-        queue=_find_label(QUEUE_LABEL, above, pod.labels)
-        or _find_label(PROJECT_LABEL, above, pod.labels)
+        queue=_find_label(QUEUE_LABEL, owner_labels, pod.labels)
+        or _find_label(PROJECT_LABEL, owner_labels, pod.labels)
         or defaults.DEFAULT_QUEUE,
         min_member=compute_min_member(owner, pod) if owner else 1,
-        priority_class=_choose_priority_class(above, pod, classes),
-        preemptibility=_choose_preemptibility(above, pod),
+        priority_class=_choose_priority_class(owner_labels, pod, classes),
+        preemptibility=_choose_preemptibility(owner_labels, pod),
     )
 
 
 def compute_min_member(owner: Object, pod: Task) -> int:
-    """How many pods must start together. Raises GroupingError."""
+    """Return how many pods must start together. Raises GroupingError."""
     group = str(owner.get("apiVersion", "")).partition("/")[0]
-    distributed = DISTRIBUTED_KINDS.get((group, str(owner.get("kind"))))
-    if distributed is None:
+    kind = DISTRIBUTED_KINDS.get((group, str(owner.get("kind"))))
+    if kind is None:
         return _parse_min_member(owner)
     spec = owner.get("spec") or {}
     policy = (spec.get("runPolicy") or {}).get("schedulingPolicy") or {}
     if policy.get("minAvailable") is not None:
         return _parse_positive(policy["minAvailable"], "runPolicy.schedulingPolicy.minAvailable")
-    elastic = (spec.get("elasticPolicy") or {}).get("minReplicas") if distributed.elastic else None
+    elastic = (spec.get("elasticPolicy") or {}).get("minReplicas") if kind.elastic else None
     if elastic is not None:
         return _parse_positive(elastic, "elasticPolicy.minReplicas")
-    everyone = _sum_replicas(
+    total = _sum_replicas(
         name_of(owner),
-        distributed,
-        spec.get(distributed.replicas) or {},
+        kind,
+        spec.get(kind.replicas) or {},
         lenient=pod.scheduler != KAI_SCHEDULER,
     )
-    # A launcher that comes once the workers are ready cannot be waited for before it is there; it
-    # is the first of its gang's pods.
-    late = (
+    # A launcher that is created once the workers are ready must not be waited for before it exists:
+    # neither would ever start. It ranks first in its gang.
+    is_launcher_late = (
         spec.get("launcherCreationPolicy") == "WaitForWorkersReady"
         and pod.labels.get(JOB_ROLE) != "launcher"
     )
-    return max(1, everyone - 1) if late else everyone
+    return max(1, total - 1) if is_launcher_late else total
 
 
 def resolve_priority(class_name: str, classes: Mapping[str, int]) -> int:
@@ -129,14 +134,14 @@ def resolve_priority(class_name: str, classes: Mapping[str, int]) -> int:
 
 
 def is_non_preemptible(preemptibility: str, priority: int) -> bool:
-    """Not preemptible: by its own word, else by its priority."""
+    """Return whether work is not preemptible: by its own label, else by its priority."""
     if preemptibility in PREEMPTIBILITIES:
         return preemptibility == NON_PREEMPTIBLE
     return priority >= defaults.PREEMPTIBLE_BELOW
 
 
 def build_pod_group(name: str, namespace: str, owner: Object, spec: Object) -> Object:
-    """The object, with the labels and annotations of the workload and deleted with it."""
+    """Build the PodGroup, with the workload's labels and annotations, deleted together with it."""
     reference = {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -161,8 +166,9 @@ def build_pod_group(name: str, namespace: str, owner: Object, spec: Object) -> O
 
 
 def _sum_replicas(job: str, kind: DistributedKind, replicas: Object, *, lenient: bool) -> int:
-    """The replicas as written. Pods of KAI get its strictness; elsewhere a count left out is one,
-    as the operator reads it.
+    """Return the sum of the replicas.
+
+    Pods of KAI get its strictness; elsewhere a missing count is one, as the operator reads it.
     """
     counts = {role: (spec or {}).get("replicas") for role, spec in replicas.items()}
     if not lenient:
@@ -197,17 +203,19 @@ def _parse_positive(value: object, field: str) -> int:
 def _choose_priority_class(
     owner_labels: Mapping[str, str], pod: Task, classes: Mapping[str, int]
 ) -> str:
-    asked = _find_label(PRIORITY_LABEL, owner_labels, pod.labels) or pod.priority_class
-    return asked if asked in classes else defaults.DEFAULT_PRIORITY_CLASS
+    class_name = _find_label(PRIORITY_LABEL, owner_labels, pod.labels) or pod.priority_class
+    return class_name if class_name in classes else defaults.DEFAULT_PRIORITY_CLASS
 
 
 def _choose_preemptibility(owner_labels: Mapping[str, str], pod: Task) -> str:
-    """What a label says. Without one KAI keeps high priorities within their quota; the default
-    scheduler knows no quota.
+    """Return what a label says, or a default.
+
+    Without a label KAI keeps high priorities within their quota; the default scheduler knows no
+    quota.
     """
-    labelled = (labels.get(PREEMPTIBILITY_LABEL, "") for labels in (owner_labels, pod.labels))
-    silent = "" if pod.scheduler == KAI_SCHEDULER else PREEMPTIBLE
-    return next((value for value in labelled if value in PREEMPTIBILITIES), silent)
+    values = (labels.get(PREEMPTIBILITY_LABEL, "") for labels in (owner_labels, pod.labels))
+    default = "" if pod.scheduler == KAI_SCHEDULER else PREEMPTIBLE
+    return next((value for value in values if value in PREEMPTIBILITIES), default)
 
 
 def _find_label(key: str, owner_labels: Mapping[str, str], pod_labels: Mapping[str, str]) -> str:

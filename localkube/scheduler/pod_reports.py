@@ -1,5 +1,6 @@
-"""Tells pods how their scheduling went: the PodScheduled condition and events, in the form of the
-scheduler the pod asked for.
+"""Reports on pods' scheduling: the PodScheduled condition and events.
+
+Their form is that of the scheduler that the pod asked for.
 """
 
 from collections import OrderedDict
@@ -20,24 +21,25 @@ from localkube.scheduler.task import DEFAULT_SCHEDULER, KAI_SCHEDULER, POD_GROUP
 GROUPER = "pod-grouper"
 
 REPEAT_AFTER = timedelta(minutes=5)
-"""After this long, the event about a pod that still waits is told again (the same text raises its
-count): events do not live for ever.
+"""After this long, the event about a pod that still waits is recorded again, as events expire.
+
+The same text raises its count.
 """
 
 EVENTS_PER_CALL = 16
-"""How many events one call of `repeat` tells."""
+"""How many events one call of `repeat_reports` records."""
 
 REASONS = {
     DEFAULT_SCHEDULER: "FailedScheduling",
     KAI_SCHEDULER: "Unschedulable",
     GROUPER: "PodGrouperWarning",
 }
-"""The reason of the event that each component tells (engine facts 3.5)."""
+"""The reason of the event that each component records (engine facts 3.5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastReport:
-    """The last event about a waiting pod, and who told it."""
+    """The last event about a waiting pod, and which component recorded it."""
 
     task: Task
     component: str
@@ -46,8 +48,9 @@ class LastReport:
 
 
 class PodReports:
-    """Writes to pods, and tells events about them. `recorder_for` gives the recorder of a component
-    by its name.
+    """Writes to pods, and records events about them.
+
+    `recorder_for` returns the recorder of a component by its name.
     """
 
     def __init__(self, objects: Objects, recorder_for: Callable[[str], EventRecorder]) -> None:
@@ -56,7 +59,7 @@ class PodReports:
         self._last_reports: OrderedDict[str, LastReport] = OrderedDict()
 
     def report_scheduled(self, pod: Object) -> None:
-        """Tell that a pod has its place."""
+        """Record that a pod has its place."""
         recorder = self._recorders[
             KAI_SCHEDULER
             if pod["spec"].get("schedulerName") == KAI_SCHEDULER
@@ -73,7 +76,7 @@ class PodReports:
         self.forget_pod(uid_of(pod))
 
     def report_unknown_scheduler(self, task: Task) -> None:
-        """Tell, once, that nobody will place this pod."""
+        """Record, once, that no scheduler will place this pod."""
         pod = self._find_waiting_pod(task)
         if pod is not None and task.uid not in self._last_reports:
             text = (
@@ -83,17 +86,18 @@ class PodReports:
             self._record_event(pod, task, DEFAULT_SCHEDULER, Refusal("", text, text))
 
     def report_waiting(self, task: Task, group: Group, refusal: Refusal) -> None:
-        """Tell a pod why it is not placed: its condition with every new number, an event only when
-        the matter changes.
+        """Report why a pod is not placed.
+
+        The condition changes with every new number, an event comes only when the subject changes.
         """
-        said, told = self._last_reports.get(task.uid), task.scheduled_condition
-        marked = (
-            told.status == "False"
-            and told.message == refusal.message
+        last_report, condition = self._last_reports.get(task.uid), task.scheduled_condition
+        is_reported = (
+            condition.status == "False"
+            and condition.message == refusal.message
             and task.group_name == group.name
         )
-        news = said is None or said.refusal.subject != refusal.subject
-        if (marked and not news) or self._find_waiting_pod(task) is None:
+        is_new_subject = last_report is None or last_report.refusal.subject != refusal.subject
+        if (is_reported and not is_new_subject) or self._find_waiting_pod(task) is None:
             return
 
         def change(pod: Object) -> None:
@@ -105,24 +109,22 @@ class PodReports:
             )
 
         pod = self._objects.modify(PODS, task.namespace, task.name, change, subresource="status")
-        if news:
+        if is_new_subject:
             self._record_event(pod, task, GROUPER if group.fault else task.scheduler, refusal)
 
     def forget_pod(self, uid: str) -> None:
-        """A pod that is placed or gone has nothing more to be told."""
+        """Forget a pod that is placed or gone: nothing more is reported."""
         self._last_reports.pop(uid, None)
 
     def repeat_reports(self) -> float | None:
-        """Tell again an event that is due for it; gives the seconds until the next one is, if
-        any.
-        """
-        now = clock.now()
-        for said in list(islice(self._last_reports.values(), EVENTS_PER_CALL)):
-            if said.at + REPEAT_AFTER > now:
+        """Record again the events that are due; return the seconds until the next one, if any."""
+        now = clock.current_time()
+        for report in list(islice(self._last_reports.values(), EVENTS_PER_CALL)):
+            if report.at + REPEAT_AFTER > now:
                 break
-            pod = self._find_waiting_pod(said.task)
+            pod = self._find_waiting_pod(report.task)
             if pod is not None:
-                self._record_event(pod, said.task, said.component, said.refusal)
+                self._record_event(pod, report.task, report.component, report.refusal)
         oldest = next(iter(self._last_reports.values()), None)
         return (
             None if oldest is None else max(0.0, (oldest.at + REPEAT_AFTER - now).total_seconds())
@@ -132,11 +134,11 @@ class PodReports:
         self._recorders[component].record_event(
             pod, "Warning", REASONS[component], refusal.message, action="Scheduling"
         )
-        self._last_reports[task.uid] = LastReport(task, component, refusal, clock.now())
+        self._last_reports[task.uid] = LastReport(task, component, refusal, clock.current_time())
         self._last_reports.move_to_end(task.uid)
 
     def _find_waiting_pod(self, task: Task) -> Object | None:
-        """The pod, if it is still the same and still without a node."""
+        """Return the pod, if it is still the same and still without a node."""
         pod = self._objects.find(PODS, task.namespace, task.name)
         if (
             pod is None
@@ -150,7 +152,7 @@ class PodReports:
 
 
 def build_scheduled_condition() -> Object:
-    """The condition of a pod that has its place."""
+    """Build the condition of a pod that has its place."""
     return {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
 
 

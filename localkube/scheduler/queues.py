@@ -1,5 +1,6 @@
-"""The tree of queues: what each may use, what it uses, and whose turn is next (KAI's rules, engine
-facts 3.2).
+"""The tree of queues: what each may use, what it uses, and whose turn is next.
+
+These are KAI's rules (engine facts 3.2).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +27,9 @@ UNITS = {
     "cpu": (CPU, Fraction(1, 1000)),
     "memory": (MEMORY, Fraction(10**6)),
 }
-"""How a queue's spec names resources, and what one of its bare numbers is: devices, millicores,
-megabytes.
+"""How a queue's spec names resources, and the unit of its bare numbers.
+
+The units are devices, millicores and megabytes.
 """
 
 ZERO = Fraction(0)
@@ -36,7 +38,7 @@ INFINITE_SHARE = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class ResourceBound:
-    """None means unlimited."""
+    """Quota, limit and weight of one resource in a queue. None means unlimited."""
 
     quota: Fraction | None
     limit: Fraction | None
@@ -54,8 +56,9 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """What one pod counts for: `placed` pods are allocated, all of them requested; `firm` means not
-    preemptible.
+    """What one pod counts for.
+
+    `placed` pods are allocated, all of them requested.
     """
 
     queue: str
@@ -83,8 +86,9 @@ class NoQueue(Exception):
 
 
 class Queues:
-    """All queues with the bookings of all pods. `capacity` is what the cluster has, to measure
-    shares against.
+    """All queues with the bookings of all pods.
+
+    `capacity` is what the cluster has, against which shares are measured.
     """
 
     def __init__(self) -> None:
@@ -95,7 +99,7 @@ class Queues:
         self._usage: dict[str, QueueUsage] = {}
 
     def replace_queues(self, objects: Iterable[Object]) -> None:
-        """Take over changed Queue objects; the bookings stay and are summed up anew."""
+        """Take over changed Queue objects; the bookings stay and are summed up again."""
         self._queues = {name_of(obj): parse_queue(obj) for obj in objects}
         self._children = {}
         for queue in self._queues.values():
@@ -105,7 +109,7 @@ class Queues:
             self._count_booking(booking, 1)
 
     def book_pod(self, uid: str, booking: Booking | None) -> None:
-        """What the pod `uid` counts for from now on, in its queue and all queues above."""
+        """Set what the pod `uid` counts for in its queue and all queues above."""
         old = self._bookings.pop(uid, None)
         if old is not None:
             self._count_booking(old, -1)
@@ -114,42 +118,48 @@ class Queues:
             self._count_booking(booking, 1)
 
     def find_refusal(self, name: str, wanted: Amounts, *, non_preemptible: bool) -> Refusal | None:
-        """Why work that wants so much cannot start in a queue now: the first rule broken, from the
-        leaf up.
-        """
+        """Return the first rule that keeps such work from starting in a queue, from the leaf up."""
         try:
             chain = self.get_chain(name)
         except NoQueue as error:
             return Refusal(NO_QUEUE, NO_QUEUE, str(error))
         for queue in chain:
-            over = _find_passed_bound(
+            passed = _find_passed_bound(
                 {r: b.limit for r, b in queue.bounds.items()},
                 self.usage(queue.name).allocated,
                 wanted,
             )
-            if over:
+            if passed:
                 text = describe_over_limit(
-                    queue.display_name, over.resource, over.bound, over.used, wanted[over.resource]
+                    queue.display_name,
+                    passed.resource,
+                    passed.bound,
+                    passed.used,
+                    wanted[passed.resource],
                 )
                 return Refusal(
                     OVER_LIMIT,
-                    f"{queue.name} {over.resource}",
+                    f"{queue.name} {passed.resource}",
                     text,
                     self._build_quota_details(queue, wanted, non_preemptible),
                 )
         for queue in chain if non_preemptible else ():
-            over = _find_passed_bound(
+            passed = _find_passed_bound(
                 {r: b.quota for r, b in queue.bounds.items()},
                 self.usage(queue.name).non_preemptible,
                 wanted,
             )
-            if over:
+            if passed:
                 text = describe_over_quota(
-                    queue.display_name, over.resource, over.bound, over.used, wanted[over.resource]
+                    queue.display_name,
+                    passed.resource,
+                    passed.bound,
+                    passed.used,
+                    wanted[passed.resource],
                 )
                 return Refusal(
                     OVER_QUOTA,
-                    f"{queue.name} {over.resource}",
+                    f"{queue.name} {passed.resource}",
                     text,
                     self._build_quota_details(queue, wanted, non_preemptible),
                 )
@@ -158,7 +168,7 @@ class Queues:
     def compute_turn(
         self, name: str, wanted: Amounts
     ) -> tuple[tuple[bool, int, Fraction | float, str], ...]:
-        """Sorts queues by whose work goes first, compared from the root down.
+        """Return the sort key that says whose work goes first, compared from the root down.
 
         At each level: those that stay within their quota, then the higher queue priority, then the
         smaller share: of its quota, or beyond it of the capacity by over-quota weight. Raises
@@ -167,7 +177,7 @@ class Queues:
         return tuple(self._compute_level(queue, wanted) for queue in reversed(self.get_chain(name)))
 
     def get_chain(self, name: str) -> Sequence[Queue]:
-        """The leaf queue and all above it. Raises NoQueue for a queue that pods cannot run in."""
+        """Return the leaf queue and all above it. Raises NoQueue for an unusable queue."""
         if name not in self._queues:
             raise NoQueue(f"Queue '{name}' does not exist")
         if self._children.get(name):
@@ -188,12 +198,13 @@ class Queues:
         return chain
 
     def usage(self, name: str) -> QueueUsage:
-        """What a queue and all below it use now."""
+        """Return what a queue and all below it use now."""
         return self._usage.setdefault(name, QueueUsage({}, {}, {}))
 
     def build_status(self, name: str) -> Object:
-        """The Queue's status: quantities in cores, bytes and devices, and a parent's include its
-        children's.
+        """Build the Queue's status: quantities in cores, bytes and devices.
+
+        A parent's quantities include its children's.
         """
         usage = self.usage(name)
         status: Object = {
@@ -205,12 +216,12 @@ class Queues:
         return status | ({"childQueues": children} if children else {})
 
     def _count_booking(self, booking: Booking, sign: int) -> None:
-        seen: set[str] = set()
+        counted: set[str] = set()
         name = booking.queue
-        # A tree that is broken somewhere is counted as far up as it goes: it must come out even
-        # when it is repaired.
-        while name and name not in seen:
-            seen.add(name)
+        # Count a broken tree as far up as it goes; `replace_queues` sums up again when it is
+        # repaired.
+        while name and name not in counted:
+            counted.add(name)
             self.usage(name).count_booking(booking, sign)
             queue = self._queues.get(name)
             name = queue.parent if queue else ""
@@ -219,25 +230,27 @@ class Queues:
         self, queue: Queue, wanted: Amounts
     ) -> tuple[bool, int, Fraction | float, str]:
         used = self.usage(queue.name).allocated
-        beyond: list[Fraction | float] = []
-        within: list[Fraction | float] = []
+        shares_beyond: list[Fraction | float] = []
+        shares_within: list[Fraction | float] = []
         for resource, bound in queue.bounds.items():
-            now, then = (
+            used_now, used_then = (
                 used.get(resource, ZERO),
                 used.get(resource, ZERO) + wanted.get(resource, ZERO),
             )
             if bound.quota is None:
                 continue
-            if then > bound.quota:
+            if used_then > bound.quota:
                 divisor = bound.weight * self.capacity.get(resource, ZERO)
-                beyond.append(max(ZERO, now - bound.quota) / divisor if divisor else INFINITE_SHARE)
+                shares_beyond.append(
+                    max(ZERO, used_now - bound.quota) / divisor if divisor else INFINITE_SHARE
+                )
             elif bound.quota:
-                within.append(now / bound.quota)
-        share = max(beyond or within, default=ZERO)
-        return bool(beyond), -queue.priority, share, queue.name
+                shares_within.append(used_now / bound.quota)
+        share = max(shares_beyond or shares_within, default=ZERO)
+        return bool(shares_beyond), -queue.priority, share, queue.name
 
     def _build_quota_details(self, queue: Queue, wanted: Amounts, non_preemptible: bool) -> Object:
-        """The queue's numbers, by the names of KAI's QuotaDetails."""
+        """Build the queue's numbers, by the names of KAI's QuotaDetails."""
         usage = self.usage(queue.name)
         limits = {
             name: bound.limit for name, bound in queue.bounds.items() if bound.limit is not None
@@ -269,11 +282,11 @@ class _PassedBound:
 def _find_passed_bound(
     bounds: Mapping[str, Fraction | None], used: Amounts, wanted: Amounts
 ) -> _PassedBound | None:
-    """The first resource that is wanted and has a bound that would be passed."""
+    """Return the first wanted resource whose bound would be passed, or None."""
     for resource, bound in bounds.items():
-        more, now = wanted.get(resource, ZERO), used.get(resource, ZERO)
-        if more and bound is not None and now + more > bound:
-            return _PassedBound(resource, bound, now)
+        added, used_now = wanted.get(resource, ZERO), used.get(resource, ZERO)
+        if added and bound is not None and used_now + added > bound:
+            return _PassedBound(resource, bound, used_now)
     return None
 
 
@@ -283,7 +296,7 @@ def _add_amounts(into: dict[str, Fraction], amounts: Amounts, sign: int) -> None
 
 
 def parse_queue(obj: Object) -> Queue:
-    """A Queue object; what is left out is 0, and -1 means unlimited."""
+    """Parse a Queue object; what is left out is 0, and -1 means unlimited."""
     spec = obj.get("spec") or {}
     resources = spec.get("resources") or {}
     priority = spec.get("priority")

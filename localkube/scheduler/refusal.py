@@ -1,6 +1,4 @@
-"""Why a gang was not placed, and how amounts are written: in a sentence for people, in a status for
-programs.
-"""
+"""Why a gang was not placed, and how amounts are written for people and for programs."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,7 +12,8 @@ OVER_LIMIT = "OverLimit"
 OVER_QUOTA = "NonPreemptibleOverQuota"
 NO_QUEUE = "QueueDoesNotExist"
 NO_ROOM = "Not enough resources for the workload"
-"""The reasons a PodGroup's scheduling condition gives, in KAI's words (engine facts 3.5)."""
+"""The last of the reasons of a PodGroup's scheduling condition, in KAI's words (engine facts 3.5).
+"""
 
 NOT_READY = "NotReady"
 """Not a reason of that condition: a gang that still waits for pods has only an event."""
@@ -24,7 +23,9 @@ BINARY_UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`subject` stays the same while only numbers in `message` move; `details` are the queue's
+    """Why work was not placed.
+
+    `subject` stays the same while only numbers in `message` change; `details` are the queue's
     numbers, if a queue refused.
     """
 
@@ -34,7 +35,7 @@ class Refusal:
     details: Object | None = None
 
     def build_reason(self) -> Object:
-        """An entry of `schedulingConditions[].reasons`."""
+        """Build an entry of `schedulingConditions[].reasons`."""
         entry: Object = {"reason": self.reason, "message": self.message}
         return (
             entry if self.details is None else entry | {"details": {"queueDetails": self.details}}
@@ -42,7 +43,7 @@ class Refusal:
 
 
 def format_amount(name: str, amount: Fraction) -> str:
-    """For people: `1.5` cores, `2.5Gi` of memory, `0.33` devices."""
+    """Format an amount for people: `1.5` cores, `2.5Gi` of memory, `0.33` devices."""
     if name not in (MEMORY, "ephemeral-storage") and not name.startswith("hugepages-"):
         return _format_decimal(amount, 3)
     unit = ""
@@ -54,15 +55,16 @@ def format_amount(name: str, amount: Fraction) -> str:
 
 
 def format_quantity(name: str, amount: Fraction) -> str:
-    """A Kubernetes quantity in its canonical form; what is finer than a thousandth is rounded up,
-    as the API does.
+    """Format a Kubernetes quantity in its canonical form.
+
+    What is finer than a thousandth is rounded up, as the API does.
     """
     thousandths = -(-amount.numerator * 1000 // amount.denominator)
     return quantities.format_quantity(Decimal(thousandths) / 1000, binary=name == MEMORY)
 
 
 def build_resource_list(amounts: Amounts) -> Object:
-    """A ResourceList without zeros, in a stable order."""
+    """Build a ResourceList without zeros, in a stable order."""
     return {
         name: format_quantity(name, amount) for name, amount in sorted(amounts.items()) if amount
     }
@@ -71,32 +73,36 @@ def build_resource_list(amounts: Amounts) -> Object:
 def describe_over_limit(
     queue: str, name: str, limit: Fraction, used: Fraction, wanted: Fraction
 ) -> str:
-    """KAI's sentence for a limit that a workload would pass (`unschedule_info.go`)."""
+    """Return KAI's message for a limit that a workload would pass (`unschedule_info.go`)."""
     title, unit, divisor = _resource_words(name)
-    most, now, more = (
+    limit_words, used_words, wanted_words = (
         f"{_format_decimal(value / divisor, 3)} {unit}" for value in (limit, used, wanted)
     )
-    numbers = f"Limit is {most}, currently {now} allocated and workload requested {more}"
+    numbers = (
+        f"Limit is {limit_words}, currently {used_words} allocated and workload requested "
+        f"{wanted_words}"
+    )
     return f"{queue} quota has reached the allowable limit of {title}. {numbers}"
 
 
 def describe_over_quota(
     queue: str, name: str, quota: Fraction, used: Fraction, wanted: Fraction
 ) -> str:
-    """KAI's sentence for non-preemptible work beyond the quota (`unschedule_info.go`)."""
+    """Return KAI's message for non-preemptible work beyond the quota (`unschedule_info.go`)."""
     title, unit, divisor = _resource_words(name)
-    share, now, more = (_format_decimal(value / divisor, 3) for value in (quota, used, wanted))
+    quota_words, used_words, wanted_words = (
+        _format_decimal(value / divisor, 3) for value in (quota, used, wanted)
+    )
     noun = title if title == unit else {CPU: title, MEMORY: f"{unit} {title}"}[name]
     return (
-        f"Non-preemptible workload is over quota. Workload requested {more} {noun}, but {queue} "
-        f"quota is {share} {unit}, "
-        f"while {now} {unit} are already allocated for non-preemptible pods. Use a preemptible "
-        "workload to go over quota."
+        f"Non-preemptible workload is over quota. Workload requested {wanted_words} {noun}, but "
+        f"{queue} quota is {quota_words} {unit}, while {used_words} {unit} are already allocated "
+        "for non-preemptible pods. Use a preemptible workload to go over quota."
     )
 
 
 def _resource_words(name: str) -> tuple[str, str, int]:
-    """What a queue's resource is called, its unit, and how many of our units are one of those."""
+    """Return a queue resource's name, its unit, and how many of our units are one of those."""
     return {CPU: ("CPU cores", "cores", 1), MEMORY: ("memory", "GB", 10**9)}.get(
         name, ("GPUs", "GPUs", 1)
     )

@@ -1,6 +1,4 @@
-"""The scheduler as a controller: follows what changed, runs a pass over what waits, and has the
-outcome written.
-"""
+"""The scheduler as a controller: follows changes, runs scheduling passes, writes their outcome."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -35,8 +33,9 @@ SERVER_ERROR = 500
 
 
 class Scheduler:
-    """Runs scheduling passes. `recorder_for` gives the recorder of a component; without it the
-    scheduler makes its own.
+    """Runs scheduling passes.
+
+    `recorder_for` returns the recorder of a component; without it the scheduler makes its own.
     """
 
     name = "scheduler"
@@ -68,8 +67,8 @@ class Scheduler:
         return self._index.triggers()
 
     def reconcile(self, key: Key) -> float | None:
-        """One pass. It looks at what changed, and at all that waits only when there is more room
-        than before.
+        """Run one pass over what changed, and over all that waits when there is more room than
+        before.
         """
         if not self._is_last_pass_stored():
             self._mark_all_changed()
@@ -87,8 +86,9 @@ class Scheduler:
         return min(pauses, default=None)
 
     def _is_last_pass_stored(self) -> bool:
-        """The last pass was stored. It is one transaction of the loop, which may fail after the
-        pass is over (a full disk).
+        """Return whether the last pass was stored.
+
+        It is one transaction of the loop, which may fail after the pass is over (a full disk).
         """
         tasks = self._index.tasks
         return self._objects.store.rv >= self._last_pass_version and all(
@@ -96,7 +96,7 @@ class Scheduler:
         )
 
     def _mark_all_changed(self) -> None:
-        """Treat everything as changed: what was taken note of was not acted on."""
+        """Treat everything as changed: changes were noted that no pass has acted on."""
         self._index.changed_pods |= dict.fromkeys([*self._index.tasks, *self._groups.pod_uids()])
         self._index.rules_changed = self._index.room_grew = True
         self._verdicts.clear()
@@ -148,9 +148,11 @@ class Scheduler:
     def _bind_tasks(
         self, group: Group, tasks: Sequence[Task], assignment: Assignment
     ) -> Refusal | None:
-        """Put pods on the node, all or none, and book them; a refusal when one of them does not
-        take it.
+        """Put pods on the node, all or none, and book them.
+
+        Returns a refusal when the API does not accept one of them.
         """
+        # Dry-run all of them first: a refusal of the last pod must not leave the others bound.
         try:
             for task in tasks:
                 self._assign_node(group, task, assignment[task.uid], WriteRequest(dry_run=True))
@@ -185,7 +187,7 @@ class Scheduler:
     def _queue_reports(
         self, concerned: Mapping[Key, Group], verdicts: Mapping[Key, Refusal | None]
     ) -> None:
-        """Have told what is new: about gangs that changed or whose verdict did.
+        """Queue reports about gangs that changed or whose verdict did.
 
         A gang that was bound just now comes again, changed, as soon as that is stored.
         """

@@ -1,5 +1,6 @@
-"""A pod as the scheduler sees it: read once when the pod changes, so that a pass over thousands of
-them reads no JSON.
+"""A pod as the scheduler sees it, parsed once when the pod changes.
+
+So a pass over thousands of pods reads no JSON.
 """
 
 import re
@@ -27,7 +28,7 @@ from localkube.scheduler.node import PlacementRules
 DEFAULT_SCHEDULER = "default-scheduler"
 KAI_SCHEDULER = "kai-scheduler"
 SCHEDULER_NAMES = (DEFAULT_SCHEDULER, KAI_SCHEDULER)
-"""The schedulers that this one answers for. Any other name stands for one that is not here."""
+"""The schedulers that this one answers for. No other scheduler is here."""
 
 POD_GROUP_ANNOTATION = "pod-group-name"
 """The annotation by which a pod names its PodGroup (KAI `common/constants`)."""
@@ -52,8 +53,9 @@ class ScheduledCondition:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An unfinished pod. `fault` says why its demand cannot be read; `shape` is equal for pods that
-    are alike to place.
+    """An unfinished pod.
+
+    `fault` says why its demand cannot be read; `shape` is equal for pods that are alike to place.
     """
 
     uid: str
@@ -78,7 +80,7 @@ class Task:
 
     @property
     def is_waiting(self) -> bool:
-        """May be placed: it has no node, and is neither gated nor going away."""
+        """Whether it may be placed: it has no node, and is neither gated nor terminating."""
         return not (self.node or self.gated or self.terminating)
 
     def compute_charge(self, device_memory: int | None) -> Amounts:
@@ -86,13 +88,14 @@ class Task:
 
 
 def parse_task(pod: Object) -> Task:
-    """Read a pod. What its owner put wrong in quantities or annotations becomes `fault`, never an
-    exception.
+    """Parse a pod.
+
+    Malformed quantities or annotations become `fault`, never an exception.
     """
     spec, labels = pod["spec"], labels_of(pod)
-    asks, fault = NO_DEMAND, ""
+    pod_demand, fault = NO_DEMAND, ""
     try:
-        asks = demand.parse_pod_demand(pod)
+        pod_demand = demand.parse_pod_demand(pod)
     except BadDemand as error:
         fault = str(error)
     placing = node.parse_placement_rules(pod)
@@ -106,10 +109,10 @@ def parse_task(pod: Object) -> Task:
         priority_class=str(spec.get("priorityClassName") or ""),
         owner=find_controller_reference(pod),
         group_name=annotations_of(pod).get(POD_GROUP_ANNOTATION, ""),
-        demand=asks,
+        demand=pod_demand,
         fault=fault,
         placement_rules=placing,
-        shape=_encode_shape(asks, placing),
+        shape=_encode_shape(pod_demand, placing),
         rank=_compute_rank(name_of(pod), labels),
         gated=bool(spec.get("schedulingGates")),
         terminating=is_terminating(pod),
@@ -120,7 +123,7 @@ def parse_task(pod: Object) -> Task:
 
 
 def equals_but_condition(first: Task, second: Task) -> bool:
-    """The same but for what the condition says, which is the scheduler's own writing."""
+    """Return whether two are equal but for the condition, which the scheduler itself writes."""
     return replace(first, scheduled_condition=second.scheduled_condition) == second
 
 
@@ -139,8 +142,9 @@ def _encode_shape(asks: PodDemand, placing: PlacementRules) -> bytes:
 
 
 def _compute_rank(name: str, labels: Mapping[str, str]) -> tuple[bool, int, str]:
-    """Orders the members of a gang: leaders, then by replica index, then by name with its last
-    number read as one.
+    """Return the order within a gang: leaders, then by replica index, then by name.
+
+    Without an index label, the last number in the name is the index.
     """
     index = labels.get(REPLICA_INDEX, "")
     if not index.isdigit():

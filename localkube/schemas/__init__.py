@@ -1,5 +1,4 @@
-"""What fields the objects of each kind have, of which type: loaded when first asked for, shared by
-everything that checks an object.
+"""Schemas: the fields of each kind and their types, loaded when first asked for and shared.
 
 Which values make sense is not here but in `resources`.
 """
@@ -27,8 +26,10 @@ _compiled: dict[int, SchemaNode] = {}
 
 
 class Schema:
-    """One kind's schema. `root` is plain JSON schema with every reference resolved; do not change
-    it, its parts are shared.
+    """One kind's schema.
+
+    `root` is plain JSON schema with every reference resolved; do not change it, its parts are
+    shared.
     """
 
     def __init__(self, root: dict[str, Any], *, custom: bool) -> None:
@@ -38,14 +39,17 @@ class Schema:
 
     @property
     def has_rules(self) -> bool:
-        """Whether there are rules that a real server checks only once everything else is right."""
+        """Return whether the schema has validation rules.
+
+        A real server checks them only once everything else is right.
+        """
         return self.node.has_immutable_values
 
     def prune(self, obj: Object) -> list[str]:
         """Remove unknown fields, and nulls and empty lists that mean nothing, in place.
 
-        Gives the paths of the unknown fields in the order a real server names them: sorted for a
-        custom kind, as written for the others.
+        Returns the paths of the unknown fields in the order of a real server: sorted for a custom
+        kind, as written for the others.
         """
         unknown: list[str] = []
         if not self.custom:
@@ -64,19 +68,20 @@ class Schema:
         return sorted(unknown)
 
     def set_defaults(self, obj: Object) -> None:
-        """Put the schema's own defaults where they are missing, in place."""
+        """Set the schema's own defaults where they are missing, in place."""
         fill_defaults(self.node, obj)
 
     def validate(self, obj: Object) -> list[Cause]:
-        """What the schema refuses, worded and ordered as a real server does (recorded in
-        `errors/422-crd-schema`).
+        """Return the problems of an object.
+
+        They are worded and ordered as a real server does (recorded in `errors/422-crd-schema`).
         """
         causes: list[Cause] = []
         find_errors(self.node, obj, "", causes)
         return causes
 
     def find_forbidden_changes(self, old: Object, new: Object) -> list[Cause]:
-        """Immutable values that differ."""
+        """Return the immutable values that differ."""
         causes: list[Cause] = []
         find_forbidden_changes(self.node, old, new, "", causes)
         return causes
@@ -84,7 +89,7 @@ class Schema:
 
 @cache
 def load_schema(name: str) -> Schema:
-    """The schema a resource names. Raises FileNotFoundError when there is none of that name."""
+    """Load the schema that a resource names. Raises FileNotFoundError when there is none."""
     if name in builtin.KINDS:
         return Schema(_resolve_references(builtin.KINDS[name]()), custom=False)
     root = _resolve_references(_read_data(name))
@@ -94,9 +99,9 @@ def load_schema(name: str) -> Schema:
 
 @cache
 def load_definitions() -> dict[str, dict[str, Any]]:
-    """Names, scope, printer columns and subresources of the custom kinds, by plural name."""
-    found: dict[str, dict[str, Any]] = _read_data("definitions")
-    return found
+    """Load names, scope, printer columns and subresources of the custom kinds, by plural name."""
+    loaded: dict[str, dict[str, Any]] = _read_data("definitions")
+    return loaded
 
 
 def _read_data(name: str) -> Any:
@@ -109,8 +114,9 @@ def _load_shared(name: str) -> Any:
 
 
 def _resolve_references(node: Any) -> Any:
-    """The same schema with references replaced; parts without any are kept as they are, so shared
-    parts stay one object.
+    """Return the same schema with references replaced.
+
+    Parts without any are kept as they are, so shared parts stay one object.
     """
     if not isinstance(node, dict):
         return node

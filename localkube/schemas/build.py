@@ -1,4 +1,5 @@
-"""Makes `data/` from the upstream CRD files: `python -m localkube.schemas.build DIRECTORY_OF_CRDS`.
+"""Builds `data/` from the upstream CRD files: `python -m localkube.schemas.build
+DIRECTORY_OF_CRDS`.
 
 Descriptions are dropped. The pod template that every training kind embeds is kept once, in
 `pod-spec.json`, and referred to. To carry another kind, add its line to KINDS and run this again.
@@ -22,15 +23,16 @@ KINDS = {
     "queues": "scheduling.run.ai_v2_queues.yaml",
     "podgroups": "scheduling.run.ai_v2alpha2_podgroups.yaml",
 }
-"""Plural name to upstream file. Of MPIJob a cluster serves one of two, the training operator's v1
-or this one.
+"""Plural name to upstream file.
+
+Of MPIJob a cluster serves one of two, the training operator's v1 or this one.
 """
 
 POD_SPEC_SOURCE = (
     "kubeflow.org_v1_pytorchjobs.yaml",
     ("spec", "pytorchReplicaSpecs", "*", "template", "spec"),
 )
-"""Where the one pod spec is taken from; "*" stands for the values of a map."""
+"""The place from which the one pod spec is taken; "*" stands for the values of a map."""
 
 REFERENCE_KEY = "$ref"
 
@@ -41,8 +43,9 @@ def read_crd(path: Path) -> dict[str, Any]:
 
 
 def strip_descriptions(node: Any) -> Any:
-    """A copy without descriptions; a property that is called `description` stays, for its value is
-    a schema and no text.
+    """Return a copy without descriptions.
+
+    A property that is called `description` stays: its value is a schema and no text.
     """
     if isinstance(node, dict):
         return {
@@ -61,7 +64,10 @@ def extract_schema(crd: dict[str, Any]) -> dict[str, Any]:
 
 
 def replace_pod_spec(node: Any, shared: dict[str, Any]) -> Any:
-    """A copy in which every part that equals the shared pod spec is a reference to it."""
+    """Return a copy with references to the shared pod spec.
+
+    Every part that equals it is replaced.
+    """
     if node == shared:
         return {REFERENCE_KEY: "pod-spec"}
     if isinstance(node, dict):
@@ -70,7 +76,7 @@ def replace_pod_spec(node: Any, shared: dict[str, Any]) -> Any:
 
 
 def build_definition(crd: dict[str, Any]) -> dict[str, Any]:
-    """What the registry needs to know of a kind, without its schema."""
+    """Build what the registry needs to know of a kind, without its schema."""
     spec, version = crd["spec"], crd["spec"]["versions"][0]
     return {
         "group": spec["group"],

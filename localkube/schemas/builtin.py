@@ -1,6 +1,6 @@
 """The schemas of built-in kinds, written by hand; the pod spec alone comes from upstream data.
 
-They know fields and types, for decoding and pruning. What a value may be is for `resources` to say.
+They have fields and types, for decoding and pruning. Which values are allowed is in `resources`.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,10 @@ from localkube.schemas.notation import (
 )
 
 PROTOCOL: Schema = STRING | {"default": "TCP"}
-"""Half of a port's key: server-side apply takes the default for one that is left out."""
+"""The protocol of a port, half of its key.
+
+Server-side apply takes the default for one that is left out.
+"""
 
 
 CLAIM_SPEC = object_schema(
@@ -394,4 +397,4 @@ KINDS: dict[str, Callable[[], Schema]] = {
     "events": build_event_schema,
     "events-v1": build_event_v1_schema,
 }
-"""What `schemas.load` finds here, by the name a resource gives."""
+"""The schema builders by the name that a resource gives, for `load_schema`."""

@@ -1,8 +1,8 @@
-"""A JSON schema turned into a tree of nodes that is quick to walk, and the walks: prune, fill, find
-errors, find forbidden changes.
+"""A JSON schema compiled into a tree of nodes that is quick to walk, and the walks.
 
-The walks keep to what a real API server does with a structural schema. Paths are dotted, with list
-indexes: `spec.containers[0].name`.
+The walks prune, fill defaults, find errors and find forbidden changes. They keep to what a real API
+server does with a structural schema. Paths are dotted, with list indexes:
+`spec.containers[0].name`.
 """
 
 import json
@@ -25,12 +25,13 @@ PYTHON_TYPES: Mapping[str, frozenset[type]] = {
 }
 INT_OR_STRING = frozenset({int, str})
 IMMUTABLE_RULE = "self == oldSelf"
-"""The one validation rule (CEL) that our definitions hold."""
+"""The one validation rule (CEL) in our definitions."""
 
 
 class SchemaNode:
-    """What one place of an object may hold. `accepts` are Python types, matched exactly: a bool is
-    no integer; None takes anything.
+    """What one place of an object may hold.
+
+    `accepts` are Python types, matched exactly: a bool is no integer; None takes anything.
     """
 
     __slots__ = (
@@ -60,11 +61,11 @@ class SchemaNode:
     items: "SchemaNode | None"
 
     def __init__(self, schema: Mapping[str, Any], go_name: str) -> None:
-        either = bool(schema.get("x-kubernetes-int-or-string"))
-        self.type = "integer,string" if either else str(schema.get("type", ""))
-        self.accepts = INT_OR_STRING if either else PYTHON_TYPES.get(self.type)
+        is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
+        self.type = "integer,string" if is_int_or_string else str(schema.get("type", ""))
+        self.accepts = INT_OR_STRING if is_int_or_string else PYTHON_TYPES.get(self.type)
         self.format = str(schema.get("format", ""))
-        self.is_quantity = either and (
+        self.is_quantity = is_int_or_string and (
             bool(schema.get("x-quantity")) or "KMGTPE" in schema.get("pattern", "")
         )
         self.go_name = str(schema.get("x-go", go_name))
@@ -97,49 +98,54 @@ class SchemaNode:
 def compile_schema(
     schema: Mapping[str, Any], memo: dict[int, SchemaNode], go_name: str = ""
 ) -> SchemaNode:
-    """The node of a schema; parts that are one object in memory become one node, through `memo` (by
-    identity).
+    """Compile a schema into a node.
+
+    Parts that are one object in memory become one node, through `memo` (by identity).
     """
-    known = memo.get(id(schema))
-    if known is not None:
-        return known
+    compiled = memo.get(id(schema))
+    if compiled is not None:
+        return compiled
     node = memo[id(schema)] = SchemaNode(schema, go_name)
-    for name, part in schema.get("properties", {}).items():
-        node.properties[name] = compile_schema(part, memo, name[0].upper() + name[1:])
+    for name, inner in schema.get("properties", {}).items():
+        node.properties[name] = compile_schema(inner, memo, name[0].upper() + name[1:])
     if isinstance(schema.get("additionalProperties"), dict):
         node.values = compile_schema(schema["additionalProperties"], memo, go_name)
     if "items" in schema:
         node.items = compile_schema(schema["items"], memo, go_name)
-    below = [
-        part for part in (*node.properties.values(), node.values, node.items) if part is not None
+    inner_nodes = [
+        inner for inner in (*node.properties.values(), node.values, node.items) if inner is not None
     ]
-    node.has_inner_defaults = any(part.has_inner_defaults or part.has_default for part in below)
+    node.has_inner_defaults = any(
+        inner.has_inner_defaults or inner.has_default for inner in inner_nodes
+    )
     node.has_immutable_values = node.has_immutable_values or any(
-        part.has_immutable_values for part in below
+        inner.has_immutable_values for inner in inner_nodes
     )
     return node
 
 
 def _find_list_keys(schema: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The keys of a list that is a map, () of one that is a set, None of any other."""
-    kind = schema.get("x-kubernetes-list-type")
-    return (
-        tuple(schema["x-kubernetes-list-map-keys"])
-        if kind == "map"
-        else ()
-        if kind == "set"
-        else None
-    )
+    """Return the keys by which a list's items are told apart.
+
+    They are () for a set, and None for a list that is neither map nor set.
+    """
+    match schema.get("x-kubernetes-list-type"):
+        case "map":
+            return tuple(schema["x-kubernetes-list-map-keys"])
+        case "set":
+            return ()
+        case _:
+            return None
 
 
 def prune_value(
     node: SchemaNode, value: Any, path: str, unknown: list[str], *, is_typed: bool
 ) -> None:
-    """Remove from `value`, in place, unknown fields (their paths go into `unknown`) and nulls where
-    the schema has none.
+    """Remove unknown fields, and nulls where the schema has none, from `value` in place.
 
-    With `typed` the rest of Go's way with its own types is kept to: a null in a list or map is the
-    empty value of the element's type, and an empty list or map is the same as none.
+    The paths of unknown fields are added to `unknown`. With `is_typed` the rest of Go's way with
+    its own types is kept to: a null in a list or map is the empty value of the element's type, and
+    an empty list or map is the same as none.
     """
     if type(value) is dict:
         _prune_object(node, value, path, unknown, is_typed)
@@ -154,27 +160,27 @@ def prune_value(
 def _prune_object(
     node: SchemaNode, value: dict[str, Any], path: str, unknown: list[str], is_typed: bool
 ) -> None:
-    dropped = []
+    dropped_keys = []
     props, values = node.properties, node.values
     for key, item in value.items():
         part = props.get(key, values)
         if part is None:
             if not node.keeps_unknown_fields:
-                dropped.append(key)
+                dropped_keys.append(key)
                 unknown.append(f"{path}.{key}" if path else key)
         elif item is None:
             if is_typed and part is values:
                 value[key] = _get_empty_value(part)
             elif not part.nullable:
-                dropped.append(key)
+                dropped_keys.append(key)
         elif is_typed and not item and (part.items or part.values) and type(item) in (list, dict):
-            dropped.append(key)
+            dropped_keys.append(key)
         elif part.properties or part.values or part.items:
             prune_value(part, item, f"{path}.{key}" if path else key, unknown, is_typed=is_typed)
         elif type(item) is float and part.type == "integer" and item.is_integer():
             # Go reads 3.0 as the number 3 and writes it so.
             value[key] = int(item)
-    for key in dropped:
+    for key in dropped_keys:
         del value[key]
 
 
@@ -183,9 +189,7 @@ def _get_empty_value(node: SchemaNode) -> Any:
 
 
 def fill_defaults(node: SchemaNode, value: Any) -> None:
-    """Put the schema's defaults into `value`, in place, wherever the object that holds them is
-    there.
-    """
+    """Fill the schema's defaults into `value`, in place, wherever their parent object exists."""
     if type(value) is dict:
         for key, part in node.properties.items():
             if part.has_default and key not in value:
@@ -201,8 +205,9 @@ def fill_defaults(node: SchemaNode, value: Any) -> None:
 
 
 def find_errors(node: SchemaNode, value: Any, path: str, causes: list[Cause]) -> None:
-    """Add a cause for each value of a wrong type or out of its bounds; properties by name, then
-    those that are missing.
+    """Add a cause for each value of a wrong type or out of its bounds.
+
+    Properties come by name, then those that are missing.
     """
     if node.accepts is not None and type(value) not in node.accepts:
         if not (value is None and node.nullable):
@@ -241,26 +246,25 @@ def find_errors(node: SchemaNode, value: Any, path: str, causes: list[Cause]) ->
 def _find_duplicates(
     keys: tuple[str, ...], value: list[Any], path: str, causes: list[Cause]
 ) -> None:
-    seen = set()
+    encoded_items = set()
     for index, item in enumerate(value):
-        part = (
-            {key: item[key] for key in keys if key in item}
-            if keys and isinstance(item, dict)
-            else item
-        )
-        shown = json.dumps(part, separators=(",", ":"), sort_keys=True)
-        if shown in seen:
+        identity = item
+        if keys and isinstance(item, dict):
+            identity = {key: item[key] for key in keys if key in item}
+        encoded = json.dumps(identity, separators=(",", ":"), sort_keys=True)
+        if encoded in encoded_items:
             causes.append(
-                Cause("FieldValueDuplicate", f"Duplicate value: {shown}", f"{path}[{index}]")
+                Cause("FieldValueDuplicate", f"Duplicate value: {encoded}", f"{path}[{index}]")
             )
-        seen.add(shown)
+        encoded_items.add(encoded)
 
 
 def find_forbidden_changes(
     node: SchemaNode, old: Any, new: Any, path: str, causes: list[Cause]
 ) -> None:
-    """Add a cause for each immutable value that is in both and differs. Lists are not looked into:
-    they have no such rule.
+    """Add a cause for each immutable value that is in both and differs.
+
+    Lists are not looked into: they have no such rule.
     """
     if not node.has_immutable_values or old == new:
         return
@@ -276,7 +280,7 @@ def find_forbidden_changes(
 
 
 def get_json_type(value: Any) -> str:
-    """The JSON type of a value, as Go's validation names it."""
+    """Return the JSON type of a value, as Go's validation names it."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -287,8 +291,10 @@ def get_json_type(value: Any) -> str:
 
 
 def _build_type_cause(node: SchemaNode, value: Any, path: str) -> Cause:
-    shown = get_json_type(value)
-    message = f'Invalid value: "{shown}": {path} in body must be of type {node.type}: "{shown}"'
+    type_name = get_json_type(value)
+    message = (
+        f'Invalid value: "{type_name}": {path} in body must be of type {node.type}: "{type_name}"'
+    )
     return Cause("FieldValueTypeInvalid", message, path)
 
 
@@ -312,14 +318,14 @@ def _build_checks(schema: Mapping[str, Any]) -> list[Check]:
 
 
 def _build_enum_check(allowed: list[Any]) -> Check:
-    listed = ", ".join(json.dumps(item) for item in allowed)
+    listed_values = ", ".join(json.dumps(item) for item in allowed)
 
     def check(value: Any, path: str) -> Cause | None:
         if value in allowed:
             return None
         return Cause(
             "FieldValueNotSupported",
-            f"Unsupported value: {json.dumps(value)}: supported values: {listed}",
+            f"Unsupported value: {json.dumps(value)}: supported values: {listed_values}",
             path,
         )
 
@@ -328,26 +334,16 @@ def _build_enum_check(allowed: list[Any]) -> Check:
 
 def _build_minimum_check(bound: float) -> Check:
     def check(value: Any, path: str) -> Cause | None:
-        return (
-            invalid_cause(
-                path, str(value), f"{path} in body should be greater than or equal to {bound}"
-            )
-            if value < bound
-            else None
-        )
+        text = f"{path} in body should be greater than or equal to {bound}"
+        return invalid_cause(path, str(value), text) if value < bound else None
 
     return check
 
 
 def _build_maximum_check(bound: float) -> Check:
     def check(value: Any, path: str) -> Cause | None:
-        return (
-            invalid_cause(
-                path, str(value), f"{path} in body should be less than or equal to {bound}"
-            )
-            if value > bound
-            else None
-        )
+        text = f"{path} in body should be less than or equal to {bound}"
+        return invalid_cause(path, str(value), text) if value > bound else None
 
     return check
 
@@ -362,11 +358,8 @@ def _build_min_length_check(bound: int) -> Check:
 
 def _build_max_length_check(bound: int) -> Check:
     def check(value: Any, path: str) -> Cause | None:
-        return (
-            Cause("FieldValueTooLong", f"Too long: may not be more than {bound} bytes", path)
-            if len(value) > bound
-            else None
-        )
+        text = f"Too long: may not be more than {bound} bytes"
+        return Cause("FieldValueTooLong", text, path) if len(value) > bound else None
 
     return check
 

@@ -1,5 +1,4 @@
-"""A small notation for schemas written by hand, and the parts that several built-in kinds have in
-common.
+"""A small notation for schemas written by hand, and the parts that several built-in kinds share.
 
 `x-go` is the name of the Go type, which the real server's decoding errors mention; `x-quantity`
 marks a Kubernetes quantity.
@@ -28,7 +27,10 @@ def object_schema(go_type: str, **fields: Schema) -> Schema:
 
 
 def list_schema(items: Schema, *keys: str) -> Schema:
-    """A list; with `keys` a list that is a map by them."""
+    """Build the schema of a list.
+
+    With `keys` the list is a map by them.
+    """
     if not keys:
         return {"type": "array", "items": items}
     return {
@@ -48,7 +50,7 @@ def set_schema(items: Schema) -> Schema:
 
 
 def kind_schema(go_type: str, **fields: Schema) -> Schema:
-    """The root of a kind: its own fields beside kind, apiVersion and metadata."""
+    """Build the root of a kind: its own fields beside kind, apiVersion and metadata."""
     return object_schema(go_type, apiVersion=STRING, kind=STRING, metadata=OBJECT_META, **fields)
 
 

@@ -1,6 +1,4 @@
-"""Groups of real processes that run an example with the variables a launcher sets; whatever
-happens, none outlives its test.
-"""
+"""Groups of real processes that run an example with a launcher's variables, within a test."""
 
 import os
 import re
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-PLAIN = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
+BASE_ENVIRONMENT = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
 
 
 class Process:
@@ -26,7 +24,7 @@ class Process:
         with output.open("wb") as sink:
             self.process = subprocess.Popen(
                 command,
-                env=PLAIN | dict(env),
+                env=BASE_ENVIRONMENT | dict(env),
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
@@ -41,8 +39,8 @@ class Process:
         return self.process.wait(within)
 
     def awaited(self, pattern: str, within: float = 60) -> re.Match[str]:
-        """The first match of `pattern` in the output, once there is one."""
-        found: re.Match[str] = until(
+        """Wait for `pattern` in the output, and return its first match."""
+        found: re.Match[str] = wait_until(
             lambda: re.search(pattern, self.log, re.MULTILINE), within, lambda: self.log
         )
         return found
@@ -57,25 +55,27 @@ class Process:
         return self.awaited(r"^digest (\w+) rank \d+$")[1]
 
     def end(self) -> None:
-        """Kill it with all of its children: torchrun gives its workers sessions of their own, so
-        the process group is not enough.
+        """Kill it with all of its children.
+
+        Torchrun gives its workers sessions of their own, so killing the process group is not
+        enough.
         """
-        for pid in reversed(tree(self.process.pid)):
+        for pid in reversed(list_processes(self.process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
 
-def tree(pid: int) -> list[int]:
-    """A process and its descendants, parents first; nothing when it is gone."""
+def list_processes(pid: int) -> list[int]:
+    """Return a process and its descendants, parents first; nothing when it is gone."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return []
-    return [pid, *(each for child in children for each in tree(int(child)))]
+    return [pid, *(each for child in children for each in list_processes(int(child)))]
 
 
-def until(condition: Callable[[], Any], within: float, explain: Callable[[], str]) -> Any:
+def wait_until(condition: Callable[[], Any], within: float, explain: Callable[[], str]) -> Any:
     deadline = time.monotonic() + within
     while not (result := condition()):
         assert time.monotonic() < deadline, explain()

@@ -1,5 +1,6 @@
-"""A real API server for tests: TLS on loopback over a store of its own, in a thread, with a machine
-that the test fills.
+"""A real API server for tests: TLS on loopback over a store of its own, in a thread.
+
+The test sets what its machine answers.
 """
 
 import asyncio
@@ -32,21 +33,21 @@ DEADLINE = 20.0
 
 
 class FakeMachine:
-    """Says what the test told it; `endless` logs go on until their reader leaves."""
+    """Answers what the test sets; `endless` logs go on until their reader leaves."""
 
     def __init__(self) -> None:
         self.chunks: list[bytes] = []
         self.refusal: Exception | None = None
-        self.asked: LogOptions | None = None
+        self.last_options: LogOptions | None = None
         self.endless = False
-        self.left = threading.Event()
+        self.reader_left = threading.Event()
         self.pods: dict[str, dict[str, Usage]] = {}
         self.node: Usage | None = None
 
     async def read_log(
         self, pod: Object, container: str, options: LogOptions
     ) -> AsyncIterator[bytes]:
-        self.asked = options
+        self.last_options = options
         if self.refusal is not None:
             raise self.refusal
         try:
@@ -55,7 +56,7 @@ class FakeMachine:
             if self.endless:
                 await asyncio.Event().wait()
         finally:
-            self.left.set()
+            self.reader_left.set()
 
     def pod_usage(self) -> Mapping[str, Mapping[str, Usage]]:
         return self.pods
@@ -78,17 +79,17 @@ class Answer:
 
 
 class ApiServer:
-    """The server, and the means to talk to it and to reach the objects behind it."""
+    """The server, with methods to talk to it and to reach the objects behind it."""
 
     def __init__(
         self,
         directory: Path,
         limits: ConnectionLimits | None = None,
-        bounds: ConcurrencyLimits | None = None,
+        concurrency: ConcurrencyLimits | None = None,
     ) -> None:
         self.directory = directory
         self.limits = limits or ConnectionLimits()
-        self.bounds = bounds or ConcurrencyLimits()
+        self.concurrency = concurrency or ConcurrencyLimits()
         self.machine = FakeMachine()
         self.objects: Objects
         self.listener: Listener
@@ -105,18 +106,16 @@ class ApiServer:
 
     def _build(self, context: ssl.SSLContext) -> None:
         def fields(key: str, obj: Object) -> Mapping[str, str]:
-            found = resources.find_by_key(key)
-            return (
-                {}
-                if found is None
-                else {path: value(obj) for path, value in found.field_selectors.items()}
-            )
+            resource = resources.find_by_key(key)
+            if resource is None:
+                return {}
+            return {path: read_field(obj) for path, read_field in resource.field_selectors.items()}
 
         self.objects = Objects(Store(self.directory / "state.db", fields))
         for name in ("default", "team-a"):
             self.objects.create(NAMESPACES, "", {"metadata": {"name": name}})
         self.listener = Listener(
-            Application(self.objects, self.machine, TOKEN, limits=self.bounds),
+            Application(self.objects, self.machine, TOKEN, limits=self.concurrency),
             context,
             0,
             self.limits,
@@ -132,7 +131,7 @@ class ApiServer:
         self._loop.close()
 
     def call(self, function: Callable[[], Any]) -> Any:
-        """Run a function where the server runs, and give back its result."""
+        """Run a function in the server's thread, and return its result."""
 
         async def work() -> Any:
             return function()
@@ -155,17 +154,18 @@ class ApiServer:
         body: Any = None,
         **headers: str,
     ) -> http.client.HTTPResponse:
-        """Send a request on an open connection; a body that is no bytes is sent as JSON. Header
-        names are written with _ for -.
+        """Send a request on an open connection.
+
+        A body that is no bytes is sent as JSON. Header names are written with _ for -.
         """
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        if "authorization" not in given:
-            given["authorization"] = f"Bearer {TOKEN}"
+        request_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        if "authorization" not in request_headers:
+            request_headers["authorization"] = f"Bearer {TOKEN}"
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
-            given.setdefault("content-type", "application/json")
+            request_headers.setdefault("content-type", "application/json")
         connection.request(
-            method, path, body, {name: value for name, value in given.items() if value}
+            method, path, body, {name: value for name, value in request_headers.items() if value}
         )
         return connection.getresponse()
 
@@ -180,7 +180,7 @@ class ApiServer:
         return self.ask("GET", path, **headers)
 
     def frames(self, path: str, **headers: str) -> Iterator[Any]:
-        """The events of a watch, as they come, until the caller or the test ends."""
+        """Yield the events of a watch, as they come, until the caller or the test ends."""
         connection = self.connect()
         self._watching.append(connection)
         try:
@@ -193,8 +193,9 @@ class ApiServer:
 
 
 def server_context(directory: Path) -> ssl.SSLContext:
-    """A context with a certificate made now for 127.0.0.1, which is left in `directory` for clients
-    to trust.
+    """Build a TLS context with a new certificate for 127.0.0.1.
+
+    The certificate is left in `directory` for clients to trust.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
@@ -215,9 +216,9 @@ def server_context(directory: Path) -> ssl.SSLContext:
     )
     pem = serialization.Encoding.PEM
     (directory / "cert.pem").write_bytes(certificate.public_bytes(pem))
-    plain = serialization.NoEncryption()
+    no_encryption = serialization.NoEncryption()
     (directory / "key.pem").write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, no_encryption)
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(directory / "cert.pem", directory / "key.pem")
@@ -225,7 +226,7 @@ def server_context(directory: Path) -> ssl.SSLContext:
 
 
 def job(name: str, **metadata: Any) -> Object:
-    """A PyTorchJob of one worker."""
+    """Build a PyTorchJob of one worker group."""
     template = {
         "spec": {"containers": [{"name": "pytorch", "image": "train:1", "command": ["true"]}]}
     }

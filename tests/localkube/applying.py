@@ -1,5 +1,6 @@
-"""A kind with every sort of field, applied to and written to by several managers: for tests of who
-owns what.
+"""A kind with every sort of field, applied and updated by several managers.
+
+It serves the tests of field ownership.
 """
 
 import copy
@@ -59,14 +60,14 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def thing(labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def build_object(labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": "x", "namespace": "n"}
     if labels:
         metadata["labels"] = labels
     return {"apiVersion": V1, "kind": "Thing", "metadata": metadata, "spec": spec}
 
 
-def applied(
+def apply_as(
     live: dict[str, Any] | None,
     config: dict[str, Any],
     manager: str = "one",
@@ -78,7 +79,7 @@ def applied(
     )
 
 
-def written(
+def update_as(
     old: dict[str, Any] | None, new: dict[str, Any], manager: str = "user", subresource: str = ""
 ) -> dict[str, Any]:
     new = copy.deepcopy(new)
@@ -90,13 +91,13 @@ def written(
     return new
 
 
-def changed(old: dict[str, Any], **spec: Any) -> dict[str, Any]:
+def change_spec(old: dict[str, Any], **spec: Any) -> dict[str, Any]:
     new = copy.deepcopy(old)
     new["spec"] |= spec
     return new
 
 
-def owned(
+def find_owned_fields(
     obj: dict[str, Any], manager: str, operation: str = "Update", subresource: str = ""
 ) -> Any:
     entries = obj["metadata"].get("managedFields", [])
@@ -110,18 +111,18 @@ def owned(
     return mine[0]["fieldsV1"] if mine else None
 
 
-def conflict(live: dict[str, Any], config: dict[str, Any], manager: str = "two") -> ApiError:
+def expect_conflict(live: dict[str, Any], config: dict[str, Any], manager: str = "two") -> ApiError:
     with pytest.raises(ApiError) as refused:
-        applied(live, config, manager)
+        apply_as(live, config, manager)
     assert (refused.value.code, refused.value.reason) == (409, "Conflict")
     return refused.value
 
 
-def timeless(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def strip_times(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in entry.items() if key != "time"} for entry in entries]
 
 
-def schema_of(obj: dict[str, Any]) -> dict[str, Any]:
+def load_schema_of(obj: dict[str, Any]) -> dict[str, Any]:
     return schemas.load_schema(
         {"PyTorchJob": "pytorchjobs", "Pod": "pods", "Event": "events", "Lease": "leases"}[
             obj["kind"]

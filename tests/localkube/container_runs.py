@@ -1,6 +1,4 @@
-"""Container runs as real processes, in a directory of a test's own; none of them is left after
-it.
-"""
+"""Container runs as real processes, in a directory of a test's own; none is left after the test."""
 
 import asyncio
 import itertools
@@ -20,15 +18,15 @@ ATTEMPT = itertools.count()
 
 @pytest.fixture
 def pods(tmp_path: Path) -> Iterator[Path]:
-    """A cluster's directory of pods; every process of a run in it is gone after the test."""
+    """A cluster's directory of pods; every process of a run in it has ended after the test."""
     root = tmp_path / "pods"
     root.mkdir()
     yield root
     runs.kill_all_runs(root)
-    assert not marked(root)
+    assert not list_marked(root)
 
 
-def marked(below: Path) -> list[int]:
+def list_marked(below: Path) -> list[int]:
     marks = proctree.list_marked_processes(records.MARK_VARIABLE)
     return [
         pid
@@ -37,36 +35,39 @@ def marked(below: Path) -> list[int]:
     ]
 
 
-def spec(*argv: str, **more: object) -> runs.RunSpec:
+def build_spec(*argv: str, **more: object) -> runs.RunSpec:
     values: dict = {"env": {"PATH": PATH}, "cwd": "/", "die_with": os.getpid()}
     return runs.RunSpec(list(argv), **values | more)
 
 
-def place(pods: Path) -> Path:
+def new_directory(pods: Path) -> Path:
     return pods / "uid" / "main" / str(next(ATTEMPT))
 
 
-def start(pods: Path, *argv: str, **more: object) -> Path:
-    directory = place(pods)
-    runs.start_run(directory, spec(*argv, **more))
+def start_run(pods: Path, *argv: str, **more: object) -> Path:
+    directory = new_directory(pods)
+    runs.start_run(directory, build_spec(*argv, **more))
     return directory
 
 
 def start_shell(pods: Path, script: str, **more: object) -> Path:
-    return start(pods, "sh", "-c", script, **more)
+    return start_run(pods, "sh", "-c", script, **more)
 
 
-def ended(directory: Path) -> runs.Exited:
+def wait_until_ended(directory: Path) -> runs.Exited:
     return asyncio.run(asyncio.wait_for(runs.wait_until_ended(directory), 30))
 
 
-def running(directory: Path) -> runs.Running:
-    found = asyncio.run(asyncio.wait_for(runs.wait_until_started(directory), 30))
-    assert isinstance(found, runs.Running), found
-    return found
+def wait_until_running(directory: Path) -> runs.Running:
+    end = time.monotonic() + 30
+    while not isinstance(state := runs.read_run_state(directory), runs.Running):
+        assert not isinstance(state, runs.Exited), state
+        assert time.monotonic() < end, state
+        time.sleep(runs.POLL_SECONDS)
+    return state
 
 
-def output(directory: Path) -> bytes:
+def read_output(directory: Path) -> bytes:
     async def collect() -> bytes:
         return b"".join(
             [chunk async for chunk in logfiles.read_log(directory, LogOptions(), lambda: False)]
@@ -75,12 +76,12 @@ def output(directory: Path) -> bytes:
     return asyncio.run(collect())
 
 
-def until(true: Callable[[], object], seconds: float = 20) -> None:
+def wait_until(true: Callable[[], object], seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def told(directory: Path, text: bytes) -> None:
-    until(lambda: text in output(directory))
+def wait_for_output(directory: Path, text: bytes) -> None:
+    wait_until(lambda: text in read_output(directory))

@@ -1,6 +1,4 @@
-"""A kubelet with a store of its own and real processes, for the tests of pods' lives. Nothing of it
-outlives the test's process.
-"""
+"""A kubelet with a store of its own and real processes, which end with the test's process."""
 
 import asyncio
 import os
@@ -28,7 +26,7 @@ ANY_IMAGE = "busybox"
 
 
 def shell(script: str, name: str = "main", **fields: Any) -> Object:
-    """A container that runs a shell script."""
+    """Build a container that runs a shell script."""
     return {"name": name, "image": ANY_IMAGE, "command": ["sh", "-c", script]} | fields
 
 
@@ -39,7 +37,7 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Object:
-    """A pod that is bound to the node."""
+    """Build a pod that is bound to the node."""
     metadata = {"name": name, "namespace": TEAM, "annotations": dict(annotations or {})}
     return {
         "metadata": metadata,
@@ -64,7 +62,7 @@ class Machine:
         )
 
     def submit(self, made: Object) -> str:
-        """Create a pod; its name."""
+        """Create a pod and return its name."""
         return name_of(self.objects.create(PODS, TEAM, made))
 
     def delete(self, name: str = "p", grace: int | None = None) -> None:
@@ -82,7 +80,7 @@ class Machine:
         return entry
 
     def events(self, name: str = "p") -> list[tuple[str, str]]:
-        """Reason and message of the events about a pod, in the order in which they were told."""
+        """Return reason and message of the events about a pod, in their order."""
         told = [
             event
             for event in self.objects.list(EVENTS, TEAM)
@@ -92,9 +90,7 @@ class Machine:
         return [(event["reason"], event["message"]) for event in told]
 
     async def until(self, look: Callable[[], T]) -> T:
-        """Wait until `look` finds something true, and give it; a failed look raises what the store
-        says.
-        """
+        """Wait until `look` returns something true, and return it."""
         async with asyncio.timeout(PATIENCE):
             # What is waited for is in another process.
             while not (found := look()):  # noqa: ASYNC110
@@ -102,12 +98,12 @@ class Machine:
             return found
 
     async def finished(self, name: str = "p") -> Object:
-        """The status of a pod that came to its end."""
+        """Wait until a pod has ended, and return its status."""
         await self.until(lambda: self.status(name).get("phase") in ("Succeeded", "Failed"))
         return self.status(name)
 
     async def running(self, name: str = "p") -> Object:
-        """The first container's running state."""
+        """Wait until the first container runs, and return its running state."""
         await self.until(lambda: "running" in self.container(name).get("state", {}))
         state: Object = self.container(name)["state"]["running"]
         return state
@@ -116,7 +112,7 @@ class Machine:
         await self.until(lambda: self.objects.find(PODS, TEAM, name) is None)
 
     async def logged(self, text: str, name: str, container: str = "main") -> None:
-        """Wait until a container's log has this text in it."""
+        """Wait until a container's log contains this text."""
         async with asyncio.timeout(PATIENCE):
             # What is waited for is in another process.
             while text not in await self.log(name, container):  # noqa: ASYNC110
@@ -129,9 +125,7 @@ class Machine:
 
 @asynccontextmanager
 async def machine(data: Path, *, keep_pods: bool = False, **options: Any) -> AsyncIterator[Machine]:
-    """A started kubelet. At the end its pods are ended, or kept for the next one on the same
-    directory.
-    """
+    """Run a kubelet; at the end its pods are ended, or kept for the next one on the directory."""
     made = Machine(data, **options)
     await made.kubelet.start()
     try:

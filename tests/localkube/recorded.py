@@ -12,15 +12,15 @@ import pytest
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
-def shared(path: str) -> Path:
-    """A file or folder of the shared data; skips the test when it is not there."""
+def get_shared_path(path: str) -> Path:
+    """Return a file or folder of the shared data; skip the test when it is absent."""
     found = SHARED / path
     if not found.exists():
         pytest.skip(f"../shared/{path} is not here")
     return found
 
 
-def exchange(name: str) -> tuple[Any, Any]:
-    """The request body and the response body of a recorded exchange such as `pod/create`."""
-    content = json.loads(shared(f"recorded/{name}.json").read_text())
+def load_exchange(name: str) -> tuple[Any, Any]:
+    """Load the request body and the response body of an exchange such as `pod/create`."""
+    content = json.loads(get_shared_path(f"recorded/{name}.json").read_text())
     return content["request"].get("body"), content["response"].get("body")

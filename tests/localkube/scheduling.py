@@ -1,6 +1,4 @@
-"""A cluster of a store and a scheduler alone: pods get their place and nothing runs, so a test
-plays the kubelet and the operators.
-"""
+"""A cluster of a store and a scheduler alone: the tests play the kubelet and the operators."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +28,10 @@ GPU = "nvidia.com/gpu"
 
 
 class Bench:
-    """`settle` is to be called after changes; everything else reads or writes at once."""
+    """A scheduler on a store of its own.
+
+    Call `settle` after changes; everything else reads or writes at once.
+    """
 
     def __init__(
         self, folder: Path, *, gpus: int = 4, cpus: str = "8", memory: str = "32Gi", pods: int = 100
@@ -52,7 +53,7 @@ class Bench:
         self.restart()
 
     def restart(self) -> None:
-        """A new scheduler on the same objects, as after a crash."""
+        """Start a new scheduler on the same objects, as after a crash."""
         self.loop = ControllerLoop(self.objects)
         self.scheduler = Scheduler(self.objects)
         self.loop.add_controller(self.scheduler)
@@ -70,8 +71,9 @@ class Bench:
         self.objects.modify(NODES, "", options.NODE_NAME, change, subresource="status")
 
     def pod(self, name: str, requests: Mapping[str, Any] | None = None, **spec: Any) -> Object:
-        """A pod of one container. `annotations`, `labels` and `owner` are metadata, all else is its
-        spec.
+        """Create a pod of one container.
+
+        `annotations`, `labels` and `owner` are metadata, all else is its spec.
         """
         metadata: Object = {
             "name": name,
@@ -98,7 +100,7 @@ class Bench:
     def queue(
         self, name: str, parent: str = "default-parent-queue", **resources: Mapping[str, float]
     ) -> Object:
-        """A queue without limits but for what is given: `gpu={"quota": 1, "limit": 2}`."""
+        """Create a queue without limits but for what is given: `gpu={"quota": 1, "limit": 2}`."""
         every = {
             word: {"quota": 0, "limit": -1, "overQuotaWeight": 1}
             for word in ("cpu", "gpu", "memory")
@@ -111,7 +113,7 @@ class Bench:
         return self.make(QUEUES, {"metadata": {"name": name}, "spec": spec}, "")
 
     def job(self, name: str, spec: Object | None = None, **metadata: Any) -> Object:
-        """A PyTorchJob of a master and two workers, whose pods are the test's to make."""
+        """Create a PyTorchJob of a master and two workers, whose pods the test makes."""
         template = {
             "spec": {"containers": [{"name": "pytorch", "image": "busybox", "command": ["true"]}]}
         }
@@ -136,7 +138,7 @@ class Bench:
     def gang(
         self, job: Object, requests: Mapping[str, Any], count: int = 3, **spec: Any
     ) -> Sequence[str]:
-        """The pods of a job: a master and workers, as the operator names them."""
+        """Create the pods of a job: a master and workers, as the operator names them."""
         base = job["metadata"]["name"]
         names = [f"{base}-master-0", *(f"{base}-worker-{index}" for index in range(count - 1))]
         for name in names:
@@ -148,7 +150,7 @@ class Bench:
         return names
 
     def end(self, name: str, phase: str = "Succeeded") -> None:
-        """The kubelet's part: a pod that ended."""
+        """End a pod, as the kubelet would."""
 
         def change(pod: Object) -> None:
             pod.setdefault("status", {})["phase"] = phase
@@ -156,17 +158,17 @@ class Bench:
         self.objects.modify(PODS, "default", name, change, subresource="status")
 
     def remove(self, name: str) -> None:
-        self.objects.delete(PODS, "default", name, GONE)
+        self.objects.delete(PODS, "default", name, IMMEDIATELY)
 
     def read(self, name: str) -> Object:
         return self.objects.get(PODS, "default", name)
 
     def placed(self) -> set[str]:
-        """The names of the unfinished pods on the node."""
+        """Return the names of the unfinished pods on the node."""
         return {
             pod["metadata"]["name"]
             for pod in self.objects.list(PODS)
-            if pod["spec"].get("nodeName") and _unfinished(pod)
+            if pod["spec"].get("nodeName") and _is_unfinished(pod)
         }
 
     def devices(self, name: str) -> str:
@@ -183,7 +185,7 @@ class Bench:
         ]
 
     def group(self, name: str) -> Object:
-        """The PodGroup of a workload of that name."""
+        """Return the PodGroup of a workload of that name."""
         return next(
             group
             for group in self.objects.list(PODGROUPS)
@@ -191,17 +193,17 @@ class Bench:
         )
 
     def reason(self, name: str) -> Object:
-        """The one reason of a PodGroup's scheduling condition."""
+        """Return the one reason of a PodGroup's scheduling condition."""
         (condition,) = self.group(name)["status"]["schedulingConditions"]
         assert condition["type"] == "UnschedulableOnNodePool"
         (reason,) = condition["reasons"]
         return reason
 
 
-GONE = DeleteOptions(grace_seconds=0)
+IMMEDIATELY = DeleteOptions(grace_seconds=0)
 
 
-def _unfinished(pod: Object) -> bool:
+def _is_unfinished(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
 
 

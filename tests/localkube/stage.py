@@ -1,6 +1,4 @@
-"""A cluster of objects and controllers alone, for tests of the controllers: the test plays the
-kubelet and moves the clock.
-"""
+"""A cluster of objects and controllers alone: the tests play the kubelet and move the clock."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -29,16 +27,16 @@ class Killed(Exception):
     """The process was killed instead of making a write."""
 
 
-class Disk(Store):
+class KillableStore(Store):
     """A store that dies at the write after `left` more, once armed."""
 
     left: int | None = None
 
-    def put(self, key: str, obj: Object) -> Record:
+    def put_object(self, key: str, obj: Object) -> Record:
         self._live()
         return super().put_object(key, obj)
 
-    def remove(self, key: str, obj: Object) -> Record:
+    def remove_object(self, key: str, obj: Object) -> Record:
         self._live()
         return super().remove_object(key, obj)
 
@@ -57,21 +55,19 @@ def fields(key: str, obj: Object) -> dict[str, str]:
 
 
 class Stage:
-    """One namespace, the controllers that `make` makes, and a clock that stands still until it is
-    moved.
-    """
+    """One namespace, the controllers that `make` makes, and a clock that only the test moves."""
 
     def __init__(self, path: Path, patch: pytest.MonkeyPatch, make: Make) -> None:
         self._path, self._make = path, make
         self._passed = 0.0
-        patch.setattr(clock, "now", lambda: START + timedelta(seconds=self._passed))
+        patch.setattr(clock, "current_time", lambda: START + timedelta(seconds=self._passed))
         self.open()
         for name in ("default", SPACE):
             self.objects.create(NAMESPACES, "", {"metadata": {"name": name}})
 
     def open(self) -> None:
         """Start, or start again as after a kill: from the file, with nothing remembered."""
-        self.store = Disk(self._path, fields)
+        self.store = KillableStore(self._path, fields)
         self.objects = Objects(self.store)
         self.loop = ControllerLoop(self.objects, elapsed=lambda: self._passed)
         for controller in self._make(self.objects):
@@ -108,9 +104,7 @@ class Stage:
         self.settle()
 
     def report(self, pod: str, phase: str, *, settle: bool = True, **status: Any) -> None:
-        """What the scheduler and the kubelet would write: the pod is on the node and in this
-        phase.
-        """
+        """Report a phase, as the scheduler and kubelet would: the pod is on the node."""
         if not self.get(PODS, pod)["spec"].get("nodeName"):
             self.objects.modify(
                 PODS, SPACE, pod, lambda obj: obj["spec"].update(nodeName="localkube")
@@ -123,7 +117,7 @@ class Stage:
             self.settle()
 
     def end(self, pod: str, code: int, container: str = "pytorch", **status: Any) -> None:
-        """The pod's only container ends with this exit code, now."""
+        """End the pod's only container with this exit code, now."""
         ended = {
             "exitCode": code,
             "reason": "Completed" if code == 0 else "Error",
@@ -135,7 +129,7 @@ class Stage:
         )
 
     def shut_down(self, pod: str) -> None:
-        """The node goes down under the pod."""
+        """Fail the pod as a node shutdown does."""
         self.report(
             pod,
             "Failed",
@@ -144,7 +138,7 @@ class Stage:
         )
 
     def confirm_deletions(self) -> None:
-        """The kubelet has ended every pod that is to go."""
+        """Confirm every pod deletion, as the kubelet does once the processes have ended."""
         for pod in self.objects.list(PODS, SPACE):
             if pod["metadata"].get("deletionTimestamp"):
                 self.objects.delete(PODS, SPACE, name_of(pod), DeleteOptions(grace_seconds=0))
@@ -157,7 +151,7 @@ class Stage:
         }
 
     def events(self, kind: str) -> list[tuple[str, str, str]]:
-        """(type, reason, message) of what was told about objects of a kind, in order."""
+        """Return (type, reason, message) of the events about objects of a kind, in order."""
         found = [
             event
             for event in self.objects.list(EVENTS, SPACE)
@@ -171,7 +165,7 @@ class Stage:
 
 
 def conditions(obj: Object) -> list[tuple[str, str, str]]:
-    """(type, status, reason) in the order of the list."""
+    """Return (type, status, reason) of each condition, in the order of the list."""
     return [
         (each["type"], each["status"], each["reason"])
         for each in obj.get("status", {}).get("conditions", [])
@@ -181,7 +175,7 @@ def conditions(obj: Object) -> list[tuple[str, str, str]]:
 def replica(
     count: int | None = 1, restart: str | None = None, container: str = "pytorch", **spec: Any
 ) -> Object:
-    """An entry of a replica map whose container runs `train`."""
+    """Build an entry of a replica map whose container runs `train`."""
     entry: Object = {
         "template": {"spec": {"containers": [{"name": container, "image": "train:1"}], **spec}}
     }
@@ -198,7 +192,7 @@ def pytorchjob(name: str, replicas: Object, policy: Object | None = None, **spec
 
 
 def variables(stage: Stage, pod: str, container: int = 0) -> dict[str, str]:
-    """The variables with plain values of a pod's container."""
+    """Return the variables with plain values of a pod's container."""
     return {
         each["name"]: each["value"]
         for each in stage.get(PODS, pod)["spec"]["containers"][container].get("env", ())
@@ -206,7 +200,7 @@ def variables(stage: Stage, pod: str, container: int = 0) -> dict[str, str]:
 
 
 def address(stage: Stage, service: str) -> str:
-    """Where a replica listens, as the operator wrote it on its service."""
+    """Return where a replica listens, as the operator wrote it on its service."""
     found: str = stage.get(SERVICES, service)["metadata"]["annotations"][ADDRESS_ANNOTATION]
     return found
 

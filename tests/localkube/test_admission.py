@@ -7,7 +7,7 @@ import pytest
 from localkube import resources
 from localkube.resources import JOBS, PODS, PYTORCHJOBS, QUEUES, SECRETS
 from localkube.resources.resource import Resource
-from tests.localkube.recorded import exchange
+from tests.localkube.recorded import load_exchange
 
 
 def pod(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def container(**fields: Any) -> dict[str, Any]:
     return pod(containers=[{"name": "main", "image": "train:1"} | fields])
 
 
-def named(resource: Resource, name: str = "x", **fields: Any) -> dict[str, Any]:
+def build_object(resource: Resource, name: str = "x", **fields: Any) -> dict[str, Any]:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -36,7 +36,7 @@ def named(resource: Resource, name: str = "x", **fields: Any) -> dict[str, Any]:
 
 
 def test_a_bad_quantity_does_not_decode_as_recorded() -> None:
-    body, answer = exchange("errors/400-bad-quantity")
+    body, answer = load_exchange("errors/400-bad-quantity")
     assert resources.find_decode_error(PODS, body) == answer["message"]
 
 
@@ -62,15 +62,15 @@ def test_a_bad_quantity_does_not_decode_as_recorded() -> None:
         (PODS, pod(hostNetwork="yes"), "string -> PodSpec.spec.hostNetwork of type bool"),
         (
             JOBS,
-            named(JOBS, spec={"parallelism": 1.5}),
+            build_object(JOBS, spec={"parallelism": 1.5}),
             "number 1.5 -> JobSpec.spec.parallelism of type int32",
         ),
         (
             JOBS,
-            named(JOBS, spec={"parallelism": 2**31}),
+            build_object(JOBS, spec={"parallelism": 2**31}),
             "number 2147483648 -> JobSpec.spec.parallelism of type int32",
         ),
-        (SECRETS, named(SECRETS, data={"a": "abc$"}), "illegal base64 data at input byte 3"),
+        (SECRETS, build_object(SECRETS, data={"a": "abc$"}), "illegal base64 data at input byte 3"),
         (
             PYTORCHJOBS,
             {"metadata": {"labels": {"a": 1}}},
@@ -91,7 +91,7 @@ def test_a_wrong_type_is_named_as_go_names_it(
 
 
 def test_what_a_schema_refuses_of_a_custom_kind_decodes() -> None:
-    body, _ = exchange("errors/422-crd-schema")
+    body, _ = load_exchange("errors/422-crd-schema")
     assert resources.find_decode_error(PYTORCHJOBS, body) is None
 
 
@@ -166,21 +166,21 @@ def test_sensible_requests_are_admitted() -> None:
 def test_a_queue_above_others_is_not_deleted() -> None:
     refusal = (
         resources.find_deletion_refusal(
-            QUEUES, named(QUEUES, "top", status={"childQueues": ["a", "b"]})
+            QUEUES, build_object(QUEUES, "top", status={"childQueues": ["a", "b"]})
         )
         or ""
     )
     assert refusal.endswith(
         "denied the request: cannot delete queue top: it has child queues [a b]"
     )
-    assert resources.find_deletion_refusal(QUEUES, named(QUEUES, "leaf", status={})) is None
+    assert resources.find_deletion_refusal(QUEUES, build_object(QUEUES, "leaf", status={})) is None
 
 
 def test_a_queue_says_what_it_may_use() -> None:
-    assert resources.find_admission_refusal(QUEUES, named(QUEUES, spec={})) is not None
+    assert resources.find_admission_refusal(QUEUES, build_object(QUEUES, spec={})) is not None
     assert (
         resources.find_admission_refusal(
-            QUEUES, named(QUEUES, spec={"resources": {"gpu": {"quota": 1}}})
+            QUEUES, build_object(QUEUES, spec={"resources": {"gpu": {"quota": 1}}})
         )
         is None
     )

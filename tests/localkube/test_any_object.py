@@ -1,6 +1,4 @@
-"""Whatever a client sends, the way of an object to the store ends in an object or a refusal, never
-in an exception.
-"""
+"""Whatever a client sends ends as a stored object or a refusal, never as an exception."""
 
 import copy
 from typing import Any
@@ -30,45 +28,54 @@ JUNK = st.one_of(
 WRITABLE = [resource for resource in resources.list_served() if resource.schema]
 
 
-def mostly(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """These values, and junk one time in thirty: more would hardly let an object decode."""
+def mix_with_junk(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return these values, and junk one time in thirty.
+
+    With more junk hardly any object would decode.
+    """
     return st.integers(0, 29).flatmap(lambda n: JUNK if n == 29 else values)
 
 
-def like(schema: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:
-    """Values of the shape of a schema, with junk here and there."""
+def draw_schema_values(schema: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:
+    """Return values of the form of a schema, with junk here and there."""
     kind, either = schema.get("type"), schema.get("x-kubernetes-int-or-string")
     if depth > 6 or kind is None or either:
-        return mostly(st.sampled_from(["1", "500m", "1Gi", 2, -1]))
+        return mix_with_junk(st.sampled_from(["1", "500m", "1Gi", 2, -1]))
     if "properties" in schema:
-        parts = {name: like(part, depth + 1) for name, part in schema["properties"].items()}
-        return mostly(
+        parts = {
+            name: draw_schema_values(part, depth + 1) for name, part in schema["properties"].items()
+        }
+        return mix_with_junk(
             st.lists(st.sampled_from(sorted(parts)), max_size=5, unique=True).flatmap(
-                _chosen(parts)
+                _build_fixed_dictionaries(parts)
             )
         )
     if "additionalProperties" in schema:
-        return mostly(
+        return mix_with_junk(
             st.dictionaries(
-                st.text(max_size=4), like(schema["additionalProperties"], depth + 1), max_size=2
+                st.text(max_size=4),
+                draw_schema_values(schema["additionalProperties"], depth + 1),
+                max_size=2,
             )
         )
     if kind == "array":
-        return mostly(st.lists(like(schema.get("items", {}), depth + 1), max_size=2))
+        return mix_with_junk(
+            st.lists(draw_schema_values(schema.get("items", {}), depth + 1), max_size=2)
+        )
     typical = {
         "string": st.text(max_size=4),
         "integer": st.integers(-2, 70_000),
         "boolean": st.booleans(),
     }
-    return mostly(typical.get(kind, JUNK))
+    return mix_with_junk(typical.get(kind, JUNK))
 
 
-def _chosen(parts: dict[str, st.SearchStrategy[Any]]) -> Any:
+def _build_fixed_dictionaries(parts: dict[str, st.SearchStrategy[Any]]) -> Any:
     return lambda names: st.fixed_dictionaries({name: parts[name] for name in names})
 
 
-def arrive(resource: Resource, obj: dict[str, Any]) -> bool:
-    """Decode, prune, fill and check as a create does; True when the object is accepted."""
+def decode_and_check(resource: Resource, obj: dict[str, Any]) -> bool:
+    """Decode, prune, set defaults and check as a create does; return whether it is accepted."""
     if resources.find_decode_error(resource, obj):
         return False
     schemas.load_schema(resource.schema).prune(obj)
@@ -98,25 +105,31 @@ def test_any_object_is_stored_or_refused(data: st.DataObject) -> None:
         for name, part in root["properties"].items()
         if name not in ("kind", "apiVersion", "metadata")
     }
-    body = {name: data.draw(like(part)) for name, part in parts.items() if data.draw(st.booleans())}
+    body = {
+        name: data.draw(draw_schema_values(part))
+        for name, part in parts.items()
+        if data.draw(st.booleans())
+    }
     if resource.has_status:
         body.pop("status", None)
     metadata = {"name": "x", "uid": "1", "creationTimestamp": "2026-11-21T00:00:00Z"}
-    arrive(
+    decode_and_check(
         resource,
         {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata} | body,
     )
 
 
 @settings(max_examples=100, deadline=None)
-@given(like(schemas.load_schema("pods").root["properties"]["metadata"]))
+@given(draw_schema_values(schemas.load_schema("pods").root["properties"]["metadata"]))
 def test_any_metadata_is_stored_or_refused(metadata: Any) -> None:
     if isinstance(metadata, dict):
         # What the verbs have looked at before.
         for part in ("name", "namespace", "generateName"):
             metadata.pop(part, None)
-        arrive(resources.CONFIGMAPS, {"metadata": copy.deepcopy(metadata)})
-        arrive(resources.PYTORCHJOBS, {"metadata": metadata, "spec": {"pytorchReplicaSpecs": {}}})
+        decode_and_check(resources.CONFIGMAPS, {"metadata": copy.deepcopy(metadata)})
+        decode_and_check(
+            resources.PYTORCHJOBS, {"metadata": metadata, "spec": {"pytorchReplicaSpecs": {}}}
+        )
 
 
 GOOD_POD: dict[str, Any] = {
@@ -170,17 +183,15 @@ GOOD: list[tuple[Resource, dict[str, Any]]] = [
 ]
 
 
-def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every place in a value that holds something: the dict or list, and the key or index."""
-    items = (
-        list(value.items())
-        if isinstance(value, dict)
-        else list(enumerate(value))
-        if isinstance(value, list)
-        else []
-    )
+def list_places(value: Any) -> list[tuple[Any, Any]]:
+    """Return every place in a value that holds something: the dict or list, and the key."""
+    items: list[tuple[Any, Any]] = []
+    if isinstance(value, dict):
+        items = list(value.items())
+    elif isinstance(value, list):
+        items = list(enumerate(value))
     return [(value, key) for key, _ in items] + [
-        place for _, item in items for place in places(item)
+        place for _, item in items for place in list_places(item)
     ]
 
 
@@ -190,10 +201,10 @@ def test_a_good_object_with_one_part_spoilt_is_stored_or_refused(
     good: tuple[Resource, dict[str, Any]], data: st.DataObject
 ) -> None:
     resource, body = good[0], copy.deepcopy(good[1])
-    holder, key = data.draw(st.sampled_from(places(body)))
+    holder, key = data.draw(st.sampled_from(list_places(body)))
     holder[key] = data.draw(JUNK)
     metadata = {"name": "x", "uid": "1", "creationTimestamp": "2026-11-21T00:00:00Z"}
-    arrive(
+    decode_and_check(
         resource,
         {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata} | body,
     )
@@ -202,6 +213,6 @@ def test_a_good_object_with_one_part_spoilt_is_stored_or_refused(
 def test_the_good_objects_are_good() -> None:
     for resource, body in GOOD:
         metadata = {"name": "x", "uid": "1", "creationTimestamp": "2026-11-21T00:00:00Z"}
-        assert arrive(
+        assert decode_and_check(
             resource, {"kind": resource.kind, "metadata": metadata} | copy.deepcopy(body)
         ), resource.kind

@@ -18,7 +18,9 @@ PODS = "/api/v1/namespaces/team-a/pods"
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[ApiServer]:
     """A server that takes two of everything at once."""
-    server = ApiServer(tmp_path, bounds=ConcurrencyLimits(requests=2, watches=2, followed_logs=2))
+    server = ApiServer(
+        tmp_path, concurrency=ConcurrencyLimits(requests=2, watches=2, followed_logs=2)
+    )
     server.start()
     server.ask("POST", PODS, pod("run", node="n"))
     server.machine.endless = True
@@ -57,7 +59,7 @@ def test_beyond_the_bound_a_stream_is_refused_until_another_ends(
     assert eventually_answers(small, path)
 
 
-def begin(server: ApiServer) -> socket.socket:
+def start_request(server: ApiServer) -> socket.socket:
     """A request whose body never comes."""
     connection = server.trust.wrap_socket(
         socket.create_connection(("127.0.0.1", server.listener.port)), server_hostname="127.0.0.1"
@@ -71,7 +73,7 @@ def begin(server: ApiServer) -> socket.socket:
 
 
 def test_beyond_the_bound_a_request_is_refused_until_another_ends(small: ApiServer) -> None:
-    held = [begin(small) for _ in range(2)]
+    held = [start_request(small) for _ in range(2)]
     deadline = time.monotonic() + DEADLINE
     while (refused := small.get(PODS)).status != 429 and time.monotonic() < deadline:
         time.sleep(0.01)

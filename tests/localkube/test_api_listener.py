@@ -32,16 +32,16 @@ def hasty(tmp_path: Path) -> Iterator[ApiServer]:
     server.stop()
 
 
-def dial(server: ApiServer) -> socket.socket:
+def open_connection(server: ApiServer) -> socket.socket:
     return socket.create_connection(("127.0.0.1", server.listener.port), timeout=DEADLINE)
 
 
-def dial_tls(server: ApiServer) -> ssl.SSLSocket:
-    return server.trust.wrap_socket(dial(server), server_hostname="127.0.0.1")
+def open_tls_connection(server: ApiServer) -> ssl.SSLSocket:
+    return server.trust.wrap_socket(open_connection(server), server_hostname="127.0.0.1")
 
 
-def ends(connection: socket.socket) -> bool:
-    """Whether the server closes a connection without a word."""
+def is_closed_by_server(connection: socket.socket) -> bool:
+    """Return whether the server closes a connection without sending anything."""
     try:
         return connection.recv(1) == b""
     except OSError:
@@ -50,7 +50,7 @@ def ends(connection: socket.socket) -> bool:
         connection.close()
 
 
-def drained(server: ApiServer) -> bool:
+def wait_until_drained(server: ApiServer) -> bool:
     deadline = time.monotonic() + DEADLINE
     while server.listener.connection_count and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -75,61 +75,61 @@ def test_one_connection_serves_many_requests(api: ApiServer) -> None:
         assert api.send(connection, "GET", PODS).read()
     assert api.listener.connection_count == 1
     connection.close()
-    assert drained(api)
+    assert wait_until_drained(api)
 
 
 def test_beyond_the_bound_a_connection_is_closed_at_once_and_others_are_served(
     hasty: ApiServer,
 ) -> None:
-    held = [dial(hasty) for _ in range(5)]
-    assert ends(dial(hasty))
+    held = [open_connection(hasty) for _ in range(5)]
+    assert is_closed_by_server(open_connection(hasty))
     for connection in held:
         connection.close()
-    assert drained(hasty)
+    assert wait_until_drained(hasty)
     assert hasty.get(PODS).status == 200
 
 
 def test_a_handshake_that_is_never_finished_ends(hasty: ApiServer) -> None:
-    assert ends(dial(hasty))
-    assert drained(hasty)
+    assert is_closed_by_server(open_connection(hasty))
+    assert wait_until_drained(hasty)
 
 
 def test_plain_http_is_not_spoken(api: ApiServer) -> None:
-    connection = dial(api)
+    connection = open_connection(api)
     connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
     assert connection.recv(4096)[:4] != b"HTTP"
     connection.close()
-    assert drained(api)
+    assert wait_until_drained(api)
     assert api.get(PODS).status == 200
 
 
 def test_a_connection_that_asks_nothing_ends(hasty: ApiServer) -> None:
-    assert ends(dial_tls(hasty))
-    assert drained(hasty)
+    assert is_closed_by_server(open_tls_connection(hasty))
+    assert wait_until_drained(hasty)
 
 
 def test_so_does_one_that_never_ends_its_headers(hasty: ApiServer) -> None:
-    connection = dial_tls(hasty)
+    connection = open_tls_connection(hasty)
     connection.sendall(b"GET / HTTP/1.1\r\nx: y\r\n")
-    assert ends(connection)
-    assert drained(hasty)
+    assert is_closed_by_server(connection)
+    assert wait_until_drained(hasty)
 
 
 def test_and_one_that_falls_silent_after_an_answer(hasty: ApiServer) -> None:
     connection = hasty.connect()
     hasty.send(connection, "GET", PODS).read()
-    assert ends(connection.sock)
-    assert drained(hasty)
+    assert is_closed_by_server(connection.sock)
+    assert wait_until_drained(hasty)
 
 
 def test_headers_without_end_are_cut_off(api: ApiServer) -> None:
-    connection = dial_tls(api)
+    connection = open_tls_connection(api)
     connection.sendall(b"GET / HTTP/1.1\r\n")
     with pytest.raises(OSError, match=r"reset|Broken pipe|EOF"):
         for _ in range(10_000):
             connection.sendall(b"x: " + b"y" * 10_000 + b"\r\n")
     connection.close()
-    assert drained(api)
+    assert wait_until_drained(api)
 
 
 def test_a_client_that_takes_nothing_is_cut_off(hasty: ApiServer) -> None:
@@ -140,17 +140,17 @@ def test_a_client_that_takes_nothing_is_cut_off(hasty: ApiServer) -> None:
     for number in range(10):
         body["metadata"]["name"] = f"large-{number}"  # type: ignore[index]
         assert hasty.ask("POST", "/api/v1/namespaces/team-a/configmaps", body).status == 201
-    connection = dial_tls(hasty)
+    connection = open_tls_connection(hasty)
     connection.sendall(
         b"GET /api/v1/configmaps HTTP/1.1\r\nhost: x\r\n"
         + f"authorization: Bearer {TOKEN}\r\n\r\n".encode()
     )
-    assert drained(hasty)
+    assert wait_until_drained(hasty)
     connection.close()
 
 
 def test_nonsense_is_a_bad_request(api: ApiServer) -> None:
-    connection = dial_tls(api)
+    connection = open_tls_connection(api)
     connection.sendall(b"nonsense\r\n\r\n")
     assert connection.recv(4096).startswith(b"HTTP/1.1 400")
     connection.close()

@@ -63,17 +63,17 @@ def test_the_refusal_of_the_machine_is_passed_on(api: ApiServer) -> None:
 def test_the_query_reaches_the_machine(api: ApiServer) -> None:
     query = "tailLines=3&limitBytes=100&timestamps=true&previous=1&sinceTime=2026-01-01T00:00:00Z"
     assert api.get(f"{run(api)}?{query}").status == 200
-    asked = api.machine.asked
-    assert asked is not None
+    options = api.machine.last_options
+    assert options is not None
     assert (
-        asked.tail_lines,
-        asked.limit_bytes,
-        asked.timestamps,
-        asked.previous,
-        asked.follow,
+        options.tail_lines,
+        options.limit_bytes,
+        options.timestamps,
+        options.previous,
+        options.follow,
     ) == (3, 100, True, True, False)
-    assert asked.since is not None
-    assert clock.format_time(asked.since) == "2026-01-01T00:00:00Z"
+    assert options.since is not None
+    assert clock.format_time(options.since) == "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_a_followed_log_comes_as_it_is_written_and_ends_with_its_reader(api: Api
     connection = api.connect()
     response = api.send(connection, "GET", f"{run(api)}?follow=true")
     assert (response.readline(), response.readline()) == (b"first\n", b"second\n")
-    assert not api.machine.left.is_set()
+    assert not api.machine.reader_left.is_set()
     response.close()
     connection.close()
-    assert api.machine.left.wait(10)
+    assert api.machine.reader_left.wait(10)
 
 
 def test_a_followed_log_that_says_nothing_begins_all_the_same(api: ApiServer) -> None:
@@ -111,5 +111,5 @@ def test_a_followed_log_that_says_nothing_begins_all_the_same(api: ApiServer) ->
     assert response.status == 200
     api.wait(api.listener.stop(5.0))
     assert response.read() == b""
-    assert api.machine.left.wait(10)
+    assert api.machine.reader_left.wait(10)
     connection.close()

@@ -17,7 +17,7 @@ PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 
 
-def fill(api: ApiServer, *names: str, namespace: str = "team-a", **metadata: Any) -> None:
+def create_jobs(api: ApiServer, *names: str, namespace: str = "team-a", **metadata: Any) -> None:
     for name in names:
         api.call(
             lambda name=name: api.objects.create(PYTORCHJOBS, namespace, job(name, **metadata))
@@ -39,10 +39,10 @@ def test_an_empty_list_of_a_custom_kind_has_an_empty_continue(api: ApiServer) ->
 
 
 def test_pages_show_one_moment_whatever_happens_between_them(api: ApiServer) -> None:
-    fill(api, "a", "b", "c", "d")
+    create_jobs(api, "a", "b", "c", "d")
     first = api.get(f"{JOBS}?limit=2").json
     assert first["metadata"]["remainingItemCount"] == 2
-    fill(api, "bb", "e")
+    create_jobs(api, "bb", "e")
     api.ask("DELETE", f"{JOBS}/c")
     second = api.get(f"{JOBS}?limit=2&continue={first['metadata']['continue']}")
     assert names(second) == ["c", "d"]
@@ -53,8 +53,8 @@ def test_pages_show_one_moment_whatever_happens_between_them(api: ApiServer) -> 
 
 
 def test_pages_over_all_namespaces_go_on_where_they_were(api: ApiServer) -> None:
-    fill(api, "a", "z", namespace="default")
-    fill(api, "b", "c")
+    create_jobs(api, "a", "z", namespace="default")
+    create_jobs(api, "b", "c")
     token, found = "", []
     for _ in range(4):
         page = api.get(f"/apis/kubeflow.org/v1/pytorchjobs?limit=1&continue={token}")
@@ -67,8 +67,8 @@ def test_pages_over_all_namespaces_go_on_where_they_were(api: ApiServer) -> None
 
 
 def test_a_selective_page_does_not_say_how_much_remains(api: ApiServer) -> None:
-    fill(api, "a", "b", "c", labels={"batch": "p"})
-    fill(api, "d")
+    create_jobs(api, "a", "b", "c", labels={"batch": "p"})
+    create_jobs(api, "d")
     page = api.get(f"{JOBS}?limit=2&labelSelector=batch%3Dp").json["metadata"]
     assert page["continue"]
     assert "remainingItemCount" not in page
@@ -76,12 +76,12 @@ def test_a_selective_page_does_not_say_how_much_remains(api: ApiServer) -> None:
 
 
 def test_version_zero_ignores_the_limit(api: ApiServer) -> None:
-    fill(api, "a", "b", "c")
+    create_jobs(api, "a", "b", "c")
     assert names(api.get(f"{JOBS}?resourceVersion=0&limit=1")) == ["a", "b", "c"]
 
 
 def test_an_exact_version_shows_what_was_there_then(api: ApiServer) -> None:
-    fill(api, "a", "b")
+    create_jobs(api, "a", "b")
     then = api.get(JOBS).json["metadata"]["resourceVersion"]
     api.ask("DELETE", f"{JOBS}/a")
     assert names(api.get(f"{JOBS}?resourceVersion={then}&resourceVersionMatch=Exact")) == ["a", "b"]
@@ -95,7 +95,7 @@ def test_an_exact_version_that_is_too_old_is_gone(api: ApiServer) -> None:
 
 
 def test_a_page_that_is_too_old_comes_with_a_token_that_goes_on_anyhow(api: ApiServer) -> None:
-    fill(api, "a", "b", "c")
+    create_jobs(api, "a", "b", "c")
     answer = api.get(f"{JOBS}?limit=1&continue={token_of(1, '/a' + chr(0))}")
     assert answer.status == 410
     fresh = answer.json["metadata"]["continue"]
@@ -159,7 +159,7 @@ def test_fields_select(api: ApiServer) -> None:
 
 
 def test_items_of_built_in_kinds_carry_no_kind_and_custom_ones_do(api: ApiServer) -> None:
-    fill(api, "a")
+    create_jobs(api, "a")
     api.call(lambda: api.objects.create(PODS, "team-a", pod("p")))
     assert "kind" not in api.get("/api/v1/pods").json["items"][0]
     assert api.get(JOBS).json["items"][0]["kind"] == "PyTorchJob"
@@ -167,7 +167,7 @@ def test_items_of_built_in_kinds_carry_no_kind_and_custom_ones_do(api: ApiServer
 
 
 def test_a_table_has_a_row_with_the_metadata_of_each_object(api: ApiServer) -> None:
-    fill(api, "a")
+    create_jobs(api, "a")
     table = api.get(JOBS, accept=TABLE).json
     assert table["kind"] == "Table"
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "State", "Age"]
@@ -180,7 +180,7 @@ def test_a_table_has_a_row_with_the_metadata_of_each_object(api: ApiServer) -> N
 
 
 def test_a_table_row_may_carry_nothing_or_everything(api: ApiServer) -> None:
-    fill(api, "a")
+    create_jobs(api, "a")
     assert api.get(f"{JOBS}?includeObject=None", accept=TABLE).json["rows"][0]["object"] is None
     assert (
         api.get(f"{JOBS}/a?includeObject=Object", accept=TABLE).json["rows"][0]["object"]["kind"]
@@ -189,14 +189,14 @@ def test_a_table_row_may_carry_nothing_or_everything(api: ApiServer) -> None:
 
 
 def test_a_status_of_the_wrong_shape_leaves_a_cell_empty(api: ApiServer) -> None:
-    fill(api, "a")
+    create_jobs(api, "a")
     patch = {"status": {"conditions": "broken"}}
     api.ask("PATCH", f"{JOBS}/a/status", patch, content_type="application/merge-patch+json")
     assert api.get(JOBS, accept=TABLE).status == 200
 
 
 def test_metadata_alone_may_be_asked_for(api: ApiServer) -> None:
-    fill(api, "a")
+    create_jobs(api, "a")
     listed = api.get(JOBS, accept=PARTIAL_LIST).json
     assert (listed["kind"], set(listed["items"][0])) == (
         "PartialObjectMetadataList",
@@ -206,7 +206,7 @@ def test_metadata_alone_may_be_asked_for(api: ApiServer) -> None:
 
 
 def test_yaml_is_given_to_who_wants_it(api: ApiServer) -> None:
-    fill(api, "a")
+    create_jobs(api, "a")
     answer = api.get(f"{JOBS}/a", accept="application/yaml")
     assert answer.headers["content-type"] == "application/yaml"
     assert yaml.safe_load(answer.body)["metadata"]["name"] == "a"
@@ -229,7 +229,7 @@ def test_accept_lists_are_honoured(api: ApiServer, accept: str, code: int) -> No
 
 
 def test_large_answers_are_compressed_for_who_can_read_that(api: ApiServer) -> None:
-    fill(api, *(f"j{n}" for n in range(30)), annotations={"pad": "x" * 10_000})
+    create_jobs(api, *(f"j{n}" for n in range(30)), annotations={"pad": "x" * 10_000})
     packed = api.get(JOBS, accept_encoding="gzip")
     assert packed.headers["content-encoding"] == "gzip"
     assert len(json.loads(gzip.decompress(packed.body))["items"]) == 30
@@ -239,7 +239,7 @@ def test_large_answers_are_compressed_for_who_can_read_that(api: ApiServer) -> N
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 def test_a_list_of_several_chunks_arrives_whole(api: ApiServer, encoding: str) -> None:
-    fill(api, *(f"j{n:03}" for n in range(400)), annotations={"pad": "x" * 6_000})
+    create_jobs(api, *(f"j{n:03}" for n in range(400)), annotations={"pad": "x" * 6_000})
     answer = api.get(JOBS, accept_encoding=encoding)
     body = gzip.decompress(answer.body) if encoding == "gzip" else answer.body
     assert [item["metadata"]["name"] for item in json.loads(body)["items"]] == [

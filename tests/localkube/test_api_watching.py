@@ -29,11 +29,11 @@ def label(api: ApiServer, name: str, value: str | None) -> str:
     return str(answer.json["metadata"]["resourceVersion"])
 
 
-def version(api: ApiServer) -> str:
+def get_list_version(api: ApiServer) -> str:
     return str(api.get(JOBS).json["metadata"]["resourceVersion"])
 
 
-def take(frames: Iterator[Any], count: int) -> list[tuple[str, str]]:
+def take_events(frames: Iterator[Any], count: int) -> list[tuple[str, str]]:
     """The next events, as type and name."""
     return [
         (frame["type"], frame["object"]["metadata"].get("name", ""))
@@ -41,7 +41,7 @@ def take(frames: Iterator[Any], count: int) -> list[tuple[str, str]]:
     ]
 
 
-def eventually(condition: Callable[[], bool]) -> bool:
+def wait_until(condition: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + DEADLINE
     while not condition():
         if time.monotonic() > deadline:
@@ -54,18 +54,18 @@ def test_without_a_version_it_begins_with_what_is_there(api: ApiServer) -> None:
     create(api, "a")
     create(api, "b", namespace="default")
     frames = api.frames(f"{JOBS}?watch=1&timeoutSeconds=20")
-    assert take(frames, 1) == [("ADDED", "a")]
+    assert take_events(frames, 1) == [("ADDED", "a")]
     create(api, "c")
-    assert take(frames, 1) == [("ADDED", "c")]
+    assert take_events(frames, 1) == [("ADDED", "c")]
 
 
 def test_from_a_version_it_tells_everything_since(api: ApiServer) -> None:
-    start = version(api)
+    start = get_list_version(api)
     create(api, "a")
     label(api, "a", "v")
     api.ask("DELETE", f"{JOBS}/a")
     frames = api.frames(f"{JOBS}?watch=1&resourceVersion={start}&timeoutSeconds=20")
-    assert take(frames, 3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert take_events(frames, 3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
 
 def test_a_deletion_carries_the_last_state_under_a_new_version(api: ApiServer) -> None:
@@ -96,14 +96,14 @@ def test_a_deleted_object_that_never_matched_is_not_told(api: ApiServer) -> None
     frames = api.frames(
         f"{JOBS}?watch=1&resourceVersion={start}&labelSelector=k%3Dv&timeoutSeconds=20"
     )
-    assert take(frames, 1) == [("ADDED", "b")]
+    assert take_events(frames, 1) == [("ADDED", "b")]
 
 
 def test_one_object_may_be_watched_by_its_name(api: ApiServer) -> None:
     create(api, "a")
     frames = api.frames(f"{JOBS}?watch=1&fieldSelector=metadata.name%3Db&timeoutSeconds=20")
     create(api, "b")
-    assert take(frames, 1) == [("ADDED", "b")]
+    assert take_events(frames, 1) == [("ADDED", "b")]
 
 
 def test_fields_of_pods_select_events(api: ApiServer) -> None:
@@ -112,7 +112,7 @@ def test_fields_of_pods_select_events(api: ApiServer) -> None:
         api.call(
             lambda name=name, node=node: api.objects.create(PODS, "team-a", pod(name, node=node))
         )
-    assert take(frames, 1) == [("ADDED", "p2")]
+    assert take_events(frames, 1) == [("ADDED", "p2")]
 
 
 def test_a_version_that_is_too_old_is_told_in_the_stream(api: ApiServer) -> None:
@@ -124,11 +124,11 @@ def test_a_version_that_is_too_old_is_told_in_the_stream(api: ApiServer) -> None
 
 
 def test_a_version_in_the_future_waits_for_it(api: ApiServer) -> None:
-    start = int(version(api)) + 1
+    start = int(get_list_version(api)) + 1
     frames = api.frames(f"{JOBS}?watch=1&resourceVersion={start}&timeoutSeconds=20")
     create(api, "reaches-it")
     create(api, "is-past-it")
-    assert take(frames, 1) == [("ADDED", "is-past-it")]
+    assert take_events(frames, 1) == [("ADDED", "is-past-it")]
 
 
 def test_it_ends_quietly_at_its_time_with_a_bookmark_before(api: ApiServer) -> None:
@@ -158,7 +158,7 @@ def test_initial_events_end_with_a_marked_bookmark(api: ApiServer) -> None:
     assert (added["type"], end["type"]) == ("ADDED", "BOOKMARK")
     assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
     create(api, "b")
-    assert take(frames, 1) == [("ADDED", "b")]
+    assert take_events(frames, 1) == [("ADDED", "b")]
 
 
 @pytest.mark.parametrize(
@@ -213,13 +213,13 @@ def test_a_watcher_that_leaves_is_forgotten(api: ApiServer) -> None:
     next(frames)
     assert len(subscribers) == 1
     frames.close()
-    assert eventually(lambda: not subscribers)
+    assert wait_until(lambda: not subscribers)
 
 
 def test_many_watchers_share_one_subscription_and_all_see_all(api: ApiServer) -> None:
     watchers = [api.frames(f"{JOBS}?watch=1&timeoutSeconds=20") for _ in range(20)]
     create(api, "a")
-    assert [take(frames, 1) for frames in watchers] == [[("ADDED", "a")]] * 20
+    assert [take_events(frames, 1) for frames in watchers] == [[("ADDED", "a")]] * 20
     assert len(api.objects.store._get_table(PYTORCHJOBS.key).subscribers) == 1
 
 

@@ -131,7 +131,7 @@ def test_a_claim_that_is_deleted_stays_until_its_last_pod_has_ended(stage: Stage
     stage.delete(PERSISTENTVOLUMECLAIMS, "data")
     stage.report("p", "Succeeded")
     assert stage.names(PERSISTENTVOLUMECLAIMS) == ["data"]
-    stage.delete(PODS, "q", grace=0)
+    stage.delete(PODS, "q", grace_seconds=0)
     assert stage.names(PERSISTENTVOLUMECLAIMS) == []
 
 

@@ -20,14 +20,14 @@ from localkube.resources import (
 )
 from localkube.resources.resource import Resource
 from localkube.resources.table_cells import format_duration
-from tests.localkube.recorded import exchange
+from tests.localkube.recorded import load_exchange
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
 def _noon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "now", lambda: NOW)
+    monkeypatch.setattr(clock, "current_time", lambda: NOW)
 
 
 def cells(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def test_restarts_say_when_the_last_one_was() -> None:
 
 def test_the_recorded_tables_have_these_columns_and_cells() -> None:
     for resource, name in ((PODS, "pod/list-table"), (PYTORCHJOBS, "pytorchjob/list-table")):
-        _, table = exchange(name)
+        _, table = load_exchange(name)
         for column, recorded in zip(resource.columns, table["columnDefinitions"], strict=True):
             assert (column.name, column.type, column.format, column.priority) == tuple(
                 recorded[k] for k in ("name", "type", "format", "priority")
@@ -158,7 +158,7 @@ def test_the_recorded_tables_have_these_columns_and_cells() -> None:
     ],
 )
 def test_recorded_pods_show_their_state(name: str, word: str) -> None:
-    assert cells(PODS, exchange(f"pod/{name}")[1])["Status"] == word
+    assert cells(PODS, load_exchange(f"pod/{name}")[1])["Status"] == word
 
 
 def test_a_training_job_shows_its_last_condition() -> None:
@@ -187,7 +187,7 @@ def test_a_queue_shows_what_its_definition_says() -> None:
 
 
 def test_a_node_shows_its_state_roles_and_addresses() -> None:
-    _, node = exchange("node/node")
+    _, node = load_exchange("node/node")
     node["spec"]["unschedulable"] = True
     node["metadata"]["labels"]["node-role.kubernetes.io/worker"] = ""
     shown = cells(NODES, node)
@@ -197,12 +197,12 @@ def test_a_node_shows_its_state_roles_and_addresses() -> None:
         "127.0.0.1",
     )
     assert (shown["External-IP"], shown["Version"]) == ("<none>", "v1.34.0")
-    assert cells(NODES, exchange("node/node-not-ready")[1])["Status"] == "NotReady"
+    assert cells(NODES, load_exchange("node/node-not-ready")[1])["Status"] == "NotReady"
 
 
 def test_both_shapes_of_an_event_show_the_same() -> None:
-    _, core = exchange("event/list-core-v1")
-    _, modern = exchange("event/list-events.k8s.io-v1")
+    _, core = load_exchange("event/list-core-v1")
+    _, modern = load_exchange("event/list-events.k8s.io-v1")
     for one, other in zip(core["items"], modern["items"], strict=True):
         assert cells(EVENTS, one) == cells(EVENTS_V1, other)
         assert EVENTS_V1.from_stored is not None

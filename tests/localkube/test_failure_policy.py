@@ -22,7 +22,7 @@ def job(*rules: Any, restart: str = "Never", **spec: Any) -> dict[str, Any]:
     }
 
 
-def refusals(obj: dict[str, Any]) -> list[str]:
+def find_refusals(obj: dict[str, Any]) -> list[str]:
     schemas.load_schema(JOBS.schema).prune(obj)
     JOBS.set_defaults(obj)
     return [f"{cause.field}: {cause.message}" for cause in resources.check_object(JOBS, obj, None)]
@@ -33,7 +33,7 @@ def test_a_condition_is_looked_for_as_true_unless_said_otherwise() -> None:
         {"action": "FailJob", "onExitCodes": IN_42},
         {"action": "Ignore", "onPodConditions": [DISRUPTED]},
     )
-    assert refusals(obj) == []
+    assert find_refusals(obj) == []
     assert obj["spec"]["podFailurePolicy"]["rules"][1]["onPodConditions"] == [
         {"type": "DisruptionTarget", "status": "True"}
     ]
@@ -96,7 +96,7 @@ def test_a_condition_is_looked_for_as_true_unless_said_otherwise() -> None:
 )
 def test_a_senseless_rule_is_refused(rule: dict[str, Any] | None, field: str, message: str) -> None:
     whole = {"action": "FailJob", "onExitCodes": IN_42} | rule if rule else rule
-    found = refusals(job(whole))
+    found = find_refusals(job(whole))
     assert any(
         text.startswith(f"spec.podFailurePolicy.rules[0]{field}: {message}") for text in found
     ), found
@@ -114,7 +114,9 @@ def test_only_pods_that_are_not_restarted_can_be_judged() -> None:
         'spec.template.spec.restartPolicy: Invalid value: "OnFailure": only "Never" is supported '
         "when podFailurePolicy is specified"
     )
-    assert refusals(job({"action": "FailJob", "onExitCodes": IN_42}, restart="OnFailure")) == [text]
+    assert find_refusals(job({"action": "FailJob", "onExitCodes": IN_42}, restart="OnFailure")) == [
+        text
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,32 +7,40 @@ from typing import Any
 import pytest
 
 from localkube import clock, field_ownership
-from tests.localkube.applying import applied, changed, owned, schema_of, thing, timeless, written
-from tests.localkube.recorded import exchange
+from tests.localkube.applying import (
+    apply_as,
+    build_object,
+    change_spec,
+    find_owned_fields,
+    load_schema_of,
+    strip_times,
+    update_as,
+)
+from tests.localkube.recorded import load_exchange
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(clock, "now", lambda: datetime(2050, 1, 1, tzinfo=UTC))
+def frozen_clock(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(clock, "current_time", lambda: datetime(2050, 1, 1, tzinfo=UTC))
     return "2050-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("name", ["pytorchjob/create", "event/create-for-pytorchjob", "node/lease"])
 def test_the_fields_of_a_created_object_are_owned_as_recorded(name: str) -> None:
-    _, new = exchange(name)
+    _, new = load_exchange(name)
     expected = new["metadata"].pop("managedFields")
     field_ownership.track_ownership(
         None,
         new,
         manager=expected[0]["manager"],
         api_version=new["apiVersion"],
-        schema=schema_of(new),
+        schema=load_schema_of(new),
     )
-    assert timeless(new["metadata"]["managedFields"]) == timeless(expected)
+    assert strip_times(new["metadata"]["managedFields"]) == strip_times(expected)
 
 
 def test_the_fields_of_a_created_pod_are_owned_as_recorded() -> None:
-    _, new = exchange("pod/create")
+    _, new = load_exchange("pod/create")
     expected = new["metadata"].pop("managedFields")
     for added in (
         "volumes",
@@ -45,9 +53,9 @@ def test_the_fields_of_a_created_pod_are_owned_as_recorded() -> None:
         del new["spec"][added]
     del new["spec"]["containers"][0]["volumeMounts"]
     field_ownership.track_ownership(
-        None, new, manager="console-recorder", api_version="v1", schema=schema_of(new)
+        None, new, manager="console-recorder", api_version="v1", schema=load_schema_of(new)
     )
-    assert timeless(new["metadata"]["managedFields"]) == timeless(expected)
+    assert strip_times(new["metadata"]["managedFields"]) == strip_times(expected)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +66,7 @@ def test_the_fields_of_a_created_pod_are_owned_as_recorded() -> None:
     ],
 )
 def test_a_status_is_owned_apart_as_recorded(before: str, after: str, manager: str) -> None:
-    (_, old), (_, result) = exchange(before), exchange(after)
+    (_, old), (_, result) = load_exchange(before), load_exchange(after)
     new = old | {"status": result["status"]}
     field_ownership.track_ownership(
         old,
@@ -66,59 +74,64 @@ def test_a_status_is_owned_apart_as_recorded(before: str, after: str, manager: s
         manager=manager,
         subresource="status",
         api_version=old["apiVersion"],
-        schema=schema_of(old),
+        schema=load_schema_of(old),
     )
-    assert timeless(new["metadata"]["managedFields"]) == timeless(
+    assert strip_times(new["metadata"]["managedFields"]) == strip_times(
         result["metadata"]["managedFields"]
     )
 
 
 def test_a_changed_field_moves_to_who_changed_it() -> None:
-    made = written(None, thing(size=1, mode="a"), "one")
-    result = written(made, changed(made, size=2), "two")
-    assert owned(result, "one") == {"f:spec": {".": {}, "f:mode": {}}}
-    assert owned(result, "two") == {"f:spec": {"f:size": {}}}
+    made = update_as(None, build_object(size=1, mode="a"), "one")
+    result = update_as(made, change_spec(made, size=2), "two")
+    assert find_owned_fields(result, "one") == {"f:spec": {".": {}, "f:mode": {}}}
+    assert find_owned_fields(result, "two") == {"f:spec": {"f:size": {}}}
 
 
 def test_a_removed_field_is_nobodys() -> None:
-    made = written(None, thing(size=1, mode="a"), "one")
+    made = update_as(None, build_object(size=1, mode="a"), "one")
     new = copy.deepcopy(made)
     del new["spec"]["size"]
-    result = written(made, new, "two")
-    assert owned(result, "one") == {"f:spec": {".": {}, "f:mode": {}}}
-    assert owned(result, "two") is None
+    result = update_as(made, new, "two")
+    assert find_owned_fields(result, "one") == {"f:spec": {".": {}, "f:mode": {}}}
+    assert find_owned_fields(result, "two") is None
 
 
 def test_a_manager_has_one_entry_per_operation_and_subresource() -> None:
-    made = applied(None, thing(mode="a"), "one")
-    result = written(made, changed(made, size=1), "one")
-    result = written(result, changed(result, size=2), "one")
-    result = written(result, result | {"status": {"phase": "x"}}, "one", "status")
-    assert owned(result, "one", "Apply") == {"f:spec": {"f:mode": {}}}
-    assert owned(result, "one") == {"f:spec": {"f:size": {}}}
-    assert owned(result, "one", subresource="status") == {"f:status": {".": {}, "f:phase": {}}}
+    made = apply_as(None, build_object(mode="a"), "one")
+    result = update_as(made, change_spec(made, size=1), "one")
+    result = update_as(result, change_spec(result, size=2), "one")
+    result = update_as(result, result | {"status": {"phase": "x"}}, "one", "status")
+    assert find_owned_fields(result, "one", "Apply") == {"f:spec": {"f:mode": {}}}
+    assert find_owned_fields(result, "one") == {"f:spec": {"f:size": {}}}
+    assert find_owned_fields(result, "one", subresource="status") == {
+        "f:status": {".": {}, "f:phase": {}}
+    }
 
 
-def test_writing_the_same_again_changes_no_entry(later: str) -> None:
-    made = written(None, thing(size=1))
+def test_writing_the_same_again_changes_no_entry(frozen_clock: str) -> None:
+    made = update_as(None, build_object(size=1))
     made["metadata"]["managedFields"][0]["time"] = "2020-01-01T00:00:00Z"
-    assert written(made, made)["metadata"]["managedFields"] == made["metadata"]["managedFields"]
-    assert written(made, changed(made, size=2))["metadata"]["managedFields"][0]["time"] == later
+    assert update_as(made, made)["metadata"]["managedFields"] == made["metadata"]["managedFields"]
+    assert (
+        update_as(made, change_spec(made, size=2))["metadata"]["managedFields"][0]["time"]
+        == frozen_clock
+    )
 
 
 def test_what_only_the_server_writes_is_not_tracked() -> None:
-    new = thing(size=1)
+    new = build_object(size=1)
     new["metadata"] |= {
         "uid": "u",
         "resourceVersion": "1",
         "generation": 1,
         "creationTimestamp": clock.format_time(),
     }
-    assert owned(written(None, new), "user") == {"f:spec": {".": {}, "f:size": {}}}
+    assert find_owned_fields(update_as(None, new), "user") == {"f:spec": {".": {}, "f:size": {}}}
 
 
 def test_the_items_of_lists_and_maps_are_owned_as_their_schema_says() -> None:
-    made = thing(
+    made = build_object(
         parts=[{"name": "a"}],
         tags=["t"],
         plain=["p"],
@@ -127,7 +140,7 @@ def test_the_items_of_lists_and_maps_are_owned_as_their_schema_says() -> None:
         ports=[{"port": 1}],
         free={"a": {"b": []}},
     )
-    assert owned(written(None, made), "user")["f:spec"] == {
+    assert find_owned_fields(update_as(None, made), "user")["f:spec"] == {
         ".": {},
         "f:parts": {".": {}, 'k:{"name":"a"}': {".": {}, "f:name": {}}},
         "f:tags": {".": {}, 'v:"t"': {}},
@@ -140,18 +153,18 @@ def test_the_items_of_lists_and_maps_are_owned_as_their_schema_says() -> None:
 
 
 def test_an_object_that_nobody_is_known_to_own_stays_so() -> None:
-    assert "managedFields" not in written(thing(size=1), thing(size=2))["metadata"]
+    assert "managedFields" not in update_as(build_object(size=1), build_object(size=2))["metadata"]
 
 
 def test_a_client_may_rewrite_or_forget_ownership_but_not_with_a_subresource() -> None:
-    made = written(None, thing(size=1), "one")
+    made = update_as(None, build_object(size=1), "one")
     sent = copy.deepcopy(made)
     sent["metadata"]["managedFields"][0]["manager"] = "two"
-    assert owned(written(made, sent), "two")
-    assert not owned(written(made, sent), "one")
-    assert owned(written(made, sent, subresource="status"), "one")
+    assert find_owned_fields(update_as(made, sent), "two")
+    assert not find_owned_fields(update_as(made, sent), "one")
+    assert find_owned_fields(update_as(made, sent, subresource="status"), "one")
     sent["metadata"]["managedFields"] = [{}]
-    assert "managedFields" not in written(made, sent)["metadata"]
+    assert "managedFields" not in update_as(made, sent)["metadata"]
 
 
 @pytest.mark.parametrize(
@@ -163,21 +176,23 @@ def test_a_client_may_rewrite_or_forget_ownership_but_not_with_a_subresource() -
     ],
 )
 def test_entries_that_make_no_sense_are_replaced_by_the_stored_ones(entry: Any) -> None:
-    made = written(None, thing(size=1), "one")
+    made = update_as(None, build_object(size=1), "one")
     sent = copy.deepcopy(made)
     sent["metadata"]["managedFields"] = [entry]
-    assert owned(written(made, sent), "one")
+    assert find_owned_fields(update_as(made, sent), "one")
 
 
 def test_the_oldest_of_many_updaters_become_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    obj = written(None, thing(table={}), "m0")
+    obj = update_as(None, build_object(table={}), "m0")
     for number in range(1, 40):
         monkeypatch.setattr(
-            clock, "now", lambda second=number: datetime(2050, 1, 1, 0, 0, second, tzinfo=UTC)
+            clock,
+            "current_time",
+            lambda second=number: datetime(2050, 1, 1, 0, 0, second, tzinfo=UTC),
         )
-        obj = written(
-            obj, changed(obj, table=obj["spec"]["table"] | {f"k{number}": "v"}), f"m{number}"
+        obj = update_as(
+            obj, change_spec(obj, table=obj["spec"]["table"] | {f"k{number}": "v"}), f"m{number}"
         )
     managers = [entry["manager"] for entry in obj["metadata"]["managedFields"]]
     assert managers == ["ancient-changes", *(f"m{number}" for number in range(31, 40))]
-    assert len(owned(obj, "ancient-changes")["f:spec"]["f:table"]) == 31
+    assert len(find_owned_fields(obj, "ancient-changes")["f:spec"]["f:table"]) == 31

@@ -209,10 +209,10 @@ def test_elastic_pytorch_takes_in_a_worker_that_comes_later(api: Api) -> None:
         "nprocPerNode": "1",
     }
     run = Run(api, "pytorchjobs", "PyTorchJob", "elastic", spec)
-    awaited(run, lambda every: all(steps(log) for log in every.values()) and len(every) == 2)
+    wait_for_logs(run, lambda every: all(steps(log) for log in every.values()) and len(every) == 2)
     api.patch(f"{run.path}/elastic/scale", {"spec": {"replicas": 3}}, MERGE).ok()
     asked = time.monotonic()
-    awaited(
+    wait_for_logs(
         run,
         lambda every: (
             len(re.findall(r"^pytorch_ddp: rank \d of 3,", "\n".join(every.values()), re.MULTILINE))
@@ -225,7 +225,7 @@ def test_elastic_pytorch_takes_in_a_worker_that_comes_later(api: Api) -> None:
     assert len(digests(dict(every))) == 1, every
 
 
-def awaited(run: Run, condition: Callable[[Logs], Any]) -> None:
+def wait_for_logs(run: Run, condition: Callable[[Logs], Any]) -> None:
     """Wait until the logs show it."""
     eventually(lambda: condition(run.logs()), 120)
 
@@ -237,7 +237,7 @@ def test_tensorflow_with_a_chief(api: Api) -> None:
     run = Run(api, "tfjobs", "TFJob", "tf", {"tfReplicaSpecs": roles})
     run.succeeded()
     # The job is over with its chief; the worker's last line may come a moment later.
-    awaited(
+    wait_for_logs(
         run, lambda every: all("digest" in every[f"tf-{role}-0"] for role in ("chief", "worker"))
     )
     every = run.logs()
@@ -268,7 +268,7 @@ def test_xgboost(api: Api) -> None:
     run = Run(api, "xgboostjobs", "XGBoostJob", "xgb", {"xgbReplicaSpecs": roles})
     run.succeeded()
     # The job is over with its master; the workers' last lines may come a moment later.
-    awaited(run, lambda every: all("digest" in log for log in every.values()))
+    wait_for_logs(run, lambda every: all("digest" in log for log in every.values()))
     check(run.logs(), 3)
 
 
@@ -335,7 +335,7 @@ def test_mpi_fails_when_a_worker_is_lost(api: Api) -> None:
     }
     spec = {"mpiReplicaSpecs": roles, "runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 0}}
     run = Run(api, "mpijobs", "MPIJob", "mpi-lost", spec, version="v2beta1")
-    awaited(run, lambda every: any(steps(log) for log in every.values()))
+    wait_for_logs(run, lambda every: any(steps(log) for log in every.values()))
     (marked,) = [pod for pod in run.pods() if pod["metadata"]["name"] == "mpi-lost-worker-1"]
     directory = Path(f"/pods/{marked['metadata']['uid']}/")
     api.delete(f"{PODS}/mpi-lost-worker-1", {"gracePeriodSeconds": 0}).ok()

@@ -25,7 +25,8 @@ FRAMEWORKS: tuple[framework.Framework, ...] = (PyTorch(), TensorFlow(), XGBoost(
 
 def problems(job: Object) -> list[str]:
     if job["kind"] == "MPIJob":
-        return list(mpi_spec.find_problems(mpi_spec.parse_mpi_job(job)))
+        mpi_job = framework.parse_training_job(mpi_spec.Mpi(), job)
+        return list(mpi_spec.find_problems(mpi_job))
     own = next(each for each in FRAMEWORKS if each.resource.kind == job["kind"])
     return list(framework.find_problems(own, framework.parse_training_job(own, job)))
 

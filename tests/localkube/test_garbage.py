@@ -25,7 +25,7 @@ def owner(stage: Stage, name: str) -> Object:
     return stage.create(SECRETS, {"metadata": {"name": name}})
 
 
-def owned(stage: Stage, name: str, *owners: Object, **reference: Any) -> Object:
+def create_owned(stage: Stage, name: str, *owners: Object, **reference: Any) -> Object:
     references = [
         build_owner_reference(each) | {"controller": False} | reference for each in owners
     ]
@@ -34,16 +34,16 @@ def owned(stage: Stage, name: str, *owners: Object, **reference: Any) -> Object:
 
 def test_what_a_deleted_owner_leaves_goes_with_all_that_hangs_on_it(stage: Stage) -> None:
     top = owner(stage, "top")
-    middle = owned(stage, "middle", top)
-    owned(stage, "leaf", middle)
-    owned(stage, "other", owner(stage, "another"))
+    middle = create_owned(stage, "middle", top)
+    create_owned(stage, "leaf", middle)
+    create_owned(stage, "other", owner(stage, "another"))
     stage.delete(SECRETS, "top")
     assert stage.names(CONFIGMAPS) == ["other"]
 
 
 def test_an_object_with_another_owner_stays_and_forgets_the_lost_one(stage: Stage) -> None:
     one, two = owner(stage, "one"), owner(stage, "two")
-    owned(stage, "shared", one, two)
+    create_owned(stage, "shared", one, two)
     stage.delete(SECRETS, "one")
     references = stage.get(CONFIGMAPS, "shared")["metadata"]["ownerReferences"]
     assert [each["name"] for each in references] == ["two"]
@@ -55,13 +55,13 @@ def test_an_owner_is_known_by_its_uid_not_its_name(stage: Stage) -> None:
     first = owner(stage, "same")
     stage.objects.delete(SECRETS, SPACE, "same")
     owner(stage, "same")
-    owned(stage, "lost", first)
+    create_owned(stage, "lost", first)
     assert stage.names(CONFIGMAPS) == []
 
 
 def test_owners_that_vanished_while_nobody_watched_are_found_at_the_start(stage: Stage) -> None:
     gone = owner(stage, "gone")
-    owned(stage, "left", gone)
+    create_owned(stage, "left", gone)
     stage.loop.stop()
     stage.objects.delete(SECRETS, SPACE, "gone")
     stage.store.close()
@@ -71,13 +71,13 @@ def test_owners_that_vanished_while_nobody_watched_are_found_at_the_start(stage:
 
 
 def test_an_owner_of_a_kind_that_is_not_served_is_no_reason_to_delete(stage: Stage) -> None:
-    owned(stage, "kept", owner(stage, "x"), apiVersion="apps/v1", kind="ReplicaSet")
+    create_owned(stage, "kept", owner(stage, "x"), apiVersion="apps/v1", kind="ReplicaSet")
     assert stage.names(CONFIGMAPS) == ["kept"]
 
 
 def test_a_cluster_scoped_owner_counts(stage: Stage) -> None:
     node = stage.objects.create(NODES, "", {"metadata": {"name": "n"}})
-    owned(stage, "of-node", node)
+    create_owned(stage, "of-node", node)
     assert stage.names(CONFIGMAPS) == ["of-node"]
     stage.delete(NODES, "n")
     assert stage.names(CONFIGMAPS) == []
@@ -85,13 +85,13 @@ def test_a_cluster_scoped_owner_counts(stage: Stage) -> None:
 
 def test_foreground_waits_for_those_that_block(stage: Stage) -> None:
     top = owner(stage, "top")
-    owned(stage, "blocks", top)
-    owned(stage, "does-not", top, blockOwnerDeletion=False)
+    create_owned(stage, "blocks", top)
+    create_owned(stage, "does-not", top, blockOwnerDeletion=False)
     for name in ("blocks", "does-not"):
         stage.modify(
             CONFIGMAPS, name, lambda obj: obj["metadata"].update(finalizers=["example.com/hold"])
         )
-    stage.delete(SECRETS, "top", policy="Foreground")
+    stage.delete(SECRETS, "top", propagation_policy="Foreground")
     assert stage.get(SECRETS, "top")["metadata"]["finalizers"] == ["foregroundDeletion"]
     assert stage.get(CONFIGMAPS, "blocks")["metadata"]["deletionTimestamp"]
     stage.modify(CONFIGMAPS, "blocks", lambda obj: obj["metadata"].update(finalizers=[]))
@@ -100,8 +100,8 @@ def test_foreground_waits_for_those_that_block(stage: Stage) -> None:
 
 def test_foreground_reaches_through_every_level(stage: Stage) -> None:
     top = owner(stage, "top")
-    owned(stage, "leaf", owned(stage, "middle", top))
-    stage.delete(SECRETS, "top", policy="Foreground")
+    create_owned(stage, "leaf", create_owned(stage, "middle", top))
+    stage.delete(SECRETS, "top", propagation_policy="Foreground")
     assert (stage.names(SECRETS), stage.names(CONFIGMAPS)) == ([], [])
 
 
@@ -114,7 +114,7 @@ def test_foreground_of_a_running_pod_waits_for_its_end(stage: Stage) -> None:
     }
     stage.create(PODS, pod)
     stage.report("p", "Running")
-    stage.delete(SECRETS, "top", policy="Foreground")
+    stage.delete(SECRETS, "top", propagation_policy="Foreground")
     assert (stage.names(SECRETS), stage.names(PODS)) == (["top"], ["p"])
     stage.confirm_deletions()
     assert (stage.names(SECRETS), stage.names(PODS)) == ([], [])
@@ -128,7 +128,7 @@ def test_orphaning_leaves_the_dependents_without_an_owner(stage: Stage) -> None:
             SPACE,
             {"metadata": {"name": f"o{index}", "ownerReferences": [build_owner_reference(top)]}},
         )
-    stage.delete(SECRETS, "top", policy="Orphan")
+    stage.delete(SECRETS, "top", propagation_policy="Orphan")
     assert stage.names(SECRETS) == []
     assert len(stage.names(CONFIGMAPS)) == ORPHANS_PER_RECONCILE + 5
     assert not any(
@@ -139,6 +139,6 @@ def test_orphaning_leaves_the_dependents_without_an_owner(stage: Stage) -> None:
 def test_a_job_deleted_without_a_policy_leaves_its_pods(stage: Stage) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
     job = stage.create(JOBS, {"metadata": {"name": "j"}, "spec": {"template": template}})
-    owned(stage, "stays", job)
+    create_owned(stage, "stays", job)
     stage.delete(JOBS, "j")
     assert (stage.names(JOBS), stage.names(CONFIGMAPS)) == ([], ["stays"])

@@ -212,7 +212,7 @@ def test_a_password_in_the_address_is_in_no_line_of_the_log_either(
     assert f"http://{address}/x.git" in done.stderr
 
 
-def fetched(repo: str, **fields: object) -> Object:
+def build_git_pod(repo: str, **fields: object) -> Object:
     """A pod as Muster makes it for a Git data source."""
     variables = {
         "REPO": repo,
@@ -253,7 +253,7 @@ def test_an_init_container_brings_the_code_of_a_pod(tmp_path: Path, repository: 
     async def scenario() -> None:
         async with machine(tmp_path / "m") as kubelet:
             kubelet.objects.create(SECRETS, TEAM, secret())
-            kubelet.submit(fetched(f"file://{repository.place}"))
+            kubelet.submit(build_git_pod(f"file://{repository.place}"))
             status = await kubelet.finished()
             assert status["phase"] == "Succeeded", await kubelet.log(container="fetch")
             assert await kubelet.log() == "print('first')\n"
@@ -266,7 +266,7 @@ def test_a_clone_that_fails_fails_the_pod_with_the_reason(tmp_path: Path) -> Non
         async with machine(tmp_path / "m") as kubelet:
             kubelet.objects.create(SECRETS, TEAM, secret())
             kubelet.submit(
-                fetched(
+                build_git_pod(
                     "file:///no/such/repository", terminationMessagePolicy="FallbackToLogsOnError"
                 )
             )

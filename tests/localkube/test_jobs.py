@@ -44,17 +44,17 @@ def status(stage: Stage) -> Object:
     return found
 
 
-def of(stage: Stage) -> list[tuple[str, str, str]]:
+def job_conditions(stage: Stage) -> list[tuple[str, str, str]]:
     return conditions(stage.get(JOBS, "j"))
 
 
-def unfinished(stage: Stage) -> list[str]:
+def unfinished_pods(stage: Stage) -> list[str]:
     return [name for name, phase in stage.phases().items() if phase not in ("Succeeded", "Failed")]
 
 
 def end(stage: Stage, code: int, count: int = 1, **more: Any) -> None:
     """The first `count` pods that have not ended end."""
-    for pod in unfinished(stage)[:count]:
+    for pod in unfinished_pods(stage)[:count]:
         stage.end(pod, code, "main", **more)
 
 
@@ -71,7 +71,7 @@ def test_a_job_runs_one_pod_and_is_complete(stage: Stage) -> None:
         "uncountedTerminatedPods": {},
     } == status(stage)
     end(stage, 0)
-    assert of(stage) == REACHED
+    assert job_conditions(stage) == REACHED
     done = status(stage)
     assert (done["succeeded"], done["ready"], done["completionTime"]) == (
         1,
@@ -85,27 +85,27 @@ def test_a_job_runs_one_pod_and_is_complete(stage: Stage) -> None:
 
 def test_never_more_pods_than_parallelism_nor_than_are_still_wanted(stage: Stage) -> None:
     submit(stage, completions=5, parallelism=3)
-    assert len(unfinished(stage)) == 3
+    assert len(unfinished_pods(stage)) == 3
     end(stage, 0, 3)
-    assert len(unfinished(stage)) == 2
+    assert len(unfinished_pods(stage)) == 2
     end(stage, 0, 2)
-    assert of(stage) == REACHED
+    assert job_conditions(stage) == REACHED
     assert status(stage)["succeeded"] == 5
 
 
 def test_a_work_queue_is_done_when_one_has_succeeded_and_all_have_ended(stage: Stage) -> None:
     submit(stage, parallelism=3)
     end(stage, 0)
-    assert (len(unfinished(stage)), of(stage)) == (2, [])
+    assert (len(unfinished_pods(stage)), job_conditions(stage)) == (2, [])
     end(stage, 0, 2)
-    assert of(stage) == REACHED
+    assert job_conditions(stage) == REACHED
 
 
 def test_changing_the_parallelism_starts_and_removes_pods(stage: Stage) -> None:
     submit(stage, parallelism=1, completions=10)
     for count in (4, 2):
         stage.modify(JOBS, "j", lambda job, n=count: job["spec"].update(parallelism=n))
-        assert len(unfinished(stage)) == count
+        assert len(unfinished_pods(stage)) == count
     assert "failed" not in status(stage)
 
 
@@ -123,13 +123,13 @@ def test_a_failed_index_is_run_again_until_all_have_succeeded(stage: Stage) -> N
     submit(stage, completions=3, parallelism=3, completionMode="Indexed")
     end(stage, 1)
     stage.settle(10)
-    assert sorted(name[:4] for name in unfinished(stage)) == ["j-0-", "j-1-", "j-2-"]
-    for name in [name for name in unfinished(stage) if not name.startswith("j-1-")]:
+    assert sorted(name[:4] for name in unfinished_pods(stage)) == ["j-0-", "j-1-", "j-2-"]
+    for name in [name for name in unfinished_pods(stage) if not name.startswith("j-1-")]:
         stage.end(name, 0, "main")
     assert status(stage)["completedIndexes"] == "0,2"
     end(stage, 0)
     assert (status(stage)["completedIndexes"], status(stage)["succeeded"]) == ("0-2", 3)
-    assert of(stage) == REACHED
+    assert job_conditions(stage) == REACHED
 
 
 @pytest.mark.parametrize("text", ["", "0", "0,1", "0-2", "1,3-5,8,9", "0,2,4-7"])
@@ -142,23 +142,23 @@ def test_each_failure_doubles_the_delay_up_to_six_minutes(stage: Stage) -> None:
     for delay in (10, 20, 40, 80, 160, 320, 360, 360):
         end(stage, 1)
         stage.settle(delay - 1)
-        assert unfinished(stage) == []
+        assert unfinished_pods(stage) == []
         stage.settle(1)
-        assert len(unfinished(stage)) == 1
+        assert len(unfinished_pods(stage)) == 1
 
 
 def test_beyond_the_limit_the_job_fails_once_its_last_pod_has_ended(stage: Stage) -> None:
     submit(stage, backoffLimit=1, completions=4, parallelism=2)
-    stage.report(unfinished(stage)[1], "Running")
+    stage.report(unfinished_pods(stage)[1], "Running")
     end(stage, 1)
     stage.settle(10)
-    running = unfinished(stage)
+    running = unfinished_pods(stage)
     stage.report(running[1], "Running")
     stage.end(running[0], 1, "main")
     why = "BackoffLimitExceeded"
-    assert of(stage) == [("FailureTarget", "True", why)]
+    assert job_conditions(stage) == [("FailureTarget", "True", why)]
     stage.confirm_deletions()
-    assert of(stage) == [("FailureTarget", "True", why), ("Failed", "True", why)]
+    assert job_conditions(stage) == [("FailureTarget", "True", why), ("Failed", "True", why)]
     assert stage.events("Job")[-1] == (
         "Warning",
         why,
@@ -169,22 +169,22 @@ def test_beyond_the_limit_the_job_fails_once_its_last_pod_has_ended(stage: Stage
 
 def test_restarts_in_place_count_too(stage: Stage) -> None:
     submit(stage, "OnFailure", backoffLimit=2)
-    (pod,) = unfinished(stage)
+    (pod,) = unfinished_pods(stage)
     for restarts in (1, 2):
-        assert of(stage) == []
+        assert job_conditions(stage) == []
         stage.report(pod, "Running", containerStatuses=[{"name": "main", "restartCount": restarts}])
     stage.confirm_deletions()
-    assert of(stage)[-1] == ("Failed", "True", "BackoffLimitExceeded")
+    assert job_conditions(stage)[-1] == ("Failed", "True", "BackoffLimitExceeded")
 
 
 def test_the_deadline_fails_the_job(stage: Stage) -> None:
     submit(stage, activeDeadlineSeconds=30)
-    (pod,) = unfinished(stage)
+    (pod,) = unfinished_pods(stage)
     stage.report(pod, "Running")
     stage.settle(30)
-    assert of(stage) == [("FailureTarget", "True", "DeadlineExceeded")]
+    assert job_conditions(stage) == [("FailureTarget", "True", "DeadlineExceeded")]
     stage.confirm_deletions()
-    assert of(stage)[-1] == ("Failed", "True", "DeadlineExceeded")
+    assert job_conditions(stage)[-1] == ("Failed", "True", "DeadlineExceeded")
     assert stage.events("Job")[-1] == (
         "Warning",
         "DeadlineExceeded",
@@ -196,18 +196,18 @@ def test_suspension_takes_the_pods_without_counting_them_and_resumes_with_a_new_
     stage: Stage,
 ) -> None:
     submit(stage, parallelism=2, completions=2)
-    for pod in unfinished(stage):
+    for pod in unfinished_pods(stage):
         stage.report(pod, "Running")
     first = status(stage)["startTime"]
     stage.modify(JOBS, "j", lambda job: job["spec"].update(suspend=True))
-    assert of(stage) == [("Suspended", "True", "JobSuspended")]
+    assert job_conditions(stage) == [("Suspended", "True", "JobSuspended")]
     assert status(stage)["terminating"] == 2
     stage.confirm_deletions()
     assert (stage.names(PODS), "failed" in status(stage)) == ([], False)
     stage.settle(100)
     stage.modify(JOBS, "j", lambda job: job["spec"].update(suspend=False))
-    assert of(stage) == [("Suspended", "False", "JobResumed")]
-    assert (len(unfinished(stage)), status(stage)["startTime"] > first) == (2, True)
+    assert job_conditions(stage) == [("Suspended", "False", "JobResumed")]
+    assert (len(unfinished_pods(stage)), status(stage)["startTime"] > first) == (2, True)
     assert [reason for reason in stage.reasons("Job") if reason in ("Suspended", "Resumed")] == [
         "Suspended",
         "Resumed",
@@ -221,19 +221,19 @@ def test_a_job_made_suspended_starts_nothing(stage: Stage) -> None:
 
 def test_a_node_shutdown_counts_for_nothing(stage: Stage) -> None:
     submit(stage, backoffLimit=0)
-    stage.shut_down(*unfinished(stage))
-    assert len(unfinished(stage)) == len(stage.names(PODS)) == 1
+    stage.shut_down(*unfinished_pods(stage))
+    assert len(unfinished_pods(stage)) == len(stage.names(PODS)) == 1
     end(stage, 0)
-    assert of(stage) == REACHED
+    assert job_conditions(stage) == REACHED
     assert "failed" not in status(stage)
 
 
 def test_a_deleted_pod_is_counted_and_replaced_at_once(stage: Stage) -> None:
     submit(stage)
-    (pod,) = unfinished(stage)
+    (pod,) = unfinished_pods(stage)
     stage.report(pod, "Running")
     stage.delete(PODS, pod)
-    assert (status(stage)["failed"], status(stage)["terminating"], len(unfinished(stage))) == (
+    assert (status(stage)["failed"], status(stage)["terminating"], len(unfinished_pods(stage))) == (
         1,
         1,
         2,
@@ -244,17 +244,17 @@ def test_a_deleted_pod_is_counted_and_replaced_at_once(stage: Stage) -> None:
 
 def test_with_replacement_policy_failed_the_next_pod_waits_for_the_last(stage: Stage) -> None:
     submit(stage, podReplacementPolicy="Failed")
-    (pod,) = unfinished(stage)
+    (pod,) = unfinished_pods(stage)
     stage.report(pod, "Running")
     stage.delete(PODS, pod)
-    assert (unfinished(stage), "failed" in status(stage)) == ([pod], False)
+    assert (unfinished_pods(stage), "failed" in status(stage)) == ([pod], False)
     stage.confirm_deletions()
-    assert (len(unfinished(stage)), status(stage)["failed"]) == (1, 1)
+    assert (len(unfinished_pods(stage)), status(stage)["failed"]) == (1, 1)
 
 
 def test_a_success_is_counted_although_its_pod_is_deleted_at_once(stage: Stage) -> None:
     submit(stage, completions=2)
-    (pod,) = unfinished(stage)
+    (pod,) = unfinished_pods(stage)
     stage.report(pod, "Succeeded", settle=False)
     stage.objects.delete(PODS, SPACE, pod)
     stage.settle()
@@ -274,7 +274,11 @@ def test_an_ignored_disruption_does_not_count(stage: Stage) -> None:
         podFailurePolicy=failure_policy("Ignore", onPodConditions=[disrupted]),
     )
     end(stage, 137, conditions=[disrupted])
-    assert (of(stage), len(unfinished(stage)), "failed" in status(stage)) == ([], 1, False)
+    assert (job_conditions(stage), len(unfinished_pods(stage)), "failed" in status(stage)) == (
+        [],
+        1,
+        False,
+    )
 
 
 def test_an_exit_code_can_fail_the_whole_job(stage: Stage) -> None:
@@ -282,9 +286,9 @@ def test_an_exit_code_can_fail_the_whole_job(stage: Stage) -> None:
         stage,
         podFailurePolicy=failure_policy("FailJob", onExitCodes={"operator": "In", "values": [42]}),
     )
-    (pod,) = unfinished(stage)
+    (pod,) = unfinished_pods(stage)
     end(stage, 42)
-    assert of(stage)[-1] == ("Failed", "True", "PodFailurePolicy")
+    assert job_conditions(stage)[-1] == ("Failed", "True", "PodFailurePolicy")
     message = (
         f"Container main for pod team/{pod} failed with exit code 42 matching FailJob rule at "
         "index 0"
@@ -305,7 +309,7 @@ def test_a_finished_job_goes_after_its_time_to_live(stage: Stage, code: int) -> 
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
 def test_deleting_a_job_frees_its_pods(stage: Stage, policy: str) -> None:
     submit(stage, parallelism=2, completions=2)
-    for pod in unfinished(stage):
+    for pod in unfinished_pods(stage):
         stage.report(pod, "Running")
     stage.objects.delete(JOBS, SPACE, "j", DeleteOptions(propagation_policy=policy))  # type: ignore[arg-type]
     stage.settle()
@@ -315,11 +319,11 @@ def test_deleting_a_job_frees_its_pods(stage: Stage, policy: str) -> None:
 
 def test_orphaned_pods_lose_their_finalizer_and_live_on(stage: Stage) -> None:
     submit(stage)
-    stage.delete(JOBS, "j", policy="Orphan")
+    stage.delete(JOBS, "j", propagation_policy="Orphan")
     (pod,) = stage.objects.list(PODS, SPACE)
     assert not {"finalizers", "ownerReferences"} & set(pod["metadata"])
 
 
 def test_a_large_job_is_started_in_steps(stage: Stage) -> None:
     submit(stage, parallelism=60, completions=60)
-    assert len(unfinished(stage)) == 60
+    assert len(unfinished_pods(stage)) == 60

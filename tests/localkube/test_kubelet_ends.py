@@ -21,7 +21,7 @@ STUBBORN = "trap '' TERM; echo up; while true; do sleep 0.05; done"
 POLITE = "trap 'echo bye; exit 0' TERM; echo up; while true; do sleep 0.05; done"
 
 
-async def up(here: Machine, name: str = "p") -> None:
+async def wait_until_up(here: Machine, name: str = "p") -> None:
     """Wait until the pod's script has said that it is up: its trap is set then."""
     await here.running(name)
     async for chunk in here.kubelet.read_log(here.pod(name), "main", LogOptions(follow=True)):
@@ -46,7 +46,7 @@ def test_a_deleted_pod_may_end_by_itself(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:
             here.submit(pod(shell(POLITE)))
-            await up(here)
+            await wait_until_up(here)
             last: list[str] = []
             here.objects.subscribe(
                 PODS, lambda change: last.append(change.record.decode()["status"]["phase"])
@@ -66,11 +66,11 @@ def test_a_pod_that_does_not_end_in_its_grace_is_killed_with_all_its_processes(
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:
             here.submit(pod(shell(f"(trap '' TERM; sleep 1000) & {STUBBORN}"), name="stubborn"))
-            await up(here, "stubborn")
-            begun = clock.now()
+            await wait_until_up(here, "stubborn")
+            begun = clock.current_time()
             here.delete("stubborn", grace=1)
             await here.gone("stubborn")
-            assert 0.9 < (clock.now() - begun).total_seconds() < 15
+            assert 0.9 < (clock.current_time() - begun).total_seconds() < 15
             assert live_below(tmp_path) == []
 
     asyncio.run(scenario())
@@ -80,7 +80,7 @@ def test_a_second_deletion_may_shorten_the_grace(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:
             here.submit(pod(shell(STUBBORN), terminationGracePeriodSeconds=600))
-            await up(here)
+            await wait_until_up(here)
             here.delete()
             await here.until(lambda: any(reason == "Killing" for reason, _ in here.events()))
             here.delete(grace=1)
@@ -93,7 +93,7 @@ def test_a_forced_deletion_kills_at_once_and_leaves_nothing_on_disk(tmp_path: Pa
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:
             here.submit(pod(shell(STUBBORN)))
-            await up(here)
+            await wait_until_up(here)
             directory = tmp_path / "data" / "pods" / here.pod()["metadata"]["uid"]
             here.delete(grace=0)
             await here.until(lambda: not directory.exists())
@@ -120,7 +120,7 @@ def test_a_new_pod_of_the_same_name_is_another_pod(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data") as here:
             here.submit(pod(shell(STUBBORN)))
-            await up(here)
+            await wait_until_up(here)
             here.delete(grace=0)
             here.submit(pod(shell("echo second")))
             assert (await here.finished())["phase"] == "Succeeded"
@@ -136,7 +136,7 @@ def test_a_node_that_shuts_down_fails_its_pods_as_disrupted(tmp_path: Path) -> N
         here.submit(pod(shell(POLITE), name="runs", policy="OnFailure"))
         here.submit(pod(shell("exit 0"), name="done"))
         here.submit(pod({"name": "main", "image": "none"}, name="waits"))
-        await up(here, "runs")
+        await wait_until_up(here, "runs")
         await here.finished("done")
         await here.kubelet.stop(keep_pods=False)
         for name in ("runs", "waits"):
@@ -203,7 +203,7 @@ def test_a_deletion_goes_on_after_a_restart_of_the_server(tmp_path: Path) -> Non
     async def scenario() -> None:
         async with machine(tmp_path / "data", keep_pods=True) as here:
             here.submit(pod(shell(STUBBORN)))
-            await up(here)
+            await wait_until_up(here)
         idle = Machine(tmp_path / "data")
         idle.delete(grace=1)
         idle.store.close()
@@ -218,7 +218,7 @@ def test_a_pod_that_was_forced_away_while_no_server_ran_is_swept(tmp_path: Path)
     async def scenario() -> None:
         async with machine(tmp_path / "data", keep_pods=True) as here:
             here.submit(pod(shell(STUBBORN)))
-            await up(here)
+            await wait_until_up(here)
         idle = Machine(tmp_path / "data")
         idle.delete(grace=0)
         idle.store.close()
@@ -233,7 +233,7 @@ def test_a_shutdown_that_was_cut_short_still_counts_as_a_disruption(tmp_path: Pa
     async def scenario() -> None:
         async with machine(tmp_path / "data", keep_pods=True) as here:
             here.submit(pod(shell(POLITE)))
-            await up(here)
+            await wait_until_up(here)
         idle = Machine(tmp_path / "data")
         disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
         idle.objects.modify(
@@ -332,7 +332,7 @@ def test_a_pod_being_deleted_is_not_restarted(tmp_path: Path, policy: str) -> No
                     policy=policy,
                 )
             )
-            await up(here)
+            await wait_until_up(here)
             here.delete()
             await here.gone()
             assert [reason for reason, _ in here.events()].count("Started") == 1

@@ -34,13 +34,13 @@ def idle(tmp_path: Path) -> Iterator[Machine]:
     made.store.close()
 
 
-def stored(idle: Machine) -> Object:
+def get_node(idle: Machine) -> Object:
     return idle.objects.get(NODES, "", NODE_NAME)
 
 
 def test_the_node_says_what_it_has(idle: Machine) -> None:
     NodeReporter(idle.objects, idle.options, VIRTUAL).register()
-    node = stored(idle)
+    node = get_node(idle)
     expected = {"cpu": "6", "memory": "8Gi", "pods": "250", "nvidia.com/gpu": "2"}
     assert node["status"]["capacity"].items() >= expected.items()
     assert node["status"]["allocatable"] == node["status"]["capacity"]
@@ -65,15 +65,15 @@ def test_a_node_with_real_devices_is_not_called_virtual() -> None:
 def test_without_devices_there_is_no_such_resource(idle: Machine) -> None:
     NodeReporter(idle.objects, idle.options, VIRTUAL).register()
     NodeReporter(idle.objects, idle.options, []).register()
-    assert "nvidia.com/gpu" not in stored(idle)["status"]["capacity"]
-    assert not any(key.startswith("nvidia.com/") for key in stored(idle)["metadata"]["labels"])
+    assert "nvidia.com/gpu" not in get_node(idle)["status"]["capacity"]
+    assert not any(key.startswith("nvidia.com/") for key in get_node(idle)["metadata"]["labels"])
 
 
 def test_the_node_has_a_real_nodes_conditions(idle: Machine) -> None:
     NodeReporter(idle.objects, idle.options, []).register()
     told = {
         entry["type"]: (entry["status"], entry["reason"])
-        for entry in stored(idle)["status"]["conditions"]
+        for entry in get_node(idle)["status"]["conditions"]
     }
     assert told == {
         "Ready": ("True", "KubeletReady"),
@@ -88,19 +88,19 @@ def test_a_deleted_node_is_back_with_the_next_renewal(idle: Machine) -> None:
     node.register()
     idle.objects.delete(NODES, "", NODE_NAME)
     node.renew()
-    assert stored(idle)["status"]["allocatable"]["nvidia.com/gpu"] == "2"
-    assert stored(idle)["metadata"]["labels"]["nvidia.com/gpu.count"] == "2"
+    assert get_node(idle)["status"]["allocatable"]["nvidia.com/gpu"] == "2"
+    assert get_node(idle)["metadata"]["labels"]["nvidia.com/gpu.count"] == "2"
 
 
 def test_a_renewal_writes_the_lease_and_not_the_unchanged_node(idle: Machine) -> None:
     node = NodeReporter(idle.objects, idle.options, VIRTUAL)
     node.register()
     before, lease = (
-        stored(idle)["metadata"]["resourceVersion"],
+        get_node(idle)["metadata"]["resourceVersion"],
         idle.objects.get(LEASES, "kube-node-lease", NODE_NAME),
     )
     node.renew()
-    assert stored(idle)["metadata"]["resourceVersion"] == before
+    assert get_node(idle)["metadata"]["resourceVersion"] == before
     assert (
         idle.objects.get(LEASES, "kube-node-lease", NODE_NAME)["spec"]["renewTime"]
         > lease["spec"]["renewTime"]
@@ -127,11 +127,13 @@ def test_a_node_that_leaves_is_not_ready_until_it_comes_back(idle: Machine) -> N
     node = NodeReporter(idle.objects, idle.options, [])
     node.register()
     node.report_shutdown()
-    assert (find_condition(stored(idle)["status"]["conditions"], "Ready") or {})[
+    assert (find_condition(get_node(idle)["status"]["conditions"], "Ready") or {})[
         "status"
     ] == "False"
     node.register()
-    assert (find_condition(stored(idle)["status"]["conditions"], "Ready") or {})["status"] == "True"
+    assert (find_condition(get_node(idle)["status"]["conditions"], "Ready") or {})[
+        "status"
+    ] == "True"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +223,7 @@ def leftovers(*sizes: int) -> list[Leftover]:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "seconds", "size", "gone"),
+    ("sizes", "seconds", "size", "removed"),
     [
         ((10, 10, 10), 100, 100, []),
         ((10, 10, 10), 100, 20, ["0"]),
@@ -231,14 +233,14 @@ def leftovers(*sizes: int) -> list[Leftover]:
     ],
 )
 def test_finished_pods_give_way_oldest_first(
-    sizes: tuple[int, ...], seconds: float, size: int, gone: list[str]
+    sizes: tuple[int, ...], seconds: float, size: int, removed: list[str]
 ) -> None:
     assert [
         str(path)
         for path in retention.select_surplus(
             leftovers(*sizes), now=10.0, seconds=seconds, size=size
         )
-    ] == gone
+    ] == removed
 
 
 def test_a_survey_measures_what_finished_pods_left(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recorded" / "pod"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def ended(code: int, reason: str = "", seconds: float = 600, message: str = "") -> Exited:
+def build_exited(code: int, reason: str = "", seconds: float = 600, message: str = "") -> Exited:
     return Exited(
         code,
         None,
@@ -51,7 +51,7 @@ def pod(
     return made
 
 
-def of(
+def build_status(
     made: Object, live: bool | None = None, verdict: Verdict | None = None, **states: Any
 ) -> Object:
     """The status of a pod whose containers are in these states, each after its first start unless
@@ -69,7 +69,7 @@ def of(
     return pod_status.build_pod_status(made, views, live=alive, volumes_ready=True, verdict=verdict)
 
 
-CRASHED = ContainerView(Waiting("CrashLoopBackOff"), last_exit=ended(1), attempt_number=1)
+CRASHED = ContainerView(Waiting("CrashLoopBackOff"), last_exit=build_exited(1), attempt_number=1)
 
 
 @pytest.mark.parametrize(
@@ -80,36 +80,36 @@ CRASHED = ContainerView(Waiting("CrashLoopBackOff"), last_exit=ended(1), attempt
         ("Always", RUNS, RUNS, "Running"),
         ("Always", CRASHED, RUNS, "Running"),
         ("Always", CRASHED, CRASHED, "Running"),
-        ("OnFailure", ended(0), RUNS, "Running"),
-        ("OnFailure", ended(0), CRASHED, "Running"),
-        ("OnFailure", ended(0), ended(0), "Succeeded"),
-        ("Never", ended(1), RUNS, "Running"),
-        ("Never", ended(1), ended(0), "Failed"),
-        ("Never", ended(0), ended(0), "Succeeded"),
+        ("OnFailure", build_exited(0), RUNS, "Running"),
+        ("OnFailure", build_exited(0), CRASHED, "Running"),
+        ("OnFailure", build_exited(0), build_exited(0), "Succeeded"),
+        ("Never", build_exited(1), RUNS, "Running"),
+        ("Never", build_exited(1), build_exited(0), "Failed"),
+        ("Never", build_exited(0), build_exited(0), "Succeeded"),
     ],
 )
 def test_the_phase_follows_the_containers(policy: str, a: Any, b: Any, phase: str) -> None:
-    assert of(pod("a", "b", policy=policy), a=a, b=b)["phase"] == phase
+    assert build_status(pod("a", "b", policy=policy), a=a, b=b)["phase"] == phase
 
 
 @pytest.mark.parametrize(
     ("policy", "init", "phase"),
     [
         ("Always", RUNS, "Pending"),
-        ("Never", ended(1), "Failed"),
+        ("Never", build_exited(1), "Failed"),
         ("OnFailure", CRASHED, "Pending"),
-        ("Never", ended(0), "Pending"),
+        ("Never", build_exited(0), "Pending"),
     ],
 )
 def test_until_init_containers_are_done_a_pod_is_pending(
     policy: str, init: Any, phase: str
 ) -> None:
-    assert of(pod("a", policy=policy, inits=("i",)), i=init, a=WAITS)["phase"] == phase
+    assert build_status(pod("a", policy=policy, inits=("i",)), i=init, a=WAITS)["phase"] == phase
 
 
 def test_a_verdict_fails_the_pod_only_when_nothing_runs_any_more() -> None:
-    still = of(pod("a"), a=RUNS, verdict=NODE_SHUTDOWN)
-    over = of(pod("a"), a=ended(0), verdict=NODE_SHUTDOWN)
+    still = build_status(pod("a"), a=RUNS, verdict=NODE_SHUTDOWN)
+    over = build_status(pod("a"), a=build_exited(0), verdict=NODE_SHUTDOWN)
     assert (still["phase"], over["phase"]) == ("Running", "Failed")
     assert (over["reason"], over["message"]) == (
         "NodeShutdown",
@@ -125,7 +125,7 @@ def test_a_verdict_fails_the_pod_only_when_nothing_runs_any_more() -> None:
 def test_a_deleted_pod_ends_as_its_containers_did_whatever_its_policy(
     code: int, phase: str
 ) -> None:
-    assert of(pod("a", deleted=True), a=ended(code))["phase"] == phase
+    assert build_status(pod("a", deleted=True), a=build_exited(code))["phase"] == phase
 
 
 def test_what_others_wrote_into_the_status_stays() -> None:
@@ -136,27 +136,28 @@ def test_what_others_wrote_into_the_status_stays() -> None:
         "conditions": [theirs],
         "startTime": "2026-01-01T00:00:00Z",
     }
-    found = of(made, a=RUNS)
+    found = build_status(made, a=RUNS)
     assert (found["qosClass"], found["startTime"]) == ("Burstable", "2026-01-01T00:00:00Z")
     assert theirs in found["conditions"]
 
 
 def test_a_condition_keeps_its_time_until_it_changes() -> None:
     made = pod("a")
-    made["status"] = of(made, a=RUNS)
+    made["status"] = build_status(made, a=RUNS)
     for entry in made["status"]["conditions"]:
         entry["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     crashed = {
-        entry["type"]: entry["lastTransitionTime"] for entry in of(made, a=CRASHED)["conditions"]
+        entry["type"]: entry["lastTransitionTime"]
+        for entry in build_status(made, a=CRASHED)["conditions"]
     }
     assert crashed["PodScheduled"] == crashed["Initialized"] == "2026-01-01T00:00:00Z"
     assert crashed["Ready"] != "2026-01-01T00:00:00Z"
 
 
 SHAPES = [
-    ("succeeded", "Never", ended(0)),
-    ("failed-error", "Never", ended(1, message="RuntimeError: NCCL error")),
-    ("failed-oomkilled", "Never", ended(137, "OOMKilled")),
+    ("succeeded", "Never", build_exited(0)),
+    ("failed-error", "Never", build_exited(1, message="RuntimeError: NCCL error")),
+    ("failed-oomkilled", "Never", build_exited(137, "OOMKilled")),
     (
         "pending-imagepullbackoff",
         "Never",
@@ -167,7 +168,7 @@ SHAPES = [
         "Always",
         ContainerView(
             Waiting("CrashLoopBackOff", "back-off 1m20s restarting failed container=pytorch"),
-            last_exit=ended(1),
+            last_exit=build_exited(1),
             attempt_number=4,
         ),
     ),
@@ -196,11 +197,11 @@ def test_a_status_has_the_shape_of_a_real_ones(name: str, policy: str, state: An
     if not RECORDED.is_dir():
         pytest.skip("the recorded answers of a real API server are not here")
     real = json.loads((RECORDED / f"{name}.json").read_text())["response"]["body"]["status"]
-    assert normal(of(pod("pytorch", policy=policy), pytorch=state)) == normal(real)
+    assert normal(build_status(pod("pytorch", policy=policy), pytorch=state)) == normal(real)
 
 
 def attempt(code: int, *, ran: float, delay: int) -> Attempt:
-    return Attempt(3, Path("3"), ended(code, seconds=ran), delay)
+    return Attempt(3, Path("3"), build_exited(code, seconds=ran), delay)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_the_policy_decides_whether_there_is_another_run(
     assert (restart_time(attempt(code, ran=1, delay=0), policy) is not None) is again
 
 
-def known(**states: Any) -> run_plan.AttemptHistory:
+def build_history(**states: Any) -> run_plan.AttemptHistory:
     return {
         name: [] if state is None else [Attempt(0, Path(name), state)]
         for name, state in states.items()
@@ -243,14 +244,14 @@ def known(**states: Any) -> run_plan.AttemptHistory:
 @pytest.mark.parametrize(
     ("story", "turn"),
     [
-        (known(i=None, j=None, a=None), ["i"]),
-        (known(i=RUNS, j=None, a=None), ["i"]),
-        (known(i=ended(1), j=None, a=None), ["i"]),
-        (known(i=ended(0), j=UNSTARTED, a=None), ["j"]),
-        (known(i=ended(0), j=ended(0), a=None), ["a"]),
-        (known(i=ended(0), j=ended(0), a=Starting()), ["a"]),
-        (known(i=None, j=None, a=RUNS), ["a"]),
-        (known(i=ended(0), j=ended(0), a=ended(0)), []),
+        (build_history(i=None, j=None, a=None), ["i"]),
+        (build_history(i=RUNS, j=None, a=None), ["i"]),
+        (build_history(i=build_exited(1), j=None, a=None), ["i"]),
+        (build_history(i=build_exited(0), j=UNSTARTED, a=None), ["j"]),
+        (build_history(i=build_exited(0), j=build_exited(0), a=None), ["a"]),
+        (build_history(i=build_exited(0), j=build_exited(0), a=Starting()), ["a"]),
+        (build_history(i=None, j=None, a=RUNS), ["a"]),
+        (build_history(i=build_exited(0), j=build_exited(0), a=build_exited(0)), []),
     ],
 )
 def test_containers_take_turns(story: run_plan.AttemptHistory, turn: list[str]) -> None:

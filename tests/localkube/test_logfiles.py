@@ -28,7 +28,9 @@ def write(directory: Path, *chunks: bytes, max_bytes: int = 10**7, max_files: in
     writer.close()
 
 
-def read(directory: Path, running: Callable[[], bool] = lambda: False, **options: object) -> bytes:
+def read_log(
+    directory: Path, running: Callable[[], bool] = lambda: False, **options: object
+) -> bytes:
     async def collect() -> bytes:
         chunks = [
             chunk async for chunk in logfiles.read_log(directory, LogOptions(**options), running)
@@ -39,7 +41,7 @@ def read(directory: Path, running: Callable[[], bool] = lambda: False, **options
     return asyncio.run(collect())
 
 
-def stored(directory: Path) -> list[bytes]:
+def read_lines(directory: Path) -> list[bytes]:
     return [
         line
         for file in sorted(directory.glob("*.log"))
@@ -49,7 +51,7 @@ def stored(directory: Path) -> list[bytes]:
 
 def test_entries_have_the_format_of_container_runtimes(tmp_path: Path) -> None:
     write(tmp_path, b"one\ntwo\nthr")
-    heads, texts = zip(*((line[:33], line[33:]) for line in stored(tmp_path)), strict=True)
+    heads, texts = zip(*((line[:33], line[33:]) for line in read_lines(tmp_path)), strict=True)
     assert texts == (b"one", b"two", b"thr")
     assert [head[30:] for head in heads] == [b" F ", b" F ", b" P "]
     assert datetime.fromisoformat(heads[0][:26].decode() + "Z") <= datetime.now(UTC)
@@ -58,28 +60,28 @@ def test_entries_have_the_format_of_container_runtimes(tmp_path: Path) -> None:
 def test_a_long_line_is_stored_in_parts_and_read_whole(tmp_path: Path) -> None:
     line = b"x" * (2 * PART_BYTES + 1)
     write(tmp_path, b"before\n" + line + b"\nafter\n")
-    assert [(entry[31:32], len(entry) - 33) for entry in stored(tmp_path)] == [
+    assert [(entry[31:32], len(entry) - 33) for entry in read_lines(tmp_path)] == [
         (b"F", 6),
         (b"P", 16384),
         (b"P", 16384),
         (b"F", 1),
         (b"F", 5),
     ]
-    assert read(tmp_path) == b"before\n" + line + b"\nafter\n"
+    assert read_log(tmp_path) == b"before\n" + line + b"\nafter\n"
 
 
 def test_no_more_than_a_part_of_an_endless_line_is_held_back(tmp_path: Path) -> None:
     writer = LogWriter(str(tmp_path), 10**7, 5)
     for i in range(1, 101):
         writer.write_output(b"y" * 10_000)
-        assert len(read(tmp_path)) >= i * 10_000 - PART_BYTES
+        assert len(read_log(tmp_path)) >= i * 10_000 - PART_BYTES
     writer.close()
-    assert read(tmp_path) == b"y" * 1_000_000
+    assert read_log(tmp_path) == b"y" * 1_000_000
 
 
 def test_times_never_fall(tmp_path: Path) -> None:
     write(tmp_path, *(b"%d\n" % i for i in range(100)))
-    times = [line[:30] for line in stored(tmp_path)]
+    times = [line[:30] for line in read_lines(tmp_path)]
     assert times == sorted(times)
 
 
@@ -96,7 +98,7 @@ outputs = st.tuples(lines, st.sampled_from([b"", b"unended", b"u" * 20_000])).ma
 
 
 @contextmanager
-def written(output: bytes, cuts: list[int], max_bytes: int) -> Iterator[Path]:
+def write_log(output: bytes, cuts: list[int], max_bytes: int) -> Iterator[Path]:
     """`output`, fed in pieces of the lengths `cuts`, the last of them again and again."""
     pieces, begin = [], 0
     for size in (*cuts, *[cuts[-1]] * (len(output) // cuts[-1] + 1)):
@@ -114,18 +116,18 @@ bounds = st.sampled_from([200, 1_000, 30_000, 10**7])
 @settings(deadline=None, max_examples=60)
 @given(outputs, cutting, bounds)
 def test_what_is_read_is_what_was_written(output: bytes, cuts: list[int], max_bytes: int) -> None:
-    with written(output, cuts, max_bytes) as directory:
-        assert read(directory) == output
-        assert read(directory, follow=True) == output
+    with write_log(output, cuts, max_bytes) as directory:
+        assert read_log(directory) == output
+        assert read_log(directory, follow=True) == output
 
 
 @settings(deadline=None, max_examples=60)
 @given(outputs, cutting, bounds, st.integers(0, 45))
 def test_tail_is_the_last_lines(output: bytes, cuts: list[int], max_bytes: int, count: int) -> None:
-    with written(output, cuts, max_bytes) as directory:
+    with write_log(output, cuts, max_bytes) as directory:
         expected = output.split(b"\n")
         whole = [line + b"\n" for line in expected[:-1]] + ([expected[-1]] if expected[-1] else [])
-        assert read(directory, tail_lines=count) == b"".join(
+        assert read_log(directory, tail_lines=count) == b"".join(
             whole[len(whole) - min(count, len(whole)) :]
         )
 
@@ -133,8 +135,8 @@ def test_tail_is_the_last_lines(output: bytes, cuts: list[int], max_bytes: int, 
 @settings(deadline=None, max_examples=40)
 @given(outputs, cutting, bounds, st.integers(0, 200_000))
 def test_a_limit_cuts_anywhere(output: bytes, cuts: list[int], max_bytes: int, limit: int) -> None:
-    with written(output, cuts, max_bytes) as directory:
-        assert read(directory, limit_bytes=limit) == output[:limit]
+    with write_log(output, cuts, max_bytes) as directory:
+        assert read_log(directory, limit_bytes=limit) == output[:limit]
 
 
 @settings(deadline=None, max_examples=40)
@@ -145,10 +147,10 @@ def test_since_begins_with_the_first_line_of_that_time(
     with TemporaryDirectory() as place:
         directory = Path(place)
         write(directory, *(b"s" * size + b"\n" for size in sizes), max_bytes=max_bytes)
-        entries = stored(directory)
+        entries = read_lines(directory)
         chosen = data.draw(st.sampled_from(entries))[:26].decode() + "Z"
         expected = [entry[33:] + b"\n" for entry in entries if entry[:26] >= chosen[:26].encode()]
-        assert read(directory, since=datetime.fromisoformat(chosen)) == b"".join(expected)
+        assert read_log(directory, since=datetime.fromisoformat(chosen)) == b"".join(expected)
 
 
 def test_since_finds_its_place_in_a_large_file(tmp_path: Path) -> None:
@@ -159,17 +161,17 @@ def test_since_finds_its_place_in_a_large_file(tmp_path: Path) -> None:
         time.sleep(0)
     writer.write_output(b"".join(b"late %d\n" % i for i in range(30_000)))
     writer.close()
-    assert read(tmp_path, since=middle) == b"".join(b"late %d\n" % i for i in range(30_000))
-    assert read(tmp_path, since=middle, tail_lines=2) == b"late 29998\nlate 29999\n"
-    assert read(tmp_path, since=middle + timedelta(hours=1)) == b""
-    assert read(tmp_path, since=middle - timedelta(days=1), tail_lines=40_000).startswith(
+    assert read_log(tmp_path, since=middle) == b"".join(b"late %d\n" % i for i in range(30_000))
+    assert read_log(tmp_path, since=middle, tail_lines=2) == b"late 29998\nlate 29999\n"
+    assert read_log(tmp_path, since=middle + timedelta(hours=1)) == b""
+    assert read_log(tmp_path, since=middle - timedelta(days=1), tail_lines=40_000).startswith(
         b"early 20000\n"
     )
 
 
 def test_timestamps_stand_before_every_line_once(tmp_path: Path) -> None:
     write(tmp_path, b"a\n" + b"b" * 40_000 + b"\nc\n")
-    got = read(tmp_path, timestamps=True).split(b"\n")
+    got = read_log(tmp_path, timestamps=True).split(b"\n")
     assert [line[31:] for line in got] == [b"a", b"b" * 40_000, b"c", b""]
     assert all(line[29:31] == b"Z " for line in got[:-1])
 
@@ -177,8 +179,8 @@ def test_timestamps_stand_before_every_line_once(tmp_path: Path) -> None:
 def test_carriage_returns_do_not_end_lines(tmp_path: Path) -> None:
     text = b"  1%\r 50%\r100%\r\n" + b"p\r" * 20_000 + b"\n"
     write(tmp_path, text)
-    assert read(tmp_path) == text
-    assert read(tmp_path, tail_lines=2) == text
+    assert read_log(tmp_path) == text
+    assert read_log(tmp_path, tail_lines=2) == text
 
 
 def test_the_oldest_files_are_removed(tmp_path: Path) -> None:
@@ -187,11 +189,11 @@ def test_the_oldest_files_are_removed(tmp_path: Path) -> None:
     assert len(files) == 3
     assert all(file.stat().st_size <= 1_000 for file in files)
     assert all(int(a.stem) + a.stat().st_size == int(b.stem) for a, b in pairwise(files))
-    assert read(tmp_path).split(b"\n")[-2:] == [b"0000999", b""]
+    assert read_log(tmp_path).split(b"\n")[-2:] == [b"0000999", b""]
 
 
 def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    assert read(tmp_path / "nothing", tail_lines=3, since=datetime.now(UTC)) == b""
+    assert read_log(tmp_path / "nothing", tail_lines=3, since=datetime.now(UTC)) == b""
 
 
 def follow(directory: Path, steps: list[Callable[[], None]], **options: object) -> bytes:
@@ -205,7 +207,7 @@ def follow(directory: Path, steps: list[Callable[[], None]], **options: object) 
             todo.pop(0)()
         return bool(todo)
 
-    return read(directory, running, follow=True, **options)
+    return read_log(directory, running, follow=True, **options)
 
 
 def test_follow_crosses_rotation_without_losing_or_doubling_a_line(tmp_path: Path) -> None:
@@ -269,7 +271,7 @@ def test_what_a_full_disk_refuses_is_dropped_and_told(tmp_path: Path, room: int)
             writer.write_output(b"lost or not %d\n" % i)
     writer.write_output(b"after\n")
     writer.close()
-    got = read(tmp_path).split(b"\n")
+    got = read_log(tmp_path).split(b"\n")
     kept = room // 47  # an entry of these has 47 bytes
     dropped = (10 - kept) * 47
     assert got == [

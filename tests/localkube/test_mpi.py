@@ -41,7 +41,7 @@ def submit(stage: Stage, workers: int = 2, policy: Object | None = None, **spec:
     return stage.create(MPIJOBS, {"metadata": {"name": "j"}, "spec": body})
 
 
-def of(stage: Stage) -> list[tuple[str, str, str]]:
+def job_conditions(stage: Stage) -> list[tuple[str, str, str]]:
     return conditions(stage.get(MPIJOBS, "j"))
 
 
@@ -179,15 +179,15 @@ def test_the_launcher_waits_for_ready_workers_where_the_job_says_so(stage: Stage
 
 def test_from_created_over_running_to_succeeded(stage: Stage) -> None:
     submit(stage, policy={"cleanPodPolicy": "Running"})
-    assert of(stage) == [("Created", "True", "MPIJobCreated")]
+    assert job_conditions(stage) == [("Created", "True", "MPIJobCreated")]
     run(stage)
-    assert of(stage)[-1] == ("Running", "True", "MPIJobRunning")
+    assert job_conditions(stage)[-1] == ("Running", "True", "MPIJobRunning")
     assert stage.get(MPIJOBS, "j")["status"]["replicaStatuses"] == {
         "Launcher": {"active": 1},
         "Worker": {"active": 2},
     }
     end(stage, 0)
-    assert of(stage)[1:] == [
+    assert job_conditions(stage)[1:] == [
         ("Running", "False", "MPIJobRunning"),
         ("Succeeded", "True", "MPIJobSucceeded"),
     ]
@@ -216,7 +216,7 @@ def test_a_launcher_that_fails_for_good_fails_the_job_with_its_reason(stage: Sta
     submit(stage, policy={"backoffLimit": 0})
     run(stage)
     end(stage, 3)
-    assert of(stage)[-1] == ("Failed", "True", "BackoffLimitExceeded")
+    assert job_conditions(stage)[-1] == ("Failed", "True", "BackoffLimitExceeded")
     assert stage.reasons("MPIJob")[-1] == "BackoffLimitExceeded"
     assert "completionTime" in stage.get(MPIJOBS, "j")["status"]
 
@@ -225,7 +225,7 @@ def test_a_failed_launcher_is_tried_again_within_the_limit(stage: Stage) -> None
     submit(stage, policy={"backoffLimit": 1})
     run(stage)
     end(stage, 3)
-    assert of(stage)[-1][0] == "Running"
+    assert job_conditions(stage)[-1][0] == "Running"
     stage.settle(11)
     assert len(launcher_pods(stage)) == 2
 
@@ -243,7 +243,7 @@ def test_limits_and_time_to_live_are_the_launchers(stage: Stage) -> None:
     run(stage)
     stage.settle(61)
     stage.confirm_deletions()
-    assert of(stage)[-1] == ("Failed", "True", "DeadlineExceeded")
+    assert job_conditions(stage)[-1] == ("Failed", "True", "DeadlineExceeded")
 
 
 def test_suspension_takes_the_pods_away_and_resuming_brings_them_back(stage: Stage) -> None:
@@ -255,7 +255,7 @@ def test_suspension_takes_the_pods_away_and_resuming_brings_them_back(stage: Sta
     stage.confirm_deletions()
     assert stage.names(PODS) == []
     assert stage.get(JOBS, "j-launcher")["spec"]["suspend"] is True
-    assert {condition[:2] for condition in of(stage)} == {
+    assert {condition[:2] for condition in job_conditions(stage)} == {
         ("Created", "True"),
         ("Suspended", "True"),
         ("Running", "False"),
@@ -263,7 +263,7 @@ def test_suspension_takes_the_pods_away_and_resuming_brings_them_back(stage: Sta
     stage.modify(MPIJOBS, "j", lambda job: job["spec"]["runPolicy"].update(suspend=False))
     assert len(stage.names(PODS)) == 3
     run(stage)
-    assert of(stage)[-1] == ("Running", "True", "MPIJobRunning")
+    assert job_conditions(stage)[-1] == ("Running", "True", "MPIJobRunning")
     assert "MPIJobResumed" in stage.reasons("MPIJob")
 
 
@@ -276,7 +276,7 @@ def test_a_job_that_begins_suspended_makes_no_worker(stage: Stage) -> None:
 def test_a_lost_worker_is_made_anew_and_a_failed_one_is_counted(stage: Stage) -> None:
     submit(stage)
     run(stage)
-    stage.delete(PODS, "j-worker-0", grace=0)
+    stage.delete(PODS, "j-worker-0", grace_seconds=0)
     assert stage.phases()["j-worker-0"] == "Pending"
     stage.end("j-worker-1", 1, container="mpi")
     assert stage.get(MPIJOBS, "j")["status"]["replicaStatuses"]["Worker"] == {"failed": 1}

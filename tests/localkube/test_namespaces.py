@@ -52,7 +52,7 @@ def conditions(stage: Stage) -> list[Object]:
     return found
 
 
-def hold(stage: Stage, name: str) -> None:
+def add_finalizer(stage: Stage, name: str) -> None:
     stage.modify(
         PYTORCHJOBS, name, lambda job: job["metadata"].update(finalizers=["example.com/hold"])
     )
@@ -101,7 +101,7 @@ def test_pods_end_gracefully_before_the_rest_goes(stage: Stage) -> None:
 
 def test_nothing_new_can_be_made_meanwhile(stage: Stage) -> None:
     stage.create(PYTORCHJOBS, pytorchjob("j", {"Master": replica()}))
-    hold(stage, "j")
+    add_finalizer(stage, "j")
     stage.delete(NAMESPACES, SPACE)
     with pytest.raises(ApiError) as refused:
         stage.objects.create(SECRETS, SPACE, {"metadata": {"name": "late"}})
@@ -112,7 +112,7 @@ def test_conditions_say_what_is_left_as_a_real_server_does(stage: Stage) -> None
     if not RECORDED.exists():
         pytest.skip(f"the recorded answers are not here ({RECORDED.name})")
     stage.create(PYTORCHJOBS, pytorchjob("j", {"Master": replica()}))
-    hold(stage, "j")
+    add_finalizer(stage, "j")
     stage.delete(NAMESPACES, SPACE)
     recorded = json.loads(RECORDED.read_text())["response"]["body"]["status"]
     assert [{**each, "lastTransitionTime": ""} for each in conditions(stage)] == [

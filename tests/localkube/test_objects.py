@@ -37,7 +37,7 @@ def training(name: str = "j", workers: int = 1) -> Object:
     }
 
 
-def refused(error: pytest.ExceptionInfo[ApiError]) -> tuple[int, str]:
+def get_code_and_reason(error: pytest.ExceptionInfo[ApiError]) -> tuple[int, str]:
     return error.value.code, error.value.reason
 
 
@@ -75,7 +75,7 @@ def test_a_taken_name_is_refused(objects: Objects) -> None:
     objects.create(PODS, "a", pod())
     with pytest.raises(ApiError) as error:
         objects.create(PODS, "a", pod())
-    assert refused(error) == (409, "AlreadyExists")
+    assert get_code_and_reason(error) == (409, "AlreadyExists")
 
 
 def test_an_unknown_namespace_is_named(objects: Objects) -> None:
@@ -103,7 +103,7 @@ def test_a_stale_version_is_a_conflict(objects: Objects) -> None:
     objects.modify(PODS, "a", "p", lambda obj: obj["metadata"].update(labels={"x": "y"}))
     with pytest.raises(ApiError, match="the object has been modified") as error:
         objects.update(PODS, "a", "p", made)
-    assert refused(error) == (409, "Conflict")
+    assert get_code_and_reason(error) == (409, "Conflict")
 
 
 def test_a_custom_kind_must_say_which_version_it_replaces(objects: Objects) -> None:
@@ -182,7 +182,7 @@ def test_a_precondition_spares_a_namesake(objects: Objects) -> None:
     objects.create(PODS, "a", pod())
     with pytest.raises(ApiError, match="does not match the UID in record") as error:
         objects.delete(PODS, "a", "p", DeleteOptions(uid="another"))
-    assert refused(error) == (409, "Conflict")
+    assert get_code_and_reason(error) == (409, "Conflict")
 
 
 def test_a_job_leaves_its_pods_behind_unless_told_otherwise(objects: Objects) -> None:

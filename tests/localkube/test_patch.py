@@ -26,23 +26,23 @@ def without_nulls(value: Any) -> Any:
     )
 
 
-def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def build_merge_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """The merge patch that turns `old` into `new`, which has no nulls."""
     made: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         if key not in old or type(old[key]) is not type(value) or old[key] != value:
             both = isinstance(value, dict) and isinstance(old.get(key), dict)
-            made[key] = difference(old[key], value) if both else value
+            made[key] = build_merge_patch(old[key], value) if both else value
     return made
 
 
-def run(target: Any, *operations: dict[str, Any]) -> Any:
+def apply_operations(target: Any, *operations: dict[str, Any]) -> Any:
     return patch.apply_json_patch(target, list(operations))
 
 
-def refused(target: Any, *operations: dict[str, Any]) -> ApiError:
+def expect_refusal(target: Any, *operations: dict[str, Any]) -> ApiError:
     with pytest.raises(ApiError) as error:
-        run(target, *operations)
+        apply_operations(target, *operations)
     return error.value
 
 
@@ -73,7 +73,7 @@ def test_the_merge_patch_of_a_difference_gives_the_target(
     old: dict[str, Any], new: dict[str, Any]
 ) -> None:
     before = copy.deepcopy(old)
-    assert patch.apply_merge_patch(old, difference(old, new)) == new
+    assert patch.apply_merge_patch(old, build_merge_patch(old, new)) == new
     assert old == before
 
 
@@ -121,7 +121,7 @@ def test_a_merged_object_shares_nothing_with_what_it_came_from() -> None:
 def test_an_operation_does_what_a_real_server_does(
     target: Any, operation: dict[str, Any], result: Any
 ) -> None:
-    assert run(target, operation) == result
+    assert apply_operations(target, operation) == result
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_an_operation_does_what_a_real_server_does(
     ],
 )
 def test_an_operation_that_does_not_apply_is_422(operation: dict[str, Any]) -> None:
-    error = refused({"a": 1, "list": [0]}, operation)
+    error = expect_refusal({"a": 1, "list": [0]}, operation)
     assert (error.code, error.reason) == (422, "Invalid")
     assert error.message == "the server rejected our request due to an error in our request"
 
@@ -167,7 +167,7 @@ def test_what_is_no_list_of_operations_is_400(operations: Any) -> None:
 def test_a_failing_operation_leaves_the_target_as_it_was() -> None:
     target = {"a": [1]}
     assert (
-        refused(
+        expect_refusal(
             target, {"op": "add", "path": "/a/-", "value": 2}, {"op": "remove", "path": "/b"}
         ).code
         == 422
@@ -176,16 +176,18 @@ def test_a_failing_operation_leaves_the_target_as_it_was() -> None:
 
 
 def test_too_many_operations_are_refused() -> None:
-    assert refused({}, *[{"op": "add", "path": "/a", "value": 1}] * 10_001).code == 413
+    assert expect_refusal({}, *[{"op": "add", "path": "/a", "value": 1}] * 10_001).code == 413
 
 
 def test_copies_that_double_each_time_end_at_a_bound() -> None:
     grow = {"op": "copy", "from": "/a", "path": "/a/-"}
-    assert refused({"a": ["x" * 1000]}, *[grow] * 40).code == 413
+    assert expect_refusal({"a": ["x" * 1000]}, *[grow] * 40).code == 413
 
 
 def test_copies_that_deepen_each_time_end_at_a_bound() -> None:
-    assert refused({"a": {}}, *[{"op": "copy", "from": "/a", "path": "/a/a"}] * 300).code == 422
+    assert (
+        expect_refusal({"a": {}}, *[{"op": "copy", "from": "/a", "path": "/a/a"}] * 300).code == 422
+    )
 
 
 def test_moves_that_deepen_each_time_end_at_a_bound() -> None:
@@ -194,7 +196,7 @@ def test_moves_that_deepen_each_time_end_at_a_bound() -> None:
         {"op": "move", "from": "/a", "path": "/b/a"},
         {"op": "move", "from": "/b", "path": "/a"},
     ]
-    assert refused({"a": {}}, *deepen * 1000).code == 422
+    assert expect_refusal({"a": {}}, *deepen * 1000).code == 422
 
 
 @given(MAPS, VALUES)
@@ -204,7 +206,7 @@ def test_what_was_added_is_there_and_can_be_taken_back(target: dict[str, Any], v
         {"op": "add", "path": path, "value": value},
         {"op": "test", "path": path, "value": value},
     ]
-    assert run(target, *there, {"op": "remove", "path": path}) == target
+    assert apply_operations(target, *there, {"op": "remove", "path": path}) == target
 
 
 # Strategic merge patch
@@ -214,7 +216,7 @@ def pod(**spec: Any) -> dict[str, Any]:
     return {"kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
 
 
-def merged(target: dict[str, Any], **spec: Any) -> Any:
+def merge_spec(target: dict[str, Any], **spec: Any) -> Any:
     return patch.apply_strategic_merge_patch(target, {"spec": spec})["spec"]
 
 
@@ -225,7 +227,7 @@ def test_containers_merge_by_name_and_their_ports_by_number() -> None:
             {"name": "b", "args": ["x"]},
         ]
     )
-    spec = merged(
+    spec = merge_spec(
         target,
         containers=[
             {"name": "a", "image": "2", "ports": [{"containerPort": 2}]},
@@ -275,14 +277,14 @@ def test_conditions_merge_by_type_and_null_removes_a_field() -> None:
 
 def test_an_item_marked_for_deletion_goes() -> None:
     target = pod(containers=[{"name": "a"}, {"name": "b"}])
-    assert merged(target, containers=[{"name": "a", "$patch": "delete"}])["containers"] == [
+    assert merge_spec(target, containers=[{"name": "a", "$patch": "delete"}])["containers"] == [
         {"name": "b"}
     ]
 
 
 def test_a_list_or_map_marked_for_replacement_is_replaced() -> None:
     target = pod(containers=[{"name": "a"}], securityContext={"runAsUser": 1})
-    spec = merged(
+    spec = merge_spec(
         target,
         containers=[{"name": "b"}, {"$patch": "replace"}],
         securityContext={"$patch": "replace", "fsGroup": 2},
@@ -291,9 +293,9 @@ def test_a_list_or_map_marked_for_replacement_is_replaced() -> None:
 
 
 def test_a_map_marked_for_deletion_is_emptied() -> None:
-    assert merged(pod(securityContext={"runAsUser": 1}), securityContext={"$patch": "delete"}) == {
-        "securityContext": {}
-    }
+    assert merge_spec(
+        pod(securityContext={"runAsUser": 1}), securityContext={"$patch": "delete"}
+    ) == {"securityContext": {}}
 
 
 def test_named_scalars_are_deleted_from_a_list() -> None:
@@ -306,7 +308,7 @@ def test_named_scalars_are_deleted_from_a_list() -> None:
 
 def test_the_order_of_elements_is_set_and_others_keep_their_place() -> None:
     target = pod(containers=[{"name": name} for name in "abcd"])
-    spec = merged(
+    spec = merge_spec(
         target,
         **{
             "$setElementOrder/containers": [{"name": "d"}, {"name": "b"}],
@@ -320,7 +322,7 @@ def test_the_order_of_elements_is_set_and_others_keep_their_place() -> None:
 def test_a_volume_changes_its_kind_when_its_keys_are_named() -> None:
     target = pod(volumes=[{"name": "v", "emptyDir": {}}])
     change = {"$retainKeys": ["name", "hostPath"], "name": "v", "hostPath": {"path": "/x"}}
-    assert merged(target, volumes=[change])["volumes"] == [
+    assert merge_spec(target, volumes=[change])["volumes"] == [
         {"name": "v", "hostPath": {"path": "/x"}}
     ]
 
@@ -331,7 +333,7 @@ def test_what_was_not_there_comes_without_directives_and_nulls() -> None:
         "x": {"$patch": "delete"},
         "y": {"z": None},
     }
-    assert merged(pod(), **change) == {"containers": [{"name": "a"}], "y": {}}
+    assert merge_spec(pod(), **change) == {"containers": [{"name": "a"}], "y": {}}
 
 
 @pytest.mark.parametrize(

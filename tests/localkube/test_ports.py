@@ -19,7 +19,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     made.close()
 
 
-def serve(stage: Stage, name: str, port: int) -> None:
+def create_service(stage: Stage, name: str, port: int) -> None:
     metadata = {"name": name, "annotations": {ADDRESS_ANNOTATION: f"127.0.0.1:{port}"}}
     stage.create(
         SERVICES, {"metadata": metadata, "spec": {"clusterIP": "None", "ports": [{"port": 1}]}}
@@ -36,7 +36,7 @@ def test_ports_are_in_their_range_and_never_given_twice_in_a_row(stage: Stage) -
 def test_a_port_of_a_service_is_taken_also_after_a_restart(stage: Stage) -> None:
     first = PortAllocator(stage.objects).find_free_port()
     assert first is not None
-    serve(stage, "s", first)
+    create_service(stage, "s", first)
     assert PortAllocator(stage.objects).find_free_port() != first
 
 
@@ -52,7 +52,7 @@ def test_a_port_that_something_else_listens_on_is_passed_over(stage: Stage) -> N
 
 
 def test_the_next_port_comes_after_the_last_and_begins_again_at_the_end(stage: Stage) -> None:
-    serve(stage, "s", LAST_PORT - 1)
+    create_service(stage, "s", LAST_PORT - 1)
     ports = PortAllocator(stage.objects)
     picked = ports.find_free_port()
     assert picked is not None

@@ -24,12 +24,14 @@ def tree() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
         ["sh", "-c", script], env={"PATH": "/usr/bin:/bin", MARK: "yes"}
     ) as process:
-        until(lambda: names(proctree.list_descendants(process.pid)) == ["sh", "sleep", "sleep"])
+        wait_until(
+            lambda: names(proctree.list_descendants(process.pid)) == ["sh", "sleep", "sleep"]
+        )
         yield process
         assert proctree.kill_all(lambda: proctree.list_marked_processes(MARK), 10) == []
 
 
-def until(true: Callable[[], object]) -> None:
+def wait_until(true: Callable[[], object]) -> None:
     deadline = time.monotonic() + 20
     while not true():
         assert time.monotonic() < deadline
@@ -52,7 +54,7 @@ def test_children_of_a_thread_are_found() -> None:
         "subprocess.run(['sleep', '60']))\nt.start()\nt.join()"
     )
     with subprocess.Popen([sys.executable, "-c", script]) as process:
-        until(lambda: names(proctree.list_descendants(process.pid)) == ["sleep"])
+        wait_until(lambda: names(proctree.list_descendants(process.pid)) == ["sleep"])
         assert proctree.kill_all(lambda: [process.pid], 10) == []
 
 

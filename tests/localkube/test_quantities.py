@@ -114,7 +114,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_amounts_come_in_the_unit_one_works_with() -> None:
-    assert quantities.parse_cores("250m") == 0.25
     assert quantities.parse_bytes("1Ki") == 1024
     assert quantities.parse_bytes("0.5") == 1
     assert quantities.parse_count("2") == 2

@@ -22,7 +22,7 @@ from localkube.resources import (
     SERVICES,
 )
 from localkube.resources.resource import Resource
-from tests.localkube.recorded import exchange
+from tests.localkube.recorded import load_exchange
 
 
 def pod(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def container(**fields: Any) -> dict[str, Any]:
     return pod(containers=[{"name": "main", "image": "train:1"} | fields])
 
 
-def named(resource: Resource, name: str = "x", **fields: Any) -> dict[str, Any]:
+def build_object(resource: Resource, name: str = "x", **fields: Any) -> dict[str, Any]:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -47,7 +47,7 @@ def named(resource: Resource, name: str = "x", **fields: Any) -> dict[str, Any]:
     } | fields
 
 
-def made(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
+def prepare_object(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
     """The object after pruning and defaults, as a create stores it."""
     new = copy.deepcopy(obj)
     schemas.load_schema(resource.schema).prune(new)
@@ -55,15 +55,17 @@ def made(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
     return new
 
 
-def causes(
+def find_causes(
     resource: Resource, obj: dict[str, Any], old: dict[str, Any] | None = None
 ) -> list[Cause]:
-    before = None if old is None else made(resource, old)
-    return resources.check_object(resource, made(resource, obj), before)
+    before = None if old is None else prepare_object(resource, old)
+    return resources.check_object(resource, prepare_object(resource, obj), before)
 
 
-def texts(resource: Resource, obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
-    return [f"{cause.field}: {cause.message}" for cause in causes(resource, obj, old)]
+def find_texts(
+    resource: Resource, obj: dict[str, Any], old: dict[str, Any] | None = None
+) -> list[str]:
+    return [f"{cause.field}: {cause.message}" for cause in find_causes(resource, obj, old)]
 
 
 # The registry
@@ -83,7 +85,7 @@ def test_discovery_is_as_recorded_for_what_is_served() -> None:
         "discovery/apis-kubeflow.org-v1",
         "discovery/apis-scheduling.run.ai-v2",
     ):
-        _, answer = exchange(name)
+        _, answer = load_exchange(name)
         group, _, version = answer["groupVersion"].rpartition("/")
         for entry in answer["resources"]:
             plural, _, subresource = entry["name"].partition("/")
@@ -121,11 +123,11 @@ def test_every_custom_kind_has_its_definition() -> None:
 
 
 def test_a_pod_gets_the_recorded_defaults() -> None:
-    body, answer = exchange("pod/create")
+    body, answer = load_exchange("pod/create")
     spec = answer["spec"]
     # No service account tokens are mounted here.
     del spec["volumes"], spec["containers"][0]["volumeMounts"]
-    created = made(PODS, body)
+    created = prepare_object(PODS, body)
     assert created["spec"] == spec
     assert created["status"] == answer["status"]
 
@@ -141,7 +143,10 @@ def test_a_pod_gets_the_recorded_defaults() -> None:
     ],
 )
 def test_the_pull_policy_follows_the_tag(image: str, policy: str) -> None:
-    assert made(PODS, container(image=image))["spec"]["containers"][0]["imagePullPolicy"] == policy
+    assert (
+        prepare_object(PODS, container(image=image))["spec"]["containers"][0]["imagePullPolicy"]
+        == policy
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,12 +163,12 @@ def test_the_pull_policy_follows_the_tag(image: str, policy: str) -> None:
 def test_the_quality_of_service_follows_the_resources(
     amounts: dict[str, Any], quality: str
 ) -> None:
-    assert made(PODS, container(resources=amounts))["status"]["qosClass"] == quality
+    assert prepare_object(PODS, container(resources=amounts))["status"]["qosClass"] == quality
 
 
 def test_a_gated_pod_says_so_from_the_start() -> None:
-    _, answer = exchange("pod/pending-scheduling-gated")
-    created = made(PODS, pod(schedulingGates=[{"name": "a/b"}]))
+    _, answer = load_exchange("pod/pending-scheduling-gated")
+    created = prepare_object(PODS, pod(schedulingGates=[{"name": "a/b"}]))
     recorded = answer["status"]["conditions"][0]
     assert created["status"]["conditions"][0] | {"lastTransitionTime": ""} == recorded | {
         "lastTransitionTime": ""
@@ -173,16 +178,19 @@ def test_a_gated_pod_says_so_from_the_start() -> None:
 def test_defaults_are_put_in_once() -> None:
     for resource, obj in (
         (PODS, pod()),
-        (JOBS, named(JOBS, spec={"template": {"spec": pod()["spec"]}})),
-        (SERVICES, named(SERVICES)),
+        (JOBS, build_object(JOBS, spec={"template": {"spec": pod()["spec"]}})),
+        (SERVICES, build_object(SERVICES)),
     ):
-        once = made(resource, obj)
-        assert made(resource, once) == once
+        once = prepare_object(resource, obj)
+        assert prepare_object(resource, once) == once
 
 
 def test_a_job_selects_its_own_pods() -> None:
-    job = made(
-        JOBS, named(JOBS, "train", spec={"template": {"spec": pod(restartPolicy="Never")["spec"]}})
+    job = prepare_object(
+        JOBS,
+        build_object(
+            JOBS, "train", spec={"template": {"spec": pod(restartPolicy="Never")["spec"]}}
+        ),
     )
     labels = job["spec"]["template"]["metadata"]["labels"]
     assert job["spec"]["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": "1-2-3"}
@@ -202,25 +210,27 @@ def test_a_job_selects_its_own_pods() -> None:
         "suspend": False,
         "completionMode": "NonIndexed",
     }
-    assert causes(JOBS, job) == []
+    assert find_causes(JOBS, job) == []
 
 
 def test_a_namespace_is_active_and_can_be_selected_by_its_name() -> None:
-    _, answer = exchange("namespace/create")
-    created = made(NAMESPACES, {"metadata": {"name": "team-a"}})
+    _, answer = load_exchange("namespace/create")
+    created = prepare_object(NAMESPACES, {"metadata": {"name": "team-a"}})
     assert created["metadata"]["labels"] == answer["metadata"]["labels"]
     assert (created["spec"], created["status"]) == (answer["spec"], answer["status"])
 
 
 def test_the_plain_data_of_a_secret_is_encoded() -> None:
-    secret = made(SECRETS, named(SECRETS, stringData={"token": "abc"}, data={"other": "eA=="}))
+    secret = prepare_object(
+        SECRETS, build_object(SECRETS, stringData={"token": "abc"}, data={"other": "eA=="})
+    )
     assert secret["data"] == {"other": "eA==", "token": "YWJj"}
     assert "stringData" not in secret
     assert secret["type"] == "Opaque"
 
 
 def test_a_service_listens_where_its_pods_do() -> None:
-    spec = made(SERVICES, named(SERVICES, spec={"ports": [{"port": 80}]}))["spec"]
+    spec = prepare_object(SERVICES, build_object(SERVICES, spec={"ports": [{"port": 80}]}))["spec"]
     assert spec["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
     assert (spec["type"], spec["clusterIPs"]) == ("ClusterIP", ["127.0.0.1"])
 
@@ -239,27 +249,28 @@ def test_a_service_listens_where_its_pods_do() -> None:
     ],
 )
 def test_refusals_are_the_recorded_ones(resource: Resource, name: str) -> None:
-    body, answer = exchange(f"errors/{name}")
+    body, answer = load_exchange(f"errors/{name}")
     found = [
-        {"reason": c.reason, "message": c.message, "field": c.field} for c in causes(resource, body)
+        {"reason": c.reason, "message": c.message, "field": c.field}
+        for c in find_causes(resource, body)
     ]
     assert found == answer["details"]["causes"]
 
 
 def test_too_many_annotations_are_refused_as_recorded() -> None:
-    _, answer = exchange("errors/422-annotations-too-large")
-    body = named(PYTORCHJOBS, "big", spec={"pytorchReplicaSpecs": {}})
+    _, answer = load_exchange("errors/422-annotations-too-large")
+    body = build_object(PYTORCHJOBS, "big", spec={"pytorchReplicaSpecs": {}})
     body["metadata"]["annotations"] = {"a": "x" * 270_000}
     found = [
         {"reason": c.reason, "message": c.message, "field": c.field}
-        for c in causes(PYTORCHJOBS, body)
+        for c in find_causes(PYTORCHJOBS, body)
     ]
     assert found == answer["details"]["causes"]
 
 
 def test_a_meaningless_job_is_accepted_as_recorded() -> None:
-    body, _ = exchange("pytorchjob/create-accepted-although-meaningless")
-    assert causes(PYTORCHJOBS, body) == []
+    body, _ = load_exchange("pytorchjob/create-accepted-although-meaningless")
+    assert find_causes(PYTORCHJOBS, body) == []
 
 
 @pytest.mark.parametrize(
@@ -326,7 +337,7 @@ def test_a_meaningless_job_is_accepted_as_recorded() -> None:
     ],
 )
 def test_a_container_that_cannot_be_is_refused(fields: dict[str, Any], text: str) -> None:
-    assert texts(PODS, container(**fields))[0].startswith(text)
+    assert find_texts(PODS, container(**fields))[0].startswith(text)
 
 
 @pytest.mark.parametrize(
@@ -362,18 +373,18 @@ def test_a_container_that_cannot_be_is_refused(fields: dict[str, Any], text: str
     ],
 )
 def test_a_pod_that_cannot_be_is_refused(spec: dict[str, Any], text: str) -> None:
-    assert texts(PODS, pod(**spec))[0].startswith(text)
+    assert find_texts(PODS, pod(**spec))[0].startswith(text)
 
 
 def test_of_a_pod_only_a_few_fields_may_change() -> None:
-    old = made(PODS, pod())
-    assert texts(PODS, container(image="train:2"), old) == []
-    assert texts(PODS, pod(activeDeadlineSeconds=60), old) == []
-    assert texts(PODS, pod(nodeName="localkube"), old) == []
-    assert texts(PODS, pod(nodeName="other"), pod(nodeName="localkube"))[0].endswith(
+    old = prepare_object(PODS, pod())
+    assert find_texts(PODS, container(image="train:2"), old) == []
+    assert find_texts(PODS, pod(activeDeadlineSeconds=60), old) == []
+    assert find_texts(PODS, pod(nodeName="localkube"), old) == []
+    assert find_texts(PODS, pod(nodeName="other"), pod(nodeName="localkube"))[0].endswith(
         "changed: nodeName"
     )
-    assert texts(PODS, container(command=["x"]), old)[0].startswith(
+    assert find_texts(PODS, container(command=["x"]), old)[0].startswith(
         "spec: Forbidden: pod updates may not change fields other than `spec."
     )
 
@@ -383,44 +394,44 @@ def test_a_job_must_end_and_keep_its_template() -> None:
         template = {
             "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": image}]}
         }
-        return named(JOBS, spec={"template": template} | spec)
+        return build_object(JOBS, spec={"template": template} | spec)
 
-    always = named(JOBS, spec={"template": {"spec": pod()["spec"]}})
-    assert texts(JOBS, always) == [
+    always = build_object(JOBS, spec={"template": {"spec": pod()["spec"]}})
+    assert find_texts(JOBS, always) == [
         'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'
     ]
-    assert texts(JOBS, job(parallelism=-1)) == [
+    assert find_texts(JOBS, job(parallelism=-1)) == [
         "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
     ]
-    assert texts(JOBS, job(parallelism=2, completions=4), job(completions=4)) == []
-    assert texts(JOBS, job(completions=5), job(completions=4)) == [
+    assert find_texts(JOBS, job(parallelism=2, completions=4), job(completions=4)) == []
+    assert find_texts(JOBS, job(completions=5), job(completions=4)) == [
         "spec.completions: Invalid value: 5: field is immutable"
     ]
-    assert texts(JOBS, job("y"), job())[0].startswith("spec.template: Invalid value: {")
-    assert texts(JOBS, job("y"), job())[0].endswith("field is immutable")
+    assert find_texts(JOBS, job("y"), job())[0].startswith("spec.template: Invalid value: {")
+    assert find_texts(JOBS, job("y"), job())[0].endswith("field is immutable")
 
 
 def test_immutable_data_stays() -> None:
     for resource, value in ((CONFIGMAPS, "b"), (SECRETS, "Yg==")):
-        old = named(resource, data={"a": ""}, immutable=True)
-        assert texts(resource, old, old) == []
-        new = named(resource, data={"a": value}, immutable=True)
-        assert texts(resource, new, old) == [
+        old = build_object(resource, data={"a": ""}, immutable=True)
+        assert find_texts(resource, old, old) == []
+        new = build_object(resource, data={"a": value}, immutable=True)
+        assert find_texts(resource, new, old) == [
             "data: Forbidden: field is immutable when `immutable` is set"
         ]
-        assert texts(resource, named(resource, data={"a": ""}), old)[0].startswith(
+        assert find_texts(resource, build_object(resource, data={"a": ""}), old)[0].startswith(
             "immutable: Forbidden"
         )
 
 
 def test_data_has_proper_keys_and_a_bound() -> None:
-    assert texts(CONFIGMAPS, named(CONFIGMAPS, data={"a/b": ""}))[0].startswith(
+    assert find_texts(CONFIGMAPS, build_object(CONFIGMAPS, data={"a/b": ""}))[0].startswith(
         'data[a/b]: Invalid value: "a/b": a valid config key'
     )
-    assert texts(CONFIGMAPS, named(CONFIGMAPS, data={"a": "x" * 2**21})) == [
+    assert find_texts(CONFIGMAPS, build_object(CONFIGMAPS, data={"a": "x" * 2**21})) == [
         ": Too long: may not be more than 1048576 bytes"
     ]
-    assert texts(CONFIGMAPS, named(CONFIGMAPS, data={"a": "x" * 2**20})) == []
+    assert find_texts(CONFIGMAPS, build_object(CONFIGMAPS, data={"a": "x" * 2**20})) == []
 
 
 @pytest.mark.parametrize(
@@ -443,14 +454,14 @@ def test_names_follow_the_rule_of_their_kind(resource: Resource, name: str, text
 
 
 def test_metadata_is_checked_for_every_kind() -> None:
-    obj = named(CONFIGMAPS, "")
+    obj = build_object(CONFIGMAPS, "")
     obj["metadata"] |= {
         "generateName": "Bad-",
         "labels": {"a b": "c"},
         "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a"}],
         "finalizers": ["plain"],
     }
-    fields = [cause.field for cause in causes(CONFIGMAPS, obj)]
+    fields = [cause.field for cause in find_causes(CONFIGMAPS, obj)]
     assert fields == [
         "metadata.generateName",
         "metadata.name",
@@ -461,32 +472,35 @@ def test_metadata_is_checked_for_every_kind() -> None:
 
 
 def test_the_name_of_an_event_may_be_nearly_anything() -> None:
-    event = named(EVENTS, "J_1.abc", involvedObject={"namespace": "default"})
+    event = build_object(EVENTS, "J_1.abc", involvedObject={"namespace": "default"})
     event["metadata"] |= {"generateName": "J_1.", "namespace": "default"}
-    assert texts(EVENTS, event) == []
+    assert find_texts(EVENTS, event) == []
 
 
 def test_what_is_being_deleted_takes_no_new_finalizer() -> None:
-    old = named(CONFIGMAPS)
+    old = build_object(CONFIGMAPS)
     old["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c"]}
     new = copy.deepcopy(old)
     new["metadata"]["finalizers"] = ["a.b/c", "a.b/d"]
-    assert texts(CONFIGMAPS, old, old) == []
-    assert texts(CONFIGMAPS, new, old)[0].startswith(
+    assert find_texts(CONFIGMAPS, old, old) == []
+    assert find_texts(CONFIGMAPS, new, old)[0].startswith(
         "metadata.finalizers: Forbidden: no new finalizers can be added"
     )
-    assert texts(CONFIGMAPS, new, named(CONFIGMAPS)) == []
+    assert find_texts(CONFIGMAPS, new, build_object(CONFIGMAPS)) == []
 
 
 def test_a_system_priority_class_cannot_be_made() -> None:
-    assert texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "system-x", value=1))[0].startswith(
-        "metadata.name: Forbidden"
-    )
-    assert texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "x", value=2_000_000_000))[0].startswith(
-        "value: Forbidden"
-    )
-    assert texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "x", value=100)) == []
+    assert find_texts(PRIORITYCLASSES, build_object(PRIORITYCLASSES, "system-x", value=1))[
+        0
+    ].startswith("metadata.name: Forbidden")
+    assert find_texts(PRIORITYCLASSES, build_object(PRIORITYCLASSES, "x", value=2_000_000_000))[
+        0
+    ].startswith("value: Forbidden")
+    assert find_texts(PRIORITYCLASSES, build_object(PRIORITYCLASSES, "x", value=100)) == []
     assert (
-        texts(PRIORITYCLASSES, named(PRIORITYCLASSES, "system-node-critical", value=2_000_001_000))
+        find_texts(
+            PRIORITYCLASSES,
+            build_object(PRIORITYCLASSES, "system-node-critical", value=2_000_001_000),
+        )
         == []
     )

@@ -3,7 +3,14 @@
 import sys
 from pathlib import Path
 
-from tests.localkube.container_runs import ended, output, pods, running, start, until
+from tests.localkube.container_runs import (
+    pods,
+    read_output,
+    start_run,
+    wait_until,
+    wait_until_ended,
+    wait_until_running,
+)
 
 __all__ = ["pods"]
 
@@ -12,14 +19,14 @@ HOG = "import time; hog = b'x' * ({} << 20); print('full', flush=True); time.sle
 
 def test_more_memory_than_the_limit_is_oom_killed(pods: Path) -> None:
     child = [sys.executable, "-I", "-S", "-c", HOG.format(100)]
-    directory = start(
+    directory = start_run(
         pods,
         sys.executable,
         "-c",
         f"import subprocess; subprocess.run({child!r})",
         memory_limit=80 << 20,
     )
-    end = ended(directory)
+    end = wait_until_ended(directory)
     assert (end.exit_code, end.signal, end.reason) == (137, 9, "OOMKilled")
     assert end.peak_memory > 80 << 20
     assert (
@@ -32,7 +39,9 @@ def test_memory_that_processes_share_counts_once(pods: Path) -> None:
     share = (
         "import os, time; hog = b'x' * (60 << 20); [os.fork() for _ in range(2)]; time.sleep(1.5)"
     )
-    end = ended(start(pods, sys.executable, "-I", "-S", "-c", share, memory_limit=130 << 20))
+    end = wait_until_ended(
+        start_run(pods, sys.executable, "-I", "-S", "-c", share, memory_limit=130 << 20)
+    )
     assert (end.exit_code, end.reason) == (0, "Completed")
     assert 60 << 20 < end.peak_memory < 130 << 20
 
@@ -44,17 +53,17 @@ def test_a_container_that_prints_a_lot_is_logged_whole_in_little_memory(pods: Pa
         f"import sys, time\nfor i in range({count // 100}): print(('{text}\\n' * "
         "100)[:-1])\nprint('end', flush=True)\ntime.sleep(1000)"
     )
-    directory = start(pods, sys.executable, "-I", "-S", "-c", script, log_max_bytes=100 << 20)
+    directory = start_run(pods, sys.executable, "-I", "-S", "-c", script, log_max_bytes=100 << 20)
     told_end = (b"x" * 50 + b"\n") * count + b"end\n"
-    until(lambda: b"end" in tail(directory))
+    wait_until(lambda: b"end" in tail(directory))
     peak = (
-        Path(f"/proc/{running(directory).supervisor}/status")
+        Path(f"/proc/{wait_until_running(directory).supervisor}/status")
         .read_text()
         .partition("VmHWM:")[2]
         .split()[0]
     )
     assert int(peak) < 40 * 1024
-    assert output(directory) == told_end
+    assert read_output(directory) == told_end
 
 
 def tail(directory: Path) -> bytes:

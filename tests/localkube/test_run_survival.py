@@ -11,17 +11,17 @@ from pathlib import Path
 
 from localkube.kubelet import proctree, records, runs
 from tests.localkube.container_runs import (
-    ended,
-    marked,
-    output,
-    place,
+    build_spec,
+    list_marked,
+    new_directory,
     pods,
-    running,
-    spec,
-    start,
+    read_output,
+    start_run,
     start_shell,
-    told,
-    until,
+    wait_for_output,
+    wait_until,
+    wait_until_ended,
+    wait_until_running,
 )
 
 __all__ = ["pods"]
@@ -32,7 +32,7 @@ from pathlib import Path
 from localkube.kubelet import runs
 environment = {"PATH": os.environ["PATH"]}
 spec = runs.RunSpec(sys.argv[3:], environment, "/", die_with=int(sys.argv[2]))
-runs.start(Path(sys.argv[1]), spec)
+runs.start_run(Path(sys.argv[1]), spec)
 print("started", flush=True)
 time.sleep(1000)
 """
@@ -47,7 +47,7 @@ def starter(directory: Path, *argv: str) -> subprocess.Popen[bytes]:
 def test_a_run_outlives_its_killed_starter_with_log_and_exit_code(
     pods: Path, tmp_path: Path
 ) -> None:
-    directory, go = place(pods), tmp_path / "go"
+    directory, go = new_directory(pods), tmp_path / "go"
     with starter(
         directory,
         "sh",
@@ -56,27 +56,27 @@ def test_a_run_outlives_its_killed_starter_with_log_and_exit_code(
     ) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == b"started\n"
-        found = running(directory)
+        found = wait_until_running(directory)
         server.kill()
     assert runs.read_run_state(directory) == found
     go.touch()
-    assert ended(directory).exit_code == 42
-    assert output(directory) == b"one\ntwo\n"
+    assert wait_until_ended(directory).exit_code == 42
+    assert read_output(directory) == b"one\ntwo\n"
 
 
 def test_a_grace_period_goes_on_when_its_asker_is_killed(pods: Path) -> None:
     directory = start_shell(pods, "trap '' TERM; echo ready; sleep 1000 & wait; wait; sleep 1000")
-    told(directory, b"ready")
+    wait_for_output(directory, b"ready")
     ask = (
         "import os, sys, pathlib; from localkube.kubelet import runs; "
-        "runs.stop(pathlib.Path(sys.argv[1]), 0.5); os.kill(os.getpid(), 9)"
+        "runs.stop_run(pathlib.Path(sys.argv[1]), 0.5); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", ask, str(directory)], cwd=Path(runs.__file__).parents[2])
-    assert ended(directory).exit_code == 137
+    assert wait_until_ended(directory).exit_code == 137
 
 
 def test_a_directory_runs_its_command_once(pods: Path, tmp_path: Path) -> None:
-    directory = place(pods)
+    directory = new_directory(pods)
     command = ["sh", "-c", f"echo ran >> {tmp_path}/runs; sleep 0.1"]
     servers = [starter(directory, *command) for _ in range(4)]
     for server in servers:
@@ -84,10 +84,10 @@ def test_a_directory_runs_its_command_once(pods: Path, tmp_path: Path) -> None:
         assert server.stdout.readline() == b"started\n"
         server.kill()
         server.communicate()
-    runs.start_run(directory, spec(*command))
-    ended(directory)
-    runs.start_run(directory, spec(*command))
-    until(lambda: not supervisors(directory))
+    runs.start_run(directory, build_spec(*command))
+    wait_until_ended(directory)
+    runs.start_run(directory, build_spec(*command))
+    wait_until(lambda: not supervisors(directory))
     assert (tmp_path / "runs").read_text() == "ran\n"
 
 
@@ -103,20 +103,20 @@ def supervisors(directory: Path) -> list[str]:
 
 def test_nothing_is_left_of_a_run_whose_supervisor_was_killed(pods: Path) -> None:
     directory = start_shell(pods, "sleep 1000 & setsid setsid sleep 1001 & echo ready; wait")
-    told(directory, b"ready")
-    found = running(directory)
+    wait_for_output(directory, b"ready")
+    found = wait_until_running(directory)
     os.kill(found.supervisor, signal.SIGKILL)
-    end = ended(directory)
+    end = wait_until_ended(directory)
     assert (end.exit_code, end.signal, end.reason) == (137, 9, "ContainerStatusUnknown")
     assert end.started_at == found.started_at
-    assert not marked(pods)
+    assert not list_marked(pods)
     assert runs.read_run_state(directory) == end
 
 
 def test_a_run_without_a_supervisor_is_not_a_run_of_the_process_that_has_its_pid_now(
     pods: Path,
 ) -> None:
-    directory = place(pods)
+    directory = new_directory(pods)
     directory.mkdir(parents=True)
     bystander = {
         "pid": os.getpid(),
@@ -127,19 +127,20 @@ def test_a_run_without_a_supervisor_is_not_a_run_of_the_process_that_has_its_pid
     records.write_record_once(str(directory), records.SPEC, {"argv": []})
     records.write_record_once(str(directory), records.CLAIM, bystander)
     runs.stop_run(directory, 0)
-    assert ended(directory).reason == "ContainerStatusUnknown"
+    assert wait_until_ended(directory).reason == "ContainerStatusUnknown"
 
 
 def test_a_run_ends_with_the_process_it_is_not_to_outlive(pods: Path) -> None:
     with subprocess.Popen(["sleep", "1000"]) as master:
         directory = start_shell(pods, "setsid sleep 1000 & sleep 1001", die_with=master.pid)
-        running(directory)
+        wait_until_running(directory)
         master.kill()
-    end = ended(directory)
+    end = wait_until_ended(directory)
     assert (end.exit_code, end.message) == (
         137,
         "the process that this run was not to outlive has ended",
     )
     assert (
-        ended(start(pods, "true", die_with=master.pid)).message == "stopped before it was started"
+        wait_until_ended(start_run(pods, "true", die_with=master.pid)).message
+        == "stopped before it was started"
     )

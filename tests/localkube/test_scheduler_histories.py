@@ -115,7 +115,7 @@ def test_nothing_is_given_twice_torn_or_forgotten(
                     # A node that shrinks under its pods is over-committed until they end, through
                     # nobody's fault.
                     shrunk = True
-                    offer(bench, step)
+                    offer_size(bench, step)
                 case _:
                     bench.restart()
             bench.settle()
@@ -152,7 +152,7 @@ def finish(bench: Bench, which: int) -> None:
         bench.end(running[which % len(running)])
 
 
-def offer(bench: Bench, size: Size) -> None:
+def offer_size(bench: Bench, size: Size) -> None:
     bench.offer(
         {
             "cpu": str(size.cpu),
@@ -179,12 +179,12 @@ def running(bench: Bench) -> Sequence[Object]:
     return [pod for pod in bench.objects.list(PODS) if pod["metadata"]["name"] in bench.placed()]
 
 
-def asked(pod: Object, name: str) -> Fraction:
+def requested_amount(pod: Object, name: str) -> Fraction:
     text = str(pod["spec"]["containers"][0]["resources"].get("requests", {}).get(name, "0"))
     return Fraction(text.removesuffix("Gi"))
 
 
-def part(pod: Object) -> Fraction:
+def device_share(pod: Object) -> Fraction:
     """How much of each of its devices a pod holds."""
     annotations = annotations_of(pod)
     if "gpu-memory" in annotations:
@@ -197,7 +197,7 @@ def check_node(bench: Bench) -> None:
     allocatable = bench.objects.get(NODES, "", options.NODE_NAME)["status"]["allocatable"]
     assert len(pods) <= int(allocatable["pods"])
     for name in ("cpu", "memory"):
-        assert sum(asked(pod, name) for pod in pods) <= Fraction(
+        assert sum(requested_amount(pod, name) for pod in pods) <= Fraction(
             allocatable[name].removesuffix("Gi")
         )
     used: dict[int, Fraction] = defaultdict(Fraction)
@@ -205,7 +205,7 @@ def check_node(bench: Bench) -> None:
         for index in filter(
             None, annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "").split(",")
         ):
-            used[int(index)] += part(pod)
+            used[int(index)] += device_share(pod)
     assert all(amount <= 1 for amount in used.values())
     assert all(index < int(allocatable[GPU]) for index in used)
 
@@ -214,7 +214,8 @@ def check_limit(bench: Bench, limit: int) -> None:
     mine = [pod for pod in running(bench) if labels_of(pod)["kai.scheduler/queue"] == "limited"]
     devices = sum(
         (
-            part(pod) * len(annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "").split(","))
+            device_share(pod)
+            * len(annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "").split(","))
             for pod in mine
             if holds(pod)
         ),

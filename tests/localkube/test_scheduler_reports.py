@@ -21,7 +21,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def recorded(path: str) -> dict[str, object]:
+def load_recorded(path: str) -> dict[str, object]:
     file = RECORDED / path
     if not file.is_file():
         pytest.skip(f"the recorded answers are not here: {file}")
@@ -30,7 +30,7 @@ def recorded(path: str) -> dict[str, object]:
 
 
 def test_the_condition_is_built_like_the_real_scheduler_s(bench: Bench) -> None:
-    real = recorded("pod/pending-unschedulable.json")["status"]["conditions"][0]  # type: ignore[index]
+    real = load_recorded("pod/pending-unschedulable.json")["status"]["conditions"][0]  # type: ignore[index]
     bench.pod("pend", {GPU: 16})
     bench.settle()
 
@@ -45,7 +45,7 @@ def test_the_condition_is_built_like_the_real_scheduler_s(bench: Bench) -> None:
 
 
 def test_the_event_is_built_like_the_real_scheduler_s(bench: Bench) -> None:
-    real = recorded("event/list-core-v1.json")["items"][0]  # type: ignore[index]
+    real = load_recorded("event/list-core-v1.json")["items"][0]  # type: ignore[index]
     bench.pod("pend", {GPU: 16})
     bench.settle()
 
@@ -161,10 +161,10 @@ def test_an_event_is_counted_again_after_five_minutes_only(
 ) -> None:
     bench.pod("pend", {GPU: 16}, schedulerName="kai-scheduler")
     bench.settle()
-    start = clock.now()
+    start = clock.current_time()
     for minutes in (4, 6):
         monkeypatch.setattr(
-            clock, "now", lambda minutes=minutes: start + timedelta(minutes=minutes)
+            clock, "current_time", lambda minutes=minutes: start + timedelta(minutes=minutes)
         )
         bench.scheduler.reconcile(("", ""))
 

@@ -8,7 +8,7 @@ import pytest
 
 from localkube import schemas
 from localkube.schemas import build
-from tests.localkube.recorded import SHARED, exchange, shared
+from tests.localkube.recorded import SHARED, get_shared_path, load_exchange
 
 NOT_ONE_POD = ("list-table", "preempted-watch-frames")
 PODS = sorted(
@@ -35,7 +35,7 @@ def replica(**container: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", PODS)
 def test_nothing_of_a_recorded_pod_is_pruned_or_refused(name: str) -> None:
-    _, pod = exchange(f"pod/{name}")
+    _, pod = load_exchange(f"pod/{name}")
     before = json.dumps(pod)
     assert schemas.load_schema("pods").prune(pod) == []
     assert json.dumps(pod) == before
@@ -52,14 +52,14 @@ def test_nothing_of_a_recorded_pod_is_pruned_or_refused(name: str) -> None:
     ],
 )
 def test_nothing_of_other_recorded_objects_is_pruned(name: str, recorded: str) -> None:
-    _, obj = exchange(recorded)
+    _, obj = load_exchange(recorded)
     before = json.dumps(obj)
     assert schemas.load_schema(name).prune(obj) == []
     assert json.dumps(obj) == before
 
 
 def test_unknown_fields_are_removed_and_named_in_the_recorded_order() -> None:
-    body, answer = exchange("errors/400-strict-unknown-field")
+    body, answer = load_exchange("errors/400-strict-unknown-field")
     unknown = schemas.load_schema("pytorchjobs").prune(body)
     assert answer["message"].endswith(", ".join(f'unknown field "{path}"' for path in unknown))
     assert "unknownField" not in body["spec"]
@@ -81,7 +81,7 @@ def test_unknown_fields_of_a_built_in_kind_come_in_the_order_they_are_written() 
 
 
 def test_type_errors_and_missing_fields_are_worded_as_recorded() -> None:
-    body, answer = exchange("errors/422-crd-schema")
+    body, answer = load_exchange("errors/422-crd-schema")
     causes = schemas.load_schema("pytorchjobs").validate(body)
     assert [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes] == answer[
         "details"
@@ -89,7 +89,7 @@ def test_type_errors_and_missing_fields_are_worded_as_recorded() -> None:
 
 
 def test_what_the_schema_alone_accepts_is_accepted() -> None:
-    body, _ = exchange("pytorchjob/create-accepted-although-meaningless")
+    body, _ = load_exchange("pytorchjob/create-accepted-although-meaningless")
     assert schemas.load_schema("pytorchjobs").validate(body) == []
 
 
@@ -100,7 +100,7 @@ def test_nulls_of_a_custom_kind_are_dropped_and_defaults_put_in() -> None:
     )
     schema = schemas.load_schema("pytorchjobs")
     assert schema.prune(obj) == []
-    schema.fill(obj)
+    schema.set_defaults(obj)
     assert obj["spec"]["runPolicy"] == {"suspend": False}
     container = obj["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
     assert "env" not in container
@@ -218,11 +218,11 @@ def test_the_pod_spec_is_one_object_for_all_kinds() -> None:
 def test_no_shape_of_an_object_breaks_it(value: Any) -> None:
     schema = schemas.load_schema("pytorchjobs")
     schema.prune(value)
-    schema.fill(value)
+    schema.set_defaults(value)
     schema.validate(value)
 
 
 def test_the_data_is_what_the_script_makes_of_the_upstream_files(tmp_path: Path) -> None:
-    build.main(shared("crds"), tmp_path)
+    build.main(get_shared_path("crds"), tmp_path)
     for made in tmp_path.iterdir():
         assert made.read_bytes() == (schemas.DATA / made.name).read_bytes(), made.name

@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def thing(name: str, namespace: str = "a", **labels: str) -> Object:
+def build_object(name: str, namespace: str = "a", **labels: str) -> Object:
     return {
         "kind": "Pod",
         "apiVersion": "v1",
@@ -41,14 +41,14 @@ def names(records: object) -> list[str]:
 
 def test_a_list_is_ordered_by_namespace_and_name(store: Store) -> None:
     for name, namespace in (("b", "z"), ("a", "z"), ("c", "a")):
-        store.put_object(PODS, thing(name, namespace))
+        store.put_object(PODS, build_object(name, namespace))
     assert [(r.namespace, r.name) for r in store.list(PODS)] == [("a", "c"), ("z", "a"), ("z", "b")]
     assert names(store.list(PODS, "z")) == ["a", "b"]
 
 
 def test_a_namespace_is_not_mixed_up_with_one_whose_name_it_begins(store: Store) -> None:
-    store.put_object(PODS, thing("one", "team"))
-    store.put_object(PODS, thing("two", "team-a"))
+    store.put_object(PODS, build_object("one", "team"))
+    store.put_object(PODS, build_object("two", "team-a"))
     assert names(store.list(PODS, "team")) == ["one"]
 
 
@@ -56,9 +56,9 @@ def test_every_write_raises_the_version_and_is_told_in_order(store: Store) -> No
     told: list[Change] = []
     store.subscribe(PODS, told.append)
     start = store.rv
-    store.put_object(PODS, thing("x"))
-    store.put_object(PODS, thing("x", colour="red"))
-    store.remove_object(PODS, thing("x", colour="red"))
+    store.put_object(PODS, build_object("x"))
+    store.put_object(PODS, build_object("x", colour="red"))
+    store.remove_object(PODS, build_object("x", colour="red"))
     assert [(c.type, c.record.rv - start) for c in told] == [
         ("ADDED", 1),
         ("MODIFIED", 2),
@@ -68,13 +68,13 @@ def test_every_write_raises_the_version_and_is_told_in_order(store: Store) -> No
 
 
 def test_a_stored_object_has_neither_kind_nor_version_of_its_own(store: Store) -> None:
-    assert set(store.put_object(PODS, thing("x")).decode()) == {"metadata"}
+    assert set(store.put_object(PODS, build_object("x")).decode()) == {"metadata"}
 
 
 def test_objects_and_version_survive_closing(tmp_path: Path) -> None:
     first = Store(tmp_path / "state.db", no_fields)
-    first.put_object(PODS, thing("x", colour="red"))
-    first.remove_object(PODS, first.put_object(PODS, thing("y")).decode())
+    first.put_object(PODS, build_object("x", colour="red"))
+    first.remove_object(PODS, first.put_object(PODS, build_object("y")).decode())
     rv = first.rv
     first.close()
     second = Store(tmp_path / "state.db", no_fields)
@@ -89,7 +89,7 @@ def test_objects_and_version_survive_closing(tmp_path: Path) -> None:
 def test_a_version_from_before_the_restart_is_expired(tmp_path: Path) -> None:
     first = Store(tmp_path / "state.db", no_fields)
     old = first.rv
-    first.put_object(PODS, thing("x"))
+    first.put_object(PODS, build_object("x"))
     first.close()
     second = Store(tmp_path / "state.db", no_fields)
     with pytest.raises(ApiError) as refusal:
@@ -100,14 +100,14 @@ def test_a_version_from_before_the_restart_is_expired(tmp_path: Path) -> None:
 
 
 def test_a_failed_transaction_leaves_no_trace(store: Store) -> None:
-    store.put_object(PODS, thing("kept", colour="red"))
+    store.put_object(PODS, build_object("kept", colour="red"))
     told: list[Change] = []
     store.subscribe(PODS, told.append)
     before = (store.rv, store.object_count, store.total_bytes)
     with pytest.raises(RuntimeError), store.transaction():
-        store.put_object(PODS, thing("new"))
-        store.put_object(PODS, thing("kept", colour="blue"))
-        store.remove_object(PODS, thing("kept"))
+        store.put_object(PODS, build_object("new"))
+        store.put_object(PODS, build_object("kept", colour="blue"))
+        store.remove_object(PODS, build_object("kept"))
         raise RuntimeError
     assert (store.rv, store.object_count, store.total_bytes) == before
     assert [r.labels for r in store.list(PODS)] == [{"colour": "red"}]
@@ -116,10 +116,10 @@ def test_a_failed_transaction_leaves_no_trace(store: Store) -> None:
 
 def test_a_full_disk_is_a_clean_refusal_and_the_store_goes_on(tmp_path: Path) -> None:
     store = Store(tmp_path / "state.db", no_fields)
-    store.put_object(PODS, thing("before"))
+    store.put_object(PODS, build_object("before"))
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {pages}")
-    big = thing("big") | {"data": "x" * 100_000}
+    big = build_object("big") | {"data": "x" * 100_000}
     with pytest.raises(ApiError) as refusal:
         store.put_object(PODS, big)
     assert (refusal.value.code, names(store.list(PODS))) == (507, ["before"])
@@ -131,28 +131,28 @@ def test_a_full_disk_is_a_clean_refusal_and_the_store_goes_on(tmp_path: Path) ->
 
 def test_the_number_of_objects_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "MAX_OBJECTS", 1)
-    store.put_object(PODS, thing("one"))
+    store.put_object(PODS, build_object("one"))
     with pytest.raises(ApiError, match="its bound"):
-        store.put_object(PODS, thing("two"))
-    store.put_object(PODS, thing("one", colour="red"))
+        store.put_object(PODS, build_object("two"))
+    store.put_object(PODS, build_object("one", colour="red"))
 
 
 def test_history_is_bounded_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "HISTORY_CHANGES", 3)
     start = store.rv
     for number in range(5):
-        store.put_object(PODS, thing(f"p{number}"))
+        store.put_object(PODS, build_object(f"p{number}"))
     assert len(store.list_changes_since(PODS, start + 2)) == 3
     with pytest.raises(ApiError, match="too old resource version"):
         store.list_changes_since(PODS, start + 1)
 
 
 def test_owners_find_what_they_own(store: Store) -> None:
-    owned = thing("x")
+    owned = build_object("x")
     owned["metadata"]["ownerReferences"] = [{"uid": "boss"}]
     store.put_object(PODS, owned)
     assert names(store.list_owned(PODS, "boss")) == ["x"]
-    store.put_object(PODS, thing("x"))
+    store.put_object(PODS, build_object("x"))
     assert store.list_owned(PODS, "boss") == []
 
 
@@ -182,10 +182,10 @@ def test_every_moment_of_the_history_can_be_listed_again(
     store.list(PODS)
     for name, verb, value in steps:
         if verb == "put":
-            store.put_object(PODS, thing(name, value=str(value)))
+            store.put_object(PODS, build_object(name, value=str(value)))
             state[name] = value
         elif name in state:
-            store.remove_object(PODS, thing(name))
+            store.remove_object(PODS, build_object(name))
             del state[name]
         moments[store.rv] = dict(state)
     for rv, expected in moments.items():

@@ -40,7 +40,7 @@ def config(stage: Stage, pod: str) -> Object:
     return found
 
 
-def of(stage: Stage) -> list[tuple[str, str, str]]:
+def job_conditions(stage: Stage) -> list[tuple[str, str, str]]:
     return conditions(stage.get(TFJOBS, "j"))
 
 
@@ -104,12 +104,12 @@ def test_the_chief_or_worker_0_has_the_masters_role(
 def test_with_a_chief_it_alone_decides(stage: Stage) -> None:
     submit(stage, {"Chief": role(), "Worker": role()})
     stage.report("j-worker-0", "Running")
-    assert [condition[0] for condition in of(stage)] == ["Created"]
+    assert [condition[0] for condition in job_conditions(stage)] == ["Created"]
     stage.report("j-chief-0", "Running")
     end(stage, "j-worker-0", 0)
-    assert of(stage)[-1] == ("Running", "True", "TFJobRunning")
+    assert job_conditions(stage)[-1] == ("Running", "True", "TFJobRunning")
     end(stage, "j-chief-0", 0)
-    assert of(stage)[-1] == ("Succeeded", "True", "TFJobSucceeded")
+    assert job_conditions(stage)[-1] == ("Succeeded", "True", "TFJobSucceeded")
 
 
 def test_without_one_worker_0_decides(stage: Stage) -> None:
@@ -117,9 +117,9 @@ def test_without_one_worker_0_decides(stage: Stage) -> None:
     for pod in stage.names(PODS):
         stage.report(pod, "Running")
     end(stage, "j-worker-1", 0)
-    assert of(stage)[-1][0] == "Running"
+    assert job_conditions(stage)[-1][0] == "Running"
     end(stage, "j-worker-0", 0)
-    assert of(stage)[-1] == ("Succeeded", "True", "TFJobSucceeded")
+    assert job_conditions(stage)[-1] == ("Succeeded", "True", "TFJobSucceeded")
 
 
 def test_under_all_workers_every_worker_must_succeed(stage: Stage) -> None:
@@ -127,9 +127,9 @@ def test_under_all_workers_every_worker_must_succeed(stage: Stage) -> None:
     for pod in stage.names(PODS):
         stage.report(pod, "Running")
     end(stage, "j-worker-0", 0)
-    assert of(stage)[-1][0] == "Running"
+    assert job_conditions(stage)[-1][0] == "Running"
     end(stage, "j-worker-1", 0)
-    assert of(stage)[-1][0] == "Succeeded"
+    assert job_conditions(stage)[-1][0] == "Succeeded"
 
 
 def test_servers_end_with_the_job_where_the_policy_says_so(stage: Stage) -> None:
@@ -144,16 +144,16 @@ def test_servers_end_with_the_job_where_the_policy_says_so(stage: Stage) -> None
 def test_a_pod_that_fails_fails_the_job(stage: Stage, lost: str) -> None:
     submit(stage, {"PS": role(), "Worker": role(2)})
     end(stage, lost, 1)
-    assert of(stage)[-1] == ("Failed", "True", "TFJobFailed")
+    assert job_conditions(stage)[-1] == ("Failed", "True", "TFJobFailed")
 
 
 def test_a_dynamic_job_lives_through_the_loss_of_a_worker_but_of_no_server(stage: Stage) -> None:
     submit(stage, {"PS": role(), "Worker": role(2)}, enableDynamicWorker=True)
     stage.report("j-worker-0", "Running")
     end(stage, "j-worker-1", 1)
-    assert of(stage)[-1][0] == "Running"
+    assert job_conditions(stage)[-1][0] == "Running"
     end(stage, "j-ps-0", 1)
-    assert of(stage)[-1][0] == "Failed"
+    assert job_conditions(stage)[-1][0] == "Failed"
 
 
 def test_a_retryable_exit_code_restarts_the_pod(stage: Stage) -> None:
@@ -162,7 +162,7 @@ def test_a_retryable_exit_code_restarts_the_pod(stage: Stage) -> None:
     end(stage, "j-worker-1", 137)
     stage.confirm_deletions()
     assert stage.get(PODS, "j-worker-1")["metadata"]["uid"] != first
-    assert of(stage)[-1] == ("Restarting", "True", "TFJobRestarting")
+    assert job_conditions(stage)[-1] == ("Restarting", "True", "TFJobRestarting")
 
 
 @pytest.mark.parametrize(

@@ -37,19 +37,19 @@ def submit(stage: Stage, replicas: Object, policy: Object | None = None, **spec:
     return stage.create(PYTORCHJOBS, pytorchjob("j", replicas, policy, **spec))
 
 
-def of(stage: Stage) -> list[tuple[str, str, str]]:
+def job_conditions(stage: Stage) -> list[tuple[str, str, str]]:
     return conditions(stage.get(PYTORCHJOBS, "j"))
 
 
 def test_from_created_over_running_to_succeeded(stage: Stage) -> None:
     submit(stage, {"Master": replica(), "Worker": replica(2)})
-    assert of(stage) == [CREATED]
+    assert job_conditions(stage) == [CREATED]
     stage.report("j-worker-0", "Running")
-    assert of(stage) == [CREATED]
+    assert job_conditions(stage) == [CREATED]
     stage.report("j-master-0", "Running")
-    assert of(stage) == [CREATED, RUNNING]
+    assert job_conditions(stage) == [CREATED, RUNNING]
     stage.end("j-master-0", 0)
-    assert of(stage) == [CREATED, RAN, SUCCEEDED]
+    assert job_conditions(stage) == [CREATED, RAN, SUCCEEDED]
     status = status_of(stage, "j")
     assert {"startTime", "completionTime", "lastReconcileTime"} <= set(status)
     assert stage.reasons("PyTorchJob")[-1] == "PyTorchJobSucceeded"
@@ -79,15 +79,15 @@ def test_counts_show_running_pods_only_and_fold_into_succeeded_at_the_end(stage:
 def test_without_a_master_all_workers_must_succeed(stage: Stage) -> None:
     submit(stage, {"Worker": replica(2)})
     stage.end("j-worker-0", 0)
-    assert SUCCEEDED not in of(stage)
+    assert SUCCEEDED not in job_conditions(stage)
     stage.end("j-worker-1", 0)
-    assert of(stage)[-1] == SUCCEEDED
+    assert job_conditions(stage)[-1] == SUCCEEDED
 
 
 def test_an_elastic_job_succeeds_with_any_worker(stage: Stage) -> None:
     submit(stage, {"Worker": replica(3)}, elasticPolicy={"minReplicas": 1})
     stage.end("j-worker-2", 0)
-    assert of(stage)[-1] == SUCCEEDED
+    assert job_conditions(stage)[-1] == SUCCEEDED
 
 
 def test_a_worker_that_fails_under_never_fails_the_job(stage: Stage) -> None:
@@ -95,7 +95,7 @@ def test_a_worker_that_fails_under_never_fails_the_job(stage: Stage) -> None:
     for pod in stage.names(PODS):
         stage.report(pod, "Running")
     stage.end("j-worker-0", 1)
-    assert of(stage) == [CREATED, RAN, FAILED]
+    assert job_conditions(stage) == [CREATED, RAN, FAILED]
     message = stage.get(PYTORCHJOBS, "j")["status"]["conditions"][-1]["message"]
     assert message == "PyTorchJob j is failed because 1 Worker replica(s) failed."
     assert stage.names(PODS) == ["j-master-0", "j-worker-0", "j-worker-1"]
@@ -108,7 +108,7 @@ def test_after_failed_nothing_changes_any_more(stage: Stage) -> None:
     submit(stage, {"Master": replica(restart="Never")})
     stage.end("j-master-0", 1)
     stage.report("j-master-0", "Succeeded")
-    assert of(stage) == [CREATED, FAILED]
+    assert job_conditions(stage) == [CREATED, FAILED]
 
 
 @pytest.mark.parametrize("code", [128, 130, 137, 143, 255])
@@ -123,7 +123,7 @@ def test_exit_codes_from_128_restart_the_replica(stage: Stage, code: int) -> Non
     stage.end("j-worker-0", code)
     assert stage.get(PODS, "j-worker-0")["metadata"]["uid"] != first
     assert changes == ["Restarting", "Running"]
-    assert of(stage) == [CREATED, RUNNING]
+    assert job_conditions(stage) == [CREATED, RUNNING]
     told = stage.reasons("PyTorchJob")
     assert told[-3:] == ["ExitedWithCode", "SuccessfulDeletePod", "PyTorchJobRestarting"]
 
@@ -132,7 +132,7 @@ def test_exit_codes_from_128_restart_the_replica(stage: Stage, code: int) -> Non
 def test_exit_codes_below_128_are_for_good(stage: Stage, code: int) -> None:
     submit(stage, {"Master": replica(), "Worker": replica(1, "ExitCode")})
     stage.end("j-worker-0", code)
-    assert of(stage)[-1] == FAILED
+    assert job_conditions(stage)[-1] == FAILED
     assert status_of(stage, "j")["completionTime"]
     assert (
         "Warning",
@@ -146,7 +146,7 @@ def test_an_evicted_pod_is_made_anew(stage: Stage) -> None:
     for pod in ("j-master-0", "j-worker-0"):
         stage.report(pod, "Failed", reason="Evicted")
     assert set(stage.phases().values()) == {"Pending"}
-    assert of(stage) == [CREATED, RESTARTING]
+    assert job_conditions(stage) == [CREATED, RESTARTING]
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure", "ExitCode"])
@@ -155,9 +155,9 @@ def test_a_node_shutdown_is_no_failure_whatever_the_policy(stage: Stage, policy:
     stage.report("j-master-0", "Running")
     stage.shut_down("j-master-0")
     assert stage.phases() == {"j-master-0": "Pending"}
-    assert of(stage) == [CREATED, RESTARTING]
+    assert job_conditions(stage) == [CREATED, RESTARTING]
     stage.report("j-master-0", "Running")
-    assert of(stage) == [CREATED, RUNNING]
+    assert job_conditions(stage) == [CREATED, RUNNING]
 
 
 def test_a_pod_that_somebody_deletes_is_replaced_and_no_failure(stage: Stage) -> None:
@@ -165,7 +165,7 @@ def test_a_pod_that_somebody_deletes_is_replaced_and_no_failure(stage: Stage) ->
     stage.report("j-master-0", "Running")
     stage.delete(PODS, "j-master-0")
     stage.report("j-master-0", "Failed")
-    assert FAILED not in of(stage)
+    assert FAILED not in job_conditions(stage)
     stage.confirm_deletions()
     assert stage.phases() == {"j-master-0": "Pending"}
 
@@ -178,11 +178,11 @@ def test_restarts_in_place_count_against_the_limit_which_ends_the_pods(stage: St
     stage.report(
         "j-worker-0", "Running", containerStatuses=[{"name": "pytorch", "restartCount": 1}]
     )
-    assert of(stage)[-1] == RUNNING
+    assert job_conditions(stage)[-1] == RUNNING
     stage.report(
         "j-worker-0", "Running", containerStatuses=[{"name": "pytorch", "restartCount": 2}]
     )
-    assert of(stage)[-1] == FAILED
+    assert job_conditions(stage)[-1] == FAILED
     text = "Job j has failed because it has reached the specified backoff limit"
     assert ("Normal", "PyTorchJobFailed", text) in stage.events("PyTorchJob")
     stage.confirm_deletions()
@@ -193,24 +193,24 @@ def test_pods_made_anew_count_against_the_limit_too(stage: Stage) -> None:
     submit(stage, {"Master": replica(restart="ExitCode")}, {"backoffLimit": 3})
     stage.end("j-master-0", 137)
     stage.end("j-master-0", 137)
-    assert FAILED not in of(stage)
+    assert FAILED not in job_conditions(stage)
     stage.end("j-master-0", 137)
-    assert of(stage)[-1] == FAILED
+    assert job_conditions(stage)[-1] == FAILED
 
 
 def test_a_limit_of_0_allows_no_restart(stage: Stage) -> None:
     submit(stage, {"Master": replica(restart="ExitCode")}, {"backoffLimit": 0})
     stage.end("j-master-0", 137)
-    assert of(stage)[-1] == FAILED
+    assert job_conditions(stage)[-1] == FAILED
 
 
 def test_the_deadline_ends_a_quiet_job(stage: Stage) -> None:
     submit(stage, {"Master": replica()}, {"activeDeadlineSeconds": 60})
     stage.report("j-master-0", "Running")
     stage.settle(59)
-    assert of(stage)[-1] == RUNNING
+    assert job_conditions(stage)[-1] == RUNNING
     stage.settle(1)
-    assert of(stage) == [CREATED, RAN, FAILED]
+    assert job_conditions(stage) == [CREATED, RAN, FAILED]
     stage.confirm_deletions()
     assert stage.names(PODS) == []
     text = "Job j has failed because it was active longer than specified deadline"
@@ -254,7 +254,7 @@ def test_suspending_ends_every_pod_and_resuming_starts_afresh(stage: Stage) -> N
     stage.report("j-master-0", "Running")
     before = status_of(stage, "j")["startTime"]
     suspend(stage, True)
-    assert of(stage) == [
+    assert job_conditions(stage) == [
         CREATED,
         ("Running", "False", "PyTorchJobSuspended"),
         ("Suspended", "True", "PyTorchJobSuspended"),
@@ -263,11 +263,11 @@ def test_suspending_ends_every_pod_and_resuming_starts_afresh(stage: Stage) -> N
     assert (stage.names(PODS), stage.names(SERVICES)) == ([], [])
     stage.settle(1000)
     suspend(stage, False)
-    assert of(stage)[-1] == ("Suspended", "False", "PyTorchJobResumed")
+    assert job_conditions(stage)[-1] == ("Suspended", "False", "PyTorchJobResumed")
     assert stage.names(PODS) == ["j-master-0", "j-worker-0"]
     assert status_of(stage, "j")["startTime"] > before
     stage.report("j-master-0", "Running")
-    assert of(stage) == [CREATED, ("Suspended", "False", "PyTorchJobResumed"), RUNNING]
+    assert job_conditions(stage) == [CREATED, ("Suspended", "False", "PyTorchJobResumed"), RUNNING]
     assert [
         reason
         for reason in stage.reasons("PyTorchJob")
@@ -280,7 +280,7 @@ def test_suspending_ends_every_pod_and_resuming_starts_afresh(stage: Stage) -> N
 
 def test_a_job_made_suspended_waits_without_a_start_time(stage: Stage) -> None:
     submit(stage, {"Master": replica()}, {"suspend": True})
-    assert of(stage) == [CREATED, ("Suspended", "True", "PyTorchJobSuspended")]
+    assert job_conditions(stage) == [CREATED, ("Suspended", "True", "PyTorchJobSuspended")]
     assert stage.names(PODS) == []
     assert "startTime" not in status_of(stage, "j")
 
@@ -344,7 +344,7 @@ def test_a_spec_that_makes_no_sense_fails_the_job_and_says_why(
     stage: Stage, body: Object, text: str
 ) -> None:
     stage.create(PYTORCHJOBS, {"metadata": {"name": "j"}, "spec": body})
-    assert of(stage) == [CREATED, ("Failed", "True", "PyTorchJobFailedValidation")]
+    assert job_conditions(stage) == [CREATED, ("Failed", "True", "PyTorchJobFailedValidation")]
     kind, reason, message = stage.events("PyTorchJob")[0]
     assert (kind, reason) == ("Warning", "PyTorchJobFailedValidation")
     assert text in message
@@ -374,13 +374,13 @@ def test_a_running_job_survives_an_edit_into_nonsense(stage: Stage) -> None:
         "j",
         lambda job: job["spec"]["pytorchReplicaSpecs"]["Master"].update(replicas=2),
     )
-    assert of(stage) == [CREATED, RUNNING]
+    assert job_conditions(stage) == [CREATED, RUNNING]
     assert stage.reasons("PyTorchJob")[-1] == "PyTorchJobFailedValidation"
 
 
 def test_a_job_for_another_controller_is_left_alone(stage: Stage) -> None:
     submit(stage, {"Master": replica()}, {"managedBy": "kueue.x-k8s.io/multikueue"})
-    assert of(stage) == []
+    assert job_conditions(stage) == []
     assert stage.names(PODS) == []
 
 

@@ -1,8 +1,8 @@
-"""Reading objects that clients send as protobuf: kubectl does for what it makes itself (`create
-namespace`, `auth can-i`).
+"""Decoding of objects that clients send as protobuf.
 
-Only reading: every such client also takes JSON. The result is what the same object is in JSON;
-`messages.json` holds the numbers.
+kubectl does so for what it makes itself (`create namespace`, `auth can-i`). Nothing is encoded:
+every such client also takes JSON. The result is what the same object is in JSON; `messages.json`
+holds the field numbers.
 """
 
 import base64
@@ -19,7 +19,7 @@ from localkube import clock
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
-"""Every message on the wire begins with this (apimachinery `serializer/protobuf`)."""
+"""The bytes that begin every message on the wire (apimachinery `serializer/protobuf`)."""
 MAX_DEPTH = 100
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
@@ -28,13 +28,14 @@ _DATA = Path(__file__).parent / "messages.json"
 
 
 class BadProtobuf(Exception):
-    """Bytes that are no message of a kind that is known here; the text says why."""
+    """Bytes that are no message of a known kind; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MessageField:
-    """One field of a message. `name` is "" when the message's own fields are those of its parent in
-    JSON.
+    """One field of a message.
+
+    `name` is "" when the message's own fields are those of its parent in JSON.
     """
 
     name: str
@@ -44,7 +45,7 @@ class _MessageField:
 
 
 def decode_object(raw: bytes) -> dict[str, Any]:
-    """The object in an envelope, with its kind and apiVersion. Raises BadProtobuf."""
+    """Decode the object in an envelope, with its kind and apiVersion. Raises BadProtobuf."""
     if not raw.startswith(MAGIC):
         raise BadProtobuf(
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
@@ -80,22 +81,25 @@ def _load_fields(message: str) -> dict[int, _MessageField]:
 
 
 def _decode_message(raw: bytes, message: str, depth: int) -> dict[str, Any]:
-    """A message as JSON has it: what Go leaves out of JSON when it is empty is left out."""
+    """Decode a message as JSON has it.
+
+    Empty values that Go leaves out of JSON are left out.
+    """
     if depth > MAX_DEPTH:
         raise BadProtobuf(f"nested more than {MAX_DEPTH} levels deep")
-    found: dict[str, Any] = {}
+    decoded: dict[str, Any] = {}
     values = _group_values(raw)
     for number, field in _load_fields(message).items():
         if number not in values:
             continue
         value = _decode_field(values[number], field.kind, depth)
         if field.name == "":
-            found |= value
+            decoded |= value
         elif value is not None and not (
             field.omits_empty and not field.is_pointer and value in ("", 0, False, [])
         ):
-            found[field.name] = value
-    return found
+            decoded[field.name] = value
+    return decoded
 
 
 def _decode_field(occurrences: list[int | bytes], kind: str, depth: int) -> Any:
@@ -133,11 +137,9 @@ def _decode_value(value: int | bytes, kind: str, depth: int) -> Any:
         case "int-or-string":
             parts = _group_values(raw)
             is_text = bool(parts.get(1, [0])[-1])
-            return (
-                _decode_text(parts.get(3, [b""])[-1])
-                if is_text
-                else _decode_number(parts.get(2, [0])[-1], "int")
-            )
+            if is_text:
+                return _decode_text(parts.get(3, [b""])[-1])
+            return _decode_number(parts.get(2, [0])[-1], "int")
         case _:
             return _decode_message(raw, kind, depth + 1)
 
@@ -157,7 +159,10 @@ def _decode_number(value: int | bytes, kind: str) -> int | bool | float:
 
 
 def _decode_time(raw: bytes, kind: str) -> str | None:
-    """RFC 3339, or None for the zero time, which is sent as an empty message."""
+    """Decode a time as RFC 3339, or as None for the zero time.
+
+    The zero time is sent as an empty message.
+    """
     if not raw:
         return None
     parts = _group_values(raw)
@@ -190,45 +195,46 @@ def _check_bytes(value: int | bytes) -> bytes:
 
 
 def _group_values(raw: bytes) -> dict[int, list[int | bytes]]:
-    """The values of a message by field number, in their order on the wire."""
-    found: dict[int, list[int | bytes]] = {}
+    """Return the values of a message by field number, in their order on the wire."""
+    values: dict[int, list[int | bytes]] = {}
     for number, value in _iterate_wire(raw):
-        found.setdefault(number, []).append(value)
-    return found
+        values.setdefault(number, []).append(value)
+    return values
 
 
 def _iterate_wire(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The wire format: tag and value by turns. Raises BadProtobuf for bytes that end too early or
-    types that Kubernetes has not.
+    """Yield the field numbers and values of the wire format.
+
+    Raises BadProtobuf for bytes that end too early or types that Kubernetes has not.
     """
-    at = 0
-    while at < len(raw):
-        tag, at = _decode_varint(raw, at)
-        wire = tag & 7
-        if wire == VARINT:
-            value, at = _decode_varint(raw, at)
+    position = 0
+    while position < len(raw):
+        tag, position = _decode_varint(raw, position)
+        wire_type = tag & 7
+        if wire_type == VARINT:
+            value, position = _decode_varint(raw, position)
             yield tag >> 3, value
             continue
-        if wire == BYTES:
-            size, at = _decode_varint(raw, at)
-        elif wire in (FIXED64, FIXED32):
-            size = 8 if wire == FIXED64 else 4
+        if wire_type == BYTES:
+            size, position = _decode_varint(raw, position)
+        elif wire_type in (FIXED64, FIXED32):
+            size = 8 if wire_type == FIXED64 else 4
         else:
-            raise BadProtobuf(f"illegal wireType {wire}")
-        if at + size > len(raw):
+            raise BadProtobuf(f"illegal wireType {wire_type}")
+        if position + size > len(raw):
             raise BadProtobuf("unexpected EOF")
-        yield tag >> 3, raw[at : at + size]
-        at += size
+        yield tag >> 3, raw[position : position + size]
+        position += size
 
 
-def _decode_varint(raw: bytes, at: int) -> tuple[int, int]:
+def _decode_varint(raw: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        if at >= len(raw) or shift > 63:
-            raise BadProtobuf("unexpected EOF" if at >= len(raw) else "integer overflow")
-        byte = raw[at]
-        at += 1
+        if position >= len(raw) or shift > 63:
+            raise BadProtobuf("unexpected EOF" if position >= len(raw) else "integer overflow")
+        byte = raw[position]
+        position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & (1 << 64) - 1, at
+            return value & (1 << 64) - 1, position
         shift += 7
