@@ -1,4 +1,5 @@
-"""A process of one real Chromium with the table open, which says when each row was new in the page.
+"""A process of one real Chromium with the table open, which reports when each row was new in the
+page.
 
 `browser.py URL CHROMIUM` reads a session key, one line; prints "ready" once the page follows its
 stream, and, once the input ends, one line of JSON: a list of [milliseconds since 1970, workload,
@@ -27,8 +28,8 @@ WATCH = """() => {
 
 def main(url: str, chromium: str) -> None:
     session = sys.stdin.readline().strip()
-    over = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         context = browser.new_context(viewport={"width": 1400, "height": 900})
@@ -38,7 +39,7 @@ def main(url: str, chromium: str) -> None:
             page.goto(f"{url}/workloads")
         page.evaluate(WATCH)
         print("ready", flush=True)
-        while not over.is_set():
+        while not ended.is_set():
             # Only a page that is waited for handles its events.
             page.wait_for_timeout(100)
         print(json.dumps(page.evaluate("() => window.seen")), flush=True)

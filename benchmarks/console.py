@@ -23,20 +23,20 @@ from pathlib import Path
 # This file has the name of the package that it measures, which has to be found first.
 sys.path[0:1] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
 
-import changes  # noqa: E402 - see above
+import change_latency  # noqa: E402 - see above
 import peers  # noqa: E402
 import tables  # noqa: E402
-from figures import Figures, load_average, machine  # noqa: E402
-from stage import Stage, memory, staged  # noqa: E402
+from figures import Figures, describe_machine, load_average  # noqa: E402
+from stage import Stage, read_memory, start_stage  # noqa: E402
 
 SETTLED = 5.0
-"""Seconds after which nothing of what was prepared is still worked on."""
+"""Seconds after which the work on what was prepared is over."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything. `pods` are held ones of nobody's, which kubectl lists; `folded`
-    changes are taken in one after the other.
+    """The amounts of everything. `pods` are held pods without a workload, which kubectl lists;
+    `folded` changes are taken in one after the other.
     """
 
     workloads: tuple[int, ...]
@@ -65,14 +65,20 @@ QUICK = Size(
 
 Part = Callable[[Figures, Stage, Size], None]
 PARTS: Mapping[str, Part] = {
-    "tables": lambda figures, stage, size: tables.measure(figures, stage, size.requests),
-    "changes": lambda figures, stage, size: changes.to_browser(
+    "tables": lambda figures, stage, size: tables.measure_pages(figures, stage, size.requests),
+    "changes": lambda figures, stage, size: change_latency.measure_browser(
         figures, stage, size.changes, size.viewers
     ),
-    "submit": lambda figures, stage, size: changes.submissions(figures, stage, size.submissions),
-    "fold": lambda figures, stage, size: changes.folding(figures, stage, size.folded),
-    "steady": lambda figures, stage, size: changes.steadily(figures, stage, size.steady),
-    "peers": lambda figures, stage, size: peers.measure(figures, stage, size.changes),
+    "submit": lambda figures, stage, size: change_latency.measure_submissions(
+        figures, stage, size.submissions
+    ),
+    "fold": lambda figures, stage, size: change_latency.measure_folding(
+        figures, stage, size.folded
+    ),
+    "steady": lambda figures, stage, size: change_latency.measure_steady_load(
+        figures, stage, size.steady
+    ),
+    "peers": lambda figures, stage, size: peers.measure_kubectl(figures, stage, size.changes),
 }
 
 
@@ -100,45 +106,46 @@ def main() -> int:
     random.seed(7)
     # Told to end, it ends as it does by itself: with nothing left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its end"))
-    print(machine())
+    print(describe_machine())
     missed = []
     for workloads in given.workloads or size.workloads:
         database = "PostgreSQL" if given.database_url else "SQLite"
         print(f"\n{workloads} workloads on {database} · load: {load_average()}")
         figures = Figures()
-        with staged(given.database_url) as stage:
-            prepare(figures, stage, workloads, size.pods)
+        with start_stage(given.database_url) as stage:
+            prepare_stage(figures, stage, workloads, size.pods)
             for name in given.only or PARTS:
                 print(f" {name} · load: {load_average()}")
                 PARTS[name](figures, stage, size)
-            sizes(figures, stage, "after the load")
-        peers.compare(figures)
-        missed += [f"{name} ({workloads} workloads)" for name in figures.missed]
+            measure_memory(figures, stage, "after the load")
+        peers.print_comparison(figures)
+        missed += [f"{name} ({workloads} workloads)" for name in figures.missed_aims]
     print(f"\nload after: {load_average()}")
     print(f"aims missed: {'; '.join(missed) or 'none'}")
     return 0
 
 
-def prepare(figures: Figures, stage: Stage, workloads: int, pods: int) -> None:
-    figures.put(
-        "seeding, workloads a second", workloads / max(stage.inside("seeded", str(workloads)), 1e-9)
+def prepare_stage(figures: Figures, stage: Stage, workloads: int, pods: int) -> None:
+    figures.add(
+        "seeding, workloads a second",
+        workloads / max(stage.run_inside("seed_rows", str(workloads)), 1e-9),
     )
     stage.sign_in()
-    peers.fill(stage, pods)
+    peers.create_pods(stage, pods)
     time.sleep(SETTLED)
-    sizes(figures, stage, "at rest")
+    measure_memory(figures, stage, "at rest")
 
 
-def sizes(figures: Figures, stage: Stage, when: str) -> None:
-    """Memory of every process; the sum is of shares, so that what they have in common counts
-    once.
+def measure_memory(figures: Figures, stage: Stage, when: str) -> None:
+    """Measure the memory of every process. Their sum is of shares, so that shared pages
+    count once.
     """
     total = 0.0
     for name, pid in stage.installation.pids().items():
-        resident, share = memory(pid)
-        figures.put(f"memory of {name} {when}, RSS MiB", resident)
+        resident, share = read_memory(pid)
+        figures.add(f"memory of {name} {when}, RSS MiB", resident)
         total += share
-    figures.put(f"memory of all processes {when}, PSS MiB", total)
+    figures.add(f"memory of all processes {when}, PSS MiB", total)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures, what they should be, and the machine they were taken on."""
+"""Measured figures, their aims, and the machine they were taken on."""
 
 import os
 import platform
@@ -10,12 +10,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Aim:
-    """What a figure should stay under, or reach."""
+    """A bound that a figure should stay under, or reach with `at_least`."""
 
     value: float
     at_least: bool = False
 
-    def met(self, figure: float) -> bool:
+    def is_met(self, figure: float) -> bool:
         return figure >= self.value if self.at_least else figure <= self.value
 
     def __str__(self) -> str:
@@ -24,22 +24,22 @@ class Aim:
 
 @dataclass
 class Figures:
-    """Figures by name, in the order they were taken. `unit` is part of the name."""
+    """Figures by name, in the order they were taken. The unit is part of the name."""
 
     values: dict[str, float] = field(default_factory=dict)
     aims: dict[str, Aim] = field(default_factory=dict)
 
-    def put(self, name: str, value: float, aim: Aim | None = None) -> None:
+    def add(self, name: str, value: float, aim: Aim | None = None) -> None:
         print(
             f"  {name:<66}{value:>10.2f}"
-            + (f"   aim {aim}: {'met' if aim.met(value) else 'MISSED'}" if aim else ""),
+            + (f"   aim {aim}: {'met' if aim.is_met(value) else 'MISSED'}" if aim else ""),
             flush=True,
         )
         self.values[name] = value
         if aim is not None:
             self.aims[name] = aim
 
-    def spread(
+    def add_percentiles(
         self,
         name: str,
         times: Iterable[float],
@@ -48,34 +48,34 @@ class Figures:
         middle: Aim | None = None,
         aim: Aim | None = None,
     ) -> None:
-        """The median of some milliseconds and a high percentile of them, each with its aim."""
+        """Add the median and a high percentile of some milliseconds, each with its aim."""
         ordered = sorted(times)
-        self.put(f"{name}, p50 ms", percentile(ordered, 50), middle)
-        self.put(f"{name}, p{high} ms", percentile(ordered, high), aim)
+        self.add(f"{name}, p50 ms", pick_percentile(ordered, 50), middle)
+        self.add(f"{name}, p{high} ms", pick_percentile(ordered, high), aim)
 
     @property
-    def missed(self) -> list[str]:
-        return [name for name, aim in self.aims.items() if not aim.met(self.values[name])]
+    def missed_aims(self) -> list[str]:
+        return [name for name, aim in self.aims.items() if not aim.is_met(self.values[name])]
 
 
-def percentile(ordered: list[float], percent: int) -> float:
-    """Of sorted figures the one that so many percent do not exceed; infinity for none at all."""
+def pick_percentile(ordered: list[float], percent: int) -> float:
+    """Return the sorted figure that so many percent do not exceed; infinity for no figures."""
     return (
         ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else float("inf")
     )
 
 
-def machine() -> str:
-    """Where and when: figures mean nothing without it."""
+def describe_machine() -> str:
+    """Return the time and the machine in words: figures mean nothing without them."""
     model = next(
         (
             line.partition(":")[2].strip()
-            for line in read("/proc/cpuinfo").splitlines()
+            for line in read_text("/proc/cpuinfo").splitlines()
             if line.startswith("model name")
         ),
         "unknown",
     )
-    memory = int(read("/proc/meminfo").split()[1]) // 1024
+    memory = int(read_text("/proc/meminfo").split()[1]) // 1024
     return (
         f"{time.strftime('%Y-%m-%d %H:%M:%S %Z')} · {os.cpu_count()} processors ({model}) · "
         f"{memory} MiB · Linux {platform.release()} · "
@@ -84,9 +84,9 @@ def machine() -> str:
 
 
 def load_average() -> str:
-    """The load averages, for the reader to judge how much of the machine was ours."""
+    """Return the load averages, by which a reader judges how much of the machine was ours."""
     return " ".join(f"{one:.2f}" for one in os.getloadavg())
 
 
-def read(path: str) -> str:
+def read_text(path: str) -> str:
     return Path(path).read_text()

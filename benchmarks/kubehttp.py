@@ -1,6 +1,4 @@
-"""HTTP to a Kubernetes API with nothing between: no models, no retries, one connection per user of
-it.
-"""
+"""Plain HTTP to a Kubernetes API: no models, no retries, one connection for each user of it."""
 
 import base64
 import http.client
@@ -21,13 +19,13 @@ PARTIAL = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 MERGE = "application/merge-patch+json"
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """The API answered with an error; the text has the code and the start of the body."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where an API server is and how to log in."""
+    """The address of an API server and the credentials for it."""
 
     host: str
     port: int
@@ -35,22 +33,23 @@ class Server:
     token: str
 
     @classmethod
-    def of(cls, kubeconfig: Path) -> "Server":
-        """The current context of a kubeconfig: a token or a client certificate, inline or in
+    def from_kubeconfig(cls, kubeconfig: Path) -> "Server":
+        """Parse the current context of a kubeconfig: a token or a client certificate, inline or in
         files.
         """
         config = yaml.safe_load(kubeconfig.read_text())
-        chosen = _named(config["contexts"], config["current-context"])["context"]
-        cluster = _named(config["clusters"], chosen["cluster"])["cluster"]
-        user = _named(config["users"], chosen["user"])["user"]
+        chosen = _get_entry(config["contexts"], config["current-context"])["context"]
+        cluster = _get_entry(config["clusters"], chosen["cluster"])["cluster"]
+        user = _get_entry(config["users"], chosen["user"])["user"]
         context = ssl.create_default_context()
-        authority = _content(cluster, "certificate-authority", kubeconfig.parent)
+        authority = _read_content(cluster, "certificate-authority", kubeconfig.parent)
         if authority:
             context.load_verify_locations(cadata=authority.decode())
         if cluster.get("insecure-skip-tls-verify"):
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         certificate, key = (
-            _content(user, part, kubeconfig.parent) for part in ("client-certificate", "client-key")
+            _read_content(user, part, kubeconfig.parent)
+            for part in ("client-certificate", "client-key")
         )
         if certificate and key:
             with tempfile.NamedTemporaryFile() as file:
@@ -82,7 +81,7 @@ class Connection:
     def __exit__(self, *failure: object) -> None:
         self._http.close()
 
-    def raw(
+    def request(
         self,
         method: str,
         path: str,
@@ -90,7 +89,9 @@ class Connection:
         accept: str = "application/json",
         media: str = "application/json",
     ) -> bytes:
-        """The body of the answer. Raises Refused for a code above 299."""
+        """Send a request and return the body of the answer. Raises ApiError for a code
+        above 299.
+        """
         headers = self._server.headers(accept) | (
             {"Content-Type": media} if body is not None else {}
         )
@@ -98,22 +99,22 @@ class Connection:
         response = self._http.getresponse()
         answer = response.read()
         if response.status >= 300:
-            raise Refused(f"{method} {path}: {response.status} {answer[:300]!r}")
+            raise ApiError(f"{method} {path}: {response.status} {answer[:300]!r}")
         return answer
 
     def get(self, path: str) -> Any:
-        return json.loads(self.raw("GET", path))
+        return json.loads(self.request("GET", path))
 
     def post(self, path: str, obj: Any) -> bytes:
-        return self.raw("POST", path, json.dumps(obj).encode())
+        return self.request("POST", path, json.dumps(obj).encode())
 
 
-def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _get_entry(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(entry for entry in entries if entry["name"] == name)
 
 
-def _content(section: dict[str, Any], name: str, folder: Path) -> bytes | None:
-    """What a kubeconfig gives inline as NAME-data or as the path of a file."""
+def _read_content(section: dict[str, Any], name: str, folder: Path) -> bytes | None:
+    """Return what a kubeconfig gives inline as NAME-data or as the path of a file."""
     if f"{name}-data" in section:
         return base64.b64decode(section[f"{name}-data"])
     return (folder / section[name]).read_bytes() if name in section else None

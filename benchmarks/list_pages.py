@@ -1,4 +1,4 @@
-"""Where the tables of the console are."""
+"""The addresses of the console's tables."""
 
 TABLES = {
     **{

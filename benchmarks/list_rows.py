@@ -1,5 +1,5 @@
-"""So many rows of everything that a table shows, and two people who look at them. Needs Django set
-up.
+"""Creates so many rows of everything that a table shows, and two users who look at them. Needs
+Django set up.
 """
 
 import json
@@ -17,8 +17,8 @@ django.setup()
 from django.db import connection, models  # noqa: E402 - settings come first
 from django.utils import timezone  # noqa: E402
 
-from benchmarks.inside import NOWHERE, session  # noqa: E402
-from benchmarks.seeding import seed  # noqa: E402
+from benchmarks.console_tasks import NOWHERE, create_session  # noqa: E402
+from benchmarks.seeding import seed_workloads  # noqa: E402
 from clusters.models import Cluster, NodePool  # noqa: E402
 from environments.models import (  # noqa: E402
     ComputeResource,
@@ -49,8 +49,8 @@ WORDS = ("resnet", "bert", "llama", "vit", "unet", "whisper", "clip", "gpt", "t5
 Make = Callable[[int], models.Model]
 
 
-def fill(count: int) -> dict[str, str]:
-    """The rows; the sessions of an administrator and of a member, by name."""
+def create_rows(count: int) -> dict[str, str]:
+    """Create the rows; return the sessions of an administrator and of a member, by name."""
     admin = User.objects.create(username="admin", is_superuser=True)
     member = User.objects.create(username="member")
     cluster = Cluster.objects.create(
@@ -61,29 +61,35 @@ def fill(count: int) -> dict[str, str]:
         last_seen_at=timezone.now(),
     )
     research = Department.objects.create(name="research")
-    seed(count, cluster=cluster, department=research, owner=member)
-    departments = _bulk(
-        Department, count, lambda n: Department(name=f"{_word(n)}-{n}", gpu_quota=Decimal(n % 64))
+    seed_workloads(count, cluster=cluster, department=research, owner=member)
+    departments = _bulk_create(
+        Department,
+        count,
+        lambda n: Department(name=f"{_pick_word(n)}-{n}", gpu_quota=Decimal(n % 64)),
     )
-    projects = _bulk(Project, count, lambda n: _project(n, cluster, departments[n // 10]))
-    _bulk(
+    projects = _bulk_create(
+        Project, count, lambda n: _build_project(n, cluster, departments[n // 10])
+    )
+    _bulk_create(
         NodePool,
         count,
         lambda n: NodePool(
-            cluster=cluster, name=f"{_word(n)}-{n}", label_key="pool", label_value=f"v-{n}"
+            cluster=cluster, name=f"{_pick_word(n)}-{n}", label_key="pool", label_value=f"v-{n}"
         ),
     )
-    users = _bulk(
+    users = _bulk_create(
         User,
         count,
-        lambda n: User(username=f"{_word(n)}.{n}", email=f"{n}@example.com", last_login=_ago(n)),
+        lambda n: User(
+            username=f"{_pick_word(n)}.{n}", email=f"{n}@example.com", last_login=_moment_ago(n)
+        ),
     )
-    robots = _bulk(User, count, lambda n: User(username=f"sa-{n}", is_service=True))
-    _bulk(
+    robots = _bulk_create(User, count, lambda n: User(username=f"sa-{n}", is_service=True))
+    _bulk_create(
         ServiceAccount,
         count,
         lambda n: ServiceAccount(
-            name=f"{_word(n)}-{n}",
+            name=f"{_pick_word(n)}-{n}",
             user=robots[n],
             client_id=f"sa-{n}",
             secret_hash="x",
@@ -91,22 +97,22 @@ def fill(count: int) -> dict[str, str]:
             project=projects[n],
         ),
     )
-    _bulk(
+    _bulk_create(
         CustomRole,
         count,
         lambda n: CustomRole(
-            name=f"{_word(n)} {n}", permissions=["workloads:view"], created_by=admin
+            name=f"{_pick_word(n)} {n}", permissions=["workloads:view"], created_by=admin
         ),
     )
-    _rules(users, projects, member)
-    _assets(count, projects, departments, admin)
-    _bulk(AuditEntry, count, lambda n: _entry(n, users[n]))
+    _create_rules(users, projects, member)
+    _create_assets(count, projects, departments, admin)
+    _bulk_create(AuditEntry, count, lambda n: _build_entry(n, users[n]))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    return {user.username: session(user) for user in (admin, member)}
+    return {user.username: create_session(user) for user in (admin, member)}
 
 
-def _assets(
+def _create_assets(
     count: int, projects: Sequence[Project], departments: Sequence[Department], by: User
 ) -> None:
     def scope(number: int) -> dict[str, Any]:
@@ -119,11 +125,15 @@ def _assets(
         return chosen[number % 4].columns
 
     def of(model: type[models.Model], **more: Any) -> None:
-        _bulk(
+        _bulk_create(
             model,
             count,
             lambda n: model(
-                name=f"{_word(n)}-{n}", created_by=by, created_at=_ago(n), **scope(n), **more
+                name=f"{_pick_word(n)}-{n}",
+                created_by=by,
+                created_at=_moment_ago(n),
+                **scope(n),
+                **more,
             ),
         )
 
@@ -143,34 +153,36 @@ def _assets(
         locked=["image", "workers"],
     )
     of(Policy, rules={"workers": {"max": 8}, "image": {"options": ["registry.example.com/*"]}})
-    _used(list(Environment.objects.order_by("name")), "environment")
-    _used(list(ComputeResource.objects.order_by("name")), "compute")
+    _create_uses(list(Environment.objects.order_by("name")), "environment")
+    _create_uses(list(ComputeResource.objects.order_by("name")), "compute")
 
 
-def _used(assets: Sequence[Environment | ComputeResource], kind: str) -> None:
-    """Each workload was made from one of them, so that the tables count the uses of many."""
+def _create_uses(assets: Sequence[Environment | ComputeResource], kind: str) -> None:
+    """Record one asset as used by each workload, so that the tables count the uses of many."""
     workloads = list(Workload.objects.values_list("pk", flat=True))
 
     def use(number: int) -> UsedAsset:
         asset = assets[number % len(assets)]
         return UsedAsset(workload_id=workloads[number], kind=kind, asset=asset.pk, name=asset.name)
 
-    _bulk(UsedAsset, len(workloads), use)
+    _bulk_create(UsedAsset, len(workloads), use)
 
 
-def _rules(users: Sequence[User], projects: Sequence[Project], member: User) -> None:
+def _create_rules(users: Sequence[User], projects: Sequence[Project], member: User) -> None:
     def rule(user: User, role: str, scope: Scope) -> AccessRule:
         return AccessRule(
             user=user, role=role, key=f"user:{user.pk} {role} {scope}", **scope.columns
         )
 
-    _bulk(AccessRule, len(users), lambda n: rule(users[n], VIEWER, project_scope(projects[n])))
-    _bulk(AccessRule, MEMBER_OF, lambda n: rule(member, L1, project_scope(projects[n])))
+    _bulk_create(
+        AccessRule, len(users), lambda n: rule(users[n], VIEWER, project_scope(projects[n]))
+    )
+    _bulk_create(AccessRule, MEMBER_OF, lambda n: rule(member, L1, project_scope(projects[n])))
 
 
-def _project(number: int, cluster: Cluster, department: Department) -> Project:
-    name = f"{_word(number)}-{number}"
-    told = {"gpu": str(number % 9), "cpu": "12", "memory": str(1 << 36)}
+def _build_project(number: int, cluster: Cluster, department: Department) -> Project:
+    name = f"{_pick_word(number)}-{number}"
+    allocated = {"gpu": str(number % 9), "cpu": "12", "memory": str(1 << 36)}
     return Project(
         name=name,
         cluster=cluster,
@@ -179,18 +191,18 @@ def _project(number: int, cluster: Cluster, department: Department) -> Project:
         queue=name,
         gpu_quota=Decimal(number % 16),
         synced_at=timezone.now(),
-        allocated=told,
-        created_at=_ago(number),
+        allocated=allocated,
+        created_at=_moment_ago(number),
     )
 
 
-def _entry(number: int, user: User) -> AuditEntry:
+def _build_entry(number: int, user: User) -> AuditEntry:
     return AuditEntry(
-        at=_ago(number),
+        at=_moment_ago(number),
         event=("create", "update", "sign-in")[number % 3],
         entity=("project", "environment", "user")[number % 3],
         entity_id=str(number),
-        entity_name=f"{_word(number)}-{number}",
+        entity_name=f"{_pick_word(number)}-{number}",
         user=user,
         subject=user.username,
         subject_kind="user",
@@ -201,24 +213,24 @@ def _entry(number: int, user: User) -> AuditEntry:
     )
 
 
-def _bulk(model: type[models.Model], count: int, make: Make) -> list[Any]:
+def _bulk_create(model: type[models.Model], count: int, make: Make) -> list[Any]:
     made: list[Any] = []
-    for numbers in _parts(count):
+    for numbers in _split_ranges(count):
         made += model._default_manager.bulk_create([make(number) for number in numbers])
     return made
 
 
-def _parts(count: int) -> Iterator[range]:
+def _split_ranges(count: int) -> Iterator[range]:
     return (range(first, min(first + AT_ONCE, count)) for first in range(0, count, AT_ONCE))
 
 
-def _word(number: int) -> str:
+def _pick_word(number: int) -> str:
     return WORDS[number % len(WORDS)]
 
 
-def _ago(number: int) -> Any:
+def _moment_ago(number: int) -> Any:
     return timezone.now() - timedelta(seconds=37 * number)
 
 
 if __name__ == "__main__":
-    print(json.dumps(fill(int(sys.argv[1]))))
+    print(json.dumps(create_rows(int(sys.argv[1]))))

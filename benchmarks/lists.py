@@ -24,14 +24,14 @@ from urllib.parse import urlsplit
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from figures import Aim, Figures, machine  # noqa: E402 - as the other benchmarks are run
+from figures import Aim, Figures, describe_machine  # noqa: E402 - as the other benchmarks are run
 from list_pages import TABLES  # noqa: E402
 
 from tests.console_server import WebServer  # noqa: E402
 
 AIM = Aim(80)
 HEADER = "x-processor-ms"
-"""As benchmarks.timed sends it."""
+"""As benchmarks.processor_time sends it."""
 WARM = 5
 MIDDLE = 60
 """Pages that are turned over before the middle one is measured."""
@@ -45,8 +45,8 @@ NEXT = re.compile(rb'rel="next"[^>]*href="([^"]+)"|href="([^"]+)"[^>]*rel="next"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`took` are milliseconds until all of it was there, `processor` those that the server worked
-    for it.
+    """`took` is the milliseconds until the whole answer was there, `processor` those of the
+    server's processor.
     """
 
     status: int
@@ -56,7 +56,7 @@ class Answer:
 
 
 class Reader:
-    """A person's requests over one connection."""
+    """A user's requests over one connection."""
 
     def __init__(self, url: str, session: str) -> None:
         there = urlsplit(url)
@@ -64,7 +64,7 @@ class Reader:
         self._headers = {"Cookie": f"muster_session={session}", "Accept": "text/html"}
 
     def get(self, address: str) -> "Answer":
-        """The whole answer of a page, and what it took."""
+        """Return the whole answer of a page, and what it took."""
         started = time.monotonic()
         self._http.request("GET", address, headers=self._headers)
         answer = self._http.getresponse()
@@ -76,21 +76,24 @@ class Reader:
     def measure(
         self, figures: Figures, name: str, address: str, count: int, aim: Aim | None = AIM
     ) -> None:
-        """Milliseconds until the answer was there, and of the server's processor: the second says
-        something on a busy machine, too.
+        """Measure the milliseconds until the answer was there, and those of the server's processor:
+        the latter are meaningful on a busy machine, too.
         """
         for _ in range(WARM):
             self.get(address)
         answers = [self.get(address) for _ in range(count)]
-        figures.spread(name, [each.took for each in answers], 95, aim=aim)
-        figures.spread(f"{name}, processor", [each.processor for each in answers], 95, aim=aim)
+        figures.add_percentiles(name, [each.took for each in answers], 95, aim=aim)
+        figures.add_percentiles(
+            f"{name}, processor", [each.processor for each in answers], 95, aim=aim
+        )
 
 
-def measure(
+def measure_table(
     figures: Figures, reader: Reader, who: str, name: str, address: str, requests: int
 ) -> None:
-    """The first page, one in the middle, a search and the file of one table, as far as this person
-    sees it.
+    """Measure the pages and the file of one table, as this user sees it.
+
+    The pages are the first one, one in the middle, and a search.
     """
     first = reader.get(address)
     if first.status != 200:
@@ -113,15 +116,15 @@ def measure(
     answers = [reader.get(file) for _ in range(FILES)]
     lines = answers[0].body.count(b"\n") - 1
     if answers[0].status == 200 and lines > 0:
-        figures.put(
+        figures.add(
             f"{name}, CSV of {lines} rows, {who}, ms",
             statistics.median(each.took for each in answers),
         )
 
 
 @contextmanager
-def filled(rows: int) -> Iterator[tuple[WebServer, dict[str, str]]]:
-    """The console on data of its own, with its rows, and who is signed in there."""
+def start_filled_server(rows: int) -> Iterator[tuple[WebServer, dict[str, str]]]:
+    """Start the console on its own data with its rows; yield it and the sessions of its users."""
     data = Path(tempfile.mkdtemp(prefix="muster-lists-"))
     server = WebServer(data, debug=0, log_level="ERROR")
     try:
@@ -145,9 +148,10 @@ def filled(rows: int) -> Iterator[tuple[WebServer, dict[str, str]]]:
 
 
 @contextmanager
-def served(server: WebServer, application: str) -> Iterator[str]:
-    """The address of one of our applications on the data of the `server`, which does not have to
-    run: a process of its own.
+def serve_application(server: WebServer, application: str) -> Iterator[str]:
+    """Serve one of our ASGI applications in its own process; yield its address.
+
+    It uses the data of `server`, which need not run.
     """
     command = [
         sys.executable,
@@ -189,17 +193,17 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=100)
     parser.add_argument("--only", nargs="*", default=[], choices=[*TABLES, []])
     chosen = parser.parse_args()
-    print(machine(), flush=True)
+    print(describe_machine(), flush=True)
     figures = Figures()
     started = time.monotonic()
-    with filled(chosen.rows) as (server, sessions):
+    with start_filled_server(chosen.rows) as (server, sessions):
         print(
             f"  {chosen.rows} rows of each table, made in {time.monotonic() - started:.0f} s",
             flush=True,
         )
         with (
-            served(server, "benchmarks.peer_page") as there,
-            served(server, "benchmarks.timed") as url,
+            serve_application(server, "benchmarks.peer_page") as there,
+            serve_application(server, "benchmarks.processor_time") as url,
         ):
             Reader(there, sessions["admin"]).measure(
                 figures, "a bare Django page of 50 rows, before", "/peer", chosen.requests, aim=None
@@ -208,16 +212,16 @@ def main() -> int:
                 reader = Reader(url, sessions[who])
                 for name, address in TABLES.items():
                     if not chosen.only or name in chosen.only:
-                        measure(figures, reader, who, name, address, chosen.requests)
+                        measure_table(figures, reader, who, name, address, chosen.requests)
                 if not chosen.only:
                     reader.measure(figures, f"overview, {who}", "/overview", chosen.requests)
             # Others may use the machine: what has not changed in the same run has to cost the same.
             Reader(there, sessions["admin"]).measure(
                 figures, "a bare Django page of 50 rows, after", "/peer", chosen.requests, aim=None
             )
-    print(f"load after: {machine().rpartition(': ')[2]}")
-    print("missed: " + ("; ".join(figures.missed) or "nothing"))
-    return 1 if figures.missed else 0
+    print(f"load after: {describe_machine().rpartition(': ')[2]}")
+    print("missed: " + ("; ".join(figures.missed_aims) or "nothing"))
+    return 1 if figures.missed_aims else 0
 
 
 if __name__ == "__main__":

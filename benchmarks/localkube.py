@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import objects
-from figures import Aim, Figures, load_average, machine, read
-from kubehttp import MERGE, PARTIAL, TABLE, Connection, Refused, Server
+from figures import Aim, Figures, describe_machine, load_average, read_text
+from kubehttp import MERGE, PARTIAL, TABLE, ApiError, Connection, Server
 
 HERE = Path(__file__).resolve().parent
 PAUSE = 0.02
@@ -55,7 +55,7 @@ QUICK = Size(pods=1_000, few=100, many=400, patches=50, log_lines=100_000)
 
 @dataclass(frozen=True)
 class Target:
-    """A server to measure; `pid` and `runs_pods` only of our own."""
+    """A server to measure; `pid` and `runs_pods` are only known of our own."""
 
     kubeconfig: Path
     server: Server
@@ -86,21 +86,23 @@ def main() -> int:
     size = QUICK if given.quick else FULL
     if given.pods:
         size = Size(given.pods, size.few, size.many, size.patches, size.log_lines)
-    print(machine())
-    with own_server() as target:
+    print(describe_machine())
+    with start_localkube() as target:
         print("\nlocalkube")
-        ours = measure(target, size)
+        ours = measure_server(target, size)
     if given.peer_kubeconfig:
         print(f"\npeer: {given.peer_kubeconfig}")
-        theirs = measure(Target(given.peer_kubeconfig, Server.of(given.peer_kubeconfig)), size)
-        compare(ours, theirs)
+        theirs = measure_server(
+            Target(given.peer_kubeconfig, Server.from_kubeconfig(given.peer_kubeconfig)), size
+        )
+        print_comparison(ours, theirs)
     print(f"\nload after: {load_average()}")
     return 0
 
 
 @contextmanager
-def own_server() -> Iterator[Target]:
-    """A localkube on a data directory of its own, ended and removed with the benchmark."""
+def start_localkube() -> Iterator[Target]:
+    """Start a localkube on its own data directory, and end and remove it with the benchmark."""
     folder = Path(tempfile.mkdtemp(prefix="localkube-benchmark-"))
     command = [
         sys.executable,
@@ -123,7 +125,7 @@ def own_server() -> Iterator[Target]:
                 raise SystemExit(f"localkube did not start: {(folder / 'log').read_text()}")
             time.sleep(0.01)
         print(f"localkube ready after {time.monotonic() - started:.2f} s")
-        yield Target(kubeconfig, Server.of(kubeconfig), process.pid)
+        yield Target(kubeconfig, Server.from_kubeconfig(kubeconfig), process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -135,73 +137,74 @@ def own_server() -> Iterator[Target]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure(target: Target, size: Size) -> Figures:
+def measure_server(target: Target, size: Size) -> Figures:
     figures = Figures()
     with Connection(target.server) as connection:
         connection.post("/api/v1/namespaces", {"metadata": {"name": objects.NAMESPACE}})
     try:
-        memory(figures, target, "at rest")
-        fill(figures, target, size)
-        memory(figures, target, f"with {size.pods} pods", Aim(400))
-        lists(figures, target, size.pods)
-        memory(figures, target, "after the lists, the most there was", peak=True)
+        measure_memory(figures, target, "at rest")
+        create_pods(figures, target, size)
+        measure_memory(figures, target, f"with {size.pods} pods", Aim(400))
+        measure_lists(figures, target, size.pods)
+        measure_memory(figures, target, "after the lists, the most there was", peak=True)
         for watchers in (1, 100):
-            watch(figures, target, watchers, size.patches)
+            measure_watches(figures, target, watchers, size.patches)
         if target.runs_pods:
-            logs(figures, target, size.log_lines)
-        create_jobs(figures, target, size)
+            measure_logs(figures, target, size.log_lines)
+        measure_job_creates(figures, target, size)
     finally:
         with Connection(target.server) as connection:
-            connection.raw("DELETE", f"/api/v1/namespaces/{objects.NAMESPACE}")
+            connection.request("DELETE", f"/api/v1/namespaces/{objects.NAMESPACE}")
     return figures
 
 
-def memory(
+def measure_memory(
     figures: Figures, target: Target, when: str, aim: Aim | None = None, *, peak: bool = False
 ) -> None:
-    """Resident memory of our own server; of a peer we know no process."""
+    """Measure the resident memory of our own server; the process of a peer is unknown."""
     if target.pid is None:
         return
     wanted = "VmHWM:" if peak else "VmRSS:"
     words = next(
         line.split()
-        for line in read(f"/proc/{target.pid}/status").splitlines()
+        for line in read_text(f"/proc/{target.pid}/status").splitlines()
         if line.startswith(wanted)
     )
-    figures.put(f"memory {when}, MiB", int(words[1]) / 1024, aim)
+    figures.add(f"memory {when}, MiB", int(words[1]) / 1024, aim)
 
 
-def fill(figures: Figures, target: Target, size: Size) -> None:
+def create_pods(figures: Figures, target: Target, size: Size) -> None:
     """Create the pods: the first few by one thread, all others by eight."""
     names = [f"load-{number:05d}" for number in range(size.pods)]
     few = min(size.few, size.pods // 2)
-    rate, median = create(
-        target.server, objects.PODS, [objects.pod(name) for name in names[:few]], threads=1
+    rate, median = create_objects(
+        target.server, objects.PODS, [objects.build_pod(name) for name in names[:few]], threads=1
     )
-    figures.put("pod creates, 1 thread, a second", rate, Aim(200, at_least=True))
-    figures.put("pod create, 1 thread, median ms", median)
-    rate, _ = create(
-        target.server, objects.PODS, [objects.pod(name) for name in names[few:]], threads=8
+    figures.add("pod creates, 1 thread, a second", rate, Aim(200, at_least=True))
+    figures.add("pod create, 1 thread, median ms", median)
+    rate, _ = create_objects(
+        target.server, objects.PODS, [objects.build_pod(name) for name in names[few:]], threads=8
     )
-    figures.put("pod creates, 8 threads, a second", rate, Aim(200, at_least=True))
+    figures.add("pod creates, 8 threads, a second", rate, Aim(200, at_least=True))
 
 
-def create_jobs(figures: Figures, target: Target, size: Size) -> None:
+def measure_job_creates(figures: Figures, target: Target, size: Size) -> None:
     for threads, count in ((1, size.few), (8, size.many)):
-        jobs = [objects.job(f"job-{threads}-{number}") for number in range(count)]
-        rate, _ = create(target.server, objects.JOBS, jobs, threads)
-        figures.put(
+        jobs = [objects.build_job(f"job-{threads}-{number}") for number in range(count)]
+        rate, _ = create_objects(target.server, objects.JOBS, jobs, threads)
+        figures.add(
             f"PyTorchJob creates, {threads} thread{'s' if threads > 1 else ''}, a second",
             rate,
             Aim(200, at_least=True),
         )
 
 
-def create(
+def create_objects(
     server: Server, path: str, load: Sequence[dict[str, object]], threads: int
 ) -> tuple[float, float]:
-    """Objects a second, and the median of one request in ms; the bodies are made before the clock
-    starts.
+    """Create objects; return how many a second, and the median of one request in ms.
+
+    The bodies are made before the clock starts.
     """
     bodies = [json.dumps(obj).encode() for obj in load]
 
@@ -210,7 +213,7 @@ def create(
         with Connection(server) as connection:
             for body in mine:
                 started = time.monotonic()
-                connection.raw("POST", path, body)
+                connection.request("POST", path, body)
                 times.append(time.monotonic() - started)
         return times
 
@@ -224,9 +227,9 @@ def create(
     return len(bodies) / (time.monotonic() - started), statistics.median(times) * 1000
 
 
-def lists(figures: Figures, target: Target, pods: int) -> None:
+def measure_lists(figures: Figures, target: Target, pods: int) -> None:
     with Connection(target.server) as connection:
-        raw_lists(figures, connection, pods)
+        measure_raw_lists(figures, connection, pods)
     if shutil.which("kubectl") is None:
         print("  kubectl is not installed: not measured")
         return
@@ -241,33 +244,34 @@ def lists(figures: Figures, target: Target, pods: int) -> None:
                 subprocess.run([*command, *options], check=True, capture_output=True).stdout
             )
         )
-        figures.put(f"kubectl get pods -A{title}, s", seconds)
+        figures.add(f"kubectl get pods -A{title}, s", seconds)
 
 
-def raw_lists(figures: Figures, connection: Connection, pods: int) -> None:
+def measure_raw_lists(figures: Figures, connection: Connection, pods: int) -> None:
     ways: Sequence[tuple[str, Callable[[], int], Aim | None]] = (
-        ("full JSON", lambda: len(connection.raw("GET", objects.PODS)), Aim(1.5)),
-        ("full JSON in pages of 500", lambda: paged(connection), None),
-        ("Table", lambda: len(connection.raw("GET", objects.PODS, accept=TABLE)), None),
+        ("full JSON", lambda: len(connection.request("GET", objects.PODS)), Aim(1.5)),
+        ("full JSON in pages of 500", lambda: read_pages(connection), None),
+        ("Table", lambda: len(connection.request("GET", objects.PODS, accept=TABLE)), None),
         (
             "PartialObjectMetadataList",
-            lambda: len(connection.raw("GET", objects.PODS, accept=PARTIAL)),
+            lambda: len(connection.request("GET", objects.PODS, accept=PARTIAL)),
             None,
         ),
     )
     for way, get, aim in ways:
         seconds, size = median_of_three(get)
-        figures.put(f"list of {pods} pods, {way}, s", seconds, aim)
-        figures.put(f"list of {pods} pods, {way}, MB", size / 1e6)
+        figures.add(f"list of {pods} pods, {way}, s", seconds, aim)
+        figures.add(f"list of {pods} pods, {way}, MB", size / 1e6)
 
 
-def paged(connection: Connection) -> int:
-    """All pages, one after the other; only their heads are read, so that the server is measured and
-    not the client's parser.
+def read_pages(connection: Connection) -> int:
+    """Read all pages, one after the other, and return their size.
+
+    Only their heads are parsed, so that the server is measured and not the client's parser.
     """
     size, token = 0, ""
     while True:
-        body = connection.raw(
+        body = connection.request(
             "GET", f"{objects.PODS}?limit=500{'&continue=' + token if token else ''}"
         )
         size += len(body)
@@ -278,7 +282,7 @@ def paged(connection: Connection) -> int:
 
 
 def median_of_three(get: Callable[[], int]) -> tuple[float, int]:
-    """The median seconds of three calls after one to warm up, and what the last one gave."""
+    """Return the median seconds of three calls after one to warm up, and the result of the last."""
     get()
     times = []
     for _ in range(3):
@@ -288,32 +292,33 @@ def median_of_three(get: Callable[[], int]) -> tuple[float, int]:
     return statistics.median(times), size
 
 
-def watch(figures: Figures, target: Target, watchers: int, patches: int) -> None:
-    """Status patches of one pod after another, and when each watcher of the namespace had the
-    event.
+def measure_watches(figures: Figures, target: Target, watchers: int, patches: int) -> None:
+    """Measure how soon each watcher gets the event of a status patch.
+
+    The pods are patched one after another; all watchers watch their namespace.
     """
     with Connection(target.server) as connection:
         version = connection.get(f"{objects.PODS}?limit=1")["metadata"]["resourceVersion"]
         process = start_watchers(
             target, f"{objects.PODS}?watch=1&resourceVersion={version}", watchers, patches
         )
-        sent, replied = patch(connection, patches, version)
+        sent, replied = patch_pods(connection, patches, version)
     arrivals = stop_watchers(process)
-    figures.put(
+    figures.add(
         f"watch events delivered, {watchers} watchers, %",
         100 * len(arrivals) / (watchers * patches),
         Aim(100, at_least=True),
     )
-    figures.put(
+    figures.add(
         f"status patch, {watchers} watchers, median ms",
         statistics.median(replied[mark] - sent[mark] for mark in sent) / 1e6,
     )
     for since, moments, aim in (("sending the patch", sent, Aim(25)), ("its reply", replied, None)):
         waits = sorted((at - moments[mark]) / 1e6 for mark, at in arrivals)
-        figures.put(
+        figures.add(
             f"watch latency from {since}, {watchers} watchers, median ms", statistics.median(waits)
         )
-        figures.put(
+        figures.add(
             f"watch latency from {since}, {watchers} watchers, p99 ms",
             waits[int(len(waits) * 0.99)],
             aim,
@@ -337,51 +342,53 @@ def start_watchers(target: Target, path: str, watchers: int, patches: int) -> su
 
 
 def stop_watchers(process: subprocess.Popen[str]) -> Sequence[tuple[int, int]]:
-    """The mark and the moment of each event of each watch; what has not come a second after the
-    last patch is lost.
+    """Return the mark and the moment of each event of each watch. An event later than a second
+    after the last patch is lost.
     """
     time.sleep(1)
     output, _ = process.communicate(timeout=ENDED_WITHIN)
     return [(int(mark), int(at)) for mark, at in (line.split() for line in output.splitlines())]
 
 
-def patch(
+def patch_pods(
     connection: Connection, patches: int, version: str
 ) -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """When each patch was sent and when its reply was there, in nanoseconds."""
+    """Patch the pods; return when each patch was sent and when its reply was there, in
+    nanoseconds.
+    """
     sent, replied = {}, {}
     for mark in range(patches):
         body = json.dumps({"status": {"message": f"bench-mark-{mark}-{version}"}}).encode()
         sent[mark] = time.monotonic_ns()
-        connection.raw("PATCH", f"{objects.PODS}/load-{mark:05d}/status", body, media=MERGE)
+        connection.request("PATCH", f"{objects.PODS}/load-{mark:05d}/status", body, media=MERGE)
         replied[mark] = time.monotonic_ns()
         time.sleep(PAUSE)
     return sent, replied
 
 
-def logs(figures: Figures, target: Target, lines: int) -> None:
-    """Run a pod that prints, and read all that is kept of it."""
+def measure_logs(figures: Figures, target: Target, lines: int) -> None:
+    """Run a pod that prints, and read all that is stored of it."""
     with Connection(target.server) as connection:
-        connection.post(objects.PODS, objects.talker("talker", lines))
+        connection.post(objects.PODS, objects.build_printing_pod("talker", lines))
         started = time.monotonic()
         while connection.get(f"{objects.PODS}/talker")["status"]["phase"] not in (
             "Succeeded",
             "Failed",
         ):
             if time.monotonic() - started > ENDED_WITHIN:
-                raise Refused("the pod that prints did not end")
+                raise ApiError("the pod that prints did not end")
             time.sleep(0.05)
-        figures.put(
+        figures.add(
             f"a pod printed {lines / 1e4:g} MB and ended after, s", time.monotonic() - started
         )
         seconds, size = median_of_three(
-            lambda: len(connection.raw("GET", f"{objects.PODS}/talker/log"))
+            lambda: len(connection.request("GET", f"{objects.PODS}/talker/log"))
         )
-    figures.put("log that the API still has, MB", size / 1e6)
-    figures.put("log throughput through the API, MB/s", size / 1e6 / seconds)
+    figures.add("log that the API still has, MB", size / 1e6)
+    figures.add("log throughput through the API, MB/s", size / 1e6 / seconds)
 
 
-def compare(ours: Figures, theirs: Figures) -> None:
+def print_comparison(ours: Figures, theirs: Figures) -> None:
     print(f"\n{'':<64}{'localkube':>12}{'peer':>12}{'ratio':>8}")
     for name, value in ours.values.items():
         peer = theirs.values.get(name)

@@ -1,4 +1,4 @@
-"""The objects that benchmarks load a server with."""
+"""Builds the objects that benchmarks load a server with."""
 
 from typing import Any
 
@@ -12,8 +12,10 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 JOBS = f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}/pytorchjobs"
 
 
-def pod(name: str) -> dict[str, Any]:
-    """A pod as a training job's worker is: about 6 kB once the server has filled it in."""
+def build_pod(name: str) -> dict[str, Any]:
+    """Build a pod like that of a training job's worker: about 6 kB once the server has filled it
+    in.
+    """
     env = [
         {"name": f"SETTING_{number}", "value": f"value-of-the-setting-{number}"}
         for number in range(22)
@@ -67,8 +69,8 @@ def pod(name: str) -> dict[str, Any]:
     }
 
 
-def job(name: str) -> dict[str, Any]:
-    """A suspended PyTorchJob: an operator, where there is one, makes no pods of it."""
+def build_job(name: str) -> dict[str, Any]:
+    """Build a suspended PyTorchJob: an operator, where there is one, makes no pods of it."""
     template = {
         "spec": {
             "containers": [
@@ -88,8 +90,8 @@ def job(name: str) -> dict[str, Any]:
     }
 
 
-def talker(name: str, lines: int) -> dict[str, Any]:
-    """A pod that prints `lines` lines of 100 bytes and ends."""
+def build_printing_pod(name: str, lines: int) -> dict[str, Any]:
+    """Build a pod that prints `lines` lines of 100 bytes and ends."""
     text = "0123456789" * 10
     command = ["sh", "-c", f"yes {text[:99]} | head -n {lines}"]
     container = {"name": "main", "image": "busybox", "command": command}

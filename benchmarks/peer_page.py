@@ -1,5 +1,5 @@
-"""What a table's page can cost at least: the same frame, session and middleware around fifty rows
-that one query reads. An ASGI server.
+"""The least that a table's page can cost: the same frame, session and middleware around fifty rows
+of one query. An ASGI server.
 """
 
 import django
@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse  # noqa: E402
 from django.template import engines  # noqa: E402
 from django.urls import include, path  # noqa: E402
 
-from benchmarks.timed import timed  # noqa: E402
+from benchmarks.processor_time import add_processor_header  # noqa: E402
 from projects.models import User  # noqa: E402
 
 ROWS = 50
@@ -25,7 +25,7 @@ PAGE = """{% extends "base.html" %}
 
 
 def page(request: HttpRequest) -> HttpResponse:
-    """The first fifty users, without search, filters, columns or anything else."""
+    """Render the first fifty users, without search, filters or columns."""
     template = engines["django"].from_string(PAGE)
     return HttpResponse(
         template.render({"rows": User.objects.order_by("username")[:ROWS]}, request)
@@ -34,4 +34,4 @@ def page(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [path("peer", page, name="peer"), path("", include("console.urls"))]
 settings.ROOT_URLCONF = __name__
-application = timed(ASGIHandler())
+application = add_processor_header(ASGIHandler())

@@ -1,4 +1,4 @@
-"""kubectl on the same cluster in the same run."""
+"""kubectl, measured on the same cluster in the same run."""
 
 import re
 import statistics
@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import objects
-from changes import PAUSE, paused
+from change_latency import PAUSE, pause_randomly
 from figures import Figures
 from kubehttp import MERGE, Connection
 from stage import Stage
@@ -20,8 +20,8 @@ LIST = "kubectl get pods -A, median ms"
 WATCH = "pod change to a line of kubectl get pods -w"
 
 
-def fill(stage: Stage, pods: int) -> None:
-    """Pods which are objects only, of nobody's, so that there is something to list."""
+def create_pods(stage: Stage, pods: int) -> None:
+    """Create pods that are only objects, without a workload, so that there is something to list."""
     with Connection(stage.api) as connection:
         connection.post("/api/v1/namespaces", {"metadata": {"name": objects.NAMESPACE}})
     numbers = range(pods)
@@ -29,29 +29,31 @@ def fill(stage: Stage, pods: int) -> None:
     def work(mine: range) -> None:
         with Connection(stage.api) as connection:
             for number in mine:
-                connection.post(objects.PODS, objects.pod(f"load-{number:05d}"))
+                connection.post(objects.PODS, objects.build_pod(f"load-{number:05d}"))
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(work, [numbers[first::THREADS] for first in range(THREADS)]))
 
 
-def measure(figures: Figures, stage: Stage, changes: int) -> None:
+def measure_kubectl(figures: Figures, stage: Stage, changes: int) -> None:
     kubectl = ["kubectl", "--kubeconfig", str(stage.kubeconfig), "get", "pods"]
     times = []
     for _ in range(5):
         started = time.monotonic()
         subprocess.run([*kubectl, "-A"], check=True, capture_output=True)
         times.append((time.monotonic() - started) * 1000)
-    figures.put(LIST, statistics.median(times))
-    figures.spread(
+    figures.add(LIST, statistics.median(times))
+    figures.add_percentiles(
         WATCH,
-        watched([*kubectl, "-n", objects.NAMESPACE, "-w", "--watch-only"], stage, changes),
+        measure_watch([*kubectl, "-n", objects.NAMESPACE, "-w", "--watch-only"], stage, changes),
         99,
     )
 
 
-def watched(command: list[str], stage: Stage, changes: int) -> list[float]:
-    """Milliseconds from each patch of a pod's status to the line that kubectl prints for it."""
+def measure_watch(command: list[str], stage: Stage, changes: int) -> list[float]:
+    """Return the milliseconds from each patch of a pod's status to the line that kubectl prints for
+    it.
+    """
     lines: dict[int, float] = {}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -68,13 +70,13 @@ def watched(command: list[str], stage: Stage, changes: int) -> list[float]:
         begin = time.monotonic()
         # It says nothing when it is ready: the first pod is changed until there is a line for it.
         while 0 not in lines and time.monotonic() - begin < 30:
-            connection.raw(
+            connection.request(
                 "PATCH",
                 f"{objects.PODS}/load-{0:05d}/status",
                 b'{"status":{"phase":"Running"}}',
                 media=MERGE,
             )
-            connection.raw(
+            connection.request(
                 "PATCH",
                 f"{objects.PODS}/load-{0:05d}/status",
                 b'{"status":{"phase":"Pending"}}',
@@ -83,13 +85,13 @@ def watched(command: list[str], stage: Stage, changes: int) -> list[float]:
             time.sleep(PAUSE)
         for number in range(1, changes + 1):
             sent[number] = time.monotonic()
-            connection.raw(
+            connection.request(
                 "PATCH",
                 f"{objects.PODS}/load-{number:05d}/status",
                 b'{"status":{"phase":"Running"}}',
                 media=MERGE,
             )
-            paused()
+            pause_randomly()
     time.sleep(LAST_WAIT)
     process.terminate()
     process.wait()
@@ -100,14 +102,14 @@ def watched(command: list[str], stage: Stage, changes: int) -> list[float]:
     return waits
 
 
-def compare(figures: Figures) -> None:
-    """What the console takes of what kubectl takes."""
+def print_comparison(figures: Figures) -> None:
+    """Print the console's figures beside those of kubectl, and their ratio."""
     values = figures.values
     pairs = (
         ("first page, administrator, p50 ms", LIST),
         *(
             (f"pod change to the browser, {pages}, {which} ms", f"{WATCH}, {which} ms")
-            for pages in _pages(figures)
+            for pages in _list_page_titles(figures)
             for which in ("p50", "p99")
         ),
     )
@@ -121,7 +123,7 @@ def compare(figures: Figures) -> None:
             )
 
 
-def _pages(figures: Figures) -> list[str]:
+def _list_page_titles(figures: Figures) -> list[str]:
     return list(
         dict.fromkeys(
             found[1]

@@ -47,11 +47,11 @@ from typing import Any
 sys.path[0:1] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
 
 import yaml  # noqa: E402 - see above
-from estate import Estate  # noqa: E402
-from figures import Aim, Figures, load_average, machine  # noqa: E402
-from forgetting import Forgetting  # noqa: E402
+from figures import Aim, Figures, describe_machine, load_average  # noqa: E402
+from forgetting_proxy import ForgettingProxy  # noqa: E402
 from kubehttp import Connection, Server  # noqa: E402
-from stage import Helper, memory, new_database  # noqa: E402
+from simulated_workloads import SimulatedWorkloads  # noqa: E402
+from stage import Helper, new_database, read_memory  # noqa: E402
 
 from tests.cluster import ROOT, LocalKube  # noqa: E402
 from tests.installation import clean_environment  # noqa: E402
@@ -68,7 +68,7 @@ CONTINUE = re.compile(rb'"continue": ?"([^"]+)"')
 HEAD = 1000
 """A list's own metadata is within so many bytes of its ends."""
 LOOK = 0.1
-"""Seconds between two looks at the follower's memory."""
+"""Seconds between two readings of the follower's memory."""
 LAST_WAIT = 5.0
 WITHIN = 300.0
 FOLLOWING = re.compile(r"following cluster")
@@ -125,7 +125,7 @@ def main() -> int:
         size = Size(given.workloads, size.seconds, min(size.missed, given.workloads))
     # Told to end, it ends as it does by itself: with nothing left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before its end"))
-    print(machine())
+    print(describe_machine())
     print(
         f"{size.workloads} workloads on {'PostgreSQL' if given.database_url else 'SQLite'}, "
         f"{given.kubeconfig or 'localkube'}"
@@ -133,33 +133,38 @@ def main() -> int:
     figures = Figures()
     folder = Path(tempfile.mkdtemp(prefix="muster-scale-"))
     try:
-        with api(folder, given.kubeconfig) as kubeconfig, new_database(given.database_url) as url:
+        with (
+            open_api(folder, given.kubeconfig) as kubeconfig,
+            new_database(given.database_url) as url,
+        ):
             bench = Bench(
                 figures,
                 size,
                 folder,
                 kubeconfig,
                 url,
-                Estate.planned(Server.of(kubeconfig), size.workloads, nodes=not given.kubeconfig),
+                SimulatedWorkloads.plan(
+                    Server.from_kubeconfig(kubeconfig), size.workloads, nodes=not given.kubeconfig
+                ),
             )
             bench.prepare()
             try:
-                first_sync(bench)
+                measure_first_sync(bench)
                 for name in given.only or PARTS:
                     print(f" {name} · load: {load_average()}", flush=True)
                     PARTS[name](bench)
             finally:
                 if given.kubeconfig:
-                    bench.estate.remove()
+                    bench.estate.delete_all()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"load after: {load_average()}")
-    print(f"aims missed: {'; '.join(figures.missed) or 'none'}")
+    print(f"aims missed: {'; '.join(figures.missed_aims) or 'none'}")
     return 0
 
 
 @contextmanager
-def api(folder: Path, kubeconfig: Path | None) -> Iterator[Path]:
+def open_api(folder: Path, kubeconfig: Path | None) -> Iterator[Path]:
     if kubeconfig is not None:
         yield kubeconfig
         return
@@ -169,14 +174,14 @@ def api(folder: Path, kubeconfig: Path | None) -> Iterator[Path]:
 
 @dataclass
 class Bench:
-    """What all parts need."""
+    """What all parts of the benchmark need."""
 
     figures: Figures
     size: Size
     folder: Path
     kubeconfig: Path
     database_url: str
-    estate: Estate
+    estate: SimulatedWorkloads
 
     @property
     def environment(self) -> dict[str, str]:
@@ -187,18 +192,19 @@ class Bench:
         return options | {"DJANGO_SETTINGS_MODULE": "console.settings"}
 
     def prepare(self) -> None:
-        """Everything that is there before anybody follows."""
+        """Create everything that is there before the follower starts."""
         self.manage("migrate", "--verbosity", "0")
         began = time.monotonic()
-        self.estate.fill()
-        self.figures.put(
+        self.estate.create_objects()
+        self.figures.add(
             "objects made in the API, a second",
             6 * self.size.workloads / (time.monotonic() - began),
         )
         config = self.kubeconfig.read_text()
         named = [vars(each) for each in self.estate.workloads]
-        self.ask(
-            "rows", {"server": "https://127.0.0.1:1", "kubeconfig": config, "workloads": named}
+        self.run_task(
+            "create_rows",
+            {"server": "https://127.0.0.1:1", "kubeconfig": config, "workloads": named},
         )
 
     def manage(self, *arguments: str) -> None:
@@ -206,8 +212,8 @@ class Bench:
             [sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.environment, check=True
         )
 
-    def ask(self, what: str, given: Any) -> Any:
-        command = [sys.executable, "-m", "benchmarks.followed", what]
+    def run_task(self, what: str, given: Any) -> Any:
+        command = [sys.executable, "-m", "benchmarks.follower_tasks", what]
         done = subprocess.run(
             command,
             cwd=ROOT,
@@ -220,38 +226,42 @@ class Bench:
             raise SystemExit(f"{what} failed:\n{done.stderr[-4000:]}")
         return json.loads(done.stdout.splitlines()[-1])
 
-    def beside(self, what: str, given: Any) -> Helper:
+    def start_helper(self, what: str, given: Any) -> Helper:
         return Helper(
-            [sys.executable, "-m", "benchmarks.followed", what], self.environment, json.dumps(given)
+            [sys.executable, "-m", "benchmarks.follower_tasks", what],
+            self.environment,
+            json.dumps(given),
         )
 
-    def rightly(self) -> Helper:
-        """Who tells when the rows are as the API is now."""
+    def start_row_check(self) -> Helper:
+        """Start the process that reports when the rows are as the API is now."""
         estate = self.estate
-        return self.beside(
-            "right",
+        return self.start_helper(
+            "wait_right",
             {"versions": {estate.uids[path]: version for path, version in estate.versions.items()}},
         )
 
 
-def when_right(looker: Helper) -> float:
-    """That moment, in seconds since 1970."""
-    return float(json.loads(looker.gathered().splitlines()[-1])) / 1e9
+def wait_right(looker: Helper) -> float:
+    """Return that moment, in seconds since 1970."""
+    return float(json.loads(looker.collect().splitlines()[-1])) / 1e9
 
 
 @dataclass
 class Follower:
-    """A follow process: what it says and when, and the most memory that it had."""
+    """A follow process: its lines with their moments, and the most memory that it had."""
 
     process: subprocess.Popen[str]
-    said: list[tuple[float, str]] = field(default_factory=list)
-    share: float = 0.0
+    lines: list[tuple[float, str]] = field(default_factory=list)
+    peak_share: float = 0.0
 
-    def when(self, pattern: re.Pattern[str], first: str = "") -> float:
-        """The moment of the first line like this, with this in its first group. Waits for it."""
+    def wait_line(self, pattern: re.Pattern[str], first: str = "") -> float:
+        """Wait for the first line that matches, with `first` in its first group; return
+        its moment.
+        """
         deadline = time.monotonic() + WITHIN
         while time.monotonic() < deadline:
-            for at, line in list(self.said):
+            for at, line in list(self.lines):
                 found = pattern.search(line)
                 if found is not None and (not first or found[1] == first):
                     return at
@@ -259,17 +269,17 @@ class Follower:
                 break
             time.sleep(0.01)
         raise SystemExit(
-            "the follower did not follow:\n" + "\n".join(line for _, line in self.said)[-4000:]
+            "the follower did not follow:\n" + "\n".join(line for _, line in self.lines)[-4000:]
         )
 
     @property
-    def busy(self) -> float:
-        """The seconds of processors that it has had, its start among them."""
+    def processor_seconds(self) -> float:
+        """The seconds of processors that it has used, including its start."""
         words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
-    def resident(self) -> float:
+    def peak_resident(self) -> float:
         """The most resident memory that it has had, MiB."""
         words = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(r"VmHWM:\s+(\d+) kB", words)
@@ -277,7 +287,7 @@ class Follower:
 
 
 @contextmanager
-def following(bench: Bench) -> Iterator[Follower]:
+def start_follower(bench: Bench) -> Iterator[Follower]:
     command = [sys.executable, "manage.py", "follow", "--holder", "benchmark"]
     process = subprocess.Popen(
         command,
@@ -292,12 +302,12 @@ def following(bench: Bench) -> Iterator[Follower]:
     def listen() -> None:
         assert process.stdout is not None
         for line in process.stdout:
-            follower.said.append((time.time(), line.rstrip()))
+            follower.lines.append((time.time(), line.rstrip()))
 
     def weigh() -> None:
         while process.poll() is None:
             try:
-                follower.share = max(follower.share, memory(process.pid)[1])
+                follower.peak_share = max(follower.peak_share, read_memory(process.pid)[1])
             except (OSError, KeyError):
                 return
             time.sleep(LOOK)
@@ -314,62 +324,67 @@ def following(bench: Bench) -> Iterator[Follower]:
             thread.join()
 
 
-def put_memory(bench: Bench, follower: Follower, when: str) -> None:
-    bench.figures.put(f"processor time of follow, {when}, s", follower.busy)
-    bench.figures.put(f"memory of follow, {when}, most RSS MiB", follower.resident, HELD)
-    bench.figures.put(f"memory of follow, {when}, most PSS MiB", follower.share, HELD)
+def add_memory(bench: Bench, follower: Follower, when: str) -> None:
+    bench.figures.add(f"processor time of follow, {when}, s", follower.processor_seconds)
+    bench.figures.add(f"memory of follow, {when}, most RSS MiB", follower.peak_resident, HELD)
+    bench.figures.add(f"memory of follow, {when}, most PSS MiB", follower.peak_share, HELD)
 
 
-def first_sync(bench: Bench) -> None:
-    looker = bench.rightly()
-    with following(bench) as follower:
-        began = follower.when(FOLLOWING)
-        bench.figures.put(
-            f"first sync of {len(bench.estate.versions)} pods, s", when_right(looker) - began, SYNC
+def measure_first_sync(bench: Bench) -> None:
+    looker = bench.start_row_check()
+    with start_follower(bench) as follower:
+        began = follower.wait_line(FOLLOWING)
+        bench.figures.add(
+            f"first sync of {len(bench.estate.versions)} pods, s", wait_right(looker) - began, SYNC
         )
-        put_memory(bench, follower, "first sync")
+        add_memory(bench, follower, "first sync")
 
 
-def stale_sync(bench: Bench) -> None:
-    bench.estate.change(ALL_AT_ONCE, len(bench.estate.paths) / ALL_AT_ONCE)
-    looker = bench.rightly()
-    with following(bench) as follower:
-        began = follower.when(FOLLOWING)
-        bench.figures.put("sync after every pod has changed, s", when_right(looker) - began)
-        put_memory(bench, follower, "stale sync")
+def measure_stale_sync(bench: Bench) -> None:
+    bench.estate.change_pods(ALL_AT_ONCE, len(bench.estate.paths) / ALL_AT_ONCE)
+    looker = bench.start_row_check()
+    with start_follower(bench) as follower:
+        began = follower.wait_line(FOLLOWING)
+        bench.figures.add("sync after every pod has changed, s", wait_right(looker) - began)
+        add_memory(bench, follower, "stale sync")
 
 
-def second_sync(bench: Bench) -> None:
-    with following(bench) as follower:
-        began = follower.when(FOLLOWING)
-        bench.figures.put(
-            "second sync, nothing has changed, s", follower.when(TAKEN_IN, "pods") - began, SYNC
+def measure_second_sync(bench: Bench) -> None:
+    with start_follower(bench) as follower:
+        began = follower.wait_line(FOLLOWING)
+        bench.figures.add(
+            "second sync, nothing has changed, s",
+            follower.wait_line(TAKEN_IN, "pods") - began,
+            SYNC,
         )
-        put_memory(bench, follower, "second sync")
+        add_memory(bench, follower, "second sync")
 
 
-def changes(bench: Bench) -> None:
-    with following(bench) as follower:
-        follower.when(TAKEN_IN, "pods")
-        looker = bench.beside("arrivals", None)
+def measure_changes(bench: Bench) -> None:
+    with start_follower(bench) as follower:
+        follower.wait_line(TAKEN_IN, "pods")
+        looker = bench.start_helper("watch_arrivals", None)
         began = time.monotonic()
-        sent = list(bench.estate.change(RATE, bench.size.seconds))
+        sent = list(bench.estate.change_pods(RATE, bench.size.seconds))
         took = time.monotonic() - began
         time.sleep(LAST_WAIT)
-        lags = lateness(sent, json.loads(looker.gathered().splitlines()[-1]))
-        bench.figures.put("changes at the API, a second", len(sent) / took)
-        bench.figures.put(
+        lags = compute_lags(sent, json.loads(looker.collect().splitlines()[-1]))
+        bench.figures.add("changes at the API, a second", len(sent) / took)
+        bench.figures.add(
             "changes that came to the database, %",
             100 * len(lags) / len(sent),
             Aim(100, at_least=True),
         )
-        bench.figures.spread("change to the row", lags, 99, aim=LAG)
-        put_memory(bench, follower, "changes")
+        bench.figures.add_percentiles("change to the row", lags, 99, aim=LAG)
+        add_memory(bench, follower, "changes")
 
 
-def lateness(sent: list[tuple[str, str, int]], arrived: list[tuple[str, str, int]]) -> list[float]:
-    """Milliseconds from each change until its row had that version or a newer one; below zero is
-    nothing.
+def compute_lags(
+    sent: list[tuple[str, str, int]], arrived: list[tuple[str, str, int]]
+) -> list[float]:
+    """Return the milliseconds from each change until its row had at least that version.
+
+    They are at least zero.
     """
     seen: dict[str, list[tuple[int, int]]] = {}
     for uid, version, at in arrived:
@@ -382,32 +397,35 @@ def lateness(sent: list[tuple[str, str, int]], arrived: list[tuple[str, str, int
     return lags
 
 
-def relist(bench: Bench) -> None:
-    with Forgetting(bench.estate.server) as proxy:
-        bench.ask("led", {"kubeconfig": proxy.kubeconfig()})
-        with following(bench) as follower:
-            follower.when(TAKEN_IN, "pods")
+def measure_relist(bench: Bench) -> None:
+    with ForgettingProxy(bench.estate.server) as proxy:
+        bench.run_task("lead_cluster", {"kubeconfig": proxy.build_kubeconfig()})
+        with start_follower(bench) as follower:
+            follower.wait_line(TAKEN_IN, "pods")
             time.sleep(1)
-            proxy.hold()
-            missed = bench.estate.change(RATE, bench.size.missed / RATE)
-            looker = bench.rightly()
+            proxy.hold_events()
+            missed = bench.estate.change_pods(RATE, bench.size.missed / RATE)
+            looker = bench.start_row_check()
             began = time.time()
-            if not proxy.forget():
+            if not proxy.forget_watches():
                 raise SystemExit("no watch was there to be forgotten")
-            took = when_right(looker) - began
-            bench.figures.put(f"listed again after a 410, {len(missed)} pods had changed, s", took)
-            put_memory(bench, follower, "relist")
-    bench.ask("led", {"kubeconfig": bench.kubeconfig.read_text()})
+            took = wait_right(looker) - began
+            bench.figures.add(f"listed again after a 410, {len(missed)} pods had changed, s", took)
+            add_memory(bench, follower, "relist")
+    bench.run_task("lead_cluster", {"kubeconfig": bench.kubeconfig.read_text()})
 
 
-def peers(bench: Bench) -> None:
-    """What others need to get the same list, and what they do with it is nothing."""
+def measure_peers(bench: Bench) -> None:
+    """Measure what other clients need for the same list, without doing anything with it."""
     with Connection(bench.estate.server) as connection:
-        bench.figures.put(
-            "the list in pages of 500, read and thrown away, s", median(lambda: paged(connection))
+        bench.figures.add(
+            "the list in pages of 500, read and thrown away, s",
+            median_seconds(lambda: read_pages(connection)),
         )
     if shutil.which("curl"):
-        bench.figures.put("curl of the whole list, s", median(lambda: curl(bench.kubeconfig)))
+        bench.figures.add(
+            "curl of the whole list, s", median_seconds(lambda: run_curl(bench.kubeconfig))
+        )
     if shutil.which("kubectl"):
         for options in ("", " -o json"):
             command = [
@@ -419,16 +437,16 @@ def peers(bench: Bench) -> None:
                 "-A",
                 *options.split(),
             ]
-            seconds = median(
+            seconds = median_seconds(
                 lambda command=command: subprocess.run(
                     command, check=True, stdout=subprocess.DEVNULL
                 )
             )
-            bench.figures.put(f"kubectl get pods -A{options}, s", seconds)
+            bench.figures.add(f"kubectl get pods -A{options}, s", seconds)
 
 
-def curl(kubeconfig: Path) -> None:
-    """With the credentials of a kubeconfig, which no command line shows."""
+def run_curl(kubeconfig: Path) -> None:
+    """Run curl with the credentials of a kubeconfig, which no command line shows."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     with tempfile.NamedTemporaryFile() as authority:
@@ -445,11 +463,11 @@ def curl(kubeconfig: Path) -> None:
         subprocess.run(["curl", "--config", "-"], input="\n".join(lines), text=True, check=True)
 
 
-def paged(connection: Connection) -> None:
-    """All pages, one after the other; only their heads are looked at."""
+def read_pages(connection: Connection) -> None:
+    """Read all pages, one after the other; only their heads are parsed."""
     token = ""
     while True:
-        body = connection.raw(
+        body = connection.request(
             "GET", f"/api/v1/pods?limit=500{'&continue=' + token if token else ''}"
         )
         found = CONTINUE.search(body[:HEAD]) or CONTINUE.search(body[-HEAD:])
@@ -458,8 +476,8 @@ def paged(connection: Connection) -> None:
         token = found[1].decode()
 
 
-def median(work: Callable[[], object]) -> float:
-    """Of the seconds of three calls, after one to warm up."""
+def median_seconds(work: Callable[[], object]) -> float:
+    """Return the median seconds of three calls, after one to warm up."""
     work()
     times = []
     for _ in range(3):
@@ -470,11 +488,11 @@ def median(work: Callable[[], object]) -> float:
 
 
 PARTS: Mapping[str, Callable[[Bench], None]] = {
-    "second": second_sync,
-    "stale": stale_sync,
-    "changes": changes,
-    "relist": relist,
-    "peers": peers,
+    "second": measure_second_sync,
+    "stale": measure_stale_sync,
+    "changes": measure_changes,
+    "relist": measure_relist,
+    "peers": measure_peers,
 }
 
 if __name__ == "__main__":

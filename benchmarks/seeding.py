@@ -1,5 +1,5 @@
-"""Rows as a busy installation has them: workloads of four pods over several projects, people and
-statuses. Needs Django set up.
+"""Seeds the rows of a busy installation: workloads of four pods in several projects, of several
+people and statuses. Needs Django set up.
 """
 
 import random
@@ -33,15 +33,17 @@ STATUSES = ("Completed", "Completed", "Completed", "Failed", "Stopped", "Running
 WORDS = ("resnet", "bert", "llama", "vit", "unet", "whisper", "clip", "gpt", "t5", "dlrm")
 
 
-def seed(workloads: int, *, cluster: Cluster, department: Department, owner: User) -> None:
-    """Add so many workloads, each of a master and three workers with its events, to PROJECTS
+def seed_workloads(
+    workloads: int, *, cluster: Cluster, department: Department, owner: User
+) -> None:
+    """Add so many workloads, each of a master and three workers with its events, in PROJECTS
     projects. The same every time.
     """
     chance = random.Random(7)
     projects = [
-        _project(f"seed-{number}", cluster, department, owner) for number in range(PROJECTS)
+        _create_project(f"seed-{number}", cluster, department, owner) for number in range(PROJECTS)
     ]
-    made = _workloads(workloads, projects, owner, chance)
+    made = _build_workloads(workloads, projects, owner, chance)
     with transaction.atomic():
         position, _ = Position.objects.select_for_update().get_or_create(pk=1)
         while batch := [workload for _, workload in zip(range(AT_ONCE), made, strict=False)]:
@@ -52,14 +54,14 @@ def seed(workloads: int, *, cluster: Cluster, department: Department, owner: Use
             Attempt.objects.bulk_create(
                 [Attempt(workload=each, number=1, status=each.status) for each in batch]
             )
-            Pod.objects.bulk_create([pod for each in batch for pod in _pods(each)])
+            Pod.objects.bulk_create([pod for each in batch for pod in _build_pods(each)])
             Event.objects.bulk_create(
                 [Event(workload=each, attempt=1, kind="status", new=each.status) for each in batch]
             )
         position.save()
 
 
-def _project(name: str, cluster: Cluster, department: Department, owner: User) -> Project:
+def _create_project(name: str, cluster: Cluster, department: Department, owner: User) -> Project:
     project, _ = Project.objects.get_or_create(
         name=name,
         defaults={
@@ -73,7 +75,7 @@ def _project(name: str, cluster: Cluster, department: Department, owner: User) -
     return project
 
 
-def _workloads(
+def _build_workloads(
     count: int, projects: list[Project], owner: User, chance: random.Random
 ) -> Iterator[Workload]:
     now = timezone.now()
@@ -89,7 +91,7 @@ def _workloads(
             name=name,
             architecture="Distributed",
             framework="PyTorch",
-            spec=encode_spec(spec_of(project, name)),
+            spec=encode_spec(build_spec(project, name)),
             submitted_by=owner,
             status=status,
             status_at=began,
@@ -104,8 +106,8 @@ def _workloads(
         )
 
 
-def spec_of(project: Project, name: str) -> Spec:
-    """A master and three workers with a GPU each."""
+def build_spec(project: Project, name: str) -> Spec:
+    """Return the spec of a master and three workers with a GPU each."""
     setup = Setup(
         environment=Environment(image="example.com/train:1"), compute=Compute(gpus=Gpus(devices=1))
     )
@@ -121,7 +123,7 @@ def spec_of(project: Project, name: str) -> Spec:
     )
 
 
-def _pods(workload: Workload) -> Iterator[Pod]:
+def _build_pods(workload: Workload) -> Iterator[Pod]:
     for rank in range(PODS):
         role = "master" if rank == 0 else "worker"
         yield Pod(

@@ -1,5 +1,5 @@
-"""Everything that `make up` starts, on data of its own, for a benchmark; and what a benchmark asks
-of it. No Django here: see `inside`.
+"""An installation on its own data, with everything that `make up` starts, for a benchmark. No
+Django here: see `console_tasks`.
 """
 
 import http.client
@@ -28,20 +28,20 @@ HERE = ROOT / "benchmarks"
 PASSWORD = "correct horse battery"
 ENDED_WITHIN = 60.0
 IDLE = 2.0
-"""Seconds after which the server may have closed a connection that nobody used."""
+"""Seconds after which the server may have closed an unused connection."""
 INSIDE_WITHIN = 1800.0
 
 
 @dataclass
 class Stage:
-    """A running installation and who is signed in there."""
+    """A running installation and the sessions of its users."""
 
     installation: Installation
     database_url: str
     sessions: Mapping[str, str]
     program: Program
-    held: Sequence[str] = ()
-    """The ids of workloads whose pods are objects only, once there are any."""
+    held_workloads: Sequence[str] = ()
+    """The ids of workloads whose pods are only objects, once there are any."""
 
     @property
     def host(self) -> str:
@@ -57,19 +57,19 @@ class Stage:
 
     @property
     def api(self) -> Server:
-        return Server.of(self.kubeconfig)
+        return Server.from_kubeconfig(self.kubeconfig)
 
     def environment(self) -> dict[str, str]:
-        """That of the installation's own processes."""
+        """Return the environment of the installation's own processes."""
         kept = json.loads((self.installation.data / "up.json").read_text())
         redis = f"redis://:{kept['redis_password']}@127.0.0.1:{kept['redis_port']}/0"
         return clean_environment(**self.installation.options, redis_url=redis) | {
             "DJANGO_SETTINGS_MODULE": "console.settings"
         }
 
-    def inside(self, what: str, *arguments: str, given: str = "") -> Any:
-        """The answer of benchmarks.inside."""
-        command = [sys.executable, "-m", "benchmarks.inside", what, *arguments]
+    def run_inside(self, what: str, *arguments: str, given: str = "") -> Any:
+        """Run a task of benchmarks.console_tasks and return its answer."""
+        command = [sys.executable, "-m", "benchmarks.console_tasks", what, *arguments]
         done = subprocess.run(
             command,
             cwd=ROOT,
@@ -84,20 +84,20 @@ class Stage:
         return json.loads(done.stdout.splitlines()[-1])
 
     def sign_in(self) -> None:
-        """Make the sessions; the projects of the seeded rows have to be there."""
-        self.sessions = self.inside("sessions")
+        """Create the sessions; the projects of the seeded rows must exist."""
+        self.sessions = self.run_inside("create_sessions")
 
     def start(self, script: str, *arguments: str, first: str = "") -> "Helper":
-        """A process beside the benchmark which is ready to see what happens."""
-        if script == "inside":
-            command = [sys.executable, "-m", "benchmarks.inside", *arguments]
+        """Start a process beside the benchmark, and wait until it is ready."""
+        if script == "console_tasks":
+            command = [sys.executable, "-m", "benchmarks.console_tasks", *arguments]
         else:
             command = [sys.executable, str(HERE / f"{script}.py"), *arguments]
         return Helper(command, self.environment(), first)
 
 
 class Helper:
-    """A process that says "ready", gathers until its input ends, and then prints what it has."""
+    """A process that prints "ready", collects until its input ends, and then prints its result."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], first: str) -> None:
         self._process = subprocess.Popen(
@@ -117,8 +117,8 @@ class Helper:
             self._process.kill()
             raise SystemExit(f"{command[1]} did not start")
 
-    def gathered(self) -> str:
-        """End it; what it printed."""
+    def collect(self) -> str:
+        """End the process and return what it printed."""
         try:
             output, _ = self._process.communicate(timeout=ENDED_WITHIN)
         except subprocess.TimeoutExpired:
@@ -127,8 +127,8 @@ class Helper:
         return output
 
 
-class Browserless:
-    """A person's requests over one connection, without a browser."""
+class HttpReader:
+    """A user's requests over one connection, without a browser."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         self._http = http.client.HTTPConnection(stage.host, stage.port, timeout=60)
@@ -136,8 +136,8 @@ class Browserless:
         self._headers = {"Cookie": f"muster_session={stage.sessions[name]}", "Accept": "text/html"}
 
     def get(self, address: str) -> tuple[float, bytes]:
-        """The milliseconds until the whole answer was there, and the answer. Ends the benchmark
-        unless it is 200.
+        """Return the milliseconds until the whole answer was there, and the answer. Ends the
+        benchmark unless it is 200.
         """
         if time.monotonic() - self._used > IDLE:
             self._http.close()
@@ -152,8 +152,8 @@ class Browserless:
 
 
 @contextmanager
-def staged(database_url: str) -> Iterator[Stage]:
-    """An installation that ends, with all its data, when this does."""
+def start_stage(database_url: str) -> Iterator[Stage]:
+    """Start an installation that ends, with all its data, with the block."""
     folder = Path(tempfile.mkdtemp(prefix="muster-benchmark-"))
     try:
         with new_database(database_url) as url:
@@ -166,8 +166,8 @@ def staged(database_url: str) -> Iterator[Stage]:
 
 @contextmanager
 def new_database(url: str) -> Iterator[str]:
-    """The address of an empty database beside the one that is given; "" stays "": SQLite in the
-    data directory.
+    """Yield the address of an empty database beside the given one. "" stays "": SQLite in the data
+    directory.
     """
     if not url:
         yield ""
@@ -183,8 +183,8 @@ def new_database(url: str) -> Iterator[str]:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def memory(pid: int) -> tuple[float, float]:
-    """Resident memory of a process, and its share where pages are shared, in MiB."""
+def read_memory(pid: int) -> tuple[float, float]:
+    """Return the resident memory of a process, and its proportional share, in MiB."""
     found = re.findall(
         r"^(Rss|Pss):\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE
     )

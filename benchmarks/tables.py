@@ -1,14 +1,14 @@
-"""How long the pages of the table take, through HTTP on loopback."""
+"""Measures how long the pages of the workloads table take, through HTTP on loopback."""
 
 import re
 from urllib.parse import quote
 
 from figures import Aim, Figures
-from stage import Browserless, Stage
+from stage import HttpReader, Stage
 
 PEOPLE = (("admin", "administrator"), ("member-of-all", "member of 20 projects"))
 FAR = 1000
-"""The page that is far; the last one of smaller tables."""
+"""The number of the far page; the last one of smaller tables."""
 SHOWN = 50
 """Rows of a page, as console.pagination has it."""
 WARM = 5
@@ -16,13 +16,14 @@ NEXT = re.compile(rb'rel="next" href="([^"]+)"')
 AIM = Aim(60)
 
 
-def measure(figures: Figures, stage: Stage, requests: int) -> None:
-    """Each page many times, by an administrator and by somebody whose projects narrow it; and pages
-    that nobody has seen before.
+def measure_pages(figures: Figures, stage: Stage, requests: int) -> None:
+    """Measure each page many times, and pages that nobody has seen before.
+
+    An administrator and a user with few projects load them.
     """
-    far = min(FAR, int(stage.inside("rows", "admin")) // SHOWN)
+    far = min(FAR, int(stage.run_inside("count_rows", "admin")) // SHOWN)
     for username, title in PEOPLE:
-        (cursor,) = stage.inside("cursors", username, str(far))
+        (cursor,) = stage.run_inside("list_cursors", username, str(far))
         addresses = {
             "first page": "/workloads",
             f"page {far}": f"/workloads?page={quote(cursor)}",
@@ -32,32 +33,32 @@ def measure(figures: Figures, stage: Stage, requests: int) -> None:
             "searched, none found": "/workloads?q=nothing-like-it",
             "by name": "/workloads?sort=name",
         }
-        person = Browserless(stage, username)
+        person = HttpReader(stage, username)
         for what, address in addresses.items():
             for _ in range(WARM):
                 person.get(address)
             times = [person.get(address)[0] for _ in range(requests)]
-            figures.spread(
+            figures.add_percentiles(
                 f"{what}, {title}",
                 times,
                 95,
                 aim=AIM if what in ("first page", f"page {far}") else None,
             )
-        figures.spread(
+        figures.add_percentiles(
             f"pages seen for the first time, {title}",
-            unseen(stage, person, username, far // 2, requests),
+            measure_unseen_pages(stage, person, username, far // 2, requests),
             95,
         )
-        counts = stage.inside("statements", username, *addresses.values())
+        counts = stage.run_inside("count_queries", username, *addresses.values())
         for what, count in zip(addresses, counts, strict=True):
-            figures.put(f"queries, {what}, {title}", count)
+            figures.add(f"queries, {what}, {title}", count)
 
 
-def unseen(
-    stage: Stage, person: Browserless, username: str, beginning: int, requests: int
+def measure_unseen_pages(
+    stage: Stage, person: HttpReader, username: str, beginning: int, requests: int
 ) -> list[float]:
-    """Turning over page after page: the rows of each are made into HTML for the first time."""
-    (cursor,) = stage.inside("cursors", username, str(max(2, beginning)))
+    """Turn over page after page: their rows are rendered for the first time."""
+    (cursor,) = stage.run_inside("list_cursors", username, str(max(2, beginning)))
     address = f"/workloads?page={quote(cursor)}"
     times = []
     for _ in range(requests):

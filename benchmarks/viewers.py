@@ -1,5 +1,5 @@
-"""A process of many clients which hold the table's stream as a browser does, and say when each row
-reached them.
+"""A process of many clients that hold the table's stream as a browser does, and report when each
+row reached them.
 
 `viewers.py HOST PORT COUNT` reads a JSON list of session keys, one line. Each client loads the
 page, takes its position, and opens the stream from there. "ready" is printed once all are open;
@@ -27,7 +27,7 @@ AT_ONCE = 8
 Chunks = list[tuple[int, bytes]]
 
 
-async def look(
+async def watch_page(
     host: str,
     port: int,
     session: str,
@@ -35,9 +35,9 @@ async def look(
     gate: asyncio.Semaphore,
     chunks: Chunks,
 ) -> None:
-    """Open the page and then its stream, and keep what comes with its time."""
+    """Load the page, open its stream, and store its chunks with their times."""
     async with gate:
-        page = await load(host, port, session)
+        page = await load_page(host, port, session)
         found = POSITION.search(page)
         if found is None:
             raise SystemExit(f"the page has no stream: {page[:500]!r}")
@@ -45,7 +45,7 @@ async def look(
         reader, writer = await asyncio.open_connection(host, port, limit=READ)
         joint = "" if address.endswith("?") else "&"
         writer.write(
-            request(
+            build_request(
                 f"{address}{joint}after={found[2].decode()}",
                 host,
                 port,
@@ -61,15 +61,19 @@ async def look(
         chunks.append((time.time_ns(), chunk))
 
 
-async def load(host: str, port: int, session: str) -> bytes:
+async def load_page(host: str, port: int, session: str) -> bytes:
     reader, writer = await asyncio.open_connection(host, port)
-    writer.write(request("/workloads", host, port, session, "text/html", "Connection: close\r\n"))
+    writer.write(
+        build_request("/workloads", host, port, session, "text/html", "Connection: close\r\n")
+    )
     answer = await reader.read()
     writer.close()
     return answer
 
 
-def request(path: str, host: str, port: int, session: str, accept: str, more: str = "") -> bytes:
+def build_request(
+    path: str, host: str, port: int, session: str, accept: str, more: str = ""
+) -> bytes:
     head = (
         f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAccept: {accept}\r\nCookie: "
         f"muster_session={session}\r\n{more}\r\n"
@@ -77,8 +81,8 @@ def request(path: str, host: str, port: int, session: str, accept: str, more: st
     return head.encode()
 
 
-def arrivals(chunks: Chunks) -> list[tuple[int, str, str]]:
-    """The rows in what came, each with the time of the chunk that completed it."""
+def parse_arrivals(chunks: Chunks) -> list[tuple[int, str, str]]:
+    """Return the rows in the chunks, each with the time of the chunk that completed it."""
     ends = list(itertools.accumulate(len(chunk) for _, chunk in chunks))
     whole = b"".join(chunk for _, chunk in chunks)
     return [
@@ -95,10 +99,17 @@ async def main(host: str, port: int, count: int) -> None:
     sessions = json.loads(await asyncio.to_thread(sys.stdin.readline))
     gate = asyncio.Semaphore(AT_ONCE)
     opened = [asyncio.Event() for _ in range(count)]
-    kept: list[Chunks] = [[] for _ in range(count)]
+    chunks_of_clients: list[Chunks] = [[] for _ in range(count)]
     tasks = [
         asyncio.create_task(
-            look(host, port, sessions[number % len(sessions)], opened[number], gate, kept[number])
+            watch_page(
+                host,
+                port,
+                sessions[number % len(sessions)],
+                opened[number],
+                gate,
+                chunks_of_clients[number],
+            )
         )
         for number in range(count)
     ]
@@ -110,7 +121,7 @@ async def main(host: str, port: int, count: int) -> None:
     await asyncio.to_thread(sys.stdin.read)
     for task in tasks:
         task.cancel()
-    print(json.dumps([arrivals(chunks) for chunks in kept]), flush=True)
+    print(json.dumps([parse_arrivals(chunks) for chunks in chunks_of_clients]), flush=True)
 
 
 if __name__ == "__main__":

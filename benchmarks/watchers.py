@@ -1,5 +1,5 @@
-"""A process that holds many watches and says when each of their events arrived; a benchmark starts
-it beside itself.
+"""A process beside the benchmark that holds many watches and prints when each of their events
+arrived.
 
 `watchers.py KUBECONFIG PATH COUNT EVENTS`: prints "ready" once every watch is open, then, when each
 has seen EVENTS marked events or the input is closed, one line of "MARK NANOSECONDS" for each event
@@ -21,7 +21,7 @@ KEEP = 64
 """Bytes kept from one read to the next, so that a mark on the border is found."""
 
 
-async def follow(
+async def hold_watch(
     server: Server, path: str, events: int, opened: asyncio.Event, arrivals: list[tuple[int, int]]
 ) -> None:
     """Hold one watch until it has seen `events` different marks."""
@@ -50,10 +50,12 @@ async def follow(
 
 
 async def main(kubeconfig: str, path: str, count: int, events: int) -> None:
-    server = Server.of(Path(kubeconfig))
+    server = Server.from_kubeconfig(Path(kubeconfig))
     arrivals: list[tuple[int, int]] = []
     opened = [asyncio.Event() for _ in range(count)]
-    watches = [asyncio.create_task(follow(server, path, events, one, arrivals)) for one in opened]
+    watches = [
+        asyncio.create_task(hold_watch(server, path, events, one, arrivals)) for one in opened
+    ]
     await asyncio.gather(*(one.wait() for one in opened))
     print("ready", flush=True)
     told_to_stop = asyncio.create_task(asyncio.to_thread(sys.stdin.read))

@@ -1,3 +1,3 @@
-"""Where workloads run: the clusters a console knows, their nodes, and the room that talks to
+"""Where workloads run: the clusters that Muster knows, their nodes, and the package that talks to
 them.
 """

@@ -1,7 +1,7 @@
-"""What a person, or `up`, does about clusters. Who may is decided by the caller; the database is
-changed and the rest is asked for.
+"""What a person, or `up`, does about clusters. The caller checks the permission; the database is
+changed and the rest is queued.
 
-`by` is who does it, as the audit log has it; None is Muster itself.
+`user` is the acting user for the audit log; None is Muster itself.
 """
 
 import uuid
@@ -29,7 +29,7 @@ CREDENTIAL_FIELDS = {
     ConnectionWay.TOKEN: "server",
     ConnectionWay.INSIDE: "way",
 }
-"""Which field of a form credentials that cannot be used belong to."""
+"""The field of a form to which unusable credentials belong."""
 
 
 def register(
@@ -40,8 +40,8 @@ def register(
     is_local: bool = False,
     user: User | None = None,
 ) -> Cluster:
-    """A new cluster. Raises UserError, naming the field, for credentials that cannot be used and
-    for a name that is taken.
+    """Add a cluster. Raises UserError, naming the field, for unusable credentials and for a name
+    that is taken.
     """
     access = _validate_access(way, kubeconfig, is_local)
     cluster = Cluster(
@@ -67,12 +67,10 @@ def reconnect(
     way: str = ConnectionWay.KUBECONFIG,
     user: User | None = None,
 ) -> None:
-    """Reach the cluster with other credentials from now on. Raises UserError for those that cannot
-    be used.
-    """
+    """Replace the credentials of the cluster. Raises UserError for unusable ones."""
     access = _validate_access(way, kubeconfig, cluster.is_local)
-    # What was known of it was known through the other ones: steps may try again at once, and what
-    # it can do is found out anew.
+    # All of it was found with the old credentials: steps may try again at once, and the heartbeat
+    # probes the cluster anew.
     unknown = {"unreachable_since": None, "trouble": "", "probed_at": None, "permissions_at": None}
     before, after = audit.select_changes(
         {"server": cluster.server, "way": str(cluster.way)},
@@ -85,8 +83,8 @@ def reconnect(
 
 
 def rename(cluster: Cluster, name: str, *, user: User | None = None) -> None:
-    """Show it under another name; nothing in it is called after that. Raises Clash where the name
-    is taken.
+    """Rename the cluster in Muster; nothing in the cluster changes. Raises Clash where the name is
+    taken.
     """
     before = cluster.name
     try:
@@ -98,7 +96,9 @@ def rename(cluster: Cluster, name: str, *, user: User | None = None) -> None:
 
 
 def set_prometheus_url(cluster: Cluster, prometheus_url: str, *, user: User | None = None) -> None:
-    """Ask this Prometheus how its GPUs are used; "" asks none. The address has been judged."""
+    """Set the Prometheus that knows the use of the cluster's GPUs; "" is none. The address has been
+    checked.
+    """
     before = cluster.prometheus_url
     with transaction.atomic():
         _update_cluster(cluster, prometheus_url=prometheus_url)
@@ -106,26 +106,30 @@ def set_prometheus_url(cluster: Cluster, prometheus_url: str, *, user: User | No
 
 
 def request_check(cluster: Cluster) -> None:
-    """Have it found out what the cluster can do and lets us do; `check_asked_at` is set until it
-    is. Raises Clash while it is disabled.
+    """Queue a check of what the cluster can do and what we may do there. Raises Clash while it is
+    disabled.
+
+    `check_requested_at` is set until the check is done.
     """
     if not cluster.is_enabled:
         raise Clash(f"{cluster.name} is disabled: nothing is asked of it. Enable it first.")
-    _update_cluster(cluster, check_asked_at=timezone.now())
+    _update_cluster(cluster, check_requested_at=timezone.now())
     tasks.check.enqueue(str(cluster.pk))
 
 
 def disable(cluster: Cluster, *, user: User | None = None) -> None:
-    """Launch nothing there, and neither follow nor ask it, until it is enabled. What runs there
-    goes on.
+    """Stop launching in, following and asking the cluster until it is enabled. What runs there goes
+    on.
     """
     with transaction.atomic():
-        _update_cluster(cluster, is_enabled=False, disabled_at=timezone.now(), check_asked_at=None)
+        _update_cluster(
+            cluster, is_enabled=False, disabled_at=timezone.now(), check_requested_at=None
+        )
         _record(Event.UPDATE, cluster, user, {"enabled": True}, {"enabled": False})
 
 
 def enable(cluster: Cluster, *, user: User | None = None) -> None:
-    """Use it again: what happened there meanwhile is found out."""
+    """Use the cluster again; the heartbeat finds out what happened there meanwhile."""
     # Whether it answers is not known any more.
     with transaction.atomic():
         _update_cluster(
@@ -137,8 +141,8 @@ def enable(cluster: Cluster, *, user: User | None = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDependents:
-    """What hangs on a cluster: its projects, the workloads that it has not let go of, and those of
-    them that are at work.
+    """What depends on a cluster: its projects, the workloads that it has not released, and how many
+    of these are at work.
     """
 
     projects: Sequence[str]
@@ -147,49 +151,49 @@ class ClusterDependents:
 
     @property
     def is_blocking(self) -> bool:
-        """Whether the cluster is removed by force only."""
+        """Whether the cluster can only be removed by force."""
         return bool(self.projects or self.workloads)
 
     @property
     def blocking_reason(self) -> str:
-        """Why it is not removed without force, and what to do, in a sentence or two; "" where it
-        is.
+        """Why it cannot be removed without force, and what to do, in a sentence or two; "" where it
+        can.
         """
         if not self.is_blocking:
             return ""
-        has = _count_noun(len(self.projects), "project")
+        dependents = _count_noun(len(self.projects), "project")
         if self.workloads:
-            has += (
+            dependents += (
                 f" and {_count_noun(self.workloads, 'workload')}, {self.at_work or 'none'} of them "
                 "at work"
             )
         return (
-            f"It has {has}. Delete its projects first: they then leave nothing behind in the "
-            "cluster."
+            f"It has {dependents}. Delete its projects first: they then leave nothing behind in "
+            "the cluster."
         )
 
     @property
     def forced_effects(self) -> str:
-        """What happens where it is removed all the same."""
-        over = []
+        """What happens where it is removed by force."""
+        effects = []
         if self.projects:
-            over.append(
+            effects.append(
                 f"Deleted here: {_count_noun(len(self.projects), 'project')}, with roles and "
                 "service accounts."
             )
         if self.workloads:
-            over.append(
+            effects.append(
                 "Listed under Deleted, with history and the logs that are here: "
                 f"{_count_noun(self.workloads, 'workload')}."
             )
-        over.append(
+        effects.append(
             "What still runs in the cluster goes on there, and nobody here follows or stops it."
         )
-        return " ".join(over)
+        return " ".join(effects)
 
 
 def load_dependents(cluster: Cluster) -> ClusterDependents:
-    """What stands against removing a cluster. A few queries."""
+    """Return what depends on a cluster. A few queries."""
     names = (
         Project.objects.filter(cluster=cluster, removed_at=None)
         .order_by("name")
@@ -197,43 +201,44 @@ def load_dependents(cluster: Cluster) -> ClusterDependents:
     )
     return ClusterDependents(
         list(names),
-        _call_cluster_removal("there", cluster.pk),
-        _call_cluster_removal("at_work", cluster.pk),
+        _call_cluster_removal("count_unreleased_workloads", cluster.pk),
+        _call_cluster_removal("count_active_workloads", cluster.pk),
     )
 
 
 def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
-    """Forget a cluster and its credentials. Nothing is asked of the cluster.
+    """Remove a cluster and its credentials. Nothing is asked of the cluster.
 
-    Raises Clash while anything hangs on it, unless `force`: then that ends here, and goes on in the
-    cluster (see `Hanging.by_force`).
+    Raises Clash while anything depends on it, unless `force`: then that ends here, and goes on in
+    the cluster (see `ClusterDependents.forced_effects`).
     """
     with transaction.atomic():
         if not Cluster.objects.there().select_for_update().filter(pk=cluster.pk).exists():
-            # Somebody else was faster.
+            # Another request has removed it meanwhile.
             return
-        hangs = load_dependents(cluster)
-        if hangs.is_blocking and not force:
-            told = (
-                f"{cluster.name} cannot be removed. {hangs.blocking_reason} To remove it all the "
-                f"same, force it. {hangs.forced_effects}"
+        dependents = load_dependents(cluster)
+        if dependents.is_blocking and not force:
+            text = (
+                f"{cluster.name} cannot be removed. {dependents.blocking_reason} To remove it all "
+                f"the same, force it. {dependents.forced_effects}"
             )
-            raise Clash(told, field="force")
-        # First of all: from now on nothing is launched there, and no project is made.
+            raise Clash(text, field="force")
+        # Disabled and committed first: a new project locks the row and finds it disabled, and
+        # nothing is launched there, so nothing is added to what is deleted below.
         Cluster.objects.filter(pk=cluster.pk).update(is_enabled=False, disabled_at=timezone.now())
     why = (
         f"The cluster {cluster.name} was removed from Muster. What still runs there is not "
         "followed any more."
     )
-    _call_cluster_removal("abandon", cluster.pk, why, user)
+    _call_cluster_removal("abandon_workloads", cluster.pk, why, user)
     for project in Project.objects.there().filter(cluster=cluster):
         project_removal.remove_project(project, user)
     with transaction.atomic():
-        # Before the row goes, and with it its name.
+        # Recorded before the row is deleted, and its name with it.
         before = {
             "server": cluster.server,
-            "projects": list(hangs.projects),
-            "workloads": hangs.workloads,
+            "projects": list(dependents.projects),
+            "workloads": dependents.workloads,
         }
         _record(Event.DELETE, cluster, user, before=before)
         project_removal.delete_scope_contents(cluster_scope(cluster.pk), user)
@@ -241,7 +246,7 @@ def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
             removed_at=timezone.now(), sync_error=""
         )
         if Project.objects.filter(cluster=cluster).exists() or _call_cluster_removal(
-            "is_remembered", cluster.pk
+            "has_workload_history", cluster.pk
         ):
             cluster.nodes.all().delete()
             Cluster.objects.filter(pk=cluster.pk).update(

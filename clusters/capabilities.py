@@ -1,5 +1,5 @@
-"""What a cluster can do, as its own discovery told. Pure values: `probing` fills them, a cluster's
-row keeps them, manifests read them.
+"""What a cluster can do, as its own discovery reported. Pure values: `capability_probe` fills them,
+a cluster's row stores them, manifests read them.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ PODGROUPS = "scheduling.run.ai/v2alpha2/podgroups"
 
 @dataclass(frozen=True, slots=True)
 class TrainingRuntime:
-    """A ClusterTrainingRuntime of Trainer v2: the framework of its label, and the scheduler that
-    its pods name ("" for none).
+    """A ClusterTrainingRuntime of Trainer v2: its name, the framework of its label, and the
+    scheduler that its pods name ("" for none).
     """
 
     name: str
@@ -23,12 +23,12 @@ class TrainingRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What was found when the cluster was asked. While it is not `known` everything is assumed, and
-    whoever shows it says so.
+    """What a probe of the cluster found. While it is not `known` everything is assumed, and pages
+    say so.
 
     `served` holds "group/version/plural" of the kinds that Muster uses, without a group for the
-    core ones ("v1/pods"). `gpu_sharing` says whether KAI shares devices, None where that could not
-    be found out. `trainjob_fields` are the fields that a TrainJob's spec has there: they differ
+    core ones ("v1/pods"). `gpu_sharing` says whether KAI shares devices, None where that is
+    unknown. `trainjob_fields` are the fields that the spec of a TrainJob has there: they differ
     between releases of one API version.
     """
 
@@ -40,16 +40,16 @@ class Capabilities:
     trainjob_fields: frozenset[str] = frozenset()
 
     def serves(self, resource: str) -> bool:
-        """Whether it serves "group/version/plural"; yes while nothing is known."""
+        """Return whether the cluster serves "group/version/plural"; True while nothing is known."""
         return not self.known or resource in self.served
 
     @property
     def has_kai(self) -> bool:
-        """Whether the KAI scheduler's kinds are there, so that pods may name it."""
+        """Whether the kinds of the KAI scheduler are served, so that pods may name it."""
         return self.serves(QUEUES) and self.serves(PODGROUPS)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values for a database row; {} for what is not known."""
+        """Return plain JSON values for a database row; {} while nothing is known."""
         if not self.known:
             return {}
         return {
@@ -65,7 +65,7 @@ class Capabilities:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Capabilities":
-        """What `to_json` stored. Entries that an older version did not store count as nothing
+        """Parse what `to_json` stored. Entries that an older version did not store count as not
         found.
         """
         if not data:
@@ -80,4 +80,4 @@ class Capabilities:
 
 
 UNKNOWN = Capabilities(known=False)
-"""Of a cluster that was never asked."""
+"""The capabilities of a cluster that was never probed."""

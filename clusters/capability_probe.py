@@ -1,5 +1,5 @@
-"""What a cluster can do, found out by asking it: what it serves, whether it shares GPUs, which
-classes and runtimes it has.
+"""Probes what a cluster can do: what it serves, whether it shares GPUs, and which classes and
+runtimes it has.
 """
 
 import dataclasses
@@ -27,9 +27,9 @@ from clusters.kube.resources import (
 T = TypeVar("T")
 
 USED_RESOURCES = tuple(each for each in vars(resources).values() if isinstance(each, Resource))
-"""The kinds that Muster uses: of everything that a cluster serves only these are kept."""
+"""The kinds that Muster uses: of everything that a cluster serves only these are stored."""
 MAX_ITEMS = 200
-"""Classes and runtimes that are kept, and fields of a kind."""
+"""Classes and runtimes that are stored, and fields of a kind."""
 MAX_NAME = 253
 
 FRAMEWORK_LABEL = "trainer.kubeflow.org/framework"
@@ -45,12 +45,12 @@ _DISTRIBUTIONS = (
     (re.compile(r"\+vmware"), "VMware"),
     (re.compile(r"localkube"), "localkube"),
 )
-"""How makers of distributions mark the versions that are theirs."""
+"""How distributions mark their versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What was found out."""
+    """What a probe found."""
 
     capabilities: Capabilities
     findings: Findings
@@ -82,15 +82,15 @@ _runtime_decoder = msgspec.json.Decoder(_Runtime)
 
 
 def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult:
-    """Ask for everything: about eight requests. `namespaces` are those of our projects there, where
-    a pod can be tried.
+    """Ask what the cluster can do, in about eight requests.
 
-    What the credentials may not ask for is told in the findings; a cluster that does not answer
-    raises Unavailable or Unauthorized.
+    `namespaces` are those of our projects there, where a pod can be tried. The findings name what
+    the credentials may not ask. Raises Unavailable or Unauthorized for a cluster that does not
+    answer.
     """
     unanswered: dict[str, str] = {}
 
-    def asked(name: str, question: Callable[[], T], otherwise: T) -> T:
+    def ask(name: str, question: Callable[[], T], otherwise: T) -> T:
         try:
             return question()
         except (Unavailable, Unauthorized):
@@ -99,23 +99,23 @@ def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult
             unanswered[name] = error.message
             return otherwise
 
-    served: frozenset[str] | None = asked("served", lambda: _fetch_served(client), None)
+    served: frozenset[str] | None = ask("served", lambda: _fetch_served(client), None)
     if served is None:
         # Who may not even ask what there is finds out when launching.
         return ProbeResult(UNKNOWN, Findings(unanswered=unanswered))
-    classes: list[_NamedObject] = asked(
+    classes: list[_NamedObject] = ask(
         "priority_classes", lambda: _fetch_items(client, PRIORITYCLASSES, _named_decoder), []
     )
-    storage: list[_StorageClass] = asked(
+    storage: list[_StorageClass] = ask(
         "storage_classes", lambda: _fetch_items(client, STORAGECLASSES, _storage_class_decoder), []
     )
     runtimes: list[_Runtime] = []
     fields: frozenset[str] = frozenset()
     if resource_key(TRAINJOBS) in served:
-        runtimes = asked(
+        runtimes = ask(
             "runtimes", lambda: _fetch_items(client, CLUSTERTRAININGRUNTIMES, _runtime_decoder), []
         )
-        fields = asked(
+        fields = ask(
             "trainjob_fields",
             lambda: discovery.fetch_spec_fields(client, TRAINJOBS, "TrainJob"),
             frozenset(),
@@ -132,7 +132,7 @@ def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult
         if capabilities.has_kai
         else False
     )
-    found = tuple(
+    storage_classes = tuple(
         StorageClass(
             _get_name(each),
             limit_text(each.provisioner)[:MAX_NAME],
@@ -141,20 +141,22 @@ def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult
         for each in storage
     )
     return ProbeResult(
-        dataclasses.replace(capabilities, gpu_sharing=sharing), Findings(found, unanswered)
+        dataclasses.replace(capabilities, gpu_sharing=sharing),
+        Findings(storage_classes, unanswered),
     )
 
 
 def describe_platform(server_version: discovery.ServerVersion) -> str:
-    """What the server is and runs on, in words: "K3s, linux/arm64". The version says whose
-    distribution it is, where it does.
+    """Return the distribution and platform of the server in words: "K3s, linux/arm64".
+
+    The version says which distribution it is, where it does.
     """
     maker = next((name for mark, name in _DISTRIBUTIONS if mark.search(server_version.version)), "")
     return ", ".join(filter(None, (maker, server_version.platform)))
 
 
 def resource_key(resource: Resource) -> str:
-    """A kind as `Capabilities.served` has it."""
+    """Return a kind as `Capabilities.served` has it."""
     return f"{resource.api_version}/{resource.plural}"
 
 
@@ -162,9 +164,9 @@ def _fetch_served(client: Client) -> frozenset[str]:
     used = {resource_key(each) for each in USED_RESOURCES}
     versions = {each.api_version for each in USED_RESOURCES}
     return frozenset(
-        found
+        key
         for each in discovery.fetch_served_kinds(client, versions)
-        if (found := resource_key(each.resource)) in used
+        if (key := resource_key(each.resource)) in used
     )
 
 
@@ -174,17 +176,17 @@ def _fetch_items(client: Client, resource: Resource, decoder: "msgspec.json.Deco
     return page.items[:MAX_ITEMS]
 
 
-def _build_runtime(found: _Runtime) -> TrainingRuntime:
-    """The scheduler is that of the first pod template in it that names one."""
-    labels = found.metadata.labels or {}
-    scheduler = limit_text(next(_find_schedulers(found.spec), ""))[:MAX_NAME]
+def _build_runtime(runtime: _Runtime) -> TrainingRuntime:
+    """Return a runtime with the scheduler of the first pod template in it that names one."""
+    labels = runtime.metadata.labels or {}
+    scheduler = limit_text(next(_find_schedulers(runtime.spec), ""))[:MAX_NAME]
     return TrainingRuntime(
-        _get_name(found), limit_text(labels.get(FRAMEWORK_LABEL, ""))[:MAX_NAME], scheduler
+        _get_name(runtime), limit_text(labels.get(FRAMEWORK_LABEL, ""))[:MAX_NAME], scheduler
     )
 
 
-def _get_name(found: _NamedObject | _StorageClass | _Runtime) -> str:
-    return limit_text(found.metadata.name)[:MAX_NAME]
+def _get_name(obj: _NamedObject | _StorageClass | _Runtime) -> str:
+    return limit_text(obj.metadata.name)[:MAX_NAME]
 
 
 def _find_schedulers(value: Any, depth: int = 12) -> Iterator[str]:
@@ -202,8 +204,10 @@ def _find_schedulers(value: Any, depth: int = 12) -> Iterator[str]:
 def _probe_gpu_sharing(
     client: Client, namespaces: list[str], unanswered: dict[str, str]
 ) -> bool | None:
-    """Whether KAI shares devices: its webhook refuses a pod that asks for a part of one while it
-    does not. Nothing is made by asking.
+    """Return whether KAI shares devices; None where that cannot be found out.
+
+    Its webhook refuses a pod that asks for a part of a device while sharing is off. The pod is a
+    dry run: nothing is created.
     """
     why = ""
     for namespace in namespaces:
@@ -225,7 +229,10 @@ def _probe_gpu_sharing(
 
 
 def _build_probe_pod() -> dict[str, Any]:
-    """A pod that asks for half a GPU, and that no policy of a namespace has a reason to refuse."""
+    """Build a pod that asks for half a GPU.
+
+    No policy of a namespace has a reason to refuse it.
+    """
     secured = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     amounts = {"cpu": "1m", "memory": "8Mi"}
     container = {

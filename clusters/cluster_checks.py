@@ -1,5 +1,5 @@
-"""What a cluster can do and lets us do, kept in its row with its age: asked now and then, and when
-a person wants to know.
+"""Checks of what a cluster can do and what our credentials may do there. The results are stored in
+its row with their age: checked now and then, and when a person asks.
 """
 
 from datetime import timedelta
@@ -13,11 +13,11 @@ from clusters.models import Cluster
 from projects.models import Project
 
 PROBE_INTERVAL = timedelta(seconds=50)
-"""How long what was found out is good: of the heartbeats every second one asks, so that what is
-installed is found within a minute.
+"""How long capabilities stay valid: every second heartbeat probes them, so that what is installed
+is found within a minute.
 """
 REVIEW_INTERVAL = timedelta(hours=1)
-"""The same for the rights, which take a request each."""
+"""How long permissions stay valid; a review takes a request for each."""
 MAX_NAMESPACES_TRIED = 3
 """Namespaces of ours in which a pod is tried."""
 
@@ -25,13 +25,16 @@ MAX_NAMESPACES_TRIED = 3
 def update_capabilities(
     client: Client, cluster: Cluster, server_version: discovery.ServerVersion | None = None
 ) -> None:
-    """Find out what the cluster can do, and keep it. Raises Unavailable or Unauthorized."""
+    """Probe what the cluster can do, and store it. Raises Unavailable or Unauthorized."""
     server_version = server_version or discovery.fetch_server_version(client)
     ready = Project.objects.filter(cluster=cluster, synced_at__isnull=False).order_by("pk")
-    found = capability_probe.probe_cluster(
+    result = capability_probe.probe_cluster(
         client, ready.values_list("namespace", flat=True)[:MAX_NAMESPACES_TRIED]
     )
-    cluster.capabilities, cluster.findings = found.capabilities.to_json(), found.findings.to_json()
+    cluster.capabilities, cluster.findings = (
+        result.capabilities.to_json(),
+        result.findings.to_json(),
+    )
     cluster.platform, cluster.probed_at = (
         capability_probe.describe_platform(server_version)[:128],
         timezone.now(),
@@ -40,7 +43,7 @@ def update_capabilities(
 
 
 def update_permissions(client: Client, cluster: Cluster) -> None:
-    """Find out what the credentials may do there, and keep it. Raises Unavailable or
+    """Review what the credentials may do there, and store it. Raises Unavailable or
     Unauthorized.
     """
     cluster.permissions, cluster.permissions_at = (
@@ -51,7 +54,7 @@ def update_permissions(client: Client, cluster: Cluster) -> None:
 
 
 def _save_fields(cluster: Cluster, *fields: str) -> None:
-    """Nothing is kept of a cluster that was removed meanwhile."""
+    """Store these fields, unless the cluster was removed meanwhile."""
     Cluster.objects.there().filter(pk=cluster.pk).update(
         **{name: getattr(cluster, name) for name in fields}
     )

@@ -1,4 +1,4 @@
-"""What an administrator fills in about a cluster: its name, and one of three ways to reach it."""
+"""The forms of a cluster: its name, and one of three ways to reach it."""
 
 import os
 from typing import Any
@@ -29,12 +29,12 @@ NAME_VALIDATOR = RegexValidator(
     ),
 )
 STORED_WAY = "stored"
-"""The fourth way of a cluster that is there already: as it is."""
+"""The fourth way, of a known cluster: its stored credentials."""
 _PLAIN_INPUT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 
 class ClusterForm(forms.Form):
-    """A new cluster. `credentials` are then what `actions.register` takes."""
+    """The form of a new cluster. Its `credentials` are what `actions.register` takes."""
 
     name = forms.CharField(
         max_length=63,
@@ -153,9 +153,7 @@ class ClusterForm(forms.Form):
 
 
 class ClusterChangeForm(ClusterForm):
-    """A cluster that is there already: its credentials are never shown, kept as they are or
-    replaced.
-    """
+    """The form of a known cluster. Its credentials are never shown; they are kept or replaced."""
 
     prometheus_url = forms.CharField(
         label="Address of Prometheus",
@@ -199,4 +197,4 @@ class ClusterChangeForm(ClusterForm):
 
 
 def _check_nothing() -> None:
-    """Of the other ways there is nothing to be checked."""
+    """Check nothing: the other ways have no fields."""

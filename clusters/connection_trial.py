@@ -1,5 +1,5 @@
-"""A connection that is tried while a person waits: what answers, which version, and what is missing
-there. Nothing of it is kept.
+"""A trial of a connection while a person waits: what answers, in which version, and what is missing
+there. Nothing of it is stored.
 """
 
 import time
@@ -20,13 +20,13 @@ TRIAL_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTrial:
-    """How it went: `trouble` says why there is no connection, "" where there is one."""
+    """The result of a trial. `trouble` says why there is no connection, "" where there is one."""
 
     trouble: str = ""
     version: str = ""
     platform: str = ""
     nodes: int | None = None
-    """How many there are; None where they may not be listed."""
+    """How many nodes there are; None where they may not be listed."""
     prerequisites: tuple[Prerequisite, ...] = ()
     review: PermissionReview = field(default_factory=PermissionReview)
 
@@ -36,42 +36,45 @@ class ConnectionTrial:
 
 
 def try_connection(way: str, kubeconfig: str, *, is_local: bool = False) -> ConnectionTrial:
-    """Connect and ask. It takes a few seconds, and no more than some twenty with a cluster that is
-    slow or dead; it raises nothing.
+    """Connect, and ask what the cluster can do. Raises nothing.
+
+    It takes a few seconds, and about twenty at most with a cluster that is slow or dead.
     """
-    until = time.monotonic() + TRIAL_SECONDS
+    deadline = time.monotonic() + TRIAL_SECONDS
     try:
         if way != ConnectionWay.INSIDE:
             connections.address_policy(is_local=is_local).check_server(
                 connections.build_access(way, kubeconfig).server
             )
         with connections.open_trial_client(way, kubeconfig, is_local=is_local) as client:
-            about = discovery.fetch_server_version(client)
-            found = capability_probe.probe_cluster(client)
-            offering: list[bool] | None
+            server_version = discovery.fetch_server_version(client)
+            probe = capability_probe.probe_cluster(client)
+            gpu_presence: list[bool] | None
             try:
-                offering = nodes.fetch_gpu_presence(client, until)
+                gpu_presence = nodes.fetch_gpu_presence(client, deadline)
             except KubeError:
-                # What may not be listed is among the rights.
-                offering = None
-            review = permission_review.review_permissions(client, found.capabilities, until)
+                # The permission review reports that nodes may not be listed.
+                gpu_presence = None
+            review = permission_review.review_permissions(client, probe.capabilities, deadline)
     except BadKubeconfig as error:
         return ConnectionTrial(str(error))
     except KubeError as error:
         return ConnectionTrial(f"{error.message[:1].upper()}{error.message[1:]}.")
-    told = tuple(list_prerequisites(found.capabilities, found.findings, offering or ()))
-    seen = None if offering is None else len(offering)
+    prerequisites = tuple(
+        list_prerequisites(probe.capabilities, probe.findings, gpu_presence or ())
+    )
+    node_count = None if gpu_presence is None else len(gpu_presence)
     return ConnectionTrial(
-        version=about.version,
-        platform=capability_probe.describe_platform(about),
-        nodes=seen,
-        prerequisites=told,
+        version=server_version.version,
+        platform=capability_probe.describe_platform(server_version),
+        nodes=node_count,
+        prerequisites=prerequisites,
         review=review,
     )
 
 
 def try_stored_connection(cluster: Cluster) -> ConnectionTrial:
-    """The same with the credentials that a cluster has."""
+    """Try the connection with the stored credentials of a cluster."""
     try:
         return try_connection(cluster.way, cluster.kubeconfig, is_local=cluster.is_local)
     except Unreadable as error:

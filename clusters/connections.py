@@ -1,4 +1,4 @@
-"""The clients of this process: one for each cluster, shared by its threads, and made anew when its
+"""The clients of this process: one for each cluster, shared by its threads, and replaced when its
 credentials have changed.
 """
 
@@ -19,13 +19,13 @@ from clusters.kube.rate_limits import RateLimiter
 from clusters.models import Cluster, ConnectionWay
 
 TIMEOUTS = Timeouts(connect=3.0, read=15.0, total=60.0, rate_limit=10.0)
-"""A cluster that is there but dead costs one thread a quarter of a minute, and no more."""
+"""A cluster that exists but is dead costs one thread a quarter of a minute at most."""
 TRIAL_TIMEOUTS = Timeouts(connect=3.0, read=5.0, total=10.0, rate_limit=5.0)
-"""While a person waits for the answer."""
+"""The timeouts while a person waits for the answer."""
 
 DEPLOY_NAMESPACE = "muster"
-"""The namespace of deploy/kustomize: Muster's keys are in it, and in a cluster that is managed from
-elsewhere the token for that.
+"""The namespace of deploy/kustomize. Muster's keys are in it, and in a remotely managed cluster the
+token for Muster.
 """
 _CONNECTION_FIELDS = ("way", "kubeconfig", "is_local")
 
@@ -43,12 +43,12 @@ _rate_limiters: dict[uuid.UUID, RateLimiter] = {}
 
 
 def get_client(cluster: Cluster | uuid.UUID | str, *, can_wait: bool = False) -> Client:
-    """The client of a cluster, given as a row or by its id. Nothing is sent.
+    """Return the client of a cluster, given as a row or by its id. Nothing is sent.
 
-    What `can_wait` has a client of its own, which leaves half of the turns to the other one:
-    hundreds of logs do not delay a listing.
+    With `can_wait` it is a separate client that leaves half of the turns to the other one: hundreds
+    of logs do not delay a listing.
 
-    Raises Unauthorized for credentials that cannot be used: other ones are what helps.
+    Raises Unauthorized for credentials that cannot be used (only other ones help) and
     Cluster.DoesNotExist for an unknown id.
     """
     row = (
@@ -60,16 +60,17 @@ def get_client(cluster: Cluster | uuid.UUID | str, *, can_wait: bool = False) ->
         known = _connections.get((row.pk, can_wait))
         if known is not None and (known.way, known.kubeconfig) == (row.way, row.kubeconfig):
             return known.client
-        made = _connect_client(row, can_wait)
-        _connections[row.pk, can_wait] = _Connection(row.way, row.kubeconfig, made)
+        new_client = _connect_client(row, can_wait)
+        _connections[row.pk, can_wait] = _Connection(row.way, row.kubeconfig, new_client)
+    # Closed outside the lock, and only its idle connections: threads that still use it finish.
     if known is not None:
         known.client.close()
-    return made
+    return new_client
 
 
 def clock_offset(cluster_id: uuid.UUID) -> timedelta:
-    """By how much a cluster's clock is ahead of ours, as far as this process has heard it. Nothing
-    is sent.
+    """Return how far a cluster's clock is ahead of ours, as far as this process knows. Nothing is
+    sent.
     """
     with _lock:
         known = _connections.get((cluster_id, False))
@@ -77,7 +78,7 @@ def clock_offset(cluster_id: uuid.UUID) -> timedelta:
 
 
 def close_all() -> None:
-    """Give every connection back; who asks for a client after that gets a new one."""
+    """Close every client; the next call of `get_client` makes a new one."""
     with _lock:
         connections = list(_connections.values())
         _connections.clear()
@@ -87,8 +88,9 @@ def close_all() -> None:
 
 
 def address_policy(*, is_local: bool = False) -> ClusterAddressPolicy:
-    """Which addresses a cluster may have here, beside public ones. The embedded one is on this
-    machine, where `up` started it.
+    """Return which addresses a cluster may have here, beside public ones.
+
+    The embedded cluster is on this machine, where `up` started it.
     """
     return (
         ClusterAddressPolicy(loopback=True)
@@ -100,7 +102,7 @@ def address_policy(*, is_local: bool = False) -> ClusterAddressPolicy:
 
 
 def build_access(way: str, kubeconfig: str) -> ClusterAccess:
-    """How a cluster that was added in this way is reached. Raises BadKubeconfig."""
+    """Return the access of a cluster that was added in this way. Raises BadKubeconfig."""
     return (
         in_cluster.build_access(os.environ, settings.SERVICE_ACCOUNT)
         if way == ConnectionWay.INSIDE
@@ -109,8 +111,10 @@ def build_access(way: str, kubeconfig: str) -> ClusterAccess:
 
 
 def own_namespaces() -> frozenset[str]:
-    """Muster's own, which no project is given: where it runs, and where its credentials are in the
-    clusters that it manages.
+    """Return Muster's own namespaces, which no project may use.
+
+    They are the one where it runs, and the one that holds its credentials in the clusters that it
+    manages.
     """
     return frozenset(
         {DEPLOY_NAMESPACE, in_cluster.read_own_namespace(settings.SERVICE_ACCOUNT)} - {""}
@@ -118,7 +122,7 @@ def own_namespaces() -> frozenset[str]:
 
 
 def open_trial_client(way: str, kubeconfig: str, *, is_local: bool = False) -> Client:
-    """A client of its own for a person who waits, whose credentials need not be saved. Close it.
+    """Return a separate client for a person who waits; its credentials need not be saved. Close it.
     Raises BadKubeconfig.
     """
     return _build_client(way, kubeconfig, is_local, RateLimiter(), TRIAL_TIMEOUTS)
@@ -126,11 +130,13 @@ def open_trial_client(way: str, kubeconfig: str, *, is_local: bool = False) -> C
 
 def _connect_client(row: Cluster, can_wait: bool) -> Client:
     rate = settings.OPTIONS.kube_rate
-    # Kept when the client is made anew: it is the same cluster that is spared.
-    pace = _rate_limiters.setdefault(row.pk, RateLimiter(rate, max(1, int(2 * rate))))
-    leave = int(rate) if can_wait else 0
+    # The rate limiter outlives the client: new credentials lead to the same cluster.
+    rate_limiter = _rate_limiters.setdefault(row.pk, RateLimiter(rate, max(1, int(2 * rate))))
+    spare_turns = int(rate) if can_wait else 0
     try:
-        return _build_client(row.way, row.kubeconfig, row.is_local, pace, TIMEOUTS, leave)
+        return _build_client(
+            row.way, row.kubeconfig, row.is_local, rate_limiter, TIMEOUTS, spare_turns
+        )
     except BadKubeconfig as error:
         raise Unauthorized(f"the cluster's kubeconfig cannot be used: {error}") from error
 

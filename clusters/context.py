@@ -1,4 +1,4 @@
-"""What pages say of the clusters behind them."""
+"""The context processor of the banners that pages show about clusters."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ MAX_BANNERS = 5
 
 
 def banners(request: HttpRequest) -> dict[str, Any]:
-    """`clusters_in_use`: the clusters that a page has to say something about to this reader.
+    """Return `clusters_in_use`: the clusters about which a page shows this user a banner.
 
-    One small query, where it is asked, and another where a cluster is disabled.
+    It costs one small query, on the pages that show it, and another where a cluster is disabled.
     """
     return {
         "clusters_in_use": SimpleLazyObject(
@@ -28,18 +28,20 @@ def banners(request: HttpRequest) -> dict[str, Any]:
 def _list_clusters_with_banner(user: object) -> list[Cluster]:
     if not isinstance(user, User) or not user.is_authenticated:
         return []
-    telling = Cluster.objects.visible_to(user).filter(
+    noteworthy = Cluster.objects.visible_to(user).filter(
         Q(is_local=True) | Q(is_enabled=False) | Q(unreachable_since__isnull=False)
     )
-    found = list(telling.only("name", "is_local", "unreachable_since", "is_enabled", "disabled_at"))
-    # One that was disabled is told of while there is something of it to be seen.
-    silent = {each.pk for each in found if not (each.is_local or each.is_enabled)}
-    if silent:
-        silent -= set(
+    clusters = list(
+        noteworthy.only("name", "is_local", "unreachable_since", "is_enabled", "disabled_at")
+    )
+    # A disabled cluster has a banner only while it still has projects.
+    disabled = {each.pk for each in clusters if not (each.is_local or each.is_enabled)}
+    if disabled:
+        disabled -= set(
             Project.objects.there()
-            .filter(cluster__in=silent)
+            .filter(cluster__in=disabled)
             .order_by()
             .values_list("cluster", flat=True)
             .distinct()
         )
-    return [each for each in found if each.pk not in silent][:MAX_BANNERS]
+    return [each for each in clusters if each.pk not in disabled][:MAX_BANNERS]

@@ -1,6 +1,7 @@
-"""What of a cluster's projects is not as it should be, found by four lists whatever their number.
+"""How the projects of a cluster differ from what they should be, found by four lists whatever their
+number.
 
-The heartbeat asks, and has what differs provisioned: what somebody changed or removed is put right
+The heartbeat asks, and provisions what differs: what somebody changed or removed is put right
 within a minute.
 """
 
@@ -36,16 +37,16 @@ ObjectKey = tuple[str, str]
 log = logging.getLogger(__name__)
 
 MAX_QUEUES_REMOVED = 50
-"""Queues of departments that one turn removes."""
+"""Queues of departments that one heartbeat removes."""
 
 
 @dataclass(slots=True)
 class Drift:
-    """`due` are projects to be provisioned, `back` those that have left and of which something is
-    there all the same.
+    """What differs. `due_projects` are to be provisioned; `leftover_projects` are deleted ones of
+    which an object still exists.
 
-    `allocated` is what changed of what projects hold; `queues` are Queues of departments without a
-    project, with what was seen of them.
+    `allocated` are changed allocations by project; `orphan_queues` are the Queues of departments
+    without a project, as they were found.
     """
 
     due_projects: set[int] = field(default_factory=set)
@@ -55,18 +56,20 @@ class Drift:
 
 
 def find_drift(client: Client, cluster: Cluster) -> Drift:
-    """Compare a cluster with its projects. A kind that may not be listed is not compared. Raises
-    KubeError where it does not answer.
+    """Compare a cluster with its projects. Raises KubeError where it does not answer. A kind that
+    may not be listed is not compared.
     """
     projects = list(project_provisioning.list_projects(cluster))
     installation = Installation.own_key()
     drift = Drift(
         due_projects={each.pk for each in projects if each.synced_at is None or each.sync_error}
     )
-    spaces = _fetch_objects(client, NAMESPACES, PROJECT_LABEL)
-    if spaces is not None:
+    namespaces = _fetch_objects(client, NAMESPACES, PROJECT_LABEL)
+    if namespaces is not None:
         drift.due_projects |= {
-            each.pk for each in projects if not _is_namespace_current(each, spaces, installation)
+            each.pk
+            for each in projects
+            if not _is_namespace_current(each, namespaces, installation)
         }
     try:
         queues = (
@@ -77,42 +80,42 @@ def find_drift(client: Client, cluster: Cluster) -> Drift:
         is_served = project_provisioning.has_queues(cluster)
     except NotServed:
         queues, is_served = {}, False
-    # Where Queues are not, and that is noted, all is as it should be.
+    # `sync_note` says that there are no Queues: a project is due where the note is out of date.
     drift.due_projects |= {each.pk for each in projects if bool(each.sync_note) == is_served}
     if is_served and queues is not None:
         _compare_queues(drift, projects, queues, installation)
     _compare_secrets(drift, client, projects, installation)
     drift.leftover_projects = _find_leftover_projects(
-        cluster, projects, [*(spaces or {}).values(), *(queues or {}).values()], installation
+        cluster, projects, [*(namespaces or {}).values(), *(queues or {}).values()], installation
     )
     return drift
 
 
 def apply_drift(client: Client, drift: Drift) -> None:
-    """Write down what projects hold, and remove the Queues of departments that have no project
-    there any more.
+    """Store the allocations of projects, and delete the Queues of departments without a project
+    there.
     """
-    rows = [Project(pk=pk, allocated=held) for pk, held in drift.allocated.items()]
+    rows = [Project(pk=pk, allocated=allocated) for pk, allocated in drift.allocated.items()]
     Project.objects.bulk_update(rows, ["allocated"], batch_size=200)
     for name, queue in list(drift.orphan_queues.items())[:MAX_QUEUES_REMOVED]:
         try:
             project_provisioning.delete_object(client, QUEUES, name, queue)
         except Rejected as error:
-            # One that has other Queues below it is in use, whoever made them.
+            # KAI refuses to delete a Queue that has others below it, whoever made them.
             log.info("the Queue %s stays: %s", name, error.message)
 
 
 def _is_namespace_current(
     project: Project, spaces: dict[ObjectKey, Object], installation: str
 ) -> bool:
-    space = spaces.get(("", project.namespace))
-    if space is None or is_being_deleted(space):
+    namespace = spaces.get(("", project.namespace))
+    if namespace is None or is_being_deleted(namespace):
         return False
     owner = project_provisioning.build_project_owner(project, installation)
     wanted = project_manifests.build_namespace(
-        owner, project.namespace, space, adopted=project.is_namespace_adopted
+        owner, project.namespace, namespace, adopted=project.is_namespace_adopted
     )
-    return has_wanted_fields(space.get("metadata"), wanted.body["metadata"])
+    return has_wanted_fields(namespace.get("metadata"), wanted.body["metadata"])
 
 
 def _compare_queues(
@@ -126,16 +129,18 @@ def _compare_queues(
         wanted = project_provisioning.build_queues(
             project, members[project.department_id], installation
         )
-        there = [queues.get(("", each.name)) for each in wanted]
+        existing = [queues.get(("", each.name)) for each in wanted]
         parents.add(wanted[0].name)
         if not all(
-            has_wanted_fields(_select_compared_fields(is_), _select_compared_fields(each.body))
-            for is_, each in zip(there, wanted, strict=True)
+            has_wanted_fields(
+                _select_compared_fields(queue_found), _select_compared_fields(each.body)
+            )
+            for queue_found, each in zip(existing, wanted, strict=True)
         ):
             drift.due_projects.add(project.pk)
-        held = project_manifests.parse_allocated(there[1] or {})
-        if held != project.allocated:
-            drift.allocated[project.pk] = held
+        allocated = project_manifests.parse_allocated(existing[1] or {})
+        if allocated != project.allocated:
+            drift.allocated[project.pk] = allocated
     for (_, name), queue in queues.items():
         # The title of a department is not needed to see that it is one of ours.
         if (
@@ -147,23 +152,23 @@ def _compare_queues(
 
 
 def _select_compared_fields(queue: Object | None) -> Object:
-    """What of a Queue is compared. Objects of a list carry no kind."""
+    """Return the fields of a Queue that are compared. Objects of a list carry no kind."""
     return {} if queue is None else {"labels": get_labels(queue), "spec": queue.get("spec")}
 
 
 def _compare_secrets(
     drift: Drift, client: Client, projects: list[Project], installation: str
 ) -> None:
-    there = _fetch_objects(client, SECRETS, PROJECT_LABEL)
+    secrets = _fetch_objects(client, SECRETS, PROJECT_LABEL)
     accounts = _fetch_objects(
         client, SERVICEACCOUNTS, PROJECT_LABEL, f"metadata.name={project_manifests.SERVICE_ACCOUNT}"
     )
-    if there is None or accounts is None:
+    if secrets is None or accounts is None:
         return
-    by_space: dict[str, dict[str, Object]] = defaultdict(dict)
-    for (space, name), secret in there.items():
+    by_namespace: dict[str, dict[str, Object]] = defaultdict(dict)
+    for (namespace, name), secret in secrets.items():
         if project_provisioning.is_credential_secret(secret):
-            by_space[space][name] = secret
+            by_namespace[namespace][name] = secret
     try:
         credentials = project_provisioning.load_secrets(projects)
     except Unreadable as error:
@@ -173,17 +178,20 @@ def _compare_secrets(
     for project in projects:
         owner = project_provisioning.build_project_owner(project, installation)
         wanted = [project_manifests.build_secret(owner, each) for each in credentials[project.pk]]
-        found = {
-            name: each for name, each in by_space[project.namespace].items() if owner.owns(each)
+        existing = {
+            name: each for name, each in by_namespace[project.namespace].items() if owner.owns(each)
         }
-        same = found.keys() == {each.name for each in wanted} and all(
-            _is_secret_current(found[each.name], each.body) for each in wanted
+        is_same = existing.keys() == {each.name for each in wanted} and all(
+            _is_secret_current(existing[each.name], each.body) for each in wanted
         )
-        pulled = [each.name for each in credentials[project.pk] if each.is_pull][
+        pull_names = [each.name for each in credentials[project.pk] if each.is_pull][
             : project_provisioning.MAX_PULL_SECRETS
         ]
         account = accounts.get((project.namespace, project_manifests.SERVICE_ACCOUNT))
-        if not same or project_manifests.build_service_account(owner, account, pulled) is not None:
+        if (
+            not is_same
+            or project_manifests.build_service_account(owner, account, pull_names) is not None
+        ):
             drift.due_projects.add(project.pk)
 
 
@@ -198,17 +206,17 @@ def _is_secret_current(secret: Object, body: Object) -> bool:
 def _find_leftover_projects(
     cluster: Cluster, projects: list[Project], objects: Iterable[Object], installation: str
 ) -> set[int]:
-    """Projects that are gone from here and of which there is an object: what was written while it
-    was removed.
+    """Return the deleted projects of which an object exists: it was written during their
+    removal.
     """
     names = {each.name for each in projects}
     strays = set(_find_stray_titles(objects, names, installation))
-    gone = (
-        Project.objects.filter(cluster=cluster, name__in=strays, left_at__isnull=False)
+    deleted = (
+        Project.objects.filter(cluster=cluster, name__in=strays, deleted_at__isnull=False)
         if strays
         else Project.objects.none()
     )
-    return set(gone.values_list("pk", flat=True))
+    return set(deleted.values_list("pk", flat=True))
 
 
 def _find_stray_titles(
@@ -228,18 +236,18 @@ def _find_stray_titles(
 def _fetch_objects(
     client: Client, resource: Resource, labels: str, fields: str = ""
 ) -> dict[ObjectKey, Object] | None:
-    """All objects that match; None where they may not be listed. Raises NotServed."""
-    found: dict[ObjectKey, Object] = {}
+    """Return all objects that match; None where they may not be listed. Raises NotServed."""
+    objects: dict[ObjectKey, Object] = {}
     try:
         for page in calls.list_all(client, resource, labels=labels, fields=fields):
             if page.first:
-                found = {}
+                objects = {}
             for each in page.items:
                 metadata = each.get("metadata") or {}
-                found[(metadata.get("namespace", ""), metadata.get("name", ""))] = each
+                objects[(metadata.get("namespace", ""), metadata.get("name", ""))] = each
     except NotServed:
         raise
     except Rejected as error:
         log.info("%s cannot be listed: %s", resource.plural, error.message)
         return None
-    return found
+    return objects

@@ -1,5 +1,5 @@
-"""What was found in a cluster beside its capabilities, for people to read. Pure values that a
-cluster's row keeps.
+"""What a probe found in a cluster beside its capabilities, for people to read. Pure values that a
+cluster's row stores.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """A class that new volumes can be of."""
+    """A storage class for new volumes."""
 
     name: str
     provisioner: str = ""
@@ -18,7 +18,7 @@ class StorageClass:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """`unanswered` says why something could not be found out, by the name of what was asked for
+    """What a probe found. `unanswered` says why something is unknown, by its name
     ("gpu_sharing").
     """
 
@@ -26,7 +26,7 @@ class Findings:
     unanswered: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values for a database row."""
+        """Return plain JSON values for a database row."""
         classes = [
             {"name": each.name, "provisioner": each.provisioner, "is_default": each.is_default}
             for each in self.storage_classes
@@ -35,7 +35,7 @@ class Findings:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Findings":
-        """What `to_json` stored; nothing found for what another version stored."""
+        """Parse what `to_json` stored; empty for what another version stored."""
         classes = tuple(StorageClass(**each) for each in data.get("storage_classes", ()))
         return cls(
             classes, {str(name): str(why) for name, why in data.get("unanswered", {}).items()}

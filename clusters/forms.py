@@ -1,4 +1,4 @@
-"""What an administrator fills in about a project: it is a place on a cluster."""
+"""The forms of a project, which is a place on a cluster."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,9 @@ NAME_VALIDATOR = RegexValidator(
     r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
     "Use lower-case letters, digits and dashes; start with a letter, end with a letter or a digit.",
 )
-"""A DNS label that starts with a letter: what a namespace and a Queue can be named."""
+"""A DNS label that starts with a letter: a possible name of a namespace and a Queue."""
 DEPARTMENT_QUEUE_PREFIX = "department-"
-"""How the Queues of departments begin."""
+"""The prefix of the names of departments' Queues."""
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CREATE = Permission(Entity.PROJECTS, Verb.CREATE)
 MAX_CHOICES = 500
@@ -45,26 +45,27 @@ NAMESPACE_HELP = (
 
 
 def list_clusters_for_new_project(user: User) -> "QuerySet[Cluster]":
-    """Where a user may make projects: all clusters in use, to who makes projects in a department,
-    for those are on any of them.
+    """Return the clusters on which a user may make projects.
+
+    Who may make projects in a department may use every cluster: departments are on all of them.
     """
     where = user.rights.permitted_scopes(_CREATE)
-    found: QuerySet[Cluster] = Cluster.objects.in_use().defer("kubeconfig")
-    return found if where.tenant or where.departments else found.filter(pk__in=where.clusters)
+    clusters: QuerySet[Cluster] = Cluster.objects.in_use().defer("kubeconfig")
+    return clusters if where.tenant or where.departments else clusters.filter(pk__in=where.clusters)
 
 
 def list_departments_for_project(user: User, row: Project | None = None) -> "QuerySet[Department]":
-    """The departments in which a user may make projects, and the one where this project is."""
+    """Return the departments in which a user may make projects, and the project's own."""
     where = user.rights.permitted_scopes(_CREATE)
-    found: QuerySet[Department] = Department.objects.there().order_by("name")
+    departments: QuerySet[Department] = Department.objects.there().order_by("name")
     if where.tenant:
-        return found
+        return departments
     on_clusters = (
         Project.objects.there()
         .filter(cluster__in=where.clusters)
         .values_list("department_id", flat=True)
     )
-    return found.filter(
+    return departments.filter(
         pk__in=where.departments
         | set(on_clusters.distinct())
         | ({row.department_id} if row else set())
@@ -72,9 +73,7 @@ def list_departments_for_project(user: User, row: Project | None = None) -> "Que
 
 
 class ProjectChangeForm(SharesForm):
-    """What of a project can be changed later, by `user`. `row` is the project; None for a new
-    one.
-    """
+    """The fields of a project that `user` may change. `row` is the project; None for a new one."""
 
     department = forms.CharField(max_length=40)
     cpu_limit = make_amount_field("CPU limit", "Cores that it may hold at most.", 3, "0.001")
@@ -117,14 +116,14 @@ class ProjectChangeForm(SharesForm):
         super().__init__(*args, row=row, **kwargs)
         self.user = user
         self._offer_departments()
-        named = {str(pool.pk): pool for pool in self._list_pools()}
-        several = len({pool.cluster_id for pool in named.values()}) > 1
-        self.pools = named
+        pools = {str(pool.pk): pool for pool in self._list_pools()}
+        several = len({pool.cluster_id for pool in pools.values()}) > 1
+        self.pools = pools
         self.fields["node_pools"].choices = [  # type: ignore[attr-defined]
             (key, f"{pool.name} ({pool.cluster.name})" if several else pool.name)
-            for key, pool in named.items()
+            for key, pool in pools.items()
         ]
-        if not named:
+        if not pools:
             self.fields["node_pools"].help_text = "There is none: its workloads may use every node."
 
     def _offer_departments(self) -> None:
@@ -133,39 +132,41 @@ class ProjectChangeForm(SharesForm):
             self.fields["department"].widget = forms.TextInput(
                 {"list": "departments", "autocomplete": "off", "maxlength": "40"}
             )
-            told = "Projects of one department share its quota. A new name makes a new department."
+            help_text = (
+                "Projects of one department share its quota. A new name makes a new department."
+            )
         else:
             self.fields["department"].widget = forms.Select(
                 choices=[(name, name) for name in names]
             )
-            told = "Projects of one department share its quota."
-        self.fields["department"].help_text = told
+            help_text = "Projects of one department share its quota."
+        self.fields["department"].help_text = help_text
 
     def _list_pools(self) -> Sequence[NodePool]:
-        found = (
+        pools = (
             NodePool.objects.filter(cluster__in=self.clusters)
             .select_related("cluster")
             .order_by("cluster__name", "name")
         )
-        return list(found.only("name", "cluster__name")[:MAX_CHOICES])
+        return list(pools.only("name", "cluster__name")[:MAX_CHOICES])
 
     @cached_property
     def clusters(self) -> Sequence[Cluster]:
-        """Where the project may be: where it is, once it is somewhere."""
+        """The clusters on which the project may be: its own, once it has one."""
         return [self.row.cluster]
 
     @cached_property
     def can_make_departments(self) -> bool:
-        return access.may(self.user, Verb.CREATE, Entity.DEPARTMENTS, TENANT)
+        return access.is_permitted(self.user, Verb.CREATE, Entity.DEPARTMENTS, TENANT)
 
     @cached_property
     def departments(self) -> Sequence[Department]:
-        """Those in which the user may make projects, and the one where it is."""
+        """The departments in which the user may make projects, and the project's own."""
         return list(list_departments_for_project(self.user, self.row)[:MAX_CHOICES])
 
     @property
     def department_names(self) -> Sequence[str]:
-        """For the list that a text field offers."""
+        """The names that the text field suggests."""
         return [each.name for each in self.departments][:200]
 
     def clean_department(self) -> str:
@@ -177,39 +178,39 @@ class ProjectChangeForm(SharesForm):
             self._check_department(name, given)
         cluster = self._find_cluster(given)
         chosen = [self.pools[key] for key in given.get("node_pools", ())]
-        strange = [
+        foreign_pools = [
             pool.name for pool in chosen if cluster is not None and pool.cluster_id != cluster.pk
         ]
-        if strange and cluster is not None:
+        if foreign_pools and cluster is not None:
             self.add_error(
                 "node_pools",
                 (
-                    f"{', '.join(strange)}: not a node pool of the cluster {cluster.name}. "
+                    f"{', '.join(foreign_pools)}: not a node pool of the cluster {cluster.name}. "
                     "Choose among that one's."
                 ),
             )
         return given
 
     def _check_department(self, name: str, given: Mapping[str, Any]) -> None:
-        found = list_departments_for_project(self.user, self.row).filter(name=name).first()
+        department = list_departments_for_project(self.user, self.row).filter(name=name).first()
         if (
-            found is None
+            department is None
             and self._may_create_department(given)
             and not Department.objects.there().filter(name=name).exists()
         ):
             return
-        # One that is hidden from the user is told like one that is not there.
-        if found is None or not self._may_use_department(found, given):
-            told = f"There is no department {name} in which you may make projects."
+        # A department that the user may not see gets the text of one that does not exist.
+        if department is None or not self._may_use_department(department, given):
+            text = f"There is no department {name} in which you may make projects."
             names = ", ".join(self.department_names[:5])
             where = (
                 f"You may in {names}."
                 if names
                 else access.describe_refusal(self.user, _CREATE, TENANT)
             )
-            self.add_error("department", f"{told} {where}")
+            self.add_error("department", f"{text} {where}")
             return
-        for field, wrong in quotas.find_laxer_limits(given, found):
+        for field, wrong in quotas.find_laxer_limits(given, department):
             self.add_error(field, wrong)
 
     def _may_use_department(self, department: Department, given: Mapping[str, Any]) -> bool:
@@ -220,7 +221,7 @@ class ProjectChangeForm(SharesForm):
         return any(self.user.rights.may(_CREATE, scope) for scope in above)
 
     def _may_create_department(self, given: Mapping[str, Any]) -> bool:
-        """Whether the project may be in a department that is new: nothing but its cluster is above
+        """Return whether the project may be in a new department. Only its cluster is above
         it then.
         """
         cluster = self._find_cluster(given)
@@ -233,7 +234,7 @@ class ProjectChangeForm(SharesForm):
 
     @staticmethod
     def values(project: Project) -> dict[str, Any]:
-        """What the form shows of a project."""
+        """Return the form's values of a project."""
         return quotas.initial_values(project) | {
             "department": project.department.name,
             "node_pools": [
@@ -245,10 +246,10 @@ class ProjectChangeForm(SharesForm):
         }
 
     def save(self, edited_version: int | None = None) -> Project:
-        """The project as the form says, in the database; `edited` is the version that was looked
-        at.
+        """Save the project as the form says. Raises Clash and ChangedMeanwhile.
 
-        Raises Clash where its name or its namespace is in use, and ChangedMeanwhile.
+        `edited_version` is the version that the user started from. Clash: the name or the namespace
+        is in use.
         """
         assert self.row is not None
         with transaction.atomic():
@@ -259,14 +260,14 @@ class ProjectChangeForm(SharesForm):
             )
             row: Project = rows.get(pk=self.row.pk)
             edit_conflicts.check_version(row.version, edited_version, f"Project {row.name}")
-            was, left = describe_for_audit(row), row.department
+            values_before, old_department = describe_for_audit(row), row.department
             self._set_fields(row)
-            if row.department != left:
-                self._require_credentials_kept(row, left)
+            if row.department != old_department:
+                self._require_credentials_kept(row, old_department)
             row.version += 1
             row.save(update_fields=_CHANGED_COLUMNS)
             row.node_pools.set(self.cleaned_data["node_pools"])
-            before, after = audit.select_changes(was, describe_for_audit(row))
+            before, after = audit.select_changes(values_before, describe_for_audit(row))
             scope = project_scope(row)
             audit.record(
                 audit.Event.UPDATE,
@@ -281,18 +282,16 @@ class ProjectChangeForm(SharesForm):
         return row
 
     def _require_credentials_kept(self, project: Project, old_department: Department) -> None:
-        """Raises Clash where the project's pods would lose what they log in with, for it is their
-        old department's.
-        """
-        if lost := import_string(f"{settings.ASSETS}.describe_lost_credentials")(
+        """Raise Clash where the project's pods would lose credentials of their old department."""
+        if lost_credentials := import_string(f"{settings.ASSETS}.describe_lost_credentials")(
             project, old_department.pk, self.user
         ):
-            told = (
+            text = (
                 f"{project.name} cannot go to another department: its workloads and data sources "
-                f"use credentials of {old_department.name}: {lost}."
+                f"use credentials of {old_department.name}: {lost_credentials}."
             )
             raise Clash(
-                f"{told} Make them everybody's, or take them out of these, first.",
+                f"{text} Make them everybody's, or take them out of these, first.",
                 field="department",
             )
 
@@ -304,7 +303,7 @@ class ProjectChangeForm(SharesForm):
         if department is None:
             access.require(self.user, Verb.CREATE, Entity.DEPARTMENTS)
             department = Department.objects.create(name=name)
-            made = {"name": name}
+            audit_values = {"name": name}
             audit.record(
                 audit.Event.CREATE,
                 "department",
@@ -312,7 +311,7 @@ class ProjectChangeForm(SharesForm):
                 id=department.pk,
                 name=name,
                 scope=department_scope(department),
-                after=made,
+                after=audit_values,
             )
         project.department = department
 
@@ -334,8 +333,8 @@ _CHANGED_COLUMNS = [
 
 
 class ProjectForm(ProjectChangeForm):
-    """A new project. Its Queue follows from its name, and so does its namespace unless one is
-    named; they stay.
+    """The form of a new project. Its Queue follows from its name, and so does its namespace unless
+    one is named; they are fixed.
     """
 
     name = forms.CharField(
@@ -403,18 +402,20 @@ class ProjectForm(ProjectChangeForm):
         if (
             given.get("namespace")
             and cluster is not None
-            and not access.may(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(cluster.pk))
+            and not access.is_permitted(
+                self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(cluster.pk)
+            )
         ):
-            told = access.describe_refusal(
+            refusal = access.describe_refusal(
                 self.user, Permission(Entity.CLUSTERS, Verb.EDIT), cluster_scope(cluster.pk)
             )
-            why = (
+            reason = (
                 "Who has a project in a namespace reads the Secrets that are in it, so to name one "
                 "takes the permission to edit clusters."
             )
             self.add_error(
                 "namespace",
-                f"{why} {told} Or leave it empty: Muster then makes one for the project.",
+                f"{reason} {refusal} Or leave it empty: Muster then makes one for the project.",
             )
         return given
 
@@ -429,7 +430,8 @@ class ProjectForm(ProjectChangeForm):
         )
         try:
             with transaction.atomic():
-                # It may be removed at this moment, with all projects that are seen on it.
+                # The lock fences `actions.remove`, which disables the cluster before it deletes
+                # the projects that it finds there.
                 if (
                     not Cluster.objects.in_use()
                     .select_for_update()
@@ -463,12 +465,12 @@ class ProjectForm(ProjectChangeForm):
 
 
 def build_namespace_name(name: str) -> str:
-    """The namespace that Muster makes for a project of this name."""
+    """Return the name of the namespace that Muster makes for a project of this name."""
     return f"muster-{name}"
 
 
 def describe_for_audit(project: Project) -> dict[str, Any]:
-    """What the audit log has of a project."""
+    """Return the values of a project that the audit log records."""
     pools = list(project.node_pools.order_by("name").values_list("name", flat=True))
     return (
         {"name": project.name}
@@ -479,12 +481,12 @@ def describe_for_audit(project: Project) -> dict[str, Any]:
 
 
 def _build_clash(project: Project) -> Clash:
-    """Who has the name, or the namespace."""
+    """Return the Clash that says who has the project's name or namespace."""
     others = Project.objects.filter(cluster=project.cluster_id, removed_at=None).exclude(
         pk=project.pk
     )
     if other := others.filter(namespace=project.namespace).exclude(name=project.name).first():
-        if other.left_at is None and project.is_namespace_adopted:
+        if other.deleted_at is None and project.is_namespace_adopted:
             return Clash(
                 (
                     f"The namespace {project.namespace} is that of another project. Choose "
@@ -497,7 +499,7 @@ def _build_clash(project: Project) -> Clash:
                 f"The namespace {project.namespace} is still being given back by another project.",
                 field="namespace",
             )
-    if others.filter(name=project.name, left_at__isnull=False).exists():
+    if others.filter(name=project.name, deleted_at__isnull=False).exists():
         text = (
             f"A project {project.name} was deleted, and its cluster still holds some of it. Try "
             "again in a moment, or choose another name."

@@ -13,7 +13,7 @@ _ALLOWED_CHARACTERS = (
 
 
 def describe_key_problem(text: str) -> str:
-    """What is wrong with the key of a label, in a sentence; "" for nothing."""
+    """Return what is wrong with the key of a label, in a sentence; "" for nothing."""
     prefix, slash, name = text.rpartition("/")
     if slash and (len(prefix) > MAX_DOMAIN_LENGTH or not _DOMAIN.fullmatch(prefix)):
         return "Before the slash there must be a domain in lower case, as in example.com/pool."
@@ -23,7 +23,9 @@ def describe_key_problem(text: str) -> str:
 
 
 def describe_value_problem(text: str) -> str:
-    """The same for a value, which may be empty."""
+    """Return what is wrong with the value of a label, in a sentence; "" for nothing. It may be
+    empty.
+    """
     return (
         ""
         if not text or (len(text) <= MAX_LENGTH and _QUALIFIED.fullmatch(text))

@@ -1,4 +1,4 @@
-"""Where things run: clusters and their nodes, as last seen."""
+"""The rows of clusters, node pools and nodes, as last seen."""
 
 import uuid
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from console.encryption import EncryptedTextField
 
 
 class ConnectionWay(models.TextChoices):
-    """How a cluster was added: what its credentials are made of."""
+    """How a cluster was added, which decides what its credentials consist of."""
 
     KUBECONFIG = "kubeconfig", "Kubeconfig"
     TOKEN = "token", "Address and token"
@@ -34,38 +34,40 @@ class Cluster(models.Model):
     server = models.CharField(max_length=255)
     way = models.CharField(max_length=16, choices=ConnectionWay, default=ConnectionWay.KUBECONFIG)
     kubeconfig = EncryptedTextField(blank=True)
-    """Empty for the cluster that Muster itself runs in: its service account's files are read each
-    time.
+    """Empty for the cluster that Muster itself runs in: the files of its service account are read
+    each time.
     """
     prometheus_url = models.CharField(max_length=255, blank=True)
-    """Where DCGM's figures of this cluster's GPUs can be asked for; empty: their use is unknown."""
+    """The Prometheus that has DCGM's figures of this cluster's GPUs; empty: their use is unknown.
+    """
     is_local = models.BooleanField(default=False)
-    """The embedded one: pods run on this machine as the user who started it."""
+    """Whether it is the embedded cluster: its pods run on this machine as the user who started it.
+    """
     is_enabled = models.BooleanField(default=True)
-    """While it is not, nothing is launched there, and it is neither followed nor asked."""
+    """While it is disabled, nothing is launched there, and it is neither followed nor asked."""
     disabled_at = models.DateTimeField(null=True, editable=False)
     removed_at = models.DateTimeField(null=True, editable=False)
-    """When it was removed while it still had a history; it is shown nowhere from then on."""
+    """When it was removed while it still had a history; no page shows it from then on."""
     version = models.CharField(max_length=64, blank=True)
     platform = models.CharField(max_length=128, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_seen_at = models.DateTimeField(null=True, editable=False)
     unreachable_since = models.DateTimeField(null=True, editable=False)
-    """Since when it does not answer; None while it does."""
+    """Since when it has not answered; None while it answers."""
     trouble = models.TextField(blank=True, editable=False)
     followed_by = models.CharField(max_length=64, blank=True, editable=False)
     """The follow process that has the lease, until `followed_until`."""
     followed_until = models.DateTimeField(null=True, editable=False)
     capabilities = models.JSONField(default=dict, editable=False)
-    """What it can do (`Capabilities.to_json`); {} while it was never asked."""
+    """What it can do (`Capabilities.to_json`); {} while it was never probed."""
     findings = models.JSONField(default=dict, editable=False)
-    """What else was found (`Findings.to_json`)."""
+    """What else a probe found (`Findings.to_json`)."""
     probed_at = models.DateTimeField(null=True, editable=False)
     permissions = models.JSONField(default=dict, editable=False)
-    """What the credentials may do (`Review.to_json`); {} while that was never checked."""
+    """What the credentials may do (`PermissionReview.to_json`); {} while that was never checked."""
     permissions_at = models.DateTimeField(null=True, editable=False)
-    check_asked_at = models.DateTimeField(null=True, editable=False)
-    """When somebody asked for a check that has not been done yet."""
+    check_requested_at = models.DateTimeField(null=True, editable=False)
+    """When somebody asked for a check that is not done yet."""
 
     objects = ClusterQuerySet.as_manager()
 
@@ -82,8 +84,8 @@ class Cluster(models.Model):
 
     @property
     def state(self) -> str:
-        """As Run:ai's clients know it: WaitingToConnect, Connected, Disconnected or
-        MissingPrerequisites.
+        """The state under the names that clients of Run:ai know: WaitingToConnect, Connected,
+        Disconnected or MissingPrerequisites.
         """
         if self.unreachable_since is not None or not self.is_enabled:
             return "Disconnected"
@@ -95,17 +97,17 @@ class Cluster(models.Model):
 
     @property
     def can(self) -> Capabilities:
-        """What it can do, as it told when it was last asked."""
+        """What it can do, as the last probe found."""
         return Capabilities.from_json(_as_mapping(self.capabilities))
 
     @property
     def parsed_findings(self) -> Findings:
-        """What else was found then."""
+        """What else the last probe found."""
         return Findings.from_json(_as_mapping(self.findings))
 
 
 class NodePool(models.Model):
-    """The nodes of a cluster that have this value of this label."""
+    """The nodes of a cluster whose label `label_key` has the value `label_value`."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="node_pools")
     name = models.CharField(max_length=40)
@@ -132,13 +134,13 @@ class NodePool(models.Model):
         return self.name
 
     def matches_labels(self, labels: Mapping[str, Any]) -> bool:
-        """Whether a node with these labels is in it."""
+        """Return whether a node with these labels is in the pool."""
         return labels.get(self.label_key) == self.label_value
 
 
 class Node(models.Model):
-    """A machine of a cluster. `used_*` is what pods that are not ours hold there; ours are counted
-    from their rows.
+    """A machine of a cluster. `used_*` is what pods of others use there; ours are counted from
+    their rows.
     """
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
@@ -149,7 +151,7 @@ class Node(models.Model):
     conditions = models.JSONField(default=list)
     """[{type, status, reason, message, since}], as the cluster shows them."""
     taints = models.JSONField(default=list)
-    """[{key, value, effect}]: what keeps pods away that do not tolerate it."""
+    """[{key, value, effect}]: they keep pods away that do not tolerate them."""
     roles = models.CharField(max_length=200, blank=True)
     """Comma-separated, as `kubectl get nodes` has them."""
     address = models.CharField(max_length=64, blank=True)
@@ -160,9 +162,9 @@ class Node(models.Model):
     gpus_unhealthy = models.DecimalField(max_digits=10, decimal_places=2, default=Decimal(0))
     """Devices that it has and does not offer."""
     gpu_memory = models.BigIntegerField(default=0)
-    """MiB of one device; 0 where it does not say."""
+    """MiB of one device; 0 where it is unknown."""
     pods = models.PositiveIntegerField(default=0)
-    """How many it takes."""
+    """How many pods it takes."""
     cpu = models.DecimalField(max_digits=14, decimal_places=3, default=Decimal(0))
     memory = models.BigIntegerField(default=0)
     used_gpus = models.DecimalField(max_digits=10, decimal_places=2, default=Decimal(0))

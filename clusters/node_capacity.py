@@ -1,4 +1,4 @@
-"""Nodes with what is held and free on them. Our own pods are rows of the top floor, which
+"""Nodes with what is allocated and free on them. Our own pods are rows of the app above, which
 `settings.ROOMS` and NODE_PODS name.
 """
 
@@ -15,27 +15,31 @@ from django.utils.module_loading import import_string
 from clusters.models import Node, NodePool
 
 MAX_POOLS = 500
-"""Node pools of a cluster in which nodes are looked for."""
+"""Node pools of a cluster that are searched for a node."""
 
 KAI_POOL_LABEL = "kai.scheduler/node-pool"
-"""The label that says which pool of KAI's a node is in."""
+"""The label that names the KAI node pool of a node."""
 
 
 def load_pool_lookup(cluster_id: uuid.UUID) -> Callable[[Node], Sequence[str]]:
-    """What tells of a node of this cluster which pools it is in: those that Muster knows, and KAI's
-    own. One query.
+    """Return a function that names the pools of a node of this cluster: Muster's and KAI's. One
+    query.
     """
-    known = list(NodePool.objects.filter(cluster=cluster_id).order_by("name")[:MAX_POOLS])
+    pools = list(NodePool.objects.filter(cluster=cluster_id).order_by("name")[:MAX_POOLS])
 
-    def named(node: Node) -> Sequence[str]:
-        own = (
+    def find_names(node: Node) -> Sequence[str]:
+        kai_pools = (
             [node.labels[KAI_POOL_LABEL]]
             if isinstance(node.labels.get(KAI_POOL_LABEL), str)
             else []
         )
-        return list(dict.fromkeys([*(pool.name for pool in known if pool.has(node.labels)), *own]))
+        return list(
+            dict.fromkeys(
+                [*(pool.name for pool in pools if pool.matches_labels(node.labels)), *kai_pools]
+            )
+        )
 
-    return named
+    return find_names
 
 
 class ResourceAmounts(Protocol):
@@ -50,7 +54,7 @@ class ResourceAmounts(Protocol):
 
 
 class FreeCapacity(Protocol):
-    """What a node has free; our pods, which a floor above knows, are counted."""
+    """What a node has free, with our own pods counted, which an app above knows."""
 
     @property
     def name(self) -> str: ...
@@ -60,7 +64,7 @@ class FreeCapacity(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A node with what is free on it, and how many pods are: ours, and those of others."""
+    """A node with what is free on it, and the number of our pods."""
 
     node: Node
     free: Decimal
@@ -91,8 +95,8 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeTotals:
-    """The sums of many nodes. `closed` are free GPUs on nodes that take no pods; `free` are those
-    on the others.
+    """The sums of many nodes. `free` are the free GPUs of nodes that take pods,
+    `free_unschedulable` those of the others.
     """
 
     nodes: int
@@ -108,21 +112,24 @@ class NodeTotals:
     memory_allocated: int
     pods: int
     seen_at: datetime | None
-    """When the one seen longest ago was seen."""
+    """When the node that was seen longest ago was seen."""
 
 
 def load_node_rows(nodes: Sequence[Node], cluster_id: uuid.UUID) -> list[NodeRow]:
-    """The nodes of one cluster with what is free on each. The same few queries however many they
-    are.
+    """Return the nodes of one cluster with what is free on each. The number of queries does not
+    depend on that of the nodes.
     """
-    rooms: Callable[[uuid.UUID], Iterable[FreeCapacity]] = import_string(settings.ROOMS)
-    counts: Callable[[uuid.UUID], dict[str, int]] = import_string(f"{settings.NODE_PODS}.counts")
-    free, ours = {room.name: room.free for room in rooms(cluster_id)}, counts(cluster_id)
-    return [_build_row(node, free.get(node.name), ours.get(node.name, 0)) for node in nodes]
+    fetch_capacities: Callable[[uuid.UUID], Iterable[FreeCapacity]] = import_string(settings.ROOMS)
+    count_pods: Callable[[uuid.UUID], dict[str, int]] = import_string(
+        f"{settings.NODE_PODS}.count_pods_by_node"
+    )
+    free = {capacity.name: capacity.free for capacity in fetch_capacities(cluster_id)}
+    our_pods = count_pods(cluster_id)
+    return [_build_row(node, free.get(node.name), our_pods.get(node.name, 0)) for node in nodes]
 
 
 def sum_node_rows(rows: Sequence[NodeRow]) -> NodeTotals:
-    """Everything together."""
+    """Return the sums over these nodes."""
     nothing = Decimal(0)
     return NodeTotals(
         nodes=len(rows),

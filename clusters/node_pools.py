@@ -1,6 +1,4 @@
-"""Node pools: what is filled in of one, and what can be done to it. The page and the REST API share
-both.
-"""
+"""Node pools: their forms and their actions, shared by the pages and the REST API."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,13 +19,13 @@ from projects.permissions import Entity, Permission, Verb
 from projects.scopes import cluster_scope
 
 DEFAULT_POOL = "default"
-"""What clients call all nodes: no pool may be called so."""
+"""The name by which clients mean all nodes: no pool may have it."""
 MAX_NAMED = 5
 _PLAIN_INPUT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 
 class NodePoolForm(forms.Form):
-    """What of a node pool can be changed later. `row` is the pool; None for a new one."""
+    """The fields of a node pool that can be changed. `row` is the pool; None for a new one."""
 
     description = forms.CharField(
         required=False, max_length=250, widget=forms.TextInput({"autocomplete": "off"})
@@ -85,7 +83,7 @@ class NodePoolForm(forms.Form):
 
     @staticmethod
     def values(pool: NodePool) -> dict[str, Any]:
-        """What the form shows of a pool."""
+        """Return the form's values of a pool."""
         return {
             "description": pool.description,
             "label_key": pool.label_key,
@@ -94,8 +92,8 @@ class NodePoolForm(forms.Form):
 
 
 class NewNodePoolForm(NodePoolForm):
-    """A new node pool, on a cluster where `user` may make one. Its name stays: workloads name
-    it.
+    """The form of a new node pool, on a cluster where `user` may make one. Its name is fixed:
+    workloads name it.
     """
 
     name = forms.CharField(
@@ -121,38 +119,41 @@ class NewNodePoolForm(NodePoolForm):
 
 
 def list_clusters_for_new_pools(user: User) -> Any:
-    """The clusters on which a user may make node pools."""
+    """Return the clusters on which a user may make node pools."""
     where = user.rights.permitted_scopes(Permission(Entity.NODE_POOLS, Verb.CREATE))
-    found = Cluster.objects.there().defer("kubeconfig")
-    return found if where.tenant else found.filter(pk__in=where.clusters)
+    clusters = Cluster.objects.there().defer("kubeconfig")
+    return clusters if where.tenant else clusters.filter(pk__in=where.clusters)
 
 
 def create(form: NewNodePoolForm, user: User) -> NodePool:
-    """The pool of a valid form. Raises NotAllowed, Http404, and Clash where its name is taken."""
+    """Create the pool of a valid form. Raises NotAllowed, Http404, and Clash where its name is
+    taken.
+    """
     given = form.cleaned_data
     access.require(user, Verb.CREATE, Entity.NODE_POOLS, cluster_scope(given["cluster"].pk))
-    made = NodePool(name=given["name"], cluster=given["cluster"], created_by=user)
-    _set_fields(made, form)
+    pool = NodePool(name=given["name"], cluster=given["cluster"], created_by=user)
+    _set_fields(pool, form)
     try:
         with transaction.atomic():
-            made.save(force_insert=True)
-            _record(audit.Event.CREATE, made, user, None, describe_for_audit(made))
+            pool.save(force_insert=True)
+            _record(audit.Event.CREATE, pool, user, None, describe_for_audit(pool))
     except IntegrityError:
         raise Clash(
             (
-                f"The cluster {made.cluster.name} has a node pool {made.name} already. Choose "
+                f"The cluster {pool.cluster.name} has a node pool {pool.name} already. Choose "
                 "another name."
             ),
             field="name",
         ) from None
-    return made
+    return pool
 
 
 def change(
     pool: NodePool, form: NodePoolForm, user: User, edited_version: int | None = None
 ) -> NodePool:
-    """The pool as a valid form says; `edited` is the version that was looked at. Raises NotAllowed,
-    Http404 and ChangedMeanwhile.
+    """Change the pool as a valid form says. Raises NotAllowed, Http404 and ChangedMeanwhile.
+
+    `edited_version` is the version that the user started from.
     """
     access.require(user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(pool.cluster_id))
     with transaction.atomic():
@@ -169,38 +170,40 @@ def change(
 
 
 def delete(pool: NodePool, user: User) -> None:
-    """Delete a pool that nothing names; its nodes stay as they are. Raises NotAllowed, Http404, and
-    Clash while something names it.
+    """Delete a pool; its nodes stay as they are. Raises NotAllowed, Http404, and Clash while a
+    project or workload names it.
     """
     access.require(user, Verb.DELETE, Entity.NODE_POOLS, cluster_scope(pool.cluster_id))
     with transaction.atomic():
         row = NodePool.objects.select_for_update().get(pk=pool.pk)
-        if hindered := describe_hindrance(row, user):
-            raise Clash(hindered)
+        if hindrance := describe_hindrance(row, user):
+            raise Clash(hindrance)
         _record(audit.Event.DELETE, row, user, describe_for_audit(row), None)
         row.delete()
 
 
 def describe_hindrance(pool: NodePool, user: User) -> str:
-    """Why a pool cannot be deleted now, as far as one may see it; "" where it can."""
+    """Return why a pool cannot be deleted now, as far as the user may know; "" where it can."""
     projects = list(
-        pool.projects.filter(left_at=None).order_by("name").values_list("name", flat=True)[:100]
+        pool.projects.filter(deleted_at=None).order_by("name").values_list("name", flat=True)[:100]
     )
     users: Sequence[str] = import_string(settings.POOL_USERS)(pool.cluster_id, pool.name)
-    found = []
+    hindrances = []
     if projects:
-        found.append(f"Projects allow it: {_join_some(projects)}. Take it out of them first.")
+        hindrances.append(f"Projects allow it: {_join_some(projects)}. Take it out of them first.")
     if users:
-        sees = access.may(user, Verb.VIEW, Entity.WORKLOADS, cluster_scope(pool.cluster_id))
-        found.append(
-            f"Workloads ask for it: {_join_some(users) if sees else len(users)}. Stop or delete "
-            "them first."
+        may_view = access.is_permitted(
+            user, Verb.VIEW, Entity.WORKLOADS, cluster_scope(pool.cluster_id)
         )
-    return f"Node pool {pool.name} is in use. {' '.join(found)}" if found else ""
+        hindrances.append(
+            f"Workloads ask for it: {_join_some(users) if may_view else len(users)}. Stop or "
+            "delete them first."
+        )
+    return f"Node pool {pool.name} is in use. {' '.join(hindrances)}" if hindrances else ""
 
 
 def describe_for_audit(pool: NodePool) -> dict[str, Any]:
-    """What the audit log has of it."""
+    """Return the values of a pool that the audit log records."""
     return {"name": pool.name} | NodePoolForm.values(pool)
 
 

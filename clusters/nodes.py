@@ -1,5 +1,5 @@
-"""What a cluster's nodes offer and what pods that are not ours hold there, read from two lists with
-decoders of few fields.
+"""What a cluster's nodes offer and what pods of others use there, read from two lists with decoders
+of few fields.
 """
 
 import re
@@ -22,15 +22,15 @@ GPU_TYPE_LABEL = "nvidia.com/gpu.product"
 GPU_MEMORY_LABEL = "nvidia.com/gpu.memory"
 """The label that says how many MiB one of the node's devices has."""
 RESERVATION_NAMESPACE = "kai-resource-reservation"
-"""The namespace in which KAI holds whole devices for those who share them: the sharers are counted,
-not these.
+"""The namespace in which KAI reserves whole devices for pods that share them. The sharing pods are
+counted, and not these.
 """
 
 FOREIGN_SELECTOR = "app.kubernetes.io/managed-by!=muster"
 PLACED_SELECTOR = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
-"""How the labels begin that say what a node is for."""
+"""The prefix of the labels that name a node's roles."""
 
 MAX_ENTRIES = 50
 """Conditions and taints of one node that are kept."""
@@ -139,7 +139,7 @@ _pod_decoder = msgspec.json.Decoder(_Pod)
 
 @dataclass(slots=True)
 class NodeResources:
-    """Devices, cores and bytes, and by how many pods."""
+    """GPUs in devices, CPU in cores and memory in bytes, and the number of pods."""
 
     gpus: Decimal = Decimal(0)
     cpu: Decimal = Decimal(0)
@@ -149,7 +149,7 @@ class NodeResources:
 
 @dataclass(slots=True)
 class ObservedNode:
-    """One node as the cluster shows it; texts and labels are bounded. `trouble` is why it is not
+    """One node as the cluster reports it; texts and labels are limited. `trouble` is why it is not
     well, "" when it is.
     """
 
@@ -161,10 +161,10 @@ class ObservedNode:
     allocatable: NodeResources
     labels: dict[str, str]
     device_memory: Decimal
-    """MiB of one of its devices; 0 where it does not say."""
+    """MiB of one of its devices; 0 where it is unknown."""
     gpus_unhealthy: Decimal = Decimal(0)
     pod_capacity: int = 0
-    """How many it takes."""
+    """How many pods it takes."""
     conditions: list[dict[str, str]] = field(default_factory=list)
     taints: list[dict[str, str]] = field(default_factory=list)
     roles: str = ""
@@ -182,40 +182,41 @@ class NodeSurvey:
 
 
 def fetch_survey(client: Client) -> NodeSurvey:
-    """The nodes, with what pods that Muster did not make hold on them. Raises KubeError."""
-    found: dict[str, ObservedNode] = {}
+    """Return the nodes, with what pods that Muster did not make use on them. Raises KubeError."""
+    nodes: dict[str, ObservedNode] = {}
     unreadable: set[str] = set()
     for page in calls.list_all(client, NODES, decoder=_node_decoder):
         if page.first:
-            found, unreadable = {}, set()
-        # By any other name it is no node: a server that is none of Kubernetes' may say anything.
-        found |= {
+            nodes, unreadable = {}, set()
+        # Names are checked: a server that is not Kubernetes may answer anything.
+        nodes |= {
             node.metadata.name: _build_observed_node(node)
             for node in page.items
             if _NAME.fullmatch(node.metadata.name)
         }
         unreadable |= {each.name for each in page.unreadable}
-    for name, used in _fetch_foreign_use(client, found).items():
-        found[name].foreign_use = used
-    return NodeSurvey(list(found.values()), frozenset(unreadable))
+    for name, use in _fetch_foreign_use(client, nodes).items():
+        nodes[name].foreign_use = use
+    return NodeSurvey(list(nodes.values()), frozenset(unreadable))
 
 
 def fetch_gpu_presence(client: Client, deadline: float) -> list[bool]:
-    """Of each node whether it offers GPUs. After the moment `until` of the monotonic clock no page
-    is asked for. Raises KubeError.
+    """Return of each node whether it offers GPUs. Raises KubeError.
+
+    No page is fetched after `deadline`, a moment of the monotonic clock.
     """
-    found: list[bool] = []
+    presence: list[bool] = []
     for page in calls.list_all(client, NODES, decoder=_node_decoder):
-        found = ([] if page.first else found) + [
+        presence = ([] if page.first else presence) + [
             parse_quantity((node.status.allocatable or {}).get(GPU, 0)) > 0 for node in page.items
         ]
         if time.monotonic() > deadline:
             break
-    return found
+    return presence
 
 
 def parse_quantity(value: object) -> Decimal:
-    """A Kubernetes quantity in its base unit; 0 for what is none."""
+    """Parse a Kubernetes quantity into its base unit; 0 for a text that is none."""
     match = _QUANTITY.fullmatch(str(value)[:40])
     if match is None:
         return Decimal(0)
@@ -231,32 +232,36 @@ def parse_quantity(value: object) -> Decimal:
 
 def _build_observed_node(node: _Node) -> ObservedNode:
     labels = node.metadata.labels or {}
-    offers = node.status.allocatable or {}
+    allocatable = node.status.allocatable or {}
     conditions = {each.type: each for each in node.status.conditions or ()}
     ready = conditions.pop("Ready", None)
     is_ready = ready is not None and ready.status == "True"
-    told = [] if is_ready or ready is None else [ready]
+    troubles = [] if is_ready or ready is None else [ready]
     # All of a node's other conditions are troubles when they hold.
-    told += [each for each in conditions.values() if each.status == "True"]
-    kept = sorted(labels.items())[:MAX_LABELS]
-    gpus = parse_quantity(offers.get(GPU, 0))
+    troubles += [each for each in conditions.values() if each.status == "True"]
+    first_labels = sorted(labels.items())[:MAX_LABELS]
+    gpus = parse_quantity(allocatable.get(GPU, 0))
     return ObservedNode(
         name=node.metadata.name,
         is_ready=is_ready,
         is_schedulable=not node.spec.unschedulable,
         trouble=limit_text(
-            "; ".join(f"{each.type}: {each.message or each.reason or each.status}" for each in told)
+            "; ".join(
+                f"{each.type}: {each.message or each.reason or each.status}" for each in troubles
+            )
         ),
         gpu_type=limit_text(labels.get(GPU_TYPE_LABEL, ""))[:128],
         allocatable=NodeResources(
-            gpus, parse_quantity(offers.get("cpu", 0)), parse_quantity(offers.get("memory", 0))
+            gpus,
+            parse_quantity(allocatable.get("cpu", 0)),
+            parse_quantity(allocatable.get("memory", 0)),
         ),
-        labels={limit_text(key)[:MAX_LABEL]: limit_text(value)[:63] for key, value in kept},
+        labels={limit_text(key)[:MAX_LABEL]: limit_text(value)[:63] for key, value in first_labels},
         device_memory=parse_quantity(labels.get(GPU_MEMORY_LABEL, 0)),
         gpus_unhealthy=max(
             Decimal(0), parse_quantity((node.status.capacity or {}).get(GPU, 0)) - gpus
         ),
-        pod_capacity=int(min(parse_quantity(offers.get("pods", 0)), Decimal(10**6))),
+        pod_capacity=int(min(parse_quantity(allocatable.get("pods", 0)), Decimal(10**6))),
         conditions=[
             _serialize_condition(each) for each in (node.status.conditions or ())[:MAX_ENTRIES]
         ],
@@ -312,8 +317,10 @@ def _describe_system(info: _NodeInfo) -> list[tuple[str, str]]:
 
 
 def _fetch_foreign_use(client: Client, nodes: dict[str, ObservedNode]) -> dict[str, NodeResources]:
-    """What pods of others hold on each node: their requests, and of GPUs what they share."""
-    held: dict[str, NodeResources] = {}
+    """Return what pods of others use on each node: their requests, and the parts of GPUs that they
+    share.
+    """
+    use_by_node: dict[str, NodeResources] = {}
     for page in calls.list_all(
         client,
         PODS,
@@ -323,17 +330,17 @@ def _fetch_foreign_use(client: Client, nodes: dict[str, ObservedNode]) -> dict[s
         expired="go on",
     ):
         if page.first:
-            held = {}
+            use_by_node = {}
         for pod in _without_reservations(page):
             node = nodes.get(pod.spec.nodeName)
             if node is None:
                 continue
-            sum_ = held.setdefault(pod.spec.nodeName, NodeResources())
-            sum_.gpus += _count_gpus(pod, node.device_memory)
-            sum_.cpu += _sum_requests(pod, "cpu")
-            sum_.memory += _sum_requests(pod, "memory")
-            sum_.pods += 1
-    return held
+            use = use_by_node.setdefault(pod.spec.nodeName, NodeResources())
+            use.gpus += _count_gpus(pod, node.device_memory)
+            use.cpu += _sum_requests(pod, "cpu")
+            use.memory += _sum_requests(pod, "memory")
+            use.pods += 1
+    return use_by_node
 
 
 def _without_reservations(page: Page[_Pod]) -> Iterator[_Pod]:
@@ -341,20 +348,21 @@ def _without_reservations(page: Page[_Pod]) -> Iterator[_Pod]:
 
 
 def _count_gpus(pod: _Pod, device_memory: Decimal) -> Decimal:
-    """Devices that a pod holds, in parts where it shares them by KAI's annotations. `device_memory`
-    is MiB, 0 where it is not known.
+    """Return the devices that a pod uses, in parts where it shares them by KAI's annotations.
+
+    `device_memory` is in MiB, 0 where it is unknown.
     """
-    asked = pod.metadata.annotations or {}
-    devices = parse_quantity(asked.get("gpu-fraction-num-devices", 1))
-    if "gpu-fraction" in asked:
-        return parse_quantity(asked["gpu-fraction"]) * devices
-    if "gpu-memory" in asked and device_memory:
-        return min(Decimal(1), parse_quantity(asked["gpu-memory"]) / device_memory) * devices
+    annotations = pod.metadata.annotations or {}
+    devices = parse_quantity(annotations.get("gpu-fraction-num-devices", 1))
+    if "gpu-fraction" in annotations:
+        return parse_quantity(annotations["gpu-fraction"]) * devices
+    if "gpu-memory" in annotations and device_memory:
+        return min(Decimal(1), parse_quantity(annotations["gpu-memory"]) / device_memory) * devices
     return _sum_requests(pod, GPU)
 
 
 def _sum_requests(pod: _Pod, resource: str) -> Decimal:
-    """What a pod's containers ask for together; a limit without a request is a request."""
+    """Return what a pod's containers request together; a limit without a request is a request."""
     total = Decimal(0)
     for container in pod.spec.containers:
         limit = (container.resources.limits or {}).get(resource, 0)

@@ -42,10 +42,10 @@ class KindReview:
 
 @dataclass(frozen=True, slots=True)
 class PermissionReview:
-    """The answers, by kind ("pods/log") and verb. `skipped` says why a kind was not asked for,
+    """The answers, by kind ("pods/log") and verb. `skipped` says why a kind was not checked,
     `trouble` why the rest was not.
 
-    `user` is who the credentials are in the cluster.
+    `user` is the user name of the credentials in the cluster.
     """
 
     answers: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class PermissionReview:
     user: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values for a database row."""
+        """Return plain JSON values for a database row."""
         answers = {kind: dict(verbs) for kind, verbs in self.answers.items()}
         return {
             "answers": answers,
@@ -65,7 +65,7 @@ class PermissionReview:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PermissionReview":
-        """What `to_json` stored."""
+        """Parse what `to_json` stored."""
         return cls(
             data.get("answers", {}),
             data.get("skipped", {}),
@@ -75,8 +75,8 @@ class PermissionReview:
 
     @property
     def kinds(self) -> list[KindReview]:
-        """Everything that is needed, with what was answered; what this release needs and an older
-        check did not ask is not checked.
+        """Everything that is needed, with its answers. A verb that an older release did not check
+        counts as not checked.
         """
         return [
             self._build_kind(name, list(needs))
@@ -90,7 +90,7 @@ class PermissionReview:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything was answered or left out for a reason."""
+        """Whether everything was answered or skipped for a reason."""
         return all(
             need.kind in self.skipped or need.verb in self.answers.get(need.kind, {})
             for need in NEEDED
@@ -111,11 +111,11 @@ class PermissionReview:
 def review_permissions(
     client: Client, can: Capabilities, deadline: float = math.inf
 ) -> PermissionReview:
-    """Ask for each verb in all namespaces: one request each. Kinds that the cluster does not serve
-    are left out, and said to be.
+    """Ask for each needed verb in all namespaces, one request each.
 
-    After the moment `until` of the monotonic clock the rest is left unasked. Raises Unavailable or
-    Unauthorized for a cluster that does not answer.
+    Kinds that the cluster does not serve are skipped. After `deadline`, a moment of the monotonic
+    clock, the rest is not asked. Raises Unavailable or Unauthorized for a cluster that does not
+    answer.
     """
     answers: dict[str, dict[str, bool]] = {}
     skipped: dict[str, str] = {}
@@ -146,8 +146,8 @@ def review_permissions(
 
 
 def build_grant_commands(review: PermissionReview) -> list[str]:
-    """What grants the verbs that are missing: a role for each set of verbs, and its binding to the
-    user.
+    """Return the kubectl commands that grant the missing verbs: a role for each set of verbs, and
+    its binding to the user.
     """
     by_verbs: dict[str, list[str]] = {}
     for kind, needs in groupby(review.refused_needs, key=lambda need: need.kind):
@@ -176,7 +176,7 @@ def _fetch_username(client: Client) -> str:
 
 
 def _is_any_version_served(can: Capabilities, wanted: Resource) -> bool:
-    """In whatever version: rights know none."""
+    """Return whether the kind is served in any version: permissions know no versions."""
     return any(
         is_served(can, each)
         for each in USED_RESOURCES

@@ -1,5 +1,5 @@
-"""What Muster does in a cluster, verb by verb and why: what the permission check asks for, and what
-the deployed roles grant. Pure.
+"""What Muster does in a cluster, verb by verb and why: the permission review asks for it, and the
+deployed roles grant it. Pure.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ from clusters.kube.resources import (
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One verb on one kind, in all namespaces, and what it is for."""
+    """One verb on one kind, in all namespaces, and its purpose."""
 
     verb: str
     resource: Resource
@@ -50,7 +50,7 @@ class Need:
 
 
 JOB_KINDS = (PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, JAXJOBS, MPIJOBS_V2, TRAINJOBS, JOBS)
-"""The kinds that stand for workloads. Rights know no versions, so MPIJob is here once."""
+"""The kinds of a workload's job. Permissions know no versions, so MPIJob is here once."""
 
 _WATCH_VERBS = {"list": "finds what is there", "watch": "sees every change at once"}
 _JOB_VERBS = {
@@ -111,6 +111,6 @@ def _build_needs() -> Iterator[Need]:
 
 
 NEEDED: tuple[Need, ...] = tuple(_build_needs())
-"""Everything that Muster asks of a cluster, beside discovery and the question what it may do, which
-every user may ask.
+"""Everything that Muster asks of a cluster. Discovery, and the question what it may do, need no
+permission.
 """

@@ -1,4 +1,4 @@
-"""How many nodes, and GPUs, node pools have: for the table and the REST API."""
+"""The numbers of nodes and GPUs of node pools, for the table and the REST API."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -11,16 +11,14 @@ from django.db.models import QuerySet
 from clusters.models import Node, NodePool
 
 MAX_NODES = 20_000
-"""Nodes that are looked at."""
+"""Nodes that are counted at most."""
 
 ClusterLabel = tuple[Any, str, str]
 """A cluster's id, and a label's key and value."""
 
 
 class PoolCounts:
-    """How many nodes, and GPUs, there are with each label: asked for once, when the table shows
-    it.
-    """
+    """The numbers of nodes and GPUs with each label, queried once, when they are first needed."""
 
     def __init__(self, pools: "QuerySet[NodePool]") -> None:
         self._pools = pools

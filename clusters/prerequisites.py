@@ -1,5 +1,5 @@
-"""What a cluster needs so that everything Muster offers runs there: a tick, or the exact missing
-piece and what installs it. Pure.
+"""The prerequisites of a cluster: what everything that Muster offers needs there, whether it is
+there, and the command that installs it. Pure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ INSTALL_KAI = (
     f"helm upgrade -i kai-scheduler {KAI} -n kai-scheduler --create-namespace --version v0.17.0 "
     "--set global.gpuSharing=true"
 )
-# The version stays the one that is there.
+# An upgrade only switches sharing on: the version stays the installed one.
 SHARE_GPUS = (
     "helm list -n kai-scheduler\n"
     f"helm upgrade kai-scheduler {KAI} -n kai-scheduler --version VERSION --reuse-values --set "
@@ -69,7 +69,7 @@ DISTRIBUTED_JOB_KINDS = (*OPERATOR_KINDS.values(), MPIJOBS_V2, MPIJOBS, TRAINJOB
 
 
 class PrerequisiteState(StrEnum):
-    """How it stands with one prerequisite."""
+    """Whether a prerequisite is fulfilled."""
 
     HERE = "here"
     MISSING = "missing"
@@ -79,8 +79,8 @@ class PrerequisiteState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prerequisite:
-    """One of them: what is there or missing in a sentence, and the command that brings it, "" where
-    none does.
+    """One prerequisite: a sentence on what is there or missing, and the command that installs it,
+    "" where none does.
     """
 
     title: str
@@ -92,12 +92,12 @@ class Prerequisite:
 
 
 def is_served(can: Capabilities, resource: Resource) -> bool:
-    """Whether the cluster serves this kind; yes while nothing is known of it."""
+    """Return whether the cluster serves this kind; True while nothing is known."""
     return can.serves(f"{resource.api_version}/{resource.plural}")
 
 
 def is_missing_required(can: Capabilities) -> bool:
-    """Whether the cluster told that something required is not there."""
+    """Return whether the cluster is known to lack a required prerequisite."""
     return can.known and any(
         each.is_required and each.state is PrerequisiteState.MISSING
         for each in (_check_kai(can), _check_operators(can))
@@ -107,8 +107,9 @@ def is_missing_required(can: Capabilities) -> bool:
 def list_prerequisites(
     can: Capabilities, findings: Findings, gpus: Sequence[bool] = ()
 ) -> list[Prerequisite]:
-    """All of them, the required first. `gpus` says of each node whether it offers devices. Nothing
-    for a cluster that was never asked.
+    """Return all prerequisites, the required first; nothing for a cluster that was never probed.
+
+    `gpus` says of each node whether it offers devices.
     """
     if not can.known:
         return []
@@ -149,8 +150,10 @@ def _check_kai(can: Capabilities) -> Prerequisite:
 
 
 def _check_operators(can: Capabilities) -> Prerequisite:
-    """One that runs any distributed workload is required; the kinds that are still missing are
-    told.
+    """Return the state of the training operator.
+
+    It is required unless another operator runs distributed workloads; the text names the kinds that
+    are missing.
     """
     title = "Training operator"
     missing = [

@@ -1,5 +1,5 @@
-"""The objects that a project is in its cluster: a namespace, a Queue under its department's, and
-Secrets for credentials. Pure.
+"""Manifests of a project's objects in its cluster: a namespace, a Queue under its department's, and
+Secrets of credentials. Pure.
 """
 
 import base64
@@ -29,7 +29,7 @@ from projects.shares import MEGABYTE, Share, Shares, to_json_number
 Object = dict[str, Any]
 
 QUEUE_PRIORITY = 100
-"""KAI's default of a Queue."""
+"""KAI's default priority of a Queue."""
 PRIORITY_CLASSES = {
     "very-low": 25,
     "low": 40,
@@ -39,17 +39,17 @@ PRIORITY_CLASSES = {
     "high": 125,
     "very-high": 150,
 }
-"""The names and values that a submission chooses from."""
+"""The names and values of the priorities that a submission offers."""
 
 PULL_SECRET_PREFIXES = ("muster-registry-", "muster-pull-")
-"""How the Secrets of registries begin, now and in earlier releases."""
+"""The prefixes of the Secrets of registries, now and in earlier releases."""
 SERVICE_ACCOUNT = "default"
-"""The service account that pods run as unless they say otherwise."""
+"""The service account of pods that name none."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedObject:
-    """An object as it should be, and whose it is."""
+    """An object as it should be, and its owner."""
 
     owner: Owner
     body: Object
@@ -61,8 +61,8 @@ class WantedObject:
 
 @dataclass(frozen=True, slots=True)
 class WantedSecret:
-    """A credential that a project has for use: its Secret's name, type and data in clear, and
-    whether pods pull images with it.
+    """The Secret of a credential that a project may use: its name, type and data in clear. With
+    `is_pull` pods pull images with it.
     """
 
     name: str
@@ -73,14 +73,14 @@ class WantedSecret:
 
 
 def build_label_value(title: str) -> str:
-    """A title as the value of a label."""
+    """Return a title as the value of a label."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", title)[:63].strip("-._")
 
 
 def department_queue_name(department: Department) -> str:
-    """The name of the department's Queue, the same on every cluster."""
+    """Return the name of the department's Queue, the same on every cluster."""
     name = re.sub(r"[^a-z0-9]+", "-", department.name.lower()).strip("-")
-    # Two names may have the same form; what was lost is kept as a mark.
+    # Two names may lose their difference here, so a hash of the whole name tells them apart.
     mark = (
         ""
         if name == department.name
@@ -92,9 +92,7 @@ def department_queue_name(department: Department) -> str:
 def build_namespace(
     owner: Owner, name: str, existing: Object | None, *, adopted: bool
 ) -> WantedObject:
-    """The namespace. What says who manages one that was adopted stays as it is, if somebody
-    does.
-    """
+    """Build the namespace. An adopted one keeps its label of who manages it, if it has one."""
     labels = owner.labels
     if adopted and existing is not None and get_labels(existing).get(MANAGED_BY, MUSTER) != MUSTER:
         del labels[MANAGED_BY]
@@ -107,9 +105,8 @@ def build_namespace(
 def build_queue(
     owner: Owner, name: str, title: str, shares: Shares, parent: str = ""
 ) -> WantedObject:
-    """A Queue: its shares in KAI's units, devices, millicores and megabytes."""
-    # A resource that is left out counts as 0, and a limit of 0 lets nothing run: each is written
-    # out.
+    """Build a Queue, with its shares in KAI's units: devices, millicores and megabytes."""
+    # KAI counts an omitted resource as 0, and a limit of 0 lets nothing run: write each out.
     resources = {
         "gpu": _build_bounds(shares.gpu, 1),
         "cpu": _build_bounds(shares.cpu, 1000),
@@ -126,32 +123,36 @@ def build_queue(
 
 
 def _build_bounds(share: Share, unit: int | Decimal) -> Object:
-    def told(amount: Decimal | None) -> int | float | None:
+    def convert(amount: Decimal | None) -> int | float | None:
         return to_json_number(None if amount is None else amount * unit)
 
     return {
-        "quota": told(share.quota),
-        "limit": told(share.limit),
+        "quota": convert(share.quota),
+        "limit": convert(share.limit),
         "overQuotaWeight": to_json_number(share.weight),
     }
 
 
 def parse_allocated(queue: Object) -> dict[str, str]:
-    """What a Queue's workloads hold, from its status; {} where it says nothing yet.
+    """Parse what a Queue's workloads use from its status; {} while the status has nothing.
 
     The status has quantities of Kubernetes (cores, bytes, "500m" for half a device), unlike the
     bare numbers of the spec.
     """
     status = queue.get("status")
-    told = status.get("allocated") if isinstance(status, dict) else None
-    if not isinstance(told, dict):
+    allocated = status.get("allocated") if isinstance(status, dict) else None
+    if not isinstance(allocated, dict):
         return {}
-    amounts = {"gpu": told.get(GPU, 0), "cpu": told.get("cpu", 0), "memory": told.get("memory", 0)}
+    amounts = {
+        "gpu": allocated.get(GPU, 0),
+        "cpu": allocated.get("cpu", 0),
+        "memory": allocated.get("memory", 0),
+    }
     return {name: f"{parse_quantity(amount).normalize():f}" for name, amount in amounts.items()}
 
 
 def build_secret(owner: Owner, wanted: WantedSecret) -> WantedObject:
-    """The Secret of a credential."""
+    """Build the Secret of a credential."""
     body = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -170,10 +171,10 @@ def build_secret(owner: Owner, wanted: WantedSecret) -> WantedObject:
 def build_service_account(
     owner: Owner, existing: Object | None, secrets: list[str]
 ) -> Object | None:
-    """What to apply to the namespace's default service account so that pods use these Secrets; None
-    where nothing is to be done.
+    """Build what to apply to the namespace's default service account, so that pods use these
+    Secrets; None where nothing differs.
 
-    The list belongs to whoever writes it, as a whole: what others put there is kept.
+    The list of Secrets has one owner as a whole, so entries of others are kept in it.
     """
     metadata = (existing or {}).get("metadata") or {}
     present = [
@@ -192,7 +193,7 @@ def build_service_account(
         "metadata": {"name": SERVICE_ACCOUNT},
     }
     if version := metadata.get("resourceVersion"):
-        # Somebody who adds to the list meanwhile is not overwritten.
+        # With the version the apply fails where somebody changed the list meanwhile.
         body["metadata"]["resourceVersion"] = version
     if secrets:
         body["metadata"]["labels"] = {PROJECT_LABEL: owner.label_value}

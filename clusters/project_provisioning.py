@@ -1,5 +1,5 @@
-"""Making a project in its cluster so, and keeping it so: what is there already is compared, and
-only what differs is written.
+"""Provisions a project in its cluster, and keeps it as it should be: existing objects are compared,
+and only what differs is written.
 """
 
 import logging
@@ -77,15 +77,15 @@ WITHOUT_KAI = (
 
 
 def provision_project(project: Project) -> None:
-    """Make the project's namespace, Queues and Secrets so, and the priority classes where they are
-    missing; `sync_*` tells how it went.
+    """Make the project's namespace, Queues and Secrets as its row says, and the missing priority
+    classes; `sync_*` tells the result.
 
-    Idempotent: what is there already is brought up to date, and what somebody else made is left
+    Idempotent: existing objects are brought up to date, and an object of somebody else is left
     alone and named in `sync_error`. Where the cluster has no Queues the rest is made, and
     `sync_note` says that no quota is enforced. Raises nothing for a cluster that does not answer or
-    refuses. Nothing is done for a project that has left. Not to be called inside a transaction.
+    refuses. Does nothing for a deleted project. Do not call it inside a transaction.
     """
-    if project.left_at is not None:
+    if project.deleted_at is not None:
         return
     trouble = note = ""
     try:
@@ -98,19 +98,21 @@ def provision_project(project: Project) -> None:
         trouble = error.message
     except Unreadable as error:
         trouble = f"One of its credentials cannot be read. {error}"
-    rows = Project.objects.filter(pk=project.pk)
+    project_rows = Project.objects.filter(pk=project.pk)
     if trouble:
         log.warning("project %s could not be provisioned: %s", project.name, trouble)
-        rows.update(sync_error=trouble)
+        project_rows.update(sync_error=trouble)
     else:
-        rows.update(sync_error="", sync_note=note, synced_at=timezone.now())
-    # It may have left while its objects were being written: what came after its removal is removed.
-    rows.filter(left_at__isnull=False).update(removed_at=None)
+        project_rows.update(sync_error="", sync_note=note, synced_at=timezone.now())
+    # It may have been deleted while its objects were written. A removal that had already ended
+    # then missed them: clearing `removed_at` lets it run again.
+    project_rows.filter(deleted_at__isnull=False).update(removed_at=None)
 
 
 def write_project_objects(client: Client, project: Project) -> str:
-    """The same, told by exceptions: KubeError and NotOurs. Gives why its quota is not enforced, ""
-    where it is.
+    """Write the objects of a project. Raises KubeError and NotOurs.
+
+    Returns why its quota is not enforced, "" where it is.
     """
     installation = Installation.own_key()
     owner = build_project_owner(project, installation)
@@ -122,44 +124,44 @@ def write_project_objects(client: Client, project: Project) -> str:
 
 
 def build_project_owner(project: Project, installation: str) -> Owner:
-    """The mark on everything of a project."""
+    """Return the owner mark of everything of a project."""
     return Owner(PROJECT_LABEL, project.name, installation)
 
 
 def build_department_owner(department: Department, installation: str) -> Owner:
-    """The mark on a department's Queue."""
+    """Return the owner mark of a department's Queue."""
     return Owner(DEPARTMENT_LABEL, build_label_value(department.name), installation)
 
 
 def build_queues(
     project: Project, members: Iterable[Project], installation: str
 ) -> tuple[WantedObject, WantedObject]:
-    """The department's Queue and the project's below it. `members` are the department's projects on
-    this cluster.
+    """Return the department's Queue and the project's below it. `members` are the department's
+    projects on this cluster.
     """
     department = project.department
     parent = department_queue_name(department)
     shares = shares_above(department.shares, (each.shares for each in members))
-    above = project_manifests.build_queue(
+    department_wanted = project_manifests.build_queue(
         build_department_owner(department, installation), parent, department.name, shares
     )
-    own = project_manifests.build_queue(
+    project_wanted = project_manifests.build_queue(
         build_project_owner(project, installation),
         project.queue,
         project.name,
         project.shares,
         parent,
     )
-    return above, own
+    return department_wanted, project_wanted
 
 
 def list_projects(cluster: Cluster) -> "QuerySet[Project]":
-    """The projects of a cluster, with what their objects are made of."""
+    """Return the projects of a cluster, with the rows that their objects are built from."""
     return Project.objects.there().filter(cluster=cluster).select_related("department")
 
 
 def has_queues(cluster: Cluster) -> bool:
-    """Whether Queues mean anything there, as far as is known: without the scheduler nobody reads
+    """Return whether Queues have an effect there, as far as is known: only the KAI scheduler reads
     them.
     """
     return cluster.can.has_kai
@@ -181,8 +183,8 @@ def _ensure_namespace(client: Client, project: Project, owner: Owner) -> None:
                 "Otherwise delete the project and make it anew without naming one: Muster then "
                 "makes it."
             )
-        # Created and not applied: one that somebody else makes at this moment is never taken for
-        # ours.
+        # Created and not applied: an apply would take over a namespace that somebody else makes at
+        # this moment.
         metadata = {"name": name, "labels": owner.labels, "annotations": {ORIGIN_ANNOTATION: MADE}}
         try:
             found = calls.create(
@@ -232,41 +234,49 @@ def _ensure_queues(client: Client, project: Project, owner: Owner) -> str:
 
 
 def load_secrets(projects: Sequence[Project]) -> Mapping[int, Sequence[WantedSecret]]:
-    """The Secrets of the projects' credentials, by project. A floor above has the credentials, and
-    `settings.SECRETS` names it.
+    """Return the Secrets of the projects' credentials, by project. The app that has the credentials
+    is named by `settings.SECRETS`.
     """
     found: Mapping[int, Sequence[WantedSecret]] = import_string(settings.SECRETS)(projects)
     return found
 
 
 def _ensure_secrets(client: Client, project: Project, owner: Owner) -> None:
-    """The Secrets of the project's credentials in its namespace, registries' in the account that
-    its pods use; no others of ours.
+    """Make the Secrets of the project's credentials, and remove our other ones. Those of registries
+    go into the service account that pods use.
     """
-    space = project.namespace
+    namespace = project.namespace
     credentials = load_secrets([project])[project.pk]
-    found = fetch_credential_secrets(client, project, owner)
-    for each in (project_manifests.build_secret(owner, one) for one in credentials):
-        there = found.pop(each.name, None)
-        if there is None and (other := _find_object(client, SECRETS, each.name, space)) is not None:
-            owner.check_ownership(other, f"the Secret {each.name} of the namespace {space}")
-        if there is not None and there.get("type") != each.body["type"]:
-            # A Secret keeps its type for life.
-            delete_object(client, SECRETS, each.name, there, space)
-            there = None
+    superseded = fetch_credential_secrets(client, project, owner)
+    for wanted in (project_manifests.build_secret(owner, one) for one in credentials):
+        existing = superseded.pop(wanted.name, None)
+        if (
+            existing is None
+            and (other := _find_object(client, SECRETS, wanted.name, namespace)) is not None
+        ):
+            owner.check_ownership(other, f"the Secret {wanted.name} of the namespace {namespace}")
+        if existing is not None and existing.get("type") != wanted.body["type"]:
+            # The type of a Secret is immutable: it can only be deleted and made anew.
+            delete_object(client, SECRETS, wanted.name, existing, namespace)
+            existing = None
         try:
-            _apply_difference(client, SECRETS, there, each, space)
+            _apply_difference(client, SECRETS, existing, wanted, namespace)
         except Rejected as error:
-            # What a server says of a body that it refuses may quote it.
-            raise _redact_refusal(error, each.name) from None
-    for name, left in found.items():
-        delete_object(client, SECRETS, name, left, space)
+            # A server that refuses a body may quote it, and with it the credential.
+            raise _redact_refusal(error, wanted.name) from None
+    for name, secret in superseded.items():
+        delete_object(client, SECRETS, name, secret, namespace)
     _ensure_pull_secrets(
-        client, owner, space, [each.name for each in credentials if each.is_pull][:MAX_PULL_SECRETS]
+        client,
+        owner,
+        namespace,
+        [wanted.name for wanted in credentials if wanted.is_pull][:MAX_PULL_SECRETS],
     )
 
 
 def _ensure_pull_secrets(client: Client, owner: Owner, space: str, names: list[str]) -> None:
+    # The body carries the account's resourceVersion, so that an entry which somebody adds meanwhile
+    # is not lost: such a write raises Conflict, and is tried once more from the newer account.
     for attempt in range(2):
         account = _find_object(client, SERVICEACCOUNTS, project_manifests.SERVICE_ACCOUNT, space)
         body = project_manifests.build_service_account(owner, account, names)
@@ -287,48 +297,48 @@ def _ensure_pull_secrets(client: Client, owner: Owner, space: str, names: list[s
 
 
 def fetch_credential_secrets(client: Client, project: Project, owner: Owner) -> dict[str, Object]:
-    """The Secrets of credentials that Muster made in the project's namespace, by name, those of
-    earlier releases as well.
+    """Return the Secrets of credentials that Muster made in the project's namespace, by name. Those
+    of earlier releases are included.
     """
     pages = calls.list_all(
         client, SECRETS, namespace=project.namespace, labels=f"{PROJECT_LABEL}={owner.label_value}"
     )
     return {
-        each["metadata"]["name"]: each
+        secret["metadata"]["name"]: secret
         for page in pages
-        for each in page.items
-        if is_credential_secret(each) and owner.owns(each)
+        for secret in page.items
+        if is_credential_secret(secret) and owner.owns(secret)
     }
 
 
 def is_credential_secret(secret: Object) -> bool:
-    """Whether a Secret is that of a credential."""
+    """Return whether a Secret is that of a credential."""
     return bool(get_labels(secret).keys() & {CREDENTIAL_LABEL, REGISTRY_LABEL})
 
 
 def _redact_refusal(error: Rejected, name: str) -> Rejected:
-    told = (
+    message = (
         error.message
         if error.status == HTTP_FORBIDDEN
         else f"the cluster refuses the Secret {name} ({error.reason or error.status})"
     )
-    return Rejected(told, status=error.status, reason=error.reason)
+    return Rejected(message, status=error.status, reason=error.reason)
 
 
 def _ensure_priority_classes(client: Client) -> None:
-    """Those that are missing. What is there stays as it is: other programs use the names too, and a
-    value cannot be changed.
+    """Create the missing priority classes. Existing ones stay as they are: other programs use the
+    names too, and a value cannot be changed.
 
-    Who may not make them has them made by an administrator: the cluster's prerequisites name those
+    Where Muster may not create them, an administrator does: the cluster's prerequisites name those
     that are missing.
     """
     try:
-        there = {
+        existing = {
             each["metadata"]["name"]
             for page in calls.list_all(client, PRIORITYCLASSES)
             for each in page.items
         }
-        for name in PRIORITY_CLASSES.keys() - there:
+        for name in PRIORITY_CLASSES.keys() - existing:
             body = {
                 "apiVersion": PRIORITYCLASSES.api_version,
                 "kind": "PriorityClass",
@@ -363,8 +373,8 @@ def _apply_difference(
     wanted: WantedObject,
     namespace: str | None = None,
 ) -> None:
-    """Apply what differs. Only fields that are ours are in it, so they are taken from whoever
-    changed them.
+    """Apply the wanted object where it differs. It has only fields of ours, so they are taken from
+    whoever changed them.
     """
     if existing is None or not has_wanted_fields(
         existing,
@@ -376,7 +386,7 @@ def _apply_difference(
 def delete_object(
     client: Client, resource: Resource, name: str, existing: Object, namespace: str | None = None
 ) -> None:
-    """Delete this very object, and not another of its name that came since."""
+    """Delete this very object, and not another one of its name that came since."""
     try:
         calls.delete(
             client,

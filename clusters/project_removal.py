@@ -1,4 +1,4 @@
-"""Taking a project that has left out of its cluster: what Muster made goes, and a namespace that
+"""Removes a deleted project from its cluster: Muster's objects are deleted, and a namespace that
 was there before keeps the rest.
 """
 
@@ -22,16 +22,17 @@ Object = dict[str, Any]
 log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 2.0
+"""Seconds until a project whose workloads are being deleted is checked again."""
 
 
 def remove_project(project: Project) -> float | None:
-    """Remove a project that has left from its cluster, after its workloads; `removed_at` tells when
-    nothing of it was there any more.
+    """Remove a deleted project from its cluster, after its workloads; `removed_at` is when nothing
+    of it was there any more.
 
-    Whatever stands in the way is in `sync_error`. While its workloads go one by one, it gives the
-    seconds until one looks again; else None: it is done, or the next heartbeat tries again.
-    Idempotent. Raises nothing for a cluster that does not answer or refuses. Not to be called
-    inside a transaction.
+    A hindrance is stored in `sync_error`. While its workloads are deleted one by one, it returns
+    the seconds until the next check; else None: it is done, or the next heartbeat tries again.
+    Idempotent. Raises nothing for a cluster that does not answer or refuses. Do not call it inside
+    a transaction.
     """
     rows = Project.objects.leaving().filter(pk=project.pk)
     if project.cluster.removed_at is not None:
@@ -41,8 +42,8 @@ def remove_project(project: Project) -> float | None:
     if not project.cluster.is_enabled:
         rows.update(sync_error=project_provisioning.DISABLED)
         return None
-    if left := _describe_remaining(project):
-        rows.update(sync_error=left)
+    if remaining := _describe_remaining(project):
+        rows.update(sync_error=remaining)
         return RECHECK_SECONDS if project.cluster.unreachable_since is None else None
     try:
         remove_objects(connections.get_client(project.cluster), project)
@@ -57,23 +58,25 @@ def remove_project(project: Project) -> float | None:
 
 
 def _describe_remaining(project: Project) -> str:
-    """What of a project is still there in the floors above, in words; asking makes it go."""
+    """Return what the apps above still have of a project, in words. Asking also deletes it."""
     return " ".join(
-        told for path in settings.LEAVING if (told := import_string(f"{path}.cleared")(project))
+        words
+        for path in settings.LEAVING
+        if (words := import_string(f"{path}.clear_project")(project))
     )
 
 
 def remove_objects(client: Client, project: Project) -> None:
-    """The same for the objects of the project itself, told by KubeError. What is not marked as this
-    project's is left alone.
+    """Delete the objects of the project itself. Raises KubeError. Objects that are not marked as
+    this project's are left alone.
     """
     installation = Installation.own_key()
     owner = project_provisioning.build_project_owner(project, installation)
     _remove_queue(client, project.queue, owner)
-    space = _find_object(client, NAMESPACES, project.namespace)
-    if space is not None and owner.owns(space) and not is_being_deleted(space):
-        if is_made_by_muster(space) and not project.is_namespace_adopted:
-            project_provisioning.delete_object(client, NAMESPACES, project.namespace, space)
+    namespace = _find_object(client, NAMESPACES, project.namespace)
+    if namespace is not None and owner.owns(namespace) and not is_being_deleted(namespace):
+        if is_made_by_muster(namespace) and not project.is_namespace_adopted:
+            project_provisioning.delete_object(client, NAMESPACES, project.namespace, namespace)
         else:
             _release_namespace(client, project, owner)
     if (
@@ -81,10 +84,14 @@ def remove_objects(client: Client, project: Project) -> None:
         .filter(department=project.department, cluster=project.cluster)
         .exists()
     ):
-        above = project_provisioning.build_department_owner(project.department, installation)
+        department_owner = project_provisioning.build_department_owner(
+            project.department, installation
+        )
         try:
             _remove_queue(
-                client, project_manifests.department_queue_name(project.department), above
+                client,
+                project_manifests.department_queue_name(project.department),
+                department_owner,
             )
         except Rejected as error:
             # The scheduler refuses it until it has seen that nothing is below; the heartbeat
@@ -97,8 +104,9 @@ def remove_objects(client: Client, project: Project) -> None:
 
 
 def _release_namespace(client: Client, project: Project, owner: Owner) -> None:
-    """A namespace that stays: without our Secrets, and without our marks, which go last, for they
-    say that there is more to do.
+    """Remove our Secrets and marks from a namespace that stays.
+
+    The marks go last: they say that there is more to do.
     """
     name = project.namespace
     account = _find_object(client, SERVICEACCOUNTS, project_manifests.SERVICE_ACCOUNT, name)
@@ -117,7 +125,7 @@ def _release_namespace(client: Client, project: Project, owner: Owner) -> None:
             project_provisioning.delete_object(
                 client, SECRETS, secret["metadata"]["name"], secret, name
             )
-    # Applied without the labels: those that nobody else has set go, and all else stays.
+    # Server-side apply without our labels removes those that only we own, and nothing else.
     calls.apply(
         client,
         NAMESPACES,

@@ -1,4 +1,4 @@
-"""What a cluster's Prometheus says of its GPUs: one question for all of them, with an end to time
+"""What a cluster's Prometheus reports about its GPUs: one query for all of them, limited in time
 and size. It knows no rows.
 """
 
@@ -51,28 +51,28 @@ _answer_decoder = msgspec.json.Decoder(_Answer)
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """The use of each device that a pod holds, in percent: the most in the time that was asked
-    for.
-    """
+    """The use of each device of each pod, in percent: the highest in the queried time."""
 
     devices: Mapping[Pod, Mapping[str, float]]
 
     def devices_of(self, namespace: str, pod: str) -> Mapping[str, float]:
-        """By the device's name; empty where Prometheus does not know the pod."""
+        """Return a pod's use by device name; empty where Prometheus does not know the pod."""
         return self.devices.get((namespace, pod), {})
 
 
 def build_query(seconds: int) -> str:
-    """The most that each device was used in the last so many seconds. Who scrapes may have renamed
-    a pod's labels to exported_*.
+    """Return the query for the highest use of each device in the last so many seconds.
+
+    A scrape configuration may have renamed a pod's labels to exported_*.
     """
     by = "namespace, pod, exported_namespace, exported_pod, Hostname, UUID, gpu, GPU_I_ID"
     return f"max by ({by}) (max_over_time({METRIC}[{max(1, seconds)}s]))"
 
 
 def fetch_gpu_use(url: str, *, seconds: int, find_address_problem: Callable[[str], str]) -> GpuUse:
-    """The use of all GPUs in the last so many seconds. `bars` says why nothing is sent to an IP
-    address. Raises Unanswered.
+    """Return the use of all GPUs in the last so many seconds. Raises PrometheusError.
+
+    `find_address_problem` returns why nothing may be sent to an IP address, "" where it may.
     """
     fields = {"query": build_query(seconds), "timeout": f"{READ:g}s"}
     held = sockets.Cancellation()
@@ -123,7 +123,9 @@ def _open_pool_manager(find_address_problem: Callable[[str], str]) -> Iterator[u
 
 @contextlib.contextmanager
 def _cancel_after(seconds: float, cancellation: sockets.Cancellation) -> Iterator[None]:
-    """Whatever a server does meanwhile, drip headers or say nothing: then the wait is over."""
+    """Cancel the wait after so many seconds, whatever the server does meanwhile: drip headers or
+    say nothing.
+    """
     timer = threading.Timer(seconds, cancellation.cancel)
     timer.daemon = True
     timer.start()
@@ -156,7 +158,7 @@ def _parse_answer(body: bytes) -> GpuUse:
         raise PrometheusError("What answers there does not answer as Prometheus does.")
     if len(answer.data.result) > MAX_SERIES:
         raise PrometheusError(f"Prometheus tells of more than {MAX_SERIES} devices.")
-    found: dict[Pod, dict[str, float]] = {}
+    use: dict[Pod, dict[str, float]] = {}
     for series in answer.data.result:
         labels = series.metric
         # Where both are there, `pod` is the exporter's own.
@@ -166,19 +168,19 @@ def _parse_answer(body: bytes) -> GpuUse:
         if not pod or not namespace or percent is None:
             continue
         device = labels.get("UUID") or f"{labels.get('Hostname', '')}/{labels.get('gpu', '')}"
-        devices = found.setdefault((namespace, pod), {})
+        devices = use.setdefault((namespace, pod), {})
         name = f"{device}/{labels.get('GPU_I_ID', '')}"
         devices[name] = max(percent, devices.get(name, 0.0))
-    return GpuUse(found)
+    return GpuUse(use)
 
 
 def _parse_percent(text: str) -> float | None:
-    """None for what is no share of a device."""
+    """Parse a percentage; None for what is no share of a device."""
     try:
-        found = float(text)
+        percent = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) and 0 <= found <= 100 else None
+    return percent if math.isfinite(percent) and 0 <= percent <= 100 else None
 
 
 def _describe_refusal(status: int) -> str:

@@ -1,4 +1,4 @@
-"""Whose clusters: those on which one has a project. And which of them are worked with."""
+"""Querysets of clusters and node pools: which of them are in use, and which a user may see."""
 
 from typing import Any, Self
 
@@ -11,17 +11,17 @@ from projects.rights import view_permission
 
 class ClusterQuerySet(models.QuerySet[Any]):
     def there(self) -> Self:
-        """Those that were not removed."""
+        """Return the clusters that were not removed."""
         return self.filter(removed_at=None)
 
     def in_use(self) -> Self:
-        """Those that are asked and followed, and where things are launched: neither removed nor
+        """Return the clusters that are asked, followed and launched in: neither removed nor
         disabled.
         """
         return self.filter(removed_at=None, is_enabled=True)
 
     def visible_to(self, user: User) -> Self:
-        """The clusters that the user may view, and those of the projects where they may."""
+        """Return the clusters that the user may view, and those of the projects where they may."""
         permission = view_permission(Entity.CLUSTERS)
         where = user.rights.permitted_scopes(permission)
         if where.tenant:
@@ -33,8 +33,8 @@ class ClusterQuerySet(models.QuerySet[Any]):
 
 class NodePoolQuerySet(models.QuerySet[Any]):
     def visible_to(self, user: User) -> Self:
-        """The node pools of the clusters where the user may view them, or has a project where they
-        may.
+        """Return the node pools that the user may view: of a cluster, or of a cluster with a
+        project of theirs.
         """
         permission = view_permission(Entity.NODE_POOLS)
         where = user.rights.permitted_scopes(permission)

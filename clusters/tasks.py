@@ -1,5 +1,5 @@
-"""The steps about clusters themselves: are they there, what do they offer, and is every project
-what it should be in its own.
+"""The celery steps about clusters: whether they answer, what their nodes offer, and whether their
+projects are as they should be.
 """
 
 import logging
@@ -14,8 +14,14 @@ from django.db import transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from clusters import cluster_checks, connections, drift, nodes, project_removal
-from clusters import project_provisioning as provisioning
+from clusters import (
+    cluster_checks,
+    connections,
+    drift,
+    nodes,
+    project_provisioning,
+    project_removal,
+)
 from clusters.kube import discovery
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Unauthorized, Unavailable
@@ -28,7 +34,7 @@ from projects.models import Project
 log = logging.getLogger(__name__)
 
 MAX_PROJECTS = 100
-"""Projects that one heartbeat asks to be provisioned, and to be removed, at most."""
+"""Projects that one heartbeat queues for provisioning, and for removal, at most."""
 
 _MOST_GPUS = Decimal(10**7)
 _MOST_CPU = Decimal(10**10)
@@ -40,50 +46,50 @@ _running: set[tuple[str, str]] = set()
 
 @contextmanager
 def claim_task(work: str, target: str) -> Iterator[bool]:
-    """Whether this thread is the only one of the process that does `what` to `which`: a cluster
-    that hangs costs one thread, not all.
+    """Yield whether this thread is the only one of the process that does `work` to `target`.
+
+    A cluster that hangs so costs one thread, and not all.
     """
     key = (work, target)
     with _running_lock:
-        mine = key not in _running
+        is_claimed = key not in _running
         _running.add(key)
     try:
-        yield mine
+        yield is_claimed
     finally:
-        if mine:
+        if is_claimed:
             with _running_lock:
                 _running.discard(key)
 
 
 @step
 def heartbeats() -> None:
-    """Ask for the heartbeat of every cluster that is in use."""
+    """Queue the heartbeat of every cluster in use."""
     for cluster_id in Cluster.objects.in_use().values_list("pk", flat=True):
         heartbeat.enqueue(str(cluster_id))
 
 
 @step
 def heartbeat(cluster_id: str) -> None:
-    """Whatever was known of a cluster -> its version and nodes as of now, or since when and why it
-    does not answer.
+    """Update the version and nodes of a cluster, or since when and why it does not answer.
 
-    Where the cluster answers, its projects that are not as they should be are asked to be
-    provisioned, and those that have left to be removed.
+    Where the cluster answers, its projects that differ from their rows are queued for provisioning,
+    and deleted ones for removal.
     """
-    with claim_task("heartbeat", cluster_id) as mine:
-        cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
+    with claim_task("heartbeat", cluster_id) as is_claimed:
+        cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if is_claimed else None
         if cluster is None:
             return
         try:
             client = connections.get_client(cluster)
-            about = discovery.fetch_server_version(client)
+            server_version = discovery.fetch_server_version(client)
             if cluster_checks.is_probe_due(cluster):
-                cluster_checks.update_capabilities(client, cluster, about)
+                cluster_checks.update_capabilities(client, cluster, server_version)
             survey = nodes.fetch_survey(client)
         except KubeError as error:
             record_failure(cluster.pk, error)
             return
-    record_answer(cluster.pk, about.version)
+    record_answer(cluster.pk, server_version.version)
     _save_nodes(cluster, survey)
     _repair_projects(client, cluster)
     if cluster_checks.is_review_due(cluster):
@@ -92,11 +98,11 @@ def heartbeat(cluster_id: str) -> None:
 
 @step
 def check(cluster_id: str) -> None:
-    """Whatever was known of what a cluster can do and lets us do -> as of now; what was asked for
-    is then done, however it went.
+    """Update what a cluster can do and what we may do there. A requested check is then done,
+    whatever its result.
     """
-    with claim_task("check", cluster_id) as mine:
-        cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
+    with claim_task("check", cluster_id) as is_claimed:
+        cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if is_claimed else None
         if cluster is None:
             return
         try:
@@ -106,13 +112,13 @@ def check(cluster_id: str) -> None:
         except KubeError as error:
             record_failure(cluster.pk, error)
         finally:
-            Cluster.objects.filter(pk=cluster_id).update(check_asked_at=None)
+            Cluster.objects.filter(pk=cluster_id).update(check_requested_at=None)
 
 
 @step
 def provision(project_id: int) -> None:
-    """Whatever a project is in its cluster -> its namespace and Queues as its row says, or the
-    reason in `sync_error`.
+    """Make the namespace and Queues of a project as its row says, or store the reason in
+    `sync_error`.
     """
     project = (
         Project.objects.there()
@@ -121,51 +127,56 @@ def provision(project_id: int) -> None:
         .first()
     )
     if project is not None:
-        provisioning.provision_project(project)
+        project_provisioning.provision_project(project)
 
 
 @step
-def leave(project_id: int, looks: int = 0) -> None:
-    """A project that has left -> its workloads deleted, then nothing of it in its cluster, or in
-    `sync_error` what is still there.
+def remove_deleted_project(project_id: int, looks: int = 0) -> None:
+    """Delete the workloads of a deleted project, then its objects in its cluster; `sync_error` says
+    what is still there.
 
-    While its workloads go it is looked at so many times more; what is left then, or by a cluster
-    that is away, or by a kill, is the heartbeat's to ask for.
+    While its workloads are being deleted it is checked `looks` more times. What remains then, or
+    with a cluster that is away, or after a kill, is left to the heartbeat.
     """
-    with claim_task("leave", str(project_id)) as mine:
+    with claim_task("remove-deleted-project", str(project_id)) as is_claimed:
         project = (
             Project.objects.leaving()
             .select_related("department", "cluster")
             .filter(pk=project_id)
             .first()
-            if mine
+            if is_claimed
             else None
         )
-        if project is not None and (again := project_removal.remove_project(project)) and looks > 0:
-            leave.enqueue_after(again, project_id, looks - 1)
+        if (
+            project is not None
+            and (seconds := project_removal.remove_project(project))
+            and looks > 0
+        ):
+            remove_deleted_project.enqueue_after(seconds, project_id, looks - 1)
 
 
 def _repair_projects(client: Client, cluster: Cluster) -> None:
-    """Ask for what makes the cluster's projects right again; a thing that cannot be looked at now
-    is looked at next time.
+    """Queue what puts the cluster's projects right again. What cannot be compared now is compared
+    at the next heartbeat.
     """
-    gone = set(
+    leaving = set(
         Project.objects.leaving()
         .filter(cluster=cluster)
         .values_list("pk", flat=True)[:MAX_PROJECTS]
     )
     try:
-        found = drift.find_drift(client, cluster)
-        drift.apply_drift(client, found)
+        differences = drift.find_drift(client, cluster)
+        drift.apply_drift(client, differences)
     except (KubeError, Unreadable) as error:
         log.warning("the projects of cluster %s could not be compared: %s", cluster.pk, error)
-        found = drift.Drift()
-    for project_id in sorted(found.due_projects)[:MAX_PROJECTS]:
+        differences = drift.Drift()
+    for project_id in sorted(differences.due_projects)[:MAX_PROJECTS]:
         provision.enqueue(project_id)
-    # What was written while it was being removed is there again.
-    Project.objects.filter(pk__in=found.leftover_projects).update(removed_at=None)
-    for project_id in sorted(gone | found.leftover_projects)[:MAX_PROJECTS]:
-        leave.enqueue(project_id)
+    # A provisioning that ran beside the removal may have written objects after it: the project is
+    # removed again.
+    Project.objects.filter(pk__in=differences.leftover_projects).update(removed_at=None)
+    for project_id in sorted(leaving | differences.leftover_projects)[:MAX_PROJECTS]:
+        remove_deleted_project.enqueue(project_id)
 
 
 def record_answer(cluster_id: uuid.UUID, version: str = "") -> None:
@@ -177,13 +188,16 @@ def record_answer(cluster_id: uuid.UUID, version: str = "") -> None:
 
 
 def record_failure(cluster_id: uuid.UUID, error: KubeError) -> None:
-    """Record why a cluster could not be asked. Since when is kept from the first failure on."""
+    """Record why a cluster could not be asked; `unreachable_since` keeps the moment of the first
+    failure.
+    """
     rows = Cluster.objects.filter(pk=cluster_id)
     if not isinstance(error, Unavailable | Unauthorized):
         # It answers, if only to refuse this.
         rows.update(last_seen_at=timezone.now(), unreachable_since=None, trouble=error.message)
     elif isinstance(error, Unauthorized) or error.retry_after is None:
-        # One that only asks for patience, as our own pace does, is there.
+        # With `retry_after` the cluster, or our own rate limiter, only asks to wait: the cluster
+        # is there.
         rows.update(
             unreachable_since=Coalesce("unreachable_since", timezone.now()), trouble=error.message
         )
@@ -191,9 +205,11 @@ def record_failure(cluster_id: uuid.UUID, error: KubeError) -> None:
 
 
 def _save_nodes(cluster: Cluster, survey: nodes.NodeSurvey) -> None:
-    """The rows of the cluster's nodes become what was seen; those of nodes that are gone go."""
+    """Update the rows of the cluster's nodes from the survey, and delete those of nodes that are
+    gone.
+    """
     now = timezone.now()
-    rows = [_build_node(cluster, seen) for seen in survey.nodes]
+    rows = [_build_node(cluster, observed) for observed in survey.nodes]
     for row in rows:
         row.seen_at = now
     kept = {row.name for row in rows} | survey.unreadable
@@ -203,6 +219,7 @@ def _save_nodes(cluster: Cluster, survey: nodes.NodeSurvey) -> None:
         if each.name not in ("id", "cluster", "name")
     ]
     with transaction.atomic():
+        # Only nodes that the survey neither read nor failed to read are gone.
         known = dict(Node.objects.filter(cluster=cluster).values_list("name", "pk"))
         gone = [pk for name, pk in known.items() if name not in kept]
         for part in split_chunks(gone):
@@ -216,30 +233,30 @@ def _save_nodes(cluster: Cluster, survey: nodes.NodeSurvey) -> None:
         )
 
 
-def _build_node(cluster: Cluster, seen: ObservedNode) -> Node:
+def _build_node(cluster: Cluster, observed: ObservedNode) -> Node:
     return Node(
         cluster=cluster,
-        name=seen.name,
-        is_ready=seen.is_ready,
-        is_schedulable=seen.is_schedulable,
-        trouble=seen.trouble,
-        gpu_type=seen.gpu_type,
-        gpus=_round_down(seen.allocatable.gpus, _MOST_GPUS, "0.01"),
-        cpu=_round_down(seen.allocatable.cpu, _MOST_CPU, "0.001"),
-        memory=int(min(seen.allocatable.memory, _MOST_MEMORY)),
-        used_gpus=_round_down(seen.foreign_use.gpus, _MOST_GPUS, "0.01"),
-        used_cpu=_round_down(seen.foreign_use.cpu, _MOST_CPU, "0.001"),
-        used_memory=int(min(seen.foreign_use.memory, _MOST_MEMORY)),
-        used_pods=seen.foreign_use.pods,
-        gpus_unhealthy=_round_down(seen.gpus_unhealthy, _MOST_GPUS, "0.01"),
-        gpu_memory=int(min(seen.device_memory, _MOST_MEMORY)),
-        pods=seen.pod_capacity,
-        conditions=seen.conditions,
-        taints=seen.taints,
-        roles=seen.roles,
-        address=seen.address,
-        about=seen.system_info,
-        labels=seen.labels,
+        name=observed.name,
+        is_ready=observed.is_ready,
+        is_schedulable=observed.is_schedulable,
+        trouble=observed.trouble,
+        gpu_type=observed.gpu_type,
+        gpus=_round_down(observed.allocatable.gpus, _MOST_GPUS, "0.01"),
+        cpu=_round_down(observed.allocatable.cpu, _MOST_CPU, "0.001"),
+        memory=int(min(observed.allocatable.memory, _MOST_MEMORY)),
+        used_gpus=_round_down(observed.foreign_use.gpus, _MOST_GPUS, "0.01"),
+        used_cpu=_round_down(observed.foreign_use.cpu, _MOST_CPU, "0.001"),
+        used_memory=int(min(observed.foreign_use.memory, _MOST_MEMORY)),
+        used_pods=observed.foreign_use.pods,
+        gpus_unhealthy=_round_down(observed.gpus_unhealthy, _MOST_GPUS, "0.01"),
+        gpu_memory=int(min(observed.device_memory, _MOST_MEMORY)),
+        pods=observed.pod_capacity,
+        conditions=observed.conditions,
+        taints=observed.taints,
+        roles=observed.roles,
+        address=observed.address,
+        about=observed.system_info,
+        labels=observed.labels,
     )
 
 
@@ -251,5 +268,5 @@ T = TypeVar("T")
 
 
 def split_chunks(items: list[T], size: int = 500) -> Iterator[list[T]]:
-    """The items in parts that a database takes at once."""
+    """Yield the items in parts that a database takes at once."""
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,4 +1,4 @@
-"""The addresses of this room."""
+"""The addresses of the pages about clusters, node pools and projects."""
 
 from django.urls import URLPattern, URLResolver, path
 

@@ -1,3 +1,4 @@
-"""The ground floor: settings, addresses, tasks, errors, lists, live updates. Names the apps as
-strings only and imports none.
+"""The lowest layer: settings, addresses, tasks, errors, tables, forms, live updates.
+
+Names the apps above it as strings only (in `settings`) and imports none of them.
 """

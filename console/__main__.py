@@ -1,5 +1,6 @@
-"""`python -m console up`: all of it on this machine. `python -m console web` (worker, beat,
-follow): one process, here.
+"""The command line: `python -m console up` runs everything on this machine.
+
+`python -m console web` (worker, beat, follow) runs one process in the foreground.
 """
 
 import os
@@ -13,8 +14,9 @@ USAGE = f"usage: python -m console up | {' | '.join(processes.PROCESS_NAMES)}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what was asked for. 2, with a line that says why, for what makes no sense; otherwise what
-    the process ends with.
+    """Run the named command and return its exit status.
+
+    2, with a line on stderr that says why, for wrong arguments, settings or keys.
     """
     if len(arguments) != 1 or arguments[0] not in ("up", *processes.PROCESS_NAMES):
         print(USAGE, file=sys.stderr)
@@ -36,8 +38,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _exec_command(command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Give this process's place to the command, so that who started it can signal it and sees how
-    it ends.
+    """Replace this process by the command, under the same process id.
+
+    So whoever started it can signal it and sees its exit status.
     """
     os.chdir(processes.BASE)
     os.execve(command[0], list(command), environment)  # noqa: S606 - no shell is wanted

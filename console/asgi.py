@@ -1,4 +1,4 @@
-"""The web process."""
+"""The ASGI application of the web process."""
 
 import gc
 import os

@@ -1,5 +1,6 @@
-"""The bound on what a request may bring: nobody fills the memory or the disk by sending without
-end, signed in or not.
+"""The limit on the size of a request's body, for everybody, signed in or not.
+
+Nobody can fill the memory or the disk by sending without end.
 """
 
 import json
@@ -10,8 +11,8 @@ from console.errors import build_error_body
 from console.security import CONTENT_SECURITY_POLICY
 
 MAX_BODY_BYTES = 4 << 20
-"""Bytes of a body. The views' own bounds are half of it, and say more about what is too large; this
-one is before all of them.
+"""Bytes of a body. The views' own limits are half of it and say more; this one is before all of
+them.
 """
 
 Scope = dict[str, Any]
@@ -24,38 +25,40 @@ TOO_LARGE = "The request is too large."
 
 
 def limit_body(application: Application) -> Application:
-    """The application, which hears of no more than LARGEST bytes of a body: beyond them the answer
-    is 413, and it is told to give up.
+    """Wrap the application so that it receives at most MAX_BODY_BYTES of a body.
+
+    Beyond that the client gets 413, and the application is told that the client has gone.
     """
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
-        left = MAX_BODY_BYTES
+        remaining = MAX_BODY_BYTES
 
-        async def some() -> Message:
-            nonlocal left
-            if left < 0:
+        async def receive_limited() -> Message:
+            nonlocal remaining
+            if remaining < 0:
                 return {"type": "http.disconnect"}
             message = await receive()
-            left -= len(message.get("body", b""))
-            if left < 0:
+            remaining -= len(message.get("body", b""))
+            if remaining < 0:
                 await _send_too_large(scope, send)
                 return {"type": "http.disconnect"}
             return message
 
-        async def unless_refused(message: Message) -> None:
-            if left >= 0:
+        # The application may still answer what it has not received; the client has had its 413.
+        async def send_unless_refused(message: Message) -> None:
+            if remaining >= 0:
                 await send(message)
 
-        await application(scope, some, unless_refused)
+        await application(scope, receive_limited, send_unless_refused)
 
     return call
 
 
 async def _send_too_large(scope: Scope, send: Send) -> None:
-    is_program = str(scope.get("path", "")).startswith("/api/")
+    is_api = str(scope.get("path", "")).startswith("/api/")
     kind, text = (
         ("application/json", json.dumps(build_error_body(413, TOO_LARGE)))
-        if is_program
+        if is_api
         else ("text/plain", TOO_LARGE)
     )
     headers = {

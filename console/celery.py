@@ -1,5 +1,6 @@
-"""Tasks: `step` is the only decorator, `soon` the only way to ask for one. A step may run twice,
-late or never; the sweep asks again.
+"""Celery: `step` is the only task decorator, `enqueue` the only way to ask for a task.
+
+A step may run twice, late or never; the sweep of the database asks again.
 """
 
 import functools
@@ -28,15 +29,16 @@ P = ParamSpec("P")
 
 
 BROKER_SLOW_SECONDS = 1.0
-"""Seconds after which a broker that fails is taken for one that hangs, not for one that is away."""
+"""Seconds after which a failing broker is taken for one that hangs, not for one that is away."""
 BROKER_PAUSE_SECONDS = 10.0
-"""Seconds for which a broker that hangs is sent nothing: a person who asks for many things would
-wait for each in turn.
+"""Seconds for which a hanging broker is sent nothing.
+
+Otherwise a person who asks for many things would wait for each in turn.
 """
 
 
 class Step:
-    """A task by name. Called, it runs here and now; `soon` asks a worker to run it."""
+    """A task by name. Calling it runs it here and now; `enqueue` asks a worker to run it."""
 
     _paused_until: ClassVar[float] = 0.0
 
@@ -49,14 +51,18 @@ class Step:
         self._function(*arguments)
 
     def enqueue(self, *arguments: str | int) -> None:
-        """Once the transaction is committed, ask a worker. Arguments are ids. Never fails: what the
-        broker loses, the sweep finds.
+        """Ask a worker to run it once the transaction is committed.
+
+        Arguments are ids. Never fails: what the broker loses, the sweep finds.
         """
+        # Earlier, a worker could look for rows that are not committed yet. Robust: an error here
+        # must not stop the other hooks of the same transaction.
         transaction.on_commit(functools.partial(self._send, arguments), robust=True)
 
     def enqueue_after(self, seconds: float, *arguments: str | int) -> None:
-        """As `soon`, to be run after so many seconds. For seconds, not hours: a worker keeps it in
-        its memory meanwhile.
+        """Ask a worker, as `enqueue` does, to run it after so many seconds.
+
+        For seconds, not hours: a worker keeps it in its memory meanwhile.
         """
         transaction.on_commit(functools.partial(self._send, arguments, seconds), robust=True)
 
@@ -74,6 +80,7 @@ class Step:
         # The broker's client raises what its transport raises.
         except Exception as error:  # noqa: BLE001
             if time.monotonic() - began > BROKER_SLOW_SECONDS:
+                # On the class: the broker hangs for all steps of this process alike.
                 Step._paused_until = time.monotonic() + BROKER_PAUSE_SECONDS
             log.warning(
                 "%s%r could not be queued (%s: %s); the sweep will",
@@ -85,12 +92,15 @@ class Step:
 
 
 def step(function: Callable[P, None]) -> Step:
-    """Make a function a step: short, and safe to run twice. Its errors are logged, and end nothing
-    but itself.
+    """Make a step of a function, which must be short and safe to run twice.
+
+    Its errors are logged and end nothing but itself.
     """
 
     @functools.wraps(function)
     def run(*arguments: P.args, **named: P.kwargs) -> None:
+        # No request ends in a worker: a connection that the database has dropped since the last
+        # step would fail this one.
         close_old_connections()
         try:
             function(*arguments, **named)

@@ -1,5 +1,6 @@
-"""Combinations of settings that run, but not as anybody would want: what is wrong and what to do.
-Told by `manage.py check`.
+"""System checks (`manage.py check`) of settings that run, but not as anybody would want.
+
+Each message says what is wrong and what to do.
 """
 
 import ipaddress
@@ -13,18 +14,22 @@ from console.options import Options
 
 MIN_SECRET_CHARS = 32
 OPTIONS_TAG = "options"
-"""By which a command that looks at no page asks for these checks alone: all others load every
-page's code.
+"""The tag with which a command that serves no page asks for these checks alone.
+
+All other checks import the code of every page.
 """
 
 
 def check_options(**_: Any) -> list[CheckMessage]:
-    """Django's system check of this process's options."""
+    """Check the options of this process, as Django's system check calls it."""
     return check_settings(settings.OPTIONS, _parse_number(os.environ.get("WEB_CONCURRENCY", "")))
 
 
 def check_settings(options: Options, web_processes: int) -> list[CheckMessage]:
-    """What is wrong with these options: errors stop every command, warnings are told."""
+    """Return what is wrong with these options.
+
+    Errors stop every command; warnings are shown.
+    """
     return [
         *_check_always(options, web_processes),
         *(_check_production(options) if options.production else ()),

@@ -1,4 +1,4 @@
-"""What every page needs of the frame around it."""
+"""The template context of the frame around every page: theme and navigation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,25 +8,25 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
-from console.templatetags.muster import may
+from console.templatetags.muster import has_permission
 
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """A place of the side navigation, by the name of its address."""
+    """An entry of the side navigation, by its URL name."""
 
     name: str
     label: str
     icon: str
     permission: str = ""
-    """The permission without which it is not offered, as "users:view"."""
+    """The permission without which it is not offered, as "users:view"; "" needs none."""
     group: str = ""
-    """One of GROUPS; its heading stands above it."""
+    """One of GROUPS; its heading stands above the entry."""
 
 
 WORK, ORGANISATION, ACCESS = "Workload manager", "Organisation", "Access"
 GROUPS = ("", WORK, ORGANISATION, ACCESS)
-"""The headings in their order; what has none stands above all of them."""
+"""The headings in their order; entries without a heading stand above all of them."""
 
 NAVIGATION = (
     NavigationEntry("overview", "Overview", icon="layout-dashboard", permission="overview:view"),
@@ -74,7 +74,7 @@ NAVIGATION = (
 
 @dataclass(frozen=True, slots=True)
 class NavigationLink:
-    """An entry as one page shows it; `here` says that the page belongs to it."""
+    """An entry as one page shows it; `is_current` says that the page belongs to it."""
 
     url: str
     icon: str
@@ -84,33 +84,40 @@ class NavigationLink:
 
 @dataclass(frozen=True, slots=True)
 class NavigationGroup:
-    """Entries below one heading, which may be ""."""
+    """The links below one heading, which may be ""."""
 
     heading: str
     links: Sequence[NavigationLink]
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
-    """The theme a person chose ("light", "dark" or "" for the system's), so that the first paint
-    has it, and the navigation.
+    """Return the theme and the navigation, for every template.
+
+    The theme is the one a person chose ("light", "dark", or "" for the system's), so that the first
+    paint has it.
     """
     theme = request.COOKIES.get("muster_theme", "")
     return {
         "theme": theme if theme in ("light", "dark") else "",
+        # Lazily: a part of a page shows no navigation, and loads no permissions for it.
         "navigation": SimpleLazyObject(lambda: _build_navigation(request)),
     }
 
 
 def _build_navigation(request: HttpRequest) -> list[NavigationGroup]:
     user = getattr(request, "user", None)
-    offered = [entry for entry in NAVIGATION if not entry.permission or may(user, entry.permission)]
-    found = [
+    allowed = [
+        entry
+        for entry in NAVIGATION
+        if not entry.permission or has_permission(user, entry.permission)
+    ]
+    groups = [
         NavigationGroup(
-            heading, [_build_link(request, entry) for entry in offered if entry.group == heading]
+            heading, [_build_link(request, entry) for entry in allowed if entry.group == heading]
         )
         for heading in GROUPS
     ]
-    return [group for group in found if group.links]
+    return [group for group in groups if group.links]
 
 
 def _build_link(request: HttpRequest, entry: NavigationEntry) -> NavigationLink:

@@ -1,12 +1,12 @@
-"""Two people edit one thing: the second is told what changed meanwhile, and nothing is overwritten
-unseen.
+"""Optimistic locking of forms: the second of two editors sees what changed meanwhile.
 
-A form carries what it started from, sealed, so that no history is needed to tell what somebody else
-changed. A view passes `fields` to its template, which includes parts/_changed_meanwhile.html inside
-its form; it gives the writer the version that `started_version` reads. The writer locks the row and
-asks `unchanged`. On ChangedMeanwhile the view reads the row anew and shows the form again, with
-409: what was typed stays, `fields` is told that it is a second time, and the form's button then
-saves over what was shown.
+A form carries what it started from, signed, so that no history is needed to tell what somebody else
+changed. A view passes `build_conflict_context` to its template, which includes
+parts/_changed_meanwhile.html inside its form; it gives the writer the version that
+`parse_started_version` reads. The writer locks the row and calls `check_version`. On
+ChangedMeanwhile the view loads the row anew and shows the form again, with 409: what was typed
+stays, `build_conflict_context` gets the sent form, and the form's button then saves over what was
+shown.
 """
 
 import re
@@ -21,17 +21,15 @@ from django.core import signing
 from console.errors import Clash
 
 START_FIELD = "started_from"
-"""The hidden field of a form that carries the seal."""
+"""The hidden form field that carries the signed start."""
 _SALT = "muster.editing"
 MAX_SEAL_CHARS = 256 << 10
-"""Characters of a seal that is read."""
+"""Characters of a signed start that is read; longer ones count as none."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormStart:
-    """What a form started from: the row's version, and the values as they would have been typed,
-    without secrets.
-    """
+    """What a form started from: the row's version and its values as typed, without secrets."""
 
     version: int
     values: Mapping[str, Sequence[str]]
@@ -39,19 +37,17 @@ class FormStart:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that somebody else changed meanwhile: by its name in the form, as it was, and as it
-    is now.
-    """
+    """A field that somebody else changed meanwhile: its form name, and its text before and now."""
 
     field: str
     was: str
     now: str
     label: str = ""
-    """What the form calls the field."""
+    """The field's label in the form."""
 
 
 class ChangedMeanwhile(Clash):
-    """The row is of a newer version than what was edited. `version` is the row's."""
+    """The row has a newer version than the one that was edited. `version` is the row's."""
 
     def __init__(self, version: int, what: str = "It") -> None:
         super().__init__(
@@ -61,17 +57,20 @@ class ChangedMeanwhile(Clash):
 
 
 def check_version(version: int, edited_version: int | None, what: str = "It") -> None:
-    """Raises ChangedMeanwhile where the row's version is not the one that was edited; None means
-    that nobody cares.
+    """Raise ChangedMeanwhile if the row's version is not the edited one.
 
-    Asked while the row is locked, before its version is raised.
+    An `edited_version` of None skips the check. Call it while the row is locked, before its version
+    is raised.
     """
     if edited_version is not None and edited_version != version:
         raise ChangedMeanwhile(version, what)
 
 
 def parse_started_version(sent: Mapping[str, Any]) -> int:
-    """The version that a sent form was opened at; -1, which no row has, where it does not say."""
+    """Return the version that a sent form was opened at.
+
+    -1, which no row has, where the form does not say.
+    """
     start = parse_start(str(sent.get(START_FIELD, "")))
     return -1 if start is None else start.version
 
@@ -85,30 +84,31 @@ def build_conflict_context(
     changed_by: object = "",
     changed_at: datetime | None = None,
 ) -> dict[str, Any]:
-    """What parts/_changed_meanwhile.html needs: the seal and, where a form that was `sent` came too
-    late, what changed, who and when.
+    """Return the context of parts/_changed_meanwhile.html: the signed start, and the conflict.
 
-    `version` and `now` are the row's as it is in the database, `now` as it would be typed; `form`
-    lends the labels.
+    `version` and `current` are the row's in the database, `current` as it would be typed. `sent` is
+    a form that came too late: then what changed, by whom and when is added; `form` lends the
+    labels.
     """
-    found: dict[str, Any] = {"started_from": sign_start(version, current)}
+    context: dict[str, Any] = {"started_from": sign_start(version, current)}
     if sent is None:
-        return found
+        return context
     start = parse_start(str(sent.get(START_FIELD, "")))
-    different = (
+    differences = (
         () if start is None else label_differences(find_differences(start.values, current), form)
     )
-    return found | {
+    return context | {
         "is_late": True,
-        "differences": different,
+        "differences": differences,
         "changed_by": str(changed_by or ""),
         "changed_at": changed_at,
     }
 
 
 def sign_start(version: int, values: Mapping[str, Sequence[str]]) -> str:
-    """For the hidden field. It is signed, and can be read by who gets it: nothing secret goes into
-    it.
+    """Sign a form's start for the hidden field.
+
+    The text is signed, not encrypted: whoever gets it can read it, so nothing secret goes into it.
     """
     return signing.dumps(
         [version, {name: list(each) for name, each in values.items()}], salt=_SALT, compress=True
@@ -116,7 +116,7 @@ def sign_start(version: int, values: Mapping[str, Sequence[str]]) -> str:
 
 
 def parse_start(sealed: str) -> FormStart | None:
-    """What `seal` was given; None for anything else."""
+    """Return what `sign_start` was given; None for a text that it did not sign."""
     if not sealed or len(sealed) > MAX_SEAL_CHARS:
         return None
     try:
@@ -129,7 +129,7 @@ def parse_start(sealed: str) -> FormStart | None:
 def find_differences(
     was: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[Any]]
 ) -> Sequence[Difference]:
-    """The fields whose values differ, in the order of the form."""
+    """Return the fields whose values differ, in the order of the form."""
     names = list(dict.fromkeys([*now, *was]))
     pairs = [
         (name, _join_values(was.get(name, ())), _join_values(now.get(name, ()))) for name in names
@@ -144,7 +144,7 @@ def _join_values(values: Sequence[Any]) -> str:
 def label_differences(
     differences: Iterable[Difference], form: forms.BaseForm | None
 ) -> Sequence[Difference]:
-    """The differences as a page words them: fields by their labels, choices by theirs."""
+    """Return the differences with the labels of their fields and choices."""
     return [_label_difference(each, form) for each in differences]
 
 

@@ -7,11 +7,11 @@ from django.conf import settings
 from django.db import models
 
 DUMP_PREFIX = "encrypted:"
-"""Before what is encrypted in a dump."""
+"""Marks an encrypted value in a dump."""
 
 
 class Unreadable(Exception):
-    """It was encrypted with a key that is not here any more."""
+    """The text was encrypted with a key that is no longer configured."""
 
 
 def encrypt(text: str) -> str:
@@ -19,7 +19,7 @@ def encrypt(text: str) -> str:
 
 
 def decrypt(token: str) -> str:
-    """Raises Unreadable."""
+    """Return the text of a token. Raises Unreadable."""
     try:
         return _fernet().decrypt(token.encode()).decode()
     except InvalidToken:
@@ -34,18 +34,18 @@ def _fernet() -> MultiFernet:
 
 
 class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
-    """Clear in Python, encrypted in the database; it cannot be searched."""
+    """A text that is clear in Python and encrypted in the database; it cannot be searched."""
 
     def get_prep_value(self, value: Any) -> Any:
         return value if value in (None, "") else encrypt(str(value))
 
     def value_to_string(self, obj: models.Model) -> str:
-        """As a dump of the database has it: encrypted, too."""
+        """Return the value as a dump has it, encrypted as well."""
         value = self.value_from_object(obj)
         return f"{DUMP_PREFIX}{encrypt(value)}" if value else ""
 
     def to_python(self, value: Any) -> Any:
-        """As a dump is loaded."""
+        """Return the value of a dump that is loaded, decrypted."""
         return (
             decrypt(value.removeprefix(DUMP_PREFIX))
             if isinstance(value, str) and value.startswith(DUMP_PREFIX)

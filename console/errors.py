@@ -1,6 +1,4 @@
-"""What goes wrong, told to the one who asked: a person gets a page or a part of one, a program gets
-the REST API's error body.
-"""
+"""Errors as answers: a page or a part of one for people, an error body for REST clients."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -28,15 +26,15 @@ MAX_PROBLEMS_IN_MESSAGE = 5
 MAX_DETAILS = 100
 """Problems in the details of one answer."""
 _DISK_FULL_WORDS = ("disk is full", "disk full", "no space left")
-"""What databases say of a disk without room, as far as drivers tell it in words only."""
+"""Words in database errors that mean a full disk; drivers give no code for it."""
 
 
 class UserError(Exception):
-    """Something the person can act on. The text says what happened, why and what to do; it is shown
-    as it is.
+    """An error that the person can act on; its text is shown as it is.
 
-    `field` names the part of a form or body it belongs to; `status` is the HTTP status that says
-    the same; `why` is the address of a page that explains it.
+    The text says what happened, why and what to do. `field` names the part of a form or body it
+    belongs to; `status` is the HTTP status that says the same; `why` is the address of a page that
+    explains it.
     """
 
     status = 422
@@ -53,19 +51,19 @@ class UserError(Exception):
 
 
 class NotAllowed(UserError):
-    """Seen, but not theirs to change: 403. What they may not even see is Http404."""
+    """The person may see it, but not change it: 403. What they may not even see is Http404."""
 
     status = 403
 
 
 class Clash(UserError):
-    """It conflicts with what is there now: 409."""
+    """The request conflicts with the present state: 409."""
 
     status = 409
 
 
 class Invalid(UserError):
-    """A submission with problems: (field, text) pairs, told all at once."""
+    """A submission with problems: (field, text) pairs, all at once."""
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
         super().__init__(
@@ -75,8 +73,9 @@ class Invalid(UserError):
 
 
 class Noncompliant(Invalid):
-    """A submission that policies forbid: (field, text, rule) triples, told all at once. `lead` is
-    said before them.
+    """A submission that policies forbid: (field, text, rule) triples, all at once.
+
+    `lead` stands before them in the message.
     """
 
     def __init__(self, issues: Sequence[tuple[str, str, str]], lead: str = "") -> None:
@@ -87,20 +86,20 @@ class Noncompliant(Invalid):
 
 
 class UserErrorMiddleware(MiddlewareMixin):
-    """A UserError, or a trouble of the database, that nobody caught becomes a page, or for htmx a
-    part that says the same.
-    """
+    """Turn an uncaught UserError or database failure into a page, or a part of one for htmx."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        told = find_user_error(error)
-        if told is not None and not request.path.startswith("/api/"):
-            return render_refusal(request, told)
+        user_error = find_user_error(error)
+        if user_error is not None and not request.path.startswith("/api/"):
+            return render_refusal(request, user_error)
         return None
 
 
 def find_user_error(error: Exception) -> UserError | None:
-    """What to tell of an error that is the person's, or the database's for now; None for any
-    other.
+    """Return the UserError to show for an exception; None for one that is not expected.
+
+    A failure of the database (full disk, no answer) becomes a UserError with 507 or 503, and is
+    logged.
     """
     if isinstance(error, UserError):
         return error
@@ -125,14 +124,14 @@ def find_user_error(error: Exception) -> UserError | None:
 
 
 def render_refusal(request: HttpRequest, error: UserError) -> HttpResponse:
-    """The answer to a person whose request cannot be done."""
+    """Render the answer to a person whose request cannot be done."""
     partial = bool(getattr(request, "htmx", False))
     template = "errors/_refused.html" if partial else "errors/refused.html"
     return render(request, template, {"error": error}, status=error.status)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Django's answer to a form without its token."""
+    """Answer a form without a valid CSRF token, as Django's CSRF_FAILURE_VIEW."""
     text = (
         "This page was open for too long, or cookies are off, so the form could not be trusted. "
         "Load the page again and repeat it."
@@ -141,15 +140,15 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def _close_connection_after(page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """An error's page that leaves no connection to the database behind.
+    """Wrap an error page so that it leaves no database connection open.
 
-    Of a view of the event loop Django renders it in a thread that belongs to no request
-    (`response_for_exception`), so the end of the request would not give back what the page has read
-    with; sixteen such threads would hold the whole pool.
+    For a view of the event loop Django renders the error page in a thread that belongs to no
+    request (`response_for_exception`), so the end of the request would not give the connection
+    back; sixteen such threads would hold the whole pool.
     """
 
     @wraps(page)
-    def rendered(*args: Any, **kwargs: Any) -> HttpResponse:
+    def render_and_close(*args: Any, **kwargs: Any) -> HttpResponse:
         try:
             return page(*args, **kwargs)
         finally:
@@ -157,7 +156,7 @@ def _close_connection_after(page: Callable[..., HttpResponse]) -> Callable[..., 
             if not connection.in_atomic_block:
                 close_old_connections()
 
-    return rendered
+    return render_and_close
 
 
 bad_request = _close_connection_after(defaults.bad_request)
@@ -167,19 +166,20 @@ server_error = _close_connection_after(defaults.server_error)
 
 
 def build_error_body(status_code: int, message: str, details: Any = None) -> dict[str, Any]:
-    """The REST API's error body: {code, message, details?}."""
+    """Return the REST API's error body: {code, message, details?}."""
     return {"code": status_code, "message": message} | (
         {} if details is None else {"details": details}
     )
 
 
 def handle_api_exception(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """Every error of the REST API in one shape. What is not expected is logged and becomes a 500
-    without its text.
+    """Turn every exception of the REST API into an answer of one shape (DRF's EXCEPTION_HANDLER).
+
+    An unexpected one is logged and becomes a 500 without its text.
     """
-    told = find_user_error(error)
-    if told is not None:
-        return _answer_user_error(told)
+    user_error = find_user_error(error)
+    if user_error is not None:
+        return _answer_user_error(user_error)
     if isinstance(error, Http404):
         return _build_answer(404, str(error) or "There is nothing here that you may see.")
     if isinstance(error, PermissionDenied):
@@ -209,13 +209,13 @@ def handle_api_exception(error: Exception, context: Mapping[str, Any]) -> Respon
 def _answer_user_error(error: UserError) -> Response:
     if isinstance(error, Noncompliant):
         answer = _answer_problems(error.problems)
-        told = [
+        issues = [
             {"field": field, "details": text, "rule": rule}
             for field, text, rule in error.issues[:MAX_DETAILS]
         ]
         answer.data |= {
             "message": f"{error.lead} {answer.data['message']}".strip(),
-            "complianceIssues": told,
+            "complianceIssues": issues,
         }
         return answer
     if isinstance(error, Invalid):
@@ -232,10 +232,11 @@ def _answer_user_error(error: UserError) -> Response:
 
 
 def _answer_problems(problems: Sequence[tuple[str, str]]) -> Response:
-    """What is wrong with which field: the first ones in the message, and all of a bearable number
-    in the details.
+    """Answer 400 with what is wrong with which field.
+
+    The message has the first MAX_PROBLEMS_IN_MESSAGE, the details the first MAX_DETAILS.
     """
-    told = " ".join(
+    message = " ".join(
         dict.fromkeys(
             text if field in text else f"{field}: {text}"
             for field, text in problems[:MAX_PROBLEMS_IN_MESSAGE]
@@ -248,7 +249,7 @@ def _answer_problems(problems: Sequence[tuple[str, str]]) -> Response:
     )
     return _build_answer(
         400,
-        told + more,
+        message + more,
         [{"field": field, "message": text} for field, text in problems[:MAX_DETAILS]],
     )
 

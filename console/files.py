@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_private(file: Path, text: str) -> None:
-    """Replace the file's text as a whole, with mode 600: nobody ever sees half of it."""
+    """Replace the file's text atomically, with mode 600: nobody ever sees half of it."""
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "w") as out:

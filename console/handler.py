@@ -1,17 +1,15 @@
-"""How a request is answered: all middleware and the view in one thread, which is the request's
-own.
-"""
+"""The request handler: all middleware and the view run in one thread per request."""
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 
 
 class SingleThreadHandler(ASGIHandler):
-    """Django's, whose middleware stays in one thread.
+    """Django's ASGI handler, with all middleware in one thread.
 
     Django's own hands every step of every middleware to that thread and back, twenty times a
-    request, which costs as much as a small page. Here it is handed over once. An asynchronous view
-    is run by the loop, as ever, while the thread waits for its answer; what it streams afterwards
+    request, which costs as much as a small page. Here it is handed over once. The event loop still
+    runs asynchronous views, while the thread waits for the answer; what a view streams afterwards
     is asked for by the loop alone.
     """
 

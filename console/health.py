@@ -1,4 +1,4 @@
-"""`/healthz`: this process answers. `/readyz`: it can do its work, and what of it is limping."""
+"""`/healthz`: this process answers. `/readyz`: it can do its work, and what is degraded."""
 
 import redis
 from django.conf import settings
@@ -11,23 +11,25 @@ from django.urls import path
 from django.views.decorators.http import require_safe
 
 _migrated_databases: set[str] = set()
-"""The databases that have been seen up to date: what is applied stays applied, and looking costs a
-tenth of a second.
+"""Names of the databases that were seen up to date.
+
+Migrations stay applied, and looking costs a tenth of a second.
 """
 
 
 @login_not_required
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 while the process lives."""
+    """Answer 200 while the process lives."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """200 when the database answers and has this release's tables; 503 otherwise. A broker that is
-    away is told, and is no reason.
+    """Answer 200 when the database answers and has this release's tables; 503 otherwise.
+
+    A missing broker is named in the text and does not change the status.
     """
     trouble = _check_database()
     lines = [trouble or "ready", "" if trouble else _check_broker()]

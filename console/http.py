@@ -1,4 +1,4 @@
-"""The request as views see it, and the answer as a page or a part of one."""
+"""The request as views see it, and answers as pages or parts of pages."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from django_htmx.middleware import HtmxDetails
 
 
 class Request(HttpRequest):
-    """A request, perhaps by htmx. `projects.http.Request` is one of somebody signed in."""
+    """A request, perhaps sent by htmx. `projects.http.Request` is one of a signed-in user."""
 
     htmx: HtmxDetails
 
@@ -17,17 +17,20 @@ class Request(HttpRequest):
 def render_page(
     request: HttpRequest, template: str, part: str, context: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    """The whole page, or only its part where htmx asks to replace that."""
+    """Render the whole page, or only its part where htmx asks to replace that."""
     htmx = getattr(request, "htmx", None)
-    wanted = part if htmx and not htmx.boosted and not htmx.history_restore_request else template
-    answer = render(request, wanted, context, status=status)
+    chosen_template = (
+        part if htmx and not htmx.boosted and not htmx.history_restore_request else template
+    )
+    answer = render(request, chosen_template, context, status=status)
     answer["Vary"] = "HX-Request"
     return answer
 
 
 def redirect_with_message(request: HttpRequest, url: str, message: str = "") -> HttpResponse:
-    """Send the browser to another page once something is done, also where htmx asked; `told` is
-    said there.
+    """Send the browser to another page after an action, also when htmx asked.
+
+    `message` is shown there.
     """
     if message:
         messages.success(request, message)

@@ -1,5 +1,6 @@
-"""What runs on one machine, and where: each process as a service of the supervisor, with ports and
-password kept from the last time.
+"""The processes of one machine as services of the supervisor.
+
+Ports and passwords are kept from run to run in STATE_FILE.
 """
 
 import asyncio
@@ -23,8 +24,9 @@ _STATE_KEYS = ("redis_port", "redis_password", "localkube_port", "follower")
 
 
 class Installation:
-    """The services of a data directory. Making it decides on ports and writes down which; it starts
-    nothing.
+    """The services of a data directory.
+
+    Constructing it picks the ports and writes them down; it starts nothing.
     """
 
     def __init__(self, options: Options, listener: socket.socket) -> None:
@@ -33,18 +35,18 @@ class Installation:
         self.environment = processes.build_environment(options)
         self.kubeconfig = options.data_dir / "localkube" / "kubeconfig"
         file = options.data_dir / STATE_FILE
-        kept = _load_state(file)
+        state = _load_state(file)
         self.base_services: list[Service] = []
         if not options.redis_url:
-            self.base_services.append(self._build_redis(kept))
+            self.base_services.append(self._build_redis(state))
         if options.localkube:
-            self.base_services.append(self._build_localkube(kept))
-        kept.setdefault("follower", secrets.token_hex(8))
-        write_private(file, json.dumps(kept))
+            self.base_services.append(self._build_localkube(state))
+        state.setdefault("follower", secrets.token_hex(8))
+        write_private(file, json.dumps(state))
         self.web = self._build_web()
         # Only one runs at a time, so the next one need not wait until the lease of a killed one has
         # run out.
-        holder = f"{socket.gethostname()[:30]}-{kept['follower']}"
+        holder = f"{socket.gethostname()[:30]}-{state['follower']}"
         self.workers = [
             self._build_worker("worker"),
             self._build_worker("beat"),
@@ -56,7 +58,9 @@ class Installation:
         return f"http://{ports.format_authority(*ports.get_local_address(self.listener))}"
 
     def build_prepare_service(self) -> Service:
-        """What brings the database up to date; it waits for the embedded cluster by itself."""
+        """Build the service that migrates the database; it waits for the embedded cluster by
+        itself.
+        """
         cluster = ["--localkube", str(self.kubeconfig)] if self.options.localkube else []
         command = [sys.executable, str(processes.BASE / "manage.py"), "prepare", *cluster]
         return Service(
@@ -134,15 +138,16 @@ class Installation:
 
 
 def _load_state(file: Path) -> dict[str, str]:
-    """What was kept; nothing when it is not there or not readable as such, for all of it can be
-    made anew.
+    """Load the kept ports and passwords; {} if the file is missing or unreadable.
+
+    All of it can be made anew.
     """
     try:
-        kept = json.loads(file.read_text())
-        found = {name: str(kept[name]) for name in _STATE_KEYS if name in kept}
+        stored = json.loads(file.read_text())
+        state = {name: str(stored[name]) for name in _STATE_KEYS if name in stored}
         return {
             name: text
-            for name, text in found.items()
+            for name, text in state.items()
             if not name.endswith("_port") or int(text) in range(1, 65536)
         }
     except (OSError, ValueError, TypeError):
@@ -154,7 +159,7 @@ async def _file_exists(file: Path) -> bool:
 
 
 async def _is_web_ready(host: str, port: int) -> bool:
-    """Whether the web process there says that it is ready."""
+    """Return whether the web process there says that it is ready."""
     try:
         async with asyncio.timeout(5):
             reader, writer = await asyncio.open_connection(host, port)

@@ -1,5 +1,6 @@
-"""The keys of an installation: which sign sessions and tokens, which encrypt credentials. Given by
-the environment, or kept in a file.
+"""The keys of an installation: one signs sessions and tokens, others encrypt credentials.
+
+They are given by the environment or kept in a file of the data directory.
 """
 
 import json
@@ -20,20 +21,21 @@ BACKUP_HINT = (
 
 
 class NoKeys(Exception):
-    """There are no keys to run with; the text says what to do."""
+    """There are no usable keys; the text says what to do."""
 
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """`secret_key` signs; of `encryption_keys` the first encrypts and all decrypt."""
+    """`secret_key` signs; the first of `encryption_keys` encrypts and all of them decrypt."""
 
     secret_key: str
     encryption_keys: list[str]
 
 
 def read_keys(options: Options) -> Keys:
-    """The keys given by the environment, else those of the data directory. Raises NoKeys;
-    production takes given keys only.
+    """Return the keys of the environment, else those of the data directory.
+
+    Raises NoKeys; production takes given keys only.
     """
     if options.secret_key and options.encryption_keys:
         return Keys(options.secret_key, _check_given_keys(split_list(options.encryption_keys)))
@@ -44,11 +46,11 @@ def read_keys(options: Options) -> Keys:
         )
     file = options.data_dir / KEYS_FILE
     try:
-        kept = json.loads(file.read_text())
-        given = _check_given_keys(split_list(options.encryption_keys))
+        stored = json.loads(file.read_text())
+        given_keys = _check_given_keys(split_list(options.encryption_keys))
         return Keys(
-            options.secret_key or str(kept["secret_key"]),
-            given or [_check_file_key(each) for each in kept["encryption_keys"]],
+            options.secret_key or str(stored["secret_key"]),
+            given_keys or [_check_file_key(each) for each in stored["encryption_keys"]],
         )
     except FileNotFoundError:
         raise NoKeys(
@@ -63,13 +65,16 @@ def read_keys(options: Options) -> Keys:
 
 
 def _check_file_key(key: str) -> str:
-    """The key as it is. Raises ValueError or TypeError for what is none."""
+    """Return the key unchanged. Raises ValueError or TypeError if it is no Fernet key."""
     Fernet(key)
     return key
 
 
 def _check_given_keys(encryption_keys: list[str]) -> list[str]:
-    """The keys as they are. Raises NoKeys, which shows none of them, for one that is no key."""
+    """Return the keys unchanged.
+
+    Raises NoKeys, which shows none of them, if one is no Fernet key.
+    """
     for number, key in enumerate(encryption_keys, start=1):
         try:
             Fernet(key)
@@ -84,20 +89,21 @@ def _check_given_keys(encryption_keys: list[str]) -> list[str]:
 
 
 def ensure_keys(options: Options) -> bool:
-    """Make the data directory's keys where there are none, readable by their owner only. True when
-    they are new.
+    """Create the data directory's keys if there are none, readable by their owner only.
+
+    Returns True when they are new.
     """
     file = options.data_dir / KEYS_FILE
     options.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     if file.exists():
         return False
-    kept = {
+    content = {
         "secret_key": secrets.token_urlsafe(64),
         "encryption_keys": [Fernet.generate_key().decode()],
     }
     handle, name = tempfile.mkstemp(dir=options.data_dir, prefix=f".{KEYS_FILE}.")
     with os.fdopen(handle, "w") as out:
-        json.dump(kept, out)
+        json.dump(content, out)
         out.flush()
         os.fsync(out.fileno())
     # A link fails where another process was first, and its keys are then the right ones.

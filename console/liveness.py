@@ -1,5 +1,6 @@
-"""A sign of life of the processes that answer no requests: a file whose time they set anew as long
-as they go on (MUSTER_ALIVE_FILE).
+"""The liveness file of processes that answer no requests (MUSTER_ALIVE_FILE).
+
+They renew its modification time as long as they go on; a probe looks at it.
 """
 
 import logging
@@ -12,12 +13,13 @@ from django.conf import settings
 log = logging.getLogger(__name__)
 
 TOUCH_SECONDS = 10.0
-"""Between two signs of a worker that waits."""
+"""Seconds between two touches by an idle worker."""
 
 
 def touch_alive_file() -> None:
-    """Set the file's time, where one is named. Never fails: a sign that cannot be given is told,
-    and is no reason to end.
+    """Set the file's modification time to now, where a file is configured.
+
+    Never fails: an error is logged and is no reason to end the process.
     """
     file = settings.OPTIONS.alive_file
     if file is not None:
@@ -28,8 +30,9 @@ def touch_alive_file() -> None:
 
 
 class AliveFileStep(bootsteps.StartStopStep):
-    """Of a worker, from the loop that takes the steps from the broker: it stands still while the
-    broker is away.
+    """A worker boot step that touches the file from the loop that takes tasks from the broker.
+
+    The loop stands still while the broker is away, and so does the file's time.
     """
 
     requires = ("celery.worker.components:Timer",)
@@ -43,7 +46,7 @@ class AliveFileStep(bootsteps.StartStopStep):
 
 
 class AliveScheduler(PersistentScheduler):
-    """Beat's, showing at each turn that it goes on."""
+    """Beat's scheduler, which touches the file at every tick."""
 
     def tick(self, *arguments: Any, **named: Any) -> float:
         touch_alive_file()

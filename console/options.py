@@ -1,5 +1,6 @@
-"""Every knob, read from the environment once: its type, its default, and what it is for. Nonsense
-is refused with the variable named.
+"""All options, read from the environment once: type, default and purpose of each.
+
+Invalid values are refused with the variable named.
 """
 
 from pathlib import Path
@@ -15,7 +16,7 @@ GIB = 1 << 30
 
 
 class BadOptions(Exception):
-    """What of the environment cannot be used, a line each, naming the variable."""
+    """The environment has unusable values: a line for each, naming the variable."""
 
 
 def _make_absolute(path: Path) -> Path:
@@ -23,27 +24,27 @@ def _make_absolute(path: Path) -> Path:
 
 
 def _url_validator(*schemes: str) -> AfterValidator:
-    """An address that begins with one of these; empty is none."""
+    """Build a validator for URLs with one of these schemes; empty is allowed."""
 
-    def check(text: str) -> str:
-        scheme, found, rest = text.partition("://")
-        if text and not (found and rest and scheme in schemes):
+    def check_url(text: str) -> str:
+        scheme, separator, rest = text.partition("://")
+        if text and not (separator and rest and scheme in schemes):
             # The value may hold a password, so it is not repeated.
             raise ValueError(
                 f"it has to begin with {' or '.join(f'{each}://' for each in schemes)}"
             )
         return text
 
-    return AfterValidator(check)
+    return AfterValidator(check_url)
 
 
 def split_list(text: str) -> list[str]:
-    """The parts of a comma-separated text."""
+    """Return the parts of a comma-separated text."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 class Options(BaseSettings):
-    """The table of docs/settings.md is made of these lines."""
+    """All options. The table of docs/settings.md is made of these lines."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", env_ignore_empty=True)
 
@@ -242,9 +243,7 @@ class Options(BaseSettings):
 
     @property
     def inner_services(self) -> bool:
-        """Whether what the console asks beside clusters may be in a private network or on this
-        machine.
-        """
+        """Whether services other than clusters may be on a private network or this machine."""
         return not self.production if self.private_services is None else self.private_services
 
     @property
@@ -257,7 +256,7 @@ class Options(BaseSettings):
 
 
 def read_options() -> Options:
-    """The options of this process's environment. Raises BadOptions."""
+    """Return the options of this process's environment. Raises BadOptions."""
     try:
         return Options()
     except ValidationError as error:

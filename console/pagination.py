@@ -1,5 +1,6 @@
-"""Lists of rows: a page by key, never by count or offset, and rows as CSV. What is filtered and how
-it looks is the app's.
+"""Keyset pagination of lists: pages by key, never by count or offset; and lines of CSV.
+
+Filters and looks of a list are up to its app.
 """
 
 import base64
@@ -22,8 +23,9 @@ Row = TypeVar("Row", bound=models.Model)
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """An order of rows in which no two are equal: `keys` as `order_by` takes them, the last one
-    unique, none of them null.
+    """An order of rows in which no two are equal.
+
+    `keys` are as `order_by` takes them: the last one unique, none of them nullable.
     """
 
     name: str
@@ -35,7 +37,7 @@ class SortOrder:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
-    """Some rows, and the cursors to those around them; "" where there are none."""
+    """Some rows, and the cursors of the pages before and after; "" where there is none."""
 
     rows: Sequence[Row]
     next: str = ""
@@ -49,34 +51,39 @@ def load_page(
     size: int = PAGE_SIZE,
     display_rows: "models.QuerySet[Row] | None" = None,
 ) -> Page[Row]:
-    """The rows at a cursor of this order; the first ones for "" and for a cursor that is of another
-    order or cannot be read.
+    """Load the rows at a cursor of this order.
 
-    Two queries, whatever the size: the keys of the rows, which an index of the order gives without
-    looking at the rows before them, or into the rows; and these rows by their keys. `shown` gives
-    what of a row is read (related rows, fields), where `rows` does not.
+    The first rows for "" and for a cursor of another order or one that cannot be read. Two queries,
+    whatever the size: the keys of the rows, which an index of the order gives without reading the
+    rows before them; and these rows by their keys. `display_rows` says what of a row is loaded
+    (related rows, fields), where `rows` does not.
     """
-    place = _parse_cursor(cursor, order, rows.model)
-    way, values = place if place is not None else ("next", [])
-    keys = order.keys if way == "next" else order.reversed_keys()
-    there = rows.filter(_build_after_filter(keys, values)) if values else rows
-    found = _load_in_order(
+    position = _parse_cursor(cursor, order, rows.model)
+    direction, values = position if position is not None else ("next", [])
+    keys = order.keys if direction == "next" else order.reversed_keys()
+    candidates = rows.filter(_build_after_filter(keys, values)) if values else rows
+    # One row more than the page has, to know whether there is a next page without counting.
+    page_rows = _load_in_order(
         rows if display_rows is None else display_rows,
-        list(there.order_by(*keys).values_list("pk", flat=True)[: size + 1]),
+        list(candidates.order_by(*keys).values_list("pk", flat=True)[: size + 1]),
     )
-    more, found = len(found) > size, found[:size]
-    if way == "next":
-        back = _build_cursor(order, found[0], "previous") if found and values else ""
-        return Page(
-            found, next=_build_cursor(order, found[-1], "next") if more else "", previous=back
+    has_more, page_rows = len(page_rows) > size, page_rows[:size]
+    if direction == "next":
+        previous_cursor = (
+            _build_cursor(order, page_rows[0], "previous") if page_rows and values else ""
         )
-    if not found:
+        return Page(
+            page_rows,
+            next=_build_cursor(order, page_rows[-1], "next") if has_more else "",
+            previous=previous_cursor,
+        )
+    if not page_rows:
         return load_page(rows, order, "", size, display_rows)
-    found.reverse()
+    page_rows.reverse()
     return Page(
-        found,
-        next=_build_cursor(order, found[-1], "next"),
-        previous=_build_cursor(order, found[0], "previous") if more else "",
+        page_rows,
+        next=_build_cursor(order, page_rows[-1], "next"),
+        previous=_build_cursor(order, page_rows[0], "previous") if has_more else "",
     )
 
 
@@ -86,25 +93,26 @@ def _load_in_order(rows: "models.QuerySet[Row]", keys: Sequence[Any]) -> list[Ro
 
 
 def _build_after_filter(keys: Sequence[str], values: Sequence[Any]) -> models.Q:
-    """What comes after these values. The bound on the first key stands for itself, so that an index
-    is entered there.
+    """Build the filter for rows after these values.
+
+    The bound on the first key stands for itself, so that an index is entered there.
     """
-    name, way = (keys[0][1:], "lt") if keys[0].startswith("-") else (keys[0], "gt")
-    past = models.Q(**{f"{name}__{way}": values[0]})
+    name, operator = (keys[0][1:], "lt") if keys[0].startswith("-") else (keys[0], "gt")
+    first_key_after = models.Q(**{f"{name}__{operator}": values[0]})
     if len(keys) == 1:
-        return past
-    return models.Q(**{f"{name}__{way}e": values[0]}) & (
-        past | _build_after_filter(keys[1:], values[1:])
+        return first_key_after
+    return models.Q(**{f"{name}__{operator}e": values[0]}) & (
+        first_key_after | _build_after_filter(keys[1:], values[1:])
     )
 
 
-def _build_cursor(order: SortOrder, row: models.Model, way: str) -> str:
-    place = [
+def _build_cursor(order: SortOrder, row: models.Model, direction: str) -> str:
+    content = [
         order.name,
-        way,
+        direction,
         *(_serialize_value(_get_value(row, key.lstrip("-"))) for key in order.keys),
     ]
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
 
 
 def _get_value(row: Any, path: str) -> Any:
@@ -123,9 +131,13 @@ def _parse_cursor(
     if not cursor or len(cursor) > MAX_CURSOR_CHARS:
         return None
     try:
-        place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        name, way, *texts = place
-        if name != order.name or way not in ("next", "previous") or len(texts) != len(order.keys):
+        content = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        name, direction, *texts = content
+        if (
+            name != order.name
+            or direction not in ("next", "previous")
+            or len(texts) != len(order.keys)
+        ):
             return None
         fields = [_get_field(model, key.lstrip("-")) for key in order.keys]
         values = [
@@ -135,7 +147,7 @@ def _parse_cursor(
         ]
     except (ValueError, TypeError, binascii.Error, ValidationError, FieldDoesNotExist):
         return None
-    return (way, values) if len(values) == len(order.keys) and None not in values else None
+    return (direction, values) if len(values) == len(order.keys) and None not in values else None
 
 
 def _get_field(model: type[models.Model], path: str) -> "models.Field[Any, Any]":
@@ -150,8 +162,9 @@ def _get_field(model: type[models.Model], path: str) -> "models.Field[Any, Any]"
 
 
 def format_csv_line(cells: Iterable[object]) -> str:
-    """One line of CSV, with its end. A cell that a spreadsheet would take for a formula is made
-    text.
+    """Return one line of CSV with its end.
+
+    A cell that a spreadsheet would take for a formula is made text.
     """
     line = io.StringIO()
     csv.writer(line).writerow(

@@ -1,6 +1,4 @@
-"""Processes by number: how they end, when they began, and which an earlier supervisor has left
-behind.
-"""
+"""Processes by id: when they began, how they end, which an earlier supervisor left behind."""
 
 import asyncio
 import contextlib
@@ -18,8 +16,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class ProcessRegister:
-    """Which processes run, in a file: the next supervisor finds there what a killed one has left
-    behind.
+    """A file with the running processes.
+
+    After a supervisor was killed, the next one finds there which of its processes still run.
     """
 
     def __init__(self, file: Path) -> None:
@@ -35,15 +34,16 @@ class ProcessRegister:
         self._write()
 
     def find_orphans(self) -> dict[str, int]:
-        """Those in the file that live still. A number that another process has since got does not
-        count.
+        """Return the processes of the file that still run, by name.
+
+        A process id that another process got since does not count.
         """
         try:
-            kept = json.loads(self._file.read_text())
+            stored = json.loads(self._file.read_text())
             return {
                 str(name): int(pid)
-                for name, (pid, then) in kept.items()
-                if then is not None and find_start_ticks(int(pid)) == then
+                for name, (pid, start_ticks) in stored.items()
+                if start_ticks is not None and find_start_ticks(int(pid)) == start_ticks
             }
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
@@ -57,8 +57,9 @@ class ProcessRegister:
 
 
 def find_start_ticks(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks: with its number this names it for good. None
-    when it is gone.
+    """Return when a process began, in the kernel's ticks; None when it has ended.
+
+    Together with its id this identifies a process for good.
     """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -71,17 +72,18 @@ def find_start_ticks(pid: int) -> int | None:
 
 
 async def end_processes(processes: Mapping[str, int], within: float) -> None:
-    """End these processes, which may be somebody else's children: SIGTERM, time to stop,
-    SIGKILL.
+    """End these processes: SIGTERM, then SIGKILL after `within` seconds.
+
+    They may be children of another process.
     """
     alive = {pid: find_start_ticks(pid) for pid in processes.values()}
     for pid in alive:
         ask_to_end(pid)
     until = time.monotonic() + within
     while alive := {
-        pid: then
-        for pid, then in alive.items()
-        if then is not None and find_start_ticks(pid) == then
+        pid: start_ticks
+        for pid, start_ticks in alive.items()
+        if start_ticks is not None and find_start_ticks(pid) == start_ticks
     }:
         if time.monotonic() > until:
             for pid in alive:
@@ -90,19 +92,19 @@ async def end_processes(processes: Mapping[str, int], within: float) -> None:
 
 
 def ask_to_end(pid: int) -> None:
-    """SIGTERM, which a process that somebody has paused would not get."""
+    """Send SIGTERM, and SIGCONT, without which a paused process would not get it."""
     send_signal(pid, signal.SIGTERM)
     send_signal(pid, signal.SIGCONT)
 
 
 def send_signal(pid: int, number: signal.Signals) -> None:
-    """Signal a process; that it is gone already is fine."""
+    """Signal a process; one that is gone already is fine."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
 async def wait_for_end(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a child's end without a thread; its return code, negative for a signal."""
+    """Wait for a child's end without a thread; return its return code, negative for a signal."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     handle = os.pidfd_open(process.pid)
@@ -116,7 +118,7 @@ async def wait_for_end(process: subprocess.Popen[bytes]) -> int:
 
 
 def describe_exit(code: int) -> str:
-    """How a process ended, from its return code."""
+    """Say how a process ended, from its return code."""
     if code >= 0:
         return f"ended with status {code}"
     try:
@@ -126,14 +128,13 @@ def describe_exit(code: int) -> str:
 
 
 def build_parent_death_hook() -> Callable[[], None]:
-    """What a child does ahead of its program: ask the kernel for SIGTERM as soon as this process is
-    gone, however it went.
-    """
+    """Build a `preexec_fn`: the child gets SIGTERM as soon as this process is gone."""
     parent = os.getpid()
 
-    def ask() -> None:
+    def request_signal() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        # The parent may have ended between fork and prctl: no signal would come any more.
         if os.getppid() != parent:
             os._exit(1)
 
-    return ask
+    return request_signal

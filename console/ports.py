@@ -1,4 +1,4 @@
-"""Addresses on this machine: open the one that was asked for, or find a free one and keep it."""
+"""Ports of this machine: open a requested one, or pick a free one."""
 
 import socket
 
@@ -10,8 +10,9 @@ class AddressTaken(Exception):
 
 
 def open_listener(host: str, port: int, variable: str) -> socket.socket:
-    """A listening socket; connections wait in it until somebody accepts. Port 0 is a free one.
-    Raises Taken, naming the variable.
+    """Return a listening socket; connections wait in it until somebody accepts.
+
+    Port 0 is a free one. Raises AddressTaken, which names the variable.
     """
     try:
         family, *_, address = socket.getaddrinfo(
@@ -46,7 +47,10 @@ def open_listener(host: str, port: int, variable: str) -> socket.socket:
 
 
 def pick_free_port(preferred: int = 0) -> int:
-    """A loopback port that nobody listens on: the wanted one where that is so, else any."""
+    """Return a loopback port that nobody listens on: the preferred one if it is free.
+
+    Raises AddressTaken if there is none.
+    """
     for port in (preferred, 0):
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -59,7 +63,7 @@ def pick_free_port(preferred: int = 0) -> int:
 
 
 def get_local_address(listener_socket: socket.socket) -> tuple[str, int]:
-    """Host and port under which this machine reaches a listening socket."""
+    """Return host and port under which this machine reaches a listening socket."""
     host, port = listener_socket.getsockname()[:2]
     # Compared, not bound.
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104

@@ -1,6 +1,4 @@
-"""The command line and the environment of every process, whoever starts it: `make up`, a Procfile,
-a person.
-"""
+"""Command line and environment of every process, whoever starts it: `up`, a Procfile, a person."""
 
 import importlib.util
 import os
@@ -12,11 +10,12 @@ from console.options import Options
 
 BASE = Path(__file__).resolve().parent.parent
 STREAM_GRACE_SECONDS = 3
-"""Seconds that open pages get to end by themselves when the web process stops; without it, it would
-wait for ever.
+"""Seconds that open pages get to end by themselves when the web process stops.
+
+Without it, the web process would wait for ever.
 """
 STATIC_MANIFEST = "staticfiles.json"
-"""Which static file has which name, written when all of them have been collected."""
+"""The file with the hashed names of static files, written when all of them are collected."""
 PROCESS_NAMES = ("web", "worker", "beat", "follow")
 _ALLOWED_VARIABLES = (
     "PATH",
@@ -34,23 +33,41 @@ _ALLOWED_PREFIXES = ("LC_", "CUDA_", "NVIDIA_")
 
 
 def build_command(name: str, options: Options, *, listener: int | None = None) -> list[str]:
-    """How the process of this name is started. `listener` is an open socket for the web process,
-    instead of its address.
+    """Build the command line of a process.
+
+    `listener` is the descriptor of an open socket for the web process, instead of its address.
+    Raises ValueError for an unknown name.
     """
     python = sys.executable
     level = options.log_level.lower()
     if name == "web":
-        where = (
+        address = (
             ["--host", options.host, "--port", str(options.port)]
             if listener is None
             else ["--fd", str(listener)]
         )
         proxy = "--proxy-headers" if options.behind_proxy else "--no-proxy-headers"
-        quiet = ["--no-access-log", "--no-server-header", "--lifespan", "off", "--log-level", level]
+        logging = [
+            "--no-access-log",
+            "--no-server-header",
+            "--lifespan",
+            "off",
+            "--log-level",
+            level,
+        ]
         grace = ["--timeout-graceful-shutdown", str(STREAM_GRACE_SECONDS)]
-        return [python, "-m", "uvicorn", "console.asgi:application", *where, *grace, proxy, *quiet]
+        return [
+            python,
+            "-m",
+            "uvicorn",
+            "console.asgi:application",
+            *address,
+            *grace,
+            proxy,
+            *logging,
+        ]
     if name == "worker":
-        alone = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
+        isolation = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
         return [
             python,
             "-m",
@@ -62,7 +79,7 @@ def build_command(name: str, options: Options, *, listener: int | None = None) -
             "threads",
             "-c",
             str(options.worker_threads),
-            *alone,
+            *isolation,
             "-l",
             level,
         ]
@@ -74,30 +91,31 @@ def build_command(name: str, options: Options, *, listener: int | None = None) -
 
 
 def find_refusals(options: Options) -> list[str]:
-    """Why no process can run with these options, a sentence each."""
-    found = []
+    """Return why no process can run with these options, a sentence each."""
+    refusals = []
     if options.production and options.debug:
-        found.append(
+        refusals.append(
             "MUSTER_DEBUG and MUSTER_PRODUCTION exclude each other: debug pages show secrets. "
             "Take one of them away."
         )
     if options.static_dir and not (options.static_dir / STATIC_MANIFEST).is_file():
-        found.append(
+        refusals.append(
             f"MUSTER_STATIC_DIR names {options.static_dir}, and no static files were collected "
             f"there ({STATIC_MANIFEST} is missing). "
             "Run: python manage.py collectstatic --no-input, or take the setting away."
         )
     if options.database_url and importlib.util.find_spec("psycopg") is None:
-        found.append(
+        refusals.append(
             "MUSTER_DATABASE_URL names PostgreSQL, but its driver is not installed. "
             f"Run: {sys.executable} -m pip install -r {BASE / 'requirements-postgres.lock'}"
         )
-    return found
+    return refusals
 
 
 def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of an environment the embedded cluster gets: pods are the same user and can read it, so
-    no secret may be in it.
+    """Return the variables that the embedded cluster may get.
+
+    Pods run as the same user and can read its environment, so no secret may be in it.
     """
     return {
         name: value
@@ -107,13 +125,14 @@ def scrub_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_environment(options: Options, **settings: str) -> dict[str, str]:
-    """The environment of Muster's own processes: this one's, with the data directory spelled out
-    and these MUSTER_ settings.
+    """Build the environment of Muster's own processes.
+
+    It is this process's, with the data directory spelled out and these MUSTER_ settings.
     """
-    given = {f"MUSTER_{name.upper()}": value for name, value in settings.items()}
+    overrides = {f"MUSTER_{name.upper()}": value for name, value in settings.items()}
     return {
         **os.environ,
         "PYTHONUNBUFFERED": "1",
         "MUSTER_DATA_DIR": str(options.data_dir),
-        **given,
+        **overrides,
     }

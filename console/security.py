@@ -1,4 +1,4 @@
-"""Headers that keep a page from running what others wrote."""
+"""Security headers of every answer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,12 +21,13 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "manifest-src 'self'",
     )
 )
-"""Everything from us, nothing inline: what a log or a label smuggles into a page cannot run."""
+"""Everything from us, nothing inline: script in a log or a label cannot run in a page."""
 
 
 class ContentSecurityPolicy:
-    """Puts the policy on every answer, static files and refusals too. Sync and async, so that
-    streams stay streams.
+    """Put the policy on every answer, static files and refusals too.
+
+    Sync and async, so that streams stay streams.
     """
 
     sync_capable = True

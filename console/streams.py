@@ -1,6 +1,4 @@
-"""Streams that somebody has open at once. Each costs the process something for as long as it lives,
-so they are counted.
-"""
+"""Counts of open streams. Each costs the process something for as long as it lives."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,19 +6,19 @@ from contextlib import contextmanager
 
 
 class StreamCounter:
-    """Those of one kind in this process: at most so many for each person."""
+    """The open streams of one kind in this process: at most `limit` for each person."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._open: Counter[int] = Counter()
 
     def is_full(self, user_id: int) -> bool:
-        """Whether this person has as many open as may be."""
+        """Return whether this person has as many open as allowed."""
         return self._open[user_id] >= self.limit
 
     @contextmanager
     def count_stream(self, user_id: int) -> Iterator[None]:
-        """One more, while it is read: one that nobody began to read takes no place."""
+        """Count one more stream while the context lasts; one that nobody reads takes no place."""
         self._open[user_id] += 1
         try:
             yield

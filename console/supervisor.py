@@ -1,5 +1,6 @@
-"""Keeps processes running: starts them, starts them again when they end, stops them in order. It
-knows none of them by name.
+"""A supervisor of processes: starts them, restarts them when they end, stops them in order.
+
+It knows none of them by name.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ TAIL_LINES = 12
 
 
 class DidNotStart(Exception):
-    """A process cannot be brought up; the text says which, how it ended, and what it said last."""
+    """A process cannot be started; the text has its name, how it ended, and its last output."""
 
 
 async def _is_ready_at_once() -> bool:
@@ -41,8 +42,10 @@ def _do_nothing() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """One process to keep. `ready` tells whether it serves; `before` is called ahead of every start
-    and makes what it needs.
+    """One process to keep running.
+
+    `is_ready` tells whether it serves; `before_start` is called ahead of every start and makes what
+    it needs.
     """
 
     name: str
@@ -52,9 +55,9 @@ class Service:
     is_ready: Callable[[], Awaitable[bool]] = _is_ready_at_once
     before_start: Callable[[], None] = _do_nothing
     stop_seconds: float = 5.0
-    """How long it may take to stop before it is killed."""
+    """Seconds it may take to stop before it is killed."""
     descriptors: tuple[int, ...] = ()
-    """Open files that it gets, under the same numbers."""
+    """Open file descriptors that it inherits, under the same numbers."""
 
 
 @dataclass
@@ -69,8 +72,9 @@ class _RunningService:
 
 
 class Supervisor:
-    """The processes of one installation. `say` gets a line for people whenever one of them ends
-    unasked.
+    """The processes of one installation.
+
+    `say` gets a line for people whenever one of them ends unasked.
     """
 
     def __init__(
@@ -83,50 +87,53 @@ class Supervisor:
         logs.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def start(self, *services: Service) -> None:
-        """Start them, and again whenever one ends, until they are stopped."""
+        """Start the services, and restart each whenever it ends, until they are stopped."""
         for service in services:
-            kept = self._services[service.name] = _RunningService(service)
-            kept.task = asyncio.create_task(self._keep_running(kept))
+            running = self._services[service.name] = _RunningService(service)
+            running.task = asyncio.create_task(self._keep_running(running))
 
     async def wait_until_ready(self, name: str, within: float) -> None:
-        """Wait until it serves. Raises DidNotStart when it does not in so many seconds, or keeps
-        ending.
+        """Wait until the service serves.
+
+        Raises DidNotStart when it is not ready within so many seconds, or keeps ending.
         """
-        kept = self._services[name]
-        until = time.monotonic() + within
-        while not await kept.service.is_ready():
-            if kept.end_count >= MAX_EARLY_ENDS or time.monotonic() > until:
+        running = self._services[name]
+        deadline = time.monotonic() + within
+        while not await running.service.is_ready():
+            if running.end_count >= MAX_EARLY_ENDS or time.monotonic() > deadline:
                 raise DidNotStart(
                     self._describe_failure(
-                        name, kept.last_end or f"was not ready after {within:g} s"
+                        name, running.last_end or f"was not ready after {within:g} s"
                     )
                 )
             await asyncio.sleep(0.03)
-        kept.is_ready = True
+        running.is_ready = True
 
     async def run(self, service: Service) -> str:
-        """Run it once, to its end; what it wrote on standard output. Raises DidNotStart when it
-        fails.
+        """Run the service once, to its end, and return its standard output.
+
+        Raises DidNotStart when it fails.
         """
         with os.fdopen(os.memfd_create(service.name), "w+b") as out:
             with self._spawn(service, out.fileno()) as process:
                 code = await pids.wait_for_end(process)
             out.seek(0)
-            said = out.read()
+            output = out.read()
         if code:
             raise DidNotStart(self._describe_failure(service.name, pids.describe_exit(code)))
-        return said.decode(errors="replace")
+        return output.decode(errors="replace")
 
     async def stop(self, *names: str) -> None:
-        """Stop these together: SIGTERM, and SIGKILL for what has not ended in its time. Those that
-        never started are left out.
+        """Stop these services together: SIGTERM, and SIGKILL for those that take too long.
+
+        Those that never started are skipped.
         """
         await asyncio.gather(
             *(self._stop_service(self._services[name]) for name in names if name in self._services)
         )
 
     async def rotate_logs(self, every: float = 2.0) -> None:
-        """Keep the logs bounded, for ever."""
+        """Keep the logs bounded, until it is cancelled."""
         while True:
             for log in self._logs.glob("*.log"):
                 # A disk without room for the copy must not end the processes.
@@ -180,8 +187,9 @@ class Supervisor:
     def _spawn(
         self, service: Service, stdout: int | None = None
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """The running process, in a group of its own so that Ctrl-C reaches the supervisor alone.
-        It ends with this context.
+        """Run the process as long as the context lasts.
+
+        It has a session of its own, so that Ctrl-C reaches the supervisor alone.
         """
         with _open_log(self._get_log_file(service.name)) as log:
             process = subprocess.Popen(
@@ -210,16 +218,16 @@ class Supervisor:
         return self._logs / f"{name}.log"
 
     def _describe_failure(self, name: str, ended: str) -> str:
-        said = read_tail(self._get_log_file(name), TAIL_LINES)
+        last_lines = read_tail(self._get_log_file(name), TAIL_LINES)
         return (
             f"{name} {ended}."
-            + (f" It said:\n\n{said}\n\n" if said else " ")
+            + (f" It said:\n\n{last_lines}\n\n" if last_lines else " ")
             + f"All of it is in {self._get_log_file(name)}"
         )
 
     def _describe_last_line(self, name: str) -> str:
-        said = read_tail(self._get_log_file(name), 1)
-        return f' Its last words: "{said[:200]}"' if said else ""
+        last_line = read_tail(self._get_log_file(name), 1)
+        return f' Its last words: "{last_line[:200]}"' if last_line else ""
 
 
 @contextlib.contextmanager
@@ -232,15 +240,17 @@ def _open_log(log: Path) -> Iterator[int]:
 
 
 def read_tail(log: Path, lines: int) -> str:
-    """The last lines of a log, without control characters."""
+    """Return the last lines of a log, without control characters; "" if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))
             text = file.read().decode(errors="replace")
     except OSError:
         return ""
-    shown = [line for line in text.splitlines() if line.strip()][-lines:]
-    return "\n".join("".join(c for c in line if c.isprintable() or c == "\t") for line in shown)
+    last_lines = [line for line in text.splitlines() if line.strip()][-lines:]
+    return "\n".join(
+        "".join(c for c in line if c.isprintable() or c == "\t") for line in last_lines
+    )
 
 
 def _rotate_log(log: Path) -> None:

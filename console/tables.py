@@ -1,9 +1,8 @@
-"""One recipe for tables of rows: columns, search, filters, order, pages by key, chosen columns,
-CSV. All of it stands in the address.
+"""Tables of rows: columns, search, filters, order, pages by key, chosen columns, CSV.
 
-A view says what the columns are and hands over the rows that the person may see; `answer` does the
-rest, with the same few queries however many rows there are. What it cannot do it leaves out: an
-unknown column, filter or order in an address means the default.
+A view says what the columns are and hands over the rows that the person may see; `render_table`
+does the rest, with the same few queries however many rows there are. The state of a table is all in
+its address. An unknown column, filter or order in an address means the default.
 """
 
 import itertools
@@ -17,10 +16,10 @@ from django.utils.dateparse import parse_date
 
 from console import pagination
 from console.http import render_page
-from console.templatetags.muster import when
+from console.templatetags.muster import render_time_distance
 
 MAX_CSV_ROWS = 20_000
-"""Rows of one file, as Run:ai has it."""
+"""Rows of one file, as in Run:ai."""
 CSV_CHUNK_ROWS = 500
 MAX_SEARCH_CHARS = 100
 LIST_TEMPLATE = "parts/_list.html"
@@ -30,11 +29,11 @@ Rows = models.QuerySet[Any]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `text` is what CSV has of a row, and the page too where neither `template` (which
-    gets `row`) nor `shown` shows it.
+    """A column of a table.
 
-    `order` are the keys by which it is sorted, as `order_by` takes them and none of them null; ()
-    is not sorted.
+    `text` returns a row's value for CSV, and for the page too where neither `template` (which gets
+    `row`) nor `render` is set. `order` are the keys by which it is sorted, as `order_by` takes them
+    and none of them nullable; () is not sortable.
     """
 
     name: str
@@ -44,27 +43,27 @@ class Column:
     order: tuple[str, ...] = ()
     is_number: bool = False
     is_extra: bool = False
-    """Shown only to who chose it."""
+    """Shown only to those who chose it."""
     related: tuple[str, ...] = ()
-    """What `prefetch_related` has to fetch for it, where it is shown, and for CSV."""
+    """Names for `prefetch_related`, where the column is shown, and for CSV."""
     render: Callable[[Any], str] | None = None
-    """What is one filter or tag of a row, and no template then: a table shows it fifty times."""
+    """Returns the cell's HTML, instead of a template: a table shows it fifty times."""
 
 
 def build_time_column(
     name: str, title: str, field: str, *, is_sortable: bool = False, is_extra: bool = False
 ) -> Column:
-    """A column of a row's time: its distance from now on the page, ISO 8601 in CSV."""
+    """Build a column of a row's time: its distance from now on the page, ISO 8601 in CSV."""
 
     def text(row: Any) -> str:
-        there = getattr(row, field)
-        return "" if there is None else str(there.isoformat())
+        moment = getattr(row, field)
+        return "" if moment is None else str(moment.isoformat())
 
     return Column(
         name,
         title,
         text,
-        render=lambda row: when(getattr(row, field)),
+        render=lambda row: render_time_distance(getattr(row, field)),
         order=(field,) if is_sortable else (),
         is_extra=is_extra,
     )
@@ -72,9 +71,9 @@ def build_time_column(
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A choice of one value among few: `choices` are asked for once a page, as (value, words);
-    `apply` narrows by one of them.
+    """A filter by one value.
 
+    `choices` returns the (value, words) pairs, once a page; `apply` narrows the rows by one value.
     Of another `kind` it is typed: "date" (a day, as 2026-01-31) or "text"; it has no choices then.
     """
 
@@ -85,7 +84,7 @@ class Filter:
     kind: str = "choice"
 
     def accepts(self, request: HttpRequest, value: str) -> bool:
-        """Whether it can be narrowed by this value."""
+        """Return whether rows can be narrowed by this value."""
         if self.kind == "date":
             return _is_day(value)
         if self.kind == "text":
@@ -95,8 +94,10 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a table is: `title` names it, `search` are the lookups that one text is sought in,
-    `sort` the default order ("-name").
+    """The definition of a table.
+
+    `title` names it, `search` are the lookups for the search text, `sort` the default order
+    ("-name").
     """
 
     title: str
@@ -106,12 +107,12 @@ class Table:
     filters: tuple[Filter, ...] = ()
     sort: str = "name"
     actions: str = ""
-    """A template that shows what can be done to a `row`, in the last column; "" has none."""
+    """A template for the last column that shows what can be done to a `row`; "" has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of a table as its template shows it."""
+    """One page of a table, as its template shows it."""
 
     table: Table
     rows: Sequence[Any]
@@ -119,13 +120,13 @@ class Listing:
     sort: str
     search: str
     filters: Sequence[tuple[Filter, str, Sequence[tuple[str, str]]]]
-    """Each with the value that is chosen and those that can be."""
+    """Each filter with the chosen value and the possible ones."""
     next: str
     previous: str
 
     @property
     def is_filtered(self) -> bool:
-        """Whether something is left out."""
+        """Whether a search or a filter leaves rows out."""
         return bool(self.search or any(value for _, value, _ in self.filters))
 
     @property
@@ -144,35 +145,42 @@ def render_table(
     file: str,
     prepare: Callable[[Sequence[Any]], None] | None = None,
 ) -> HttpResponse:
-    """The table as a page, as a part where htmx asks, or as CSV (`?format=csv`), called `file`.
-    Templates find it as `listing`.
+    """Render the table as a page, as a part for htmx, or as CSV (`?format=csv`) called `file`.
 
-    `prepare` gets the rows that are shown, some at a time, to put on them what the columns need
-    beside the row: it asks for all at once.
+    Templates find it as `listing`. `prepare` gets the rows that are shown, some at a time, to put
+    on them what the columns need beside the row, with one query for all.
     """
-    search, chosen, found = _filter_rows(request, rows, table)
+    search, chosen, filtered_rows = _filter_rows(request, rows, table)
     order = _parse_order(request, table, rows.model)
     if request.GET.get("format") == "csv":
         return _render_csv(
-            _prefetch_related(found, table.columns).order_by(*order.keys), table, file, prepare
+            _prefetch_related(filtered_rows, table.columns).order_by(*order.keys),
+            table,
+            file,
+            prepare,
         )
     columns = _parse_columns(request, table)
-    part = pagination.load_page(
-        _prefetch_related(found, columns), order, request.GET.get("cursor", "")
+    listed_page = pagination.load_page(
+        _prefetch_related(filtered_rows, columns), order, request.GET.get("cursor", "")
     )
     if prepare:
-        prepare(part.rows)
+        prepare(listed_page.rows)
     filters = [(each, chosen.get(each.name, ""), each.choices(request)) for each in table.filters]
     listing = Listing(
-        table, part.rows, columns, order.name, search, filters, part.next, part.previous
+        table,
+        listed_page.rows,
+        columns,
+        order.name,
+        search,
+        filters,
+        listed_page.next,
+        listed_page.previous,
     )
     return render_page(request, template, LIST_TEMPLATE, {"listing": listing, **context})
 
 
 def filter_rows(request: HttpRequest, rows: Rows, table: Table) -> Rows:
-    """The rows that the address asks for, in its order: for what answers with them in another
-    form.
-    """
+    """Return the rows that the address asks for, in its order, to answer in another form."""
     return _filter_rows(request, rows, table)[2].order_by(
         *_parse_order(request, table, rows.model).keys
     )
@@ -194,16 +202,16 @@ def _filter_rows(
         else ""
     )
     if search:
-        wanted = models.Q()
+        matches = models.Q()
         for lookup in table.search:
-            wanted |= models.Q((lookup, search))
-        rows = rows.filter(wanted)
+            matches |= models.Q((lookup, search))
+        rows = rows.filter(matches)
     chosen: dict[str, str] = {}
-    for each in table.filters:
-        value = request.GET.get(each.name, "")
-        if value and each.accepts(request, value):
-            chosen[each.name] = value
-            rows = each.apply(rows, value)
+    for table_filter in table.filters:
+        value = request.GET.get(table_filter.name, "")
+        if value and table_filter.accepts(request, value):
+            chosen[table_filter.name] = value
+            rows = table_filter.apply(rows, value)
     return search, chosen, rows
 
 
@@ -211,8 +219,12 @@ def _parse_order(
     request: HttpRequest, table: Table, model: type[models.Model]
 ) -> pagination.SortOrder:
     sortable = {column.name: column.order for column in table.columns if column.order}
-    wanted = request.GET.get("sort", "")
-    name = wanted if wanted.lstrip("-") in sortable and not wanted.startswith("--") else table.sort
+    requested = request.GET.get("sort", "")
+    name = (
+        requested
+        if requested.lstrip("-") in sortable and not requested.startswith("--")
+        else table.sort
+    )
     keys, unique = sortable[name.lstrip("-")], model._meta.pk.name
     if name.startswith("-"):
         return pagination.SortOrder(
@@ -222,13 +234,13 @@ def _parse_order(
 
 
 def _parse_columns(request: HttpRequest, table: Table) -> Sequence[Column]:
-    wanted = set(request.GET.getlist("column"))
-    shown = [
+    requested = set(request.GET.getlist("column"))
+    chosen = [
         column
         for column in table.columns
-        if (column.name in wanted if wanted else not column.is_extra)
+        if (column.name in requested if requested else not column.is_extra)
     ]
-    return [column for column in table.columns if column in shown or column is table.columns[0]]
+    return [column for column in table.columns if column in chosen or column is table.columns[0]]
 
 
 def _prefetch_related(rows: Rows, columns: Iterable[Column]) -> Rows:
@@ -240,17 +252,17 @@ def _prefetch_related(rows: Rows, columns: Iterable[Column]) -> Rows:
 def _render_csv(
     rows: Rows, table: Table, file: str, prepare: Callable[[Sequence[Any]], None] | None
 ) -> HttpResponse:
-    def lines() -> Iterator[str]:
+    def list_lines() -> Iterator[str]:
         yield pagination.format_csv_line(column.title for column in table.columns)
-        found = rows[:MAX_CSV_ROWS].iterator(chunk_size=CSV_CHUNK_ROWS)
-        while some := list(itertools.islice(found, CSV_CHUNK_ROWS)):
+        iterator = rows[:MAX_CSV_ROWS].iterator(chunk_size=CSV_CHUNK_ROWS)
+        while chunk := list(itertools.islice(iterator, CSV_CHUNK_ROWS)):
             if prepare:
-                prepare(some)
-            for row in some:
+                prepare(chunk)
+            for row in chunk:
                 yield pagination.format_csv_line(column.text(row) for column in table.columns)
 
     # Read here: a stream would leave its reading to a moment when the connection may be somebody
     # else's.
-    answer = HttpResponse("".join(lines()), content_type="text/csv; charset=utf-8")
+    answer = HttpResponse("".join(list_lines()), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{file}.csv"'
     return answer

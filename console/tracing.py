@@ -1,6 +1,4 @@
-"""The id of the request that is being answered: its answer carries it, the pages of what went wrong
-show it, and every log line has it.
-"""
+"""The id of the request that is being answered: in its answer, error pages and log lines."""
 
 import logging
 import re
@@ -14,13 +12,13 @@ request_id: ContextVar[str] = ContextVar("muster_request_id", default="")
 
 
 def choose_request_id(given_id: str) -> str:
-    """The id that a proxy or a client gave, where it is a plain one; else a new one."""
+    """Return the given id of a proxy or a client if it is a plain one; else a new one."""
     return given_id if _GOOD.fullmatch(given_id) else uuid.uuid4().hex
 
 
 class RequestIdFormatter(logging.Formatter):
-    """Lines that were written for a request end with its id."""
+    """A log formatter that ends lines with the id of the request they were written for."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = super().format(record)
-        return f"{line} [request {found}]" if (found := request_id.get()) else line
+        return f"{line} [request {current_id}]" if (current_id := request_id.get()) else line

@@ -1,6 +1,4 @@
-"""What a person has typed into a form, kept as it was typed: forms that can show it without judging
-it, and rows that repeat.
-"""
+"""Forms kept as they were typed: shown without being judged, and with repeating rows."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -19,10 +17,9 @@ IGNORED_FIELDS = frozenset({"csrfmiddlewaretoken", "at", "started_from", "anyway
 
 
 def parse_typed(post_data: QueryDict, buttons: Iterable[str] = ()) -> TypedValues:
-    """What was sent, without the token and what the pressed button said.
+    r"""Return the sent values, without the CSRF token and the pressed button.
 
-    Null characters, which PostgreSQL cannot store, are dropped, and lines end as everywhere but in
-    a browser's text areas.
+    Null characters, which PostgreSQL cannot store, are dropped, and line ends become "\n".
     """
     left_out = IGNORED_FIELDS.union(buttons)
     return {
@@ -37,7 +34,7 @@ def _clean_text(value: str) -> str:
 
 
 def to_query_dict(stored: Mapping[str, list[str]]) -> QueryDict:
-    """The other way."""
+    """Return typed values as a QueryDict, the inverse of `parse_typed`."""
     sent = QueryDict(mutable=True)
     for name, values in stored.items():
         sent.setlist(name, values)
@@ -45,8 +42,9 @@ def to_query_dict(stored: Mapping[str, list[str]]) -> QueryDict:
 
 
 class TypedForm(forms.Form):
-    """A bound form that judges only when told to: `quiet`, it shows what was typed without
-    errors.
+    """A bound form that shows errors only when told to.
+
+    While `quiet`, it shows what was typed without errors.
     """
 
     use_required_attribute = False
@@ -57,7 +55,7 @@ class TypedForm(forms.Form):
 
     @property
     def all_errors(self) -> ErrorDict:
-        """What is wrong, quiet or not."""
+        """All errors, quiet or not."""
         return super().errors
 
     @property
@@ -69,26 +67,27 @@ class TypedForm(forms.Form):
         return bool(self.all_errors)
 
     def read(self, name: str, default: Any = None) -> Any:
-        """The value of a field as the program has it; `otherwise` where what was typed is none."""
+        """Return the cleaned value of a field; `default` where it is missing or wrong."""
         value = None if self.all_errors.get(name) else self.cleaned_data.get(name)
         return default if value is None else value
 
     def add_error_once(self, field: str | None, text: str) -> None:
-        """Put an error beside a field, or above all fields; one that has an error already keeps
-        that.
+        """Put an error beside a field, or above all fields, unless there is one already.
+
+        A field keeps its first error; above all fields a text stands once.
         """
-        known = field if field in self.fields else None
+        known_field = field if field in self.fields else None
         if (
-            known not in self.all_errors
-            if known
+            known_field not in self.all_errors
+            if known_field
             else text not in self.all_errors.get(NON_FIELD_ERRORS, ())
         ):
-            self.add_error(known, text)
+            self.add_error(known_field, text)
 
 
 class RowForm(TypedForm):
-    """One of several alike. It is blank, and counts for nothing, while none of `content` is filled
-    in.
+    """One of several rows. It is blank, and counts for nothing, while no `content_fields` are
+    filled in.
     """
 
     content_fields: tuple[str, ...] = ()
@@ -102,8 +101,9 @@ Row = TypeVar("Row", bound=RowForm)
 
 
 class FormRows(Generic[Row]):
-    """All rows of one name. The fields of row 3 are called `<name>-3-<field>`; numbers may have
-    gaps, as rows come and go.
+    """All rows of one name.
+
+    The fields of row 3 are called `<name>-3-<field>`; numbers may have gaps, as rows come and go.
     """
 
     def __init__(
@@ -131,18 +131,18 @@ class FormRows(Generic[Row]):
         return [] if self._quiet else self._errors
 
     def add_error_once(self, text: str) -> None:
-        """Say what is wrong with the rows as a whole."""
+        """Add an error of the rows as a whole."""
         if text not in self._errors:
             self._errors.append(text)
 
     @property
     def filled_rows(self) -> list[Row]:
-        """Those that say something, in their order."""
+        """The rows that are not blank, in their order."""
         return [row for row in self.all if not row.is_blank]
 
     @property
     def empty_row(self) -> Row:
-        """What a script copies to add a row: it has __n__ where the number goes."""
+        """A blank row with __n__ in place of its number, which a script copies to add a row."""
         return self._row({}, prefix=f"{self.name}-__n__")
 
     @property
@@ -165,18 +165,21 @@ class FormRows(Generic[Row]):
 
 
 def add_row(data: TypedValues, rows: FormRows[Any]) -> TypedValues:
-    """What was typed, with one more, blank row."""
+    """Return the typed values with one more, blank row."""
     first = next(iter(rows.empty_row.fields))
     return data | {f"{rows.name}-{rows.next_number}-{first}": [""]}
 
 
 def remove_row(data: TypedValues, row: str) -> TypedValues:
-    """What was typed, without the row called so ("variables-3")."""
+    """Return the typed values without this row ("variables-3")."""
     return {name: values for name, values in data.items() if not name.startswith(f"{row}-")}
 
 
 def build_row_values(name: str, rows: Iterable[Mapping[str, str | list[str]]]) -> TypedValues:
-    """Values as if they had been typed into rows; a list is several values of one field."""
+    """Return values as if they had been typed into rows.
+
+    A list is several values of one field.
+    """
     values = (
         (f"{name}-{number}-{field}", value)
         for number, row in enumerate(rows)

@@ -17,9 +17,9 @@ from console.options import Options
 from console.supervisor import DidNotStart, Supervisor
 
 START_SECONDS = 120.0
-"""How long one process may take until it serves. About two do; a busy laptop deserves patience."""
+"""Seconds one process may take until it serves. About two do; a busy laptop deserves patience."""
 ORPHAN_STOP_SECONDS = 16.0
-"""How long what a killed run left behind may take to stop."""
+"""Seconds that processes of a killed run may take to stop."""
 
 
 class DataDirUnusable(Exception):
@@ -36,8 +36,9 @@ START_ERRORS = (
 
 
 def main(options: Options) -> int:
-    """Run until Ctrl-C, SIGTERM or SIGHUP. 0 after a stop that was asked for; 2, with the reason on
-    stderr, when it could not start.
+    """Run until Ctrl-C, SIGTERM or SIGHUP, and return the exit status.
+
+    0 after a requested stop; 2, with the reason on stderr, when it could not start.
     """
     try:
         with _lock_data_dir(options.data_dir):
@@ -53,14 +54,14 @@ def main(options: Options) -> int:
 async def _run_installation(options: Options) -> int:
     began = time.monotonic()
     stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(signal_number, stop.set)
     register = pids.ProcessRegister(options.data_dir / "processes.json")
-    if left := register.find_orphans():
+    if orphans := register.find_orphans():
         print_line(
-            f"An earlier run was killed. Waiting for what it left behind: {', '.join(left)}."
+            f"An earlier run was killed. Waiting for what it left behind: {', '.join(orphans)}."
         )
-        await pids.end_processes(left, ORPHAN_STOP_SECONDS)
+        await pids.end_processes(orphans, ORPHAN_STOP_SECONDS)
     with ports.open_listener(options.host, options.port, "MUSTER_PORT") as listener:
         supervisor = Supervisor(options.data_dir / "log", register, print_line)
         installation = Installation(options, listener)
@@ -88,11 +89,10 @@ async def _run_installation(options: Options) -> int:
 
 
 async def _start_services(installation: Installation, supervisor: Supervisor) -> None:
-    """Start what the rest stands on, and the web process, while the database is brought up to date;
-    then the rest. Raises DidNotStart.
+    """Start the base services and the web process while the database is prepared; then the rest.
 
     The web process says that it is not ready until the database is; the others would work on tables
-    that are not there yet.
+    that are not there yet. Raises DidNotStart.
     """
     first = [*installation.base_services, installation.web]
     supervisor.start(*first)
@@ -115,8 +115,9 @@ async def _prepare_database(installation: Installation, supervisor: Supervisor) 
 
 
 async def _stop_services(installation: Installation, supervisor: Supervisor) -> None:
-    """Who works first, then what they work with: the cluster ends its pods while nobody asks it for
-    more.
+    """Stop the workers first, then what they use.
+
+    So the cluster ends its pods while nobody asks it for more.
     """
     await supervisor.stop(
         installation.web.name, *(service.name for service in installation.workers)
@@ -126,7 +127,10 @@ async def _stop_services(installation: Installation, supervisor: Supervisor) -> 
 
 
 async def _run_together(*steps: Coroutine[Any, Any, None]) -> None:
-    """All of them at once; the first that fails ends the others, and its error is raised."""
+    """Run all coroutines at once.
+
+    The first that fails cancels the others, and its error is raised.
+    """
     try:
         async with asyncio.TaskGroup() as group:
             for step in steps:
@@ -137,7 +141,7 @@ async def _run_together(*steps: Coroutine[Any, Any, None]) -> None:
 
 @contextlib.contextmanager
 def _lock_data_dir(data_dir: Path) -> Iterator[None]:
-    """The data directory, made private, for this process alone. Raises Occupied."""
+    """Create the data directory, private, and lock it for this process. Raises DataDirUnusable."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (data_dir / "lock").open("a+")
@@ -158,7 +162,7 @@ def _lock_data_dir(data_dir: Path) -> Iterator[None]:
 
 
 def print_line(line: str) -> None:
-    """Tell whoever watches. That nobody does any more (a closed terminal) is no reason to stop."""
+    """Print a line for whoever watches; a closed terminal is no reason to stop."""
     try:
         print(line, flush=True)
     except OSError:

@@ -1,9 +1,9 @@
-"""Addresses that people type: what may be in one, and where it may lead. Never to what only a
-machine's own network answers.
+"""Addresses that people type: what may be in one, and where it may lead.
 
-A `Reach` says which addresses are fine beside public ones. `problem` judges a whole address before
-it is kept; `Reach.bars` judges the IP address that a connection of ours ended at, because a name
-may lead elsewhere by then.
+An `AddressPolicy` says which addresses are allowed beside public ones. `find_url_problem` judges a
+whole address before it is stored; `AddressPolicy.find_ip_problem` judges the IP address that a
+connection of ours ended at, because a name may resolve to another one by then. Link-local and
+metadata addresses, which only a machine's own network answers, are never allowed.
 """
 
 import ipaddress
@@ -34,7 +34,7 @@ METADATA_ADDRESSES = frozenset(
         "fd20:ce::254",
     )
 )
-"""Where clouds answer their own machines; most are link-local addresses, these are not all."""
+"""Metadata services of clouds; most are link-local addresses, not all."""
 METADATA_NAMES = frozenset(
     {
         "metadata",
@@ -44,7 +44,7 @@ METADATA_NAMES = frozenset(
         "instance-data.ec2.internal",
     }
 )
-"""The same by name: it leads there from a pod, though not from here."""
+"""Names of metadata services: they resolve in a pod, though not here."""
 _LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
 _PRIVATE_SUFFIXES = (
     ".internal",
@@ -56,7 +56,7 @@ _PRIVATE_SUFFIXES = (
     ".corp",
     ".home.arpa",
 )
-"""How names end that no public resolver knows."""
+"""Ends of names that no public resolver knows."""
 _NAT64_NETWORK = ipaddress.ip_network("64:ff9b::/96")
 _NUMBER = r"(?:0[xX][0-9a-fA-F]*|[0-9]+)"
 _NUMERIC = re.compile(rf"{_NUMBER}(?:\.{_NUMBER}){{0,3}}")
@@ -70,8 +70,9 @@ _FORBIDDEN = frozenset(" \\<>\"{}|^`'")
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """Which addresses something may have, beside public ones. The settings that allow more are
-    named to who is refused.
+    """Which addresses something may have, beside public ones.
+
+    A refusal names the settings that would allow more.
     """
 
     private: bool = True
@@ -79,12 +80,10 @@ class AddressPolicy:
     private_setting: str = "MUSTER_PRIVATE_CLUSTERS"
     loopback_setting: str = "MUSTER_LOOPBACK_CLUSTERS"
     resolves_names: bool = True
-    """Whether the resolver is asked where a name leads: not for what only pods connect to, whose
-    resolver is another one.
-    """
+    """Whether names are resolved: not for what only pods connect to, whose resolver is another."""
 
     def find_ip_problem(self, text: str) -> str:
-        """Why nothing is sent to this IP address, "" where it may be."""
+        """Return why nothing may be sent to this IP address, "" where it may be."""
         address = _unwrap_ipv4(ipaddress.ip_address(text.partition("%")[0]))
         if address in METADATA_ADDRESSES or address.is_link_local:
             return (
@@ -103,8 +102,9 @@ class AddressPolicy:
         return self._find_private_problem("a private address") if is_inner else ""
 
     def find_host_problem(self, host: str) -> str:
-        """The same of a host as it stands in an address: a name, or an IP address in any of its
-        forms. Unknown names pass.
+        """Return why nothing may be sent to this host, "" where it may be.
+
+        The host is a name or an IP address in any notation. A name that does not resolve passes.
         """
         name = host.lower().rstrip(".")
         if name in METADATA_NAMES:
@@ -113,12 +113,17 @@ class AddressPolicy:
             return self._find_loopback_problem()
         if (literal := _parse_ip(name)) is not None:
             return self.find_ip_problem(str(literal))
+        # Clients read a host that ends in a number as an IPv4 address (WHATWG URL, "ends in a
+        # number checker"), whatever it is to us.
         if re.fullmatch(_NUMBER, name.rpartition(".")[2]):
             return "it is no address of a machine"
         if not self.private and ("." not in name or name.endswith(_PRIVATE_SUFFIXES)):
             return self._find_private_problem("a name of a private network")
         return (
-            next((why for found in _resolve_host(name) if (why := self.find_ip_problem(found))), "")
+            next(
+                (why for address in _resolve_host(name) if (why := self.find_ip_problem(address))),
+                "",
+            )
             if self.resolves_names
             else ""
         )
@@ -139,8 +144,9 @@ class AddressPolicy:
 
 
 def build_source_policy(*, is_local: bool) -> AddressPolicy:
-    """Where pods may fetch from (Git, S3). Their loopback is a machine that people know only where
-    the cluster `is_local`.
+    """Return where pods may fetch from (Git, S3).
+
+    Loopback is allowed only where the cluster `is_local`: there it is a machine that people know.
     """
     private: bool = settings.OPTIONS.private_sources
     return AddressPolicy(
@@ -149,14 +155,15 @@ def build_source_policy(*, is_local: bool) -> AddressPolicy:
 
 
 def build_service_policy() -> AddressPolicy:
-    """Where the console itself may ask other services than clusters: single sign-on, webhooks."""
+    """Return where the console may reach services other than clusters: single sign-on, webhooks."""
     inner: bool = settings.OPTIONS.inner_services
     return AddressPolicy(inner, inner, "MUSTER_PRIVATE_SERVICES", "MUSTER_PRIVATE_SERVICES")
 
 
 def build_cluster_policy(*, is_local: bool = False) -> AddressPolicy:
-    """Where the console may ask what belongs to a cluster, as its Prometheus. The embedded one is
-    on this machine.
+    """Return where the console may reach a cluster's services, as its Prometheus.
+
+    The embedded cluster is on this machine.
     """
     options = settings.OPTIONS
     return (
@@ -174,11 +181,11 @@ def find_url_problem(
     allow_user: bool = False,
     allow_query: bool = False,
 ) -> str:
-    """What is wrong with an address that somebody typed, as the end of a sentence that begins with
-    it; "" where it is fine.
+    """Return what is wrong with a typed address, as the end of a sentence; "" where it is fine.
 
-    `schemes` are those that it may begin with; with "ssh" among them user@host:path is one too.
-    `user` allows a user's name in it, never a password. `query` allows ?a=b.
+    The sentence begins with the address's name. `schemes` are the allowed ones; with "ssh" among
+    them user@host:path is allowed too. `allow_user` allows a user's name in it, never a password.
+    `allow_query` allows ?a=b.
     """
     if len(text) > MAX_URL_CHARS:
         return f"must have at most {MAX_URL_CHARS} characters"
@@ -211,7 +218,10 @@ def validate_url(
     schemes: Collection[str] = WEB_SCHEMES,
     allow_user: bool = False,
 ) -> str:
-    """The address again, or UserError. `what` begins the sentence, as "The issuer's address"."""
+    """Return the address, or raise UserError.
+
+    `subject` begins the sentence, as "The issuer's address".
+    """
     if why := find_url_problem(text, policy, schemes=schemes, allow_user=allow_user):
         raise UserError(f"{subject} {why}.", field=field)
     return text
@@ -260,7 +270,7 @@ def _resolve_host(host: str) -> list[str]:
 
 
 def _unwrap_ipv4(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one stands for, where it does."""
+    """Return the IPv4 address that an IPv6 address stands for; else the address."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64_NETWORK or 1 < int(address) < 1 << 32:

@@ -1,4 +1,4 @@
-"""Where everything is: each room brings its own addresses."""
+"""The URL configuration: each app brings its own addresses."""
 
 from django.urls import include, path
 

@@ -1,5 +1,6 @@
-"""Wake-ups: "project 7 is at position 4711". They carry no data, may be lost, and cost a page
-nothing but its freshness.
+"""Wake-ups over Redis: "project 7 is at position 4711".
+
+They carry no data, may be lost, and cost a page nothing but its freshness.
 """
 
 import asyncio
@@ -23,15 +24,14 @@ CHANNEL = "muster:live"
 RETRY_SECONDS = 0.5
 """Seconds until a lost subscription is tried again."""
 BROKER_PAUSE_SECONDS = 5.0
-"""Seconds for which nothing is published after the broker was not there, so that its absence slows
-no writer.
-"""
+"""Seconds without publishing after the broker failed, so that its absence slows no writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class WakeUp:
-    """These projects have something new, up to this position; position 0 means "look for
-    yourself".
+    """Projects that have something new, up to this position.
+
+    No projects and position 0 mean "look for yourself".
     """
 
     projects: frozenset[int]
@@ -69,18 +69,20 @@ _publisher = _Publisher()
 
 
 def publish_wake_up(projects: Iterable[int], position: int) -> None:
-    """Once the transaction is committed, tell every open page that these projects changed. Never
-    fails.
+    """Tell every open page, once the transaction is committed, that these projects changed.
+
+    Never fails.
     """
-    told = WakeUp(frozenset(projects), position)
-    if told.projects:
-        transaction.on_commit(functools.partial(_publisher.send, told), robust=True)
+    wake_up = WakeUp(frozenset(projects), position)
+    if wake_up.projects:
+        transaction.on_commit(functools.partial(_publisher.send, wake_up), robust=True)
 
 
 @dataclass(eq=False, slots=True)
 class Listener:
-    """One open page: wakes when one of its projects has news; wake-ups that come together are
-    one.
+    """One open page, which wakes when one of its projects has news.
+
+    Wake-ups that come together count as one.
     """
 
     projects: frozenset[int] | None
@@ -94,7 +96,7 @@ class Listener:
             self._wake_event.set()
 
     async def wait_for_wake_up(self, within: float) -> bool:
-        """Whether there was a wake-up, now or within so many seconds."""
+        """Return whether there was a wake-up, now or within so many seconds."""
         try:
             async with asyncio.timeout(within):
                 await self._wake_event.wait()
@@ -105,8 +107,9 @@ class Listener:
 
 
 class Hub:
-    """One subscription a process, however many pages it serves. After a loss everybody is woken:
-    something may have been missed.
+    """One subscription a process, however many pages it serves.
+
+    After a lost connection every page is woken: something may have been missed.
     """
 
     def __init__(self) -> None:
@@ -141,14 +144,15 @@ class Hub:
         )
         async with client, client.pubsub() as pubsub:
             await pubsub.subscribe(CHANNEL)
+            # Redis keeps nothing for who is not subscribed: what was published meanwhile is lost.
             self._notify_listeners(WakeUp(frozenset(), 0))
             while True:
                 # None stands for silence and for the server's own replies alike; neither is an end.
                 message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=5)
                 if message is not None:
-                    told = json.loads(message["data"])
+                    content = json.loads(message["data"])
                     self._notify_listeners(
-                        WakeUp(frozenset(told["projects"]), int(told["position"]))
+                        WakeUp(frozenset(content["projects"]), int(content["position"]))
                     )
 
     def _notify_listeners(self, wake_up: WakeUp) -> None:

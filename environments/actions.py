@@ -1,4 +1,4 @@
-"""What can be done to assets, whoever asks."""
+"""Changes of assets and who may make them, for pages and the REST API alike."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -21,11 +21,13 @@ from projects.scopes import Scope
 AssetT = TypeVar("AssetT", bound=Asset)
 
 SECRET_CHANGED = "changed"  # noqa: S105 - what the audit log says instead of a secret
+"""What the audit log says instead of a secret."""
 
 
 def create(model: type[AssetT], values: Mapping[str, Any], *, scope: Scope, user: User) -> AssetT:
-    """A new asset; `values` are those of its form, judged. Raises NotAllowed or Http404, and Clash
-    where the name is taken.
+    """Create an asset from the validated values of its form.
+
+    Raises NotAllowed or Http404, and Clash where the name is taken.
     """
     access.require(user, Verb.CREATE, model.entity, scope)
     asset = model(**values, **scope.columns, created_by=user)
@@ -41,15 +43,15 @@ def create(model: type[AssetT], values: Mapping[str, Any], *, scope: Scope, user
 def change(
     asset: Asset, values: Mapping[str, Any], *, scope: Scope, user: User, version: int | None = None
 ) -> None:
-    """Give an asset these values and this scope; workloads made from it stay as they are. Raises as
-    `create`.
+    """Give an asset these values and this scope; workloads made from it stay as they are.
 
-    `version` is the one that was edited: ChangedMeanwhile where it is not the row's any more. None
-    changes whatever is there.
+    `version` is the one that was edited: raises ChangedMeanwhile where the row has another by now.
+    None changes whatever is there. Raises as `create`.
     """
     require_change(asset, user)
     with transaction.atomic():
         locked = _lock_asset(asset)
+        # Again, on the locked row: its scope may have changed since it was loaded.
         require_change(locked, user)
         if scope != locked.scope:
             access.require(user, Verb.CREATE, asset.entity, scope)
@@ -76,18 +78,19 @@ def change(
 
 
 def remove(asset: Asset, user: User, *, version: int | None = None) -> None:
-    """Delete an asset; workloads made from it stay as they are. Raises NotAllowed or Http404, and
-    Clash while something holds it.
+    """Delete an asset; workloads made from it stay as they are.
+
+    Raises NotAllowed or Http404, and Clash while something uses it.
     """
     require_change(asset, user, Verb.DELETE)
     with transaction.atomic():
         locked = _lock_asset(asset)
         require_change(locked, user, Verb.DELETE)
         edit_conflicts.check_version(locked.version, version, f"{locked.name}")
-        if held := find_uses(locked, user):
+        if found_uses := find_uses(locked, user):
             raise Clash(
-                f"{locked.name} cannot be deleted, because it is used by {held.description}. Take "
-                "it out there first."
+                f"{locked.name} cannot be deleted, because it is used by {found_uses.description}. "
+                "Take it out there first."
             )
         _record_event(audit.Event.DELETE, locked, user, before=_serialize_state(locked))
         _provision_credential(locked, locked.scope)
@@ -95,44 +98,44 @@ def remove(asset: Asset, user: User, *, version: int | None = None) -> None:
 
 
 def delete_scope_assets(scope: Scope, user: User) -> None:
-    """Delete the assets of a scope that is deleted, each with its entry: nobody can choose them any
-    more. A few queries for each hundred.
+    """Delete the assets of a scope that is being deleted, each with its audit entry.
 
-    Asks nobody who may, and no cluster: what is below the scope is gone, or goes.
+    A few queries for each hundred. Checks no permission and asks no cluster: what is below the
+    scope is gone, or goes.
     """
     with transaction.atomic():
-        # Data sources before the credentials that they log in with.
+        # Data sources before the credentials that they log in with: the reference restricts.
         for kind in sorted(kinds.KINDS, key=lambda each: each.model is Credential):
             rows = kind.model.objects.at(scope).order_by("pk").defer(*kind.deferred)
             if kind.model is DataSource:
                 rows = rows.select_related("credential").defer("credential__secret")
-            while some := list(rows[: audit.BATCH_SIZE]):
-                gone = [
+            while batch := list(rows[: audit.BATCH_SIZE]):
+                audit_objects = [
                     audit.AuditedObject(each.pk, each.name, scope, _serialize_state(each))
-                    for each in some
+                    for each in batch
                 ]
                 audit.record_all(
                     audit.Event.DELETE,
                     kind.key,
-                    gone,
+                    audit_objects,
                     by=user,
                     text=f"It went with its {scope.level}.",
                 )
-                kind.model.objects.filter(pk__in=[each.pk for each in some]).delete()
+                kind.model.objects.filter(pk__in=[each.pk for each in batch]).delete()
 
 
 def find_uses(asset: Asset, user: User) -> uses.Uses:
-    """What would break without it, as far as `by` may know."""
+    """Return what would break without the asset, as far as the user may know."""
     return uses.find_uses(asset, kinds.get_kind(asset).blocked_by, user)
 
 
 def may_change(asset: Asset, user: User, verb: Verb = Verb.EDIT) -> bool:
-    """Whether to offer it."""
-    return not asset.is_built_in and access.may(user, verb, asset.entity, asset.scope)
+    """Return whether to offer the user to change (or delete) it."""
+    return not asset.is_built_in and access.is_permitted(user, verb, asset.entity, asset.scope)
 
 
 def require_change(asset: Asset, user: User, verb: Verb = Verb.EDIT) -> None:
-    """Raises NotAllowed or Http404 where `by` may not change or delete it."""
+    """Raise NotAllowed or Http404 if the user may not change or delete it."""
     if asset.is_built_in:
         raise NotAllowed(
             f"{asset.name} is built in and cannot be changed. Make a copy and change that."
@@ -141,13 +144,14 @@ def require_change(asset: Asset, user: User, verb: Verb = Verb.EDIT) -> None:
 
 
 def find_asset(model: type[AssetT], key: uuid.UUID, user: User) -> AssetT | None:
-    """The asset, if `by` may see it."""
+    """Return the asset if the user may see it, else None."""
     return list_visible(model, user).filter(pk=key).first()
 
 
 def list_visible(model: type[AssetT], user: User) -> models.QuerySet[AssetT]:
-    """The assets that `by` may see, with what pages and the API show of them; a secret is not
-    read.
+    """Return the assets that the user may see, with what pages and the API show of them.
+
+    A secret is not loaded.
     """
     beside = ("project__cluster", "created_by", "updated_by")
     rows = (
@@ -163,14 +167,15 @@ def list_visible(model: type[AssetT], user: User) -> models.QuerySet[AssetT]:
 
 def _lock_asset(asset: Asset) -> Asset:
     rows = type(asset).objects.select_for_update(of=("self",)).with_scope()
-    found: Asset | None = rows.defer(*kinds.get_kind(asset).deferred).filter(pk=asset.pk).first()
-    if found is None:
+    locked: Asset | None = rows.defer(*kinds.get_kind(asset).deferred).filter(pk=asset.pk).first()
+    if locked is None:
         raise Clash(f"{asset.name} was deleted meanwhile by somebody else. Make a new one.")
-    return found
+    return locked
 
 
 def _save_asset(asset: Asset, fields: Iterable[str] | None = None) -> None:
     try:
+        # A savepoint: PostgreSQL refuses all further queries of a transaction after an error.
         with transaction.atomic():
             asset.save(update_fields=None if fields is None else list(fields))
     except IntegrityError as error:
@@ -183,36 +188,39 @@ def _save_asset(asset: Asset, fields: Iterable[str] | None = None) -> None:
 
 
 def _provision_credential(asset: Asset, *scopes: Scope) -> None:
-    """What is in clusters follows."""
+    """Update a credential's Secret in the clusters; nothing for other assets."""
     if isinstance(asset, Credential):
         credential_provisioning.provision_scopes(*scopes)
 
 
 def _check_coverage(asset: Asset, scope: Scope, user: User) -> None:
-    """Raises Clash where a credential would go out of reach of what uses it: its Secret is only
-    where it is for use.
+    """Raise Clash if a new scope excludes projects that use the credential.
+
+    Its Secret is only in the namespaces of its scope.
     """
     if not isinstance(asset, Credential) or scope_covers(scope, asset.scope):
         return
-    if lost := uses.find_uses_outside(asset, scope, user):
-        told = (
+    if lost_uses := uses.find_uses_outside(asset, scope, user):
+        text = (
             f"{asset.name} cannot be for that scope alone, because it is used beyond it by "
-            f"{lost.description}."
+            f"{lost_uses.description}."
         )
-        raise Clash(f"{told} Choose a wider scope, or take it out there first.", field="scope")
+        raise Clash(f"{text} Choose a wider scope, or take it out there first.", field="scope")
 
 
 def _serialize_state(asset: Asset) -> dict[str, Any]:
-    """What the audit log compares: JSON values as they are, whose secrets it leaves out by their
-    names, and which it then cuts.
+    """Return what the audit log compares.
+
+    JSON values stay as they are: the log leaves out secrets by their names, and then shortens the
+    values.
     """
     kind = kinds.get_kind(asset)
-    found = {name: _simplify_value(value) for name, value in kind.get_copied_values(asset).items()}
+    values = {name: _simplify_value(value) for name, value in kind.get_copied_values(asset).items()}
     return {
         "name": asset.name,
         "description": asset.description,
         "scope": str(asset.scope),
-        **found,
+        **values,
     }
 
 

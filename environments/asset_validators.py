@@ -1,5 +1,6 @@
-"""Who says what is wrong with an asset. The rules are those of workloads, a floor above: it brings
-them when the program starts.
+"""The validators of assets by kind.
+
+The rules are those of workloads, the app above, which registers them when the program starts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,17 +13,18 @@ _validators: dict[str, Validator] = {}
 
 
 def register_validator(kind: str, validator: Validator) -> None:
-    """From now on this judges assets of the kind: given their fields' values it gives (field,
-    sentence) pairs.
+    """Use this validator for assets of the kind from now on.
+
+    Given the values of the fields it returns (field, sentence) pairs.
     """
     _validators[kind] = validator
 
 
 def find_problems(kind: str, values: Values) -> Sequence[tuple[str, str]]:
-    """What is wrong with an asset of this kind; a field such as "variables.1.name" is the second
-    variable's name.
+    """Return what is wrong with an asset of this kind.
 
-    A kind that nobody judges has nothing wrong.
+    A field such as "variables.1.name" is the second variable's name. A kind without a validator has
+    no problems.
     """
     judge = _validators.get(kind)
     return judge(values) if judge else ()

@@ -1,4 +1,4 @@
-"""The assets that every installation starts with, in the scope of everybody."""
+"""The assets that every installation starts with, in the tenant's scope."""
 
 from decimal import Decimal
 from typing import Any
@@ -56,7 +56,7 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
 
 
 def ensure_builtin_assets() -> int:
-    """Create what is missing of them; what is there stays as it is. How many were made."""
+    """Create the missing built-in assets and return how many; existing ones stay as they are."""
     return sum(
         _create_missing(ComputeResource, name, values) for name, values in COMPUTE.items()
     ) + sum(_create_missing(Environment, name, values) for name, values in ENVIRONMENTS.items())

@@ -1,5 +1,6 @@
-"""The credentials that projects have for use, as Secrets of their namespaces. `settings.SECRETS`
-names this room for a floor below.
+"""The credentials that projects may use, as Secrets of their namespaces.
+
+`settings.SECRETS` names `build_wanted_secrets` for the clusters app below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,38 +14,42 @@ from environments.models import Credential
 from projects.models import Project
 
 MAX_SECRETS = 200
-"""Of one project: its own come first, then its department's, its cluster's and everybody's."""
+"""Secrets of one project: its own come first, then its department's, cluster's and tenant's."""
 MAX_PULL_SECRETS = 20
-"""Every pod names each of them."""
+"""Registry credentials of one project; every pod names each of them."""
 
 
 def build_wanted_secrets(projects: Sequence[Project]) -> Mapping[int, Sequence[WantedSecret]]:
-    """The Secrets of each project, by its id. One query. Raises Unreadable where a credential's key
-    is not here any more.
+    """Build the Secrets of each project, by its id. One query.
+
+    Raises Unreadable where a credential's encryption key is no longer configured.
     """
-    found = list(Credential.objects.filter(_build_scope_filter(projects)).order_by("name", "pk"))
-    wanted = {each.pk: _build_wanted_secret(each) for each in found}
+    credentials = list(
+        Credential.objects.filter(_build_scope_filter(projects)).order_by("name", "pk")
+    )
+    secrets = {each.pk: _build_wanted_secret(each) for each in credentials}
     return {
-        project.pk: [wanted[each.pk] for each in _select_usable(found, project)]
+        project.pk: [secrets[each.pk] for each in _select_usable(credentials, project)]
         for project in projects
     }
 
 
 def list_registry_credentials(project: Project) -> Sequence[Credential]:
-    """The credentials with which the project's pods log in to image registries, without their
-    secrets. One query.
+    """Return the credentials with which the project's pods log in to image registries.
+
+    Without their secrets. One query.
     """
-    found = (
+    credentials = (
         Credential.objects.within(project)
         .filter(kind=Credential.Kind.REGISTRY)
         .defer("secret")
         .order_by("name", "pk")
     )
-    return _sort_by_nearness(list(found), project)[:MAX_PULL_SECRETS]
+    return _sort_by_nearness(list(credentials), project)[:MAX_PULL_SECRETS]
 
 
 def list_pull_secret_names(project: Project) -> tuple[str, ...]:
-    """The names of their Secrets. One query."""
+    """Return the names of the registry credentials' Secrets. One query."""
     return tuple(map(secret_name, list_registry_credentials(project)))
 
 
@@ -58,18 +63,18 @@ def _build_scope_filter(projects: Sequence[Project]) -> Q:
 
 
 def _select_usable(credentials: Sequence[Credential], project: Project) -> Sequence[Credential]:
-    there = [
+    usable = [
         each
         for each in credentials
         if (each.project_id is None or each.project_id == project.pk)
         and (each.department_id is None or each.department_id == project.department_id)
         and (each.cluster_id is None or each.cluster_id == project.cluster_id)
     ]
-    return _sort_by_nearness(there, project)[:MAX_SECRETS]
+    return _sort_by_nearness(usable, project)[:MAX_SECRETS]
 
 
 def _sort_by_nearness(credentials: Sequence[Credential], project: Project) -> list[Credential]:
-    """Those of the project first, and those of everybody last; by name within each."""
+    """Sort by scope: the project's first, the tenant's last; by name within each."""
     return sorted(
         credentials,
         key=lambda each: (

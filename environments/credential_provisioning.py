@@ -1,5 +1,6 @@
-"""After a credential came, changed or went: the namespaces that have it follow, soon where they are
-few, and with the heartbeat all.
+"""Updates the Secrets of a created, changed or deleted credential in its namespaces.
+
+At once for the first MAX_PROJECTS projects; the heartbeat does all others.
 """
 
 from clusters.tasks import provision
@@ -7,13 +8,11 @@ from projects.models import Project
 from projects.scopes import Level, Scope
 
 MAX_PROJECTS = 100
-"""Projects that are asked for at once; the heartbeat finds the others by what differs there."""
+"""Projects that are provisioned at once; the heartbeat finds the others by what differs there."""
 
 
 def provision_scopes(*scopes: Scope) -> None:
-    """Have the projects below these scopes provisioned, once the caller's transaction is
-    committed.
-    """
+    """Provision the projects below these scopes, once the transaction is committed."""
     keys: set[int] = set()
     for scope in scopes:
         below = Project.objects.there().filter(cluster__is_enabled=True).order_by("pk")

@@ -1,5 +1,4 @@
-"""A credential as a Secret of a cluster: its name, its type and its keys. Who wants a key names it
-by these.
+"""A credential as a Secret of a cluster: its name, its type and its keys.
 
 `public` and the JSON text `secret` of a credential hold, by kind: registry {server, username} and
 {password}; access-key {access_key_id} and {secret_key}; password {username} and {password}; ssh-key
@@ -24,12 +23,12 @@ REGISTRY_TYPE = "kubernetes.io/dockerconfigjson"
 
 
 def secret_name(credential: Credential) -> str:
-    """The name of its Secret, the same in every namespace and for its whole life."""
+    """Return the name of its Secret, the same in every namespace and for its whole life."""
     return f"muster-{credential.kind}-{credential.pk.hex[:12]}"
 
 
 def list_secret_keys(credential: Credential) -> tuple[str, ...]:
-    """The keys of its Secret that a variable can be read from."""
+    """Return the keys of its Secret that a variable can be read from."""
     if credential.kind == Kind.GENERIC:
         return tuple(credential.public.get("keys", ()))
     return {
@@ -41,7 +40,7 @@ def list_secret_keys(credential: Credential) -> tuple[str, ...]:
 
 
 def build_secret_data(credential: Credential) -> tuple[str, dict[str, str]]:
-    """The type of its Secret, and its data in clear: for the cluster alone."""
+    """Return the type of its Secret and its data in clear, for the cluster alone."""
     public, secret = credential.public, json.loads(credential.secret or "{}")
     if credential.kind == Kind.REGISTRY:
         return REGISTRY_TYPE, {
@@ -57,13 +56,13 @@ def build_secret_data(credential: Credential) -> tuple[str, dict[str, str]]:
             "password": secret["password"],
         }
     if credential.kind == Kind.SSH_KEY:
-        known = {"known_hosts": public["known_hosts"]} if public.get("known_hosts") else {}
-        return "kubernetes.io/ssh-auth", {"ssh-privatekey": secret["private_key"]} | known
+        known_hosts = {"known_hosts": public["known_hosts"]} if public.get("known_hosts") else {}
+        return "kubernetes.io/ssh-auth", {"ssh-privatekey": secret["private_key"]} | known_hosts
     return "Opaque", {str(key): str(value) for key, value in secret.items()}
 
 
 def parse_registry_address(text: str) -> str:
-    """An address as images name it, host[:port][/path], however it was pasted. Raises UserError."""
+    """Return a pasted address as images name it: host[:port][/path]. Raises UserError."""
     address = text.strip().removeprefix("https://").removeprefix("http://").rstrip("/")
     if len(address) > 255 or not _SERVER.fullmatch(address):
         raise UserError(
@@ -77,19 +76,20 @@ def parse_registry_address(text: str) -> str:
 
 
 def is_login_for(server: str, image: str) -> bool:
-    """Whether the log-in to a registry is tried for an image, whose address begins with the
-    registry's; without one it is Docker Hub's.
+    """Return whether the login to a registry is tried for an image.
+
+    The image's address begins with the registry's; without a host it is Docker Hub's.
     """
     first, _, rest = image.partition("/")
     has_host = bool(rest) and (first == "localhost" or "." in first or ":" in first)
     host, path = (first, rest) if has_host else ("docker.io", image)
-    registry, _, below = server.partition("/")
-    same = host == registry or {host, registry} <= _DOCKER_HUB
-    return same and path.startswith(below)
+    registry, _, path_prefix = server.partition("/")
+    is_same_host = host == registry or {host, registry} <= _DOCKER_HUB
+    return is_same_host and path.startswith(path_prefix)
 
 
 def _build_docker_config(server: str, username: str, password: str) -> str:
-    """As kubelets read it; Docker Hub goes by an address of old."""
+    """Build a dockerconfigjson as kubelets read it; Docker Hub has an old address there."""
     auth = base64.b64encode(f"{username}:{password}".encode()).decode()
     entry = {"username": username, "password": password, "auth": auth}
     return json.dumps(

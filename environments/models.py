@@ -1,5 +1,6 @@
-"""Assets: what workloads are made of. A workload copies their values; a change changes no workload.
-Policies: what those values may be.
+"""Assets, which workloads are made of, and policies, which restrict their values.
+
+A workload copies an asset's values; a change of the asset changes no workload.
 """
 
 import uuid
@@ -21,7 +22,7 @@ FRAMEWORKS = {
     "XGBoost": "XGBoost",
     "JAX": "JAX",
 }
-"""The words of distributed frameworks, as an environment keeps them, and as a page shows them."""
+"""The distributed frameworks: the word an environment stores, and the name a page shows."""
 
 
 class Asset(Scoped):
@@ -57,8 +58,9 @@ class Asset(Scoped):
 
 
 class Environment(Asset):
-    """What runs. Command and arguments are single texts, split as a shell does; empty means the
-    image's own.
+    """An image and what it runs.
+
+    Command and arguments are single texts, split as a shell does; empty means the image's own.
     """
 
     entity = Entity.ENVIRONMENTS
@@ -76,7 +78,7 @@ class Environment(Asset):
     """[{"name": ..., "value": ...}]"""
     working_dir = models.CharField(max_length=512, blank=True)
     architecture = models.CharField(max_length=16, default="Distributed")
-    """An environment serves one architecture, and of Distributed one framework."""
+    """An environment serves one architecture, and one framework of Distributed."""
     framework = models.CharField(max_length=16, blank=True)
 
     @property
@@ -91,7 +93,7 @@ class Environment(Asset):
 
 
 class ComputeResource(Asset):
-    """What each pod gets. Quantities are Kubernetes ones; an empty one is left out."""
+    """The resources of each pod. Quantities are Kubernetes ones; an empty one is left out."""
 
     entity = Entity.COMPUTE
 
@@ -106,7 +108,7 @@ class ComputeResource(Asset):
 
 
 class DataSource(Asset):
-    """What pods read. `origin` has the fields of its kind; a credential is named by its id."""
+    """Data that pods read. `origin` has the fields of its kind; a credential is named by its id."""
 
     entity = Entity.DATA_SOURCES
 
@@ -122,9 +124,9 @@ class DataSource(Asset):
     kind = models.CharField(max_length=16, choices=Kind)
     origin = models.JSONField(default=dict)
     path = models.CharField(max_length=512)
-    """Where it is in the container."""
+    """Where the data is in the container."""
     access = models.CharField(max_length=16, default="read-only")
-    """As `workloads.specs.Access` has it."""
+    """A value of `workloads.specs.VolumeAccess`."""
     credential = models.ForeignKey(
         "environments.Credential",
         models.RESTRICT,
@@ -135,9 +137,7 @@ class DataSource(Asset):
 
 
 class Credential(Asset):
-    """What is logged in with. `public` can be shown; `secret`, a JSON text, is known to the cluster
-    only.
-    """
+    """A login. `public` can be shown; `secret`, a JSON text, is given to the cluster only."""
 
     entity = Entity.CREDENTIALS
 
@@ -156,8 +156,9 @@ class Credential(Asset):
 
 
 class Template(Asset):
-    """A workload as it was typed into the wizard. `locked` names the fields that stay as they are;
-    `form` is {step: typed values}.
+    """A workload as it was typed into the wizard.
+
+    `locked` names the fields that stay as they are; `form` is {step: typed values}.
     """
 
     entity = Entity.TEMPLATES
@@ -169,8 +170,9 @@ class Template(Asset):
 
 
 class Link(models.Model):
-    """An asset that a template names. `environments.template_links` keeps them as its `form` has
-    them.
+    """An asset that a template names.
+
+    `environments.template_links` derives them from its `form`.
     """
 
     template = models.ForeignKey(Template, models.CASCADE, related_name="links")
@@ -185,8 +187,9 @@ class Link(models.Model):
 
 
 class Policy(Asset):
-    """What a workload's fields must be in a scope. `rules` is {field: {default, required, min, max,
-    step, options, locked}}.
+    """Rules for the fields of workloads in a scope.
+
+    `rules` is {field: {default, required, min, max, step, options, locked}}.
     """
 
     entity = Entity.POLICIES

@@ -1,5 +1,6 @@
-"""What policies can speak of, as their form asks for it. Workloads, a floor above, say what there
-is when the program starts.
+"""The fields that policies have rules for, as their form shows them.
+
+The workloads app above registers them when the program starts.
 """
 
 import re
@@ -32,8 +33,10 @@ _TEXTAREA_KINDS = (LINES, NAMES, PAIRS)
 
 @dataclass(frozen=True, slots=True)
 class RuleInput:
-    """One thing that a rule can say of a field: `attribute` is its name in JSON, `whole` whether
-    its texts are whole numbers there.
+    """One part of a rule for a field.
+
+    `attribute` is its name in JSON, `kind` its input (see CHECKBOX and the others), `is_whole`
+    whether its texts are whole numbers in JSON.
     """
 
     attribute: str
@@ -46,7 +49,7 @@ class RuleInput:
 
 @dataclass(frozen=True, slots=True)
 class PolicyFormField:
-    """A field of workloads with what a rule can say of it."""
+    """A field of workloads, with the parts that a rule for it may have."""
 
     name: str
     label: str
@@ -55,17 +58,17 @@ class PolicyFormField:
     inputs: tuple[RuleInput, ...]
 
     def build_input_name(self, attribute: str) -> str:
-        """The name of an input in the form."""
+        """Return the name of an input in the form."""
         return f"rule-{self.name.replace('.', '_')}-{attribute}"
 
 
 ComplianceJudge = Callable[[Asset], Sequence[tuple[str, str, str]]]
-"""What policies have against an asset as it is: (field, sentence, rule) triples."""
+"""Returns what policies forbid of an asset as it is: (field, sentence, rule) triples."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyDefinitions:
-    """What workloads bring: the fields, and what to tell of a policy that is there."""
+    """What workloads register: the fields, and functions about policies and compliance."""
 
     fields: tuple[PolicyFormField, ...]
     describe_ineffective_rules: Callable[[Policy], Sequence[str]]
@@ -76,7 +79,7 @@ _definitions: list[PolicyDefinitions] = []
 
 
 def register_definitions(definitions: PolicyDefinitions) -> None:
-    """From now on policies speak of these fields."""
+    """Use these fields and functions from now on."""
     _definitions[:] = [definitions]
 
 
@@ -85,17 +88,17 @@ def list_policy_fields() -> Sequence[PolicyFormField]:
 
 
 def describe_ineffective_rules(policy: Policy) -> Sequence[str]:
-    """What of a policy has no effect, beside those of wider scopes: sentences."""
+    """Say which rules of a policy have no effect beside those of wider scopes: sentences."""
     return _definitions[0].describe_ineffective_rules(policy)
 
 
 def get_compliance_judge(project: Project, architecture: str) -> ComplianceJudge:
-    """Who judges assets for workloads of an architecture in a project. One query."""
+    """Return a judge of assets for workloads of an architecture in a project. One query."""
     return _definitions[0].get_judge(project, architecture)
 
 
 def build_form_fields() -> dict[str, forms.Field]:
-    """All inputs by their names in the form."""
+    """Build all inputs of the form, by name."""
     return {
         each.build_input_name(entry.attribute): _build_form_field(each, entry)
         for each in list_policy_fields()
@@ -127,8 +130,8 @@ def _build_form_field(policy_field: PolicyFormField, entry: RuleInput) -> forms.
 
 
 def build_typed_rules(rules: Mapping[str, Any]) -> TypedValues:
-    """The rules of a policy as they would be typed."""
-    found: TypedValues = {}
+    """Return the rules of a policy as they would be typed."""
+    typed: TypedValues = {}
     for each in list_policy_fields():
         rule = rules.get(each.name)
         if not isinstance(rule, Mapping):
@@ -137,8 +140,8 @@ def build_typed_rules(rules: Mapping[str, Any]) -> TypedValues:
             if (value := rule.get(entry.attribute)) not in (None, False, [], {}) or (
                 entry.kind == YES_NO and value is False
             ):
-                found[each.build_input_name(entry.attribute)] = _build_typed_value(entry, value)
-    return found
+                typed[each.build_input_name(entry.attribute)] = _build_typed_value(entry, value)
+    return typed
 
 
 def _build_typed_value(entry: RuleInput, value: Any) -> list[str]:
@@ -159,23 +162,24 @@ def _build_typed_value(entry: RuleInput, value: Any) -> list[str]:
 
 
 def parse_rules(get_typed: Callable[[str], Any]) -> dict[str, Any]:
-    """The rules as JSON has them; `read` gives what was typed under a name. What is wrong with them
-    is left for their judge to say.
+    """Return the typed rules as JSON has them; `get_typed` returns the value typed under a name.
+
+    What is wrong with them is left to their judge.
     """
-    found: dict[str, Any] = {}
+    rules: dict[str, Any] = {}
     for each in list_policy_fields():
-        given = {
+        values = {
             entry.attribute: _parse_value(entry, get_typed(each.build_input_name(entry.attribute)))
             for entry in each.inputs
         }
-        rule = {attribute: value for attribute, value in given.items() if value is not None}
+        rule = {attribute: value for attribute, value in values.items() if value is not None}
         if rule:
-            found[each.name] = rule
-    return found
+            rules[each.name] = rule
+    return rules
 
 
 def _parse_value(entry: RuleInput, value: Any) -> Any:
-    """None for what is empty."""
+    """Return the value as JSON has it; None for what is empty."""
     if entry.kind == CHECKBOX:
         return True if value else None
     if entry.kind == YES_NO:
@@ -196,5 +200,5 @@ def _parse_value(entry: RuleInput, value: Any) -> Any:
 
 
 def _parse_number(entry: RuleInput, text: str) -> int | str:
-    plain = text.replace(",", "")
-    return int(plain) if entry.is_whole and _WHOLE.fullmatch(plain) else text
+    digits = text.replace(",", "")
+    return int(digits) if entry.is_whole and _WHOLE.fullmatch(digits) else text

@@ -1,8 +1,7 @@
-"""Assets as the REST API has them: each part of a body stands for a field of the form, so that one
-set of rules judges both.
+"""Assets in the REST API: each part of a body stands for a field of the form.
 
-A body is read into what would have been typed, and an asset is shown from what would be typed to
-make it.
+So one set of rules judges both. A body is parsed into what would have been typed, and an asset is
+serialized from what would be typed to make it.
 """
 
 import re
@@ -19,13 +18,14 @@ MAX_LIST_ITEMS = 300
 
 
 class WrongType(Exception):
-    """A value that is of the wrong type: the end of a sentence that begins with its name."""
+    """A value of the wrong type; the text ends a sentence that begins with the value's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueShape:
-    """How a field is written in a body: `read` gives it as typed (or Unfit), `show` the other way;
-    None is nothing.
+    """How a field is written in a body.
+
+    `parse` returns it as typed (or raises WrongType), `serialize` is the inverse; None is nothing.
     """
 
     schema: Schema
@@ -35,7 +35,7 @@ class ValueShape:
 
 @dataclass(frozen=True, slots=True)
 class BodyPart:
-    """A place in a body ("spec.claimInfo.size") and the field of the form that it stands for."""
+    """A place in a body ("spec.claimInfo.size") and the form field that it stands for."""
 
     place: str
     field: str
@@ -46,8 +46,9 @@ class BodyPart:
 
 @dataclass(frozen=True, slots=True)
 class RestMapping:
-    """Where assets of a form are in the API, below /api/v1/asset/, and what their bodies have
-    beside the meta data of all.
+    """The path of a form's assets below /api/v1/asset/, and the parts of their bodies.
+
+    The parts are those beside the meta data that all assets have.
     """
 
     path: str
@@ -55,16 +56,17 @@ class RestMapping:
 
     @property
     def name(self) -> str:
-        """As addresses and operations are called."""
+        """The name in URL names and operation ids."""
         return self.path.replace("/", "-")
 
     def parse_body(
         self, body: Mapping[str, Any], other_places: frozenset[str]
     ) -> tuple[TypedValues, Problems]:
-        """What a body says as typed, and what is wrong with its shape. `others` are places that
-        somebody else reads.
+        """Return a body as typed values, and what is wrong with its structure.
+
+        `other_places` are places that the caller parses.
         """
-        found: TypedValues = {}
+        typed: TypedValues = {}
         problems: Problems = []
         known = {part.place for part in self.parts}
         for place in _list_unknown_places(body, known | other_places):
@@ -74,13 +76,13 @@ class RestMapping:
             if value is None:
                 continue
             try:
-                found |= part.shape.parse(part.field, value)
+                typed |= part.shape.parse(part.field, value)
             except WrongType as error:
                 problems.append((part.place, f"{part.place} {error}."))
-        return found, problems
+        return typed, problems
 
     def serialize_body(self, typed: TypedValues) -> dict[str, Any]:
-        """The parts of a body that these typed values make, without what is secret."""
+        """Return the parts of a body that these typed values make, without secrets."""
         body: dict[str, Any] = {"spec": {}}
         for part in self.parts:
             if not part.is_secret:
@@ -88,25 +90,25 @@ class RestMapping:
         return body
 
     def get_place(self, field: str) -> str:
-        """The place of a field of the form, or of its rows ("variables.1.name")."""
-        listed, dot, rest = field.partition(".")
+        """Return the place of a form field, or of a field of its rows ("variables.1.name")."""
+        name, dot, rest = field.partition(".")
         place = next(
-            (part.place for part in self.parts if part.field == listed),
-            f"meta.{listed}" if listed else "",
+            (part.place for part in self.parts if part.field == name),
+            f"meta.{name}" if name else "",
         )
         return f"{place}{dot}{rest}"
 
     @property
     def schema(self) -> Schema:
-        """The schema of what stands beside `name` and the like: {"meta": ..., "spec": ...}."""
+        """The schema of the parts: {"meta": ..., "spec": ...}."""
         tree: Schema = {"type": "object", "properties": {}}
         for part in self.parts:
-            *above, last = part.place.split(".")
-            here = tree
-            for name in above:
-                here = here["properties"].setdefault(name, {"type": "object", "properties": {}})
+            *parents, last = part.place.split(".")
+            parent = tree
+            for name in parents:
+                parent = parent["properties"].setdefault(name, {"type": "object", "properties": {}})
             note = {"writeOnly": True} if part.is_secret else {}
-            here["properties"][last] = part.shape.schema | note
+            parent["properties"][last] = part.shape.schema | note
         return tree
 
 
@@ -157,7 +159,7 @@ FLAG = ValueShape(
 
 
 def build_flag_shape(true: str, false: str) -> ValueShape:
-    """A yes or no that is a choice of two in the form."""
+    """Build the shape of a boolean that is a choice of two in the form."""
     return ValueShape(
         {"type": "boolean"},
         lambda field, value: {field: [true if _parse_flag(field, value)[field] else false]},
@@ -196,29 +198,29 @@ PORTION = ValueShape(
     lambda field, value: {field: [_format_plain(_require_number(value) * 100)]},
     lambda field, typed: _serialize_number(_get_first(field, typed), Decimal("0.01")),
 )
-"""A part of a device, which the form has in percent."""
+"""A fraction of a device, which the form has in percent."""
 
 
 def build_choice_shape(**words: str) -> ValueShape:
-    """One of a few words of the API, each with the form's."""
+    """Build the shape of one of a few words: the API's, each with the form's."""
 
-    def read(field: str, value: Any) -> TypedValues:
+    def parse(field: str, value: Any) -> TypedValues:
         if _require_text(value) not in words:
             raise WrongType(f"must be one of {', '.join(words)}")
         return {field: [words[value]]}
 
-    back = {ours: theirs for theirs, ours in words.items()}
+    api_words = {ours: theirs for theirs, ours in words.items()}
     return ValueShape(
         {"type": "string", "enum": list(words)},
-        read,
-        lambda field, typed: back.get(_get_first(field, typed)),
+        parse,
+        lambda field, typed: api_words.get(_get_first(field, typed)),
     )
 
 
 def build_flags_shape(**words: str) -> ValueShape:
-    """An object of flags that are several choices in the form."""
+    """Build the shape of an object of booleans that is a multiple choice in the form."""
 
-    def read(field: str, value: Any) -> TypedValues:
+    def parse(field: str, value: Any) -> TypedValues:
         if (
             not isinstance(value, Mapping)
             or not all(isinstance(each, bool) for each in value.values())
@@ -230,7 +232,7 @@ def build_flags_shape(**words: str) -> ValueShape:
     properties = {name: {"type": "boolean"} for name in words}
     return ValueShape(
         {"type": "object", "properties": properties},
-        read,
+        parse,
         lambda field, typed: {
             theirs: ours in typed.get(field, ()) for theirs, ours in words.items()
         },
@@ -238,26 +240,27 @@ def build_flags_shape(**words: str) -> ValueShape:
 
 
 def build_rows_shape(**columns: str) -> ValueShape:
-    """A list of objects of texts, which are rows in the form; the columns' names in the API and in
-    the form.
+    """Build the shape of a list of objects of texts, which are rows in the form.
+
+    `columns` are the names in the API, each with the form's.
     """
 
-    def read(field: str, value: Any) -> TypedValues:
+    def parse(field: str, value: Any) -> TypedValues:
         if not isinstance(value, list) or len(value) > MAX_LIST_ITEMS:
             raise WrongType(f"must be a list of at most {MAX_LIST_ITEMS}")
         rows = []
-        for each in value:
+        for item in value:
             if (
-                not isinstance(each, Mapping)
-                or not each.keys() <= columns.keys()
-                or not all(isinstance(it, str) for it in each.values())
+                not isinstance(item, Mapping)
+                or not item.keys() <= columns.keys()
+                or not all(isinstance(text, str) for text in item.values())
             ):
                 raise WrongType(f"must be a list of objects with the texts {', '.join(columns)}")
-            rows.append({ours: each.get(theirs, "") for theirs, ours in columns.items()})
+            rows.append({ours: item.get(theirs, "") for theirs, ours in columns.items()})
         # An empty list takes all rows away, so that they have to be named.
         return build_row_values(field, rows) or {f"{field}-": []}
 
-    def show(field: str, typed: TypedValues) -> list[dict[str, str]]:
+    def serialize(field: str, typed: TypedValues) -> list[dict[str, str]]:
         numbers = sorted(
             {
                 int(match[1])
@@ -275,16 +278,17 @@ def build_rows_shape(**columns: str) -> ValueShape:
 
     properties = {name: {"type": "string"} for name in columns}
     return ValueShape(
-        {"type": "array", "items": {"type": "object", "properties": properties}}, read, show
+        {"type": "array", "items": {"type": "object", "properties": properties}}, parse, serialize
     )
 
 
 def build_serving_shape(frameworks: Sequence[str]) -> ValueShape:
-    """What an environment serves: {training} is Standard, {distributed, distFramework} is
-    Distributed.
+    """Build the shape of what an environment serves.
+
+    {training} is Standard, {distributed, distFramework} is Distributed.
     """
 
-    def read(field: str, value: Any) -> TypedValues:
+    def parse(field: str, value: Any) -> TypedValues:
         if not isinstance(value, Mapping) or not value.keys() <= {
             "distributed",
             "distFramework",
@@ -301,7 +305,7 @@ def build_serving_shape(frameworks: Sequence[str]) -> ValueShape:
             )
         return {field: [f"Distributed:{framework}" if is_distributed else "Standard:"]}
 
-    def show(field: str, typed: TypedValues) -> dict[str, Any]:
+    def serialize(field: str, typed: TypedValues) -> dict[str, Any]:
         architecture, _, framework = _get_first(field, typed).partition(":")
         is_distributed = architecture == "Distributed"
         return {
@@ -315,32 +319,35 @@ def build_serving_shape(frameworks: Sequence[str]) -> ValueShape:
         "distributed": {"type": "boolean"},
         "distFramework": {"type": ["string", "null"], "enum": [*frameworks, None]},
     }
-    return ValueShape({"type": "object", "properties": properties}, read, show)
+    return ValueShape({"type": "object", "properties": properties}, parse, serialize)
 
 
 def merge_typed(was: TypedValues, given: TypedValues) -> TypedValues:
-    """What was typed with what is given in its place; rows are given as a whole."""
-    lists = {match[1] for name in given if (match := re.match(r"([a-z_]+)-", name))}
-    kept = {
+    """Return the old typed values with the given ones in their place.
+
+    Rows are replaced as a whole.
+    """
+    replaced_lists = {match[1] for name in given if (match := re.match(r"([a-z_]+)-", name))}
+    remaining = {
         name: values
         for name, values in was.items()
-        if not any(name.startswith(f"{each}-") for each in lists)
+        if not any(name.startswith(f"{each}-") for each in replaced_lists)
     }
-    return {name: values for name, values in (kept | given).items() if not name.endswith("-")}
+    return {name: values for name, values in (remaining | given).items() if not name.endswith("-")}
 
 
 def _get_at(body: Mapping[str, Any], place: str) -> Any:
-    here: Any = body
+    value: Any = body
     for name in place.split("."):
-        if not isinstance(here, Mapping):
+        if not isinstance(value, Mapping):
             return None
-        here = here.get(name)
-    return here
+        value = value.get(name)
+    return value
 
 
 def _set_at(body: dict[str, Any], place: str, value: Any) -> None:
-    *above, last = place.split(".")
-    for name in above:
+    *parents, last = place.split(".")
+    for name in parents:
         body = body.setdefault(name, {})
     body[last] = value
 
@@ -348,7 +355,7 @@ def _set_at(body: dict[str, Any], place: str, value: Any) -> None:
 def _list_unknown_places(
     body: Mapping[str, Any], known: frozenset[str] | set[str], prefix: str = ""
 ) -> Iterator[str]:
-    """The places of a body that nobody reads."""
+    """Yield the places of a body that are in no part."""
     for name, value in body.items():
         place = f"{prefix}{name}"
         if place in known or value is None:

@@ -1,6 +1,4 @@
-"""Where an asset may be, as forms and bodies offer it; and what lists put on the rows that they
-show.
-"""
+"""The scopes an asset may be given, for forms and request bodies; and details of listed assets."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,16 +19,20 @@ def get_create_permission(kind: AssetKind) -> Permission:
 def list_scope_choices(
     user: User, kind: AssetKind, asset: Asset | None = None
 ) -> Sequence[ScopeChoice]:
-    """The scopes that a form offers: where `user` may make one, and the one where `asset` is."""
-    found = list(scope_choices.list_scope_choices(user, get_create_permission(kind)))
-    if asset is not None and asset.scope not in {scope for scope, _ in found}:
-        found.insert(0, (asset.scope, asset.scope_words))
-    return found
+    """Return the scopes that a form offers.
+
+    These are the ones where the user may create one, and the asset's own.
+    """
+    choices = list(scope_choices.list_scope_choices(user, get_create_permission(kind)))
+    if asset is not None and asset.scope not in {scope for scope, _ in choices}:
+        choices.insert(0, (asset.scope, asset.scope_words))
+    return choices
 
 
 def annotate_rows(kind: AssetKind, rows: Sequence[Any], user: User) -> None:
-    """Put on the rows where they are used, as far as the user sees it, and what the user may do to
-    them. Three queries at most.
+    """Put on the rows where they are used, as far as the user sees it, and what the user may do.
+
+    Three queries at most.
     """
     ids = [row.pk for row in rows]
     workloads = uses.count_workloads(ids, user) if kind.is_counted and ids else {}

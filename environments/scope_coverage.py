@@ -5,7 +5,7 @@ from projects.scopes import Level, Scope, cluster_scope, department_scope
 
 
 def scope_covers(outer: Scope, inner: Scope) -> bool:
-    """Whether everything of `inner` is in `outer`."""
+    """Return whether everything of `inner` is in `outer`."""
     if outer == inner or outer.level is Level.TENANT:
         return True
     if not (inner.level is Level.PROJECT and isinstance(inner.id, int)):

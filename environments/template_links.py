@@ -1,5 +1,6 @@
-"""The assets that a template names, as rows: so that an asset knows its templates without any of
-them being read.
+"""The assets that a template names, as rows.
+
+So an asset knows its templates without any of them being read.
 """
 
 import json
@@ -10,27 +11,26 @@ from environments.models import ComputeResource, Credential, DataSource, Environ
 
 LINKED_MODELS = (Environment, ComputeResource, DataSource, Credential)
 MAX_LINKS = 200
-"""Of one template."""
+"""Links of one template."""
 _ID = re.compile(r'"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"')
 
 
 def update_links(template: Template) -> None:
-    """Make the template's links those that its form has now; in the transaction that writes the
-    template.
-    """
-    wanted = _find_named_assets(template)
-    there = set(Link.objects.filter(template=template).values_list("asset", flat=True))
-    Link.objects.filter(template=template, asset__in=there - wanted).delete()
+    """Make the template's links match its form; in the transaction that writes the template."""
+    named = _find_named_assets(template)
+    linked = set(Link.objects.filter(template=template).values_list("asset", flat=True))
+    Link.objects.filter(template=template, asset__in=linked - named).delete()
+    # Another writer of the template may add the same links at once.
     Link.objects.bulk_create(
-        (Link(template=template, asset=key) for key in wanted - there), ignore_conflicts=True
+        (Link(template=template, asset=key) for key in named - linked), ignore_conflicts=True
     )
 
 
 def _find_named_assets(template: Template) -> set[uuid.UUID]:
-    """Whatever is an asset's id in its form: it names one in whichever field."""
+    """Return the ids in its form that are an asset's, in whichever field."""
     ids = {
-        uuid.UUID(found)
-        for found in list(dict.fromkeys(_ID.findall(json.dumps(template.form))))[:MAX_LINKS]
+        uuid.UUID(text)
+        for text in list(dict.fromkeys(_ID.findall(json.dumps(template.form))))[:MAX_LINKS]
     }
     return (
         {

@@ -1,7 +1,6 @@
-"""Where assets are used, as far as somebody may see it: by workloads (a floor above says so), by
-templates, by data sources.
+"""Where assets are used: by workloads (the app above says so), templates and data sources.
 
-Nothing here tells of a use that the one who asks may not see, but that there are others where an
+Nothing here reveals a use that the user may not see, except that hidden ones are counted where an
 asset cannot be deleted for them.
 """
 
@@ -40,8 +39,9 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The uses that somebody sees, MOST of a sort by name and how many `more`, and how many there
-    are beside.
+    """The uses that a user may see, and the number of hidden ones.
+
+    `visible` has MAX_USES of a sort by name, `more` is how many further ones are visible.
     """
 
     visible: Sequence[Use]
@@ -53,33 +53,33 @@ class Uses:
 
     @property
     def description(self) -> str:
-        """As a refusal names them."""
-        told = [", ".join(map(str, self.visible)), f"{self.more} more" if self.more else ""]
+        """The uses in words, as a refusal names them."""
+        parts = [", ".join(map(str, self.visible)), f"{self.more} more" if self.more else ""]
         if self.hidden:
-            told.append(
+            parts.append(
                 f"{self.hidden} that you may not see"
                 if self.visible
                 else f"{self.hidden} uses that you may not see"
             )
-        return " and ".join(filter(None, told))
+        return " and ".join(filter(None, parts))
 
 
 def list_workloads(asset: Asset, user: User) -> Sequence[Use]:
-    """The workloads that were made of it and that the user sees, the newest first."""
+    """Return the visible workloads that were made of the asset, newest first."""
     return [
         _build_use("workload", each) for each in _query_uses(asset, "workload", user)[:MAX_USES]
     ]
 
 
 def list_templates(asset: Asset, user: User) -> Sequence[Use]:
-    """The templates that name it and that the user sees."""
+    """Return the visible templates that name the asset."""
     return [
         _build_use("template", each) for each in _query_uses(asset, "template", user)[:MAX_USES]
     ]
 
 
 def list_data_sources(asset: Asset, user: User) -> Sequence[Use]:
-    """The data sources that log in with it and that the user sees."""
+    """Return the visible data sources that log in with the asset."""
     return [
         _build_use("data-source", each)
         for each in _query_uses(asset, "data-source", user)[:MAX_USES]
@@ -87,8 +87,9 @@ def list_data_sources(asset: Asset, user: User) -> Sequence[Use]:
 
 
 def find_uses(asset: Asset, sorts: Sequence[str], user: User) -> Uses:
-    """What of these sorts ("template", "data-source", "workload") uses it: what the user sees, and
-    the number of the others.
+    """Return the uses of these sorts ("template", "data-source", "workload").
+
+    Those the user sees, and the number of the others.
     """
     return _collect_uses(
         [(sort, _query_uses(asset, sort, user), _query_uses(asset, sort, None)) for sort in sorts]
@@ -96,60 +97,67 @@ def find_uses(asset: Asset, sorts: Sequence[str], user: User) -> Uses:
 
 
 def find_uses_outside(credential: Credential, scope: Scope, user: User) -> Uses:
-    """What uses a credential and does not belong to a scope below the tenant: it would lose it
-    there. Told as `holding` does.
+    """Return the uses of a credential outside a scope below the tenant.
+
+    They would lose it if it were for that scope only. As `find_uses` counts them.
     """
-    found = []
+    queries = []
     for sort in ("data-source", "workload", "template"):
-        seen, every = (
-            _query_uses(credential, sort, who).exclude(
+        visible, every = (
+            _query_uses(credential, sort, viewer).exclude(
                 _build_inside_filter(scope, has_scope=sort != "workload")
             )
-            for who in (user, None)
+            for viewer in (user, None)
         )
-        found.append((sort, seen, every))
-    return _collect_uses(found)
+        queries.append((sort, visible, every))
+    return _collect_uses(queries)
 
 
 def find_uses_of_scope(scope: Scope, user: User) -> Uses:
-    """The data sources elsewhere that log in with credentials of a scope. Told as `holding`
-    does.
+    """Return the data sources elsewhere that log in with credentials of a scope.
+
+    As `find_uses` counts them.
     """
     rows = DataSource.objects.filter(credential__in=Credential.objects.at(scope)).exclude(
         _build_inside_filter(scope, has_scope=True)
     )
-    mine = DataSource.objects.visible_to(user).filter(pk__in=rows.values("pk"))
-    return _collect_uses([("data-source", mine.order_by("name"), rows)])
+    visible = DataSource.objects.visible_to(user).filter(pk__in=rows.values("pk"))
+    return _collect_uses([("data-source", visible.order_by("name"), rows)])
 
 
 def _query_uses(asset: Asset, sort: str, user: User | None) -> QuerySet[Any]:
-    """The uses of a sort: those that the user sees, or with None every one."""
+    """Return the uses of a sort: those that the user sees, or every one for None."""
     if sort == "workload":
-        found: QuerySet[Any] = import_string(f"{settings.ASSET_USES}.users_of")(asset.pk, user)
-        return found
+        workloads: QuerySet[Any] = import_string(f"{settings.ASSET_USES}.list_workloads_using")(
+            asset.pk, user
+        )
+        return workloads
     model, path = (Template, "links__asset") if sort == "template" else (DataSource, "credential")
     rows = model.objects.all() if user is None else model.objects.visible_to(user)
     return rows.filter(**{path: asset.pk}).order_by("name")
 
 
 def _build_inside_filter(scope: Scope, *, has_scope: bool) -> Q:
-    """The rows in a scope; without scopes of their own they are of projects."""
+    """Build the filter for rows in a scope.
+
+    Rows without a scope of their own belong to projects.
+    """
     if scope.level is Level.PROJECT:
         return Q(project=scope.id)
     below = Q(**{f"project__{scope.level}": scope.id})
     return below | Q(**{str(scope.level): scope.id}) if has_scope else below
 
 
-def _collect_uses(found: Iterable[tuple[str, QuerySet[Any], QuerySet[Any]]]) -> Uses:
-    """Of each sort what somebody sees, and every one."""
-    seen, hidden, more = [], 0, 0
-    for sort, mine, every in found:
-        some, there = list(mine[: MAX_USES + 1]), every.count()
-        visible = len(some) if len(some) <= MAX_USES else mine.count()
-        seen += [_build_use(sort, each) for each in some[:MAX_USES]]
-        more += max(0, visible - MAX_USES)
-        hidden += max(0, there - visible)
-    return Uses(seen, hidden, more)
+def _collect_uses(queries: Iterable[tuple[str, QuerySet[Any], QuerySet[Any]]]) -> Uses:
+    """Collect the uses of each sort: (sort, rows the user sees, all rows)."""
+    visible, hidden, more = [], 0, 0
+    for sort, visible_rows, all_rows in queries:
+        first_rows, total = list(visible_rows[: MAX_USES + 1]), all_rows.count()
+        visible_count = len(first_rows) if len(first_rows) <= MAX_USES else visible_rows.count()
+        visible += [_build_use(sort, each) for each in first_rows[:MAX_USES]]
+        more += max(0, visible_count - MAX_USES)
+        hidden += max(0, total - visible_count)
+    return Uses(visible, hidden, more)
 
 
 def _build_use(sort: str, row: Any) -> Use:
@@ -162,12 +170,12 @@ def _build_use(sort: str, row: Any) -> Use:
 
 
 def count_workloads(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:
-    """How many workloads that the user sees were made of each. One query."""
-    return Counter(import_string(f"{settings.ASSET_USES}.counts")(ids, user))
+    """Count the visible workloads that were made of each asset. One query."""
+    return Counter(import_string(f"{settings.ASSET_USES}.count_workloads")(ids, user))
 
 
 def count_templates(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:
-    """How many templates that the user sees name each. One query."""
+    """Count the visible templates that name each asset. One query."""
     rows = Link.objects.filter(
         asset__in=ids, template__in=Template.objects.visible_to(user)
     ).values_list("asset")
@@ -175,7 +183,7 @@ def count_templates(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:
 
 
 def count_data_sources(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:
-    """How many data sources that the user sees log in with each credential. One query."""
+    """Count the visible data sources that log in with each credential. One query."""
     rows = (
         DataSource.objects.visible_to(user)
         .order_by()

@@ -1,5 +1,7 @@
-"""The one door: what is not yours is not there (404), what you see but may not change is refused
-(403, with why and who can help).
+"""Access checks for pages and the API.
+
+What the user may not see does not exist for them (404); what they see but may not change is refused
+(403) with the reason and the people who can help.
 """
 
 from collections.abc import Sequence
@@ -25,16 +27,19 @@ from projects.rights import view_permission
 from projects.scopes import TENANT, Level, Scope, cluster_scope, department_scope
 
 MAX_NAMED = 3
+"""Roles or people that a refusal names."""
 
 
-def may(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> bool:
-    """Whether the user may do this in the scope."""
+def is_permitted(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> bool:
+    """Tell whether the user may do this in the scope."""
     return user.rights.may(Permission(entity, verb), scope)
 
 
 def require(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> None:
-    """Raises Http404 where the user sees nothing of the entity in the scope, and NotAllowed where
-    they see it and may not do this.
+    """Check that the user may do this in the scope.
+
+    Raises Http404 where the user sees nothing of the entity in the scope, and NotAllowed where they
+    see it but may not do this.
     """
     permission = Permission(entity, verb)
     if user.rights.may(permission, scope):
@@ -47,8 +52,9 @@ def require(user: User, verb: Verb, entity: Entity, scope: Scope = TENANT) -> No
 
 
 def require_anywhere(user: User, verb: Verb, entity: Entity) -> None:
-    """Raises NotAllowed where the user may do this in no scope at all: for the page that asks which
-    scope it shall be.
+    """Check that the user may do this in at least one scope.
+
+    For pages that let the user choose the scope. Raises NotAllowed where no scope permits it.
     """
     permission = Permission(entity, verb)
     if not user.rights.may_anywhere(permission):
@@ -58,26 +64,26 @@ def require_anywhere(user: User, verb: Verb, entity: Entity) -> None:
 
 
 def list_permitted_projects(user: User, verb: Verb, entity: Entity) -> models.QuerySet[Project]:
-    """The projects in which the user may do this."""
-    found: models.QuerySet[Project] = Project.objects.where(user, Permission(entity, verb))
-    return found
+    """Return the projects in which the user may do this."""
+    projects: models.QuerySet[Project] = Project.objects.where(user, Permission(entity, verb))
+    return projects
 
 
 def explanation_url(permission: Permission, scope: Scope) -> str:
-    """The address of the page that says why one may, or may not."""
+    """Return the address of the page that explains this permission in the scope."""
     return f"{reverse('why')}?{urlencode({'permission': str(permission), 'scope': str(scope)})}"
 
 
 def describe_refusal(user: User, permission: Permission, scope: Scope) -> str:
-    """Why not, in words: see `Refusal`."""
+    """Describe why the user may not do this; see `Refusal`."""
     return Refusal(user, scope).describe(permission)
 
 
 class Refusal:
-    """Why somebody may not do something in a scope: what is missing, what they are there, which
-    role has it, who can give it.
+    """Explain why a user may not do something in a scope.
 
-    For several permissions it asks the database once.
+    Names the missing permission, the user's roles there, the roles that permit it, and people who
+    can give one. Several permissions share one database query.
     """
 
     def __init__(self, user: User, scope: Scope) -> None:
@@ -85,6 +91,7 @@ class Refusal:
         self.scope = scope
 
     def describe(self, permission: Permission) -> str:
+        """Describe the refusal of one permission in sentences for the user."""
         have = (
             f"You are {join_words(self.roles, 'and')} there"
             if self.roles
@@ -104,7 +111,7 @@ class Refusal:
 
     @cached_property
     def roles(self) -> Sequence[str]:
-        """What the user is in the scope."""
+        """Return the user's roles in the scope and above it, sorted."""
         return sorted(
             {
                 grant.role
@@ -115,7 +122,10 @@ class Refusal:
 
     @cached_property
     def role_givers(self) -> Sequence[str]:
-        """Some who can give a role in the scope, those nearest to it first."""
+        """Return names of people who can give a role in the scope, nearest first.
+
+        At most MAX_NAMED names.
+        """
         able = [
             key
             for key, role in ROLES.items()
@@ -132,6 +142,7 @@ class Refusal:
             models.F("department").desc(nulls_last=True),
             "user__username",
         )
+        # One person may have several rules there: more names are loaded than are shown.
         names = list(
             rules.order_by(*order).values_list("user__username", flat=True)[: 4 * MAX_NAMED]
         )
@@ -152,7 +163,7 @@ class Refusal:
 
     @cached_property
     def enclosing_scopes(self) -> Sequence[Scope]:
-        """The scope and those above it."""
+        """Return the scope and the scopes above it."""
         if self._project is None:
             return list({self.scope, TENANT})
         return [
@@ -164,7 +175,7 @@ class Refusal:
 
     @cached_property
     def scope_name(self) -> str:
-        """The scope in words."""
+        """Return the scope's name for a sentence."""
         if self._project is not None:
             return f"project {self._project.name}"
         if self.scope.level is Level.DEPARTMENT:
@@ -174,24 +185,24 @@ class Refusal:
 
 
 def can_see(user: User, entity: Entity, scope: Scope) -> bool:
-    """Whether they may view it there, or something that lies in it."""
-    seen = view_permission(entity)
-    if user.rights.may(seen, scope):
+    """Tell whether the user may view the entity in the scope or in something below it."""
+    permission = view_permission(entity)
+    if user.rights.may(permission, scope):
         return True
     if scope.level is Level.PROJECT:
         return user.rights.may(view_permission(Entity.PROJECTS), scope)
-    places = user.rights.list_places(seen)
+    places = user.rights.list_places(permission)
     return scope.id in {
         place.cluster if scope.level is Level.CLUSTER else place.department for place in places
     }
 
 
 def _row_id(scope: Scope) -> int:
-    """The id of a project or a department."""
+    """Return the row id of a project's or department's scope."""
     assert isinstance(scope.id, int)
     return scope.id
 
 
 def join_words(names: Sequence[str], conjunction: str) -> str:
-    """As in a sentence: "one, two and three"."""
+    """Join names as a sentence does: "one, two and three"."""
     return f" {conjunction} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -1,6 +1,4 @@
-"""What people fill in about who may do what: access rules, custom roles, service accounts and
-keys.
-"""
+"""Forms about access: access rules, custom roles, service accounts and access keys."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,11 +17,11 @@ VERBS = tuple(Verb)
 
 
 class ScopeField(forms.ChoiceField):
-    """A scope out of those in which somebody may do something; what is cleaned is a Scope."""
+    """Choose one of the scopes in which the user has a permission; cleans to a Scope."""
 
     def __init__(self, user: User, permission: Permission, **more: Any) -> None:
-        found = scope_choices.list_scope_choices(user, permission)
-        super().__init__(choices=[(str(scope), words) for scope, words in found], **more)
+        choices = scope_choices.list_scope_choices(user, permission)
+        super().__init__(choices=[(str(scope), words) for scope, words in choices], **more)
 
     def clean(self, value: Any) -> Scope:
         return Scope.parse(super().clean(value))
@@ -36,7 +34,10 @@ def _plain_text_input(**more: str) -> forms.TextInput:
 
 
 class RuleForm(forms.Form):
-    """The same new access rule for up to ten subjects. Who they are is `subjects.read`'s to say."""
+    """Create the same access rule for up to ten subjects.
+
+    `subjects.parse_subjects` checks who they are.
+    """
 
     kind = forms.ChoiceField(label="Type", choices=list(KINDS.items()), initial=USER)
     subjects = forms.CharField(
@@ -59,7 +60,7 @@ class RuleForm(forms.Form):
 
 
 class AccountForm(forms.Form):
-    """A new service account in one of the scopes where its maker may make one."""
+    """Create a service account in one of the scopes where the user may make one."""
 
     name = forms.CharField(
         max_length=40,
@@ -87,7 +88,7 @@ class AccountForm(forms.Form):
 
 
 class KeyForm(forms.Form):
-    """A new personal access key."""
+    """Create a personal access key."""
 
     name = forms.CharField(
         max_length=40, help_text="What it is for, e.g. notebook.", widget=_plain_text_input()
@@ -96,7 +97,7 @@ class KeyForm(forms.Form):
 
 
 class CustomRoleForm(forms.Form):
-    """A role of one's own making. The permissions are boxes of a table: see `rows`."""
+    """Edit a custom role. Its permissions are the check boxes of a table; see `rows`."""
 
     name = forms.CharField(max_length=63, widget=_plain_text_input())
     description = forms.CharField(max_length=250, required=False)
@@ -108,11 +109,13 @@ class CustomRoleForm(forms.Form):
     )
 
     def rows(self, user: User) -> Sequence[tuple[Entity, Sequence[tuple[Verb, str, bool, bool]]]]:
-        """Each entity with its verbs: the box's value, whether it is ticked, and whether `user` may
-        give it; "" is no box.
+        """Return each entity with a cell for each verb.
+
+        A cell is the verb, the box's value ("" for no box), whether it is ticked, and whether
+        `user` may give the permission.
         """
-        chosen = set(self["permissions"].value() or ())
-        mine = user.rights.permissions_in(TENANT)
+        ticked = set(self["permissions"].value() or ())
+        own_permissions = user.rights.permissions_in(TENANT)
         return [
             (
                 entity,
@@ -120,8 +123,8 @@ class CustomRoleForm(forms.Form):
                     (
                         verb,
                         f"{entity}:{verb}" if verb is Verb.VIEW or entity not in VIEW_ONLY else "",
-                        f"{entity}:{verb}" in chosen,
-                        Permission(entity, verb) in mine,
+                        f"{entity}:{verb}" in ticked,
+                        Permission(entity, verb) in own_permissions,
                     )
                     for verb in VERBS
                 ],
@@ -149,4 +152,4 @@ GROUPS: Sequence[tuple[str, Sequence[Entity]]] = (
         ),
     ),
 )
-"""The entities as the page of roles puts them together."""
+"""The entities, grouped as on the page of roles."""

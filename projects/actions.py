@@ -1,5 +1,6 @@
-"""What can be done to service accounts: programs' ways in. Their secrets are shown once, and kept
-as digests only.
+"""Actions on service accounts, which programs sign in with.
+
+A secret is shown once and stored as a digest only.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ LIFETIMES: Mapping[str, str] = {
     "90": "In 90 days",
     "365": "In a year",
 }
-"""After how many days a secret may end, in words."""
+"""Days after which a secret may expire, with the words of the choice; "" is never."""
 
 
 def create_service_account(
@@ -39,11 +40,13 @@ def create_service_account(
     role: str = L2,
     expires_at: datetime | None = None,
 ) -> tuple[ServiceAccount, str]:
-    """A new service account of a scope with its first access rule there, and its secret, which is
-    told here only. "" is no role as yet.
+    """Create a service account with its first access rule, and return its secret.
 
-    Raises NotAllowed or Http404 for somebody who may not, Clash for a name that is taken, UserError
-    for one that cannot be.
+    The secret is not stored and cannot be read again. With an empty `role` the account gets no
+    access rule.
+
+    Raises NotAllowed or Http404 where `by` may not do this, Clash for a name that is taken, and
+    UserError for an invalid name.
     """
     scope = place if isinstance(place, Scope) else project_scope(place)
     access.require(by, Verb.CREATE, Entity.SERVICE_ACCOUNTS, scope)
@@ -80,15 +83,16 @@ def create_service_account(
                 after=after,
             )
     except IntegrityError:
+        # Two at once pass the check above; the constraint of the database refuses the second.
         raise Clash(_describe_taken_name(scope, name), field="name") from None
     return account, secret
 
 
 def rotate_secret(account: ServiceAccount, by: User) -> str:
-    """A new secret, told here only. The old one and the tokens got with it end now; when it expires
-    stays as it is.
+    """Replace the account's secret and return the new one, which is not stored.
 
-    Raises NotAllowed also for who may not do all that the account may: with its secret they would.
+    The old secret and its tokens end now; the expiry date stays. Raises NotAllowed also where the
+    account may do more than `by` may: the secret would give it to them.
     """
     access.require(by, Verb.EDIT, Entity.SERVICE_ACCOUNTS, account.scope)
     granting.require_not_above(account.user, by)
@@ -110,15 +114,16 @@ def rotate_secret(account: ServiceAccount, by: User) -> str:
 
 
 def delete_service_account(account: ServiceAccount, by: User) -> None:
-    """Its secret and tokens end now. Its name stays in the history of what it did, and can be given
-    again.
+    """Delete a service account; its secret and tokens end now.
+
+    Its name stays in the history of what it did, and is free for another account.
     """
     access.require(by, Verb.DELETE, Entity.SERVICE_ACCOUNTS, account.scope)
     end_service_account(account, by)
 
 
 def end_service_account(account: ServiceAccount, by: User) -> None:
-    """The same where it goes with what it belongs to."""
+    """Delete a service account without a permission check, for one that goes with its scope."""
     with transaction.atomic():
         user = account.user
         before = {"client id": account.client_id}
@@ -141,7 +146,7 @@ def end_service_account(account: ServiceAccount, by: User) -> None:
 
 
 def require_name(name: str) -> None:
-    """Raises UserError for what cannot be the name of a service account or a key."""
+    """Check the name of a service account or a key. Raises UserError."""
     if not _NAME.fullmatch(name):
         raise UserError(
             (
@@ -153,7 +158,10 @@ def require_name(name: str) -> None:
 
 
 def require_not_expired(key: ServiceAccount | PersonalKey) -> None:
-    """Raises UserError for one whose time is over: a new secret would open nothing."""
+    """Check that a key or account has not expired. Raises UserError.
+
+    A new secret of an expired one would open nothing.
+    """
     if key.is_expired:
         raise UserError(
             f"{key.name} has expired: a new secret would open nothing. Delete it, and make a new "
@@ -162,7 +170,7 @@ def require_not_expired(key: ServiceAccount | PersonalKey) -> None:
 
 
 def parse_expiry(days: str) -> datetime | None:
-    """When something ends that lives so many days from now, one of LIVES."""
+    """Return the moment so many days from now; None for "". `days` is a key of LIFETIMES."""
     return timezone.now() + timedelta(days=int(days)) if days else None
 
 
@@ -171,35 +179,42 @@ def generate_secret() -> str:
 
 
 def hash_secret(secret: str) -> str:
-    """How a secret is kept. It is 256 random bits, which nobody can guess, so a fast digest is
-    enough.
+    """Return the digest that is stored of a secret.
+
+    A secret is 256 random bits, which nobody can guess, so a fast digest is enough.
     """
     return f"sha256${hashlib.sha256(secret.encode(errors='replace')).hexdigest()}"
 
 
 def is_secret_of(account: ServiceAccount | PersonalKey, secret: str) -> bool:
-    """Whether this is the account's, or the key's, secret."""
+    """Tell whether this is the secret of the account or key."""
     return constant_time_compare(account.secret_hash, hash_secret(secret))
 
 
 def _make_user_name(scope: Scope, name: str, client_id: str) -> str:
-    """No person can have a name with a slash, so nobody can pass for a service account; and no
-    project one with a colon.
+    """Return the name of the user that stands for a service account.
+
+    No person's name can have a slash, and no project's name a colon, so nobody can pass for a
+    service account.
     """
-    wanted = f"{_get_scope_name(scope)}/{name}"
+    preferred = f"{_get_scope_name(scope)}/{name}"
     # A department may have got the name that another one had when its service account was made.
-    return f"{wanted} ({client_id})" if User.objects.filter(username=wanted).exists() else wanted
+    return (
+        f"{preferred} ({client_id})"
+        if User.objects.filter(username=preferred).exists()
+        else preferred
+    )
 
 
 def _get_scope_name(scope: Scope) -> str:
     if scope == TENANT:
         return "all:all"
-    # A floor above: a foreign key knows it by name only, and so does this.
+    # `clusters` is above this app and must not be imported here, so its model is found by name.
     model = apps.get_model(
         "clusters" if scope.level is Level.CLUSTER else "projects", scope.level.value
     )
-    found = model.objects.values_list("name", flat=True).get(pk=scope.id)
-    return str(found) if scope.level is Level.PROJECT else f"{scope.level}:{found}"
+    name = model.objects.values_list("name", flat=True).get(pk=scope.id)
+    return str(name) if scope.level is Level.PROJECT else f"{scope.level}:{name}"
 
 
 def _describe_taken_name(scope: Scope, name: str) -> str:

@@ -1,9 +1,9 @@
-"""The triggers that keep the audit log as it was written: no entry is changed, and none is deleted
-but by the retention, when it is old.
+"""Database triggers that make the audit log append-only.
 
-Both engines do the same: an UPDATE is refused always; a DELETE is let through in a transaction that
-has said `letting_go`, and then for entries older than a day only. PostgreSQL refuses TRUNCATE too.
-A migration that rebuilds the table has to `put` them there again.
+No entry is changed, and only retention deletes old ones. Both databases do the same: UPDATE is
+always refused; DELETE is permitted in a transaction inside `allow_deletion`, for entries older than
+a day. PostgreSQL refuses TRUNCATE too. A migration that rebuilds the table must call
+`create_triggers` again.
 """
 
 from collections.abc import Iterator
@@ -66,19 +66,19 @@ _POSTGRES_ALLOW = (
 
 
 def create_triggers(connection: BaseDatabaseWrapper) -> None:
-    """Set the triggers up, whether they are there or not."""
+    """Create the triggers, replacing those that exist."""
     drop_triggers(connection)
     _execute(connection, _POSTGRES_CREATE if connection.vendor == "postgresql" else _SQLITE_CREATE)
 
 
 def drop_triggers(connection: BaseDatabaseWrapper) -> None:
-    """Take them away: for what empties the whole database, or leaves it without the table."""
+    """Drop the triggers, for whatever empties the database or drops the table."""
     _execute(connection, _POSTGRES_DROP if connection.vendor == "postgresql" else _SQLITE_DROP)
 
 
 @contextmanager
 def allow_deletion(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """A transaction in which entries older than a day may be deleted."""
+    """Open a transaction in which entries older than a day may be deleted."""
     begin, end = _POSTGRES_ALLOW if connection.vendor == "postgresql" else _SQLITE_ALLOW
     with transaction.atomic(using=connection.alias):
         _execute(connection, (begin,))

@@ -1,5 +1,6 @@
-"""The audit log: `record` is the only way in. Who asks, and from where, is known from the request
-that is being answered.
+"""The audit log. `record` and `record_all` are the only ways to add entries.
+
+Who asks, and from where, is taken from the request that is being answered.
 """
 
 import json
@@ -15,20 +16,24 @@ from projects.scopes import TENANT, Scope
 Event = AuditEntry.Event
 
 CHANGED = "changed"
-"""What stands for a secret."""
+"""The text recorded in place of a secret."""
 MAX_TEXT = 500
+"""Characters of one text value."""
 MAX_NAME = 150
+"""Characters of a name that somebody typed to sign in."""
 MAX_ITEMS = 60
+"""Entries of one list or mapping."""
 MAX_JSON = 32_768
 """Characters of one state as JSON."""
 MAX_DEPTH = 6
+"""Levels of nested values."""
 BATCH_SIZE = 200
 """Entries that one statement adds."""
 _SECRET = re.compile(
     r"pass(word|wd|phrase)|secret|token|kubeconfig|private|api.?key|access.?key|authorization|cookie|totp|otp\b",
     re.IGNORECASE,
 )
-"""Names of what is never recorded, wherever it stands."""
+"""Names whose values are never recorded, at any depth."""
 _NOT_SECRET = re.compile(
     r"access.?key.?id|.*_(at|by|id|seconds)|must_change_password", re.IGNORECASE
 )
@@ -38,7 +43,11 @@ _URL_LOGIN = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
 
 @dataclass(slots=True)
 class Origin:
-    """Where a request came from; `really` is learnt later, by `looking_as`."""
+    """Where a request came from.
+
+    `impersonator` is the name of an administrator who looks at the console as another user;
+    `record_impersonator` sets it.
+    """
 
     address: str | None = None
     request_id: str = ""
@@ -51,9 +60,7 @@ origin: ContextVar[Origin | None] = ContextVar("muster_audit_origin", default=No
 
 
 def record_impersonator(impersonator: User) -> None:
-    """The request that is being answered is made by `really`, who looks at the console as another:
-    entries name both.
-    """
+    """Note that `impersonator` makes this request as another user, so that entries name both."""
     if (here := origin.get()) is not None:
         here.impersonator = impersonator.username
 
@@ -72,21 +79,21 @@ def record(
     text: str = "",
     claimed: str = "",
 ) -> None:
-    """Add an entry, in the caller's transaction: what is rolled back was not done.
+    """Add an entry in the caller's transaction: what is rolled back is not recorded.
 
-    `entity` is a kind of thing as "project". `before` and `after` are what changed, without
-    secrets: one that changed is named with the value "changed". `by` None is Muster itself, or with
-    `claimed` somebody who gave this name and is not signed in.
+    `entity` is a kind such as "project". `before` and `after` are the values that changed, without
+    secrets: a changed secret has the value "changed". `by` None is Muster itself, or, with
+    `claimed`, somebody who gave this name and is not signed in.
     """
-    said = _build_fields(event, entity, AuditedObject(id, name, scope, before), by, text, claimed)
+    fields = _build_fields(event, entity, AuditedObject(id, name, scope, before), by, text, claimed)
     AuditEntry.objects.create(
-        **said, succeeded=succeeded, after=None if after is None else redact(after)
+        **fields, succeeded=succeeded, after=None if after is None else redact(after)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedObject:
-    """What an entry is of: one of many to which the same was done."""
+    """The object of an entry, for `record_all`."""
 
     id: object
     name: str
@@ -97,11 +104,9 @@ class AuditedObject:
 def record_all(
     event: Event, entity: str, objects: Iterable[AuditedObject], *, by: User | None, text: str = ""
 ) -> None:
-    """`record` for each of many, as many in a statement as the database takes, and AT_ONCE at
-    most.
-    """
+    """Add the same entry for many objects, at most BATCH_SIZE in a statement."""
     AuditEntry.objects.bulk_create(
-        (AuditEntry(**_build_fields(event, entity, each, by, text)) for each in objects),
+        (AuditEntry(**_build_fields(event, entity, item, by, text)) for item in objects),
         batch_size=BATCH_SIZE,
     )
 
@@ -109,9 +114,10 @@ def record_all(
 def _build_fields(
     event: Event, entity: str, audited: AuditedObject, by: User | None, text: str, claimed: str = ""
 ) -> dict[str, Any]:
-    here = origin.get() or Origin()
-    if here.impersonator and by is not None and here.impersonator != by.username:
-        text = f"{text} Done by {here.impersonator}, who looked as {by.username}.".strip()
+    """Return the column values of an entry, cut to what the columns hold."""
+    origin_now = origin.get() or Origin()
+    if origin_now.impersonator and by is not None and origin_now.impersonator != by.username:
+        text = f"{text} Done by {origin_now.impersonator}, who looked as {by.username}.".strip()
     return {
         "event": event,
         "entity": entity[:32],
@@ -121,18 +127,19 @@ def _build_fields(
         "user": by,
         "subject": _clean_text(by.username if by else claimed or "Muster")[:200],
         "subject_kind": _describe_subject_kind(by, claimed),
-        "address": here.address,
-        "request_id": here.request_id[:64],
-        "method": here.method[:8],
-        "path": _clean_text(here.path)[:300],
+        "address": origin_now.address,
+        "request_id": origin_now.request_id[:64],
+        "method": origin_now.method[:8],
+        "path": _clean_text(origin_now.path)[:300],
         "before": None if audited.before is None else redact(audited.before),
         "text": _clean_text(text)[:500],
     }
 
 
 def record_failed_sign_in(name: str, reason: str, user: User | None = None) -> None:
-    """Note an attempt to sign in, or to get a token, that failed: with the name as it was typed and
-    nothing else that was.
+    """Record a failed attempt to sign in or to get a token.
+
+    Only the name is recorded, as it was typed; nothing else that was typed is.
     """
     name = name[:MAX_NAME]
     record(
@@ -150,19 +157,20 @@ def record_failed_sign_in(name: str, reason: str, user: User | None = None) -> N
 def select_changes(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parts of two states that differ, for `record`."""
+    """Return the parts of two states that differ, as (before, after) for `record`."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return {name: before.get(name) for name in names}, {name: after.get(name) for name in names}
 
 
 def redact(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as an entry keeps them: JSON, of a bounded size, and "changed" for every secret by
-    its name.
+    """Return the values as an entry stores them: bounded JSON without secrets.
+
+    A value whose name says that it is a secret becomes "changed".
     """
-    found = _truncate(values, MAX_DEPTH)
-    assert isinstance(found, dict)
-    # Lists of lists can still be large: then only what it is of is told.
-    return found if len(json.dumps(found)) <= MAX_JSON else dict.fromkeys(found, "...")
+    redacted = _truncate(values, MAX_DEPTH)
+    assert isinstance(redacted, dict)
+    # Lists of lists can still be too large: then only the names are recorded.
+    return redacted if len(json.dumps(redacted)) <= MAX_JSON else dict.fromkeys(redacted, "...")
 
 
 def _describe_subject_kind(by: User | None, claimed: str) -> str:
@@ -174,7 +182,7 @@ def _describe_subject_kind(by: User | None, claimed: str) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether what is called so is never recorded."""
+    """Tell whether a value of this name is a secret, which is never recorded."""
     return bool(_SECRET.search(name)) and not _NOT_SECRET.fullmatch(name)
 
 
@@ -185,12 +193,12 @@ def _truncate(value: Any, depth: int) -> Any:
         return "..."
     if isinstance(value, Mapping):
         hidden = _find_secret_values(value)
-        some = [(str(name), inner) for name, inner in list(value.items())[:MAX_ITEMS]]
+        items = [(str(name), inner) for name, inner in list(value.items())[:MAX_ITEMS]]
         return {
             _clean_text(name)[:100]: _redact_named(
                 "secret" if name in hidden else name, inner, depth
             )
-            for name, inner in some
+            for name, inner in items
         }
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return [_truncate(inner, depth - 1) for inner in list(value)[:MAX_ITEMS]]
@@ -198,8 +206,10 @@ def _truncate(value: Any, depth: int) -> Any:
 
 
 def _find_secret_values(pairs: Mapping[Any, Any]) -> set[str]:
-    """The names of values whose neighbours call them secret: a variable is `name` and `value`,
-    typed into a row of a form it is `variables-0-name` and `variables-0-value`.
+    """Return the names of values whose neighbours call them secret.
+
+    A variable is `name` and `value`; typed into a row of a form it is `variables-0-name` and
+    `variables-0-value`.
     """
     names = [
         (name, inner)
@@ -215,16 +225,12 @@ def _find_secret_values(pairs: Mapping[Any, Any]) -> set[str]:
 
 
 def _redact_named(name: str, value: Any, depth: int) -> Any:
-    is_told = value in (None, "", CHANGED) or isinstance(value, bool)
-    return (
-        value
-        if is_secret(name) and is_told
-        else CHANGED
-        if is_secret(name)
-        else _truncate(value, depth - 1)
-    )
+    is_harmless = value in (None, "", CHANGED) or isinstance(value, bool)
+    if not is_secret(name):
+        return _truncate(value, depth - 1)
+    return value if is_harmless else CHANGED
 
 
 def _clean_text(text: str) -> str:
-    """Text that every database keeps, without passwords of addresses."""
+    """Return text that every database can store, without logins in addresses."""
     return _URL_LOGIN.sub("", text.replace("\x00", "")).encode(errors="replace").decode()

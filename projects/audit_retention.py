@@ -1,6 +1,4 @@
-"""How long the audit log goes back: what is older than the settings say goes, and that it went is
-recorded.
-"""
+"""Retention of the audit log: deletes old entries and records how many were deleted."""
 
 from datetime import datetime, timedelta
 
@@ -13,37 +11,38 @@ from projects.audit import Event
 from projects.models import AuditEntry, KnownAddress
 
 BATCH = 1000
-"""Entries of a transaction: writers wait no longer than it takes to delete so many."""
+"""Entries that one transaction deletes: the longest that writers wait for it."""
 MAX_BATCHES = 100
-"""In one turn; what is left is for the next one."""
+"""Batches of one run; the next run deletes the rest."""
 
 
 def delete_old_entries() -> int:
-    """Delete what is older than MUSTER_AUDIT_DAYS, and record how many entries that were. Also
-    addresses that were not seen for so long.
+    """Delete entries older than MUSTER_AUDIT_DAYS and record their number; return it.
+
+    Also deletes addresses that were not used for as long.
     """
     before = timezone.now() - timedelta(days=settings.OPTIONS.audit_days)
     KnownAddress.objects.filter(last_at__lt=before).delete()
-    gone = 0
+    deleted = 0
     for _ in range(MAX_BATCHES):
-        some = _delete_batch(before)
-        gone += some
-        if some < BATCH:
+        count = _delete_batch(before)
+        deleted += count
+        if count < BATCH:
             break
-    return gone
+    return deleted
 
 
 def _delete_batch(before: datetime) -> int:
     with append_only.allow_deletion(connection):
-        old = list(
+        entry_ids = list(
             AuditEntry.objects.filter(at__lt=before)
             .order_by("at")
             .values_list("pk", flat=True)[:BATCH]
         )
-        if not old:
+        if not entry_ids:
             return 0
-        gone, _ = AuditEntry.objects.filter(pk__in=old).delete()
-        # In the transaction in which they go: none goes unsaid.
-        told = {"entries": gone, "older than": before.isoformat(timespec="seconds")}
-        audit.record(Event.DELETE, "audit-log", by=None, name="Audit log", after=told)
-    return gone
+        deleted, _ = AuditEntry.objects.filter(pk__in=entry_ids).delete()
+        # In the same transaction: no entry goes without a record.
+        after = {"entries": deleted, "older than": before.isoformat(timespec="seconds")}
+        audit.record(Event.DELETE, "audit-log", by=None, name="Audit log", after=after)
+    return deleted

@@ -1,5 +1,6 @@
-"""Roles that administrators put together from the permissions of the table. Nobody makes one that
-permits more than they may.
+"""Custom roles, which administrators put together from permissions.
+
+Nobody makes a role that permits more than they may do themselves.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +18,13 @@ from projects.permissions import ROLES, Entity, Permission, Verb, parse_permissi
 from projects.scopes import TENANT
 
 MAX_NAMED = 5
+"""Access rules that a refusal names."""
 
 
 def create(name: str, description: str, permissions: Iterable[str], *, by: User) -> CustomRole:
-    """A new role. Raises NotAllowed for who may not, or would permit what they may not; Clash for a
+    """Create a custom role.
+
+    Raises NotAllowed where `by` may not, or where the role permits what they may not; Clash for a
     name that is taken.
     """
     access.require(by, Verb.CREATE, Entity.ROLES, TENANT)
@@ -51,10 +55,10 @@ def edit(
     by: User,
     version: int | None = None,
 ) -> CustomRole:
-    """Change a role: whoever has it has what it permits from now on. `version` is the one that was
-    edited, None whichever there is.
+    """Change a custom role, for everybody who has it.
 
-    Raises as `create`, and ChangedMeanwhile where the role is of another version by now.
+    `version` is the one that the user edited; None skips the check. Raises as `create`, and
+    ChangedMeanwhile where the role has another version by now.
     """
     access.require(by, Verb.EDIT, Entity.ROLES, TENANT)
     try:
@@ -62,6 +66,8 @@ def edit(
             role = get_object_or_404(CustomRole.objects.select_for_update(), pk=pk)
             check_version(role.version, version, role.name)
             before = editable_values(role)
+            # The old permissions are checked too: nobody edits a role that permits more than they
+            # may do themselves.
             _check_role(role, by)
             role.name, role.description, role.permissions, role.version = (
                 name,
@@ -79,7 +85,7 @@ def edit(
 
 
 def delete(role: CustomRole, by: User) -> None:
-    """Raises Clash while an access rule has it, naming some of them."""
+    """Delete a custom role. Raises Clash, naming some access rules, while any have it."""
     access.require(by, Verb.DELETE, Entity.ROLES, TENANT)
     with transaction.atomic():
         row = get_object_or_404(CustomRole.objects.select_for_update(), pk=role.pk)
@@ -92,7 +98,7 @@ def delete(role: CustomRole, by: User) -> None:
 
 
 def describe_uses(role: CustomRole) -> str:
-    """Why it cannot be deleted: the rules that have it; "" where it can."""
+    """Describe the access rules that prevent deletion of the role; "" for none."""
     rules = list(AccessRule.objects.filter(custom_role=role).with_subject()[: MAX_NAMED + 1])
     if not rules:
         return ""
@@ -102,7 +108,7 @@ def describe_uses(role: CustomRole) -> str:
 
 
 def editable_values(role: CustomRole) -> Mapping[str, Any]:
-    """What of it can be changed."""
+    """Return the values of a role that can be changed."""
     return {
         "name": role.name,
         "description": role.description,
@@ -111,22 +117,23 @@ def editable_values(role: CustomRole) -> Mapping[str, Any]:
 
 
 def normalize_permissions(permissions: Iterable[str]) -> Sequence[str]:
-    """As a row keeps them: with what they are of no use without, in the order of the table. Raises
-    UserError for what is none.
+    """Return the permissions as a row stores them: with the implied ones, sorted.
+
+    Raises UserError for an unknown permission, and for none at all.
     """
     try:
-        found = {Permission.parse(text) for text in permissions}
+        given = {Permission.parse(text) for text in permissions}
     except ValueError:
         raise UserError(
             "There is no such permission. Choose those of the table.", field="permissions"
         ) from None
-    kept = parse_permissions(str(each) for each in found)
-    if not kept:
+    normalized = parse_permissions(str(each) for each in given)
+    if not normalized:
         raise UserError(
             "Choose at least one permission: a role without any would be of no use.",
             field="permissions",
         )
-    return [str(each) for each in sorted(kept)]
+    return [str(each) for each in sorted(normalized)]
 
 
 def _check_role(role: CustomRole, by: User) -> None:

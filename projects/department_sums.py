@@ -1,4 +1,4 @@
-"""What the projects of departments have and hold together."""
+"""Sums over the projects of departments: their number, GPU quotas and allocated GPUs."""
 
 from decimal import Decimal
 from typing import Any
@@ -11,28 +11,33 @@ from projects.models import Department, Project
 
 
 def annotate_sums(rows: "QuerySet[Department]") -> "QuerySet[Department]":
-    """With how many projects each has, and what they have and hold together; the same query however
-    many there are.
+    """Annotate departments with the sums over their projects, in one query.
+
+    Adds `projects_count`, `projects_unlimited` (projects without a GPU quota), `projects_gpus` and
+    `held_gpus`.
     """
-    mine = Project.objects.there().filter(department=OuterRef("pk")).order_by().values("department")
-    held = Cast(KeyTextTransform("gpu", "allocated"), FloatField())
+    projects = (
+        Project.objects.there().filter(department=OuterRef("pk")).order_by().values("department")
+    )
+    allocated = Cast(KeyTextTransform("gpu", "allocated"), FloatField())
     return rows.annotate(
-        projects_count=Subquery(mine.annotate(found=Count("pk")).values("found")),
+        projects_count=Subquery(projects.annotate(found=Count("pk")).values("found")),
         projects_unlimited=Subquery(
-            mine.annotate(found=Count("pk", filter=Q(gpu_quota=None))).values("found")
+            projects.annotate(found=Count("pk", filter=Q(gpu_quota=None))).values("found")
         ),
         projects_gpus=Subquery(
-            mine.annotate(found=Sum("gpu_quota")).values("found"), output_field=DecimalField()
+            projects.annotate(found=Sum("gpu_quota")).values("found"), output_field=DecimalField()
         ),
         held_gpus=Subquery(
-            mine.annotate(found=Sum(held)).values("found"), output_field=FloatField()
+            projects.annotate(found=Sum(allocated)).values("found"), output_field=FloatField()
         ),
     )
 
 
 def effective_gpu_quota(row: Any) -> Decimal | None:
-    """GPUs that are a department's: its own number, or the sum of its projects'; None is without
-    limit.
+    """Return a department's GPU quota; where it has none, the sum of its projects'.
+
+    In devices; None is unlimited.
     """
     if row.gpu_quota is not None:
         return Decimal(row.gpu_quota)
@@ -40,5 +45,5 @@ def effective_gpu_quota(row: Any) -> Decimal | None:
 
 
 def projects_gpu_quota(row: Any) -> Decimal | None:
-    """GPUs that are its projects' together; None is without limit."""
+    """Return the sum of the GPU quotas of a department's projects; None is unlimited."""
     return None if row.projects_unlimited else Decimal(row.projects_gpus or 0)

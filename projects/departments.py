@@ -1,4 +1,4 @@
-"""What can be done to departments. Pages and the REST API call these."""
+"""Actions on departments, which pages and the REST API call."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,31 +16,33 @@ from projects.permissions import Entity, Verb
 from projects.scopes import department_scope
 
 MAX_NAMED = 5
+"""Projects that a refusal names."""
 
 
 def create(form: "quotas.SharesForm", by: User) -> Department:
-    """A new department as a valid form says. Raises NotAllowed, and Clash where its name is
-    taken.
+    """Create a department from a valid form.
+
+    Raises NotAllowed, and Clash for a name that is taken.
     """
     access.require(by, Verb.CREATE, Entity.DEPARTMENTS)
-    made = Department(name=form.cleaned_data["name"])
-    form.fill_row(made)
+    department = Department(name=form.cleaned_data["name"])
+    form.fill_row(department)
     try:
         with transaction.atomic():
-            made.save(force_insert=True)
-            _record_change(audit.Event.CREATE, made, by, None, audit_values(made))
+            department.save(force_insert=True)
+            _record_change(audit.Event.CREATE, department, by, None, audit_values(department))
     except IntegrityError:
-        raise _make_name_clash(made.name) from None
-    return made
+        raise _make_name_clash(department.name) from None
+    return department
 
 
 def change(
     department: Department, form: "quotas.SharesForm", by: User, version: int | None = None
 ) -> Department:
-    """The department as a valid form says; the Queues of its projects follow.
+    """Change a department from a valid form, and update the Queues of its projects.
 
-    `edited` is the version that was looked at. Raises NotAllowed, Http404, ChangedMeanwhile, and
-    Clash where its name is taken.
+    `version` is the one that the user edited. Raises NotAllowed, Http404, ChangedMeanwhile, and
+    Clash for a name that is taken.
     """
     access.require(by, Verb.EDIT, Entity.DEPARTMENTS, department_scope(department))
     try:
@@ -62,12 +64,10 @@ def change(
 
 
 def delete(department: Department, by: User) -> None:
-    """Delete a department that has no project, and with it what is of its scope.
+    """Delete a department without projects, with everything of its scope.
 
-    The history of its projects that have left stays, and with it the row they name.
-
-    Raises NotAllowed, Http404, and Clash while it has projects, or something elsewhere needs a
-    credential of it.
+    The row stays where deleted projects name it, for their history. Raises NotAllowed, Http404, and
+    Clash while it has projects or its credentials are used elsewhere.
     """
     access.require(by, Verb.DELETE, Entity.DEPARTMENTS, department_scope(department))
     with transaction.atomic():
@@ -77,42 +77,40 @@ def delete(department: Department, by: User) -> None:
         _record_change(audit.Event.DELETE, row, by, audit_values(row), None)
         project_removal.delete_scope_contents(department_scope(row), by)
         if row.projects.exists():
-            row.left_at = timezone.now()
-            row.save(update_fields=["left_at"])
+            row.deleted_at = timezone.now()
+            row.save(update_fields=["deleted_at"])
         else:
             row.delete()
 
 
 def describe_blockers(department: Department, by: User) -> str:
-    """Why a department cannot be deleted now, and what to do, as far as `by` may know; "" where it
-    can.
-    """
+    """Describe what prevents deletion of a department, as far as `by` may know; "" for nothing."""
     names = list(department.projects.there().order_by("name").values_list("name", flat=True)[:100])
     if not names:
         used = import_string(f"{settings.ASSETS}.describe_uses")(department_scope(department), by)
-        told = f"Credentials of department {department.name} are used elsewhere, by {used}."
+        reason = f"Credentials of department {department.name} are used elsewhere, by {used}."
         return (
-            f"{told} Choose other credentials there, or delete what uses them, first."
+            f"{reason} Choose other credentials there, or delete what uses them, first."
             if used
             else ""
         )
-    shown = ", ".join(names[:MAX_NAMED])
+    listed = ", ".join(names[:MAX_NAMED])
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return (
-        f"Department {department.name} has projects: {shown}{more}. Delete them, or move them to "
+        f"Department {department.name} has projects: {listed}{more}. Delete them, or move them to "
         "another department, first."
     )
 
 
 def schedule_provisioning(department: Department) -> None:
-    """Have the Queues of its projects brought up to date once this is committed."""
+    """Schedule an update of the Queues of the department's projects after the commit."""
     step: Any = import_string(settings.PROVISION)
     for project_id in quotas.list_project_ids(department):
-        step.soon(project_id)
+        step.enqueue(project_id)
 
 
 def audit_values(department: Department) -> Mapping[str, Any]:
-    """What the audit log has of it."""
+    """Return the values of a department that the audit log records."""
     return {"name": department.name} | quotas.exact_values(department)
 
 

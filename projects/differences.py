@@ -1,4 +1,4 @@
-"""What an entry of the audit log says of before and after, in lines that a person compares."""
+"""Differences between the two states of an audit log entry, as lines to compare."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field: what it was and what it is, as text; None where it was not there."""
+    """One field with its text before and after; None where the state has no such field."""
 
     name: str
     before: str | None
@@ -18,7 +18,7 @@ class Difference:
 def list_differences(
     before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> Sequence[Difference]:
-    """The fields of both states, each once, in their order."""
+    """Return the fields of both states, each once, in their order."""
     old, new = before or {}, after or {}
     return [
         Difference(name, _format_value(old, name), _format_value(new, name))

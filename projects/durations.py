@@ -1,35 +1,37 @@
-"""Durations as people type them, "2h" or "1d12h", in seconds; and as pages say them. Pure."""
+"""Durations: parsed as people type them ("2h", "1d12h") and formatted for forms and pages."""
 
 import re
 
 _UNITS = (("d", "d", 86400), ("h", "h", 3600), ("m", "min", 60), ("s", "s", 1))
-"""As typed, in words, and in seconds."""
+"""Each unit as typed, in words, and in seconds."""
 _SECONDS = {typed: seconds for typed, _, seconds in _UNITS}
 _PART = re.compile(r"([0-9]{1,9})\s*(d|h|m|s)[a-z]*")
 MAX_SECONDS = 366 * 86400
+"""The longest duration that can be typed: 366 days."""
 
 
 def parse_duration(text: str) -> int:
-    """Seconds of "2h", "90m", "7d" or "1d 12h". Raises ValueError for anything else, and for more
-    than LONGEST.
+    """Return the seconds of "2h", "90m", "7d" or "1d 12h".
+
+    Raises ValueError for anything else, and for more than MAX_SECONDS.
     """
-    asked = text.strip().lower()
-    found, at = 0, 0
-    while at < len(asked):
-        match = _PART.match(asked, at)
+    typed = text.strip().lower()
+    seconds, position = 0, 0
+    while position < len(typed):
+        match = _PART.match(typed, position)
         if match is None:
             raise ValueError(text)
-        found += int(match[1]) * _SECONDS[match[2]]
-        at = match.end()
-        while at < len(asked) and asked[at] == " ":
-            at += 1
-    if not asked or found > MAX_SECONDS:
+        seconds += int(match[1]) * _SECONDS[match[2]]
+        position = match.end()
+        while position < len(typed) and typed[position] == " ":
+            position += 1
+    if not typed or seconds > MAX_SECONDS:
         raise ValueError(text)
-    return found
+    return seconds
 
 
 def format_duration(seconds: int | None) -> str:
-    """As it would be typed; "" for none."""
+    """Format seconds as they would be typed; "" for None."""
     return (
         ""
         if seconds is None
@@ -38,14 +40,14 @@ def format_duration(seconds: int | None) -> str:
 
 
 def describe_duration(seconds: float) -> str:
-    """As a sentence has it: "2 h", "1 h 30 min"."""
+    """Describe seconds for a sentence: "2 h", "1 h 30 min"."""
     return " ".join(f"{count} {word}" for count, _, word in _split_units(int(seconds))) or "0 s"
 
 
 def _split_units(seconds: int) -> list[tuple[int, str, str]]:
-    left, found = max(0, seconds), []
+    remaining, parts = max(0, seconds), []
     for unit, word, size in _UNITS:
-        count, left = divmod(left, size)
+        count, remaining = divmod(remaining, size)
         if count:
-            found.append((count, unit, word))
-    return found
+            parts.append((count, unit, word))
+    return parts

@@ -1,4 +1,4 @@
-"""What people fill in about themselves, users, projects, roles and service accounts."""
+"""Forms about the user's own account, users, project roles and service accounts."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ USER_NAME = RegexValidator(
 
 
 class SignInForm(forms.Form):
-    """A name and a password; whether they fit is the view's to say."""
+    """A user name and a password; the view checks whether they match."""
 
     username = forms.CharField(
         label="User name",
@@ -34,7 +34,7 @@ class SignInForm(forms.Form):
 
 
 class PasswordForm(forms.Form):
-    """One's own new password: the present one proves that it is oneself who asks."""
+    """A new password of the user's own; the present one proves who asks."""
 
     present = forms.CharField(
         label="Present password",
@@ -83,7 +83,7 @@ class PasswordForm(forms.Form):
 
 
 class UserForm(forms.Form):
-    """A new local user. The password is made, not asked for."""
+    """A new local user. The password is generated."""
 
     username = forms.CharField(
         label="User name",
@@ -119,7 +119,7 @@ MAX_CUSTOM_ROLES = 200
 
 
 def list_role_choices() -> list[tuple[str, str]]:
-    """All roles of the table, and the custom ones."""
+    """Return all predefined and custom roles as form choices."""
     custom = CustomRole.objects.order_by("name").values_list("pk", "name")[:MAX_CUSTOM_ROLES]
     return [
         *((key, role.label) for key, role in ROLES.items()),
@@ -128,7 +128,7 @@ def list_role_choices() -> list[tuple[str, str]]:
 
 
 def list_project_role_choices() -> list[tuple[str, str]]:
-    """Those of them that can be given in a project."""
+    """Return the role choices that can be given in a project."""
     return [
         (key, label)
         for key, label in list_role_choices()
@@ -137,14 +137,15 @@ def list_project_role_choices() -> list[tuple[str, str]]:
 
 
 class RoleForm(forms.Form):
-    """Which role somebody has in a project from now on."""
+    """A person's new role in a project."""
 
     role = forms.ChoiceField(choices=list_project_role_choices)
 
 
 class PersonForm(RoleForm):
-    """Somebody who gets a role in a project. Who has none yet is typed, not picked: a project's
-    administrator does not see all users.
+    """A person who gets a role in a project.
+
+    The name is typed, not chosen: a project's administrator does not see all users.
     """
 
     username = forms.CharField(
@@ -166,7 +167,7 @@ class PersonForm(RoleForm):
 
 
 class ServiceAccountForm(forms.Form):
-    """A program's way in. What a name may be is `actions.create_service_account`'s to say."""
+    """A new service account of a project. `actions.create_service_account` checks the name."""
 
     name = forms.CharField(
         max_length=40,

@@ -1,4 +1,4 @@
-"""Access rules: who may give which, and take it away. Nobody gives more than they have."""
+"""Granting and revoking of access rules. Nobody gives more than they have."""
 
 from collections.abc import Iterable, Sequence
 
@@ -24,8 +24,9 @@ from projects.scopes import TENANT, Scope
 
 
 def get_role(key: str) -> Role:
-    """The role of the table with this key, or the custom one of "custom:<id>". Raises UserError
-    where there is none.
+    """Return the predefined role with this key, or the custom role of "custom:<id>".
+
+    Raises UserError where there is none.
     """
     if key in ROLES:
         return ROLES[key]
@@ -37,7 +38,7 @@ def get_role(key: str) -> Role:
 
 
 def _parse_custom_id(key: str) -> int:
-    """The id of "custom:<id>"; 0 for anything else."""
+    """Return the id of "custom:<id>"; 0 for any other key."""
     name, _, number = key.partition(":")
     return (
         int(number)
@@ -49,24 +50,24 @@ def _parse_custom_id(key: str) -> int:
 def grant_role_to_all(
     key: str, *, to: Sequence[User | Group], scope: Scope, by: User
 ) -> Sequence[AccessRule]:
-    """The same rule for several subjects: for all of them, or for none. Raises as `give`."""
+    """Grant the role to all subjects or to none. Raises as `grant_role`."""
     with transaction.atomic():
         return [grant_role(key, to=_ensure_saved(each), scope=scope, by=by) for each in to]
 
 
 def _ensure_saved(subject: User | Group) -> User | Group:
-    """A group that nobody was of yet is there from its first rule on."""
+    """Return the subject, saved: a group without members gets its row with its first rule."""
     if isinstance(subject, Group) and subject.pk is None:
         return Group.objects.get_or_create(name=subject.name)[0]
     return subject
 
 
 def grant_role(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessRule:
-    """A new access rule: from now on `to` has the role in the scope and everything below it.
+    """Create an access rule: `to` has the role in the scope and everything below it.
 
-    Raises NotAllowed or Http404 where `by` may give none there, or not one that permits what they
-    may not do there themselves; UserError for a role that cannot be given there, and Clash where
-    there is this rule already.
+    Raises NotAllowed or Http404 where `by` may not give rules there, or not one that permits what
+    they may not do there themselves; UserError for a role that cannot be given there; Clash where
+    the rule exists.
     """
     access.require(by, Verb.CREATE, Entity.ACCESS_RULES, scope)
     if not scope_choices.scope_exists(scope):
@@ -79,7 +80,7 @@ def grant_role(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessR
     chosen = {"custom_role_id": _parse_custom_id(key)} if _parse_custom_id(key) else {"role": key}
     with transaction.atomic():
         # Locked until this is committed: a custom role is not deleted and gets no other permissions
-        # between the look at it and the rule.
+        # between the check of its permissions and the creation of the rule.
         list(
             CustomRole.objects.select_for_update()
             .filter(pk=_parse_custom_id(key))
@@ -96,6 +97,8 @@ def grant_role(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessR
                 field="role",
             )
         try:
+            # A savepoint: PostgreSQL would otherwise refuse the rest of the transaction after an
+            # IntegrityError.
             with transaction.atomic():
                 rule = AccessRule.objects.create(
                     **subject, **chosen, **scope.columns, created_by=by
@@ -115,10 +118,10 @@ def grant_role(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessR
 
 
 def revoke_rule(rule: AccessRule, by: User) -> None:
-    """Take an access rule away.
+    """Delete an access rule.
 
-    Raises NotAllowed or Http404 for who may not, and for who would take the role of system
-    administrators without being one; UserError where nobody would be left in charge.
+    Raises NotAllowed or Http404 where `by` may not, and where a rule of a system administrator is
+    revoked by somebody who is none; UserError where no system administrator would remain.
     """
     access.require(by, Verb.DELETE, Entity.ACCESS_RULES, rule.scope)
     if rule.role == SYSTEM and not is_system_administrator(by):
@@ -127,10 +130,12 @@ def revoke_rule(rule: AccessRule, by: User) -> None:
             "a system administrator."
         )
     with transaction.atomic():
-        others = rule.role != SYSTEM or system_administrators.has_others(rule)
+        # Before the rule itself is locked: everybody locks the administrators' rows in the same
+        # order, so two who revoke one another's role cannot deadlock.
+        others_remain = rule.role != SYSTEM or system_administrators.has_others(rule)
         if not AccessRule.objects.select_for_update().filter(pk=rule.pk).exists():
             raise Http404("This access rule is not there any more.")
-        if not others:
+        if not others_remain:
             raise UserError(
                 "This is the only system administrator who can sign in. Make somebody else one "
                 "first."
@@ -139,8 +144,9 @@ def revoke_rule(rule: AccessRule, by: User) -> None:
 
 
 def end_rules(rules: Iterable[AccessRule], by: User) -> None:
-    """The same without asking who may: for rules that go with their scope, or with their service
-    account. Each has its entry.
+    """Delete access rules without a permission check, and record each.
+
+    For rules that go with their scope or their service account.
     """
     with transaction.atomic():
         for rule in rules:
@@ -160,28 +166,29 @@ def end_rules(rules: Iterable[AccessRule], by: User) -> None:
 def require_permissions_within(
     permissions: frozenset[Permission], scope: Scope, by: User, label: str
 ) -> None:
-    """Raises NotAllowed where these permit something in the scope that `by` may not do there."""
-    beyond = sorted(permissions - by.rights.permissions_in(scope))
-    if beyond:
+    """Check that `by` has all these permissions in the scope. Raises NotAllowed."""
+    missing = sorted(permissions - by.rights.permissions_in(scope))
+    if missing:
         raise NotAllowed(
-            f"{label} may {beyond[0].words}, which you may not do there yourself, so you cannot "
+            f"{label} may {missing[0].words}, which you may not do there yourself, so you cannot "
             "give it. Ask a system administrator."
         )
 
 
 def require_not_above(user: User, by: User) -> None:
-    """Raises NotAllowed where `user` may do something somewhere that `by` may not: who could become
-    them would have it.
+    """Check that `user` may do nothing that `by` may not. Raises NotAllowed.
+
+    Whoever can get into the user's account would have the user's permissions.
     """
     for grant in user.rights.grants:
-        beyond = sorted(grant.permissions - by.rights.permissions_in(grant.scope))
-        if beyond:
+        missing = sorted(grant.permissions - by.rights.permissions_in(grant.scope))
+        if missing:
             raise NotAllowed(
-                f"{user} may {beyond[0].words} where you may not, so you cannot get in as "
+                f"{user} may {missing[0].words} where you may not, so you cannot get in as "
                 f"{user}. Ask a system administrator to do it."
             )
 
 
 def is_system_administrator(user: User) -> bool:
-    """Whether they are a system administrator, by a rule or since the installation began."""
+    """Tell whether the user has every permission, by a rule or as the first administrator."""
     return user.rights.permissions_in(TENANT) >= EVERYTHING

@@ -1,6 +1,4 @@
-"""How passwords are kept. A good hash takes a tenth of a gigabyte on purpose, so only a few are
-made at once.
-"""
+"""The password hasher. A good hash takes a tenth of a gigabyte, so few are made at once."""
 
 import threading
 from typing import Any
@@ -8,12 +6,13 @@ from typing import Any
 from django.contrib.auth.hashers import Argon2PasswordHasher
 
 MAX_CONCURRENT = 4
+"""Hashes that one process makes at the same time."""
 hash_slots = threading.BoundedSemaphore(MAX_CONCURRENT)
-"""Anybody may try to sign in: without turns, a hundred attempts at once would take all memory."""
+"""Limits hashing. Anybody may try to sign in: a hundred hashes at once would take all memory."""
 
 
 class Argon2(Argon2PasswordHasher):
-    """Argon2, a few at once."""
+    """Argon2 with at most MAX_CONCURRENT hashes at the same time."""
 
     def encode(self, *arguments: Any, **named: Any) -> str:
         with hash_slots:

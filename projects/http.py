@@ -1,12 +1,13 @@
-"""The request of somebody signed in."""
+"""The type of a request from a signed-in user."""
 
 from console import http
 from projects.models import User
 
 
 class Request(http.Request):
-    """LoginRequiredMiddleware, and for the API its authentication, see to it that there is a
-    user.
+    """A request whose `user` is a User.
+
+    LoginRequiredMiddleware, and the authentication of the API, guarantee it.
     """
 
     user: User

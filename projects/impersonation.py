@@ -1,8 +1,7 @@
-"""Looking at Muster as another user sees it: begun and ended by an administrator, read-only, and in
-the audit log.
+"""Impersonation: an administrator looks at Muster as another user, read-only and audited.
 
-While it lasts `request.user` is whom one looks as, and `request.looker` is who really asks. The
-REST API knows nothing of it.
+Meanwhile `request.user` is the impersonated user and `request.looker` is the administrator. The
+REST API has no impersonation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,29 +22,28 @@ from projects.permissions import Entity, Verb
 from projects.scopes import TENANT
 
 SESSION_USER_KEY = "muster_looking_as"
-"""In the session: the id of whom one looks as."""
+"""The session's key for the id of the impersonated user."""
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PRIVATE_PATHS = ("/account", "/sign-in", "/sign-on")
-"""What is nobody's but the person's own: passwords, second factors, keys, sessions, and who they
-are at the single sign-on.
+"""Pages that belong to the person alone: passwords, second factors, keys, sessions and single
+sign-on.
 """
 _WRITES_ATTRIBUTE = "writes_when_asked"
-"""On a view: what `writes` says of it."""
+"""The attribute that `writes_on_get` sets on a view."""
 
 View = TypeVar("View", bound=Callable[..., Any])
 
 
 def writes_on_get(view: View) -> View:
-    """Says of a view that it stores something although it is only asked for, so that nobody comes
-    there who looks as another.
-    """
+    """Mark a view that stores something even on GET; impersonators are refused there."""
     setattr(view, _WRITES_ATTRIBUTE, True)
     return view
 
 
 def start_impersonation(request: HttpRequest, pk: int, by: User) -> User:
-    """From now on this browser looks as the user. Raises NotAllowed for who may not, and for a user
-    who may do what they may not.
+    """Let this browser look as the user.
+
+    Raises NotAllowed where `by` may not, or where the user may do what `by` may not.
     """
     access.require(by, Verb.EDIT, Entity.USERS, TENANT)
     user = get_object_or_404(User, pk=pk, is_service=False)
@@ -67,7 +65,7 @@ def start_impersonation(request: HttpRequest, pk: int, by: User) -> User:
 
 
 def end_impersonation(request: HttpRequest, by: User) -> None:
-    """Look as oneself again."""
+    """End the impersonation of this browser."""
     user = User.objects.filter(pk=request.session.pop(SESSION_USER_KEY, None)).first()
     if user is not None:
         audit.record(
@@ -81,63 +79,65 @@ def end_impersonation(request: HttpRequest, by: User) -> None:
 
 
 def find_impersonated_user(looker: User, session: SessionBase) -> User | None:
-    """Whom the one who is signed in looks as, as their session says; None for nobody, or for one as
-    whom they may not look any more.
+    """Return the user whom the session impersonates.
+
+    None where there is none, or where `looker` may not impersonate them any more.
     """
-    seen = User.objects.filter(
+    user = User.objects.filter(
         pk=session.get(SESSION_USER_KEY, 0), is_active=True, is_service=False
     ).first()
-    return seen if seen is not None and _may_impersonate(looker, seen) else None
+    return user if user is not None and _may_impersonate(looker, user) else None
 
 
 def make_user_lookup(request: HttpRequest) -> Callable[[], User | None]:
-    """For a stream, which outlives its request: tells at any later time whose page it is by then,
-    as `request.user` would be.
+    """Return a function that tells the current user of this request's session.
 
-    None once the session has ended or expired, or its user may not come in any more.
+    For a stream, which outlives its request. The function returns what `request.user` would be by
+    then: None once the session has ended or expired, or its user is deactivated.
     """
     store, key = type(request.session), request.session.session_key
 
     def now() -> User | None:
-        later = HttpRequest()
-        later.session = store(key)
+        later_request = HttpRequest()
+        later_request.session = store(key)
         # An empty session is nobody's, and is not to be asked for: that would make one.
-        found = get_user(later) if SESSION_KEY in later.session else None
-        if not isinstance(found, User) or not found.is_active:
+        user = get_user(later_request) if SESSION_KEY in later_request.session else None
+        if not isinstance(user, User) or not user.is_active:
             return None
         return (
-            find_impersonated_user(found, later.session)
-            if SESSION_USER_KEY in later.session
-            else found
+            find_impersonated_user(user, later_request.session)
+            if SESSION_USER_KEY in later_request.session
+            else user
         )
 
     return now
 
 
 class ImpersonationMiddleware(MiddlewareMixin):
-    """Puts whom one looks as in the place of who is signed in, and refuses everything but
-    looking.
-    """
+    """Replace `request.user` by the impersonated user, and refuse every write."""
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
         if request.path.startswith("/api/") or SESSION_USER_KEY not in request.session:
             return None
+        # These end the administrator's own session, or the impersonation.
         if request.path in (reverse("sign-out"), reverse("look-as-end")):
             return None
         looker = request.user
-        seen = find_impersonated_user(looker, request.session) if isinstance(looker, User) else None
-        if seen is None or not isinstance(looker, User):
+        impersonated = (
+            find_impersonated_user(looker, request.session) if isinstance(looker, User) else None
+        )
+        if impersonated is None or not isinstance(looker, User):
             del request.session[SESSION_USER_KEY]
             return None
         request.looker = looker  # type: ignore[attr-defined]
-        request.user = seen
+        request.user = impersonated
         audit.record_impersonator(looker)
 
         async def as_seen() -> User:
-            return seen
+            return impersonated
 
         request.auser = as_seen
-        return _find_refusal(request, seen)
+        return _find_refusal(request, impersonated)
 
     def process_view(
         self,
@@ -153,8 +153,8 @@ class ImpersonationMiddleware(MiddlewareMixin):
 
 
 def _may_impersonate(looker: User, impersonated: User) -> bool:
-    """What they may was asked when it began; it may have been taken from them meanwhile."""
-    if not access.may(looker, Verb.EDIT, Entity.USERS):
+    """Tell whether the looker may still do so: rights may have changed since the start."""
+    if not access.is_permitted(looker, Verb.EDIT, Entity.USERS):
         return False
     try:
         granting.require_not_above(impersonated, looker)

@@ -1,4 +1,4 @@
-"""Who changed something last, as the audit log has it: for whom a form came too late."""
+"""The last change of an object according to the audit log, for conflicts of forms."""
 
 from datetime import datetime
 
@@ -6,9 +6,9 @@ from projects.models import AuditEntry
 
 
 def find_last_change(entity: str, id: object) -> tuple[str, datetime | None]:
-    """By whom, and when; ("", None) where the log has nothing of it any more."""
+    """Return who changed the object last, and when; ("", None) where the log has no entry."""
     rows = AuditEntry.objects.filter(
         entity=entity, entity_id=str(id), event=AuditEntry.Event.UPDATE
     )
-    found = rows.order_by("-at", "-id").values_list("subject", "at").first()
-    return found or ("", None)
+    last = rows.order_by("-at", "-id").values_list("subject", "at").first()
+    return last or ("", None)

@@ -1,4 +1,4 @@
-"""The middleware that knows where a request comes from, for the audit log, and gives it its id."""
+"""The middleware that notes where a request comes from and gives it its id."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,8 +13,9 @@ from projects import audit, throttle
 
 
 class OriginMiddleware:
-    """What is recorded while a request is answered has its address, id, method and path. Sync and
-    async, so that streams stay streams.
+    """Note the address, id, method and path of the request for the audit log.
+
+    Sync and async, so that streams stay streams.
     """
 
     sync_capable = True
@@ -28,29 +29,29 @@ class OriginMiddleware:
     def __call__(self, request: HttpRequest) -> Any:
         if iscoroutinefunction(self.get_response):
             return self._call_async(request)
-        with _track_request(request) as its_id:
-            return _set_id_header(self.get_response(request), its_id)
+        with _track_request(request) as request_id:
+            return _set_id_header(self.get_response(request), request_id)
 
     async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
-        with _track_request(request) as its_id:
-            return _set_id_header(await self.get_response(request), its_id)
+        with _track_request(request) as request_id:
+            return _set_id_header(await self.get_response(request), request_id)
 
 
 @contextmanager
 def _track_request(request: HttpRequest) -> Iterator[str]:
-    its_id = tracing.choose_request_id(request.headers.get(tracing.REQUEST_ID_HEADER, ""))
+    request_id = tracing.choose_request_id(request.headers.get(tracing.REQUEST_ID_HEADER, ""))
     address = throttle.find_client_ip(request)
     origin = audit.Origin(
-        str(address) if address else None, its_id, request.method or "", request.path
+        str(address) if address else None, request_id, request.method or "", request.path
     )
     # For the pages of what went wrong.
-    request.request_id = its_id  # type: ignore[attr-defined]
-    names = tracing.request_id.set(its_id), audit.origin.set(origin)
+    request.request_id = request_id  # type: ignore[attr-defined]
+    tokens = tracing.request_id.set(request_id), audit.origin.set(origin)
     try:
-        yield its_id
+        yield request_id
     finally:
-        tracing.request_id.reset(names[0])
-        audit.origin.reset(names[1])
+        tracing.request_id.reset(tokens[0])
+        audit.origin.reset(tokens[1])
 
 
 def _set_id_header(response: HttpResponseBase, request_id: str) -> HttpResponseBase:

@@ -1,5 +1,7 @@
-"""A temporary password opens one page only: the one where it is changed. So it is with a second
-factor that is asked of everybody.
+"""The middleware that sends users to a required setup first.
+
+A temporary password opens only the page where it is changed; the same holds for a second factor
+that everybody needs.
 """
 
 from collections.abc import Callable
@@ -17,9 +19,7 @@ _SETUP_URL_NAME = "second-factor"
 
 
 class RequireSetupMiddleware(MiddlewareMixin):
-    """Who has to change their password, or to set up a second factor, is sent to do so from every
-    page but the way out.
-    """
+    """Send users with a temporary password or a missing second factor to the page for it."""
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
@@ -27,14 +27,13 @@ class RequireSetupMiddleware(MiddlewareMixin):
         match = request.resolver_match
         if not getattr(view, "login_required", True) or request.path.startswith("/api/"):
             return None
-        # An administrator looks as somebody else: what that person has to do first is not theirs,
-        # nor is the session that person's.
+        # An administrator who impersonates can set up nothing for that user, and their use of the
+        # session does not extend that user's.
         if hasattr(request, "looker"):
             return None
         sessions.extend_session(request)
         name = match.url_name if match is not None else ""
-        # Who looks as another sees what that one will see, and can set up nothing for them.
-        if name in _OPEN_URL_NAMES or hasattr(request, "looker"):
+        if name in _OPEN_URL_NAMES:
             return None
         if getattr(request.user, "must_change_password", False):
             return _send_to_account(

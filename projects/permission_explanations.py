@@ -1,4 +1,4 @@
-"""Why somebody may do something, or may not: in words, from the access rules."""
+"""Explanations why a user may, or may not, do something, from the access rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MAX_RULES = 100
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Whether one may, and why: `text` is a sentence, `rules` those that permit it."""
+    """Whether the user may, why in a sentence (`text`), and the `rules` that permit it."""
 
     may: bool
     text: str
@@ -25,9 +25,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class DisabledButton:
-    """A button that is shown and does nothing: its words and icon, why, and the page that says
-    more.
-    """
+    """A button that does nothing, with the reason and a page that explains it."""
 
     words: str
     icon: str
@@ -36,7 +34,10 @@ class DisabledButton:
 
 
 def explain_permission(user: User, permission: Permission, scope: Scope) -> Explanation:
-    """Raises Http404 for a scope of which the user sees nothing."""
+    """Explain whether the user has the permission in the scope.
+
+    Raises Http404 for a scope of which the user sees nothing.
+    """
     may = user.rights.may(permission, scope)
     if not (
         may or scope == TENANT or access.can_see(user, permission.entity, scope)
@@ -76,10 +77,10 @@ def find_disabled_button(
     icon: str,
     anywhere: bool = False,
 ) -> DisabledButton | None:
-    """The button in the place of one that the user may not press; None where they may. `anywhere`:
-    whether any scope will do.
+    """Return the disabled button for what the user may not do; None where they may.
 
-    Several buttons of one scope hand over the same Refusal, which asks the database once.
+    With `anywhere`, any scope will do. Pass the same Refusal for several buttons of one scope: it
+    asks the database once.
     """
     refusal = at if isinstance(at, access.Refusal) else access.Refusal(user, at)
     permission = Permission(entity, verb)
@@ -102,20 +103,18 @@ def find_disabled_button(
 
 @dataclass(frozen=True, slots=True)
 class GrantedRule:
-    """An access rule that somebody has, with what it permits: for each entity the verbs in
-    words.
-    """
+    """An access rule of a user, with the verbs that it permits for each entity, in words."""
 
     rule: AccessRule
     permits: Sequence[tuple[str, str]]
 
 
 def list_granted_rules(user: User) -> Sequence[GrantedRule]:
-    """What somebody may do where, by rule, the widest first."""
-    found = [GrantedRule(rule, _describe_permissions(rule)) for rule in _list_rules(user)]
+    """Return the access rules of a user and their groups, the widest scope first."""
+    granted = [GrantedRule(rule, _describe_permissions(rule)) for rule in _list_rules(user)]
     levels = list(Level)
     return sorted(
-        found, key=lambda each: (levels.index(each.rule.scope.level), each.rule.scope_words)
+        granted, key=lambda each: (levels.index(each.rule.scope.level), each.rule.scope_words)
     )
 
 

@@ -1,8 +1,7 @@
-"""What can be permitted, and the roles that permit it: one table, which pages show and every door
-asks. Pure.
+"""Permissions, and the predefined roles that have them.
 
-The entities and the words of the roles follow Run:ai's; which role has which is ours, for theirs is
-published as a picture only.
+The entities and the roles' names follow Run:ai's. Which role has which permission is our choice:
+Run:ai publishes theirs as a picture only.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +11,7 @@ from functools import cache
 
 
 class Entity(StrEnum):
-    """What something is done to."""
+    """A kind of object that a permission is about."""
 
     WORKLOADS = "workloads"
     ENVIRONMENTS = "environments"
@@ -35,13 +34,15 @@ class Entity(StrEnum):
 
     @property
     def label(self) -> str:
-        """As it stands in a sentence."""
+        """Return the entity's name for a sentence."""
         return {"overview": "the overview", "audit": "the audit log"}.get(
             self.value, self.value.replace("-", " ")
         )
 
 
 class Verb(StrEnum):
+    """What is done to an entity."""
+
     VIEW = "view"
     CREATE = "create"
     EDIT = "edit"
@@ -60,12 +61,12 @@ class Permission:
 
     @property
     def words(self) -> str:
-        """As it stands after "to"."""
+        """Return the permission as it stands after "to" in a sentence."""
         return f"{self.verb} {self.entity.label}"
 
     @classmethod
     def parse(cls, text: str) -> "Permission":
-        """From "entity:verb". Raises ValueError."""
+        """Parse "entity:verb". Raises ValueError."""
         entity, _, verb = text.partition(":")
         return cls(Entity(entity), Verb(verb))
 
@@ -78,13 +79,13 @@ ASSETS = (
     Entity.TEMPLATES,
 )
 TENANT_ONLY = frozenset({Entity.USERS, Entity.ROLES, Entity.AUDIT, Entity.SETTINGS})
-"""What there is once in an installation: a rule of a narrower scope permits nothing of it."""
+"""Entities that exist once in an installation. Narrower rules permit nothing of them."""
 VIEW_ONLY = frozenset({Entity.OVERVIEW, Entity.AUDIT})
-"""What nobody makes or changes."""
+"""Entities that nobody creates or changes."""
 
 
 def list_permissions_of(entity: Entity) -> tuple[Permission, ...]:
-    """Everything that can be done to an entity."""
+    """Return every permission that exists for an entity."""
     return tuple(
         Permission(entity, verb) for verb in Verb if verb is Verb.VIEW or entity not in VIEW_ONLY
     )
@@ -96,21 +97,21 @@ EVERYTHING = frozenset(
 
 
 def add_implied(permissions: Iterable[Permission]) -> frozenset[Permission]:
-    """With what they are of no use without: changing takes seeing, launching takes seeing assets,
-    and everything is in a project.
+    """Return the permissions with those that they need.
+
+    Every verb needs viewing, launching needs viewing assets and clusters, and everything needs
+    viewing projects.
     """
-    found = set(permissions)
-    if Permission(Entity.WORKLOADS, Verb.CREATE) in found:
-        found |= {Permission(entity, Verb.VIEW) for entity in (*ASSETS, Entity.CLUSTERS)}
-    found |= {Permission(permission.entity, Verb.VIEW) for permission in found}
-    return frozenset(found | {Permission(Entity.PROJECTS, Verb.VIEW)}) if found else frozenset()
+    implied = set(permissions)
+    if Permission(Entity.WORKLOADS, Verb.CREATE) in implied:
+        implied |= {Permission(entity, Verb.VIEW) for entity in (*ASSETS, Entity.CLUSTERS)}
+    implied |= {Permission(permission.entity, Verb.VIEW) for permission in implied}
+    return frozenset(implied | {Permission(Entity.PROJECTS, Verb.VIEW)}) if implied else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A named set of permissions. `tenant_only` ones are given in the whole installation, or not at
-    all.
-    """
+    """A named set of permissions. `tenant_only` roles are given in the whole installation only."""
 
     key: str
     label: str
@@ -141,7 +142,7 @@ _EVERYBODYS_VIEW = _view_permissions(
     Entity.NODE_POOLS,
     Entity.OVERVIEW,
 )
-"""What everybody in a project sees of it."""
+"""What everybody in a project may view."""
 _WORK_ASSETS = (Entity.ENVIRONMENTS, Entity.COMPUTE, Entity.DATA_SOURCES, Entity.TEMPLATES)
 _MEMBERSHIP = (Entity.ACCESS_RULES, Entity.SERVICE_ACCOUNTS)
 
@@ -245,7 +246,7 @@ ROLES: Mapping[str, Role] = {
 
 @cache
 def list_roles_permitting(permission: Permission) -> tuple[Role, ...]:
-    """The roles of the table that permit it, the least of them first."""
+    """Return the predefined roles that permit it, those with the fewest permissions first."""
     return tuple(
         sorted(
             (role for role in ROLES.values() if role.permits(permission)),
@@ -255,11 +256,14 @@ def list_roles_permitting(permission: Permission) -> tuple[Role, ...]:
 
 
 def parse_permissions(texts: Iterable[str]) -> frozenset[Permission]:
-    """A stored set. What is not known any more is left out: it permits nothing."""
-    found = set()
+    """Parse stored permissions, with the implied ones.
+
+    Unknown ones are left out: they permit nothing.
+    """
+    permissions = set()
     for text in texts:
         try:
-            found.add(Permission.parse(text))
+            permissions.add(Permission.parse(text))
         except ValueError:
             continue
-    return add_implied(found & EVERYTHING)
+    return add_implied(permissions & EVERYTHING)

@@ -1,7 +1,7 @@
-"""Personal access keys: somebody's own client ids and secrets, with which a program does what they
-may.
+"""Personal access keys: client ids and secrets with which a program acts as its owner.
 
-Nobody else makes them or gets their secrets. Administrators see what there are, and end them.
+Only the owner makes them and gets their secrets; administrators see that they exist, and revoke
+them.
 """
 
 import secrets
@@ -26,8 +26,9 @@ KEY_IS_GONE = "This access key is not there any more."
 def create_key(
     name: str, *, owner: User, expires_at: datetime | None = None
 ) -> tuple[PersonalKey, str]:
-    """A new key, and its secret, which is told here only. Raises Clash for a name that is taken,
-    UserError where there are too many.
+    """Create a key and return it with its secret, which is not stored.
+
+    Raises Clash for a name that is taken, and UserError where there are too many.
     """
     _require_person(owner)
     require_name(name)
@@ -62,13 +63,15 @@ def create_key(
 
 
 def rotate_secret(key: PersonalKey) -> str:
-    """A new secret, told here only. The old one and the tokens got with it end now; when the key
-    expires stays as it is.
+    """Replace a key's secret and return the new one, which is not stored.
+
+    The old secret and its tokens end now; the key's expiry stays.
     """
     require_not_expired(key)
     secret = generate_secret()
     key.secret_hash = hash_secret(secret)
     with transaction.atomic():
+        # An update and no save: the key may have been revoked meanwhile.
         if not PersonalKey.objects.filter(pk=key.pk).update(secret_hash=key.secret_hash):
             raise Http404(KEY_IS_GONE)
         audit.record(
@@ -83,8 +86,9 @@ def rotate_secret(key: PersonalKey) -> str:
 
 
 def revoke_key(key: PersonalKey, by: User) -> None:
-    """Its secret and the tokens got with it end now. Raises NotAllowed for who is neither its owner
-    nor may end somebody's keys.
+    """Delete a key; its secret and tokens end now.
+
+    Raises NotAllowed where `by` is neither the owner nor may revoke other people's keys.
     """
     if by != key.user:
         _require_may_revoke(key.user, by)
@@ -93,15 +97,16 @@ def revoke_key(key: PersonalKey, by: User) -> None:
 
 
 def revoke_all_keys(user: User, by: User) -> int:
-    """An administrator ends all of somebody's keys; how many there were. They can make others:
-    their password is as it was.
+    """Delete all keys of a user for an administrator; return how many there were.
+
+    The user can make others: the password stays.
     """
     _require_may_revoke(user, by)
     return delete_all_keys(user, by)
 
 
 def delete_all_keys(user: User, by: User) -> int:
-    """The same without asking who may."""
+    """Delete all keys of a user without a permission check; return how many there were."""
     with transaction.atomic():
         return sum(
             _delete_key(key, by)
@@ -110,13 +115,14 @@ def delete_all_keys(user: User, by: User) -> int:
 
 
 def list_keys(user: User) -> Sequence[PersonalKey]:
-    """Somebody's keys, by name."""
+    """Return a user's keys, by name."""
     return list(PersonalKey.objects.filter(user=user).order_by("name")[:MAX_KEYS])
 
 
 def _delete_key(key: PersonalKey, by: User) -> bool:
-    """Whether it was there."""
+    """Delete a key and record it; tell whether it was still there."""
     with transaction.atomic():
+        # Of two who revoke it at once, only the one who deletes the row records it.
         if not PersonalKey.objects.filter(pk=key.pk).delete()[0]:
             return False
         before = {"client id": key.client_id} | (
@@ -132,8 +138,9 @@ def _require_person(user: User) -> None:
 
 
 def _require_same_password(authenticated: User, current: User) -> None:
-    """Raises NotAllowed where they were let in with a password that was reset since: whoever knew
-    it gets no key out of it.
+    """Check that the user is active and has the password they signed in with.
+
+    Raises NotAllowed: whoever knew a password that was reset meanwhile gets no key.
     """
     if not current.is_active or current.password != authenticated.password:
         raise NotAllowed(

@@ -1,4 +1,7 @@
-"""What a person sees: `visible_to` is the only way to rows that belong to somebody."""
+"""Querysets of rows that belong to a project or a scope.
+
+`visible_to` is the only way to the rows that a user may see.
+"""
 
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,74 +19,81 @@ _NAME_FIELDS = frozenset({"id", "name", "username"})
 
 
 def list_visible_project_ids(user: "User") -> frozenset[int] | None:
-    """The ids of the projects whose workloads a user sees; None means every one."""
+    """Return the ids of the projects whose workloads the user may see; None means all."""
     return user.rights.project_ids(view_permission(Entity.WORKLOADS))
 
 
 def list_fields_beside_names(model: type[models.Model], *paths: str) -> tuple[str, ...]:
-    """What to `defer` of related rows of which keys and names are shown: "project", or
-    "project__cluster", of a model.
+    """Return the fields of related rows to `defer` where only keys and names are shown.
+
+    `paths` are as "project" or "project__cluster" of the model.
     """
-    found: list[str] = []
+    fields: list[str] = []
     for path in paths:
         related: Any = model
         for step in path.split("__"):
             related = related._meta.get_field(step).related_model
-        found += [
+        fields += [
             f"{path}__{each.name}"
             for each in related._meta.concrete_fields
             if not each.is_relation and each.name not in _NAME_FIELDS
         ]
-    return tuple(found)
+    return tuple(fields)
 
 
 class ProjectQuerySet(models.QuerySet[Any]):
+    """Projects. A removed project keeps its row, for its history."""
+
     def there(self) -> Self:
-        """Those that have not left."""
-        return self.filter(left_at=None)
+        """Return the projects that were not removed."""
+        return self.filter(deleted_at=None)
 
     def leaving(self) -> Self:
-        """Those that have left and are still somewhere in their cluster."""
-        return self.filter(left_at__isnull=False, removed_at=None)
+        """Return the removed projects that still exist in their cluster."""
+        return self.filter(deleted_at__isnull=False, removed_at=None)
 
     def visible_to(self, user: "User") -> Self:
-        """The projects that the user may view. Those that have left are nobody's."""
+        """Return the projects that the user may view, without removed ones."""
         return self.where(user, view_permission(Entity.PROJECTS))
 
     def where(self, user: "User", permission: "Permission") -> Self:
-        """The projects in which this is permitted to the user."""
+        """Return the projects in which the user has the permission."""
         ids = user.rights.project_ids(permission)
         return self.there() if ids is None else self.there().filter(pk__in=ids)
 
 
 class DepartmentQuerySet(models.QuerySet[Any]):
+    """Departments. A removed department keeps its row while removed projects name it."""
+
     def there(self) -> Self:
-        """Those that have not left."""
-        return self.filter(left_at=None)
+        """Return the departments that were not removed."""
+        return self.filter(deleted_at=None)
 
     def visible_to(self, user: "User") -> Self:
-        """The departments that the user may view. Those that have left are nobody's."""
+        """Return the departments that the user may view, without removed ones."""
         where = user.rights.permitted_scopes(view_permission(Entity.DEPARTMENTS))
         return self.there() if where.tenant else self.there().filter(pk__in=where.departments)
 
 
 class InProject(models.QuerySet[Any]):
-    """Workloads: rows that belong to one project, by their field `project`."""
+    """Rows of a project, as workloads are, by their field `project`."""
 
     def visible_to(self, user: "User") -> Self:
-        """Those of the projects whose workloads the user may view."""
+        """Return the rows of projects whose workloads the user may view."""
         ids = list_visible_project_ids(user)
         return self if ids is None else self.filter(project__in=ids)
 
 
 class ScopedQuerySet(models.QuerySet[Any]):
-    """Rows that belong to a scope (`projects.scopes.Scoped`); the model's `entity` says which
-    permission shows them.
+    """Rows that belong to a scope (`projects.scopes.Scoped`).
+
+    The model's `entity` names the permission that shows them.
     """
 
     def visible_to(self, user: "User") -> Self:
-        """Those whose scope the user may view, and those above a project that they may view: what
-        belongs there is for use there.
+        """Return the rows whose scope the user may view, or that lie above it.
+
+        An asset above a project is there to be used in the project, so its members see it.
         """
         permission = view_permission(self.model.entity)
         where = user.rights.permitted_scopes(permission)
@@ -100,8 +110,9 @@ class ScopedQuerySet(models.QuerySet[Any]):
         )
 
     def within(self, project: "Project") -> Self:
-        """Those that are for use in a project: its own, and those of its department, its cluster
-        and the tenant.
+        """Return the rows that can be used in a project.
+
+        They are its own and those of its department, its cluster and the tenant.
         """
         return self.filter(
             models.Q(cluster=None, department=None, project=None)
@@ -111,26 +122,25 @@ class ScopedQuerySet(models.QuerySet[Any]):
         )
 
     def with_scope(self) -> Self:
-        """With what their scopes are called, and little else of them: a table has three beside each
-        row.
-        """
+        """Load the names of the scopes with the rows, and little else of the scopes."""
         paths = [level.value for level in Level if level is not Level.TENANT]
         return self.select_related(*paths).defer(*list_fields_beside_names(self.model, *paths))
 
     def at(self, scope: Scope) -> Self:
-        """Those of exactly this scope."""
+        """Return the rows of exactly this scope."""
         if scope.level is Level.TENANT:
             return self.filter(cluster=None, department=None, project=None)
         return self.filter(**{f"{scope.level}_id": scope.id})
 
 
 class GovernedQuerySet(ScopedQuerySet):
-    """Rows that are managed and not used (access rules, service accounts): what belongs above a
-    scope is not shown in it.
+    """Rows that are managed and not used, as access rules and service accounts are.
+
+    What belongs above a scope is not shown in it.
     """
 
     def visible_to(self, user: "User") -> Self:
-        """Those of the scopes in which the user may view them."""
+        """Return the rows of the scopes in which the user may view them."""
         permission = view_permission(self.model.entity)
         where = user.rights.permitted_scopes(permission)
         if where.tenant:

@@ -1,6 +1,4 @@
-"""What is filled in of a quota and of limits, the same for projects and departments, on pages and
-over the REST API.
-"""
+"""Forms and values of quotas and limits, shared by projects and departments, pages and the API."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +14,7 @@ from projects.models import Department, Project
 
 GIB = 1 << 30
 MIN_SECONDS = 60
-"""Seconds: limits are looked at by the sweep, which cannot tell shorter ones apart."""
+"""The shortest limit, in seconds: the sweep that checks limits cannot tell shorter ones apart."""
 DURATION_EXAMPLES = "As 2h, 90m or 7d."
 _UNITS = {
     "mb": Decimal(10**6),
@@ -31,13 +29,13 @@ HUNDREDTH = Decimal("0.01")
 AMOUNT_FIELDS = ("gpu_quota", "gpu_limit", "over_quota_weight", "cpu_quota", "cpu_limit")
 MEMORY_FIELDS = ("memory_quota", "memory_limit")
 LIMIT_COLUMNS = {"time_limit": "time_limit_seconds", "idle_limit": "idle_limit_seconds"}
-"""Fields of a form, and of a row."""
+"""Each field of a form with the column of the row."""
 _LIMIT_NAMES = {"time_limit": "time limit", "idle_limit": "idle limit"}
 _UNIT_NAMES = {"gpu": "GPUs", "cpu": "cores", "memory": "GiB"}
 
 
 class AllocatedAmounts(Protocol):
-    """GPUs in devices, CPU in cores, memory in bytes."""
+    """What workloads hold: GPUs in devices, CPU in cores, memory in bytes."""
 
     @property
     def gpus(self) -> Decimal: ...
@@ -61,7 +59,7 @@ class GibField(forms.DecimalField):
             raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from None
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """As amounts, however they are written."""
+        """Compare as amounts, however they are written."""
         try:
             return bool(self.to_python(initial) != self.to_python(data))
         except forms.ValidationError:
@@ -69,7 +67,7 @@ class GibField(forms.DecimalField):
 
 
 class DurationField(forms.CharField):
-    """A duration, in seconds; None for an empty one."""
+    """A duration that cleans to seconds; None for an empty one."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(
@@ -101,7 +99,7 @@ def make_amount_field(
     minimum: str = "0",
     field_class: type[forms.DecimalField] = forms.DecimalField,
 ) -> Any:
-    """A field for an amount that may be without limit."""
+    """Return a form field for an amount; an empty one is unlimited."""
     return field_class(
         label=label,
         required=False,
@@ -115,7 +113,7 @@ def make_amount_field(
 
 
 class SharesForm(forms.Form):
-    """A quota and limits. `row` is what is being changed, None for a new one."""
+    """A quota and limits. `row` is the row that is edited; None for a new one."""
 
     description = forms.CharField(
         required=False, max_length=250, widget=forms.TextInput({"autocomplete": "off"})
@@ -173,10 +171,10 @@ class SharesForm(forms.Form):
         return Decimal(1) if weight is None else weight
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        self._keep_exact_memory(given)
+        cleaned = super().clean() or {}
+        self._keep_exact_memory(cleaned)
         for resource, unit in _UNIT_NAMES.items():
-            quota, limit = given.get(f"{resource}_quota"), given.get(f"{resource}_limit")
+            quota, limit = cleaned.get(f"{resource}_quota"), cleaned.get(f"{resource}_limit")
             if limit is None or {f"{resource}_quota", f"{resource}_limit"} & self.errors.keys():
                 continue
             if quota is not None and quota > limit:
@@ -195,20 +193,21 @@ class SharesForm(forms.Form):
                         "cannot be unlimited. Give a number."
                     ),
                 )
-        time, idle = given.get("time_limit"), given.get("idle_limit")
+        time, idle = cleaned.get("time_limit"), cleaned.get("idle_limit")
         if time is not None and idle is not None and idle >= time:
-            told = (
+            problem = (
                 f"It must be shorter than the time limit, {durations.describe_duration(time)}: it "
                 "would never be reached before that."
             )
-            self.add_error("idle_limit", told)
+            self.add_error("idle_limit", problem)
         if self.row is not None and not self.errors:
-            self._check_allocated(given)
-        return given
+            self._check_allocated(cleaned)
+        return cleaned
 
     def _keep_exact_memory(self, given: dict[str, Any]) -> None:
-        """Memory that was left as it was shown stays to the byte: what is shown of it is
-        rounded.
+        """Keep memory that the user did not touch exact to the byte.
+
+        The form shows a rounded amount.
         """
         for name in MEMORY_FIELDS:
             if (
@@ -221,27 +220,34 @@ class SharesForm(forms.Form):
                 given[name] = None if amount is None else Decimal(amount) / GIB
 
     needs_quota = True
-    """Whether an empty quota is without limit, which no limit goes with."""
+    """Whether a limit requires a quota: an empty quota is unlimited, which no limit goes with."""
 
     def _check_allocated(self, given: Mapping[str, Any]) -> None:
-        """No quota goes under what cannot be interrupted and runs now."""
-        now = {
+        """Check that no quota falls below what non-preemptible workloads use now.
+
+        Nothing may interrupt them.
+        """
+        present = {
             "gpu": self.row.gpu_quota,
             "cpu": self.row.cpu_quota,
             "memory": self.row.memory_quota,
         }
-        now["memory"] = None if now["memory"] is None else Decimal(now["memory"]) / GIB
-        less = [
+        present["memory"] = None if present["memory"] is None else Decimal(present["memory"]) / GIB
+        lowered = [
             name
-            for name, quota in now.items()
+            for name, quota in present.items()
             if (new := given.get(f"{name}_quota")) is not None and (quota is None or new < quota)
         ]
-        if not less:
+        if not lowered:
             return
         find: Callable[[Iterable[int]], AllocatedAmounts] = import_string(settings.HOLDING)
-        held = find(list_project_ids(self.row))
-        amounts = {"gpu": held.gpus, "cpu": held.cpu, "memory": Decimal(held.memory) / GIB}
-        for name in less:
+        allocated = find(list_project_ids(self.row))
+        amounts = {
+            "gpu": allocated.gpus,
+            "cpu": allocated.cpu,
+            "memory": Decimal(allocated.memory) / GIB,
+        }
+        for name in lowered:
             if amounts[name] > given[f"{name}_quota"]:
                 self.add_error(
                     f"{name}_quota",
@@ -251,21 +257,21 @@ class SharesForm(forms.Form):
                 )
 
     def fill_row(self, row: Any) -> None:
-        """Give a row what the form says."""
+        """Set the cleaned values on a row."""
         row.description = self.cleaned_data["description"]
         for name in AMOUNT_FIELDS:
             if name in self.fields:
                 setattr(row, name, self.cleaned_data[name])
         for name in MEMORY_FIELDS:
             if name in self.fields:
-                given = self.cleaned_data[name]
-                setattr(row, name, None if given is None else round(given * GIB))
+                amount = self.cleaned_data[name]
+                setattr(row, name, None if amount is None else round(amount * GIB))
         for name, column in LIMIT_COLUMNS.items():
             setattr(row, column, self.cleaned_data[name])
 
 
 def list_project_ids(row: Department | Project) -> list[int]:
-    """The ids of the projects that share a quota."""
+    """Return the ids of the projects that share the quota of the row."""
     return (
         [row.pk]
         if isinstance(row, Project)
@@ -274,24 +280,27 @@ def list_project_ids(row: Department | Project) -> list[int]:
 
 
 def initial_values(row: Department | Project) -> dict[str, Any]:
-    """What a form shows of a row: every field of `SharesForm`, and those of a project."""
-    found: dict[str, Any] = {"description": row.description}
-    found |= {
+    """Return the form values of a row: the fields of `SharesForm` and of a project."""
+    values: dict[str, Any] = {"description": row.description}
+    values |= {
         name: format_number(getattr(row, name)) for name in AMOUNT_FIELDS if hasattr(row, name)
     }
-    found |= {
+    values |= {
         name: format_number(bytes_to_gib(getattr(row, name)))
         for name in MEMORY_FIELDS
         if hasattr(row, name)
     }
-    return found | {
+    return values | {
         name: durations.format_duration(getattr(row, column))
         for name, column in LIMIT_COLUMNS.items()
     }
 
 
 def exact_values(row: Department | Project) -> dict[str, Any]:
-    """The same to the byte: what the audit log has, and what a change of something else keeps."""
+    """Return the form values with memory exact to the byte.
+
+    The audit log records them, and a partial change keeps them.
+    """
     return initial_values(row) | {
         name: _format_exact_memory(getattr(row, name))
         for name in MEMORY_FIELDS
@@ -309,53 +318,51 @@ def _format_exact_memory(amount: int | None) -> str | None:
 
 
 def _format_rounded_up(amount: Decimal) -> str:
-    """An amount that is at least this."""
+    """Format an amount rounded up to three decimals."""
     return format_number(amount.quantize(Decimal("0.001"), ROUND_CEILING))  # type: ignore[no-any-return]
 
 
 def to_form_data(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The same as a browser would send it, for the seal of `console.edit_conflicts`."""
-    listed = {
+    """Return values as a browser would send them, for the seal of `console.edit_conflicts`."""
+    lists = {
         name: value if isinstance(value, list | tuple) else [value]
         for name, value in values.items()
     }
     return {
         name: [str(each) for each in several if each not in (None, "")]
-        for name, several in listed.items()
+        for name, several in lists.items()
     }
 
 
 def find_laxer_limits(given: Mapping[str, Any], department: Department) -> list[tuple[str, str]]:
-    """The limits of a project that are not as strict as its department's: (field, what is
-    wrong).
-    """
-    found = []
+    """Return the limits of a project that exceed its department's, as (field, problem)."""
+    problems = []
     for name, column in LIMIT_COLUMNS.items():
         own, above = given.get(name), getattr(department, column)
         if own is not None and above is not None and own > above:
-            told = (
+            problem = (
                 f"{durations.describe_duration(own)} is more than the {_LIMIT_NAMES[name]} of "
                 f"department {department.name}, {durations.describe_duration(above)}."
             )
-            found.append(
+            problems.append(
                 (
                     name,
                     (
-                        f"{told} A project can only be stricter: give less, or leave it empty "
+                        f"{problem} A project can only be stricter: give less, or leave it empty "
                         "for the department's."
                     ),
                 )
             )
-    return found
+    return problems
 
 
 def bytes_to_gib(amount: int | None) -> Decimal | None:
-    """Bytes as they are typed."""
+    """Return bytes as GiB, rounded as they are typed."""
     return None if amount is None else (Decimal(amount) / GIB).quantize(HUNDREDTH)
 
 
 def format_number(value: Any) -> Any:
-    """A number without idle zeros."""
+    """Format a number without trailing zeros; other values stay as they are."""
     return f"{value.normalize():f}" if isinstance(value, Decimal) else value
 
 
@@ -403,5 +410,5 @@ class DepartmentForm(SharesForm):
 
     @staticmethod
     def values(department: Department) -> dict[str, Any]:
-        """What the form shows of a department."""
+        """Return the form values of a department."""
         return {"name": department.name} | initial_values(department)

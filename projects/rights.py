@@ -1,5 +1,6 @@
-"""What one person may do where: the sum of the access rules for them and their groups. Read once,
-asked often.
+"""What one user may do where: the sum of the access rules for them and their groups.
+
+The rules are loaded once and asked often.
 """
 
 import uuid
@@ -18,13 +19,14 @@ class Grant:
     permissions: frozenset[Permission]
     scope: Scope
     role: str
-    """In words."""
+    """The role's label."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermittedScopes:
-    """The scopes in which something is permitted, as the rules name them: what is below is
-    permitted as well.
+    """The scopes in which a permission is given, as the rules name them.
+
+    What is below them is permitted as well.
     """
 
     tenant: bool
@@ -39,7 +41,7 @@ class PermittedScopes:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A project and what is above it."""
+    """The ids of a project and of the scopes above it."""
 
     project: int
     department: int
@@ -47,12 +49,13 @@ class Place:
 
 
 FindPlaces = Callable[[PermittedScopes], Sequence[Place]]
-"""The projects below the scopes; for those of the tenant it is not asked."""
+"""Finds the projects below the scopes; it is not called for the tenant."""
 
 
 class Rights:
-    """What one person may do where. The rules are as they were when it was made: a request makes
-    its own.
+    """What one user may do where, by the rules at the time it was made.
+
+    Each request makes its own.
     """
 
     def __init__(self, grants: Sequence[Grant], find_places: FindPlaces) -> None:
@@ -61,7 +64,7 @@ class Rights:
         self._permitted_scopes: dict[Permission, PermittedScopes] = {}
 
     def permitted_scopes(self, permission: Permission) -> PermittedScopes:
-        """The scopes in which it is permitted."""
+        """Return the scopes in which it is permitted."""
         if permission not in self._permitted_scopes:
             self._permitted_scopes[permission] = self._find_scopes(permission)
         return self._permitted_scopes[permission]
@@ -74,7 +77,7 @@ class Rights:
         return _collect_scopes(scopes)
 
     def may(self, permission: Permission, scope: Scope) -> bool:
-        """Whether it is permitted in this scope."""
+        """Tell whether it is permitted in the scope."""
         where = self.permitted_scopes(permission)
         if where.tenant:
             return True
@@ -87,25 +90,25 @@ class Rights:
         )
 
     def may_anywhere(self, permission: Permission) -> bool:
-        """Whether it is permitted in any scope at all."""
+        """Tell whether it is permitted in any scope."""
         return self.permitted_scopes(permission).is_any
 
     def project_ids(self, permission: Permission) -> frozenset[int] | None:
-        """The ids of the projects in which it is permitted; None means every one. At most one
-        query.
+        """Return the ids of the projects in which it is permitted; None means all.
+
+        Takes at most one query.
         """
         where = self.permitted_scopes(permission)
-        return (
-            None
-            if where.tenant
-            else where.projects
-            if self._names_projects_only(where)
-            else frozenset(self._find_places_below(where))
-        )
+        if where.tenant:
+            return None
+        if self._names_projects_only(where):
+            return where.projects
+        return frozenset(self._find_places_below(where))
 
     def list_places(self, permission: Permission) -> Sequence[Place]:
-        """Those projects with what is above each; not to be asked where it is permitted in the
-        tenant. At most one query.
+        """Return the projects in which it is permitted, with what is above each.
+
+        Do not call it where the tenant is permitted. Takes at most one query.
         """
         return list(
             self._find_places_below(self.permitted_scopes(permission), known=False).values()
@@ -113,16 +116,18 @@ class Rights:
 
     @cached_property
     def everything(self) -> frozenset[Permission]:
-        """All that is permitted somewhere."""
+        """All permissions that are given in some scope."""
         return frozenset().union(*(grant.permissions for grant in self.grants))
 
     @cached_property
     def written(self) -> frozenset[str]:
-        """All that is permitted somewhere, as templates write it: "workloads:create"."""
+        """All permissions that are given in some scope, as templates write them:
+        "workloads:create".
+        """
         return frozenset(str(each) for each in self.everything)
 
     def permissions_in(self, scope: Scope) -> frozenset[Permission]:
-        """All that is permitted in a scope."""
+        """Return all permissions in a scope."""
         return frozenset(
             permission for permission in self.everything if self.may(permission, scope)
         )
@@ -132,8 +137,9 @@ class Rights:
         return not (where.clusters or where.departments)
 
     def _find_places_below(self, where: PermittedScopes, *, known: bool = True) -> dict[int, Place]:
-        """The projects below the scopes by their ids. Where the rules name projects only they are
-        `known` without asking.
+        """Return the projects below the scopes, by id.
+
+        With `known`, nothing is loaded where the rules name projects only: their ids are known.
         """
         if not where.is_any or (known and self._names_projects_only(where)):
             return {}
@@ -147,9 +153,7 @@ class Rights:
 
     @cached_property
     def _all_places(self) -> Sequence[Place]:
-        """The projects below all scopes that the rules name: asked for once, whatever permissions
-        are asked for.
-        """
+        """The projects below all scopes of the rules, loaded once for all permissions."""
         return self._find_places(_collect_scopes([grant.scope for grant in self.grants]))
 
 
@@ -165,5 +169,5 @@ def _collect_scopes(scopes: Sequence[Scope]) -> PermittedScopes:
 
 
 def view_permission(entity: Entity) -> Permission:
-    """To view an entity."""
+    """Return the permission to view an entity."""
     return Permission(entity, Verb.VIEW)

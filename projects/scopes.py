@@ -1,7 +1,6 @@
-"""Where something belongs or holds: the tenant, a cluster, a department or a project, and
-everything below.
+"""Scopes: the tenant, a cluster, a department or a project, with everything below.
 
-A project is below its department and its cluster; both of these are below the tenant.
+A project is below its department and its cluster; both are below the tenant.
 """
 
 import uuid
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
+    """The kind of a scope."""
+
     TENANT = "tenant"
     CLUSTER = "cluster"
     DEPARTMENT = "department"
@@ -34,7 +35,7 @@ class Scope:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From "tenant" or "level:id", as forms and the REST API carry it. Raises ValueError."""
+        """Parse "tenant" or "level:id", as forms and the REST API send it. Raises ValueError."""
         name, _, key = text.partition(":")
         level = Level(name)
         if level is Level.TENANT:
@@ -51,7 +52,7 @@ class Scope:
     def from_columns(
         cls, *, cluster: uuid.UUID | None, department: int | None, project: int | None
     ) -> Self:
-        """From the columns of a `Scoped` row."""
+        """Return the scope of the columns of a `Scoped` row."""
         if project is not None:
             return cls(Level.PROJECT, project)
         if department is not None:
@@ -60,16 +61,16 @@ class Scope:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """As the fields of a `Scoped` row."""
-        found: dict[str, Any] = {"cluster_id": None, "department_id": None, "project_id": None}
-        return found if self.level is Level.TENANT else found | {f"{self.level}_id": self.id}
+        """Return the scope as the columns of a `Scoped` row."""
+        columns: dict[str, Any] = {"cluster_id": None, "department_id": None, "project_id": None}
+        return columns if self.level is Level.TENANT else columns | {f"{self.level}_id": self.id}
 
 
 TENANT = Scope(Level.TENANT)
 
 
 def project_scope(project: "Project | int") -> Scope:
-    """The scope of a project, or of the project with this id."""
+    """Return the scope of a project, given as the row or its id."""
     return Scope(Level.PROJECT, project if isinstance(project, int) else project.pk)
 
 
@@ -82,9 +83,7 @@ def cluster_scope(cluster: uuid.UUID) -> Scope:
 
 
 class Scoped(models.Model):
-    """A row that belongs to one scope: at most one of the three is given, and none means the
-    tenant.
-    """
+    """A row that belongs to one scope. At most one column is set; none is the tenant."""
 
     cluster = models.ForeignKey(
         "clusters.Cluster", models.CASCADE, null=True, blank=True, related_name="+"
@@ -107,7 +106,7 @@ class Scoped(models.Model):
 
     @property
     def scope_words(self) -> str:
-        """As pages show it; the row it names has to be loaded with this one."""
+        """Return the scope's name for a page; the related row must be loaded."""
         if self.project is not None:
             return f"Project {self.project.name}"
         if self.department is not None:
@@ -116,24 +115,24 @@ class Scoped(models.Model):
 
 
 def make_one_scope_constraint() -> models.CheckConstraint:
-    """At most one of the three columns is given."""
+    """Return the constraint that at most one of the three columns is set."""
     pairs = (("cluster", "department"), ("cluster", "project"), ("department", "project"))
     condition = models.Q()
-    for one, other in pairs:
-        condition &= models.Q((f"{one}__isnull", True)) | models.Q((f"{other}__isnull", True))
+    for first, second in pairs:
+        condition &= models.Q((f"{first}__isnull", True)) | models.Q((f"{second}__isnull", True))
     return models.CheckConstraint(condition=condition, name="%(class)s_of_one_scope")
 
 
 def make_name_constraints() -> list[models.BaseConstraint]:
-    """A name is given once in each scope."""
-    found: list[models.BaseConstraint] = [
+    """Return the constraints that a name is unique in each scope."""
+    constraints: list[models.BaseConstraint] = [
         models.UniqueConstraint(fields=[level, "name"], name=f"%(class)s_name_once_a_{level}")
         for level in ("project", "department", "cluster")
     ]
-    nowhere = models.Q(cluster=None, department=None, project=None)
+    is_tenant = models.Q(cluster=None, department=None, project=None)
     return [
-        *found,
+        *constraints,
         models.UniqueConstraint(
-            fields=["name"], condition=nowhere, name="%(class)s_name_once_for_all"
+            fields=["name"], condition=is_tenant, name="%(class)s_name_once_for_all"
         ),
     ]

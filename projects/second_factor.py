@@ -1,8 +1,7 @@
-"""The second factor: codes of an authenticator app (TOTP), and recovery codes for who has lost it.
-allauth's, with the rules added here.
+"""The second factor: codes of an authenticator app (TOTP) and recovery codes.
 
-A code is good once, in all processes: the step of the clock that it was for is remembered with the
-secret.
+Built on allauth, with stricter rules. A code works once, in all processes: the time step of the
+last code is stored with the secret.
 """
 
 import base64
@@ -34,8 +33,9 @@ def is_set(user: User) -> bool:
 
 
 def is_missing(user: User | AnonymousUser) -> bool:
-    """Whether the user has to set one up before anything else. Who comes by single sign-on is asked
-    for theirs there.
+    """Tell whether the user must set up a second factor before anything else.
+
+    Users of single sign-on are asked for theirs there.
     """
     return (
         isinstance(user, User)
@@ -46,35 +46,37 @@ def is_missing(user: User | AnonymousUser) -> bool:
 
 
 def generate_totp_secret() -> str:
-    """A new secret, for an authenticator app."""
+    """Return a new secret for an authenticator app."""
     return str(totp.generate_totp_secret())
 
 
 def render_qr_code(user: User, secret: str) -> str:
-    """The secret as a QR code: the address of an image, which holds it all."""
+    """Return the secret as a QR code, in a data URL of an SVG image."""
     # Few pages need it, and it takes a while to load.
     import qrcode
     from qrcode.image.svg import SvgPathFillImage
 
-    drawn = io.BytesIO()
+    image = io.BytesIO()
     qrcode.make(
         get_adapter().build_totp_url(user, secret), image_factory=SvgPathFillImage, border=3
-    ).save(drawn)
-    return f"data:image/svg+xml;base64,{base64.b64encode(drawn.getvalue()).decode()}"
+    ).save(image)
+    return f"data:image/svg+xml;base64,{base64.b64encode(image.getvalue()).decode()}"
 
 
 def set_up_factor(user: User, secret: str, code: str) -> Sequence[str]:
-    """From now on the user is asked for codes. The recovery codes, told here only. Raises UserError
-    for a code that is not right.
+    """Turn the second factor on and return the recovery codes, which are not shown again.
+
+    Raises UserError for a wrong code.
     """
     with transaction.atomic():
+        # The user's row is locked: of two set-ups at once the second must see the first one's.
         User.objects.select_for_update().get(pk=user.pk)
         if is_set(user):
             raise UserError(
                 "You have a second factor already. Remove it first, to set up another one."
             )
-        found = totp.TOTP.activate(user, secret).instance
-        if not _spend_code(found, code):
+        authenticator = totp.TOTP.activate(user, secret).instance
+        if not _spend_code(authenticator, code):
             raise UserError(WRONG_CODE, field="code")
         audit.record(
             Event.UPDATE,
@@ -88,10 +90,12 @@ def set_up_factor(user: User, secret: str, code: str) -> Sequence[str]:
 
 
 def use_code(user: User, code: str) -> bool:
-    """Whether it is a code of the user's app, or one of their recovery codes, that was not used
-    before. It is used now.
+    """Tell whether the code is valid and unused, and mark it as used.
+
+    Accepts a code of the app or a recovery code.
     """
     with transaction.atomic():
+        # Locked: of two requests that send the same code at once, only one spends it.
         rows = {
             row.type: row for row in Authenticator.objects.select_for_update().filter(user=user)
         }
@@ -104,21 +108,24 @@ def use_code(user: User, code: str) -> bool:
 
 
 def require_code(user: User, code: str, address: str) -> None:
-    """The same for a person who types. Raises UserError for a code that is not right, and TooMany
-    after too many of them.
+    """Check a code that a person typed, and use it.
+
+    Raises UserError for a wrong code, and TooManyAttempts after too many of them.
     """
-    counted = f"second factor:{user.pk}"
-    throttle.record_attempt(counted, throttle.ANY_ADDRESS)
-    throttle.record_attempt(counted, address)
+    attempt_name = f"second factor:{user.pk}"
+    # Six digits can be guessed from many addresses: attempts from all of them count together too.
+    throttle.record_attempt(attempt_name, throttle.ANY_ADDRESS)
+    throttle.record_attempt(attempt_name, address)
     if not use_code(user, code):
         raise UserError(WRONG_CODE, field="code")
-    throttle.record_success(counted, throttle.ANY_ADDRESS)
-    throttle.record_success(counted, address)
+    throttle.record_success(attempt_name, throttle.ANY_ADDRESS)
+    throttle.record_success(attempt_name, address)
 
 
 def replace_recovery_codes(user: User) -> Sequence[str]:
-    """Other recovery codes, told here only; those before are void."""
+    """Return new recovery codes, which are not shown again; the old ones are void."""
     with transaction.atomic():
+        # Locked as in `set_up_factor`: otherwise two at once would both create codes.
         User.objects.select_for_update().get(pk=user.pk)
         if not is_set(user):
             raise UserError("Set up a second factor first: recovery codes stand in for it.")
@@ -134,13 +141,13 @@ def replace_recovery_codes(user: User) -> Sequence[str]:
 
 
 def count_recovery_codes(user: User) -> int:
-    """Recovery codes that were not used yet."""
+    """Return the number of unused recovery codes."""
     row = Authenticator.objects.filter(user=user, type=_RECOVERY_CODES).first()
     return len(RecoveryCodes(row).get_unused_codes()) if row is not None else 0
 
 
 def remove_factor(user: User) -> None:
-    """The user's own wish: they are not asked for codes any more."""
+    """Turn the second factor off at the user's own wish."""
     with transaction.atomic():
         if Authenticator.objects.filter(user=user).delete()[0]:
             audit.record(
@@ -154,9 +161,7 @@ def remove_factor(user: User) -> None:
 
 
 def reset_factor(user: User, by: User) -> None:
-    """For who has lost it: an administrator takes it away, and the user is signed out
-    everywhere.
-    """
+    """Turn the second factor off for a user who lost it, and sign them out everywhere."""
     access.require(by, Verb.EDIT, Entity.USERS)
     granting.require_not_above(user, by)
     with transaction.atomic():
@@ -175,6 +180,8 @@ def reset_factor(user: User, by: User) -> None:
 
 def _spend_code(row: Authenticator, code: str) -> bool:
     secret = get_adapter().decrypt(row.data["secret"])
+    # allauth remembers used codes in the cache, which each process has for itself: the time step of
+    # the last code is stored with the row instead, and only later steps are accepted.
     for counter in totp.yield_hotp_counters_from_time():
         expected = totp.format_hotp_value(totp.hotp_value(secret, counter))
         if counter > row.data.get("spent", -1) and compare_user_code(

@@ -1,6 +1,4 @@
-"""Sessions of browsers: whose they are, from where, since when; and their end. A session that is
-used goes on, one that is not ends.
-"""
+"""Sessions of browsers: their list, their extension while used, and their end."""
 
 import time
 from collections.abc import Sequence
@@ -29,12 +27,13 @@ MAX_SESSIONS = 50
 # Nothing listens there, it stands for an address that is not known.
 UNKNOWN_ADDRESS = "0.0.0.0"  # noqa: S104
 LAST_USED_KEY = "seen"
-"""Where a session keeps when it was last used, roughly."""
+"""The session's key for the approximate time of its last use."""
 NOTE_SECONDS = 300.0
-"""Seconds between two notes of that: not every request has to write."""
+"""Seconds between two notes of the last use: not every request has to write."""
 _POLLING_SUFFIXES = ("-live", "-changes", "-stream")
-"""How the names of addresses end that an open page asks by itself: a page that nobody looks at
-keeps no session.
+"""Ends of the URL names that an open page requests by itself.
+
+Such requests do not extend a session: a page that nobody looks at must not keep it alive.
 """
 _BROWSERS = (
     ("Edg", "Edge"),
@@ -67,12 +66,12 @@ class BrowserSession:
 
 
 def list_sessions(user: User, current_key: str | None) -> Sequence[BrowserSession]:
-    """The user's sessions that are open, that of `key` first, then the last used ones."""
+    """Return the user's open sessions, that of `current_key` first, then the last used."""
     rows = list(
         UserSession.objects.filter(user=user).order_by("-last_seen_at", "-pk")[:MAX_SESSIONS]
     )
-    open_ones = _find_open_keys(user, [row.session_key for row in rows])
-    found = [
+    open_keys = _find_open_keys(user, [row.session_key for row in rows])
+    listed = [
         BrowserSession(
             row.pk,
             describe_browser(row.user_agent),
@@ -82,15 +81,13 @@ def list_sessions(user: User, current_key: str | None) -> Sequence[BrowserSessio
             row.session_key == current_key,
         )
         for row in rows
-        if row.session_key in open_ones
+        if row.session_key in open_keys
     ]
-    return sorted(found, key=lambda each: not each.is_current)
+    return sorted(listed, key=lambda each: not each.is_current)
 
 
 def record_session(request: HttpRequest) -> None:
-    """Note a session of somebody who has just signed in, or whose session was not noted; the
-    longest unused beyond MOST end.
-    """
+    """Record the session of a user who signed in; the longest unused beyond MAX_SESSIONS end."""
     UserSession.objects.create_from_request(request)
     rows = UserSession.objects.filter(user=request.user).order_by("-last_seen_at", "-pk")
     _delete_sessions(
@@ -99,8 +96,9 @@ def record_session(request: HttpRequest) -> None:
 
 
 def extend_session(request: HttpRequest) -> None:
-    """The person uses their session: it ends as much later. What an open page asks by itself does
-    not count.
+    """Extend the session because the user made a request.
+
+    Requests that an open page makes by itself do not count.
     """
     match = request.resolver_match
     if not request.user.is_authenticated or (
@@ -120,19 +118,19 @@ def extend_session(request: HttpRequest) -> None:
 
 
 def update_session_key(request: HttpRequest, old_key: str | None) -> None:
-    """The session has another key than `before`: it stays the one that it was in the list."""
+    """Store the session's new key, so that it stays the same session in the list."""
     UserSession.objects.filter(session_key=old_key).update(session_key=request.session.session_key)
 
 
 def end_session(user: User, pk: int) -> bool:
-    """End one of the user's sessions. Whether there was one."""
+    """End one of the user's sessions; tell whether it existed."""
     keys = list(UserSession.objects.filter(user=user, pk=pk).values_list("session_key", flat=True))
     _delete_sessions(keys)
     return bool(keys)
 
 
 def end_all_sessions(user: User, *, except_key: str | None = None) -> int:
-    """End the user's sessions, save that of the key `but`; how many there were."""
+    """End the user's sessions but that of `except_key`; return how many there were."""
     keys = list(
         UserSession.objects.filter(user=user)
         .exclude(session_key=except_key or "")
@@ -143,7 +141,7 @@ def end_all_sessions(user: User, *, except_key: str | None = None) -> int:
 
 
 def sign_out_everywhere(user: User, by: User) -> None:
-    """An administrator signs somebody out everywhere."""
+    """End all sessions of a user for an administrator."""
     access.require(by, Verb.EDIT, Entity.USERS)
     if user.is_service:
         raise UserError("This is a service account: it has no sessions.")
@@ -161,29 +159,30 @@ def sign_out_everywhere(user: User, by: User) -> None:
 
 
 def forget_session(key: str | None) -> None:
-    """The session of this key has ended."""
+    """Delete the record of a session that has ended."""
     UserSession.objects.filter(session_key=key or "").delete()
 
 
 def describe_browser(agent: str) -> str:
-    """What a browser calls itself, in two words. It is hostile text: nothing of it is shown."""
+    """Describe a browser in two words from its User-Agent.
+
+    The User-Agent is hostile text: nothing of it is shown.
+    """
     name = next((words for mark, words in _BROWSERS if mark in agent), "Unknown browser")
     system = next((words for mark, words in _SYSTEMS if mark in agent), "")
     return f"{name} on {system}" if system else name
 
 
 def _find_open_keys(user: User, keys: Sequence[str]) -> frozenset[str]:
-    """Those of the keys whose session is good: not ended, not expired, and of the password that the
-    user has now.
-    """
-    good = user.get_session_auth_hash()
+    """Return the keys of valid sessions: not ended or expired, and of the present password."""
+    present_hash = user.get_session_auth_hash()
     rows = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
-    found = {row.session_key: row.get_decoded() for row in rows}
+    sessions = {row.session_key: row.get_decoded() for row in rows}
     return frozenset(
         key
-        for key, held in found.items()
-        if held.get(SESSION_KEY) == str(user.pk)
-        and constant_time_compare(str(held.get(HASH_SESSION_KEY, "")), good)
+        for key, session in sessions.items()
+        if session.get(SESSION_KEY) == str(user.pk)
+        and constant_time_compare(str(session.get(HASH_SESSION_KEY, "")), present_hash)
     )
 
 

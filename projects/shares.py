@@ -1,6 +1,4 @@
-"""What a project, or several together, may have of a cluster: GPUs in devices, CPU in cores, memory
-in bytes. Pure values.
-"""
+"""Shares of a cluster: GPUs in devices, CPU in cores, memory in bytes. Pure values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -12,8 +10,9 @@ MEGABYTE = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of one resource: what is its own, what it may hold at most, and its part of what others leave
-    idle. None is without limit.
+    """The share of one resource: quota, limit, and weight over quota. None is unlimited.
+
+    The weight is the part of idle resources that it gets against others.
     """
 
     quota: Decimal | None = None
@@ -23,7 +22,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Of each resource, a share."""
+    """The shares of each resource."""
 
     gpu: Share
     cpu: Share
@@ -31,7 +30,7 @@ class Shares:
 
 
 def derive_parent_shares(own: Shares, members: Iterable[Shares]) -> Shares:
-    """What is above several: its own, and their sum where it has no quota of its own."""
+    """Return a parent's shares: its own, and its members' sum where it has no quota."""
     total = sum_shares(members)
     return Shares(
         *(
@@ -50,17 +49,17 @@ def _default_quota(own: Share, sum_: Share) -> Share:
 
 
 def sum_shares(shares: Iterable[Shares]) -> Shares:
-    """What they have in sum. It sets no limit of its own, for theirs hold."""
-    each = list(shares)
+    """Return the sum of the quotas. It has no limits: those of the members hold."""
+    members = list(shares)
     return Shares(
-        gpu=Share(_sum_quotas(one.gpu.quota for one in each)),
-        cpu=Share(_sum_quotas(one.cpu.quota for one in each)),
-        memory=Share(_sum_quotas(one.memory.quota for one in each)),
+        gpu=Share(_sum_quotas(member.gpu.quota for member in members)),
+        cpu=Share(_sum_quotas(member.cpu.quota for member in members)),
+        memory=Share(_sum_quotas(member.memory.quota for member in members)),
     )
 
 
 def to_json_number(amount: Decimal | None, unlimited: int | None = -1) -> int | float | None:
-    """An amount as JSON has it: 2, 0.5; `unlimited` for one without limit."""
+    """Return an amount as JSON has it: 2, 0.5; `unlimited` for None."""
     if amount is None:
         return unlimited
     return int(amount) if amount == int(amount) else float(amount)

@@ -1,5 +1,6 @@
-"""Whom an access rule is for, as somebody types them: users and groups by name, service accounts by
-name or client id.
+"""Subjects of access rules as people type them.
+
+Users and groups are named, service accounts by name or client id.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from projects.models import ServiceAccount, User
 MAX_SUBJECTS = 10
 """Subjects that get the same rule at once."""
 MAX_NAME = 150
+"""Characters of a subject's name."""
 
 USER, GROUP, SERVICE_ACCOUNT = "user", "group", "service-account"
 KINDS = {USER: "User", GROUP: "Group", SERVICE_ACCOUNT: "Service account"}
@@ -21,15 +23,16 @@ Subject = User | Group
 
 
 def kind_of(subject: Subject) -> str:
-    """One of KINDS."""
+    """Return the subject's kind, one of KINDS."""
     if isinstance(subject, Group):
         return GROUP
     return SERVICE_ACCOUNT if subject.is_service else USER
 
 
 def parse_subjects(kind: str, text: str, by: User) -> Sequence[Subject]:
-    """The subjects of a list with commas. Raises UserError, naming the field "subjects", for one
-    that cannot be found, and for too many.
+    """Return the subjects of a comma-separated list.
+
+    Raises UserError for the field "subjects" where one is not found, and for too many.
     """
     names = list(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
     if not names:
@@ -47,6 +50,7 @@ def parse_subjects(kind: str, text: str, by: User) -> Sequence[Subject]:
 
 
 def unknown_kind_error(kind: str) -> UserError:
+    """Return the error for an unknown kind of subject."""
     return UserError(
         f"There is no subject of the type {kind[:40]}: there are {', '.join(KINDS)}.",
         field="subjectType",
@@ -54,22 +58,22 @@ def unknown_kind_error(kind: str) -> UserError:
 
 
 def get_subject(kind: str, name: str, by: User) -> Subject:
-    """The subject of this name. Raises UserError where there is none."""
+    """Return the subject of this name. Raises UserError where there is none."""
     if kind == GROUP:
         # The name as the single sign-on tells it: the rule may be made before the first of the
         # group has signed in.
         return Group.objects.filter(name=name).first() or Group(name=name)
     if kind == SERVICE_ACCOUNT:
-        seen = ServiceAccount.objects.visible_to(by).select_related("user")
+        accounts = ServiceAccount.objects.visible_to(by).select_related("user")
         # A name can be what the client id of another one is.
-        named = models.Q(name=name) | models.Q(user__username=name)
-        found = list(seen.filter(client_id=name)) or list(seen.filter(named)[:2])
-        if len(found) > 1:
+        by_name = models.Q(name=name) | models.Q(user__username=name)
+        matches = list(accounts.filter(client_id=name)) or list(accounts.filter(by_name)[:2])
+        if len(matches) > 1:
             raise UserError(
                 f"There are several service accounts {name}. Give its client id instead.",
                 field="subjects",
             )
-        if not found:
+        if not matches:
             raise UserError(
                 (
                     f"There is no service account {name} that you may see. Check the name, or "
@@ -77,12 +81,10 @@ def get_subject(kind: str, name: str, by: User) -> Subject:
                 ),
                 field="subjects",
             )
-        user: User = found[0].user
+        user: User = matches[0].user
         return user
-    user_found = User.objects.filter(
-        username__iexact=name, is_active=True, is_service=False
-    ).first()
-    if user_found is None:
+    person = User.objects.filter(username__iexact=name, is_active=True, is_service=False).first()
+    if person is None:
         raise UserError(
             (
                 f"There is no user {name} who can sign in. Check the spelling, or ask a system "
@@ -90,4 +92,4 @@ def get_subject(kind: str, name: str, by: User) -> Subject:
             ),
             field="subjects",
         )
-    return user_found
+    return person

@@ -1,5 +1,6 @@
-"""Somebody stays in charge: a system administrator who can sign in, as this installation is set up
-now.
+"""The guard that keeps at least one system administrator who can sign in.
+
+What counts is who can sign in as this installation is configured now.
 """
 
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
@@ -11,12 +12,11 @@ from projects.sign_on import accounts
 
 
 def has_others(excluded: AccessRule | User) -> bool:
-    """Whether a system administrator who can sign in is left without this rule, or without this
-    user.
+    """Tell whether a system administrator who can sign in remains without `excluded`.
 
-    In a transaction, which holds what it counts: of two that take one another's role away at once,
-    the second counts what the first left. To be asked before any other rule is locked: whoever asks
-    locks the same rows in the same order.
+    Call it in a transaction and before locking any other rule. It locks all rules and users that it
+    counts, always in the same order: of two administrators who take one another's role away at
+    once, the second counts what the first left.
     """
     rules = AccessRule.objects.filter(role=SYSTEM)
     list(rules.select_for_update().order_by("pk").values_list("pk", flat=True))
@@ -37,7 +37,7 @@ def has_others(excluded: AccessRule | User) -> bool:
 
 
 def list_people_who_can_sign_in() -> QuerySet[User]:
-    """Active people with a password, or whom the single sign-on of the settings leads to."""
+    """Return active people with a password or with an identity at the configured single sign-on."""
     by_password = ~Q(password="") & ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX)
-    ways_in = by_password | Q(pk__in=accounts.list_identities().values("user"))
-    return User.objects.filter(ways_in, is_active=True, is_service=False)
+    can_sign_in = by_password | Q(pk__in=accounts.list_identities().values("user"))
+    return User.objects.filter(can_sign_in, is_active=True, is_service=False)

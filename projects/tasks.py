@@ -1,4 +1,4 @@
-"""The steps of this floor."""
+"""The periodic steps of this app."""
 
 from console.celery import step
 from projects import audit_retention
@@ -6,5 +6,5 @@ from projects import audit_retention
 
 @step
 def forget() -> None:
-    """The audit log -> without what has been kept as long as the settings say."""
+    """Delete audit log entries that are older than the settings allow."""
     audit_retention.delete_old_entries()

@@ -1,8 +1,7 @@
-"""Guessing passwords is slow: after some failures every further attempt has to wait, longer each
-time. Nobody is locked out for good.
+"""Throttling of sign-in attempts: after some failures each further one must wait longer.
 
-Failures are counted in the database, for each name at an address and for each address, so every
-process knows them.
+Nobody is locked out for good. Failures are counted in the database, per name and address and per
+address, so that every process knows them.
 """
 
 import hashlib
@@ -29,11 +28,12 @@ FREE_FOR_ADDRESS = 100
 LONGEST_WAIT = 300
 """Seconds between two attempts at most."""
 ANY_ADDRESS = "*"
-"""In place of an address: attempts from all of them are counted together, for a code that is short
-enough to be guessed from many.
+"""Stands for all addresses together.
+
+For a code that is short enough to be guessed from many addresses.
 """
 FORGET_AFTER = timedelta(hours=1)
-"""Failures count until so long after the last one."""
+"""How long after the last failure the failures count."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -52,13 +52,13 @@ class TooManyAttempts(UserError):
 
 
 def find_client_ip(request: HttpRequest) -> Address | None:
-    """The address that a request comes from; None where that cannot be known."""
-    told = str(request.META.get("REMOTE_ADDR", ""))
+    """Return the address that a request comes from; None where it cannot be known."""
+    text = str(request.META.get("REMOTE_ADDR", ""))
     if settings.OPTIONS.behind_proxy:
         # The proxy appends the address it saw; what stands before that is the client's own claim.
-        told = str(request.META.get("HTTP_X_FORWARDED_FOR", told)).rpartition(",")[2].strip()
+        text = str(request.META.get("HTTP_X_FORWARDED_FOR", text)).rpartition(",")[2].strip()
     try:
-        address = ipaddress.ip_address(told.partition("%")[0])
+        address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
     # A socket for both kinds shows IPv4 addresses so; all of them lie in one /64 network.
@@ -66,8 +66,9 @@ def find_client_ip(request: HttpRequest) -> Address | None:
 
 
 def client_address(request: HttpRequest) -> str:
-    """Where a request comes from: an IPv4 address, or the /64 network of an IPv6 one, of which one
-    person has many addresses.
+    """Return the address under which attempts are counted.
+
+    An IPv6 address is counted by its /64 network, of which one person has many addresses.
     """
     address = find_client_ip(request)
     if address is None:
@@ -80,8 +81,10 @@ def client_address(request: HttpRequest) -> str:
 
 
 def record_attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> None:
-    """Call before a password is checked. It counts as failed until `succeeded` is called. Raises
-    TooMany, which counts for nothing.
+    """Count an attempt; call it before the password is checked.
+
+    It counts as failed until `record_success` is called. Raises TooManyAttempts, which is not
+    counted.
     """
     limits = {_hash_key(name, address): free} | (
         {} if address == ANY_ADDRESS else {_hash_key(address): FREE_FOR_ADDRESS}
@@ -89,26 +92,25 @@ def record_attempt(name: str, address: str, *, free: int = FREE_FOR_PERSON) -> N
     now = timezone.now()
     with transaction.atomic():
         FailedSignIns.objects.filter(last_at__lt=now - FORGET_AFTER).delete()
+        # A row must exist before it can be locked; another process may create it at the same time.
         FailedSignIns.objects.bulk_create(
             [FailedSignIns(key=key) for key in limits], ignore_conflicts=True
         )
         # Locked before they are judged: guesses made at the same time are counted one after the
-        # other.
+        # other. Always in the order of the keys, so that two attempts cannot deadlock.
         for row in FailedSignIns.objects.select_for_update().filter(key__in=limits).order_by("key"):
-            left = (
+            remaining = (
                 _compute_wait(row.failures - limits[row.key]) - (now - row.last_at).total_seconds()
             )
-            if row.failures >= limits[row.key] and left > 0:
-                raise TooManyAttempts(math.ceil(left))
+            if row.failures >= limits[row.key] and remaining > 0:
+                raise TooManyAttempts(math.ceil(remaining))
         FailedSignIns.objects.filter(key__in=limits).update(
             failures=models.F("failures") + 1, last_at=now
         )
 
 
 def record_success(name: str, address: str) -> None:
-    """The password was right: the name's failures at this address are forgotten, and the attempt is
-    not held against the address.
-    """
+    """Forget the name's failures at this address, and take the attempt off the address."""
     FailedSignIns.objects.filter(key=_hash_key(name, address)).delete()
     if address != ANY_ADDRESS:
         FailedSignIns.objects.filter(key=_hash_key(address), failures__gt=0).update(
@@ -117,12 +119,12 @@ def record_success(name: str, address: str) -> None:
 
 
 def _compute_wait(surplus: int) -> int:
-    """Seconds to wait after so many failures beyond the free ones: 2, 4, 8 and so on."""
+    """Return the seconds to wait after so many surplus failures: 2, 4, 8 and so on."""
     return min(LONGEST_WAIT, int(2 ** min(16, surplus + 1)))
 
 
 def _hash_key(*parts: str) -> str:
-    """A digest, so that what is typed as a name is neither stored nor too long."""
+    """Return a digest, so that a typed name is neither stored nor too long."""
     return hashlib.sha256(
         "\x00".join(part.casefold() for part in parts).encode(errors="replace")
     ).hexdigest()

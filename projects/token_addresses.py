@@ -1,5 +1,6 @@
-"""From where somebody's tokens are used. A first time from an address is worth an entry in the
-audit log; every other one costs nothing.
+"""The addresses from which each user's tokens are used.
+
+The first use from an address is recorded in the audit log; later ones cost one look into the cache.
 """
 
 import ipaddress
@@ -16,15 +17,15 @@ from projects.models import KnownAddress, User
 CACHE_SECONDS = 12 * 3600
 """Seconds for which a process does not ask the database again; the cache is bounded."""
 MAX_ADDRESSES = 500
-"""Addresses known of one user; the one not seen for the longest time goes first."""
+"""Addresses stored for one user; the one unused for the longest time goes first."""
 
 
 def record_token_use(user: User) -> None:
-    """A token of the user was given out, or used, for the request that is being answered."""
-    here = audit.origin.get()
-    if here is None or here.address is None:
+    """Record that a token of the user was issued or used in this request."""
+    origin = audit.origin.get()
+    if origin is None or origin.address is None:
         return
-    address = _shorten_address(here.address)
+    address = _shorten_address(origin.address)
     key = f"muster.known-address:{user.pk}:{address}"
     if cache.get(key) is None:
         _record_address(user, address)
@@ -34,12 +35,12 @@ def record_token_use(user: User) -> None:
 def _record_address(user: User, address: str) -> None:
     now = timezone.now()
     with transaction.atomic():
-        known, is_new = KnownAddress.objects.get_or_create(user=user, address=address)
+        row, is_new = KnownAddress.objects.get_or_create(user=user, address=address)
         if is_new:
             KnownAddress.objects.filter(pk__in=_list_surplus(user)).delete()
             audit.record(Event.TOKEN, "user", by=user, id=user.pk, name=user.username)
-        elif now - known.last_at > timedelta(seconds=CACHE_SECONDS):
-            KnownAddress.objects.filter(pk=known.pk).update(last_at=now)
+        elif now - row.last_at > timedelta(seconds=CACHE_SECONDS):
+            KnownAddress.objects.filter(pk=row.pk).update(last_at=now)
 
 
 def _list_surplus(user: User) -> list[int]:
@@ -51,7 +52,10 @@ def _list_surplus(user: User) -> list[int]:
 
 
 def _shorten_address(text: str) -> str:
-    """An IPv6 address by its /64 network, of which one person has many."""
+    """Return the address to store: an IPv6 address by its /64 network.
+
+    One person has many addresses of one /64 network.
+    """
     address = ipaddress.ip_address(text)
     return (
         text

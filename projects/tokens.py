@@ -1,5 +1,6 @@
-"""Access tokens of the REST API: signed, short-lived, and good only as long as the password or
-secret they were got with.
+"""Access tokens of the REST API: signed, short-lived, and bound to a password or secret.
+
+A token ends with the password or secret that it was issued for.
 """
 
 import hashlib
@@ -25,11 +26,10 @@ INVALID_TOKEN = (
 
 
 def issue_token(user: User, key: PersonalKey | None = None) -> tuple[str, int]:
-    """A token for a user, and the seconds it is good for: until the personal key, or the service
-    account, it was got with expires.
+    """Return a token for a user and its lifetime in seconds.
 
-    Its claims are digits and hexadecimal letters only: some clients decode them with the standard
-    base64 alphabet, and so may.
+    It ends no later than the personal key or the service account expires. Its claims are digits and
+    hexadecimal letters only: some clients decode them with the standard base64 alphabet.
     """
     now, life = int(time.time()), settings.OPTIONS.token_seconds
     way_in = key or _find_account(user)
@@ -42,10 +42,10 @@ def issue_token(user: User, key: PersonalKey | None = None) -> tuple[str, int]:
 
 
 def authenticate_token(token: str) -> User:
-    """Whose token it is; `personal_key` of the user is the key it was got with, if it was one.
+    """Return the user of a token, with `personal_key` set to the key it was issued for.
 
-    Raises AuthenticationFailed for one that is forged, expired, or made void by a new password or
-    secret, or by a key that is gone.
+    Raises AuthenticationFailed for a token that is forged, expired, or void by a new password or
+    secret, or by a deleted key.
     """
     try:
         claims = jwt.decode(
@@ -83,8 +83,9 @@ def authenticate_token(token: str) -> User:
 
 
 class BearerToken(BaseAuthentication):
-    """`Authorization: Bearer <token>`. Nothing else opens the API: a browser's session does not, so
-    no foreign page can use it.
+    """Authenticate by `Authorization: Bearer <token>`.
+
+    Nothing else opens the API: a browser's session does not, so no foreign page can use it.
     """
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
@@ -102,7 +103,7 @@ class BearerToken(BaseAuthentication):
 
 
 class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """What the description of the API says of it."""
+    """The description of `BearerToken` in the OpenAPI schema."""
 
     target_class = BearerToken
     name = "bearer"
@@ -117,8 +118,9 @@ class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
 
 
 def _fingerprint(user: User, key: PersonalKey | None) -> str:
-    """Changes with what the token was got with: the secret of a personal key, or the password and
-    the secret of a service account.
+    """Return a value that changes with the credential that the token was issued for.
+
+    That is the secret of a personal key, or the password and the secret of a service account.
     """
     if key is not None:
         return salted_hmac(
@@ -131,8 +133,8 @@ def _fingerprint(user: User, key: PersonalKey | None) -> str:
 
 
 def _find_account(user: User) -> ServiceAccount | None:
-    found: ServiceAccount | None = getattr(user, "service_account", None)
-    return found
+    account: ServiceAccount | None = getattr(user, "service_account", None)
+    return account
 
 
 def _derive_signing_key() -> bytes:

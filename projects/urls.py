@@ -1,4 +1,4 @@
-"""The addresses of this room."""
+"""The addresses of the pages of this app."""
 
 from django.urls import URLPattern, URLResolver, path
 

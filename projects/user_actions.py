@@ -1,5 +1,6 @@
-"""What can be done to users and their roles. Who may is decided here, as is what would leave nobody
-in charge.
+"""Actions on users and their project roles.
+
+Permissions are checked here, and that a system administrator remains.
 """
 
 import secrets
@@ -16,12 +17,13 @@ from projects.scopes import TENANT, project_scope
 from projects.sign_on import accounts
 
 _LETTERS = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-"""Without those that look like others: a temporary password is read out and typed."""
+"""Letters and digits of a temporary password, without look-alikes: it is read out and typed."""
 
 
 def list_people() -> "models.QuerySet[User]":
-    """Who can sign in, with `is_sso`: whether they have an identity at the single sign-on, where
-    that is installed.
+    """Return all users who are people, annotated with `is_sso`.
+
+    `is_sso` tells whether they have an identity at the single sign-on, where that is installed.
     """
     identity: models.Exists | models.Value = models.Value(False)
     if apps.is_installed("allauth.socialaccount"):
@@ -34,16 +36,18 @@ def list_people() -> "models.QuerySet[User]":
 
 
 def create_user(user: User, by: User, *, is_administrator: bool = False) -> str:
-    """Save a new local user with a temporary password, which is told here only and has to be
-    changed at the first sign-in.
+    """Save a new local user and return the temporary password, which is not stored.
 
-    Raises NotAllowed for who may not, and for one who makes a system administrator (`in_charge`)
-    without being one; Clash for a name that somebody else took a moment ago.
+    It must be changed at the first sign-in. Raises NotAllowed where `by` may not, and where they
+    make a system administrator without being one; Clash for a name that somebody else took a moment
+    ago.
     """
     access.require(by, Verb.CREATE, Entity.USERS, TENANT)
     password = _assign_temporary_password(user)
     with transaction.atomic():
         try:
+            # A savepoint: PostgreSQL would otherwise refuse the rest of the transaction after an
+            # IntegrityError.
             with transaction.atomic():
                 user.save()
         except IntegrityError:
@@ -59,11 +63,11 @@ def create_user(user: User, by: User, *, is_administrator: bool = False) -> str:
 
 
 def reset_password(user: User, by: User) -> str:
-    """A new temporary password, told here only. The user's sessions and access keys end, as the old
-    password does: a key could have been made by whoever knew it.
+    """Give the user a temporary password and return it; it is not stored.
 
-    Who came by a single sign-on that is not set up any more gets their first one. Raises NotAllowed
-    also for who may not do all that the user may: with the password they would.
+    Ends the user's sessions and access keys: whoever knew the old password could have made a key. A
+    user of a single sign-on that is not configured any more gets their first password. Raises
+    NotAllowed also where the user may do more than `by` may.
     """
     access.require(by, Verb.EDIT, Entity.USERS, TENANT)
     if user.is_service:
@@ -94,7 +98,7 @@ def reset_password(user: User, by: User) -> str:
 
 
 def change_password(user: User, password: str) -> None:
-    """The user's own choice. Their sessions elsewhere end."""
+    """Set the password that the user chose."""
     user.set_password(password)
     user.must_change_password = False
     with transaction.atomic():
@@ -110,10 +114,10 @@ def change_password(user: User, password: str) -> None:
 
 
 def set_active(user: User, active: bool, by: User) -> None:
-    """Let a user in, or keep them out, from now on. Their access keys and tokens end with them.
+    """Activate or deactivate a user; access keys and tokens end with a deactivation.
 
-    Raises UserError where nobody would be left in charge, NotAllowed for who may not do all that
-    the user may.
+    Raises UserError where no system administrator would remain, and NotAllowed where the user may
+    do more than `by` may.
     """
     access.require(by, Verb.EDIT, Entity.USERS, TENANT)
     granting.require_not_above(user, by)
@@ -146,7 +150,7 @@ def set_active(user: User, active: bool, by: User) -> None:
 
 
 def give_project_role(project: Project, user: User, role: str, by: User) -> None:
-    """Somebody new in a project. Raises Clash for one who has a role there already."""
+    """Give a user their first role in a project. Raises Clash where they have one."""
     access.require(by, Verb.CREATE, Entity.ACCESS_RULES, project_scope(project))
     if AccessRule.objects.filter(project=project, user=user).exists():
         raise Clash(
@@ -156,19 +160,19 @@ def give_project_role(project: Project, user: User, role: str, by: User) -> None
 
 
 def change_role(rule: AccessRule, role: str, by: User) -> AccessRule:
-    """Another role in the same scope: a new rule in the place of this one."""
+    """Replace a rule by one with another role in the same scope."""
     with transaction.atomic():
         granting.revoke_rule(rule, by)
         return granting.grant_role(role, to=rule.subject, scope=rule.scope, by=by)
 
 
 def remove_role(rule: AccessRule, by: User) -> None:
-    """The project is not there for them any more. Their workloads stay with the project."""
+    """Take a user's role in a project away; their workloads stay with the project."""
     granting.revoke_rule(rule, by)
 
 
 def _assign_temporary_password(user: User) -> str:
-    """A temporary password, which the user has once they are saved."""
+    """Set a temporary password on the unsaved user and return it."""
     password = "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(4))
     user.set_password(password)
     user.must_change_password = True

@@ -45,7 +45,7 @@ KEPT = (
 PREFIX = "#/components/schemas/"
 
 
-def asked(*path: str) -> dict[str, Any]:
+def fetch_raw(*path: str) -> dict[str, Any]:
     done = subprocess.run(
         ["kubectl", "get", "--raw", *path], capture_output=True, text=True, check=True
     )
@@ -53,7 +53,7 @@ def asked(*path: str) -> dict[str, Any]:
     return answer
 
 
-def stripped(schema: dict[str, Any]) -> dict[str, Any]:
+def strip_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema with what a check needs; an object with named properties takes no others."""
     kept: dict[str, Any] = {}
     for key in KEPT:
@@ -61,12 +61,12 @@ def stripped(schema: dict[str, Any]) -> dict[str, Any]:
             continue
         value = schema[key]
         if key == "properties":
-            kept[key] = {name: stripped(each) for name, each in value.items()}
+            kept[key] = {name: strip_schema(each) for name, each in value.items()}
             kept["additionalProperties"] = False
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
-            kept[key] = stripped(value)
+            kept[key] = strip_schema(value)
         elif key in ("allOf", "oneOf"):
-            kept[key] = [stripped(each) for each in value]
+            kept[key] = [strip_schema(each) for each in value]
         elif key == "$ref":
             kept[key] = "#/$defs/" + value.removeprefix(PREFIX)
         else:
@@ -90,7 +90,7 @@ def main() -> None:
     known: dict[str, Any] = {}
     kinds: dict[str, str] = {}
     for place, wanted in KINDS.items():
-        schemas = asked(f"/openapi/v3/{place}")["components"]["schemas"]
+        schemas = fetch_raw(f"/openapi/v3/{place}")["components"]["schemas"]
         known |= schemas
         for name, schema in schemas.items():
             for each in schema.get("x-kubernetes-group-version-kind", ()):
@@ -102,9 +102,9 @@ def main() -> None:
     while waiting:
         name = waiting.pop()
         if name not in needed:
-            needed[name] = stripped(known[name])
+            needed[name] = strip_schema(known[name])
             waiting += references(known[name])
-    content = {"version": asked("/version")["gitVersion"], "kinds": kinds, "$defs": needed}
+    content = {"version": fetch_raw("/version")["gitVersion"], "kinds": kinds, "$defs": needed}
     (DATA / "schemas.json").write_text(
         json.dumps(content, separators=(",", ":"), sort_keys=True) + "\n"
     )

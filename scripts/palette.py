@@ -13,9 +13,9 @@ COLOURS = 256
 Rgb = tuple[int, int, int]
 
 
-def shrunk(png: bytes) -> bytes:
+def reduce_colours(png: bytes) -> bytes:
     """The same picture in 256 of its colours, each other pixel in the nearest of them."""
-    width, height, channels, rows = _read(png)
+    width, height, channels, rows = _parse_png(png)
     pixels = [_colours(row, channels) for row in rows]
     used = Counter[Rgb]()
     for row in pixels:
@@ -54,7 +54,7 @@ def _palette(used: Counter[Rgb]) -> list[Rgb]:
     return chosen
 
 
-def _read(png: bytes) -> tuple[int, int, int, Iterator[bytes]]:
+def _parse_png(png: bytes) -> tuple[int, int, int, Iterator[bytes]]:
     """Width, height, bytes a pixel, and the rows."""
     assert png.startswith(SIGNATURE), "this is no PNG"
     at, head, packed = len(SIGNATURE), b"", b""
@@ -70,10 +70,15 @@ def _read(png: bytes) -> tuple[int, int, int, Iterator[bytes]]:
     assert (depth, interlaced) == (8, 0), "not a picture as Chromium writes it"
     assert colour in (2, 6), "not of true colour"
     channels = 3 if colour == 2 else 4
-    return width, height, channels, _rows(zlib.decompress(packed), width * channels, channels)
+    return (
+        width,
+        height,
+        channels,
+        _unfilter_rows(zlib.decompress(packed), width * channels, channels),
+    )
 
 
-def _rows(data: bytes, length: int, channels: int) -> Iterator[bytes]:
+def _unfilter_rows(data: bytes, length: int, channels: int) -> Iterator[bytes]:
     """Undoes the filter of each row (PNG specification, section 9)."""
     above = bytearray(length)
     for start in range(0, len(data), length + 1):
@@ -83,16 +88,16 @@ def _rows(data: bytes, length: int, channels: int) -> Iterator[bytes]:
         above = row
 
 
-def _none(row: bytearray, above: bytearray, step: int) -> None:
+def _unfilter_none(row: bytearray, above: bytearray, step: int) -> None:
     """It is as it is."""
 
 
-def _sub(row: bytearray, above: bytearray, step: int) -> None:
+def _unfilter_sub(row: bytearray, above: bytearray, step: int) -> None:
     for at in range(step, len(row)):
         row[at] = (row[at] + row[at - step]) & 255
 
 
-def _up(row: bytearray, above: bytearray, step: int) -> None:
+def _unfilter_up(row: bytearray, above: bytearray, step: int) -> None:
     # Most rows of a page are as the one above.
     row[:] = (
         bytes((mine + upper) & 255 for mine, upper in zip(row, above, strict=True))
@@ -101,13 +106,13 @@ def _up(row: bytearray, above: bytearray, step: int) -> None:
     )
 
 
-def _average(row: bytearray, above: bytearray, step: int) -> None:
+def _unfilter_average(row: bytearray, above: bytearray, step: int) -> None:
     for at in range(len(row)):
         left = row[at - step] if at >= step else 0
         row[at] = (row[at] + (left + above[at]) // 2) & 255
 
 
-def _paeth(row: bytearray, above: bytearray, step: int) -> None:
+def _unfilter_paeth(row: bytearray, above: bytearray, step: int) -> None:
     if not any(row):
         row[:] = above
         return
@@ -129,7 +134,7 @@ def _paeth(row: bytearray, above: bytearray, step: int) -> None:
         row[at] = (row[at] + guess) & 255
 
 
-_UNFILTER = (_none, _sub, _up, _average, _paeth)
+_UNFILTER = (_unfilter_none, _unfilter_sub, _unfilter_up, _unfilter_average, _unfilter_paeth)
 
 
 def _colours(row: bytes, channels: int) -> list[Rgb]:

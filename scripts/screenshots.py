@@ -25,7 +25,7 @@ import tests.environ  # noqa: E402, F401 - what Django's settings read
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 django.setup()
 
-from palette import shrunk  # noqa: E402
+from palette import reduce_colours  # noqa: E402
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 
 from tests.browser.conftest import FLAGS, chromium  # noqa: E402
@@ -160,7 +160,7 @@ SHOTS = (
 def console(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     """A console with its day in it: its address and the ids of what is looked at."""
     server = WebServer(folder / "data", debug=0)
-    server.python("from console.static_files import collect\ncollect()")
+    server.python("from console.static_files import collect_static_files\ncollect_static_files()")
     with server:
         yield server.url, json.loads(server.python(SEED))
 
@@ -182,7 +182,7 @@ def signed_in(browser: Browser, url: str, width: int, theme: str) -> Page:
     return page
 
 
-def take(page: Page, shot: Shot, ids: dict[str, str], whole: bool) -> bytes:
+def take_screenshot(page: Page, shot: Shot, ids: dict[str, str], whole: bool) -> bytes:
     if shot.name == "sign-in":
         page.context.clear_cookies()
     page.goto(shot.path.format(**ids))
@@ -217,9 +217,9 @@ def main() -> None:
                 # The page without a session comes last.
                 for shot in sorted(shots, key=lambda shot: shot.name == "sign-in"):
                     if chosen.all or width == USUAL or shot.main:
-                        png = take(page, shot, ids, whole=bool(chosen.all))
+                        png = take_screenshot(page, shot, ids, whole=bool(chosen.all))
                         (folder / f"{shot.name}-{width}-{theme}.png").write_bytes(
-                            png if chosen.all else shrunk(png)
+                            png if chosen.all else reduce_colours(png)
                         )
                 page.context.close()
         browser.close()

@@ -54,7 +54,7 @@ def patternfly(package: Package) -> None:
 def icons(package: Package) -> None:
     """A sprite of the icons in use, a symbol each."""
     symbols = []
-    for name in sorted(used()):
+    for name in sorted(list_used_icons()):
         svg = package.read(f"icons/{name}.svg").decode()
         inner = re.search(r"<svg[^>]*>(.*)</svg>", svg, re.S)
         if inner is None:
@@ -87,14 +87,14 @@ def uplot(package: Package) -> None:
         _write(place / Path(path).name, package.read(path))
 
 
-def used() -> set[str]:
+def list_used_icons() -> set[str]:
     """The icons that templates, scripts and Python name: `{% icon "name" %}`, `icon="name"` and
     their kin, and the statuses' own.
     """
-    return set(_named()) | ALWAYS
+    return set(_find_icon_names()) | ALWAYS
 
 
-def _named() -> Iterable[str]:
+def _find_icon_names() -> Iterable[str]:
     for path in sorted(ROOT.glob("templates/**/*.html")):
         text = path.read_text()
         yield from re.findall(r"""{%\s*icon\s+["']([a-z0-9-]+)["']""", text)

@@ -1,4 +1,4 @@
-"""How the API describes what it takes and tells about clusters and nodes."""
+"""The OpenAPI schemas of what the API takes and returns about clusters and nodes."""
 
 from projects.api.schemas import (
     BOOLEAN,

@@ -1,5 +1,5 @@
-"""`/api/v1/clusters`: a bare array for everybody; adding, trying, changing and removing for
-administrators, as on the pages.
+"""`/api/v1/clusters`: a bare array for everybody; administrators add, try, change and remove
+clusters, as on the pages.
 """
 
 import uuid
@@ -57,8 +57,8 @@ class ClustersView(ApiView):
         access.require(self.user, Verb.CREATE, Entity.CLUSTERS)
         form = _validate_form(ClusterForm(_parse_body(request.data)))
         way, kubeconfig = form.credentials
-        made = actions.register(form.cleaned_data["name"], kubeconfig, way=way, user=self.user)
-        return Response(serialize_cluster(made), status=201)
+        cluster = actions.register(form.cleaned_data["name"], kubeconfig, way=way, user=self.user)
+        return Response(serialize_cluster(cluster), status=201)
 
 
 class ConnectionTestView(ApiView):
@@ -187,7 +187,7 @@ class ClusterTestView(ApiView):
 
 
 def serialize_cluster(cluster: Cluster) -> dict[str, Any]:
-    """A cluster as the API has it, without its credentials."""
+    """Return a cluster as the API has it, without its credentials."""
     return {
         "uuid": str(cluster.pk),
         "tenantId": 1,
@@ -211,7 +211,9 @@ def _get_cluster(pk: uuid.UUID, rows: Any = None) -> Cluster:
 
 
 def _parse_body(data: Any) -> dict[str, str]:
-    """A body as the form has it. Raises Invalid for what is no text where one is wanted."""
+    """Parse a body into the form's data. Raises Invalid for a field that must be a text and is
+    none.
+    """
     body = data if isinstance(data, dict) else {}
     wrong = [
         (name, f"{name} must be a text.")
@@ -233,7 +235,7 @@ def _parse_body(data: Any) -> dict[str, str]:
 
 
 def _validate_form(form: ClusterForm) -> ClusterForm:
-    """The form. Raises Invalid with everything that is wrong."""
+    """Return the form if it is valid. Raises Invalid with all its problems."""
     if form.is_valid():
         return form
     problems = [(name, " ".join(map(str, errors))) for name, errors in form.errors.items()]
@@ -268,13 +270,13 @@ def _serialize_trial(trial: ConnectionTrial) -> dict[str, Any]:
     }
 
 
-def _serialize_prerequisite(each: Any) -> dict[str, Any]:
+def _serialize_prerequisite(prerequisite: Any) -> dict[str, Any]:
     return {
-        "title": each.title,
-        "state": each.mark.value,
-        "message": each.text,
-        "install": each.command,
-        "isRequired": each.is_required,
+        "title": prerequisite.title,
+        "state": prerequisite.state.value,
+        "message": prerequisite.text,
+        "install": prerequisite.command,
+        "isRequired": prerequisite.is_required,
     }
 
 

@@ -1,5 +1,5 @@
-"""`/api/v1/node-pools`: the node pools of the clusters that one sees; making, changing and deleting
-them, as on the pages.
+"""`/api/v1/node-pools`: the node pools of the clusters that the user may see, and to make, change
+and delete them, as on the pages.
 """
 
 from collections.abc import Mapping
@@ -93,16 +93,16 @@ class NodePoolsView(ApiView):
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
+        query = ListQuery(request)
         visible = NodePool.objects.visible_to(self.user)
         rows = filtering.filter_and_search(
-            visible.select_related("cluster").defer("cluster__kubeconfig"), asked, FIELDS
+            visible.select_related("cluster").defer("cluster__kubeconfig"), query, FIELDS
         )
         counted = PoolCounts(visible)
         return Response(
             filtering.serialize_page(
                 rows,
-                asked,
+                query,
                 FIELDS,
                 ("name", "pk"),
                 name="nodepools",
@@ -204,8 +204,8 @@ class NodePoolView(ApiView):
                         )
                     ]
                 )
-        kept = NodePoolForm.values(found) | ({"description": ""} if whole else {})
-        form = NodePoolForm(kept | typed, row=found)
+        current = NodePoolForm.values(found) | ({"description": ""} if whole else {})
+        form = NodePoolForm(current | typed, row=found)
         quotas.require_valid(form, PLACES)
         node_pools.change(found, form, self.user, quotas.parse_version(body))
         return Response(_serialize_pool(self.user, pk))
@@ -227,7 +227,7 @@ class NodePoolView(ApiView):
 
 
 def serialize_node_pool(pool: NodePool, counted: PoolCounts) -> dict[str, Any]:
-    """A node pool as the API has it; its id is text."""
+    """Return a node pool as the API has it; its id is text."""
     nodes = counted.count_nodes(pool)
     return {
         "id": str(pool.pk),
@@ -253,7 +253,7 @@ def _serialize_pool(user: User, pk: int) -> dict[str, Any]:
 
 
 def _parse_body(data: Any) -> dict[str, str]:
-    """What a body says as it would be typed. Raises Invalid."""
+    """Parse a body into the form's data. Raises Invalid."""
     body = quotas.parse_object(data, _ACCEPTED_FIELDS, _FIXED)
     places = {place: name for name, place in PLACES.items()}
     return {

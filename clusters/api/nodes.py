@@ -1,4 +1,6 @@
-"""`GET /api/v1/nodes`: the nodes of the clusters that one sees, with what is free on them."""
+"""`GET /api/v1/nodes`: the nodes of the clusters that the user may see, with what is free
+on them.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -34,16 +36,16 @@ class NodesView(ApiView):
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
+        query = ListQuery(request)
         nodes = Node.objects.filter(
             cluster__in=Cluster.objects.visible_to(self.user)
         ).select_related("cluster")
         nodes = nodes.defer(
             "cluster__kubeconfig", "cluster__permissions", "cluster__capabilities", "conditions"
         )
-        nodes = filtering.filter_and_search(nodes, asked, FIELDS)
-        found, following = asked.page(
-            filtering.order_rows(nodes, asked, FIELDS, ("cluster__name", "name", "pk"))
+        nodes = filtering.filter_and_search(nodes, query, FIELDS)
+        found, following = query.page(
+            filtering.order_rows(nodes, query, FIELDS, ("cluster__name", "name", "pk"))
         )
         by_cluster: dict[UUID, list[Node]] = defaultdict(list)
         for node in found:
@@ -51,8 +53,8 @@ class NodesView(ApiView):
         pools = {cluster_id: load_pool_lookup(cluster_id) for cluster_id in by_cluster}
         rows = {
             row.node.pk: row
-            for cluster_id, some in by_cluster.items()
-            for row in load_node_rows(some, cluster_id)
+            for cluster_id, cluster_nodes in by_cluster.items()
+            for row in load_node_rows(cluster_nodes, cluster_id)
         }
         return Response(
             build_list_body(
@@ -80,13 +82,12 @@ class NodesCountView(ApiView):
 
 def _serialize_node(row: NodeRow, pools: Sequence[str]) -> dict[str, Any]:
     node = row.node
-    status = (
-        "NotReady"
-        if not node.is_ready
-        else "Ready"
-        if node.is_schedulable
-        else "SchedulingDisabled"
-    )
+    if not node.is_ready:
+        status = "NotReady"
+    elif node.is_schedulable:
+        status = "Ready"
+    else:
+        status = "SchedulingDisabled"
     return {
         "name": node.name,
         "clusterUuid": str(node.cluster_id),

@@ -1,5 +1,5 @@
-"""`/api/v1/org-unit/projects`: making, changing and deleting projects, as on the pages; what they
-are in the cluster follows.
+"""`/api/v1/org-unit/projects`: to make, change and delete projects, as on the pages; their clusters
+follow.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from clusters.forms import (
     list_departments_for_project,
 )
 from clusters.models import NodePool
-from clusters.tasks import leave
+from clusters.tasks import remove_deleted_project
 from console.errors import Invalid
 from projects import access, project_removal
 from projects.api import projects, quotas, schemas
@@ -144,7 +144,7 @@ class ProjectView(ApiView):
         found = get_editable_project(self.user, pk)
         body = quotas.parse_object(request.data, ACCEPTED_FIELDS, FIXED)
         _check_unchanged(found, body)
-        kept: dict[str, Any] = (
+        current: dict[str, Any] = (
             {"department": found.department.name, "gpu_quota": "0"}
             if whole
             else _serialize_current(found)
@@ -152,7 +152,7 @@ class ProjectView(ApiView):
         return change_project(
             self.user,
             found,
-            kept | _parse_body(self.user, body, str(found.cluster_id), found),
+            current | _parse_body(self.user, body, str(found.cluster_id), found),
             quotas.parse_version(body),
         )
 
@@ -166,7 +166,7 @@ class ProjectView(ApiView):
     def delete(self, request: Request, pk: int) -> Response:
         found = _get_project(self.user, pk)
         project_removal.remove_project(found, self.user)
-        leave.enqueue(found.pk, project_saving.MAX_REMOVAL_CHECKS)
+        remove_deleted_project.enqueue(found.pk, project_saving.MAX_REMOVAL_CHECKS)
         return Response(
             {
                 "code": 202,
@@ -208,15 +208,20 @@ class ProjectResourcesView(ApiView):
             request, found, quotas.drop_quota(_serialize_current(found)) | {"gpu_quota": "0"}
         )
 
-    def _apply_change(self, request: Request, found: Project, kept: Mapping[str, Any]) -> Response:
+    def _apply_change(
+        self, request: Request, found: Project, current: Mapping[str, Any]
+    ) -> Response:
         body = quotas.parse_resources_only(request.data)
         return change_project(
-            self.user, found, {**kept, **quotas.parse_form_data(body)}, quotas.parse_version(body)
+            self.user,
+            found,
+            {**current, **quotas.parse_form_data(body)},
+            quotas.parse_version(body),
         )
 
 
 def get_editable_project(user: User, pk: int) -> Project:
-    """The project, for who may change it. Raises Http404 and NotAllowed."""
+    """Return the project, if the user may change it. Raises Http404 and NotAllowed."""
     found = _get_project(user, pk)
     access.require(user, Verb.EDIT, Entity.PROJECTS, project_scope(pk))
     return found
@@ -225,7 +230,9 @@ def get_editable_project(user: User, pk: int) -> Project:
 def change_project(
     user: User, project: Project, given: Mapping[str, Any], version: int | None
 ) -> Response:
-    """The answer with the project as it is then. Raises Invalid, Clash and ChangedMeanwhile."""
+    """Change the project and return the answer with its new values. Raises Invalid, Clash and
+    ChangedMeanwhile.
+    """
     form = ProjectChangeForm(given, user=user, row=project)
     quotas.require_valid(form, PLACES)
     project_saving.save_project(form, version)
@@ -233,12 +240,14 @@ def change_project(
 
 
 def _serialize_current(project: Project) -> dict[str, Any]:
-    """What a project has, as it would be typed, to the byte: what a body does not name stays."""
+    """Return a project's current values as form data, exact to the byte: a field that a body does
+    not name stays.
+    """
     return ProjectChangeForm.values(project) | exact_values(project)
 
 
 def _check_unchanged(project: Project, body: Mapping[str, Any]) -> None:
-    """Raises Invalid for what cannot be changed of a project."""
+    """Raise Invalid for a body that changes a fixed field of a project."""
     now = {
         "name": project.name,
         "clusterId": str(project.cluster_id),
@@ -263,24 +272,24 @@ def _check_unchanged(project: Project, body: Mapping[str, Any]) -> None:
 def _parse_body(
     user: User, body: Mapping[str, Any], cluster: str, row: Project | None = None
 ) -> dict[str, Any]:
-    """What a body says, and nothing else, as it would be typed. Raises Invalid."""
-    found = quotas.parse_form_data(body)
+    """Parse only the fields that a body has into the form's data. Raises Invalid."""
+    typed = quotas.parse_form_data(body)
     for name in ("departmentId", "parentId"):
         if body.get(name) is not None:
-            found["department"] = _get_department_name(
+            typed["department"] = _get_department_name(
                 user, quotas.parse_text(body, name), name, row
             )
     for name in ("defaultNodePools", "nodePools"):
         if body.get(name) is not None:
             # What clients send that know of no pools asks for nothing, as in a workload.
-            found["node_pools"] = (
+            typed["node_pools"] = (
                 []
                 if body[name] == ["default"]
                 else _parse_pools(body[name], name, _get_cluster_id(user, cluster, row))
             )
     if body.get("defaultPreemptibility") is not None:
-        found["default_preemptibility"] = quotas.parse_text(body, "defaultPreemptibility")
-    return found
+        typed["default_preemptibility"] = quotas.parse_text(body, "defaultPreemptibility")
+    return typed
 
 
 def _get_department_name(user: User, text: str, field: str, row: Project | None) -> str:
@@ -299,33 +308,35 @@ def _get_department_name(user: User, text: str, field: str, row: Project | None)
 
 
 def _get_cluster_id(user: User, text: str, row: Project | None) -> UUID:
-    """Where the project is, or may be: nothing is told of any other cluster. Raises Invalid."""
+    """Return the project's cluster, or the named one if the user may use it. Raises Invalid, which
+    tells nothing of other clusters.
+    """
     if row is not None:
         return row.cluster_id
     try:
-        found = (
+        cluster_id = (
             list_clusters_for_new_project(user)
             .filter(pk=UUID(text))
             .values_list("pk", flat=True)
             .first()
         )
     except ValueError:
-        found = None
-    if found is None:
+        cluster_id = None
+    if cluster_id is None:
         raise Invalid(
             [("clusterId", f"There is no cluster {text[:40]} on which you may make projects.")]
         )
-    return found
+    return cluster_id
 
 
 def _parse_pools(given: Any, field: str, cluster: UUID) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
         raise Invalid([(field, f"{field} must be a list of names.")])
-    there = dict(NodePool.objects.filter(cluster=cluster).values_list("name", "pk"))
-    if strange := [name for name in given if name not in there]:
-        known = f"There are {', '.join(sorted(there)[:20])}." if there else "It has none."
-        raise Invalid([(field, f"The cluster has no node pool {strange[0][:40]}. {known}")])
-    return [str(there[name]) for name in given]
+    existing = dict(NodePool.objects.filter(cluster=cluster).values_list("name", "pk"))
+    if unknown := [name for name in given if name not in existing]:
+        known = f"There are {', '.join(sorted(existing)[:20])}." if existing else "It has none."
+        raise Invalid([(field, f"The cluster has no node pool {unknown[0][:40]}. {known}")])
+    return [str(existing[name]) for name in given]
 
 
 def _get_project(user: User, pk: int) -> Project:

@@ -1,4 +1,4 @@
-"""The addresses of this room."""
+"""The addresses of the REST API of clusters, nodes, node pools and projects."""
 
 from django.urls import path
 

@@ -1,3 +1,3 @@
-"""The only room that talks to Kubernetes. It knows no Django and no workload: dictionaries or the
-caller's own structs in and out.
+"""The only package that talks to Kubernetes. It knows neither Django nor workloads: it takes and
+returns dictionaries or the caller's own structs.
 """

@@ -1,5 +1,5 @@
-"""How a cluster is reached and how we prove who we are: inline data only, no file of this machine
-and no program is ever named by it.
+"""How a cluster is reached and how we authenticate: inline data only. It never names a file of this
+machine or a program.
 """
 
 import base64
@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 import yaml
 
 MAX_KUBECONFIG = 256 << 10
-"""Characters of a kubeconfig that are read. One cluster's takes about 6 thousand."""
+"""Characters of a kubeconfig that are read. That of one cluster takes about 6 thousand."""
 MAX_TOKEN = 16 << 10
 MAX_SERVER = 255
-"""Characters of an address."""
+"""Characters of a server's address."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _SERVER_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*")
@@ -45,17 +45,17 @@ _REFUSED_USER_FIELDS = {
 
 
 class BadKubeconfig(ValueError):
-    """A kubeconfig, or what was given in its stead, that cannot be used. The text says what, why
-    and what to do, and holds no secret.
+    """A kubeconfig, or its substitute, that cannot be used. The text says what, why and what to do,
+    and holds no secret.
     """
 
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """One cluster and one user of it. `ca`, `certificate` and `key` are PEM texts; `ca` None means
-    what this machine trusts.
+    """One cluster and one user of it. `ca`, `certificate` and `key` are PEM texts; without `ca` the
+    authorities of this machine are trusted.
 
-    `server_name` is the name that the server's certificate must carry when it is not the one of the
+    `server_name` is the name that the server's certificate must carry, when it is not that of the
     address. Raises BadKubeconfig for an address or credentials that cannot work. Its repr shows no
     secret.
     """
@@ -85,12 +85,12 @@ class ClusterAccess:
 
     @property
     def is_loopback(self) -> bool:
-        """True when the cluster is on this machine, so that no proxy may come between."""
+        """Whether the cluster is on this machine, so that no proxy may come between."""
         return is_loopback(parse_host(self.server))
 
     def build_tls_context(self) -> ssl.SSLContext:
-        """A TLS context that trusts this cluster only and shows the client certificate, if there is
-        one.
+        """Return a TLS context that trusts only this cluster and presents the client certificate,
+        if there is one.
         """
         try:
             context = ssl.create_default_context(cadata=self.ca)
@@ -108,10 +108,9 @@ class ClusterAccess:
 
 
 def parse_kubeconfig(text: str) -> ClusterAccess:
-    """The access of the current context. Only inline data counts; plugins, providers, file
-    references and proxies are refused by name.
+    """Return the access of the current context of a kubeconfig. Raises BadKubeconfig.
 
-    Raises BadKubeconfig.
+    Only inline data counts; plugins, providers, file references and proxies are refused by name.
     """
     if len(text) > MAX_KUBECONFIG:
         raise BadKubeconfig(
@@ -152,8 +151,9 @@ def parse_kubeconfig(text: str) -> ClusterAccess:
 
 
 def build_kubeconfig(server: str, token: str, ca: str = "") -> str:
-    """A kubeconfig that says the same as an address, a token and the PEM text of an authority, ""
-    for those that this machine trusts.
+    """Return a kubeconfig for an address, a token and the PEM text of an authority.
+
+    `ca` is "" for the authorities that this machine trusts.
     """
     cluster = {"server": server} | (
         {"certificate-authority-data": base64.b64encode(ca.encode()).decode()} if ca else {}
@@ -170,7 +170,7 @@ def build_kubeconfig(server: str, token: str, ca: str = "") -> str:
 
 
 def check_token(token: str) -> None:
-    """Raises BadKubeconfig for what cannot be sent as a bearer token."""
+    """Raise BadKubeconfig for a text that cannot be sent as a bearer token."""
     if len(token) > MAX_TOKEN or not _TOKEN.fullmatch(token):
         raise BadKubeconfig(
             "The token holds characters that no token has, or is far too long. Copy it again, "
@@ -179,7 +179,7 @@ def check_token(token: str) -> None:
 
 
 def parse_host(server: str) -> str:
-    """The name or IP address in a server's address, "" where there is none."""
+    """Return the name or IP address in a server's address, "" where there is none."""
     return urlsplit(server).hostname or ""
 
 
@@ -248,8 +248,8 @@ def _load_client_certificate(context: ssl.SSLContext, certificate: str, key: str
 
 
 class _NoMergeLoader(yaml.SafeLoader):
-    """Without merge keys: a few lines of them, each merging the one above ten times, would fill the
-    memory.
+    """A YAML loader without merge keys: a few lines of them, each merging the one above ten times,
+    would fill the memory.
     """
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:

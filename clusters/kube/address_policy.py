@@ -1,4 +1,4 @@
-"""Where a connection to a cluster may lead."""
+"""Which addresses a connection to a cluster may lead to."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,12 @@ from console import url_safety
 
 @dataclass(frozen=True, slots=True)
 class ClusterAddressPolicy(url_safety.AddressPolicy):
-    """Which addresses a cluster may have, beside public ones."""
+    """The addresses that a cluster may have, beside public ones."""
 
     def check_server(self, server: str) -> None:
-        """Raises BadKubeconfig for a server's address that leads where it may not. The resolver is
-        asked; a name unknown to it passes.
+        """Raise BadKubeconfig for a server's address that leads to a forbidden place.
+
+        The resolver is asked; a name unknown to it passes.
         """
         if why := self.find_host_problem(parse_host(server)):
             raise BadKubeconfig(

@@ -1,5 +1,5 @@
-"""One request each: the verbs of the API. Dictionaries in; dictionaries, or what the caller's own
-decoder makes of an object, out.
+"""The verbs of the API, one request each. They take dictionaries and return dictionaries, or what
+the caller's own decoder makes of an object.
 
 Every call raises KubeError and nothing else. `namespace` is None for cluster-scoped kinds, and in
 lists for all namespaces.
@@ -23,10 +23,10 @@ T = TypeVar("T")
 Decoder = msgspec.json.Decoder
 
 FIELD_MANAGER = "muster"
-"""The name under which our writes are kept in managedFields."""
+"""The name under which managedFields keeps our writes."""
 PAGE_SIZE = 500
 MAX_PAGES = 2_000
-"""Pages of one list: a million objects. Nobody has as many, and a list that goes on is none."""
+"""Pages of one list: a million objects. Nobody has as many, so a list that goes on is broken."""
 MAX_RESTARTS = 3
 """How often a list begins anew because it took longer than the server remembers."""
 LOG_SILENCE = 300.0
@@ -52,10 +52,10 @@ def create(
     validation: Validation = "Strict",
     manager: str = FIELD_MANAGER,
 ) -> Object:
-    """Create and give the object as stored, or as it would be on a dry run. A taken name is
-    Conflict.already_exists.
+    """Create an object and return it as stored, or as it would be on a dry run. A taken name raises
+    Conflict with `already_exists`.
 
-    With validation Strict a field that the cluster does not know is Rejected instead of being
+    With validation Strict a field that the cluster does not know raises Rejected instead of being
     dropped in silence.
     """
     query = _build_write_query(dry_run, manager, validation)
@@ -83,7 +83,7 @@ def get(
     namespace: str | None = None,
     decoder: Decoder[Any] = OBJECT_DECODER,
 ) -> Any:
-    """One object. Gone when it is not there."""
+    """Return one object. Raises Gone when it does not exist."""
     return _parse_body(client.send("GET", resource.path(namespace, name)), decoder)
 
 
@@ -124,11 +124,11 @@ def list_page(
     cancellation: Cancellation | None = None,
     decoder: Decoder[Any] = OBJECT_DECODER,
 ) -> Page[Any]:
-    """One page of at most `limit` objects; `token` is that of the page before. Expired when the
-    server has forgotten that list.
+    """Return one page of at most `limit` objects. Raises Expired when the server has forgotten that
+    list.
 
-    A page may be short, or empty, and still have a token. Objects of a list carry no apiVersion and
-    kind if they are built in.
+    `token` is that of the page before. A page may be short, or empty, and still have a token.
+    Objects of a list carry no apiVersion and kind if they are built in.
     """
     query = [*_build_selectors(labels, fields), ("limit", limit)]
     if token:
@@ -176,9 +176,11 @@ def list_all(
     cancellation: Cancellation | None = None,
     decoder: Decoder[Any] = OBJECT_DECODER,
 ) -> Iterator[Page[Any]]:
-    """All pages, one in memory at a time. When the server forgets the list in between, either `go
-    on` with what it offers (later pages are then not `consistent`) or `restart` (the next page is
-    `first` again: drop what came before). Expired after RESTARTS times.
+    """Yield all pages of a list, one in memory at a time.
+
+    When the server forgets the list in between, either `go on` with the token that it offers (later
+    pages are then not `consistent`) or `restart` (the next page is `first` again: drop what came
+    before). Raises Expired after MAX_RESTARTS times.
     """
     token, first, consistent, restarts = "", True, True, 0
     for _ in range(MAX_PAGES):
@@ -224,8 +226,8 @@ def patch(
     dry_run: bool = False,
     manager: str = FIELD_MANAGER,
 ) -> Object:
-    """Change one object: a merge patch (a dictionary) or a JSON patch (a list of operations).
-    Conflict when a version in it is stale.
+    """Change one object by a merge patch (a dictionary) or a JSON patch (a list of operations).
+    Raises Conflict when a resource version in it is stale.
     """
     path = resource.path(namespace, name, subresource)
     return _parse_object(
@@ -251,10 +253,9 @@ def apply(
     validation: Validation = "Strict",
     manager: str = FIELD_MANAGER,
 ) -> Object:
-    """Server-side apply: make the fields of `obj` so, creating the object if need be, and own them
-    as `manager`.
+    """Apply the fields of `obj` on the server, creating it if need be, and own them as `manager`.
 
-    Conflict when another manager owns one of them, unless `force` takes it over. `obj` needs
+    Raises Conflict when another manager owns one of them, unless `force` takes it over. `obj` needs
     apiVersion and kind.
     """
     query: list[tuple[str, str | int | bool]] = [
@@ -283,10 +284,10 @@ def delete(
     uid: str | None = None,
     dry_run: bool = False,
 ) -> Object:
-    """Begin the end of one object: it comes back while it lingers, or a Status when it is over.
-    Conflict when it has another uid.
+    """Begin the deletion of one object. Raises Conflict when it has another uid.
 
-    `grace` is in seconds; None leaves it to the object.
+    Returns the object while it lingers, or a Status when it is gone. `grace_seconds` None leaves
+    the period to the object.
     """
     body = _build_delete_options(propagation, grace_seconds, uid, dry_run)
     return _parse_object(client.send("DELETE", resource.path(namespace, name), body=body))
@@ -303,8 +304,9 @@ def delete_collection(
     grace_seconds: int | None = None,
     dry_run: bool = False,
 ) -> Object:
-    """Begin the end of all objects that match; `labels` must be given, "" for every one. It may
-    take the server minutes for thousands.
+    """Begin the deletion of all objects that match.
+
+    `labels` must be given, "" for every object. It may take the server minutes for thousands.
     """
     body = _build_delete_options(propagation, grace_seconds, None, dry_run)
     return _parse_object(
@@ -329,19 +331,19 @@ def open_log(
     silence_timeout: float = LOG_SILENCE,
     cancellation: Cancellation | None = None,
 ) -> Stream:
-    """The bytes of a container's log, as they come; close the stream. NotYet before the container
-    has started.
+    """Open the log of a container and return its bytes as they arrive; close the stream. Raises
+    ContainerNotStarted before the container has started.
 
-    `silence` is how many seconds a followed log may be quiet before reading raises Unavailable: ask
-    again from the last line's time. A quiet log may not even begin to answer; `held` ends that wait
-    too. `since_time` as text keeps its nanoseconds.
+    `silence_timeout` is how many seconds a followed log may be quiet before reading raises
+    Unavailable: ask again from the last line's time. A quiet log may not even begin to answer;
+    `cancellation` ends that wait too. `since_time` as text keeps its nanoseconds.
     """
     since = (
         since_time.astimezone(UTC).isoformat().replace("+00:00", "Z")
         if isinstance(since_time, datetime)
         else since_time
     )
-    asked = {
+    parameters = {
         "container": container,
         "follow": follow or None,
         "tailLines": tail,
@@ -350,7 +352,7 @@ def open_log(
         "timestamps": timestamps or None,
         "limitBytes": limit_bytes,
     }
-    query = [(name, value) for name, value in asked.items() if value is not None]
+    query = [(name, value) for name, value in parameters.items() if value is not None]
     patience = silence_timeout if follow else None
     return client.open_stream(
         PODS.path(namespace, pod, "log"),

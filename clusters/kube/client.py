@@ -1,5 +1,5 @@
-"""One configured client of one cluster: the official library's, with its timeouts, pool and retries
-set, and its errors made ours.
+"""A configured client of one cluster: the official library's client with our timeouts, connection
+pool and retries, and its errors translated to ours.
 """
 
 import contextlib
@@ -40,8 +40,10 @@ _TRANSPORT_ERRORS = (urllib3.exceptions.HTTPError, ApiException, OSError, http.c
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds: to connect, for the server to say anything, for a whole answer to arrive, and for
-    our own turn to come.
+    """The timeouts of a client, in seconds.
+
+    They are the times to connect, between two reads (`read`), for a whole answer (`total`), and to
+    wait for the rate limiter (`rate_limit`).
     """
 
     connect: float = 3.0
@@ -51,11 +53,11 @@ class Timeouts:
 
 
 class Stream:
-    """An answer that is read as it comes: chunks of at most CHUNK bytes. Close it, from any thread,
-    or use it in a with block.
+    """An answer that is read as it arrives, in chunks of at most CHUNK_SIZE bytes. Close it, from
+    any thread, or use it in a with block.
 
-    Reading raises Unavailable when it breaks off or the server is silent for too long, and just
-    ends when it was closed.
+    Reading raises Unavailable when the connection breaks off or the server is silent for too long;
+    it just ends when the stream was closed.
     """
 
     def __init__(self, response: urllib3.BaseHTTPResponse, cancellation: Cancellation) -> None:
@@ -69,8 +71,8 @@ class Stream:
             ):
                 yield chunk
         except (*_TRANSPORT_ERRORS, ValueError, AttributeError) as error:
-            # A response closed under the reader's hands fails in several ways; none of them is
-            # news.
+            # A response that another thread closes fails in several ways while it is read; after
+            # `close` none of them is an error.
             if not self._cancellation.is_cancelled:
                 raise translate_error(error) from error
         finally:
@@ -98,13 +100,13 @@ class Stream:
 
 
 class Client:
-    """Talks to one cluster as one user, from any number of threads. Nothing is sent before the
-    first call; close it at the end.
+    """Sends requests to one cluster as one user, from any number of threads. Nothing is sent before
+    the first call; close it at the end.
 
-    All clients of one cluster should share a `pace`, so that together they ask no more often than
-    it says. `leave` is how many turns of it this one leaves free for others. `token` gives the
-    bearer token of each request where it changes with time. `bars` says why nothing is sent to an
-    IP address, "" where it may be.
+    All clients of one cluster should share a `rate_limiter`, so that together they keep to its
+    rate. `spare_turns` is how many turns of it this client leaves free for others. `get_token`
+    returns the bearer token of each request, where it changes with time. `find_address_problem`
+    returns why nothing may be sent to an IP address, "" where it may.
     """
 
     def __init__(
@@ -153,12 +155,12 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Give the idle connections back. Streams that are open stay so until they are closed."""
+        """Give the idle connections back. Open streams stay open until they are closed."""
         self._api.close()
 
     def use_token(self, token: str) -> None:
-        """Send this bearer token from the next request on. Raises BadKubeconfig for what is
-        none.
+        """Send this bearer token from the next request on. Raises BadKubeconfig for an impossible
+        token.
         """
         check_token(token)
         self._api.configuration.api_key["authorization"] = f"Bearer {token}"
@@ -174,15 +176,17 @@ class Client:
         accept: str = JSON,
         cancellation: Cancellation | None = None,
     ) -> bytes:
-        """The body of a 2xx answer. A read whose connection broke off is sent once more; nothing
-        else is repeated.
+        """Send a request and return the body of its 2xx answer.
 
-        Raises KubeError. `held` lets another thread end the wait, which raises Unavailable.
+        A GET whose connection broke off is sent once more; nothing else is repeated. Raises
+        KubeError. `cancellation` lets another thread end the wait, which raises Unavailable.
         """
         cancellation = cancellation or Cancellation()
         try:
             return self._send_once(method, path, query, body, content_type, accept, cancellation)
         except Unavailable as error:
+            # A server may close a kept-alive connection at the moment we reuse it. Only a GET is
+            # sent again: a write may have happened before the connection broke off.
             if (
                 method != "GET"
                 or cancellation.is_cancelled
@@ -200,10 +204,10 @@ class Client:
         silence_timeout: float | None = None,
         cancellation: Cancellation | None = None,
     ) -> Stream:
-        """Start a GET whose 2xx answer is read as it comes. `answer` is how long it may take to
-        begin, `silence` between two bytes.
+        """Start a GET whose 2xx answer is read as it arrives. Raises KubeError.
 
-        Raises KubeError.
+        `answer_timeout` is how many seconds the answer may take to begin, `silence_timeout` how
+        many may pass between two bytes.
         """
         cancellation = cancellation or Cancellation()
         response = self._open_response(
@@ -248,12 +252,12 @@ class Client:
         cancellation: Cancellation,
         read_timeout: float,
     ) -> urllib3.BaseHTTPResponse:
-        """A 2xx answer whose body is still to be read."""
+        """Return a 2xx answer whose body is still to be read."""
         self.rate_limiter.wait_turn(
             self.timeouts.rate_limit, cancellation.event, spare_turns=self._spare_turns
         )
-        if self._get_token is not None and (fresh := self._get_token()):
-            self._api.configuration.api_key["authorization"] = f"Bearer {fresh}"
+        if self._get_token is not None and (token := self._get_token()):
+            self._api.configuration.api_key["authorization"] = f"Bearer {token}"
         headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = content_type
@@ -266,13 +270,13 @@ class Client:
         )
         try:
             with sockets.attach_sockets_to(cancellation):
-                sent = self._api.call_api(
+                answer = self._api.call_api(
                     *request[:3], body, None, _request_timeout=(self.timeouts.connect, read_timeout)
                 )
         except _TRANSPORT_ERRORS as error:
             cancellation.detach()
             raise translate_error(error) from error
-        response: urllib3.BaseHTTPResponse = sent.response
+        response: urllib3.BaseHTTPResponse = answer.response
         self.clock_skew.record_date(response.headers.get("Date", ""))
         if 200 <= response.status < 300:
             return response
@@ -280,11 +284,11 @@ class Client:
             refusal = self._read_body(response, MAX_REFUSAL)
         finally:
             cancellation.detach()
-        refused = errors.error_from_answer(response.status, response.headers, refusal)
-        if isinstance(refused, Unavailable) and refused.retry_after is not None:
-            # It is asked of all of us, whoever was told.
-            self.rate_limiter.pause(refused.retry_after)
-        raise refused
+        error_answered = errors.error_from_answer(response.status, response.headers, refusal)
+        if isinstance(error_answered, Unavailable) and error_answered.retry_after is not None:
+            # The server asks it of all requests of ours, so all threads wait, not only this one.
+            self.rate_limiter.pause(error_answered.retry_after)
+        raise error_answered
 
     def _read_body(self, response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
         parts: list[bytes] = []
@@ -316,8 +320,9 @@ class Client:
 
 
 def translate_error(error: BaseException) -> Unavailable:
-    """What the transport's error means to us. The text names no address; the library's own words go
-    into `detail`.
+    """Return the Unavailable that an error of the transport stands for.
+
+    Its text names no address; the library's own words go into `detail`.
     """
     detail = str(error)
     if isinstance(error, sockets.AddressNotAllowed):

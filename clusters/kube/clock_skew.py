@@ -1,4 +1,4 @@
-"""How far a cluster's clock is from ours, as the Date of its answers tells."""
+"""How far a cluster's clock differs from ours, measured by the Date header of its answers."""
 
 import email.utils
 import time
@@ -6,14 +6,13 @@ from collections.abc import Callable
 from datetime import timedelta
 
 TOLERATED_SECONDS = 60.0
-"""Seconds up to which clocks are taken for equal: answers take their time, and a Date is of whole
-seconds.
+"""Seconds up to which two clocks count as equal: answers take time, and a Date has whole seconds.
 """
 
 
 class ClockSkew:
-    """`ahead` is by how much the cluster's clock is ahead of ours, in whole minutes; nothing while
-    that is little or not known.
+    """The difference between a cluster's clock and ours. `offset` is how far the cluster's clock is
+    ahead, in whole minutes; zero while it is small or unknown.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -25,12 +24,12 @@ class ClockSkew:
         return timedelta(seconds=self._ahead)
 
     def record_date(self, date: str) -> None:
-        """The cluster has just answered with this Date."""
+        """Take in the Date header of an answer that has just arrived."""
         try:
-            told = email.utils.parsedate_to_datetime(date).timestamp()
+            server_time = email.utils.parsedate_to_datetime(date).timestamp()
         except (ValueError, TypeError, IndexError, OverflowError):
             return
-        ahead = told - self._clock()
+        ahead = server_time - self._clock()
         # It stays as it is as long as it may be so: moments that have been told must not be others
         # the next time.
         if abs(ahead - self._ahead) >= TOLERATED_SECONDS:

@@ -1,5 +1,5 @@
-"""What a cluster says of itself: its version, the kinds it serves, and what it lets us do. Every
-call raises KubeError and nothing else.
+"""What a cluster reports about itself: its version, the kinds it serves, and what our credentials
+may do. Every call raises KubeError and nothing else.
 """
 
 from collections.abc import Container, Iterator
@@ -18,8 +18,8 @@ T = TypeVar("T")
 AGGREGATED_ACCEPT = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 )
-"""One answer for all groups, from Kubernetes 1.30 on; an older server gives its plain lists, and
-then each version is asked.
+"""The Accept header that asks for all groups in one answer, which Kubernetes gives from 1.30 on. An
+older server answers with its plain lists, and each version is fetched then.
 """
 
 
@@ -35,9 +35,7 @@ class ServedKind:
 
 @dataclass(frozen=True, slots=True)
 class ServerVersion:
-    """A server's version as one shows it, such as v1.34.9, and what it runs on, such as
-    linux/amd64.
-    """
+    """The version of a server, such as v1.34.9, and its platform, such as linux/amd64."""
 
     version: str
     platform: str = ""
@@ -163,7 +161,7 @@ def review_access(
     name: str = "",
     subresource: str = "",
 ) -> bool:
-    """Whether these credentials may do that; over all namespaces when none is given."""
+    """Return whether our credentials may do this; in all namespaces when none is given."""
     attributes = {
         "verb": verb,
         "group": resource.group,
@@ -184,7 +182,7 @@ def review_access(
 
 
 def fetch_username(client: Client) -> str:
-    """The name of the user whose credentials these are, as the cluster knows it."""
+    """Return the name under which the cluster knows our credentials."""
     body = {"apiVersion": SELF_REVIEWS.api_version, "kind": "SelfSubjectReview"}
     return limit_text(
         _parse_body(
@@ -194,19 +192,20 @@ def fetch_username(client: Client) -> str:
 
 
 def fetch_version(client: Client) -> str:
-    """The version of the server as one shows it, such as v1.34.9."""
+    """Return the server's version, such as v1.34.9."""
     return fetch_server_version(client).version
 
 
 def fetch_server_version(client: Client) -> ServerVersion:
-    """What the server says of itself."""
-    told = _parse_body(client.send("GET", "/version"), _VersionAnswer)
-    return ServerVersion(limit_text(told.gitVersion), limit_text(told.platform))
+    """Return the server's version and platform."""
+    answer = _parse_body(client.send("GET", "/version"), _VersionAnswer)
+    return ServerVersion(limit_text(answer.gitVersion), limit_text(answer.platform))
 
 
 def fetch_spec_fields(client: Client, resource: Resource, kind: str) -> frozenset[str]:
-    """The names of the fields that the spec of a custom kind has there; they differ between
-    releases of one API version.
+    """Return the names of the fields that the spec of a custom kind has in this cluster.
+
+    They differ between releases of one API version.
     """
     body = client.send("GET", f"/openapi/v3/apis/{resource.api_version}")
     for raw in _parse_body(body, _OpenApi).components.schemas.values():
@@ -223,10 +222,10 @@ def fetch_spec_fields(client: Client, resource: Resource, kind: str) -> frozense
 
 
 def fetch_served_kinds(client: Client, versions: Container[str] | None = None) -> list[ServedKind]:
-    """Everything that the cluster serves. Two requests, or one for each group and version of an old
-    server. Raises KubeError.
+    """Return everything that the cluster serves. Raises KubeError.
 
-    An old server is asked for no others than `versions` ("v1", "batch/v1"), where they are given.
+    It takes two requests, or one for each group and version of an old server. An old server is
+    asked only for `versions` ("v1", "batch/v1"), where they are given.
     """
     return [
         served
@@ -249,46 +248,49 @@ def _parse_aggregated(groups: _Groups) -> Iterator[ServedKind]:
     for group in groups.items:
         for version in group.versions or ():
             if version.freshness == "Stale":
-                # The server behind it, as that of metrics may be, does not answer: this is what it
-                # once served.
+                # The aggregated API server behind it, such as metrics-server, does not answer: the
+                # list is what it served earlier.
                 continue
-            for found in version.resources or ():
+            for discovered in version.resources or ():
                 resource = Resource(
                     group.metadata.name,
                     version.version,
-                    found.resource,
-                    found.scope == "Namespaced",
+                    discovered.resource,
+                    discovered.scope == "Namespaced",
                 )
-                below = frozenset(sub.subresource for sub in found.subresources or ())
+                subresources = frozenset(sub.subresource for sub in discovered.subresources or ())
                 yield ServedKind(
                     resource,
-                    found.responseKind.kind if found.responseKind else "",
-                    frozenset(found.verbs or ()),
-                    below,
+                    discovered.responseKind.kind if discovered.responseKind else "",
+                    frozenset(discovered.verbs or ()),
+                    subresources,
                 )
 
 
 def _fetch_plain_kinds(
     client: Client, root: str, groups: _PlainGroups, versions: Container[str] | None
 ) -> Iterator[ServedKind]:
-    asked = [("", version) for version in groups.versions or ()]
-    asked += [
+    group_versions = [("", version) for version in groups.versions or ()]
+    group_versions += [
         (group.name, version.version) for group in groups.groups or () for version in group.versions
     ]
-    for group, version in dict.fromkeys(asked):
+    for group, version in dict.fromkeys(group_versions):
         api_version = f"{group}/{version}" if group else version
         if versions is not None and api_version not in versions:
             continue
-        found = _parse_body(client.send("GET", f"{root}/{api_version}"), _PlainVersion).resources
-        below: dict[str, set[str]] = {}
-        for entry in found:
+        entries = _parse_body(client.send("GET", f"{root}/{api_version}"), _PlainVersion).resources
+        subresources: dict[str, set[str]] = {}
+        for entry in entries:
             name, _, sub = entry.name.partition("/")
-            below.setdefault(name, set()).update({sub} - {""})
-        for entry in found:
+            subresources.setdefault(name, set()).update({sub} - {""})
+        for entry in entries:
             if "/" not in entry.name:
                 resource = Resource(group, version, entry.name, entry.namespaced)
                 yield ServedKind(
-                    resource, entry.kind, frozenset(entry.verbs or ()), frozenset(below[entry.name])
+                    resource,
+                    entry.kind,
+                    frozenset(entry.verbs or ()),
+                    frozenset(subresources[entry.name]),
                 )
 
 

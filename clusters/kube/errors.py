@@ -1,7 +1,7 @@
-"""What can go wrong with a cluster, named for the reaction wanted. What nobody reacts to
+"""What can go wrong with a cluster, named for the reaction wanted. An error that nobody reacts to
 differently has no class of its own.
 
-The text of each is short and fit to be shown: it never holds a credential, a node's address, or a
+Each text is short and fit to be shown to users: it never holds a credential, a node's address, or a
 body that is not a Status. `detail` is for the log: what the server or the library said, cut short.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 MAX_TEXT = 1_000
-"""Characters of a message that are kept. An admission webhook may answer with a page."""
+"""Characters of a message that are kept. An admission webhook may answer with a whole page."""
 MAX_CAUSES = 50
 MAX_RETRY_AFTER = 3_600.0
 
@@ -22,9 +22,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 class KubeError(Exception):
-    """A request to a cluster that did not do what was asked. `status` is the HTTP code, 0 when no
-    answer came.
-    """
+    """A request to a cluster that failed. `status` is the HTTP code, 0 when no answer came."""
 
     def __init__(
         self, message: str, *, status: int = 0, reason: str = "", detail: str = ""
@@ -37,14 +35,14 @@ class KubeError(Exception):
 
 
 class Gone(KubeError):
-    """The object, or the namespace it should be in, is not there. Asking again does not help;
-    whoever shows it calls it gone.
+    """The object, or the namespace it should be in, does not exist. Do not retry; show it
+    as gone.
     """
 
 
 class Conflict(KubeError):
-    """Somebody else was first: `already_exists` says that the name is taken, else read again and
-    decide anew.
+    """Somebody else was first. With `already_exists` the name is taken; otherwise read the object
+    again and decide anew.
     """
 
     @property
@@ -53,7 +51,7 @@ class Conflict(KubeError):
 
 
 class Rejected(KubeError):
-    """What was asked is refused, and would be again: tell the person. `causes` are (field,
+    """The request is refused, and would be refused again: tell the user. `causes` are (field,
     message), as the server named them.
     """
 
@@ -73,18 +71,18 @@ class Rejected(KubeError):
 
 
 class NotServed(Rejected):
-    """The cluster does not know this kind of object: an operator or its CRD is not installed, or in
-    another version.
+    """The cluster does not know this kind: an operator or its CRD is not installed, or in another
+    version.
     """
 
 
 class ContainerNotStarted(Rejected):
-    """A log that cannot be read so far, because its container has not started: ask again later."""
+    """A log cannot be read yet, because its container has not started: retry later."""
 
 
 class Expired(KubeError):
-    """The server no longer remembers that far back: list again. `continue_token` goes on with a
-    list, no longer of one moment.
+    """The server no longer remembers that resource version: list again. `continue_token` continues
+    a list whose pages are then no longer of one moment.
     """
 
     def __init__(
@@ -101,8 +99,8 @@ class Expired(KubeError):
 
 
 class Unavailable(KubeError):
-    """No usable answer: not reached, too slow, broken off, or a server in trouble. Ask again, after
-    `retry_after` seconds when told.
+    """No usable answer: not reached, too slow, broken off, or a server in trouble. Retry, after
+    `retry_after` seconds when the server gave that.
 
     A write that ended so may have happened: read before writing again.
     """
@@ -121,7 +119,7 @@ class Unavailable(KubeError):
 
 
 class Unauthorized(KubeError):
-    """The credentials are not, or no longer, good (401). Nothing but other credentials helps."""
+    """The credentials are not, or no longer, accepted (401). Only other credentials help."""
 
 
 class Cause(msgspec.Struct):
@@ -133,7 +131,7 @@ class Cause(msgspec.Struct):
 
 
 class Details(msgspec.Struct):
-    """Status.details, as far as somebody reacts to it."""
+    """Status.details, the parts that somebody reacts to."""
 
     name: str = ""
     kind: str = ""
@@ -163,32 +161,33 @@ _status_decoder = msgspec.json.Decoder(Status)
 
 
 def limit_text(text: str) -> str:
-    """The text on one line, without control characters, cut to MAX_TEXT."""
+    """Return the text on one line, without control characters, cut to MAX_TEXT."""
     line = _CONTROL.sub(" ", text[: MAX_TEXT * 2]).strip()
     return line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 1] + "…"
 
 
 def error_from_answer(status: int, headers: Mapping[str, str], body: bytes) -> KubeError:
-    """The error that an answer other than 2xx stands for. Not every refusal is a Status: a body
-    that is none is left out.
+    """Return the error that an answer other than 2xx stands for.
+
+    Not every refusal is a Status: a body that is none is ignored.
     """
-    said = parse_status(body)
-    return _build_error(status, said, _parse_retry_after(headers, said))
+    answer = parse_status(body)
+    return _build_error(status, answer, _parse_retry_after(headers, answer))
 
 
 def error_from_frame(obj: bytes) -> KubeError:
-    """The error that the object of a watch's ERROR frame stands for."""
-    said = parse_status(obj)
-    return _build_error(said.code or 500 if said else 500, said, None)
+    """Return the error that the object of a watch's ERROR frame stands for."""
+    answer = parse_status(obj)
+    return _build_error(answer.code or 500 if answer else 500, answer, None)
 
 
 def parse_status(body: bytes) -> Status | None:
-    """The body as a Status, or None when it is none."""
+    """Parse a body as a Status; None when it is not one."""
     try:
-        said = _status_decoder.decode(body)
+        answer = _status_decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    return said if said.kind == "Status" else None
+    return answer if answer.kind == "Status" else None
 
 
 def _build_error(status: int, answer: Status | None, retry_after: float | None) -> KubeError:
@@ -217,11 +216,11 @@ def _build_error(status: int, answer: Status | None, retry_after: float | None) 
         )
     if 400 <= status < 500 and status not in (408, 429):
         return _build_rejected(status, message, reason, details)
-    told = f" ({reason})" if reason else ""
+    suffix = f" ({reason})" if reason else ""
     text = (
         "the cluster asks to come back later"
         if status == 429
-        else f"the cluster answered {status}{told}"
+        else f"the cluster answered {status}{suffix}"
     )
     return Unavailable(text, status=status, reason=reason, detail=message, retry_after=retry_after)
 
@@ -250,11 +249,11 @@ def _build_rejected(status: int, message: str, reason: str, details: Details) ->
 
 
 def _parse_retry_after(headers: Mapping[str, str], answer: Status | None) -> float | None:
-    told = headers.get("Retry-After", "").strip()
+    header = headers.get("Retry-After", "").strip()
     try:
-        seconds = float(told)
+        seconds = float(header)
     except ValueError:
-        seconds = _seconds_until(told)
+        seconds = _seconds_until(header)
     if not seconds and answer and answer.details:
         seconds = float(answer.details.retryAfterSeconds)
     return min(seconds, MAX_RETRY_AFTER) if seconds > 0 and math.isfinite(seconds) else None

@@ -1,8 +1,8 @@
-"""What lists and watches look like on the wire, and how they are read: the envelope here, each
+"""What lists and watches look like on the wire, and how they are parsed: the envelope here, each
 object by the caller's decoder.
 
-An object that the caller's decoder refuses spoils no other: it is reported as Unreadable, with what
-is known of it.
+An object that the caller's decoder refuses spoils no other: it is reported as UnreadableObject,
+with what is known of it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,14 +18,14 @@ Object = dict[str, Any]
 T = TypeVar("T")
 
 MAX_LINE = 16 << 20
-"""Bytes of one frame of a watch. An object in etcd is at most about 1.5 MiB."""
+"""Bytes of one frame of a watch. An object in etcd has at most about 1.5 MiB."""
 
 OBJECT_DECODER: msgspec.json.Decoder[Object] = msgspec.json.Decoder(Object)
 DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
 class ObjectMeta(msgspec.Struct):
-    """What identifies an object, and one state of it."""
+    """The metadata that identify an object and one state of it."""
 
     name: str = ""
     namespace: str = ""
@@ -54,8 +54,8 @@ _frame_decoder = msgspec.json.Decoder(_Frame)
 
 @dataclass(frozen=True, slots=True)
 class UnreadableObject:
-    """An object that is there but that the caller's decoder refuses. `type` is "" in a listing,
-    else as in Change.
+    """An object that exists but that the caller's decoder refuses. `type` is "" in a listing, else
+    as in ObjectChange.
     """
 
     type: str
@@ -71,7 +71,7 @@ class Page(Generic[T]):
     """One page of a list. `version` is the list's; `token` asks for the next page and is "" on the
     last.
 
-    `first` says to forget the pages before: it starts a list. `consistent` is False once the pages
+    With `first`, forget the pages before: it starts a list. `consistent` is False once the pages
     are not of one moment.
     """
 
@@ -93,7 +93,7 @@ class Frame:
 
 
 def parse_page(body: bytes, decoder: msgspec.json.Decoder[T]) -> Page[T]:
-    """The page that a list answered. Raises Unavailable when the answer is no list."""
+    """Parse the page that a list request answered. Raises Unavailable when it is no list."""
     try:
         page = _list_decoder.decode(body)
     except DECODE_ERRORS as error:
@@ -111,8 +111,8 @@ def parse_page(body: bytes, decoder: msgspec.json.Decoder[T]) -> Page[T]:
 
 
 def parse_frame(line: bytes) -> Frame:
-    """One line of a watch. Raises Unavailable when it is none, and what an ERROR frame stands
-    for.
+    """Parse one line of a watch. Raises Unavailable for a line that is no frame, and the error of
+    an ERROR frame.
     """
     try:
         frame = _frame_decoder.decode(line)
@@ -126,7 +126,7 @@ def parse_frame(line: bytes) -> Frame:
 
 
 def parse_meta(raw: msgspec.Raw | bytes) -> ObjectMeta:
-    """The metadata of one object. Raises Unavailable when it has none."""
+    """Parse the metadata of one object. Raises Unavailable when it has none."""
     try:
         return _head_decoder.decode(raw).metadata
     except DECODE_ERRORS as error:
@@ -147,10 +147,10 @@ def build_unreadable(kind: str, meta: ObjectMeta, error: BaseException) -> Unrea
 
 
 def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a stream, without their ends and without empty ones. Holds one line and one
-    chunk at a time.
+    """Yield the lines of a stream, without their ends and without empty ones.
 
-    Raises Unavailable for a line longer than MAX_LINE and for a last one that was cut off.
+    Holds one line and one chunk at a time. Raises Unavailable for a line longer than MAX_LINE and
+    for a last line that was cut off.
     """
     parts: list[bytes] = []
     size = 0

@@ -1,5 +1,5 @@
-"""The cluster that Muster itself runs in: its address is in the environment, its credentials in
-files that Kubernetes keeps fresh.
+"""The cluster that Muster itself runs in: its address comes from the environment, its credentials
+from files that Kubernetes keeps fresh.
 """
 
 import threading
@@ -11,12 +11,13 @@ from clusters.kube.access import BadKubeconfig, ClusterAccess
 
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_REFRESH_SECONDS = 60.0
-"""Seconds for which a token that was read is used: it is replaced long before it expires."""
+"""Seconds for which a token that was read is used. Kubernetes replaces it long before it expires.
+"""
 _HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 
 def is_in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT_FOLDER) -> bool:
-    """Whether this process runs in a pod that has a service account."""
+    """Return whether this process runs in a pod that has a service account."""
     return (
         bool(environment.get(_HOST))
         and (folder / "token").is_file()
@@ -25,9 +26,7 @@ def is_in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT
 
 
 def read_own_namespace(folder: Path = SERVICE_ACCOUNT_FOLDER) -> str:
-    """The namespace that this process runs in; "" where it runs in no pod that has a service
-    account.
-    """
+    """Return the namespace of this process; "" outside a pod with a service account."""
     try:
         return (folder / "namespace").read_text().strip()
     except (OSError, UnicodeDecodeError):
@@ -37,7 +36,7 @@ def read_own_namespace(folder: Path = SERVICE_ACCOUNT_FOLDER) -> str:
 def build_access(
     environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT_FOLDER
 ) -> ClusterAccess:
-    """The access of the pod's service account, with its token as it is now. Raises BadKubeconfig
+    """Return the access of the pod's service account, with its current token. Raises BadKubeconfig
     where there is none.
     """
     host = environment.get(_HOST, "")
@@ -58,8 +57,8 @@ def build_access(
 
 
 class ServiceAccountToken:
-    """The service account's token, read anew from time to time; the last one while the file cannot
-    be read.
+    """The service account's token, read again from time to time. The last one is used while the
+    file cannot be read.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class ServiceAccountToken:
         self._read_at = -TOKEN_REFRESH_SECONDS
 
     def __call__(self) -> str:
-        """The token to send now; "" where there never was one."""
+        """Return the token to send now; "" where there never was one."""
         with self._lock:
             if self._clock() - self._read_at >= TOKEN_REFRESH_SECONDS:
                 try:

@@ -1,4 +1,4 @@
-"""The kinds of objects that Muster touches, and the paths they have in the API."""
+"""The kinds of objects that Muster uses, and their paths in the Kubernetes API."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind as the API's paths spell it. `group` is "" for the core group."""
+    """One kind, as the paths of the API spell it. `group` is "" for the core group."""
 
     group: str
     version: str
@@ -26,10 +26,10 @@ class Resource:
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str = ""
     ) -> str:
-        """The path of the collection (over all namespaces when none is given) or of one object.
+        """Return the path of a collection or of one object.
 
-        Raises Rejected for a namespace or name that no object can have, and for one object without
-        its namespace.
+        Without a namespace it is the collection over all namespaces. Raises Rejected for a
+        namespace or name that no object can have, and for one object without its namespace.
         """
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root]

@@ -1,4 +1,4 @@
-"""Connections on which a waiting thread can be woken by another: what reading from a silent server
+"""Connections on which one thread can cancel the wait of another, as reading from a silent server
 needs.
 """
 
@@ -14,8 +14,8 @@ _current = threading.local()
 
 
 class Cancellation:
-    """The socket that one request waits on. `cut` ends that wait from any thread, and every later
-    one under this wire.
+    """The socket that one request waits on. `cancel` ends that wait from any thread, and every
+    later one under this object.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Cancellation:
             self._shut_down()
 
     def set_read_timeout(self, seconds: float | None) -> None:
-        """From now on let the server be silent for so long; None is for ever."""
+        """Let the server be silent for so many seconds from now on; None is for ever."""
         with self._lock:
             if self._socket is not None and self._socket.fileno() >= 0:
                 self._socket.settimeout(seconds)
@@ -41,30 +41,31 @@ class Cancellation:
     def attach(self, connection: socket.socket | None) -> None:
         with self._lock:
             self._socket = connection
+            # `cancel` may have come before there was a socket to shut down.
             if self.event.is_set():
                 self._shut_down()
 
     def detach(self) -> None:
-        """Forget the socket: it may serve somebody else's request next."""
+        """Forget the socket: the next request on it may be somebody else's."""
         with self._lock:
             self._socket = None
 
     def _shut_down(self) -> None:
         if self._socket is not None:
-            # Not the TLS socket's own method: that one takes its state away under the reading
-            # thread.
+            # The plain socket's method: that of the TLS socket drops its TLS state while another
+            # thread still reads from it.
             with contextlib.suppress(OSError):
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager
 def attach_sockets_to(cancellation: Cancellation) -> Iterator[None]:
-    """Requests of this thread, within the block, say to `wire` which socket they wait on."""
-    _current.wire = cancellation
+    """Attach the sockets that requests of this thread wait on, within the block."""
+    _current.cancellation = cancellation
     try:
         yield
     finally:
-        _current.wire = None
+        _current.cancellation = None
 
 
 class AddressNotAllowed(urllib3.exceptions.HTTPError):
@@ -72,11 +73,11 @@ class AddressNotAllowed(urllib3.exceptions.HTTPError):
 
 
 class _CancellableConnection:
-    """A connection that tells its socket as soon as a request is sent, which is when the wait
-    begins.
+    """A connection that attaches its socket to the current Cancellation.
 
-    `bars` says why nothing is sent to an IP address. It is asked once more when the connection
-    stands: a name may lead elsewhere by then.
+    It does so as soon as a request is sent, which is when the wait begins. `address_checks` return
+    why nothing is sent to an IP address. They are asked once more when the connection stands: a
+    name may lead elsewhere by then.
     """
 
     sock: socket.socket | None
@@ -85,18 +86,21 @@ class _CancellableConnection:
 
     def _new_conn(self) -> socket.socket:
         connected: socket.socket = super()._new_conn()  # type: ignore[misc]
-        # Through a proxy it leads to the proxy.
-        for bars in self.address_checks if self.proxy is None else ():
-            if why := bars(str(connected.getpeername()[0])):
+        # Checked on the connected address and not on a resolved one: a name that resolves anew may
+        # lead elsewhere (DNS rebinding). Through a proxy the peer is the proxy.
+        for find_problem in self.address_checks if self.proxy is None else ():
+            if problem := find_problem(str(connected.getpeername()[0])):
                 connected.close()
-                raise AddressNotAllowed(why)
+                raise AddressNotAllowed(problem)
         return connected
 
     def request(self, *args: Any, **options: Any) -> None:
         super().request(*args, **options)  # type: ignore[misc]
-        wire: Cancellation | None = getattr(_current, "wire", None)
-        if wire is not None:
-            wire.attach(self.sock)
+        cancellation: Cancellation | None = getattr(_current, "cancellation", None)
+        if cancellation is not None:
+            # A pool may hand out any of its connections, so which socket the request waits on is
+            # known only here.
+            cancellation.attach(self.sock)
 
 
 class _Connection(_CancellableConnection, urllib3.connection.HTTPConnection):
@@ -110,7 +114,7 @@ class _TlsConnection(_CancellableConnection, urllib3.connection.HTTPSConnection)
 def build_pool_classes(
     find_address_problem: Callable[[str], str] | None = None,
 ) -> dict[str, type[urllib3.HTTPConnectionPool]]:
-    """The pools of such connections, by scheme."""
+    """Return the classes of pools with such connections, by scheme."""
 
     class Connection(_Connection):
         pass

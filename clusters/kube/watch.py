@@ -1,8 +1,7 @@
-"""Following one kind of objects: list, then watch, for as long as wanted and whatever happens to
-the connection.
+"""Follows one kind of objects: list, then watch, for as long as wanted and whatever happens to the
+connection.
 
-What the caller makes of it is not decided here: an object may be told twice, or late, and the
-caller compares resource versions.
+An object may arrive twice, or late: the caller compares resource versions.
 """
 
 import random
@@ -27,13 +26,11 @@ T = TypeVar("T")
 Decoder = msgspec.json.Decoder
 
 STOP_POLL_SECONDS = 0.2
-"""Seconds between two looks at `stop` while a read waits."""
+"""Seconds between two checks of `stop` while a read waits."""
 MIN_WATCH_SECONDS = 1.0
-"""Seconds. A watch that ends sooner, without a word, did not work; that is how client-go sees it,
-too.
-"""
+"""Seconds. A watch that ends sooner, without an event, did not work; client-go sees it so, too."""
 MAX_VERSION_FAILURES = 3
-"""Failures in a row of watches from one version after which the version itself is doubted."""
+"""Failures in a row of watches from one version, after which the version itself is given up."""
 
 _raw_decoder = msgspec.json.Decoder(msgspec.Raw)
 
@@ -43,8 +40,8 @@ class WatchTimings:
     """Seconds. The server is asked to end a watch after `watch`, and given up when nothing came for
     `watch` + `slack`.
 
-    After a failure the next try waits between half of and all of a span that doubles from `first`
-    to `most`.
+    After a failure the next try waits between half of and all of a span that doubles from
+    `first_retry` to `longest_retry`.
     """
 
     watch: int = 290
@@ -55,17 +52,17 @@ class WatchTimings:
 
 @dataclass(frozen=True, slots=True)
 class ListingStarted:
-    """A listing is about to be asked for: what the caller knows by now, and the answer lacks, has
-    vanished. Told with `parts` only.
+    """A new listing begins: whatever the caller knows by now and the listing lacks has vanished.
+    Only with `parts`.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ListingPart(Generic[T]):
-    """Some of the objects of the listing that was asked for last. Told with `parts` only.
+    """Some of the objects of the listing that began last. Only with `parts`.
 
-    `first` takes back what was told of it before: the server had forgotten where it was, and has
-    begun anew.
+    With `first`, forget the parts before: the server had lost its place in the list, and the
+    listing begins anew.
     """
 
     items: list[T]
@@ -75,11 +72,11 @@ class ListingPart(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """All objects there are at `version`, these and no others: what the caller knows beside them
-    has vanished.
+    """All objects there are at `version`, and no others: what the caller knows beside them has
+    vanished.
 
-    `unreadable` are there as well, but the caller's decoder refused them. With `parts` they have
-    been told since Asking.
+    `unreadable` objects exist as well, but the caller's decoder refused them. With `parts` the
+    objects came before, since ListingStarted.
     """
 
     items: list[T]
@@ -98,8 +95,8 @@ class ObjectChange(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Everything up to `version` has been told, and the cluster was heard just now. The first sign
-    of life after a Lost.
+    """Everything up to `version` has been yielded, and the cluster answered just now. The first
+    sign of life after a WatchFailed.
     """
 
     version: str
@@ -107,8 +104,8 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class WatchFailed:
-    """The cluster is not followed at the moment, and was last heard `since`. Told after every
-    failed try; it goes on by itself.
+    """The cluster is not followed at the moment; it last answered at `since`. Yielded after every
+    failed try; following goes on by itself.
     """
 
     error: KubeError
@@ -177,16 +174,16 @@ def follow(
     decoder: Decoder[Any] = OBJECT_DECODER,
     parts: bool = False,
 ) -> Iterator[Any]:
-    """A complete Listing, then changes until the server forgets where we are, then a Listing again,
-    and so on for ever.
+    """Yield a complete Listing, then changes, and a Listing again whenever the server forgets our
+    place.
 
-    With `parts` a listing is told page by page, so that it need not be in memory as a whole:
-    Asking, then Parts, then Listing, empty.
+    This goes on for ever. With `parts` a listing comes page by page, so that it need not be in
+    memory as a whole: ListingStarted, then ListingParts, then an empty Listing.
 
     Ends within a second of `stop` being set (while a connection is being made: within the client's
-    connect timeout). Every failure is told as Lost and tried again, except bad credentials:
+    connect timeout). Every failure is yielded as WatchFailed and retried, except bad credentials:
     Unauthorized is raised, and a new call with others goes on. An object that `decoder` refuses
-    comes as Unreadable. Nothing is read ahead of the caller.
+    comes as UnreadableObject. Nothing is read ahead of the caller.
     """
     follower = _Follower(
         client,
@@ -215,8 +212,8 @@ WatchItem = (
 
 
 class _Follower:
-    """Where one list-watch is. `_version` is "" when a listing is needed; `_doubt` says to check it
-    before watching from it.
+    """The state of one list-watch. `_version` is "" when a listing is needed; `_must_check_version`
+    asks to check it before watching from it.
     """
 
     def __init__(
@@ -267,7 +264,7 @@ class _Follower:
             guard.join()
 
     def _list_or_watch(self) -> Iterator[WatchItem]:
-        """A listing or a watch, and what follows from its failing."""
+        """Yield from one listing or one watch, and handle its failure."""
         try:
             if not self._version:
                 yield from self._list_objects()
@@ -313,8 +310,10 @@ class _Follower:
         yield Listing(items, unreadable, version)
 
     def _check_version(self) -> None:
-        """After a failure or a long silence: a server that went back in time would let a watch from
-        the future wait for ever.
+        """List again where the server's version is older than ours.
+
+        Called after a failure or a long silence: on a server that was restored to an earlier state,
+        a watch from the future would wait for ever.
         """
         page = calls.list_page(
             self._client,
@@ -342,7 +341,7 @@ class _Follower:
             for name, value in (("labelSelector", self._labels), ("fieldSelector", self._fields))
             if value
         ]
-        began, told = time.monotonic(), False
+        began, has_event = time.monotonic(), False
         path = self._resource.path(self._namespace)
         with self._client.open_stream(
             path,
@@ -357,13 +356,15 @@ class _Follower:
                 item = self._parse_change(frames.parse_frame(line))
                 self._record_contact()
                 self._failures = self._version_failures = 0
-                told = True
+                has_event = True
                 if item is not None:
                     yield item
                 if self._stop.is_set():
                     return
-        self._must_check_version, self._opened_at = not told, 0.0
-        if told or self._stop.is_set():
+        # Without an event or a bookmark the version may be one of the future, after the server was
+        # restored from a backup: such a watch stays silent for ever.
+        self._must_check_version, self._opened_at = not has_event, 0.0
+        if has_event or self._stop.is_set():
             return
         if time.monotonic() - began < min(MIN_WATCH_SECONDS, self._timings.watch / 2):
             raise Unavailable("the cluster ended the watch at once", status=200)
@@ -371,8 +372,7 @@ class _Follower:
 
     def _parse_change(self, frame: Frame) -> ObjectChange[Any] | UnreadableObject | Bookmark | None:
         kind, version = frame.type, frame.meta.resourceVersion
-        # Frames may come out of order: going on from a lower one would only tell again what was
-        # told.
+        # Frames may come out of order: a watch from a lower version would only repeat events.
         if version and _version_number(version) >= _version_number(self._version):
             self._version = version
         if kind == "BOOKMARK":
@@ -386,15 +386,18 @@ class _Follower:
 
     def _handle_failure(self, error: KubeError) -> Iterator[WatchFailed]:
         if self._opened_at and time.monotonic() - self._opened_at > self._timings.longest_retry:
-            # It worked for a while: this is a new trouble, not the last one going on.
+            # The watch worked for a while: this is a new failure, and the delay starts anew.
             self._failures = 0
         self._failures, self._opened_at = self._failures + 1, 0.0
         self._must_check_version = True
         if isinstance(error, Expired):
+            # 410: the server has compacted our version away. That is routine, so the first one is
+            # answered by a new listing at once; only a server that repeats it is a failure.
             self._version = ""
             if self._failures == 1:
                 return
         elif error.status not in (0, 429):
+            # It answers, but refuses: perhaps because of the version itself, so give it up then.
             self._version_failures += 1
             if self._version_failures >= MAX_VERSION_FAILURES:
                 self._version = ""
@@ -406,18 +409,20 @@ class _Follower:
 
 
 def compute_retry_delay(error: KubeError, failures: int, timings: WatchTimings) -> float:
-    """Seconds until the next try after so many failures in a row: never sooner than the server
-    asked, and not all clients at once.
+    """Return the seconds until the next try after so many failures in a row.
+
+    It is never sooner than the server asked, and random, so that clients do not retry all at once.
     """
     span = min(timings.longest_retry, timings.first_retry * 2 ** min(failures - 1, 16))
     jitter = random.uniform(span / 2, span)  # noqa: S311 - nothing secret
-    asked = error.retry_after if isinstance(error, Unavailable) else None
-    return max(jitter, min(asked, LONGEST_PAUSE) + jitter / 2) if asked else jitter
+    retry_after = error.retry_after if isinstance(error, Unavailable) else None
+    return max(jitter, min(retry_after, LONGEST_PAUSE) + jitter / 2) if retry_after else jitter
 
 
 def _version_number(version: str) -> int:
-    """Versions of one resource and server compare as numbers (64 bits); one that is none is taken
-    for older than any.
+    """Return a resource version as a number, -1 for a text that is none.
+
+    Versions of one resource and server compare as numbers of 64 bits.
     """
     return int(version) if version.isascii() and version.isdigit() and len(version) <= 20 else -1
 

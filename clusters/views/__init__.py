@@ -1,3 +1,1 @@
-"""The pages of this room: clusters with their nodes, and projects as far as making them touches a
-cluster.
-"""
+"""The pages of this app: clusters with their nodes, node pools, and the forms of projects."""

@@ -1,4 +1,4 @@
-"""What administrators do about clusters: add, try, change, check, disable, remove."""
+"""The pages on which administrators add, try, change, check, disable and remove clusters."""
 
 import uuid
 
@@ -29,9 +29,7 @@ hide_credentials = sensitive_post_parameters("kubeconfig", "token")
 @never_cache
 @hide_credentials
 def cluster_new(request: Request) -> HttpResponse:
-    """Add a cluster, or only try whether it can be reached so; nothing that was typed is lost by
-    that.
-    """
+    """Add a cluster, or only try the connection; the form keeps what was typed."""
     access.require(request.user, Verb.CREATE, Entity.CLUSTERS)
     form = ClusterForm(request.POST or None)
     if "test" in request.POST:
@@ -39,7 +37,7 @@ def cluster_new(request: Request) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         way, kubeconfig = form.credentials
         try:
-            made = actions.register(
+            cluster = actions.register(
                 form.cleaned_data["name"], kubeconfig, way=way, user=request.user
             )
         except UserError as refusal:
@@ -47,8 +45,8 @@ def cluster_new(request: Request) -> HttpResponse:
         else:
             return redirect_with_message(
                 request,
-                reverse("cluster", args=[made.pk]),
-                f"Cluster {made.name} is added; it is being asked what it can do.",
+                reverse("cluster", args=[cluster.pk]),
+                f"Cluster {cluster.name} is added; it is being asked what it can do.",
             )
     return _render_form(request, form, None)
 
@@ -57,8 +55,8 @@ def cluster_new(request: Request) -> HttpResponse:
 @never_cache
 @hide_credentials
 def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Another name, other credentials, or where its GPUs' use is asked for; credentials that are
-    stored are shown to nobody.
+    """Change the name, the credentials or the Prometheus of a cluster. Stored credentials are shown
+    to nobody.
     """
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
     found = _get_cluster(pk)
@@ -80,7 +78,7 @@ def cluster_edit(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def cluster_check(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Have it found out anew what the cluster can do; its page shows it when it is."""
+    """Queue a check of the cluster; its page shows the result when it is there."""
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
     actions.request_check(_get_cluster(pk))
     return redirect_with_message(request, reverse("cluster", args=[pk]))
@@ -88,7 +86,7 @@ def cluster_check(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def cluster_enable(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Use it again."""
+    """Enable the cluster."""
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
     found = _get_cluster(pk)
     actions.enable(found, user=request.user)
@@ -101,7 +99,7 @@ def cluster_enable(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def cluster_disable(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Launch nothing there, and leave it alone."""
+    """Disable the cluster: nothing is launched in it or asked of it."""
     access.require(request.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
     found = _get_cluster(pk)
     actions.disable(found, user=request.user)
@@ -114,9 +112,7 @@ def cluster_disable(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def cluster_remove(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """The question before a cluster is removed, with what stands against it and what would happen;
-    and the removal.
-    """
+    """Ask before a cluster is removed, with the hindrances and effects, and remove it."""
     access.require(request.user, Verb.DELETE, Entity.CLUSTERS, cluster_scope(pk))
     found = _get_cluster(pk)
     if request.method == "POST":
@@ -143,8 +139,8 @@ def _apply_form(cluster: Cluster, form: ClusterChangeForm, user: User) -> None:
 
 
 def _render_trial(request: Request, form: ClusterForm, cluster: Cluster | None) -> HttpResponse:
-    """What the connection is like: as a part that takes the place of the last verdict, or without
-    scripts in the form as it was typed.
+    """Render how the connection trial went: a part of the page with scripts, else in the form as it
+    was typed.
     """
     trial = _run_trial(form, cluster)
     if request.htmx:
@@ -153,7 +149,7 @@ def _render_trial(request: Request, form: ClusterForm, cluster: Cluster | None) 
 
 
 def _run_trial(form: ClusterForm, cluster: Cluster | None) -> ConnectionTrial | None:
-    """None where what was typed cannot be tried. For that it needs no name."""
+    """Try the typed connection; None where it cannot be tried. A trial needs no name."""
     form.is_valid()
     form.errors.pop("name", None)
     if form.errors:

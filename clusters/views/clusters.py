@@ -1,5 +1,5 @@
-"""Clusters as last seen: the list, and one cluster with its nodes and what it can do. Nothing is
-asked of a cluster for a page.
+"""The list of clusters, and the page of one cluster with its nodes and capabilities, as last seen.
+No page asks a cluster anything.
 """
 
 import uuid
@@ -25,12 +25,12 @@ MAX_CLUSTERS = 200
 MAX_NODES = 1000
 """Nodes that a cluster's page shows."""
 CHECK_WAIT_SECONDS = 90.0
-"""Seconds for which a page waits for a check that was asked for."""
+"""Seconds for which a page waits for a requested check."""
 
 
 @require_GET
 def clusters(request: Request) -> HttpResponse:
-    """The clusters of one's projects."""
+    """Render the clusters that the user may see."""
     visible = Cluster.objects.visible_to(request.user).defer("kubeconfig", "permissions")
     found = list(
         visible.annotate(nodes_count=Count("nodes"), gpus=Sum("nodes__gpus"))[:MAX_CLUSTERS]
@@ -40,7 +40,7 @@ def clusters(request: Request) -> HttpResponse:
 
 @require_GET
 def cluster(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """One cluster: its id, its state, what it can do, and its nodes with what is free."""
+    """Render one cluster: its state, what it can do, and its nodes with what is free."""
     found = get_visible_cluster(request, pk)
     nodes = list(found.nodes.all()[: MAX_NODES + 1])
     rows = load_node_rows(nodes[:MAX_NODES], pk)
@@ -60,8 +60,8 @@ def cluster(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 @require_GET
 def checks(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """What a cluster can do and lets us do, as the part of its page that is asked for again while a
-    check is on its way.
+    """Render what a cluster can do and what we may do there: the part of its page that polls while
+    a check is running.
     """
     found = get_visible_cluster(request, pk)
     gpus = [each > 0 for each in found.nodes.values_list("gpus", flat=True)[:MAX_NODES]]
@@ -71,7 +71,7 @@ def checks(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 
 def get_visible_cluster(request: Request, pk: uuid.UUID) -> Cluster:
-    """The cluster, without its credentials, if the reader may see it. Raises Http404."""
+    """Return the cluster, without its credentials, if the user may see it. Raises Http404."""
     found: Cluster = get_object_or_404(
         Cluster.objects.visible_to(request.user).defer("kubeconfig"), pk=pk
     )
@@ -79,11 +79,11 @@ def get_visible_cluster(request: Request, pk: uuid.UUID) -> Cluster:
 
 
 def build_checks_context(cluster: Cluster, gpus: list[bool]) -> dict[str, Any]:
-    """What templates/clusters/_checks.html needs beside the cluster. `gpus` says of each node
-    whether it offers devices.
+    """Return the context of templates/clusters/_checks.html beside the cluster. `gpus` says of each
+    node whether it offers devices.
     """
     can, review = cluster.can, PermissionReview.from_json(cluster.permissions)
-    asked = cluster.check_asked_at
+    asked = cluster.check_requested_at
     return {
         "known": can.known,
         "frameworks": import_string(settings.FRAMEWORKS)(can),
@@ -99,5 +99,5 @@ def build_checks_context(cluster: Cluster, gpus: list[bool]) -> dict[str, Any]:
 
 @require_GET
 def single_trust(request: Request) -> HttpResponse:
-    """What it means that workloads run on this machine."""
+    """Render what it means that workloads run on this machine."""
     return render(request, "clusters/single_trust.html")

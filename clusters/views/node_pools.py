@@ -1,4 +1,6 @@
-"""Node pools: the table, one pool with its nodes, and making, changing and deleting one."""
+"""The table of node pools, the page of one pool with its nodes, and the forms to make, change and
+delete one.
+"""
 
 from typing import Any
 
@@ -30,24 +32,24 @@ MAX_NODES = 1000
 
 
 def build_table(counted: PoolCounts) -> Table:
-    """The table of node pools."""
+    """Return the table of node pools."""
     return Table(
         "Node pools",
         (
-            Column("name", "Node pool", lambda row: row.name, "node_pools/_name.html", ("name",)),
+            Column("name", "Node pool", lambda row: row.name, "node_pools/_cells.html", ("name",)),
             Column("description", "Description", lambda row: row.description, is_extra=True),
             Column(
                 "cluster",
                 "Cluster",
                 lambda row: row.cluster.name,
-                "projects/_project_cluster.html",
+                "node_pools/_cells.html",
                 ("cluster__name",),
             ),
             Column(
                 "label",
                 "Label",
                 _format_label,
-                "node_pools/_label.html",
+                "node_pools/_cells.html",
                 ("label_key", "label_value"),
             ),
             Column("nodes", "Nodes", counted.count_nodes, is_number=True),
@@ -85,7 +87,7 @@ def _list_cluster_choices(request: HttpRequest) -> list[tuple[str, str]]:
 
 @require_GET
 def pools(request: Request) -> HttpResponse:
-    """The node pools of the clusters that one sees."""
+    """Render the node pools of the clusters that the user may see."""
     visible = NodePool.objects.visible_to(request.user)
     may_create = request.user.rights.may_anywhere(Permission(Entity.NODE_POOLS, Verb.CREATE))
     context = {
@@ -107,7 +109,7 @@ def pools(request: Request) -> HttpResponse:
         "empty": "node_pools/_none.html",
     }
     through = (
-        Project.node_pools.through.objects.filter(nodepool=OuterRef("pk"), project__left_at=None)
+        Project.node_pools.through.objects.filter(nodepool=OuterRef("pk"), project__deleted_at=None)
         .order_by()
         .values("nodepool")
     )
@@ -129,7 +131,7 @@ def pools(request: Request) -> HttpResponse:
 
 @require_GET
 def pool(request: Request, pk: int) -> HttpResponse:
-    """One pool: its label, its nodes with what is free on them, and the projects that it is for."""
+    """Render one pool: its label, its nodes with what is free on them, and its projects."""
     found = _get_visible_pool(request, pk)
     scope = cluster_scope(found.cluster_id)
     nodes = [
@@ -145,49 +147,55 @@ def pool(request: Request, pk: int) -> HttpResponse:
         "most": MAX_NODES,
         "totals": sum_node_rows(rows),
         "projects": list(projects.only("name")[:100]),
-        "may_edit": access.may(request.user, Verb.EDIT, Entity.NODE_POOLS, scope),
-        "may_delete": access.may(request.user, Verb.DELETE, Entity.NODE_POOLS, scope),
+        "may_edit": access.is_permitted(request.user, Verb.EDIT, Entity.NODE_POOLS, scope),
+        "may_delete": access.is_permitted(request.user, Verb.DELETE, Entity.NODE_POOLS, scope),
     }
     return render(request, "node_pools/pool.html", context)
 
 
 @require_http_methods(["GET", "POST"])
 def pool_new(request: Request) -> HttpResponse:
-    """A new node pool, for who may make one on some cluster."""
+    """Make a node pool, for users who may make one on some cluster."""
     access.require_anywhere(request.user, Verb.CREATE, Entity.NODE_POOLS)
     form = NewNodePoolForm(request.POST or None, user=request.user)
     if request.method == "POST" and form.is_valid():
         try:
-            made = node_pools.create(form, request.user)
+            pool = node_pools.create(form, request.user)
             return redirect_with_message(
-                request, reverse("node-pool", args=[made.pk]), f"Node pool {made.name} is created."
+                request, reverse("node-pool", args=[pool.pk]), f"Node pool {pool.name} is created."
             )
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
-    way = {"url": reverse("node-pool-new"), "title": "New node pool", "yes": "Create node pool"}
+    page_context = {
+        "url": reverse("node-pool-new"),
+        "title": "New node pool",
+        "yes": "Create node pool",
+    }
     return _render_form(
-        request, form, way | {"back": reverse("node-pools"), "back_words": "Node pools"}
+        request, form, page_context | {"back": reverse("node-pools"), "back_words": "Node pools"}
     )
 
 
 @require_http_methods(["GET", "POST"])
 def pool_edit(request: Request, pk: int) -> HttpResponse:
-    """Another label or description. What is placed already stays where it is."""
+    """Change the label or description of a pool. Running pods stay where they are."""
     found = _get_visible_pool(request, pk)
     access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(found.cluster_id))
     values = NodePoolForm.values(found)
     form = NodePoolForm(request.POST or None, initial=values, row=found)
-    way: dict[str, Any] = {
+    page_context: dict[str, Any] = {
         "url": reverse("node-pool-edit", args=[pk]),
         "title": f"Edit {found.name}",
         "yes": "Save",
     }
-    way |= {"back": reverse("node-pool", args=[pk]), "back_words": found.name}
-    way |= edit_conflicts.build_conflict_context(found.version, quotas.to_form_data(values))
+    page_context |= {"back": reverse("node-pool", args=[pk]), "back_words": found.name}
+    page_context |= edit_conflicts.build_conflict_context(
+        found.version, quotas.to_form_data(values)
+    )
     if request.method == "POST":
         # What was started from stays with the form until it is saved, however often it has to be
         # mended.
-        way |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
+        page_context |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
         if form.is_valid():
             try:
                 node_pools.change(
@@ -199,7 +207,7 @@ def pool_edit(request: Request, pk: int) -> HttpResponse:
             except edit_conflicts.ChangedMeanwhile:
                 now = _get_visible_pool(request, pk)
                 by, at = last_changes.find_last_change("node-pool", pk)
-                told = edit_conflicts.build_conflict_context(
+                conflict = edit_conflicts.build_conflict_context(
                     now.version,
                     quotas.to_form_data(NodePoolForm.values(now)),
                     sent=request.POST,
@@ -207,15 +215,13 @@ def pool_edit(request: Request, pk: int) -> HttpResponse:
                     changed_by=by,
                     changed_at=at,
                 )
-                return _render_form(request, form, way | told, status=409)
-    return _render_form(request, form, way)
+                return _render_form(request, form, page_context | conflict, status=409)
+    return _render_form(request, form, page_context)
 
 
 @require_http_methods(["GET", "POST"])
 def pool_delete(request: Request, pk: int) -> HttpResponse:
-    """The question before a node pool is deleted, with what stands against it, and then the
-    deletion.
-    """
+    """Ask before a node pool is deleted, with the hindrances, and delete it."""
     found = _get_visible_pool(request, pk)
     access.require(request.user, Verb.DELETE, Entity.NODE_POOLS, cluster_scope(found.cluster_id))
     if request.method == "POST":
@@ -228,7 +234,7 @@ def pool_delete(request: Request, pk: int) -> HttpResponse:
 
 
 def _get_visible_pool(request: Request, pk: int) -> NodePool:
-    """The pool, if the reader may see it. Raises Http404."""
+    """Return the pool, if the user may see it. Raises Http404."""
     rows = (
         NodePool.objects.visible_to(request.user)
         .select_related("cluster")
@@ -239,12 +245,12 @@ def _get_visible_pool(request: Request, pk: int) -> NodePool:
 
 
 def _render_form(
-    request: Request, form: NodePoolForm, way: dict[str, Any], status: int = 0
+    request: Request, form: NodePoolForm, page_context: dict[str, Any], status: int = 0
 ) -> HttpResponse:
     return render_page(
         request,
         "parts/form.html",
         "parts/_form.html",
-        {"form": form} | way,
+        {"form": form} | page_context,
         status=status or (422 if form.errors else 200),
     )

@@ -1,4 +1,4 @@
-"""One node of a cluster, as last seen: its conditions, what it is, and the pods on it."""
+"""The page of one node, as last seen: its conditions, its system, and its pods."""
 
 import uuid
 from datetime import UTC, datetime
@@ -18,13 +18,14 @@ from projects.http import Request
 
 @require_GET
 def node(request: Request, pk: uuid.UUID, name: str) -> HttpResponse:
-    """One node; of the pods on it those that the reader may see, and how many there are beside
-    them.
+    """Render one node and its pods.
+
+    Pods that the user may not see are only counted.
     """
     cluster = get_visible_cluster(request, pk)
     found = get_object_or_404(Node, cluster=cluster, name=name)
     [row] = load_node_rows([found], pk)
-    pods = import_string(f"{settings.NODE_PODS}.pods_on")(pk, name, request.user)
+    pods = import_string(f"{settings.NODE_PODS}.load_node_pods")(pk, name, request.user)
     context = {
         "cluster": cluster,
         "row": row,
@@ -40,7 +41,9 @@ def node(request: Request, pk: uuid.UUID, name: str) -> HttpResponse:
 
 
 def _parse_moment(text: str) -> datetime | None:
-    """None for what is no moment, or one that there is not everywhere on Earth."""
+    """Parse a moment; None for a text that is none, or one that does not exist in every
+    time zone.
+    """
     try:
         found = parse_datetime(text)
         return found.astimezone(UTC) if found is not None and found.tzinfo is not None else None

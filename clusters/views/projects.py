@@ -1,4 +1,4 @@
-"""Making, changing and deleting a project; what it is in the cluster follows."""
+"""The pages to make, change and delete a project; its cluster follows."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from clusters import project_saving
 from clusters.forms import ProjectChangeForm, ProjectForm
-from clusters.tasks import leave
+from clusters.tasks import remove_deleted_project
 from console import edit_conflicts
 from console.errors import Clash
 from console.http import redirect_with_message, render_page
@@ -22,52 +22,53 @@ from projects.scopes import project_scope
 
 @require_http_methods(["GET", "POST"])
 def project_new(request: Request) -> HttpResponse:
-    """A new project, for who may make one somewhere; the form says where."""
+    """Make a project, for users who may make one somewhere; the form says where."""
     access.require_anywhere(request.user, Verb.CREATE, Entity.PROJECTS)
     form = ProjectForm(request.POST or None, user=request.user)
-    if request.method == "POST" and (made := _save_form(form)):
+    if request.method == "POST" and (project := _save_form(form)):
         return redirect_with_message(
             request,
-            reverse("project", args=[made.pk]),
-            f"Project {made.name} is created; its namespace and Queue are being made.",
+            reverse("project", args=[project.pk]),
+            f"Project {project.name} is created; its namespace and Queue are being made.",
         )
-    way = {"url": reverse("project-new"), "title": "New project", "yes": "Create project"}
+    page_context = {"url": reverse("project-new"), "title": "New project", "yes": "Create project"}
     return _render_form(
-        request, form, way | {"back": reverse("projects"), "back_words": "Projects"}
+        request, form, page_context | {"back": reverse("projects"), "back_words": "Projects"}
     )
 
 
 @require_http_methods(["GET", "POST"])
 def project_edit(request: Request, pk: int) -> HttpResponse:
-    """Another department, quota or limits. Name and cluster stay: objects in the cluster are named
-    after them.
+    """Change the department, quota or limits of a project. Name and cluster are fixed: objects in
+    the cluster are named after them.
     """
     found = _get_visible_project(request, pk)
     access.require(request.user, Verb.EDIT, Entity.PROJECTS, project_scope(pk))
     values = ProjectChangeForm.values(found)
     form = ProjectChangeForm(request.POST or None, initial=values, user=request.user, row=found)
-    page_of = reverse("project", args=[pk])
-    way: dict[str, Any] = {
+    page_url = reverse("project", args=[pk])
+    page_context: dict[str, Any] = {
         "url": reverse("project-edit", args=[pk]),
         "title": f"Edit {found.name}",
         "yes": "Save",
     }
-    way |= {"back": page_of, "back_words": found.name} | edit_conflicts.build_conflict_context(
-        found.version, quotas.to_form_data(values)
-    )
+    page_context |= {
+        "back": page_url,
+        "back_words": found.name,
+    } | edit_conflicts.build_conflict_context(found.version, quotas.to_form_data(values))
     if request.method == "POST":
         # What was started from stays with the form until it is saved, however often it has to be
         # mended.
-        way |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
+        page_context |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
         try:
             if _save_form(form, edit_conflicts.parse_started_version(request.POST)):
                 return redirect_with_message(
-                    request, page_of, f"Project {found.name} is changed; its Queue follows."
+                    request, page_url, f"Project {found.name} is changed; its Queue follows."
                 )
         except edit_conflicts.ChangedMeanwhile:
             now = _get_visible_project(request, pk)
             by, at = last_changes.find_last_change("project", pk)
-            told = edit_conflicts.build_conflict_context(
+            conflict = edit_conflicts.build_conflict_context(
                 now.version,
                 quotas.to_form_data(ProjectChangeForm.values(now)),
                 sent=request.POST,
@@ -75,20 +76,18 @@ def project_edit(request: Request, pk: int) -> HttpResponse:
                 changed_by=by,
                 changed_at=at,
             )
-            return _render_form(request, form, way | told, status=409)
-    return _render_form(request, form, way)
+            return _render_form(request, form, page_context | conflict, status=409)
+    return _render_form(request, form, page_context)
 
 
 @require_http_methods(["GET", "POST"])
 def project_delete(request: Request, pk: int) -> HttpResponse:
-    """The question before a project is deleted, with what stands against it and what will happen,
-    and then the deletion.
-    """
+    """Ask before a project is deleted, with the hindrances and effects, and delete it."""
     found = _get_visible_project(request, pk)
     access.require(request.user, Verb.DELETE, Entity.PROJECTS, project_scope(pk))
     if request.method == "POST":
         project_removal.remove_project(found, request.user)
-        leave.enqueue(found.pk, project_saving.MAX_REMOVAL_CHECKS)
+        remove_deleted_project.enqueue(found.pk, project_saving.MAX_REMOVAL_CHECKS)
         return redirect_with_message(
             request,
             reverse("projects"),
@@ -103,18 +102,18 @@ def project_delete(request: Request, pk: int) -> HttpResponse:
 
 
 def _get_visible_project(request: Request, pk: int) -> Project:
-    seen = (
+    rows = (
         Project.objects.visible_to(request.user)
         .select_related("department", "cluster")
         .defer("cluster__kubeconfig")
     )
-    found: Project = get_object_or_404(seen, pk=pk)
+    found: Project = get_object_or_404(rows, pk=pk)
     return found
 
 
 def _save_form(form: ProjectChangeForm, edited_version: int | None = None) -> Project | None:
-    """The project in the database, and asked for in the cluster; None where the form has to be
-    mended. Raises ChangedMeanwhile.
+    """Save the project and queue its provisioning; None for an invalid form. Raises
+    ChangedMeanwhile.
     """
     if not form.is_valid():
         return None
@@ -128,10 +127,10 @@ def _save_form(form: ProjectChangeForm, edited_version: int | None = None) -> Pr
 
 
 def _render_form(
-    request: Request, form: ProjectChangeForm, way: dict[str, Any], status: int = 0
+    request: Request, form: ProjectChangeForm, page_context: dict[str, Any], status: int = 0
 ) -> HttpResponse:
     datalist = ("departments", form.department_names) if form.can_make_departments else None
-    context = {"form": form, "datalist": datalist} | way
+    context = {"form": form, "datalist": datalist} | page_context
     return render_page(
         request,
         "parts/form.html",

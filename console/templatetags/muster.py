@@ -1,5 +1,6 @@
-"""Filters and tags of every template: icons, times, durations, counts of GPUs, form fields, badges,
-addresses.
+"""Filters and tags of every template.
+
+Icons, times, durations, counts of GPUs, form fields, badges, addresses.
 """
 
 import datetime
@@ -43,13 +44,15 @@ _PLACEHOLDER_KEY = 7_310_944_186_052
 
 @register.tag(name="icon")
 def icon_tag(parser: Parser, token: Token) -> Node:
-    """`{% icon name [css] %}`: see `icon`. One whose name is written out is drawn when its template
-    is read: a table shows hundreds.
+    """Compile `{% icon name [css] %}`: see `icon`.
+
+    An icon whose name is written out is rendered when its template is compiled: a table shows
+    hundreds.
     """
-    given = [parser.compile_filter(each) for each in token.split_contents()[1:]]
-    if any(each.is_var or each.filters for each in given):
-        return _IconNode(given)
-    return TextNode(icon(*(each.var for each in given)))
+    arguments = [parser.compile_filter(each) for each in token.split_contents()[1:]]
+    if any(each.is_var or each.filters for each in arguments):
+        return _IconNode(arguments)
+    return TextNode(icon(*(each.var for each in arguments)))
 
 
 class _IconNode(Node):
@@ -62,10 +65,10 @@ class _IconNode(Node):
 
 @lru_cache(maxsize=1024)
 def icon(name: str, css: str = "") -> SafeString:
-    """A Lucide icon of the sprite, 16 px, unseen by screen readers: the text beside it, or an
-    aria-label, says what it means.
+    """Return a Lucide icon of the sprite, 16 px, hidden from screen readers.
 
-    Where the sprite is does not change while a process runs.
+    The text beside it, or an aria-label, says what it means. The result is cached: where the sprite
+    is does not change while a process runs.
     """
     return format_html(
         (
@@ -80,8 +83,9 @@ def icon(name: str, css: str = "") -> SafeString:
 
 @register.simple_tag
 def status(subject: Any, age: bool = True) -> SafeString:
-    """The badge of a workload, an attempt, or a Status: colour, icon, word and, where `status_at`
-    is known, its age.
+    """Return the badge of a workload, an attempt, or a Status: colour, icon, word.
+
+    Its age is added where `status_at` is known.
     """
     state = getattr(subject, "state", subject)
     label = format_html(
@@ -98,14 +102,17 @@ def status(subject: Any, age: bool = True) -> SafeString:
     if not age or moment is None:
         return label
     return format_html(
-        '<span class="mu-status-aged">{} <span class="mu-age">{}</span></span>', label, when(moment)
+        '<span class="mu-status-aged">{} <span class="mu-age">{}</span></span>',
+        label,
+        render_time_distance(moment),
     )
 
 
-@register.filter
-def when(moment: datetime.datetime | None) -> SafeString | str:
-    """A time as its distance from now, exact on hover; the page's script keeps it fresh and in the
-    reader's zone.
+@register.filter(name="when")
+def render_time_distance(moment: datetime.datetime | None) -> SafeString | str:
+    """Return a time as its distance from now, exact on hover.
+
+    The page's script keeps it fresh and in the reader's time zone.
     """
     if moment is None:
         return NO_VALUE
@@ -114,20 +121,23 @@ def when(moment: datetime.datetime | None) -> SafeString | str:
     )
 
 
-@register.filter
-def at(moment: datetime.datetime | None) -> SafeString | str:
-    """A time as the clock showed it, to the minute; the page's script puts it into the reader's
-    zone.
+@register.filter(name="at")
+def render_clock_time(moment: datetime.datetime | None) -> SafeString | str:
+    """Return a time as the clock showed it, to the minute.
+
+    The page's script puts it into the reader's time zone.
     """
     if moment is None:
         return NO_VALUE
-    there = moment.astimezone(datetime.UTC)
-    return _render_time(there, "at", there.strftime("%-d %b, %H:%M UTC"))
+    utc = moment.astimezone(datetime.UTC)
+    return _render_time(utc, "at", utc.strftime("%-d %b, %H:%M UTC"))
 
 
 def _render_time(moment: datetime.datetime, kind: str, words: str) -> SafeString:
-    """A time in UTC. A table has two in each row: nothing in it has to be escaped, which would take
-    as long as the rest.
+    """Render a time in UTC.
+
+    A table has two in each row: nothing in it has to be escaped, which would take as long as the
+    rest.
     """
     exact, title = (
         moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -147,17 +157,19 @@ def _describe_distance(moment: datetime.datetime, now: datetime.datetime) -> str
 
 
 def _describe_duration(seconds: float) -> str:
-    """One unit is enough for a distance; "" where a date says more."""
+    """Say seconds in one unit, enough for a distance; "" after 30 days, where a date says more."""
     for bound, unit, word in ((_MINUTE, 1, "s"), (_HOUR, _MINUTE, "min"), (_DAY, _HOUR, "h")):
         if seconds < bound:
             return f"{int(seconds // unit)} {word}"
     days = int(seconds // _DAY)
-    return "" if days > 30 else f"{days} day" if days == 1 else f"{days} days"
+    if days > 30:
+        return ""
+    return f"{days} day" if days == 1 else f"{days} days"
 
 
 @register.filter
 def duration(seconds: float | None) -> str:
-    """Seconds in the two units that matter: "45 s", "3 min 12 s", "2 h 5 min", "3 d 4 h"."""
+    """Return seconds in the two units that matter: "45 s", "3 min 12 s", "2 h 5 min", "3 d 4 h"."""
     if seconds is None or not math.isfinite(seconds):
         return NO_VALUE
     whole = max(0, int(seconds))
@@ -172,7 +184,7 @@ def duration(seconds: float | None) -> str:
 
 @register.filter
 def gpus(number: Decimal | float | str | None) -> str:
-    """A count of GPUs without idle zeros: 0.1, 1, 2.5; a dash for none at all."""
+    """Return a count of GPUs without trailing zeros: 0.1, 1, 2.5; a dash for none at all."""
     if number is None or number == "":
         return NO_VALUE
     try:
@@ -184,7 +196,7 @@ def gpus(number: Decimal | float | str | None) -> str:
 
 @register.filter(name="bytes")
 def bytes_(number: int | None) -> str:
-    """A size in the unit in which it reads best: 512 B, 1.5 GiB."""
+    """Return a size in the unit in which it reads best: 512 B, 1.5 GiB."""
     if number is None:
         return NO_VALUE
     size = float(number)
@@ -201,8 +213,9 @@ def bytes_(number: int | None) -> str:
 
 @register.simple_tag
 def query(request: HttpRequest, **changes: Any) -> str:
-    """The current query string with changes: None or "" removes a key, a list sets all its values.
-    Always starts with "?".
+    """Return the current query string with changes; it always starts with "?".
+
+    None or "" removes a key, a list sets all its values.
     """
     parameters = request.GET.copy()
     for key, value in changes.items():
@@ -217,9 +230,10 @@ def query(request: HttpRequest, **changes: Any) -> str:
 
 @register.inclusion_tag("parts/_field.html")
 def field(bound: BoundField) -> dict[str, Any]:
-    """A form's field with its label, help and errors, tied together for screen readers.
+    """Render a form's field with its label, help and errors, tied together for screen readers.
 
-    A field's `template_note` and `policy_note` say what somebody has decided about it.
+    The attributes `template_note` and `policy_note` of a field say what a template or a policy has
+    decided about it.
     """
     widget = bound.field.widget
     notes = [
@@ -227,33 +241,22 @@ def field(bound: BoundField) -> dict[str, Any]:
         for name in ("template_note", "policy_note")
         if (note := getattr(bound.field, name, ""))
     ]
-    group = isinstance(widget, RadioSelect | CheckboxSelectMultiple)
-    shown = [
+    described_by = [
         (f"{bound.auto_id}_error", bool(bound.errors)),
         (f"{bound.auto_id}_note", bool(notes)),
         (f"{bound.auto_id}_helptext", bool(bound.help_text)),
     ]
-    attributes = {"aria-describedby": " ".join(name for name, there in shown if there)}
+    attributes = {
+        "aria-describedby": " ".join(name for name, is_present in described_by if is_present)
+    }
     if bound.errors:
         attributes["aria-invalid"] = "true"
     if isinstance(widget, CheckboxInput):
         attributes["class"] = "pf-v6-c-check__input"
-    kind = (
-        "hidden"
-        if bound.is_hidden
-        else "group"
-        if group
-        else "check"
-        if isinstance(widget, CheckboxInput)
-        else "select"
-        if isinstance(widget, Select)
-        else "area"
-        if isinstance(widget, Textarea)
-        else "text"
-    )
+    kind = _get_control_kind(bound)
     control = (
         bound.as_widget()
-        if group or bound.is_hidden
+        if kind in ("group", "hidden")
         else bound.as_widget(attrs={k: v for k, v in attributes.items() if v})
     )
     return {
@@ -265,10 +268,27 @@ def field(bound: BoundField) -> dict[str, Any]:
     }
 
 
-@register.filter
-def may(user: Any, permission: str) -> bool:
-    """Whether somebody may do this ("clusters:edit") anywhere: to offer a button. The door judges
-    again, and where.
+def _get_control_kind(bound: BoundField) -> str:
+    """Return how parts/_field.html arranges the control."""
+    if bound.is_hidden:
+        return "hidden"
+    match bound.field.widget:
+        case RadioSelect() | CheckboxSelectMultiple():
+            return "group"
+        case CheckboxInput():
+            return "check"
+        case Select():
+            return "select"
+        case Textarea():
+            return "area"
+    return "text"
+
+
+@register.filter(name="may")
+def has_permission(user: Any, permission: str) -> bool:
+    """Return whether the user may do this ("clusters:edit") anywhere, to offer a button.
+
+    The view checks again, and where.
     """
     rights = getattr(user, "rights", None)
     return rights is not None and permission in rights.written
@@ -276,8 +296,9 @@ def may(user: Any, permission: str) -> bool:
 
 @register.simple_tag
 def address(name: str, key: int | uuid.UUID) -> str:
-    """As `url` with one key, for what a table says hundreds of times: the address is looked up
-    once, and the key put in.
+    """Return what `url` returns with one key, faster: a table asks for it hundreds of times.
+
+    The address is resolved once, and the key put in.
     """
     before, after = _split_around_key(name, isinstance(key, uuid.UUID), get_script_prefix())
     return f"{before}{key}{after}"
@@ -285,7 +306,7 @@ def address(name: str, key: int | uuid.UUID) -> str:
 
 @lru_cache(maxsize=1024)
 def _split_around_key(name: str, is_uuid: bool, _prefix: str) -> tuple[str, str]:
-    """What stands in an address before its key and after it."""
+    """Return what stands in an address before its key and after it."""
     key = uuid.UUID(int=_PLACEHOLDER_KEY) if is_uuid else _PLACEHOLDER_KEY
     before, _, after = reverse(name, args=[key]).partition(str(key))
     return before, after
@@ -293,5 +314,5 @@ def _split_around_key(name: str, is_uuid: bool, _prefix: str) -> tuple[str, str]
 
 @register.simple_tag
 def request_id() -> str:
-    """The id of the request that is being answered, by which its log lines are found."""
+    """Return the id of the request that is being answered, by which its log lines are found."""
     return tracing.request_id.get()

@@ -1,5 +1,6 @@
-"""What a table of `console.tables` has hundreds of, cells and choices, drawn without a template's
-loops: most of them are one text.
+"""The cells and choices of a table of `console.tables`, rendered without a template's loops.
+
+A table has hundreds of them, and most are one text.
 """
 
 from collections.abc import Iterable
@@ -19,15 +20,19 @@ register = template.Library()
 
 @register.simple_tag
 def cell(column: Column, row: Any) -> str:
-    """What a column says of a row; a dash for nothing."""
+    """Return the text of a row in a column; a dash for nothing."""
     text = column.text(row)
-    return NO_VALUE if text is None or text == "" else text if isinstance(text, str) else str(text)
+    if text is None or text == "":
+        return NO_VALUE
+    return text if isinstance(text, str) else str(text)
 
 
 @register.simple_tag(takes_context=True)
 def rows(context: Context, listing: Listing) -> SafeString:
-    """The body of the table. Templates of columns and of actions find `row` and all that the page
-    has; those of columns `column`, too.
+    """Render the body of the table.
+
+    Templates of columns and of actions find `row` and the page's context; those of columns
+    `column`, too.
     """
     columns = [
         (
@@ -38,36 +43,36 @@ def rows(context: Context, listing: Listing) -> SafeString:
         for column in listing.columns
     ]
     actions = _get_template(context, listing.table.actions)
-    drawn: list[str] = []
+    parts: list[str] = []
     with context.push():
         for row in listing.rows:
             context["row"] = row
-            drawn.append("<tr>")
-            for opening, closing, column, shown in columns:
-                drawn += (
+            parts.append("<tr>")
+            for opening, closing, column, cell_template in columns:
+                parts += (
                     opening,
-                    _render_template(shown, context, column)
-                    if shown
+                    _render_template(cell_template, context, column)
+                    if cell_template
                     else conditional_escape(_render_cell(column, row)),
                     closing,
                 )
             if actions:
-                drawn += ('<td class="mu-end">', _render_template(actions, context), "</td>")
-            drawn.append("</tr>\n")
+                parts += ('<td class="mu-end">', _render_template(actions, context), "</td>")
+            parts.append("</tr>\n")
     # Texts are escaped above, and templates escape what they show.
-    return mark_safe("".join(drawn))  # noqa: S308
+    return mark_safe("".join(parts))  # noqa: S308
 
 
 @register.simple_tag
 def options(choices: Iterable[tuple[str, str]], chosen: str) -> SafeString:
-    """What a select offers, as (value, words)."""
+    """Render the options of a select from (value, words) pairs."""
     # There may be hundreds: `format_html_join` takes five times as long.
-    drawn = (
+    tags = (
         "<option "
         f'value="{escape(key)}"{" selected" if key == chosen else ""}>{escape(words)}</option>'
         for key, words in choices
     )
-    return mark_safe("".join(drawn))  # noqa: S308 - escaped above
+    return mark_safe("".join(tags))  # noqa: S308 - escaped above
 
 
 def _render_cell(column: Column, row: Any) -> str:
@@ -89,9 +94,12 @@ def _get_template(context: Context, name: str) -> Template | None:
     return context.template.engine.get_template(name) if name else None
 
 
-def _render_template(shown: Template, context: Context, column: Column | None = None) -> str:
-    """As `include` has it: what a template sets stays in it. It is drawn as a part of the page: no
-    `cycle` or `block` stands in it.
+def _render_template(
+    cell_template: Template, context: Context, column: Column | None = None
+) -> str:
+    """Render a template as `include` does: variables that it sets stay in it.
+
+    It is rendered as a part of the page: no `cycle` or `block` stands in it.
     """
     with context.push(column=column):
-        return shown.nodelist.render(context)
+        return cell_template.nodelist.render(context)

@@ -1,6 +1,4 @@
-"""How a list of assets is narrowed: by scope, by what is for use in a project, a department or a
-cluster, and by fields.
-"""
+"""Filters of lists of assets: by scope, by where they can be used, and by fields."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +45,7 @@ PARAMETERS = [
 
 
 def filter_assets(rows: "models.QuerySet[Any]", parameters: ListQuery) -> "models.QuerySet[Any]":
-    """The rows that the parameters of a list ask for. Raises Invalid."""
+    """Return the rows that the query parameters ask for. Raises Invalid."""
     rows = _filter_by_scope(
         filtering.filter_and_search(rows, parameters, FIELDS, ("name", "description")), parameters
     )
@@ -66,21 +64,23 @@ def _parse_uuids(name: str, texts: Sequence[str]) -> list[UUID]:
 
 
 def _filter_by_scope(rows: "models.QuerySet[Any]", parameters: ListQuery) -> "models.QuerySet[Any]":
-    """Those where scope and the ids of scopes say. Raises Invalid."""
+    """Filter by the scope's level and id. Raises Invalid."""
     level, below = parameters.choice("scope", ("", *Level)), parameters.flag("includeDescendants")
     if level and below:
         raise Invalid(
             [("includeDescendants", "includeDescendants cannot be given together with scope.")]
         )
-    given = next(((name, parameters.text(name)) for name in _IDS if parameters.text(name)), None)
+    scope_parameter = next(
+        ((name, parameters.text(name)) for name in _IDS if parameters.text(name)), None
+    )
     if level:
         rows = rows.filter(_build_level_filter(Level(level)))
-    if given is None:
+    if scope_parameter is None:
         return rows
     try:
-        scope = bodies.parse_scope(_IDS[given[0]], given[1])
+        scope = bodies.parse_scope(_IDS[scope_parameter[0]], scope_parameter[1])
     except ValueError:
-        raise Invalid([(given[0], f"{given[0]} must be an id.")]) from None
+        raise Invalid([(scope_parameter[0], f"{scope_parameter[0]} must be an id.")]) from None
     return rows.filter(
         _build_scope_filter(scope, exactly=bool(level) and level == scope.level, below=bool(below))
     )
@@ -93,20 +93,21 @@ def _build_level_filter(level: Level) -> models.Q:
 
 
 def _build_scope_filter(scope: Scope, *, exactly: bool, below: bool) -> models.Q:
-    """Those of the scope and those above it; those below it where they are wanted; or those of the
-    scope alone.
+    """Build the filter for a scope and those above it.
+
+    With `below` those below it as well; with `exactly` the scope alone.
     """
-    found = models.Q((f"{scope.level}_id", scope.id))
+    condition = models.Q((f"{scope.level}_id", scope.id))
     if exactly:
-        return found
-    found |= models.Q(**TENANT.columns)
+        return condition
+    condition |= models.Q(**TENANT.columns)
     if scope.level is Level.PROJECT and isinstance(scope.id, int):
-        mine = Project.objects.filter(pk=scope.id)
+        project = Project.objects.filter(pk=scope.id)
         return (
-            found
-            | models.Q(department__in=mine.values("department"))
-            | models.Q(cluster__in=mine.values("cluster"))
+            condition
+            | models.Q(department__in=project.values("department"))
+            | models.Q(cluster__in=project.values("cluster"))
         )
     if below and scope.level is Level.DEPARTMENT:
-        return found | models.Q(project__department=scope.id)
-    return found | models.Q(project__cluster=scope.id) if below else found
+        return condition | models.Q(project__department=scope.id)
+    return condition | models.Q(project__cluster=scope.id) if below else condition

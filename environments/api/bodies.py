@@ -1,4 +1,4 @@
-"""Bodies of the REST API about assets: what all of them have under `meta`, read and shown."""
+"""Bodies of assets in the REST API: parsed, serialized, described; `meta` is the same for all."""
 
 import uuid
 from collections.abc import Mapping
@@ -27,9 +27,9 @@ _READ_ONLY_FIELDS = (
     "builtIn",
     "version",
 )
-"""What an answer has beside, so that an answer can be sent back as it is."""
+"""Fields of answers only, accepted so that an answer can be sent back as it is."""
 _FALSE_ONLY_FIELDS = ("autoDelete", "private")
-"""What Run:ai's clients always send, with false where nobody asked for it."""
+"""Fields that Run:ai's clients always send, as false where nobody asked for them."""
 KNOWN_PLACES = frozenset(
     f"meta.{name}"
     for name in (*_TEXT_FIELDS, *_SCOPE_FIELDS, *_READ_ONLY_FIELDS, *_FALSE_ONLY_FIELDS)
@@ -41,8 +41,9 @@ _LEVELS = {"projectId": Level.PROJECT, "departmentId": Level.DEPARTMENT, "cluste
 
 
 def parse_asset(rest: RestMapping, body: Any) -> tuple[TypedValues, int | None]:
-    """What a body says as typed into the form, and the version that it says it changes. Raises
-    Invalid with all that is wrong.
+    """Parse a body into typed values of the form and the version that it changes.
+
+    Raises Invalid with all that is wrong.
     """
     if not isinstance(body, Mapping) or any(
         not isinstance(body.get(name) or {}, Mapping) for name in ("meta", "spec")
@@ -74,30 +75,33 @@ def parse_asset(rest: RestMapping, body: Any) -> tuple[TypedValues, int | None]:
 
 
 def _parse_meta_scope(meta: Mapping[str, Any], problems: Problems) -> Scope | None:
-    """The scope that is said, by its name, by an id, or by both; None where nothing is."""
-    ids = {name: meta[name] for name in _LEVELS if meta.get(name) is not None}
-    said = meta.get("scope") or (str(_LEVELS[next(iter(ids))]) if ids else None)
-    if said is None:
+    """Return the scope that is given by its name, by an id, or by both; None without any."""
+    ids = {id_field: meta[id_field] for id_field in _LEVELS if meta.get(id_field) is not None}
+    level_name = meta.get("scope") or (str(_LEVELS[next(iter(ids))]) if ids else None)
+    if level_name is None:
         return None
-    if said in ("tenant", "system"):
+    if level_name in ("tenant", "system"):
         return TENANT
-    name = next((each for each, level in _LEVELS.items() if level == said), "")
-    if not name:
+    id_field = next((each for each, level in _LEVELS.items() if level == level_name), "")
+    if not id_field:
         problems.append(
             ("meta.scope", "meta.scope must be one of tenant, cluster, department and project.")
         )
         return None
     try:
-        return Scope.parse(f"{said}:{ids.get(name, '')}")
+        return Scope.parse(f"{level_name}:{ids.get(id_field, '')}")
     except ValueError:
         problems.append(
-            (f"meta.{name}", f"meta.{name} must be given for the scope {said}, and be its id.")
+            (
+                f"meta.{id_field}",
+                f"meta.{id_field} must be given for the scope {level_name}, and be its id.",
+            )
         )
         return None
 
 
 def serialize_asset(kind: AssetKind, asset: Asset, used_by: Mapping[str, Any]) -> dict[str, Any]:
-    """An asset as the API has it; nothing of a secret."""
+    """Return an asset as the API has it, without its secret."""
     form = kind.get_form(asset)
     assert form.rest is not None
     body = form.rest.serialize_body(kind.build_typed(asset))
@@ -109,7 +113,7 @@ def serialize_asset(kind: AssetKind, asset: Asset, used_by: Mapping[str, Any]) -
 
 
 def serialize_meta(kind: AssetKind, asset: Asset) -> dict[str, Any]:
-    """What all assets have in an answer."""
+    """Return the meta data of an asset in an answer."""
     return {
         "id": str(asset.pk),
         "name": asset.name,
@@ -134,7 +138,7 @@ def get_kind_word(kind: AssetKind, form: type[AssetForm]) -> str:
 
 
 def build_meta_schema(word: str, **more: schemas.Schema) -> schemas.Schema:
-    """The meta data of an answer."""
+    """Build the schema of the meta data of an answer."""
     optional_id = {"type": ["string", "null"]}
     return schemas.object_schema(
         ["id", "name", "scope", "version"],
@@ -158,26 +162,30 @@ def build_meta_schema(word: str, **more: schemas.Schema) -> schemas.Schema:
 
 
 def build_asset_schema(kind: AssetKind, form: type[AssetForm]) -> schemas.Schema:
-    """An asset of an answer."""
+    """Build the schema of an asset of one form in an answer."""
     rest = form.rest
     assert rest is not None
-    own = rest.schema["properties"]
-    meta = build_meta_schema(get_kind_word(kind, form), **own.get("meta", {}).get("properties", {}))
-    counted = schemas.object_schema(
+    form_properties = rest.schema["properties"]
+    meta = build_meta_schema(
+        get_kind_word(kind, form), **form_properties.get("meta", {}).get("properties", {})
+    )
+    use_counts = schemas.object_schema(
         workloads=schemas.INTEGER, templates=schemas.INTEGER, dataSources=schemas.INTEGER
     )
-    more = {"compliance": compliance.SCHEMA} if kind.key in compliance.CHECKED_KINDS else {}
+    compliance_schema = (
+        {"compliance": compliance.SCHEMA} if kind.key in compliance.CHECKED_KINDS else {}
+    )
     return schemas.object_schema(
         ["meta", "spec"],
         meta=meta,
-        spec=_make_nullable(own.get("spec", schemas.object_schema())),
-        usedBy=counted,
-        **more,
+        spec=_make_nullable(form_properties.get("spec", schemas.object_schema())),
+        usedBy=use_counts,
+        **compliance_schema,
     )
 
 
 def build_any_schema(kind: AssetKind) -> schemas.Schema:
-    """An asset of an answer, of whichever form."""
+    """Build the schema of an asset in an answer, of whichever form of the kind."""
     words = [get_kind_word(kind, form) for form in kind.forms.values()]
     meta = (
         build_meta_schema(words[0], kind=schemas.enum_schema(*words))
@@ -190,7 +198,7 @@ def build_any_schema(kind: AssetKind) -> schemas.Schema:
 
 
 def build_request_meta_schema(**more: schemas.Schema) -> schemas.Schema:
-    """The meta data of a body that is sent."""
+    """Build the schema of the meta data in a request."""
     return schemas.object_schema(
         name=schemas.TEXT,
         description=schemas.TEXT,
@@ -207,18 +215,20 @@ def build_request_meta_schema(**more: schemas.Schema) -> schemas.Schema:
 
 
 def build_request_schema(form: type[AssetForm]) -> schemas.Schema:
-    """The body of a creation or a change."""
+    """Build the schema of the body of a creation or a change."""
     rest = form.rest
     assert rest is not None
-    own = rest.schema["properties"]
-    meta = build_request_meta_schema(**own.get("meta", {}).get("properties", {}))
+    form_properties = rest.schema["properties"]
+    meta = build_request_meta_schema(**form_properties.get("meta", {}).get("properties", {}))
     return schemas.object_schema(
-        ["meta"], meta=meta, spec=_make_nullable(own.get("spec", schemas.object_schema()))
+        ["meta"],
+        meta=meta,
+        spec=_make_nullable(form_properties.get("spec", schemas.object_schema())),
     )
 
 
 def _make_nullable(schema: schemas.Schema) -> schemas.Schema:
-    """The same, of which every part may be null: that it is not given, or has nothing."""
+    """Return the schema with every property nullable: null is not given, or empty."""
     properties = {
         name: {"anyOf": [part, {"type": "null"}]}
         for name, part in schema.get("properties", {}).items()
@@ -227,7 +237,7 @@ def _make_nullable(schema: schemas.Schema) -> schemas.Schema:
 
 
 def parse_scope(level: str, key: str) -> Scope:
-    """The scope of a level and an id, as the parameters of a list name it. Raises ValueError."""
+    """Return the scope of a level and an id, as query parameters name it. Raises ValueError."""
     if level == Level.CLUSTER:
         return cluster_scope(uuid.UUID(key))
     if not (key.isascii() and key.isdigit() and len(key) < 19):

@@ -1,6 +1,4 @@
-"""Whether assets in a list could be used as they are in a project, by the policies that hold
-there.
-"""
+"""Whether listed assets comply with a project's policies."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +12,7 @@ from projects.models import Project, User
 
 WORKLOAD_TYPES = {"distributed": "Distributed", "training": "Standard"}
 CHECKED_KINDS = ("environment", "compute")
-"""Those that policies speak of."""
+"""The kinds of assets that policies have rules for."""
 PARAMETERS = [
     schemas.query_parameter(
         "complyToProject",
@@ -44,7 +42,10 @@ SCHEMA = schemas.object_schema(
 def build_compliance_check(
     parameters: ListQuery, user: User
 ) -> Callable[[Asset], dict[str, Any]] | None:
-    """What to add to each entry; None where it was not asked for. Raises Invalid."""
+    """Return a function from an asset to its compliance; None where it was not asked for.
+
+    Raises Invalid.
+    """
     text = parameters.text("complyToProject")
     if not text:
         return None
@@ -58,7 +59,7 @@ def build_compliance_check(
         project, WORKLOAD_TYPES[parameters.choice("complyToWorkloadType", tuple(WORKLOAD_TYPES))]
     )
 
-    def told(asset: Asset) -> dict[str, Any]:
+    def check_asset(asset: Asset) -> dict[str, Any]:
         issues = [
             {"field": field, "details": details, "rule": rule}
             for field, details, rule in judge(asset)
@@ -67,4 +68,4 @@ def build_compliance_check(
             "compliance": {"status": "NonCompliant" if issues else "Compliant", "issues": issues}
         }
 
-    return told
+    return check_asset

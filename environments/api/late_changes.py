@@ -1,6 +1,4 @@
-"""A change of an asset that comes too late, told over REST: what somebody else changed meanwhile,
-and what to do.
-"""
+"""A change over REST that conflicts with another one: what somebody else changed meanwhile."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +15,9 @@ MOST_CHANGES = 50
 
 @contextmanager
 def explain_late_change(kind: AssetKind, asset: Asset, version: int | None) -> Iterator[None]:
-    """Raises Clash that says what changed since `version`, where the change inside finds that
-    something did.
+    """Turn ChangedMeanwhile inside the context into a Clash that says what changed.
+
+    `version` is the one that was edited.
     """
     try:
         yield
@@ -27,19 +26,19 @@ def explain_late_change(kind: AssetKind, asset: Asset, version: int | None) -> I
 
 
 def _describe_changes(kind: AssetKind, asset: Asset, now: int, edited: int) -> str:
-    """What changed since a version, from the audit log: who changed which fields, and what to
-    do.
-    """
+    """Say who changed which fields since a version, from the audit log, and what to do."""
     entries = AuditEntry.objects.filter(
         entity=kind.key, entity_id=str(asset.pk), event=Event.UPDATE
     ).order_by("-at", "-id")
-    later = [
+    newer_entries = [
         each for each in entries[:MOST_CHANGES] if (each.after or {}).get("version", 0) > edited
     ]
-    names = sorted({name for each in later for name in (each.after or {}) if name != "version"})
-    people = sorted({each.subject for each in later})
-    what = f" {' and '.join(people)} changed {', '.join(names)}." if names else ""
+    names = sorted(
+        {name for each in newer_entries for name in (each.after or {}) if name != "version"}
+    )
+    people = sorted({each.subject for each in newer_entries})
+    changed_text = f" {' and '.join(people)} changed {', '.join(names)}." if names else ""
     return (
         f"{asset.name} was changed meanwhile: its version is {now}, and you changed "
-        f"{edited}.{what} Get it again and repeat your change."
+        f"{edited}.{changed_text} Get it again and repeat your change."
     )

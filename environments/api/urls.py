@@ -1,5 +1,6 @@
-"""The addresses of this room: the same two for every form of asset that the API has, and one for
-all forms of a kind with several.
+"""The addresses of assets in the REST API.
+
+Two for every form of asset that the API has, and one for all forms of a kind with several.
 """
 
 from collections.abc import Iterator

@@ -30,7 +30,7 @@ from projects.permissions import Verb
 
 
 class AssetsView(ApiView):
-    """Those of one form: listed, and new ones made."""
+    """Lists the assets of one form, and creates new ones."""
 
     form: ClassVar[type[AssetForm]]
 
@@ -39,17 +39,17 @@ class AssetsView(ApiView):
         return kinds.get_kind(self.form.model)
 
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
-        rows = filter_assets(_query_assets(self.kind, self.form, self), asked)
-        found, following = asked.page(filtering.order_rows(rows, asked, FIELDS, ("name", "pk")))
-        annotate_rows(self.kind, found, self.user)
+        query = ListQuery(request)
+        rows = filter_assets(_query_assets(self.kind, self.form, self), query)
+        assets, following = query.page(filtering.order_rows(rows, query, FIELDS, ("name", "pk")))
+        annotate_rows(self.kind, assets, self.user)
         comply = (
-            build_compliance_check(asked, self.user) if self.kind.key in CHECKED_KINDS else None
+            build_compliance_check(query, self.user) if self.kind.key in CHECKED_KINDS else None
         )
         entries = [
             bodies.serialize_asset(self.kind, each, _serialize_uses(each))
             | (comply(each) if comply else {})
-            for each in found
+            for each in assets
         ]
         return Response(build_list_body("entries", entries, following))
 
@@ -60,31 +60,31 @@ class AssetsView(ApiView):
         form = validate_form(
             self.form, typed, scopes=list_scope_choices(self.user, self.kind), by=self.user
         )
-        made = actions.create(self.form.model, form.values, scope=form.asset_scope, user=self.user)
-        return Response(_serialize_current(self, made.pk), status=202)
+        asset = actions.create(self.form.model, form.values, scope=form.asset_scope, user=self.user)
+        return Response(_serialize_current(self, asset.pk), status=202)
 
 
 class KindView(ApiView):
-    """Those of every form of a kind."""
+    """Lists the assets of every form of a kind."""
 
     kind: ClassVar[AssetKind]
 
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
-        rows = filter_assets(actions.list_visible(self.kind.model, self.user), asked)
-        found, following = asked.page(filtering.order_rows(rows, asked, FIELDS, ("name", "pk")))
-        annotate_rows(self.kind, found, self.user)
+        query = ListQuery(request)
+        rows = filter_assets(actions.list_visible(self.kind.model, self.user), query)
+        assets, following = query.page(filtering.order_rows(rows, query, FIELDS, ("name", "pk")))
+        annotate_rows(self.kind, assets, self.user)
         return Response(
             build_list_body(
                 "entries",
-                [bodies.serialize_asset(self.kind, each, _serialize_uses(each)) for each in found],
+                [bodies.serialize_asset(self.kind, each, _serialize_uses(each)) for each in assets],
                 following,
             )
         )
 
 
 class AssetView(ApiView):
-    """One of a form: shown, changed, deleted."""
+    """Shows, changes and deletes one asset of a form."""
 
     form: ClassVar[type[AssetForm]]
 
@@ -111,19 +111,20 @@ class AssetView(ApiView):
         )
 
     def _change_asset(self, request: Request, key: uuid.UUID, *, keeps: bool) -> Response:
-        """Give it what the body says; what that does not say stays (`keeps`), or becomes what a new
-        one has.
+        """Change the asset to what the body says.
+
+        What the body does not say stays (`keeps`), or becomes what a new one has.
         """
         asset = _get_asset(self, key)
         actions.require_change(asset, self.user)
         given, version = bodies.parse_asset(_get_rest(self.form), request.data)
-        was = self.kind.build_typed(asset)
+        stored = self.kind.build_typed(asset)
         start = (
-            was
+            stored
             if keeps
             else build_defaults(self.form, str(asset.scope))
             | {"name": [asset.name]}
-            | _select_secret_values(self.form, was)
+            | _select_secret_values(self.form, stored)
         )
         scopes = list_scope_choices(self.user, self.kind, asset)
         form = validate_form(
@@ -142,17 +143,19 @@ class AssetView(ApiView):
 
 
 def validate_form(form: type[AssetForm], typed: TypedValues, **more: Any) -> AssetForm:
-    """The form with nothing wrong. Raises Invalid that names the places of the body."""
-    found = form(typed, **more)
-    if found.validate():
-        return found
-    rest, rows = _get_rest(form), found.rows
+    """Return the form without problems. Raises Invalid that names the places in the body."""
+    validated = form(typed, **more)
+    if validated.validate():
+        return validated
+    rest, rows = _get_rest(form), validated.rows
     problems = list(
-        _list_errors(found, lambda name: rest.get_place(name) if name != NON_FIELD_ERRORS else "")
+        _list_errors(
+            validated, lambda name: rest.get_place(name) if name != NON_FIELD_ERRORS else ""
+        )
     )
     for number, row in enumerate(rows.filled_rows if rows is not None else ()):
-        listed = f"{rows.name}.{number}" if rows is not None else ""
-        problems += _list_errors(row, lambda name, at=listed: rest.get_place(f"{at}.{name}"))  # type: ignore[misc]
+        prefix = f"{rows.name}.{number}" if rows is not None else ""
+        problems += _list_errors(row, lambda name, at=prefix: rest.get_place(f"{at}.{name}"))  # type: ignore[misc]
     raise Invalid(_drop_repeated(problems))
 
 
@@ -161,17 +164,17 @@ def _list_errors(form: TypedForm, place: Callable[[str], str]) -> Iterator[tuple
 
 
 def _drop_repeated(problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """What stands beside a field needs not to be said of the whole as well."""
-    beside = {text for place, text in problems if place}
+    """Drop problems of the whole that also stand beside a field."""
+    field_texts = {text for place, text in problems if place}
     return [
         (place or "spec", text)
         for place, text in dict.fromkeys(problems)
-        if place or text not in beside
+        if place or text not in field_texts
     ]
 
 
 def _select_secret_values(form: type[AssetForm], was: TypedValues) -> TypedValues:
-    """What stands for what is stored and never shown: as typed, it keeps it."""
+    """Return the typed values that stand for stored secrets: typed again, they keep them."""
     secret = tuple(part.field for part in _get_rest(form).parts if part.is_secret)
     return {name: values for name, values in was.items() if name.partition("-")[0] in secret}
 
@@ -187,16 +190,16 @@ def _query_assets(kind: AssetKind, form: type[AssetForm], view: ApiView) -> "mod
 
 
 def _get_asset(view: AssetsView | AssetView, key: uuid.UUID) -> Asset:
-    found = _query_assets(view.kind, view.form, view).filter(pk=key).first()
-    if found is None:
+    asset = _query_assets(view.kind, view.form, view).filter(pk=key).first()
+    if asset is None:
         raise Http404(f"There is no such {view.kind.noun} among those that you may see.")
-    return cast(Asset, found)
+    return cast(Asset, asset)
 
 
 def _serialize_current(view: AssetsView | AssetView, key: uuid.UUID) -> dict[str, Any]:
-    found = _get_asset(view, key)
-    annotate_rows(view.kind, [found], view.user)
-    return bodies.serialize_asset(view.kind, found, _serialize_uses(found))
+    asset = _get_asset(view, key)
+    annotate_rows(view.kind, [asset], view.user)
+    return bodies.serialize_asset(view.kind, asset, _serialize_uses(asset))
 
 
 def _serialize_uses(asset: Any) -> Mapping[str, int]:
@@ -208,7 +211,7 @@ def _serialize_uses(asset: Any) -> Mapping[str, int]:
 
 
 def build_kind_view(kind: AssetKind, name: str) -> type[KindView]:
-    """The view of all forms of a kind, described."""
+    """Build the view of all forms of a kind, with its OpenAPI description."""
 
     class Every(KindView):
         @extend_schema(
@@ -234,7 +237,7 @@ def build_kind_view(kind: AssetKind, name: str) -> type[KindView]:
 
 
 def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[AssetView]]:
-    """The views of one form, described."""
+    """Build the two views of one form, with their OpenAPI descriptions."""
     rest, kind = _get_rest(form), kinds.get_kind(form.model)
     noun, name = f"{form.label} {kind.noun}".strip(), rest.name.replace("-", "_")
     one, asking = (

@@ -1,6 +1,4 @@
-"""Forms of assets. A form is what a kind of asset is asked for by, on pages, in the wizard and over
-REST alike.
-"""
+"""Forms of assets, the same for pages, the wizard and the REST API."""
 
 from console.typed_forms import TypedValues
 from environments.forms.asset import (
@@ -48,9 +46,9 @@ __all__ = [
 FORMS: dict[str, type[AssetForm]] = {
     form.kind: form for form in (EnvironmentForm, ComputeResourceForm)
 }
-"""Those that a workload's wizard makes in place."""
+"""The forms of assets that a workload's wizard creates in place."""
 
 
 def build_kind_defaults(kind: str, scope: str) -> TypedValues:
-    """One of these before anything is typed."""
+    """Return the typed values of a new asset of this kind before anything is typed."""
     return build_defaults(FORMS[kind], scope)

@@ -1,5 +1,6 @@
-"""What the forms of all assets have. What is right is decided by `judging`; here are the fields,
-their words and their place.
+"""What the forms of all assets have: fields, their words and their places.
+
+`asset_validators` decides what is right.
 """
 
 from collections.abc import Sequence
@@ -18,27 +19,26 @@ from projects.scopes import Scope
 
 
 class AssetForm(TypedForm):
-    """What all assets have. `scopes` are those that it may be given; `by` fills it in.
+    """The form of an asset.
 
-    `asset` is the one that it starts from: it `changes` that one, or copies it.
+    `scopes` are those that it may be given; `by` is the user who fills it in. `asset` is the one
+    that it starts from: it `changes` that one, or copies it.
     """
 
     kind: ClassVar[str]
-    """As `judging` and UsedAsset call it."""
+    """Its name in `asset_validators` and UsedAsset."""
     model: ClassVar[type[Asset]]
     subtype: ClassVar[str] = ""
-    """Which of the model's kinds it is for, where the model has several."""
+    """The model's kind that it is for, where the model has several."""
     label: ClassVar[str] = ""
-    """What the subtype is called."""
+    """The name of the subtype."""
     renamed_fields: ClassVar[dict[str, str]] = {}
-    """Where the form shows a field of the rules under another name."""
+    """Fields of the rules that have another name in the form."""
     rest: ClassVar[RestMapping | None] = None
     last_fields: ClassVar[tuple[str, ...]] = ()
     """Fields that stand below the others."""
     requires_scope_choice: ClassVar[bool] = False
-    """Whether none of several scopes is chosen beforehand, where too wide a one gives something
-    away.
-    """
+    """Whether none of several scopes is preselected, where too wide a one gives something away."""
     secret_fields: ClassVar[tuple[str, ...]] = ()
     """Fields whose values are never shown again."""
 
@@ -83,39 +83,40 @@ class AssetForm(TypedForm):
 
     @property
     def asset_scope(self) -> Scope:
-        """Where it is to be; asked for once nothing is wrong."""
+        """The chosen scope; only once nothing is wrong."""
         return Scope.parse(self.read("scope", ""))
 
     @property
     def rows(self) -> FormRows[Any] | None:
-        """Its rows that repeat, where it has some."""
+        """Its repeating rows, or None."""
         return None
 
     @property
     def own_fields(self) -> Sequence[forms.BoundField]:
-        """The fields that only this kind has, in their order; the `last` at the end."""
-        found = [each for each in self if each.name not in AssetForm.base_fields]
-        return sorted(found, key=lambda each: each.name in self.last_fields)
+        """The fields that only this kind has, in their order; `last_fields` at the end."""
+        own_fields = [each for each in self if each.name not in AssetForm.base_fields]
+        return sorted(own_fields, key=lambda each: each.name in self.last_fields)
 
     @property
     def values(self) -> dict[str, Any]:
-        """By the names of the model's fields, without the scope."""
+        """The values by the names of the model's fields, without the scope."""
         return {"name": self.read("name", ""), "description": self.read("description", "")}
 
     @property
     def advice(self) -> Sequence[str]:
-        """What to know of the asset as it is stored, beside its values: sentences."""
+        """Sentences about the asset as it is stored, beside its values."""
         return ()
 
     @classmethod
     def build_typed(cls, asset: Asset) -> TypedValues:
-        """The fields that only this kind has, as they would be typed to make this asset; nothing of
-        a secret.
+        """Return the fields that only this kind has as they would be typed to make this asset.
+
+        Without its secret.
         """
         return {}
 
     def validate(self) -> bool:
-        """Whether nothing is wrong; what is, stands beside its field from now on."""
+        """Return whether nothing is wrong; errors are shown beside their fields from now on."""
         self.quiet = False
         if not self.has_errors:
             for field, text in asset_validators.find_problems(self.kind, self.values):
@@ -123,27 +124,28 @@ class AssetForm(TypedForm):
         return not self.has_errors
 
     def add_asset_error(self, field: str, text: str) -> None:
-        """Put a problem beside its field, also one of a row ("variables.1.name"); those of no field
-        stand above all.
+        """Put a problem beside its field, also of a row ("variables.1.name").
+
+        Those of no field stand above all.
         """
-        listed, _, rest = field.partition(".")
-        if self.rows is None or listed != self.rows.name:
+        name, _, rest = field.partition(".")
+        if self.rows is None or name != self.rows.name:
             self.add_error_once(field, text)
             return
         if rest:
             number, _, part = rest.partition(".")
             self.rows.quiet = False
-            self.rows.filled_rows[int(number)].blame(part, text)
+            self.rows.filled_rows[int(number)].add_error_once(part, text)
         self.add_error_once(None, text)
 
 
 def choose_first_scope(form: type[AssetForm], scopes: Sequence[ScopeChoice]) -> str:
-    """The scope that stands in a new asset's form before one is chosen; "" where it has to be."""
+    """Return the preselected scope of a new asset's form; "" where one has to be chosen."""
     return "" if form.requires_scope_choice and len(scopes) > 1 else str(scopes[0][0])
 
 
 def build_defaults(form: type[AssetForm], scope: str) -> TypedValues:
-    """A new asset's form before anything is typed."""
+    """Return the typed values of a new asset before anything is typed."""
     fields = {
         name: [str(field.initial)]
         for name, field in form.base_fields.items()
@@ -153,7 +155,7 @@ def build_defaults(form: type[AssetForm], scope: str) -> TypedValues:
 
 
 def build_typed_asset(form: type[AssetForm], asset: Asset) -> TypedValues:
-    """An asset as if it had been typed into its form."""
+    """Return an asset as if it had been typed into its form."""
     return {
         "name": [asset.name],
         "description": [asset.description],

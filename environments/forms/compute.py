@@ -1,6 +1,4 @@
-"""What each pod gets: the fields, as they are asked for everywhere, and the form of a compute
-resource.
-"""
+"""The fields for the resources of each pod, and the form of a compute resource."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -25,7 +23,7 @@ from environments.rest_mapping import (
 
 
 class ComputeFields(TypedForm):
-    """What each pod gets, as it is asked for everywhere."""
+    """The fields for the resources of each pod."""
 
     gpu_devices = forms.IntegerField(
         label="GPU devices per pod",
@@ -77,7 +75,7 @@ class ComputeFields(TypedForm):
 
     @property
     def compute_values(self) -> dict[str, Any]:
-        """By the names of the fields of a ComputeResource."""
+        """The values by the names of the fields of a ComputeResource."""
         share = self.read("gpu_share")
         percent = self.read("gpu_percent")
         texts = ("cpu_request", "cpu_limit", "memory_request", "memory_limit")
@@ -92,13 +90,15 @@ class ComputeFields(TypedForm):
 
 
 COMPUTE_RENAMED_FIELDS = {"gpu_portion": "gpu_percent"}
-"""Where the form shows a field of a ComputeResource under another name."""
+"""Fields of a ComputeResource that have another name in the form."""
 
 
 def build_typed_compute(values: Mapping[str, Any]) -> TypedValues:
-    """The values of a ComputeResource as if they had been typed."""
+    """Return the values of a ComputeResource as if they had been typed."""
     portion = values["gpu_portion"]
-    share = "memory" if values["gpu_memory"] else "whole" if portion is None else "portion"
+    share = "whole" if portion is None else "portion"
+    if values["gpu_memory"]:
+        share = "memory"
     percent = "" if portion is None else f"{Decimal(portion) * HUNDRED:f}"
     texts = {
         name: str(values[name])

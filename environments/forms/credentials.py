@@ -1,5 +1,6 @@
-"""The forms of credentials, one a kind. A secret is typed and kept, and never shown again: an empty
-field keeps the one that is stored.
+"""The forms of credentials, one for each kind.
+
+A secret is typed and stored, and never shown again: an empty field keeps the stored one.
 """
 
 import json
@@ -17,18 +18,18 @@ MAX_SECRET_CHARS = 64 << 10
 
 
 class SecretText(forms.PasswordInput):
-    """One line that is never written into a page."""
+    """A one-line input that is never rendered with its value."""
 
 
 class SecretArea(forms.Textarea):
-    """Several lines that are never written into a page."""
+    """A text area that is never rendered with its value."""
 
     def format_value(self, value: Any) -> str:
         return ""
 
 
 def secret_field(label: str, help_text: str = "", *, is_long: bool = False) -> forms.CharField:
-    """A field whose value is never shown again."""
+    """Build a field whose value is never shown again."""
     attributes = {"autocomplete": "off", "spellcheck": "false"}
     widget = (
         SecretArea(attributes | {"rows": 4})
@@ -46,8 +47,10 @@ def secret_field(label: str, help_text: str = "", *, is_long: bool = False) -> f
 
 
 class CredentialForm(AssetForm):
-    """What all of them have. `public_fields` can be shown, `secret_fields` cannot; both by the
-    names that they are stored under.
+    """What all forms of credentials have.
+
+    `public_fields` can be shown, `secret_fields` cannot; both by the names that they are stored
+    under.
     """
 
     kind = "credential"
@@ -68,14 +71,14 @@ class CredentialForm(AssetForm):
 
     @property
     def values(self) -> dict[str, Any]:
-        """Without `secret` where the one that is stored stays."""
+        """The values; without `secret` where the stored one stays."""
         public = {name: self.read(name, "") for name in self.public_fields}
-        found = super().values | {
+        values = super().values | {
             "kind": self.subtype,
             "public": {name: value for name, value in public.items() if value},
         }
         typed = {name: self.read(name, "") for name in self.secret_fields}
-        return found | (
+        return values | (
             {"secret": json.dumps(typed)} if any(typed.values()) or not self.changes else {}
         )
 
@@ -168,13 +171,13 @@ class SshKeyForm(CredentialForm):
 
     @property
     def values(self) -> dict[str, Any]:
-        found = super().values
-        if "secret" in found:
+        values = super().values
+        if "secret" in values:
             # A key file ends with a line end, which pasting loses.
-            found["secret"] = json.dumps(
+            values["secret"] = json.dumps(
                 {"private_key": self.read("private_key", "").strip() + "\n"}
             )
-        return found
+        return values
 
 
 class SecretRow(RowForm):
@@ -210,21 +213,21 @@ class GenericForm(CredentialForm):
 
     @property
     def values(self) -> dict[str, Any]:
-        given = {row.read("key", ""): row.read("value", "") for row in self.keys.filled_rows}
-        found = super().values | {"public": {"keys": list(given)}}
-        kept = self._stored_secret if self.changes else {}
-        secret = {key: value or kept.get(key, "") for key, value in given.items()}
+        typed_secret = {row.read("key", ""): row.read("value", "") for row in self.keys.filled_rows}
+        values = super().values | {"public": {"keys": list(typed_secret)}}
+        stored = self._stored_secret if self.changes else {}
+        secret = {key: value or stored.get(key, "") for key, value in typed_secret.items()}
         return (
-            found | {"secret": json.dumps(secret)}
-            if secret != kept
-            else {k: v for k, v in found.items() if k != "secret"}
+            values | {"secret": json.dumps(secret)}
+            if secret != stored
+            else {k: v for k, v in values.items() if k != "secret"}
         )
 
     @property
     def _stored_secret(self) -> dict[str, str]:
         assert isinstance(self.asset, Credential)
-        found: dict[str, str] = json.loads(self.asset.secret or "{}")
-        return found
+        stored: dict[str, str] = json.loads(self.asset.secret or "{}")
+        return stored
 
     @classmethod
     def build_typed(cls, asset: Asset) -> TypedValues:
@@ -235,7 +238,7 @@ class GenericForm(CredentialForm):
 
     def validate(self) -> bool:
         self.quiet = False
-        kept = (
+        stored_keys = (
             self.asset.public.get("keys", ())
             if self.changes and isinstance(self.asset, Credential)
             else ()
@@ -243,7 +246,7 @@ class GenericForm(CredentialForm):
         if not self.keys.filled_rows:
             self.add_error_once(None, "There must be at least one key with its value.")
         for row in self.keys.filled_rows:
-            if not row.read("value", "") and row.read("key", "") not in kept:
+            if not row.read("value", "") and row.read("key", "") not in stored_keys:
                 self.keys.quiet = False
                 row.add_error_once("value", "The value must be given.")
                 self.add_error_once(None, "Each key needs a value.")

@@ -1,5 +1,6 @@
-"""The forms of data sources, one a kind of origin. What is right says the judge; where an address
-may lead, `reach`.
+"""The forms of data sources, one for each kind of origin.
+
+`asset_validators` decides what is right; `url_safety` where an address may lead.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ _MODE_SHAPE = build_flags_shape(
 
 
 def access_field(default: str, help_text: str = "") -> forms.ChoiceField:
-    """Who may write; `default` stands first."""
+    """Build the field of who may write; `default` stands first."""
     choices = sorted(ACCESS_LABELS.items(), key=lambda each: each[0] != default)
     return forms.ChoiceField(
         label="Access", choices=choices, required=False, initial=default, help_text=help_text
@@ -57,7 +58,7 @@ def access_field(default: str, help_text: str = "") -> forms.ChoiceField:
 def credential_field(
     label: str = "Credential", help_text: str = "", *, required: bool = False
 ) -> forms.ChoiceField:
-    """One of the credentials of a kind; the form says which there are."""
+    """Build the field for a credential; the form sets its choices."""
     return forms.ChoiceField(
         label=label,
         help_text=help_text,
@@ -70,7 +71,7 @@ def credential_field(
 
 
 class DataSourceForm(AssetForm):
-    """What all of them have: where the files are in the container."""
+    """What all forms of data sources have: the path in the container."""
 
     kind = "data-source"
     model = DataSource
@@ -79,8 +80,7 @@ class DataSourceForm(AssetForm):
     """The fields that say where the data is."""
     credential_kinds: ClassVar[tuple[str, ...]] = ()
     address_fields: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """Fields that are addresses, with the schemes that they may begin with; a host alone has none.
-    """
+    """Fields that are addresses, with their allowed schemes; a host alone has none."""
 
     path = required_text_field("Container path", "Where the files are in the container, as /data.")
 
@@ -89,16 +89,16 @@ class DataSourceForm(AssetForm):
         self.credentials: dict[str, Credential] = {}
         if "credential" in self.fields:
             self.credentials = {str(each.pk): each for each in self._load_usable_credentials()}
-            first = (
+            empty_choices = (
                 [("", "None: it is public")]
                 if not self.fields["credential"].required
                 else [("", "Choose one")]
             )
-            named = [
+            credential_choices = [
                 (key, f"{each.name} ({each.get_kind_display()}, {each.scope_words})")
                 for key, each in self.credentials.items()
             ]
-            self.fields["credential"].choices = [*first, *named]  # type: ignore[attr-defined]
+            self.fields["credential"].choices = [*empty_choices, *credential_choices]  # type: ignore[attr-defined]
 
     def _load_usable_credentials(self) -> Sequence[Credential]:
         if self.by is None:
@@ -120,13 +120,13 @@ class DataSourceForm(AssetForm):
     def values(self) -> dict[str, Any]:
         origin = {name: self.read(name, "") for name in self.origin_fields}
         access = self.read("access", "") if "access" in self.fields else READ_ONLY
-        mine = {
+        own_values = {
             "kind": self.subtype,
             "origin": origin,
             "path": self.read("path", ""),
             "access": access or self.fields["access"].initial,
         }
-        return super().values | mine | {"credential": self.chosen_credential}
+        return super().values | own_values | {"credential": self.chosen_credential}
 
     @classmethod
     def build_typed(cls, asset: Asset) -> TypedValues:
@@ -158,12 +158,12 @@ class DataSourceForm(AssetForm):
     def _find_address_problem(self, address: str, schemes: tuple[str, ...]) -> str:
         if not address or address.startswith("file://"):
             return ""
-        there = url_safety.build_source_policy(is_local=_is_local(self.asset_scope))
+        policy = url_safety.build_source_policy(is_local=_is_local(self.asset_scope))
         if schemes:
             return url_safety.find_url_problem(
-                address, there, schemes=schemes, allow_user="ssh" in schemes
+                address, policy, schemes=schemes, allow_user="ssh" in schemes
             )
-        why = there.find_host_problem(address)
+        why = policy.find_host_problem(address)
         return f"leads where it may not: {why}" if why else ""
 
 
@@ -174,7 +174,7 @@ def _build_typed_value(value: Any) -> list[str]:
 
 
 def _is_local(scope: Scope) -> bool:
-    """Whether pods of the scope run on this machine only."""
+    """Return whether pods of the scope run on this machine only."""
     clusters: models.QuerySet[Any] = Cluster.objects.there()
     if scope.level is Level.CLUSTER:
         clusters = clusters.filter(pk=scope.id)
@@ -182,8 +182,8 @@ def _is_local(scope: Scope) -> bool:
         clusters = clusters.filter(projects=scope.id)
     elif scope.level is Level.DEPARTMENT:
         clusters = clusters.filter(projects__department=scope.id)
-    found = set(clusters.values_list("is_local", flat=True))
-    return found == {True}
+    are_local = set(clusters.values_list("is_local", flat=True))
+    return are_local == {True}
 
 
 class GitForm(DataSourceForm):
@@ -261,15 +261,17 @@ class PvcForm(DataSourceForm):
 
     @property
     def values(self) -> dict[str, Any]:
-        found = super().values
+        values = super().values
         way = self.read("way", EXISTING)
-        kept = (
+        used_fields = (
             ("way", "claim")
             if way == EXISTING
             else ("way", "size", "storage_class", "modes", "ephemeral")
         )
-        found["origin"] = {name: self.read(name, [] if name == "modes" else "") for name in kept}
-        return found
+        values["origin"] = {
+            name: self.read(name, [] if name == "modes" else "") for name in used_fields
+        }
+        return values
 
 
 class NfsForm(DataSourceForm):

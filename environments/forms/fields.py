@@ -1,4 +1,4 @@
-"""Fields as forms of assets and of workloads have them, and rows that repeat."""
+"""Form fields of assets and workloads, and repeating rows."""
 
 from decimal import Decimal
 from typing import Any
@@ -11,12 +11,12 @@ HUNDRED = Decimal(100)
 
 
 def text_field(label: str, help_text: str = "", **more: Any) -> forms.CharField:
-    """A line of text that may stay empty: whether it may is for the rules to say."""
+    """Build a one-line text field that may be empty as far as the form goes."""
     return forms.CharField(label=label, help_text=help_text, required=False, **more)
 
 
 def required_text_field(label: str, help_text: str = "", **more: Any) -> forms.CharField:
-    """A line of text that must not stay empty."""
+    """Build a one-line text field that must not be empty."""
     return forms.CharField(
         label=label,
         help_text=help_text,
@@ -26,19 +26,19 @@ def required_text_field(label: str, help_text: str = "", **more: Any) -> forms.C
 
 
 def lines_field(label: str, help_text: str = "", **more: Any) -> forms.CharField:
-    """The same for what may have several lines, which a one-line field would join."""
+    """Build a text field with several lines, which a one-line field would join."""
     return text_field(
         label, help_text, widget=forms.Textarea(attrs={"rows": 1, "spellcheck": "false"}), **more
     )
 
 
 def whole_number_input() -> forms.NumberInput:
-    """A field for whole numbers from 0."""
+    """Build an input for whole numbers from 0."""
     return forms.NumberInput(attrs={"min": 0})
 
 
 def percent_field(places: int) -> forms.DecimalField:
-    """A part of a device with so many decimal places."""
+    """Build a field for a part of a device, in percent, with so many decimal places."""
     wrong = "The part of each device must be above 0 and at most 100 %%."
     return forms.DecimalField(
         label="Part of each device, in %",

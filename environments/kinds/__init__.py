@@ -1,4 +1,4 @@
-"""The kinds of assets that there are."""
+"""The kinds of assets."""
 
 from environments.kinds.asset_kind import AssetKind
 from environments.kinds.compute import COMPUTE
@@ -28,5 +28,5 @@ __all__ = [
 
 
 def get_kind(asset: Asset | type[Asset]) -> AssetKind:
-    """The kind of an asset, or of its model."""
+    """Return the kind of an asset, or of its model."""
     return _BY_MODEL[asset if isinstance(asset, type) else type(asset)]

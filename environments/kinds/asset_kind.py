@@ -1,5 +1,7 @@
-"""The recipe of all kinds of assets. A kind is one `Kind`, in a file of its own here; pages, REST,
-CSV, audit and access follow from it.
+"""The definition of a kind of asset.
+
+A kind is one `AssetKind` in a file of its own here; pages, REST, CSV, audit and access follow from
+it.
 """
 
 from collections.abc import Mapping
@@ -18,41 +20,40 @@ class AssetKind:
     """One kind of asset, as addresses, forms, tables and the API call it."""
 
     key: str
-    """As `judging`, the audit log and UsedAsset call it."""
+    """Its name in `asset_validators`, the audit log and UsedAsset."""
     model: type[Asset]
     forms: Mapping[str, type[AssetForm]]
-    """By subtype; a kind without subtypes has one, under ""."""
+    """The forms by subtype; a kind without subtypes has one, under ""."""
     path: str
-    """Of its table; what belongs to one asset is below."""
+    """The path of its table; the paths of one asset are below it."""
     name: str
-    """Of the address of its table."""
+    """The URL name of its table."""
     url: str
-    """Of the address of one, and how the names of its other addresses begin."""
+    """The URL name of one asset's page, and the beginning of the other names."""
     noun: str
     icon: str
     about: str
     """What it is for, in a sentence: at the top of its table."""
     fields: tuple[str, ...]
-    """The model's fields that make it what it is: what a workload copies, and the audit log
-    compares.
-    """
+    """The model fields that a workload copies and the audit log compares."""
     columns: tuple[Column, ...] = ()
-    """Those that only this kind has; they stand after the description."""
+    """The columns that only this kind has; they stand after the description."""
     filters: tuple[Filter, ...] = ()
     search: tuple[str, ...] = ()
-    """Lookups beside name and description."""
+    """Lookups of the search beside name and description."""
     blocked_by: tuple[str, ...] = ()
-    """What it cannot be deleted under: "template", "data-source", "workload"."""
+    """Uses that forbid its deletion: "template", "data-source", "workload"."""
     is_counted: bool = True
     """Whether workloads and templates are made of it, so that its table has their numbers."""
     fields_template: str = "environments/_fields.html"
-    """Shows the fields of `form`, except name, description and scope where it leaves them to
-    environments/_form.html.
+    """The template with the fields of `form`.
+
+    Without name, description and scope where it leaves them to environments/_form.html.
     """
     new_url: str = ""
-    """The name of another address where new ones are made; "" is the form of the recipe."""
+    """The URL name of another page where new ones are made; "" is the usual form."""
     deferred: tuple[str, ...] = ()
-    """Fields that are not read for tables and pages."""
+    """Fields that are not loaded for tables and pages."""
 
     @property
     def title(self) -> str:
@@ -64,18 +65,19 @@ class AssetKind:
         return "" not in self.forms
 
     def get_form(self, asset: Asset) -> type[AssetForm]:
-        """The form that this asset is changed by."""
+        """Return the form with which this asset is changed."""
         return self.forms[self.get_subtype(asset)]
 
     def get_subtype(self, asset: Asset) -> str:
         return str(getattr(asset, "kind", "")) if self.has_subtypes else ""
 
     def build_typed(self, asset: Asset) -> TypedValues:
-        """An asset as if it had been typed, without secrets."""
+        """Return an asset as if it had been typed, without secrets."""
         return forms.build_typed_asset(self.get_form(asset), asset)
 
     def get_copied_values(self, asset: Asset) -> dict[str, Any]:
-        """What a workload copies of an asset: the values that its judge judges. A credential is the
-        row itself.
+        """Return the values that a workload copies, and that the validator judges.
+
+        A credential is the row itself.
         """
         return {name: getattr(asset, name) for name in self.fields}

@@ -14,15 +14,15 @@ MOST_CHOICES = 200
 
 
 def describe_creator(asset: Asset) -> str:
-    """Who made it."""
-    return (
-        "Built in" if asset.is_built_in else asset.created_by.username if asset.created_by else ""
-    )
+    """Say who created the asset."""
+    if asset.is_built_in:
+        return "Built in"
+    return asset.created_by.username if asset.created_by else ""
 
 
 def _describe_cluster(asset: Asset) -> str:
-    found = asset.cluster or (asset.project.cluster if asset.project else None)
-    return found.name if found else "All"
+    cluster = asset.cluster or (asset.project.cluster if asset.project else None)
+    return cluster.name if cluster else "All"
 
 
 def build_field_column(
@@ -34,7 +34,7 @@ def build_field_column(
     is_number: bool = False,
     template: str = "",
 ) -> Column:
-    """A column that shows a field of the model."""
+    """Build a column that shows a field of the model."""
 
     def text(row: Any) -> object:
         return getattr(row, f"get_{name}_display", lambda: getattr(row, name))()
@@ -53,7 +53,7 @@ def build_field_column(
 def build_choice_filter(
     name: str, title: str, choices: Sequence[tuple[str, str]], lookup: str = ""
 ) -> Filter:
-    """A filter by one of a field's choices."""
+    """Build a filter by one of a field's choices."""
     return Filter(
         name, title, lambda _: choices, lambda rows, value: rows.filter(**{lookup or name: value})
     )
@@ -73,12 +73,12 @@ def _list_levels(_: HttpRequest) -> Sequence[tuple[str, str]]:
 
 
 def build_count_column(name: str, title: str, count: Callable[[Any], object]) -> Column:
-    """A number that `tables` puts on the rows."""
+    """Build a column of a number that `annotate_rows` puts on the rows."""
     return Column(name, title, count, is_number=True)
 
 
 def build_table(kind: AssetKind) -> Table:
-    """The table of a kind."""
+    """Build the table of a kind."""
     counted = (
         (
             build_count_column("workloads", "Workloads", lambda row: row.workloads),
@@ -92,7 +92,7 @@ def build_table(kind: AssetKind) -> Table:
             "name",
             kind.noun[0].upper() + kind.noun[1:],
             lambda row: row.name,
-            template="environments/_name.html",
+            template="environments/_cells.html",
             order=("name",),
         ),
         Column("description", "Description", lambda row: row.description),

@@ -1,4 +1,4 @@
-"""Compute resources: what each pod gets."""
+"""Compute resources: the resources of each pod."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from environments.models import ComputeResource
 
 
 def describe_device_share(row: Any) -> str:
-    """What is asked for of each GPU device, in words."""
+    """Say which part of each GPU device is requested."""
     if row.gpu_memory:
         return str(row.gpu_memory)
     if row.gpu_portion is not None:

@@ -1,4 +1,4 @@
-"""Credentials: what pods log in with."""
+"""Credentials: the logins of pods."""
 
 from console.tables import Column
 from environments.credentials import secret_name

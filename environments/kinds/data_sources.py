@@ -1,4 +1,4 @@
-"""Data sources: what pods read, and where it is in their containers."""
+"""Data sources: data that pods read, and its path in their containers."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from environments.models import DataSource
 
 
 def get_kubernetes_name(row: Any) -> str:
-    """What the data is in its cluster, where it is an object with a name."""
+    """Return the name of the Kubernetes object with the data; "" without one."""
     if row.kind == DataSource.Kind.SECRET and row.credential:
         return secret_name(row.credential)
     return str(row.origin.get("claim") or row.origin.get("configmap") or "")

@@ -1,4 +1,4 @@
-"""Environments: what runs."""
+"""Environments: images and what they run."""
 
 from environments.forms import EnvironmentForm
 from environments.kinds.asset_kind import AssetKind
@@ -29,7 +29,7 @@ ENVIRONMENT = AssetKind(
         "framework",
     ),
     columns=(
-        build_field_column("image", "Image", is_sortable=True, template="environments/_image.html"),
+        build_field_column("image", "Image", is_sortable=True, template="environments/_cells.html"),
         build_field_column("serves", "Workload architecture"),
     ),
     filters=(

@@ -1,5 +1,6 @@
-"""Policies: what a workload's fields must be in a scope. What can be said of which field,
-`policy_fields` knows.
+"""Policies: rules for the fields of workloads in a scope.
+
+`policy_fields` knows which rules there can be for which field.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,20 +31,20 @@ MAX_PER_SCOPE = 50
 def _parse_rules(_: str, value: Any) -> TypedValues:
     if not isinstance(value, Mapping):
         raise WrongType("must be an object with a rule for each field")
-    known = {each.name: each for each in policy_fields.list_policy_fields()}
+    known_fields = {each.name: each for each in policy_fields.list_policy_fields()}
     for name, rule in value.items():
-        if name not in known:
+        if name not in known_fields:
             raise WrongType(
                 f"has {str(name)[:60]}, which is not a field that a policy can speak of"
             )
         if not isinstance(rule, Mapping):
             raise WrongType(f"must have an object for {name}")
-        said = {entry.attribute for entry in known[name].inputs}
+        known_attributes = {entry.attribute for entry in known_fields[name].inputs}
         for attribute in rule:
-            if attribute not in said:
+            if attribute not in known_attributes:
                 raise WrongType(
                     f"says {str(attribute)[:40]} of {name}, of which can be said "
-                    f"{', '.join(sorted(said))}"
+                    f"{', '.join(sorted(known_attributes))}"
                 )
     try:
         # The name without an input says that there are rules, though they may be none.
@@ -53,11 +54,11 @@ def _parse_rules(_: str, value: Any) -> TypedValues:
 
 
 def _serialize_rules(_: str, typed: TypedValues) -> Any:
-    def read(name: str) -> Any:
+    def get_typed(name: str) -> Any:
         values = typed.get(name, [])
         return values if len(values) > 1 or _is_multiple_choice(name) else next(iter(values), "")
 
-    return policy_fields.parse_rules(read)
+    return policy_fields.parse_rules(get_typed)
 
 
 def _is_multiple_choice(name: str) -> bool:
@@ -70,7 +71,7 @@ def _is_multiple_choice(name: str) -> bool:
 
 
 class PolicyRestMapping(RestMapping):
-    """Inputs of the form are places of the rules."""
+    """A mapping in which inputs of the form are places of the rules."""
 
     def get_place(self, field: str) -> str:
         for each in policy_fields.list_policy_fields():
@@ -97,7 +98,7 @@ class PolicyEntry:
 
 @dataclass(frozen=True)
 class PolicySection:
-    """Fields that belong together; `is_open` where a rule of theirs says something or is wrong."""
+    """Fields that belong together; `is_open` where one of their rules is set or wrong."""
 
     title: str
     entries: Sequence[PolicyEntry]
@@ -105,9 +106,7 @@ class PolicySection:
 
 
 class PolicyForm(AssetForm):
-    """Which workloads it is for, and the rules: an input for each thing that can be said of each
-    field.
-    """
+    """The form of a policy: the workloads it is for, and an input for each part of each rule."""
 
     kind = "policy"
     model = Policy
@@ -156,7 +155,7 @@ class PolicyForm(AssetForm):
         }
 
     def validate(self) -> bool:
-        """As for every asset; and a scope has room for so many only."""
+        """Validate as for every asset, and limit the policies of a scope."""
         if not super().validate():
             return False
         stays = self.changes and self.asset is not None and self.asset.scope == self.asset_scope
@@ -190,7 +189,7 @@ class PolicyForm(AssetForm):
 
     @property
     def advice(self) -> Sequence[str]:
-        """What of the stored policy has no effect beside wider ones."""
+        """Which rules of the stored policy have no effect beside wider ones."""
         return (
             policy_fields.describe_ineffective_rules(self.asset)
             if isinstance(self.asset, Policy) and self.changes

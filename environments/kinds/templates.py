@@ -3,7 +3,8 @@
 What a template has beside name, description and scope is made by the wizard: `TemplateForm` takes
 it as it is (`content`), and `environments/_template_fields.html` shows what can be changed of it on
 its own page. Whoever writes a template gives its values to `environments.actions.create` or
-`change` (architecture, framework, form, locked): these keep the links to the assets that it names.
+`change` (architecture, framework, form, locked): these update the links to the assets that it
+names.
 """
 
 from typing import Any
@@ -15,14 +16,14 @@ from environments.models import FRAMEWORKS, Template
 
 
 class TemplateForm(AssetForm):
-    """Name, description and scope; the rest stays as it was."""
+    """The form of a template: name, description and scope; the rest stays as it was."""
 
     kind = "template"
     model = Template
 
     @property
     def content(self) -> dict[str, Any]:
-        """What a new one starts with, and a copy takes along; a change of name leaves it alone."""
+        """The values that the wizard made, which a copy takes along and a change leaves alone."""
         if isinstance(self.asset, Template):
             return {name: getattr(self.asset, name) for name in TEMPLATE.fields}
         return {}

@@ -1,4 +1,4 @@
-"""How pages come to an asset."""
+"""How pages find the asset of an address."""
 
 import uuid
 
@@ -11,8 +11,9 @@ from projects.http import Request
 
 
 def get_asset(request: Request, kind: AssetKind, key: uuid.UUID) -> Asset:
-    """The asset of an address. Raises Http404 for one that the person may not see, as for one that
-    is not there.
+    """Return the asset of an address.
+
+    Raises Http404 for one that the person may not see, as for one that does not exist.
     """
     asset = actions.find_asset(kind.model, key, request.user)
     if asset is None:

@@ -1,4 +1,4 @@
-"""The page of one asset: its values, its version, who changed it, and where it is used."""
+"""The page of one asset: its values, its version, its history, and where it is used."""
 
 import uuid
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Change:
 
 @require_GET
 def details(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
-    """One asset, for whoever may see it."""
+    """Show one asset to a user who may see it."""
     asset = get_asset(request, kind, key)
     form = kind.get_form(asset)(
         kind.build_typed(asset),
@@ -72,8 +72,8 @@ def details(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
 
 
 def _list_facts(form: AssetForm, asset: Asset) -> Sequence[Fact]:
-    found = [Fact("Type", [form.label])] if form.label else []
-    found += [
+    facts = [Fact("Type", [form.label])] if form.label else []
+    facts += [
         Fact(str(each.label), _describe_value(form, each.name))
         for each in form.own_fields
         if each.name not in form.secret_fields
@@ -84,14 +84,14 @@ def _list_facts(form: AssetForm, asset: Asset) -> Sequence[Fact]:
             "=".join(filter(None, (str(bound.value() or "") for bound in row)))
             for row in form.rows.filled_rows
         ]
-        found.append(Fact(form.rows.name.capitalize(), lines))
+        facts.append(Fact(form.rows.name.capitalize(), lines))
     if isinstance(asset, Credential):
-        found.append(Fact("Secret", ["Stored; it is never shown"]))
-    return [fact for fact in found if any(fact.values)]
+        facts.append(Fact("Secret", ["Stored; it is never shown"]))
+    return [fact for fact in facts if any(fact.values)]
 
 
 def _describe_value(form: AssetForm, name: str) -> Sequence[str]:
-    """What stands in a field, choices by their words."""
+    """Return the value of a field, choices by their words."""
     field, value = form.fields[name], form[name].value()
     if isinstance(value, bool):
         return ["Yes"] if value else []

@@ -1,4 +1,4 @@
-"""The forms of assets: a new one, a change, a copy; and the question before one is deleted."""
+"""The forms of assets (new, change, copy) and the question before one is deleted."""
 
 import uuid
 from dataclasses import dataclass
@@ -28,9 +28,7 @@ from projects.permissions import Verb
 
 @dataclass(frozen=True, slots=True)
 class FormTask:
-    """What a form is for: a new asset of a form, perhaps as a copy of `asset`, or a change of
-    that.
-    """
+    """What a form is for: a new asset, perhaps as a copy of `asset`, or a change of `asset`."""
 
     kind: AssetKind
     form: type[AssetForm]
@@ -42,7 +40,7 @@ class FormTask:
 @require_http_methods(["GET", "POST"])
 @never_cache
 def new(request: Request, kind: AssetKind, subtype: str = "") -> HttpResponse:
-    """A new one; of a kind that has several subtypes, one of these is chosen first."""
+    """Create an asset; of a kind with several subtypes, one of these is chosen first."""
     access.require_anywhere(request.user, Verb.CREATE, kind.model.entity)
     if kind.new_url and request.method == "GET":
         return redirect(kind.new_url)
@@ -65,7 +63,7 @@ def new(request: Request, kind: AssetKind, subtype: str = "") -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @never_cache
 def edit(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
-    """Change one; workloads made from it stay as they are."""
+    """Change an asset; workloads made from it stay as they are."""
     asset = get_asset(request, kind, key)
     actions.require_change(asset, request.user)
     return _handle_form(
@@ -77,19 +75,19 @@ def edit(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @never_cache
 def copy(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
-    """A new one that starts as another is."""
+    """Create an asset that starts as another is."""
     asset = get_asset(request, kind, key)
     access.require_anywhere(request.user, Verb.CREATE, kind.model.entity)
     scopes = list_scope_choices(request.user, kind)
-    was = kind.build_typed(asset)
-    is_allowed = was["scope"][0] in {str(scope) for scope, _ in scopes}
-    scope = was["scope"] if is_allowed else [choose_first_scope(kind.get_form(asset), scopes)]
+    typed = kind.build_typed(asset)
+    is_allowed = typed["scope"][0] in {str(scope) for scope, _ in scopes}
+    scope = typed["scope"] if is_allowed else [choose_first_scope(kind.get_form(asset), scopes)]
     return _handle_form(
         request,
         FormTask(
             kind,
             kind.get_form(asset),
-            was | {"name": [f"{asset.name[:58]}-copy"], "scope": scope},
+            typed | {"name": [f"{asset.name[:58]}-copy"], "scope": scope},
             asset,
         ),
     )
@@ -98,7 +96,7 @@ def copy(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @never_cache
 def delete(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
-    """Ask, and then delete; where something holds it, say what."""
+    """Ask, and then delete; if something uses the asset, say what."""
     asset = get_asset(request, kind, key)
     actions.require_change(asset, request.user, Verb.DELETE)
     if request.method == "POST":
@@ -111,18 +109,19 @@ def delete(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
 
 
 def _handle_form(request: Request, task: FormTask) -> HttpResponse:
-    """The form as it starts, or as it was sent: with a row more or less, with errors beside their
-    fields, or saved.
+    """Answer with the form as it starts, or as it was sent.
+
+    A sent form is shown with a row more or less, with errors beside their fields, or saved.
     """
-    what = parse_typed(request.POST, ("add", "remove")) if request.method == "POST" else task.start
-    form = _bind_form(request, task, what)
+    data = parse_typed(request.POST, ("add", "remove")) if request.method == "POST" else task.start
+    form = _bind_form(request, task, data)
     if request.method != "POST":
         return _render_form(request, task, form)
     if "add" in request.POST and form.rows is not None:
-        return _render_form(request, task, _bind_form(request, task, add_row(what, form.rows)))
+        return _render_form(request, task, _bind_form(request, task, add_row(data, form.rows)))
     if "remove" in request.POST:
         return _render_form(
-            request, task, _bind_form(request, task, remove_row(what, request.POST["remove"]))
+            request, task, _bind_form(request, task, remove_row(data, request.POST["remove"]))
         )
     if not form.validate():
         return _render_form(request, task, form, status=422)
@@ -164,22 +163,20 @@ def _render_form(
 def _build_conflict_context(
     request: Request, task: FormTask, form: AssetForm, *, is_late: bool
 ) -> dict[str, Any]:
-    """The seal: what the form started from, or, once it came too late, what is there now with what
-    changed meanwhile.
-    """
+    """Return the signed start of the form, and after a conflict what changed meanwhile."""
     assert task.asset is not None
     if request.method == "POST" and not is_late:
         # Shown again for another reason: it still starts from what it started from.
         return {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
-    now = get_asset(request, task.kind, task.asset.pk)
+    current_asset = get_asset(request, task.kind, task.asset.pk)
     sent = request.POST if is_late else None
     return edit_conflicts.build_conflict_context(
-        now.version,
-        task.kind.build_typed(now),
+        current_asset.version,
+        task.kind.build_typed(current_asset),
         sent=sent,
         form=form,
-        changed_by=now.updated_by,
-        changed_at=now.updated_at,
+        changed_by=current_asset.updated_by,
+        changed_at=current_asset.updated_at,
     )
 
 

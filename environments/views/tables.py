@@ -17,7 +17,9 @@ from projects.permission_explanations import find_disabled_button
 
 @require_GET
 def table(request: Request, kind: AssetKind) -> HttpResponse:
-    """Those that the reader may see: searched, filtered, sorted, a page at a time, or as CSV."""
+    """List the assets that the user may see: searched, filtered, sorted, a page at a time, or as
+    CSV.
+    """
     create = get_create_permission(kind)
     may_create = request.user.rights.may_anywhere(create)
     context = {

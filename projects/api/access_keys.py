@@ -1,5 +1,6 @@
-"""`/api/v1/access-keys`: one's own keys. For administrators everybody's:
-`/administration/access-keys`, `/users/{id}/access-keys`.
+"""`/api/v1/access-keys`: the user's own keys.
+
+For administrators, everybody's: `/administration/access-keys`, `/users/{id}/access-keys`.
 """
 
 from django.shortcuts import get_object_or_404
@@ -53,10 +54,10 @@ class KeysView(ApiView):
     def post(self, request: Request) -> Response:
         _require_no_key_token(self.user)
         body = Body(request.data)
-        made, secret = personal_keys.create_key(
+        created, secret = personal_keys.create_key(
             body.text("name"), owner=self.user, expires_at=body.expires_at()
         )
-        return secret_response(bodies.serialize_key(made) | {"clientSecret": secret})
+        return secret_response(bodies.serialize_key(created) | {"clientSecret": secret})
 
 
 class KeyView(ApiView):
@@ -76,9 +77,9 @@ class KeyView(ApiView):
         tags=TAGS,
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found = _get_key(self.user, pk)
-        personal_keys.revoke_key(found, self.user)
-        return Response({"code": 200, "message": f"Access key {found.name} is deleted."})
+        key = _get_key(self.user, pk)
+        personal_keys.revoke_key(key, self.user)
+        return Response({"code": 200, "message": f"Access key {key.name} is deleted."})
 
 
 class KeySecretView(ApiView):
@@ -93,11 +94,11 @@ class KeySecretView(ApiView):
         tags=TAGS,
     )
     def post(self, request: Request, pk: int) -> Response:
-        found = _get_key(self.user, pk)
-        if found != self.user.personal_key:
+        key = _get_key(self.user, pk)
+        if key != self.user.personal_key:
             _require_no_key_token(self.user)
         return secret_response(
-            bodies.serialize_key(found) | {"clientSecret": personal_keys.rotate_secret(found)}, 200
+            bodies.serialize_key(key) | {"clientSecret": personal_keys.rotate_secret(key)}, 200
         )
 
 
@@ -123,17 +124,20 @@ class EverybodysKeysView(ApiView):
     )
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        asked = ListQuery(request)
-        wanted = {"client_id": asked.text("clientId"), "user__username": asked.text("createdBy")}
+        query = ListQuery(request)
+        conditions = {
+            "client_id": query.text("clientId"),
+            "user__username": query.text("createdBy"),
+        }
         keys = PersonalKey.objects.filter(
-            **{column: value for column, value in wanted.items() if value}
+            **{column: value for column, value in conditions.items() if value}
         )
-        found, following = asked.page(
+        page, next_offset = query.page(
             keys.select_related("user").order_by("user__username", "name"), MAX_ITEMS
         )
         return Response(
             build_list_body(
-                "accessKeys", [bodies.serialize_anybodys_key(each) for each in found], following
+                "accessKeys", [bodies.serialize_anybodys_key(each) for each in page], next_offset
             )
         )
 
@@ -150,12 +154,12 @@ class AnybodysKeyView(ApiView):
     )
     def delete(self, request: Request, access_key: int) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        found: PersonalKey = get_object_or_404(
+        key: PersonalKey = get_object_or_404(
             PersonalKey.objects.select_related("user"), pk=access_key
         )
-        personal_keys.revoke_key(found, self.user)
+        personal_keys.revoke_key(key, self.user)
         return Response(
-            {"code": 200, "message": f"Access key {found.name} of {found.user} is deleted."}
+            {"code": 200, "message": f"Access key {key.name} of {key.user} is deleted."}
         )
 
 
@@ -172,15 +176,18 @@ class UserKeysView(ApiView):
     )
     def delete(self, request: Request, pk: int) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        found: User = get_object_or_404(user_actions.list_people(), pk=pk)
-        ended = personal_keys.revoke_all_keys(found, self.user)
+        owner: User = get_object_or_404(user_actions.list_people(), pk=pk)
+        ended = personal_keys.revoke_all_keys(owner, self.user)
         return Response(
-            {"code": 200, "message": f"The access keys of {found} have ended ({ended})."}
+            {"code": 200, "message": f"The access keys of {owner} have ended ({ended})."}
         )
 
 
 def _require_no_key_token(user: User) -> None:
-    """Who finds a key that ends could make another one that does not."""
+    """Refuse a token that was issued for an access key. Raises NotAllowed.
+
+    Whoever finds a key that expires could otherwise make one that does not.
+    """
     if user.personal_key is not None:
         raise NotAllowed(
             "A token that was got with an access key makes no keys. Sign in, and make it on the "
@@ -189,7 +196,7 @@ def _require_no_key_token(user: User) -> None:
 
 
 def _get_key(user: User, pk: int) -> PersonalKey:
-    found: PersonalKey = get_object_or_404(
+    key: PersonalKey = get_object_or_404(
         PersonalKey.objects.select_related("user"), pk=pk, user=user
     )
-    return found
+    return key

@@ -1,5 +1,6 @@
-"""`GET /api/v1/audit/log`: the audit log, in the names of Run:ai's, which are in snake case here
-only.
+"""`GET /api/v1/audit/log`: the audit log with the field names of Run:ai's.
+
+Run:ai uses snake case here only.
 """
 
 import ipaddress
@@ -85,17 +86,17 @@ class AuditLogView(ApiView):
     )
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.VIEW, Entity.AUDIT)
-        asked = ListQuery(request)
-        rows = filtering.filter_and_search(AuditEntry.objects.all(), asked, FIELDS, SEARCH_COLUMNS)
-        if start := asked.moment("start"):
+        query = ListQuery(request)
+        rows = filtering.filter_and_search(AuditEntry.objects.all(), query, FIELDS, SEARCH_COLUMNS)
+        if start := query.moment("start"):
             rows = rows.filter(at__gte=start)
-        if end := asked.moment("end"):
+        if end := query.moment("end"):
             rows = rows.filter(at__lt=end)
-        default = asked.integer("numberOfSamples", 50, 1, MAX_ITEMS)
+        default = query.integer("numberOfSamples", 50, 1, MAX_ITEMS)
         return Response(
             filtering.serialize_page(
                 rows,
-                asked,
+                query,
                 FIELDS,
                 ("-at", "-id"),
                 name="audit_logs",
@@ -106,8 +107,9 @@ class AuditLogView(ApiView):
 
 
 def serialize_entry(entry: AuditEntry) -> dict[str, Any]:
-    """An entry as the API has it; action and result are the names that Run:ai's clients know of
-    event and status.
+    """Return an entry as the API answers it.
+
+    `action` and `result` are the names that Run:ai's clients know for event and status.
     """
     status = "Succeeded" if entry.succeeded else "Failed"
     return {

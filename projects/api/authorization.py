@@ -1,5 +1,6 @@
-"""`/api/v1/authorization`: access rules, and what the caller may do where. Roles have a module of
-their own.
+"""`/api/v1/authorization`: access rules, and what the caller may do where.
+
+Roles are in `projects.api.roles`.
 """
 
 from typing import Any
@@ -96,11 +97,11 @@ class RulesView(ApiView):
         subject = subjects.get_subject(
             kind, body.text("subjectId", max_length=subjects.MAX_NAME), self.user
         )
-        made = granting.grant_role_to_all(body.role_key(), to=[subject], scope=scope, by=self.user)[
-            0
-        ]
+        created = granting.grant_role_to_all(
+            body.role_key(), to=[subject], scope=scope, by=self.user
+        )[0]
         return Response(
-            bodies.serialize_rule(AccessRule.objects.with_subject().get(pk=made.pk)), status=201
+            bodies.serialize_rule(AccessRule.objects.with_subject().get(pk=created.pk)), status=201
         )
 
 
@@ -122,17 +123,17 @@ class RuleView(ApiView):
         tags=TAGS,
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found = self._get_rule(pk)
-        granting.revoke_rule(found, self.user)
+        rule = self._get_rule(pk)
+        granting.revoke_rule(rule, self.user)
         return Response(
-            {"code": 200, "message": f"{found.subject} is not {found.role_label} there any more."}
+            {"code": 200, "message": f"{rule.subject} is not {rule.role_label} there any more."}
         )
 
     def _get_rule(self, pk: int) -> AccessRule:
-        found: AccessRule = get_object_or_404(
+        rule: AccessRule = get_object_or_404(
             AccessRule.objects.visible_to(self.user).with_subject(), pk=pk
         )
-        return found
+        return rule
 
 
 class RulesCountView(ApiView):
@@ -218,9 +219,9 @@ class ScopesView(ApiView):
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
+        query = ListQuery(request)
         return self._answer_scopes(
-            bodies.parse_permission(asked.text("resourceType"), asked.text("action", "read"))
+            bodies.parse_permission(query.text("resourceType"), query.text("action", "read"))
         )
 
     @extend_schema(
@@ -255,7 +256,7 @@ class ScopesView(ApiView):
 
 
 def _filter_rules(rules: Any, query: ListQuery) -> Any:
-    """The rules that the parameters of a list ask for. Raises Invalid."""
+    """Return the rules that the parameters of a list select. Raises Invalid."""
     rules = filtering.filter_and_search(rules, query, RULE_FIELDS, SEARCH_COLUMNS)
     kind = query.choice("subjectType", ("", *subjects.KINDS, "app"))
     if kind == subjects.GROUP:
@@ -283,7 +284,7 @@ def _filter_rules(rules: Any, query: ListQuery) -> Any:
 
 def _serialize_rules(rules: Any, query: ListQuery) -> dict[str, Any]:
     rules = _filter_rules(rules, query)
-    told = filtering.serialize_page(
+    page = filtering.serialize_page(
         rules.with_subject(),
         query,
         RULE_FIELDS,
@@ -291,7 +292,7 @@ def _serialize_rules(rules: Any, query: ListQuery) -> dict[str, Any]:
         name="accessRules",
         serialize=bodies.serialize_rule,
     )
-    return {"totalRecords": _count_rules(rules), "displayRecords": len(told["accessRules"])} | told
+    return {"totalRecords": _count_rules(rules), "displayRecords": len(page["accessRules"])} | page
 
 
 def _count_rules(rules: Any) -> int:

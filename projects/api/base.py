@@ -1,6 +1,4 @@
-"""What all views of the REST API share: who may ask, how a body is read, and how a list is asked
-for.
-"""
+"""What all views of the REST API share: authentication, JSON bodies, and queries of lists."""
 
 import json
 import math
@@ -23,7 +21,7 @@ from console.errors import Invalid
 from projects.models import User
 
 LARGEST_BODY = 2 << 20
-"""Bytes. A submission with everything in it has a quarter of that."""
+"""Bytes of a body. The largest submission has a quarter of that."""
 MAX_DEPTH = 32
 """Levels of a body."""
 MAX_ITEMS = 500
@@ -38,8 +36,9 @@ class TooLarge(APIException):
 
 
 class BoundedJson(JSONParser):
-    """JSON as its standard has it: UTF-8, no NaN, and text that can be stored. Whatever else comes
-    is a 400 that says what is wrong.
+    """Parse JSON by the standard: UTF-8, no NaN, and text that can be stored.
+
+    Anything else is answered by 400 with the reason.
     """
 
     def parse(
@@ -66,7 +65,10 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _check_storable(value: Any, depth: int) -> None:
-    """Raises ValueError for what could not be stored, and RecursionError for what is too deep."""
+    """Check that a value can be stored.
+
+    Raises ValueError for what cannot be stored, and RecursionError for what is too deep.
+    """
     if depth == 0:
         raise RecursionError
     if isinstance(value, str):
@@ -85,7 +87,7 @@ def _check_storable(value: Any, depth: int) -> None:
 
 
 class JsonAlways(BaseContentNegotiation):
-    """The API speaks JSON whatever the Accept header says: clients send anything there."""
+    """Answer JSON whatever the Accept header says: clients send anything there."""
 
     def select_parser(self, request: Request, parsers: Iterable[Any]) -> Any:
         wanted = (request.content_type or "").partition(";")[0].strip().lower()
@@ -99,20 +101,21 @@ class JsonAlways(BaseContentNegotiation):
 
 
 class ApiView(APIView):
-    """Every view of the API is one of these: a bearer token is asked for, and answered is JSON."""
+    """The base of all views of the API: takes a bearer token and answers JSON."""
 
     parser_classes = (BoundedJson,)
     content_negotiation_class = JsonAlways
 
     @property
     def user(self) -> User:
-        """Who asks."""
+        """Return the authenticated user."""
         return cast(User, self.request.user)
 
 
 class ListQuery:
-    """The parameters of a list request. Raises Invalid, naming the parameter, for what cannot be
-    understood.
+    """The query parameters of a list request.
+
+    Raises Invalid, naming the parameter, for what cannot be understood.
     """
 
     def __init__(self, request: HttpRequest | Request) -> None:
@@ -136,24 +139,25 @@ class ListQuery:
         return number
 
     def flag(self, name: str) -> bool | None:
-        """True, False, or None where it is not given."""
+        """Return True, False, or None where it is not given."""
         text = self.text(name).lower()
         if text not in ("", "true", "false"):
             raise Invalid([(name, f"{name} must be true or false.")])
         return {"true": True, "false": False}.get(text)
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
-        """One of the choices; the first where none is given. Some clients send PodVerbosity.FULL
-        where "full" is meant.
+        """Return one of the choices; the first where none is given.
+
+        Some clients send PodVerbosity.FULL where "full" is meant.
         """
         text = self.text(name).rpartition(".")[2] or choices[0]
-        found = next((choice for choice in choices if choice.casefold() == text.casefold()), None)
-        if found is None:
+        match = next((choice for choice in choices if choice.casefold() == text.casefold()), None)
+        if match is None:
             raise Invalid([(name, f"{name} must be one of {', '.join(filter(None, choices))}.")])
-        return found
+        return match
 
     def moment(self, name: str) -> datetime | None:
-        """A moment, in UTC where no zone is said; None where it is not given."""
+        """Return a moment, in UTC where no zone is given; None where it is not given."""
         text = self.text(name)
         try:
             return parse_moment(text) if text else None
@@ -162,54 +166,56 @@ class ListQuery:
 
     @property
     def filters(self) -> list[str]:
-        """The conditions of filterBy, which may be given once, comma-joined, or several times."""
+        """The conditions of filterBy, given once with commas or several times."""
         joined = ",".join(self._query.getlist("filterBy"))
         if "\x00" in joined or len(joined) > 8192:
             raise Invalid([("filterBy", "filterBy cannot be that text.")])
         return [part.strip() for part in joined.split(",") if part.strip()][:100]
 
     def page(self, rows: models.QuerySet[Any], default: int = 50) -> tuple[list[Any], int | None]:
-        """The rows at offset and limit, and the offset of those after them, None at the end."""
+        """Return the rows at offset and limit, and the next offset (None at the end)."""
         offset = self.integer(
             "offset", 0, 0, MAX_OFFSET, " Narrow the list with filterBy to see what lies beyond."
         )
         limit = self.integer("limit", default, 1, MAX_ITEMS)
-        found = list(rows[offset : offset + limit + 1])
-        return found[:limit], offset + limit if len(found) > limit else None
+        # One row more than asked for tells whether there is a next page, without counting.
+        page = list(rows[offset : offset + limit + 1])
+        return page[:limit], offset + limit if len(page) > limit else None
 
 
 def parse_moment(text: str) -> datetime:
-    """A date and time in ISO 8601, in UTC where no zone is said; a day alone is its beginning.
-    Raises ValueError.
+    """Parse a date and time in ISO 8601, in UTC where no zone is given.
+
+    A day alone is its beginning. Raises ValueError.
     """
-    found = parse_datetime(text)
-    if found is None:
+    moment = parse_datetime(text)
+    if moment is None:
         day = parse_date(text)
         if day is None:
             raise ValueError(text)
-        found = datetime(day.year, day.month, day.day)
+        moment = datetime(day.year, day.month, day.day)
     # Past the edges of the calendar a zone could move it out of it.
-    if not 1900 <= found.year <= 9000:
+    if not 1900 <= moment.year <= 9000:
         raise ValueError(text)
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def build_list_body(name: str, items: Sequence[Any], next_offset: int | None) -> dict[str, Any]:
-    """The body of a list: {next?, name: items}."""
+    """Return the body of a list: {next?, name: items}."""
     return ({} if next_offset is None else {"next": next_offset}) | {name: items}
 
 
 NEXT_HEADER = "X-Next-Offset"
-"""The header of an answer that is an array: the offset to go on with, missing at the end."""
+"""The header of a bare array's next offset; missing at the end."""
 
 
 def array_response(items: Sequence[Any], next_offset: int | None = None) -> Response:
-    """The answer of a list that is a bare array."""
+    """Return the answer of a list that is a bare array."""
     return Response(items, headers=None if next_offset is None else {NEXT_HEADER: str(next_offset)})
 
 
 def secret_response(body: dict[str, Any], status: int = 201) -> Response:
-    """An answer with a secret, which nothing on its way keeps."""
+    """Return an answer with a secret, which no cache may keep."""
     answer = Response(body, status=status)
     answer["Cache-Control"] = "no-store"
     return answer

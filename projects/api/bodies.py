@@ -1,5 +1,6 @@
-"""What stands in the bodies about access, read and told: texts, whole numbers, scopes, roles. Keys
-that are not known are passed over.
+"""Bodies about access: parsing of requests and serializing of answers.
+
+Unknown keys are ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,11 +52,13 @@ _ENTITIES: Mapping[str, str] = {
         for kind in ("pvc", "git", "host-path", "nfs", "s3", "cm-volume", "secret-volume")
     },
 }
-"""What Run:ai's API calls our entities, where it has other words; it is taken, and ours are told.
+"""Run:ai's names of our entities, where they differ.
+
+Both are accepted; answers have ours.
 """
 MAX_LIFETIME_DAYS = 3650
 TENANT_ID = 1
-"""There is one."""
+"""The id of the only tenant."""
 ROLE_IDS: Mapping[str, int] = {
     SYSTEM: 1,
     DEPARTMENT: 2,
@@ -70,8 +73,9 @@ ROLE_IDS: Mapping[str, int] = {
     "template-administrator": 11,
     VIEWER: 12,
 }
-"""The number of each role of the table, which clients of Run:ai's API name roles by. They stay:
-programs keep them.
+"""The number of each predefined role, by which clients of Run:ai's API name it.
+
+The numbers never change: programs store them.
 """
 CUSTOM_ID_OFFSET = 1000
 """Added to the row's id of a custom role."""
@@ -79,8 +83,9 @@ _ROLE_KEYS = {number: key for key, number in ROLE_IDS.items()}
 
 
 class Body:
-    """A JSON object. Raises Invalid, naming the key, for a value that is missing or of another
-    type.
+    """A JSON object of a request.
+
+    Raises Invalid, naming the key, for a value that is missing or of another type.
     """
 
     def __init__(self, data: Any) -> None:
@@ -89,11 +94,11 @@ class Body:
         self._data = data
 
     def has(self, name: str) -> bool:
-        """Whether something is said; null is as good as nothing."""
+        """Tell whether a value is given; null counts as none."""
         return self._data.get(name) is not None
 
     def text(self, name: str, *, default: str | None = None, max_length: int = 253) -> str:
-        """Required where `otherwise` is not given."""
+        """Return a text. It is required where no `default` is given."""
         value = self._data.get(name)
         if value is None and default is not None:
             return default
@@ -126,8 +131,9 @@ class Body:
         return value
 
     def role_key(self) -> str:
-        """The key of roleId, which is a role's id or its key. Whether there is such a role is for
-        others to say.
+        """Return the role key of roleId, which is a role's id or key.
+
+        It does not check that there is such a role.
         """
         value = self._data.get("roleId")
         if (
@@ -149,7 +155,7 @@ class Body:
         return parse_role_key(str(value))
 
     def expires_at(self) -> datetime | None:
-        """When something ends: expiresInDays from now; None is never."""
+        """Return the moment expiresInDays from now; None is never."""
         days = self.integer("expiresInDays", 1, MAX_LIFETIME_DAYS)
         return None if days is None else actions.parse_expiry(str(days))
 
@@ -166,8 +172,8 @@ class Body:
 
 
 def parse_permissions(rows: Any) -> Sequence[str]:
-    """The texts of permissions out of [{resourceType, actions}]. Raises Invalid."""
-    wrong = Invalid(
+    """Parse [{resourceType, actions}] into texts of permissions. Raises Invalid."""
+    invalid = Invalid(
         [
             (
                 "permissions",
@@ -179,18 +185,18 @@ def parse_permissions(rows: Any) -> Sequence[str]:
         ]
     )
     if not isinstance(rows, list) or len(rows) > 100:
-        raise wrong
-    found = []
+        raise invalid
+    texts = []
     for row in rows:
         if not isinstance(row, Mapping) or not isinstance(row.get("actions"), list):
-            raise wrong
+            raise invalid
         for action in row["actions"][:20]:
-            found.append(str(parse_permission(str(row.get("resourceType", "")), str(action))))
-    return found
+            texts.append(str(parse_permission(str(row.get("resourceType", "")), str(action))))
+    return texts
 
 
 def parse_permission(entity: str, action: str) -> Permission:
-    """Of a resourceType and an action, ours or Run:ai's word for it. Raises Invalid."""
+    """Parse a resourceType and an action, in our words or Run:ai's. Raises Invalid."""
     try:
         return Permission.parse(f"{_ENTITIES.get(entity, entity)}:{_VERBS[action]}")
     except (KeyError, ValueError):
@@ -200,7 +206,7 @@ def parse_permission(entity: str, action: str) -> Permission:
 
 
 def serialize_permissions(granted: frozenset[Permission]) -> list[dict[str, Any]]:
-    """As [{resourceType, actions}]."""
+    """Return permissions as [{resourceType, actions}]."""
     entities = sorted({each.entity for each in granted})
     return [
         {
@@ -214,14 +220,15 @@ def serialize_permissions(granted: frozenset[Permission]) -> list[dict[str, Any]
 
 
 def role_id(key: str) -> int:
-    """The number of a role, by its key. A role that is not in the table any more has 0."""
+    """Return the number of a role by its key; 0 for an unknown role."""
     name, _, number = key.partition(":")
     return CUSTOM_ID_OFFSET + int(number) if name == "custom" else ROLE_IDS.get(key, 0)
 
 
 def parse_role_key(text: str) -> str:
-    """The key of a role out of its key or its number; "" for what can be neither. Whether there is
-    such a role is for others to say.
+    """Return the key of a role from its key or number; "" for neither.
+
+    It does not check that there is such a role.
     """
     if _is_number(text):
         return (
@@ -238,7 +245,7 @@ def _is_number(text: str) -> bool:
 
 
 def serialize_role(role: Role) -> dict[str, Any]:
-    """A role of the table."""
+    """Return a predefined role as the API answers it."""
     return {
         "id": role_id(role.key),
         "key": role.key,
@@ -324,7 +331,7 @@ def serialize_key(key: PersonalKey) -> dict[str, Any]:
 
 
 def serialize_anybodys_key(key: PersonalKey) -> dict[str, Any]:
-    """A key as an administrator sees it."""
+    """Return a key as an administrator sees it."""
     return serialize_key(key) | {"createdBy": key.user.username}
 
 

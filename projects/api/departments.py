@@ -1,6 +1,4 @@
-"""`/api/v1/org-unit/departments`: the departments that one may see; making, changing and deleting
-them, as on the pages.
-"""
+"""`/api/v1/org-unit/departments`: departments that the user may see, and actions on them."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -46,13 +44,13 @@ class DepartmentsView(ApiView):
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
+        query = ListQuery(request)
         rows = filtering.filter_and_search(
-            annotate_sums(Department.objects.visible_to(self.user)), asked, FIELDS
+            annotate_sums(Department.objects.visible_to(self.user)), query, FIELDS
         )
         return Response(
             filtering.serialize_page(
-                rows, asked, FIELDS, ("name",), name="departments", serialize=serialize_department
+                rows, query, FIELDS, ("name",), name="departments", serialize=serialize_department
             )
         )
 
@@ -133,12 +131,12 @@ class DepartmentView(ApiView):
         return self._answer_change(request, pk, whole=False)
 
     def _answer_change(self, request: Request, pk: int, *, whole: bool) -> Response:
-        found = _get_changeable(self.user, pk)
+        department = _get_changeable(self.user, pk)
         return _apply_change(
             self.user,
-            found,
+            department,
             _parse_body(request.data),
-            {"name": found.name} if whole else departments.audit_values(found),
+            {"name": department.name} if whole else departments.audit_values(department),
         )
 
     @extend_schema(
@@ -149,9 +147,9 @@ class DepartmentView(ApiView):
         tags=["organisation"],
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found = _get_department(self.user, pk)
-        departments.delete(found, self.user)
-        return Response({"code": 200, "message": f"Department {found.name} is deleted."})
+        department = _get_department(self.user, pk)
+        departments.delete(department, self.user)
+        return Response({"code": 200, "message": f"Department {department.name} is deleted."})
 
 
 class DepartmentResourcesView(ApiView):
@@ -164,12 +162,12 @@ class DepartmentResourcesView(ApiView):
         tags=["organisation"],
     )
     def patch(self, request: Request, pk: int) -> Response:
-        found = _get_changeable(self.user, pk)
+        department = _get_changeable(self.user, pk)
         return _apply_change(
             self.user,
-            found,
+            department,
             quotas.parse_resources_only(request.data),
-            departments.audit_values(found),
+            departments.audit_values(department),
         )
 
     @extend_schema(
@@ -183,17 +181,17 @@ class DepartmentResourcesView(ApiView):
         tags=["organisation"],
     )
     def put(self, request: Request, pk: int) -> Response:
-        found = _get_changeable(self.user, pk)
+        department = _get_changeable(self.user, pk)
         return _apply_change(
             self.user,
-            found,
+            department,
             quotas.parse_resources_only(request.data),
-            quotas.drop_quota(departments.audit_values(found)),
+            quotas.drop_quota(departments.audit_values(department)),
         )
 
 
 def _parse_body(data: Any) -> Mapping[str, Any]:
-    """The body about a department. Raises Invalid."""
+    """Parse the body about a department. Raises Invalid."""
     body = quotas.parse_object(data, {*quotas.COMMON_FIELDS, "clusterId"}, _FIXED_VALUES)
     if (cluster := quotas.parse_text(body, "clusterId")) and not _cluster_exists(cluster):
         raise Invalid(
@@ -218,31 +216,32 @@ def _cluster_exists(text: str) -> bool:
 
 
 def _parse_form_data(body: Mapping[str, Any]) -> dict[str, Any]:
-    """As it would be typed. Raises Invalid for limits that a department does not have."""
-    typed = quotas.parse_form_data(body)
-    if wrong := [name for name in ("cpu_limit", "memory_limit") if typed.pop(name, "")]:
-        places = [quotas.FIELD_PATHS[name] for name in wrong]
+    """Return a body as the data of a form. Raises Invalid for limits that departments lack."""
+    data = quotas.parse_form_data(body)
+    if lacking := [name for name in ("cpu_limit", "memory_limit") if data.pop(name, "")]:
+        places = [quotas.FIELD_PATHS[name] for name in lacking]
         raise Invalid(
             [
                 (place, f"{place} must be null or -1: a department has a limit of GPUs only.")
                 for place in places
             ]
         )
-    return typed
+    return data
 
 
 def _get_changeable(user: User, pk: int) -> Department:
-    """The department, for who may change it. Raises Http404 and NotAllowed."""
-    found = _get_department(user, pk)
+    """Return the department if the user may change it. Raises Http404 and NotAllowed."""
+    department = _get_department(user, pk)
     access.require(user, Verb.EDIT, Entity.DEPARTMENTS, department_scope(pk))
-    return found
+    return department
 
 
 def _apply_change(
     user: User, found: Department, body: Mapping[str, Any], kept_values: Mapping[str, Any]
 ) -> Response:
-    """The answer with the department as it is then: what the body says over what is kept. Raises
-    Invalid, Clash and ChangedMeanwhile.
+    """Change a department by the body over the kept values, and answer it.
+
+    Raises Invalid, Clash and ChangedMeanwhile.
     """
     form = DepartmentForm({**kept_values, **_parse_form_data(body)}, row=found)
     quotas.require_valid(form, quotas.FIELD_PATHS)
@@ -251,7 +250,7 @@ def _apply_change(
 
 
 def serialize_department(row: Any) -> dict[str, Any]:
-    """A department with its sums as the API has it; its id is text."""
+    """Return a department with its sums as the API answers it; its id is text."""
     return {
         "id": str(row.pk),
         "name": row.name,
@@ -273,9 +272,9 @@ def serialize_department(row: Any) -> dict[str, Any]:
 
 
 def _get_department(user: User, pk: int) -> Department:
-    found: Department | None = (
+    department: Department | None = (
         annotate_sums(Department.objects.visible_to(user)).filter(pk=pk).first()
     )
-    if found is None:
+    if department is None:
         raise Http404("There is no such department among those that you may see.")
-    return found
+    return department

@@ -1,6 +1,4 @@
-"""filterBy and sortBy: `field operator value`, as Run:ai's API has them, on the fields that a list
-declares.
-"""
+"""filterBy and sortBy of lists: `field operator value`, as in Run:ai's API."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +34,9 @@ _TEXT = ("==", "!=", "=@", "!@", "=^", "=$")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a list: the column behind it, the operators it knows, and how its value is read
-    (ValueError for one that cannot be).
+    """A field of a list: its column, its operators, and how its value is parsed.
+
+    `parse` raises ValueError; `expects` describes a valid value.
     """
 
     column: str
@@ -67,7 +66,7 @@ def flag_field(column: str) -> Field:
 
 
 def id_field(column: str) -> Field:
-    """A row's id that is an integer, shown as text."""
+    """Return a field for a row's integer id, which the API shows as text."""
     return Field(column, _EQUAL, _parse_id, "an id")
 
 
@@ -81,8 +80,9 @@ def filter_and_search(
     fields: Mapping[str, Field],
     search_columns: Sequence[str] = ("name",),
 ) -> Rows:
-    """The rows that filterBy and search ask for; search looks into these columns. Raises
-    Invalid.
+    """Return the rows that filterBy and search select. Raises Invalid.
+
+    search looks into `search_columns`.
     """
     rows = filter_rows(rows, query, fields)
     if text := query.text("search"):
@@ -102,18 +102,19 @@ def serialize_page(
     serialize: Callable[[Any], Mapping[str, Any]],
     default_limit: int = 50,
 ) -> dict[str, Any]:
-    """The body of a list: one page of the rows in the order that is asked for, each as `shown` has
-    it. Raises Invalid.
+    """Return the body of a list: one page of the rows in the requested order.
 
-    `most` is how many where no limit is given.
+    `serialize` makes an item of a row; `default_limit` holds where no limit is given. Raises
+    Invalid.
     """
-    found, following = query.page(order_rows(rows, query, fields, default), default_limit)
-    return build_list_body(name, [serialize(each) for each in found], following)
+    page, next_offset = query.page(order_rows(rows, query, fields, default), default_limit)
+    return build_list_body(name, [serialize(each) for each in page], next_offset)
 
 
 def filter_rows(rows: Rows, query: ListQuery, fields: Mapping[str, Field]) -> Rows:
-    """The rows that fulfil every condition of filterBy. Raises Invalid with all that cannot be
-    understood.
+    """Return the rows that fulfil every condition of filterBy.
+
+    Raises Invalid with all conditions that cannot be understood.
     """
     problems = []
     for condition in query.filters:
@@ -129,14 +130,13 @@ def filter_rows(rows: Rows, query: ListQuery, fields: Mapping[str, Field]) -> Ro
 def order_rows(
     rows: Rows, query: ListQuery, fields: Mapping[str, Field], default: Sequence[str]
 ) -> Rows:
-    """The rows by sortBy and sortOrder (asc unless it says desc), and by `default` where sortBy is
-    not given.
-    """
+    """Return the rows by sortBy and sortOrder, or by `default` where sortBy is not given."""
     descending = query.choice("sortOrder", ("asc", "desc")) == "desc"
     if not query.text("sortBy"):
         return rows.order_by(*default)
     column = models.F(fields[query.choice("sortBy", ("", *fields))].column)
     first = column.desc(nulls_last=True) if descending else column.asc(nulls_last=True)
+    # The key breaks ties: without it the pages of a list could repeat rows, or skip some.
     return rows.order_by(first, "-pk" if descending else "pk")
 
 
@@ -167,14 +167,13 @@ def _filter_by_condition(rows: Rows, condition: str, fields: Mapping[str, Field]
 
 def _parse_number(value: str) -> Decimal:
     try:
-        found = Decimal(value)
+        number = Decimal(value)
     except InvalidOperation:
         raise ValueError(value) from None
-    # Compared and not counted with: the absolute value of a number beyond all bounds cannot be
-    # told.
-    if not found.is_finite() or not -(10**9) <= found <= 10**9:
+    # Compared, not passed to abs(), which raises Overflow for a huge Decimal.
+    if not number.is_finite() or not -(10**9) <= number <= 10**9:
         raise ValueError(value)
-    return round(found, 6)
+    return round(number, 6)
 
 
 def _parse_flag(value: str) -> bool:

@@ -1,5 +1,6 @@
-"""`GET /api/v1/org-unit/projects`: where workloads can be submitted. Making and changing them is
-done a floor above.
+"""`GET /api/v1/org-unit/projects`: the projects that the user may see.
+
+The API of clusters creates and changes them.
 """
 
 from typing import Any
@@ -34,16 +35,16 @@ class ProjectsView(ApiView):
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
+        query = ListQuery(request)
         projects = (
             Project.objects.visible_to(self.user)
             .select_related("department")
             .prefetch_related("node_pools")
         )
-        projects = filtering.filter_and_search(projects, asked, FIELDS, SEARCH_COLUMNS)
+        projects = filtering.filter_and_search(projects, query, FIELDS, SEARCH_COLUMNS)
         return Response(
             filtering.serialize_page(
-                projects, asked, FIELDS, ("name",), name="projects", serialize=serialize_project
+                projects, query, FIELDS, ("name",), name="projects", serialize=serialize_project
             )
         )
 
@@ -70,7 +71,7 @@ class ProjectsCountView(ApiView):
 
 
 def serialize_project(project: Project) -> dict[str, Any]:
-    """A project as the API has it; its id is text."""
+    """Return a project as the API answers it; its id is text."""
     pools = [pool.name for pool in project.node_pools.all()]
     status: dict[str, Any] = {
         "phase": "Ready" if project.synced_at and not project.sync_error else "NotReady"

@@ -1,5 +1,6 @@
-"""Quotas and limits in bodies of the REST API: as Run:ai's clients send and read them, from and to
-what a form has.
+"""Quotas and limits in bodies of the REST API.
+
+Run:ai's clients send and read them; forms check them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +36,7 @@ FIELD_PATHS = {
     "time_limit": "schedulingRules.trainingJobTimeLimitSeconds",
     "idle_limit": "schedulingRules.trainingJobMaxIdleDurationSeconds",
 }
-"""Where a body has what a form has."""
+"""Each field of a form with its path in a body."""
 RULE_FIELDS = {
     "trainingJobTimeLimitSeconds": "time_limit",
     "trainingJobMaxIdleDurationSeconds": "idle_limit",
@@ -105,8 +106,9 @@ DEPARTMENT = object_schema(
 RESOURCES_CHANGE = object_schema(resources=RESOURCES, version=VERSION)
 
 FixedValue = tuple[tuple[Any, ...], str]
-"""The values that say what is so anyway, and why there are no others. Clients send such fields with
-what they take for the default.
+"""The accepted values of a field that cannot differ, and why there are no others.
+
+Clients send such fields with what they take for the default.
 """
 NO_NODE_TYPES: FixedValue = (
     ({}, {"training": [], "workspace": []}),
@@ -126,19 +128,21 @@ READ_ONLY_FIELDS = frozenset(
         "totalResources",
     }
 )
-"""What an answer has and a body may repeat."""
+"""Fields of an answer that a body may repeat."""
 
 
 def parse_object(
     data: Any, known: Iterable[str], fixed: Mapping[str, FixedValue] | None = None
 ) -> Mapping[str, Any]:
-    """The body. Raises Invalid for one that is no object, for names that it does not know, and for
-    what can only be as it is.
+    """Return the body as a mapping.
+
+    Raises Invalid for a body that is no object, for unknown names, and for fixed fields with
+    another value.
     """
     if not isinstance(data, dict):
         raise Invalid([("body", "The body must be a JSON object.")])
     known, fixed = set(known), fixed or {}
-    if strange := sorted(
+    if unknown := sorted(
         name
         for name in data.keys() - known - READ_ONLY_FIELDS - fixed.keys()
         if data[name] is not None
@@ -146,28 +150,29 @@ def parse_object(
         raise Invalid(
             [
                 (name, f"There is no field {name[:40]}; there are {', '.join(sorted(known))}.")
-                for name in strange[:20]
+                for name in unknown[:20]
             ]
         )
-    other = [
+    differing = [
         name
         for name in sorted(fixed)
         if data.get(name) is not None
         and not any(_is_same_json(data[name], value) for value in fixed[name][0])
     ]
-    if other:
-        raise Invalid([(name, f"{name} cannot be that: {fixed[name][1]}") for name in other])
+    if differing:
+        raise Invalid([(name, f"{name} cannot be that: {fixed[name][1]}") for name in differing])
     return data
 
 
 def _is_same_json(given: Any, value: Any) -> bool:
-    """As JSON has it: true is not 1."""
+    """Compare values as JSON does: true is not 1."""
     return bool(given == value) and isinstance(given, bool) == isinstance(value, bool)
 
 
 def parse_resources_only(data: Any) -> Mapping[str, Any]:
-    """A body that says another quota alone; clients send the bare list, or its one entry, too.
-    Raises Invalid.
+    """Return the body of a request that changes the quota alone.
+
+    Clients send the bare list, or its one entry, too. Raises Invalid.
     """
     if isinstance(data, list):
         return {"resources": data}
@@ -177,7 +182,7 @@ def parse_resources_only(data: Any) -> Mapping[str, Any]:
 
 
 def parse_version(body: Mapping[str, Any]) -> int | None:
-    """The version that was read; None where nobody cares. Raises Invalid."""
+    """Return the version that the client read; None where it sent none. Raises Invalid."""
     given = body.get("version")
     if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
         raise Invalid([("version", "version must be a whole number, as it was read.")])
@@ -192,21 +197,19 @@ def parse_text(body: Mapping[str, Any], name: str) -> str:
 
 
 def parse_form_data(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What a body says, and nothing else, as it would be typed into a `SharesForm`. Raises
-    Invalid.
-    """
-    found: dict[str, Any] = {
+    """Return what a body gives as the data of a `SharesForm`. Raises Invalid."""
+    data: dict[str, Any] = {
         name: parse_text(body, name)
         for name in ("name", "description")
         if body.get(name) is not None
     }
     return (
-        found | _parse_resources(body.get("resources")) | _parse_rules(body.get("schedulingRules"))
+        data | _parse_resources(body.get("resources")) | _parse_rules(body.get("schedulingRules"))
     )
 
 
 def drop_quota(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a form shows, without a quota and limits of resources."""
+    """Return form values without a quota and limits of resources."""
     return {
         name: value
         for name, value in values.items()
@@ -233,7 +236,7 @@ def _parse_resources(given: Any) -> dict[str, str]:
             ]
         )
     _require_known(entry, _ENTRY_KEYS, "resources.0")
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for resource in ("gpu", "cpu", "memory"):
         share = entry.get(resource)
         if share is None:
@@ -252,32 +255,32 @@ def _parse_resources(given: Any) -> dict[str, str]:
             )
         for name, field in (("deserved", "quota"), ("limit", "limit")):
             if name in share:
-                found[f"{resource}_{field}"] = _parse_amount(
+                values[f"{resource}_{field}"] = _parse_amount(
                     share[name], resource, unit, f"resources.0.{resource}.{name}"
                 )
         if resource == "gpu" and "overQuotaWeight" in share:
-            found["over_quota_weight"] = _parse_amount(
+            values["over_quota_weight"] = _parse_amount(
                 share["overQuotaWeight"], "gpu", "", "resources.0.gpu.overQuotaWeight"
             )
-    return found
+    return values
 
 
 _ENTRY_KEYS = {"nodePool", "gpu", "cpu", "memory", "priority"}
-"""What an entry has. Its priority is that of a pool among others, and there is one."""
+"""Keys of an entry. Its priority is that of a pool among others, and there is one pool."""
 _SHARE_KEYS = {"deserved", "limit", "overQuotaWeight"}
 
 
 def _require_known(given: Mapping[str, Any], known: Iterable[str], path: str) -> None:
-    """Raises Invalid for names that nobody reads."""
-    if strange := sorted(name for name in given.keys() - set(known) if given[name] is not None):
-        told = f"{', '.join(sorted(known))}."
+    """Check that all names are known. Raises Invalid."""
+    if unknown := sorted(name for name in given.keys() - set(known) if given[name] is not None):
+        choices = f"{', '.join(sorted(known))}."
         raise Invalid(
             [
                 (
                     f"{path}.{name[:40]}",
-                    f"There is no field {name[:40]} in {path}; there are {told}",
+                    f"There is no field {name[:40]} in {path}; there are {choices}",
                 )
-                for name in strange[:20]
+                for name in unknown[:20]
             ]
         )
 
@@ -297,7 +300,7 @@ def _parse_rules(given: Any) -> dict[str, str]:
     rules = parse_object(given, RULE_FIELDS) if isinstance(given, dict) else None
     if rules is None:
         raise Invalid([("schedulingRules", "schedulingRules must be an object.")])
-    found = {}
+    values = {}
     for name, seconds in rules.items():
         if name not in RULE_FIELDS:
             continue
@@ -307,12 +310,12 @@ def _parse_rules(given: Any) -> dict[str, str]:
             raise Invalid(
                 [(f"schedulingRules.{name}", f"{name} must be a whole number of seconds.")]
             )
-        found[RULE_FIELDS[name]] = "" if seconds is None else f"{seconds}s"
-    return found
+        values[RULE_FIELDS[name]] = "" if seconds is None else f"{seconds}s"
+    return values
 
 
 def require_valid(form: forms.Form, paths: Mapping[str, str]) -> None:
-    """Raises Invalid with everything that is wrong with a form, each at its place in the body."""
+    """Check a form. Raises Invalid with each error at its path in the body."""
     if not form.is_valid():
         raise Invalid(
             [
@@ -323,7 +326,10 @@ def require_valid(form: forms.Form, paths: Mapping[str, str]) -> None:
 
 
 def serialize_shares(shares: Shares) -> list[dict[str, Any]]:
-    """A quota: devices, millicores and megabytes. The one pool there is has no id of its own."""
+    """Return a quota in devices, millicores and megabytes.
+
+    The only node pool has no id of its own.
+    """
     return [
         {
             "nodePool": _POOL,
@@ -335,14 +341,15 @@ def serialize_shares(shares: Shares) -> list[dict[str, Any]]:
 
 
 def serialize_total(shares: Shares) -> dict[str, int | float | None]:
-    """The quotas of all node pools together, of which there is one entry; null is without limit."""
+    """Return the quotas of all node pools together; null is unlimited."""
     (entry,) = serialize_shares(shares)
     return {f"{name}Quota": entry[name]["deserved"] for name in ("gpu", "cpu", "memory")}
 
 
 def serialize_allocated(amounts: Mapping[str, Any]) -> dict[str, Any]:
-    """What workloads hold, as the cluster's queue tells it; in the units of quotas. {} where it has
-    not told yet.
+    """Return what workloads hold by the cluster's queue, in the units of quotas.
+
+    {} where the queue has not reported yet.
     """
     units = {"gpu": ONE, "cpu": Decimal(1000), "memory": ONE / MEGABYTE}
     return {
@@ -353,16 +360,16 @@ def serialize_allocated(amounts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def serialize_rules(row: Project | Department) -> dict[str, int | None]:
-    """Its own limits."""
+    """Return the row's own limits, in seconds."""
     return {name: getattr(row, quotas.LIMIT_COLUMNS[field]) for name, field in RULE_FIELDS.items()}
 
 
 def _serialize_share(share: Share, unit: Decimal = ONE) -> dict[str, Any]:
-    def told(amount: Decimal | None, unlimited: int | None) -> int | float | None:
+    def in_unit(amount: Decimal | None, unlimited: int | None) -> int | float | None:
         return to_json_number(None if amount is None else amount * unit, unlimited)
 
     return {
-        "deserved": told(share.quota, None),
-        "limit": told(share.limit, -1),
+        "deserved": in_unit(share.quota, None),
+        "limit": in_unit(share.limit, -1),
         "overQuotaWeight": to_json_number(share.weight),
     }

@@ -1,4 +1,4 @@
-"""`/api/v1/authorization/roles`: the roles of the table, and the custom ones."""
+"""`/api/v1/authorization/roles`: the predefined roles and the custom ones."""
 
 from typing import Any
 
@@ -33,15 +33,15 @@ class RolesView(ApiView):
         tags=TAGS,
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
-        custom, following = asked.page(_list_custom_roles(self.user).order_by("name"), MAX_ITEMS)
-        first = (
+        query = ListQuery(request)
+        custom, next_offset = query.page(_list_custom_roles(self.user).order_by("name"), MAX_ITEMS)
+        predefined = (
             []
-            if asked.text("offset").strip("0")
+            if query.text("offset").strip("0")
             else [bodies.serialize_role(role) for role in ROLES.values()]
         )
         return array_response(
-            [*first, *(_serialize_custom_role(role) for role in custom)], following
+            [*predefined, *(_serialize_custom_role(role) for role in custom)], next_offset
         )
 
     @extend_schema(
@@ -70,10 +70,10 @@ class RoleView(ApiView):
         tags=TAGS,
     )
     def get(self, request: Request, key: str) -> Response:
-        found = ROLES.get(bodies.parse_role_key(key))
+        role = ROLES.get(bodies.parse_role_key(key))
         return Response(
-            bodies.serialize_role(found)
-            if found
+            bodies.serialize_role(role)
+            if role
             else _serialize_custom_role(
                 get_object_or_404(_list_custom_roles(self.user), pk=_get_custom_id(key))
             )
@@ -120,11 +120,11 @@ class RoleView(ApiView):
 
 
 def _list_custom_roles(user: User) -> Any:
-    sees = user.rights.may(view_permission(Entity.ROLES), TENANT) or user.rights.may_anywhere(
+    may_see = user.rights.may(view_permission(Entity.ROLES), TENANT) or user.rights.may_anywhere(
         Permission(Entity.ACCESS_RULES, Verb.VIEW)
     )
-    found = CustomRole.objects.select_related("created_by")
-    return found if sees else found.none()
+    roles = CustomRole.objects.select_related("created_by")
+    return roles if may_see else roles.none()
 
 
 def _serialize_custom_role(role: CustomRole) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _parse_role(body: Body, data: Any) -> dict[str, Any]:
 
 
 def _get_custom_id(key: str) -> int:
-    """The row's id of a custom role. Raises Http404 for a role of the table, and for none."""
+    """Return the row's id of a custom role. Raises Http404 for any other role."""
     name, _, number = bodies.parse_role_key(key).partition(":")
     if name != "custom":
         raise Http404(

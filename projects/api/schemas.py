@@ -1,6 +1,4 @@
-"""The words in which the API is described (OpenAPI): small builders, and the shapes that several
-rooms use.
-"""
+"""Builders of the OpenAPI description, and schemas that several apps use."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -35,7 +33,7 @@ _MEANINGS = {
 
 
 def object_schema(required: Iterable[str] = (), **properties: Schema) -> Schema:
-    """An object with these properties."""
+    """Return the schema of an object with these properties."""
     named = sorted(required)
     return {"type": "object", "properties": properties} | ({"required": named} if named else {})
 
@@ -45,17 +43,17 @@ def array_schema(items: Schema) -> Schema:
 
 
 def describe_schema(schema: Schema, description: str) -> Schema:
-    """The schema with a description."""
+    """Return the schema with a description."""
     return schema | {"description": description}
 
 
 def enum_schema(*values: str) -> Schema:
-    """A text out of a few."""
+    """Return the schema of a text out of these values."""
     return {"type": "string", "enum": list(values)}
 
 
 def json_content(schema: Schema) -> Any:
-    """A JSON body."""
+    """Return the schema as a JSON body."""
     return {"application/json": schema}
 
 
@@ -64,12 +62,12 @@ def json_response(schema: Schema, description: str = "") -> OpenApiResponse:
 
 
 def error_responses(*codes: int) -> dict[int, OpenApiResponse]:
-    """The refusals of an operation, all in one shape."""
+    """Return the error responses of an operation, all of one shape."""
     return {code: json_response(ERROR, _MEANINGS[code]) for code in codes}
 
 
 def list_schema(name: str, schema: Schema) -> Schema:
-    """A list's body."""
+    """Return the schema of a list's body."""
     return object_schema(
         [name],
         next=describe_schema(INTEGER, "The offset of the items after these; missing at the end."),
@@ -97,7 +95,7 @@ def paging_parameters() -> list[OpenApiParameter]:
 
 
 def filter_parameters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
-    """The parameters of a count, and of a list, with these fields to filter by."""
+    """Return the parameters that filter a count or a list by these fields."""
     conditions = "; ".join(
         f"{name} ({' '.join(field.operators)})" for name, field in fields.items()
     )
@@ -115,7 +113,7 @@ def filter_parameters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
 
 
 def list_parameters(fields: Mapping[str, Any]) -> list[OpenApiParameter]:
-    """The parameters of a list with these fields to filter and sort by."""
+    """Return the parameters of a list that is filtered and sorted by these fields."""
     return [
         *paging_parameters(),
         query_parameter("sortBy", enum_schema(*fields), "The field to sort by."),

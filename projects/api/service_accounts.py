@@ -1,4 +1,4 @@
-"""`/api/v1/service-accounts`, which were `/apps` before: programs' ways in."""
+"""`/api/v1/service-accounts`, formerly `/apps`: accounts for programs."""
 
 from typing import Any
 
@@ -37,12 +37,12 @@ class AccountsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
-        asked = ListQuery(request)
-        accounts = filtering.filter_and_search(_list_accounts(self.user), asked, FIELDS)
+        query = ListQuery(request)
+        accounts = filtering.filter_and_search(_list_accounts(self.user), query, FIELDS)
         return Response(
             filtering.serialize_page(
                 accounts,
-                asked,
+                query,
                 FIELDS,
                 ("name", "pk"),
                 name="serviceAccounts",
@@ -64,13 +64,13 @@ class AccountsView(ApiView):
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
         body = Body(request.data)
-        everywhere = access.may(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, TENANT)
+        everywhere = access.is_permitted(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, TENANT)
         scope = TENANT if everywhere and not body.has("scopeType") else body.scope()
         role = body.role_key() if body.has("roleId") else ""
-        made, secret = actions.create_service_account(
+        created, secret = actions.create_service_account(
             scope, body.text("name"), by=self.user, role=role, expires_at=body.expires_at()
         )
-        return secret_response(bodies.serialize_account(made) | {"clientSecret": secret})
+        return secret_response(bodies.serialize_account(created) | {"clientSecret": secret})
 
 
 @extend_schema_view(
@@ -85,8 +85,8 @@ class AppsView(AccountsView):
     """The older name of service accounts, and their older shape: an array."""
 
     def get(self, request: Request) -> Response:
-        told = super().get(request).data
-        return array_response(told["serviceAccounts"], told.get("next"))
+        body = super().get(request).data
+        return array_response(body["serviceAccounts"], body.get("next"))
 
 
 class AccountView(ApiView):
@@ -109,9 +109,9 @@ class AccountView(ApiView):
         tags=TAGS,
     )
     def delete(self, request: Request, pk: int) -> Response:
-        found: ServiceAccount = get_object_or_404(_list_accounts(self.user), pk=pk)
-        actions.delete_service_account(found, self.user)
-        return Response({"code": 200, "message": f"Service account {found.name} is deleted."})
+        account: ServiceAccount = get_object_or_404(_list_accounts(self.user), pk=pk)
+        actions.delete_service_account(account, self.user)
+        return Response({"code": 200, "message": f"Service account {account.name} is deleted."})
 
 
 class AccountSecretView(ApiView):
@@ -126,9 +126,9 @@ class AccountSecretView(ApiView):
         tags=TAGS,
     )
     def post(self, request: Request, pk: int) -> Response:
-        found: ServiceAccount = get_object_or_404(_list_accounts(self.user), pk=pk)
-        secret = actions.rotate_secret(found, self.user)
-        return secret_response(bodies.serialize_account(found) | {"clientSecret": secret}, 200)
+        account: ServiceAccount = get_object_or_404(_list_accounts(self.user), pk=pk)
+        secret = actions.rotate_secret(account, self.user)
+        return secret_response(bodies.serialize_account(account) | {"clientSecret": secret}, 200)
 
 
 @extend_schema_view(

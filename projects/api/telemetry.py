@@ -1,5 +1,6 @@
-"""`/api/v1/org-unit/{projects,departments}/telemetry`: what they have and hold now, in sum or by
-one of their fields.
+"""`/api/v1/org-unit/{projects,departments}/telemetry`: present quotas and allocations.
+
+As one sum, or by one field of the rows.
 """
 
 from collections import defaultdict
@@ -29,7 +30,7 @@ from projects.shares import derive_parent_shares, to_json_number
 
 GetAmount = Callable[[Any], int | float | None]
 GroupKey = tuple[str, str]
-"""An id, and what it is called."""
+"""An id and its name."""
 
 
 def _quota_getter(name: str) -> GetAmount:
@@ -93,15 +94,15 @@ class ProjectsTelemetryView(ApiView):
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
-        rows = _filter_projects(Project.objects.visible_to(self.user), asked)
-        kind, group = _parse_type(asked), _parse_group(asked, _GROUPS)
-        found: dict[GroupKey, list[int | float | None]] = defaultdict(list)
+        query = ListQuery(request)
+        rows = _filter_projects(Project.objects.visible_to(self.user), query)
+        kind, group = _parse_type(query), _parse_group(query, _GROUPS)
+        by_group: dict[GroupKey, list[int | float | None]] = defaultdict(list)
         for row in rows:
-            found[_GROUPS[group](row) if group else ("", "")].append(_AMOUNT_GETTERS[kind](row))
+            by_group[_GROUPS[group](row) if group else ("", "")].append(_AMOUNT_GETTERS[kind](row))
         return Response(
             _serialize_telemetry(
-                kind, group, {each: _sum_amounts(amounts) for each, amounts in found.items()}
+                kind, group, {each: _sum_amounts(values) for each, values in by_group.items()}
             )
         )
 
@@ -118,23 +119,23 @@ class DepartmentsTelemetryView(ApiView):
         tags=["organisation"],
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
-        kind, group = _parse_type(asked), _parse_group(asked, ("DepartmentId",))
+        query = ListQuery(request)
+        kind, group = _parse_type(query), _parse_group(query, ("DepartmentId",))
         departments = Department.objects.visible_to(self.user)
-        if key := asked.text("departmentId"):
+        if key := query.text("departmentId"):
             departments = departments.filter(pk=_parse_id("departmentId", key))
         projects: dict[int, list[Project]] = defaultdict(list)
         for project in _filter_projects(
-            Project.objects.there().filter(department__in=departments), asked
+            Project.objects.there().filter(department__in=departments), query
         ):
             projects[project.department_id].append(project)
-        found = {
+        amounts = {
             (str(row.pk), row.name): _sum_department(kind, row, projects[row.pk])
             for row in departments.order_by("name")
         }
         return Response(
             _serialize_telemetry(
-                kind, group, found if group else {("", ""): _sum_amounts(found.values())}
+                kind, group, amounts if group else {("", ""): _sum_amounts(amounts.values())}
             )
         )
 
@@ -149,7 +150,7 @@ def _sum_department(kind: str, row: Department, projects: Sequence[Project]) -> 
 
 
 def _filter_projects(rows: Any, query: ListQuery) -> Any:
-    """Those that are asked for. Raises Invalid."""
+    """Return the projects that the query selects. Raises Invalid."""
     if key := query.text("clusterId"):
         try:
             rows = rows.filter(cluster=UUID(key))
@@ -184,11 +185,11 @@ def _parse_group(query: ListQuery, names: Iterable[str]) -> str:
 
 
 def _sum_amounts(amounts: Iterable[int | float | None]) -> int | float | None:
-    """None, which is without limit, where one of them is."""
-    each = list(amounts)
-    if any(amount is None for amount in each):
+    """Return the sum; None, which is unlimited, where one amount is None."""
+    values = list(amounts)
+    if any(amount is None for amount in values):
         return None
-    return to_json_number(sum((Decimal(str(amount)) for amount in each), Decimal(0)))
+    return to_json_number(sum((Decimal(str(amount)) for amount in values), Decimal(0)))
 
 
 def _serialize_telemetry(

@@ -1,4 +1,4 @@
-"""`POST /api/v1/token`: credentials for an access token."""
+"""`POST /api/v1/token`: an access token for credentials."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,8 +48,8 @@ class TokenView(ApiView):
         tags=["token"],
     )
     def post(self, request: Request) -> Response:
-        given = _lowercase_texts(request.data)
-        grant = given.get("granttype", "")
+        credentials = _lowercase_texts(request.data)
+        grant = credentials.get("granttype", "")
         if grant in _UNSUPPORTED_GRANTS:
             raise UserError(
                 (
@@ -65,14 +65,14 @@ class TokenView(ApiView):
             )
         try:
             user, key = (
-                _authenticate_program(request, given)
+                _authenticate_program(request, credentials)
                 if grant in _PROGRAM_GRANTS
-                else (_authenticate_person(request, given), None)
+                else (_authenticate_person(request, credentials), None)
             )
         except NotAllowed as refusal:
-            claimed = given.get("username" if grant == "password" else "clientid") or given.get(
-                "appid", ""
-            )
+            claimed = credentials.get(
+                "username" if grant == "password" else "clientid"
+            ) or credentials.get("appid", "")
             audit.record_failed_sign_in(claimed, f"For a token: {refusal.text}")
             raise
         user.personal_key = key
@@ -84,7 +84,7 @@ class TokenView(ApiView):
 
 
 def _lowercase_texts(body: Any) -> Mapping[str, str]:
-    """The texts of the body by their names in lower case."""
+    """Return the texts of the body by their names in lower case."""
     if not isinstance(body, Mapping):
         raise UserError("The body must be a JSON object with grantType and credentials.")
     return {str(name).lower(): value for name, value in body.items() if isinstance(value, str)}
@@ -100,32 +100,33 @@ def _require_text(credentials: Mapping[str, str], label: str, *names: str) -> st
 def _authenticate_program(
     request: Request, credentials: Mapping[str, str]
 ) -> tuple[User, PersonalKey | None]:
-    """By client id and secret, which an older way calls app id and secret: of a service account, or
-    of a person's access key.
+    """Authenticate by the client id and secret of a service account or an access key.
+
+    An older grant calls them app id and app secret.
     """
     client_id = _require_text(credentials, "clientID", "clientid", "appid")
     secret = _require_text(credentials, "clientSecret", "clientsecret", "appsecret")
     address = throttle.client_address(request)
     throttle.record_attempt(client_id, address, free=throttle.FREE_FOR_PROGRAM)
     model = PersonalKey if client_id.startswith(PersonalKey.PREFIX) else ServiceAccount
-    found = (
+    credential = (
         model._default_manager.select_related("user")
         .filter(client_id=client_id, user__is_active=True)
         .first()
     )
-    if found is None or not actions.is_secret_of(found, secret):
+    if credential is None or not actions.is_secret_of(credential, secret):
         raise NotAllowed(WRONG_CREDENTIALS)
     throttle.record_success(client_id, address)
     # Told only to who knows the secret.
-    if found.is_expired:
-        assert found.expires_at is not None
-        what = "access key" if isinstance(found, PersonalKey) else "service account"
+    if credential.is_expired:
+        assert credential.expires_at is not None
+        what = "access key" if isinstance(credential, PersonalKey) else "service account"
         raise NotAllowed(
-            f"The {what} {found.name} expired on {found.expires_at:%-d %b %Y at %H:%M} UTC. Make "
-            "a new one, and use its secret."
+            f"The {what} {credential.name} expired on "
+            f"{credential.expires_at:%-d %b %Y at %H:%M} UTC. Make a new one, and use its secret."
         )
-    model._default_manager.filter(pk=found.pk).update(last_used_at=timezone.now())
-    return found.user, found if isinstance(found, PersonalKey) else None
+    model._default_manager.filter(pk=credential.pk).update(last_used_at=timezone.now())
+    return credential.user, credential if isinstance(credential, PersonalKey) else None
 
 
 def _authenticate_person(request: Request, credentials: Mapping[str, str]) -> User:

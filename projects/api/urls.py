@@ -1,4 +1,4 @@
-"""The addresses of this room."""
+"""The addresses of this app's REST API."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""`/api/v1/users`: who signs in."""
+"""`/api/v1/users`: the people who sign in."""
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -52,14 +52,14 @@ class UsersView(ApiView):
     )
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.VIEW, Entity.USERS)
-        asked = ListQuery(request)
+        query = ListQuery(request)
         users = filtering.filter_and_search(
-            user_actions.list_people(), asked, FIELDS, SEARCH_COLUMNS
+            user_actions.list_people(), query, FIELDS, SEARCH_COLUMNS
         )
-        found, following = asked.page(
-            filtering.order_rows(users, asked, FIELDS, ("username",)), MAX_ITEMS
+        page, next_offset = query.page(
+            filtering.order_rows(users, query, FIELDS, ("username",)), MAX_ITEMS
         )
-        return array_response([bodies.serialize_user(each) for each in found], following)
+        return array_response([bodies.serialize_user(each) for each in page], next_offset)
 
     @extend_schema(
         operation_id="create_user",
@@ -156,9 +156,9 @@ class UserPasswordView(ApiView):
     )
     def post(self, request: Request, pk: int) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        found = get_object_or_404(user_actions.list_people(), pk=pk)
-        password = user_actions.reset_password(found, self.user)
-        return secret_response(bodies.serialize_user(found) | _serialize_password(password), 200)
+        user = get_object_or_404(user_actions.list_people(), pk=pk)
+        password = user_actions.reset_password(user, self.user)
+        return secret_response(bodies.serialize_user(user) | _serialize_password(password), 200)
 
 
 class UserLogoutView(ApiView):
@@ -174,9 +174,9 @@ class UserLogoutView(ApiView):
     )
     def post(self, request: Request, pk: int) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
-        found = get_object_or_404(user_actions.list_people(), pk=pk)
-        sessions.sign_out_everywhere(found, self.user)
-        return Response({"code": 200, "message": f"The sessions of {found} have ended."})
+        user = get_object_or_404(user_actions.list_people(), pk=pk)
+        sessions.sign_out_everywhere(user, self.user)
+        return Response({"code": 200, "message": f"The sessions of {user} have ended."})
 
 
 class UserView(ApiView):
@@ -213,5 +213,5 @@ class UserView(ApiView):
 
 
 def _serialize_password(password: str) -> dict[str, str]:
-    """A temporary password, by our name and by the one that clients of Run:ai's API know."""
+    """Return a temporary password under our name and under Run:ai's."""
     return {"temporaryPassword": password, "tempPassword": password}

@@ -1,4 +1,4 @@
-"""Who may do what, and where. A file for each subject."""
+"""Departments, projects, people, access and audit. A file for each subject."""
 
 from projects.models.access import AccessRule, CustomRole
 from projects.models.audit import AuditEntry, KnownAddress

@@ -1,4 +1,4 @@
-"""Who has which role where."""
+"""Roles of users and groups in scopes."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -36,12 +36,13 @@ class CustomRole(models.Model):
 
 class AccessRuleQuerySet(GovernedQuerySet):
     def of(self, user: User) -> Self:
-        """Those for a user, themselves or as a member of a group."""
+        """Return the rules for a user, directly or as a member of a group."""
         return self.filter(models.Q(user=user) | models.Q(group__in=user.groups.values("pk")))
 
     def grants(self, user: User) -> list[Grant]:
-        """What those for a user permit, and where. One query, and no rows made of what it finds:
-        each page asks.
+        """Return what the user's rules permit, and where.
+
+        One query, and no model instances: each page asks.
         """
         columns = (
             "role",
@@ -63,13 +64,14 @@ class AccessRuleQuerySet(GovernedQuerySet):
         ]
 
     def with_subject(self) -> Self:
-        """With whose they are, which role, and where."""
+        """Load the rules with their subject, role and scope."""
         return self.with_scope().select_related("user", "group", "custom_role", "created_by")
 
 
 class AccessRule(Scoped):
-    """One subject (a user, a service account's user, or a group), one role, one scope. It is never
-    changed: made, and taken away.
+    """One subject (a user, a service account's user, or a group), one role, one scope.
+
+    It is never changed: created and deleted.
     """
 
     entity = Entity.ACCESS_RULES
@@ -81,7 +83,7 @@ class AccessRule(Scoped):
         Group, models.CASCADE, null=True, blank=True, related_name="access_rules"
     )
     role = models.CharField(max_length=40, blank=True)
-    """The key of a role of the table; "" for a custom one."""
+    """The key of a built-in role; "" for a custom one."""
     custom_role = models.ForeignKey(
         CustomRole, models.PROTECT, null=True, blank=True, related_name="access_rules"
     )
@@ -89,8 +91,9 @@ class AccessRule(Scoped):
         "projects.Project", models.CASCADE, null=True, blank=True, related_name="access_rules"
     )
     key = models.CharField(max_length=160, unique=True, editable=False)
-    """Subject, role and scope in one text: the same rule is made once, although SQLite takes no
-    null for another.
+    """Subject, role and scope in one text, so that the same rule exists once.
+
+    A unique constraint over nullable columns does not do it: null differs from null.
     """
     created_by = models.ForeignKey(
         User, models.SET_NULL, null=True, editable=False, related_name="+"
@@ -135,20 +138,20 @@ class AccessRule(Scoped):
 
     @property
     def subject(self) -> User | Group:
-        found = self.user or self.group
-        assert found is not None
-        return found
+        subject = self.user or self.group
+        assert subject is not None
+        return subject
 
     @property
     def permissions(self) -> frozenset[Permission]:
-        """What it permits; a role that is not in the table any more permits nothing."""
+        """What it permits; a role that does not exist any more permits nothing."""
         return _get_permissions(
             self.role, self.custom_role.permissions if self.custom_role else None
         )
 
     @property
     def role_key(self) -> str:
-        """As forms and the REST API name it: "viewer", "custom:3"."""
+        """The role as forms and the REST API name it: "viewer", "custom:3"."""
         return self.role or f"custom:{self.custom_role_id}"
 
     @property
@@ -157,14 +160,14 @@ class AccessRule(Scoped):
 
 
 def _get_permissions(role: str, texts: Sequence[str] | None) -> frozenset[Permission]:
-    """What a role permits: one of the table by its key, a custom one by its texts."""
+    """Return what a role permits: a built-in one by its key, a custom one by its texts."""
     if texts is not None:
         return parse_permissions(texts)
     return ROLES[role].permissions if role in ROLES else frozenset()
 
 
 def _describe_role(role: str, name: str | None) -> str:
-    """A role in words: one of the table by its key, a custom one by its name."""
+    """Return the name of a role: a built-in one by its key, a custom one by its name."""
     if name is not None:
         return name
     return ROLES[role].label if role in ROLES else role

@@ -1,7 +1,7 @@
-"""What was done, by whom, from where. Rows are added, and go when they are old; nothing changes
-one.
+"""The audit log: what was done, by whom, from where.
 
-The database itself refuses to (migration 0006).
+Rows are added, and deleted when they are old; they never change. The database itself refuses to
+change one (migration 0006).
 """
 
 from django.db import models
@@ -11,8 +11,9 @@ from projects.models.people import User
 
 
 class AuditEntry(models.Model):
-    """One thing that somebody did, or tried. `before` and `after` hold what changed, never a
-    secret.
+    """One thing that somebody did, or tried.
+
+    `before` and `after` hold what changed, never a secret.
     """
 
     class Event(models.TextChoices):
@@ -33,17 +34,17 @@ class AuditEntry(models.Model):
     event = models.CharField(max_length=16, choices=Event)
     succeeded = models.BooleanField(default=True)
     entity = models.CharField(max_length=32)
-    """The kind of thing: "project", "environment", "workload"."""
+    """The kind of object: "project", "environment", "workload"."""
     entity_id = models.CharField(max_length=64, blank=True)
     entity_name = models.CharField(max_length=253, blank=True)
     scope = models.CharField(max_length=64, blank=True)
-    """Where it is, as `Scope` writes it."""
+    """Where the object is, as `Scope` writes it."""
     user = models.ForeignKey(
         User, models.DO_NOTHING, null=True, db_constraint=False, related_name="+"
     )
-    """Not a reference that holds: an entry stays as it is when the user goes."""
+    """No enforced reference: an entry stays as it is when the user is deleted."""
     subject = models.CharField(max_length=200, blank=True)
-    """Who did it, by name: it stays when the user goes."""
+    """Who did it, by name, which stays when the user is deleted."""
     subject_kind = models.CharField(max_length=16, blank=True)
     """"user", "service account", "personal key", "system"."""
     address = models.GenericIPAddressField(null=True)
@@ -68,8 +69,9 @@ class AuditEntry(models.Model):
 
 
 class KnownAddress(models.Model):
-    """An address from which somebody's token or session was seen: a first time is worth an
-    entry.
+    """An address from which somebody's token or session was seen.
+
+    The first time is worth an audit entry.
     """
 
     user = models.ForeignKey(User, models.CASCADE, related_name="+")

@@ -13,11 +13,10 @@ from projects.shares import Share, Shares
 
 
 class Limits(models.Model):
-    """How long workloads may run, and hold GPUs that they do not use, in seconds; None is without
-    limit.
+    """How long workloads may run, and leave their GPUs unused, in seconds; None is unlimited.
 
-    A project may be stricter than its department, not laxer. What was submitted before a limit was
-    set is not touched by it.
+    A project may be stricter than its department, not laxer. A limit does not apply to workloads
+    that were submitted before it was set.
     """
 
     time_limit_seconds = models.PositiveIntegerField(
@@ -38,11 +37,10 @@ def _find_stricter(*limits: int | None) -> int | None:
 
 
 class Department(Limits):
-    """Projects that share a quota; a Queue above theirs on each cluster. Without a quota of its own
-    it has the sum of theirs.
+    """Projects that share a quota; its Queue is above theirs on each cluster.
 
-    One that was deleted has left (`left_at`): it is shown nowhere, its name is free, and its row
-    stays for projects that left it.
+    Without a quota of its own it has the sum of theirs. A deleted one has `deleted_at`: it is shown
+    nowhere, its name is free, and its row stays for projects that belonged to it.
     """
 
     name = models.CharField(max_length=40)
@@ -50,11 +48,11 @@ class Department(Limits):
     gpu_quota = models.DecimalField(
         max_digits=10, decimal_places=2, null=True, blank=True, validators=[MinValueValidator(0)]
     )
-    """GPUs that are its projects' together; None: the sum of theirs."""
+    """GPUs of its projects together; None: the sum of theirs."""
     gpu_limit = models.DecimalField(
         max_digits=12, decimal_places=2, null=True, blank=True, validators=[MinValueValidator(0)]
     )
-    """GPUs that they may hold at most, together; None: without limit."""
+    """GPUs that its projects may use at most, together; None: unlimited."""
     over_quota_weight = models.DecimalField(
         max_digits=6, decimal_places=2, default=Decimal(1), validators=[MinValueValidator(0)]
     )
@@ -65,7 +63,7 @@ class Department(Limits):
     """Bytes."""
     version = models.PositiveIntegerField(default=1, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    left_at = models.DateTimeField(null=True, editable=False)
+    deleted_at = models.DateTimeField(null=True, editable=False)
 
     objects = DepartmentQuerySet.as_manager()
 
@@ -73,7 +71,7 @@ class Department(Limits):
         ordering = ["name"]
         constraints = [
             models.UniqueConstraint(
-                fields=["name"], condition=models.Q(left_at=None), name="department_name_once"
+                fields=["name"], condition=models.Q(deleted_at=None), name="department_name_once"
             )
         ]
 
@@ -82,8 +80,9 @@ class Department(Limits):
 
     @property
     def shares(self) -> Shares:
-        """What was set for it: devices, cores, bytes. A quota of None is not without limit but the
-        sum of its projects'.
+        """Its quota, limit and weight of each resource: devices, cores, bytes.
+
+        A quota of None is not unlimited but the sum of its projects'.
         """
         return Shares(
             gpu=Share(self.gpu_quota, self.gpu_limit, self.over_quota_weight),
@@ -93,7 +92,7 @@ class Department(Limits):
 
 
 def _amount_field(places: int = 2) -> "models.DecimalField[Decimal | None, Decimal | None]":
-    """GPUs or cores; None is without limit."""
+    """Build a field for GPUs or cores; None is unlimited."""
     return models.DecimalField(
         max_digits=12,
         decimal_places=places,
@@ -104,12 +103,11 @@ def _amount_field(places: int = 2) -> "models.DecimalField[Decimal | None, Decim
 
 
 class Project(Limits):
-    """A team's place on a cluster: a namespace, a Queue, a quota. Its id is an integer that the
-    REST API shows as text.
+    """A team's place on a cluster: a namespace, a Queue, a quota.
 
-    One that was deleted has left (`left_at`): it is shown nowhere, its name is free, and its row
-    stays for the history of its workloads. Its names in the cluster are free once the cluster has
-    let go of them (`removed_at`).
+    Its id is an integer that the REST API shows as text. A deleted one has `deleted_at`: it is
+    shown nowhere, its name is free, and its row stays for the history of its workloads. Its names
+    in the cluster are free once the cluster has removed them (`removed_at`).
     """
 
     name = models.CharField(max_length=40)
@@ -117,7 +115,8 @@ class Project(Limits):
     cluster = models.ForeignKey("clusters.Cluster", models.PROTECT, related_name="projects")
     namespace = models.CharField(max_length=63)
     is_namespace_adopted = models.BooleanField(default=False)
-    """The namespace was there before, and an administrator named it: it is not Muster's to delete.
+    """Whether the namespace existed before: an administrator named it, and Muster does not delete
+    it.
     """
     queue = models.CharField(max_length=63)
     gpu_quota = models.DecimalField(
@@ -128,13 +127,13 @@ class Project(Limits):
         default=Decimal(0),
         validators=[MinValueValidator(0)],
     )
-    """GPUs that are its own; None is without limit."""
+    """GPUs of its own; None is unlimited."""
     gpu_limit = _amount_field()
-    """GPUs that it may hold at most, its quota and what others leave idle together."""
+    """GPUs that it may use at most: its quota, and what others leave idle."""
     over_quota_weight = models.DecimalField(
         max_digits=6, decimal_places=2, default=Decimal(1), validators=[MinValueValidator(0)]
     )
-    """Its part of what others leave idle, against the other projects that want it."""
+    """Its share of what others leave idle, against the other projects that want it."""
     cpu_quota = _amount_field(3)
     cpu_limit = _amount_field(3)
     memory_quota = models.BigIntegerField(null=True, blank=True, validators=[MinValueValidator(0)])
@@ -142,23 +141,26 @@ class Project(Limits):
     memory_limit = models.BigIntegerField(null=True, blank=True, validators=[MinValueValidator(0)])
     description = models.CharField(max_length=250, blank=True)
     node_pools = models.ManyToManyField("clusters.NodePool", blank=True, related_name="projects")
-    """Those that its workloads may use; none is all of its cluster's."""
+    """The node pools that its workloads may use; none means all of its cluster's."""
     default_preemptible = models.BooleanField(default=True)
-    """Whether a workload that says nothing of it may be interrupted."""
+    """Whether a workload may be interrupted that does not say so itself."""
     version = models.PositiveIntegerField(default=1, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     synced_at = models.DateTimeField(null=True, editable=False)
     sync_error = models.TextField(blank=True, editable=False)
-    """Why its namespace and Queue are not as they should be, or not gone yet; empty when they are.
+    """Why its namespace and Queue are not as they should be, or not removed yet; empty when fine.
     """
     sync_note = models.TextField(blank=True, editable=False)
     """Why its quota is not enforced on this cluster; empty where it is."""
     allocated = models.JSONField(default=dict, editable=False)
-    """What its workloads hold, as its Queue told last: {"gpu": devices, "cpu": cores, "memory":
-    bytes}, decimal texts; {}: not told.
+    """What its workloads use, as its Queue said last.
+
+    {"gpu": devices, "cpu": cores, "memory": bytes}, decimal texts; {}: unknown.
     """
-    left_at = models.DateTimeField(null=True, editable=False)
-    left_by = models.ForeignKey(User, models.SET_NULL, null=True, editable=False, related_name="+")
+    deleted_at = models.DateTimeField(null=True, editable=False)
+    deleted_by = models.ForeignKey(
+        User, models.SET_NULL, null=True, editable=False, related_name="+"
+    )
     removed_at = models.DateTimeField(null=True, editable=False)
 
     objects = ProjectQuerySet.as_manager()
@@ -168,19 +170,19 @@ class Project(Limits):
         indexes = [
             # The few that are being removed, which sweeps and the table of projects ask for.
             models.Index(
-                fields=["left_at"],
-                condition=models.Q(left_at__isnull=False, removed_at=None),
+                fields=["deleted_at"],
+                condition=models.Q(deleted_at__isnull=False, removed_at=None),
                 name="project_leaving",
             ),
             models.Index(
                 fields=["department"],
-                condition=models.Q(left_at=None),
+                condition=models.Q(deleted_at=None),
                 name="project_of_department",
             ),
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["name"], condition=models.Q(left_at=None), name="project_name_once"
+                fields=["name"], condition=models.Q(deleted_at=None), name="project_name_once"
             ),
             models.UniqueConstraint(
                 fields=["cluster", "namespace"],
@@ -199,7 +201,7 @@ class Project(Limits):
 
     @property
     def shares(self) -> Shares:
-        """What it may have of each resource: devices, cores, bytes."""
+        """Its quota, limit and weight of each resource: devices, cores, bytes."""
         return Shares(
             gpu=Share(self.gpu_quota, self.gpu_limit, self.over_quota_weight),
             cpu=Share(self.cpu_quota, self.cpu_limit, self.over_quota_weight),
@@ -212,28 +214,29 @@ class Project(Limits):
 
     @property
     def time_limit(self) -> int | None:
-        """Seconds that what is submitted now may run: the stricter of its own limit and its
-        department's.
+        """Seconds a workload submitted now may run: the stricter of its own and its department's
+        limit.
         """
         return _find_stricter(self.time_limit_seconds, self.department.time_limit_seconds)
 
     @property
     def idle_limit(self) -> int | None:
-        """Seconds for which what is submitted now may leave its GPUs unused, likewise."""
+        """Seconds a workload submitted now may leave its GPUs unused, likewise."""
         return _find_stricter(self.idle_limit_seconds, self.department.idle_limit_seconds)
 
     @property
     def gpus_allocated(self) -> Decimal | None:
-        """The GPUs that its workloads hold; None where the cluster has not told."""
+        """The GPUs that its workloads use; None where the cluster has not said."""
         return self.find_allocated("gpu")
 
     def find_allocated(self, resource: str) -> Decimal | None:
-        """What its workloads hold of "gpu", "cpu" or "memory": devices, cores, bytes; None where
-        the cluster has not told.
+        """Return what its workloads use of "gpu", "cpu" or "memory": devices, cores, bytes.
+
+        None where the cluster has not said.
         """
-        told = self.allocated.get(resource)
+        text = self.allocated.get(resource)
         try:
-            amount = None if told is None else Decimal(str(told))
+            amount = None if text is None else Decimal(str(text))
         except InvalidOperation:
             return None
         return amount if amount is not None and amount.is_finite() else None
@@ -244,13 +247,14 @@ def _to_decimal(number: int | None) -> Decimal | None:
 
 
 class Installation(models.Model):
-    """This Muster, told apart from others that use the same cluster: one row, whose key is on
-    everything that it makes there.
+    """This installation, told apart from others that use the same cluster.
+
+    One row, whose key is on everything that it creates there.
     """
 
     key = models.UUIDField(default=uuid.uuid4, editable=False)
 
     @classmethod
     def own_key(cls) -> str:
-        """The key of this installation; it is made when it is asked for the first time."""
+        """Return the key of this installation, creating it at the first call."""
         return str(cls.objects.get_or_create(pk=1)[0].key)

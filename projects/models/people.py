@@ -1,4 +1,4 @@
-"""Users, and the ways in of programs."""
+"""Users, service accounts and personal keys."""
 
 from datetime import datetime
 from functools import cached_property
@@ -19,12 +19,12 @@ class User(AbstractUser):
     """A person, or the subject behind a service account.
 
     `is_superuser` is the administrator that an installation starts with: a system administrator
-    without a rule, whom no rule takes away. `groups` are those that a single sign-on told; rules
-    may be for them.
+    without a rule, whom no rule takes away. `groups` are those that single sign-on sets; rules may
+    be for them.
     """
 
     is_service = models.BooleanField(default=False)
-    """Behind a service account; cannot sign in to a page."""
+    """Whether it is behind a service account; it cannot sign in to a page."""
     must_change_password = models.BooleanField(default=False)
     personal_key: "PersonalKey | None" = None
     """The key behind the token of this request, where there is one."""
@@ -44,17 +44,15 @@ class User(AbstractUser):
 
     @cached_property
     def rights(self) -> Rights:
-        """What they may do where, read at the first question. A row that was loaded anew reads them
-        anew.
-        """
+        """What they may do where, loaded at the first use, and again after `refresh_from_db`."""
         return Rights(self._load_grants(), _load_places)
 
     def _load_grants(self) -> list[Grant]:
         if self.is_superuser:
             return [Grant(EVERYTHING, TENANT, ROLES[SYSTEM].label)]
         # The models of one package, each in its file, know one another by name.
-        found: list[Grant] = apps.get_model("projects", "AccessRule").objects.grants(self)
-        return found
+        grants: list[Grant] = apps.get_model("projects", "AccessRule").objects.grants(self)
+        return grants
 
     def refresh_from_db(self, *arguments: Any, **more: Any) -> None:
         self.__dict__.pop("rights", None)
@@ -74,10 +72,9 @@ def _load_places(where: PermittedScopes) -> list[Place]:
 
 
 class ServiceAccount(Scoped):
-    """A program's way in: client id and secret for `POST /api/v1/token`. Its user has the access
-    rules. It belongs to a scope.
+    """A program's login: client id and secret for `POST /api/v1/token`.
 
-    One that belongs to a project goes with it.
+    Its user has the access rules. It belongs to a scope; one of a project is deleted with it.
     """
 
     entity = Entity.SERVICE_ACCOUNTS
@@ -124,13 +121,14 @@ class ServiceAccount(Scoped):
 
     @property
     def is_expired(self) -> bool:
-        """Whether its secret, and the tokens got with it, have ended by their time."""
+        """Whether its secret, and the tokens got with it, have expired."""
         return _is_past(self.expires_at)
 
 
 class PersonalKey(models.Model):
-    """A person's own client id and secret: a program that has them does what that person may. Its
-    client id begins with `PREFIX`.
+    """A person's own client id and secret: a program with them may do what that person may.
+
+    Its client id begins with `PREFIX`.
     """
 
     PREFIX = "pk-"
@@ -154,7 +152,7 @@ class PersonalKey(models.Model):
 
     @property
     def is_expired(self) -> bool:
-        """As of a service account."""
+        """Whether its secret, and the tokens got with it, have expired."""
         return _is_past(self.expires_at)
 
 
@@ -163,8 +161,10 @@ def _is_past(moment: datetime | None) -> bool:
 
 
 class FailedSignIns(models.Model):
-    """Attempts to sign in that failed lately, from one address or for one name there: what
-    `throttle` counts. The key is a digest.
+    """Failed attempts to sign in, from one address or for one name there, as `throttle` counts
+    them.
+
+    The key is a digest.
     """
 
     key = models.CharField(max_length=64, primary_key=True)

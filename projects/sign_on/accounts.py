@@ -1,5 +1,6 @@
-"""Who an identity of the provider is here: a user of their own, never somebody else's; and the
-groups that the provider told.
+"""The users and groups that identities of the provider have here.
+
+An identity gets a user of its own, never somebody else's.
 """
 
 import re
@@ -20,15 +21,16 @@ from projects.models import User
 from projects.sign_on import discovery
 
 MAX_GROUPS = 200
-"""Groups of one person; more are not looked at."""
+"""Groups of one person; more are ignored."""
 MAX_NAME_CHARS = 150
 """Characters of a group's or a user's name."""
 _FORBIDDEN_CHARACTERS = re.compile(r"[^A-Za-z0-9@.+_-]+")
 
 
 def get_username(claims: dict[str, Any]) -> str:
-    """The name here of who signs in for the first time. Raises NotAllowed where the provider tells
-    none that could be one.
+    """Return the user name for a first sign-in.
+
+    Raises NotAllowed where the claims have none that could be one.
     """
     for claim in ("preferred_username", "email"):
         name = _FORBIDDEN_CHARACTERS.sub("-", str(claims.get(claim) or "")).strip("@.+_-")
@@ -41,9 +43,7 @@ def get_username(claims: dict[str, Any]) -> str:
 
 
 def prepare_user(user: User, claims: dict[str, Any]) -> User:
-    """A new user for an identity, not saved yet. Raises Clash where the name is somebody's
-    already.
-    """
+    """Fill in a new, unsaved user for an identity. Raises Clash where the name is taken."""
     user.username = get_username(claims)
     if User.objects.filter(username__iexact=user.username).exists():
         raise Clash(
@@ -61,13 +61,13 @@ def prepare_user(user: User, claims: dict[str, Any]) -> User:
 
 
 def parse_email(claims: dict[str, Any]) -> str:
-    """The address that the provider tells, "" where it is none."""
-    told = str(claims.get("email") or "")[:254]
+    """Return the email address of the claims, "" without a valid one."""
+    address = str(claims.get("email") or "")[:254]
     try:
-        validate_email(told)
+        validate_email(address)
     except ValidationError:
         return ""
-    return told
+    return address
 
 
 def _clean_text(value: object) -> str:
@@ -75,12 +75,15 @@ def _clean_text(value: object) -> str:
 
 
 def parse_groups(claims: dict[str, Any]) -> set[str]:
-    """The names of the groups in the claims; not one that is too long, or begins or ends with a
-    space: cut, it could be another's.
+    """Return the names of the groups in the claims.
+
+    Without those that are too long or begin or end with a space: cut, they could be another's.
     """
-    told = claims.get(settings.OPTIONS.oidc_groups_claim)
-    listed = [told] if isinstance(told, str) else told if isinstance(told, list) else []
-    names = (name for name in listed[:MAX_GROUPS] if isinstance(name, str))
+    claim = claims.get(settings.OPTIONS.oidc_groups_claim)
+    if isinstance(claim, str):
+        claim = [claim]
+    groups = claim if isinstance(claim, list) else []
+    names = (name for name in groups[:MAX_GROUPS] if isinstance(name, str))
     return {
         name
         for name in names
@@ -89,14 +92,13 @@ def parse_groups(claims: dict[str, Any]) -> set[str]:
 
 
 def sync_groups(user: User, claims: dict[str, Any]) -> None:
-    """From now on the user is in exactly the groups that the provider told: `User.groups` has no
-    others.
-    """
+    """Put the user in exactly the groups of the claims: `User.groups` has no others."""
     names = parse_groups(claims)
     with transaction.atomic():
         before = set(user.groups.values_list("name", flat=True))
         if before == names:
             return
+        # Two people of a new group may sign in at once: one of them creates it.
         Group.objects.bulk_create(
             [Group(name=name) for name in sorted(names - before)], ignore_conflicts=True
         )
@@ -111,27 +113,29 @@ def sync_groups(user: User, claims: dict[str, Any]) -> None:
             after={"groups": sorted(names)},
             text="The groups that single sign-on told.",
         )
+    # The cached rights are those of the groups before.
     user.__dict__.pop("rights", None)
 
 
 def list_identities() -> "QuerySet[SocialAccount]":
-    """Those that lead to a user now: of the issuer of the settings. Those of one that was set
-    before lead nowhere.
+    """Return the identities that lead to a user now: those of the configured issuer.
+
+    Those of an issuer that was configured before lead nowhere.
     """
     issuer = discovery.get_issuer()
     # Some issuers end with a slash, and say so in every token.
-    known = [issuer, f"{issuer}/"] if issuer else []
-    found: QuerySet[SocialAccount] = SocialAccount.objects.filter(extra_data__iss__in=known)
-    return found
+    issuers = [issuer, f"{issuer}/"] if issuer else []
+    accounts: QuerySet[SocialAccount] = SocialAccount.objects.filter(extra_data__iss__in=issuers)
+    return accounts
 
 
 def is_connected(user: User) -> bool:
-    """Whether the user can come in by single sign-on."""
+    """Return whether the user can come in by single sign-on."""
     return bool(list_identities().filter(user=user).exists())
 
 
 def record_connection(user: User, claims: dict[str, Any]) -> None:
-    """Single sign-on leads to the user from now on, with the groups that it tells."""
+    """Record that single sign-on leads to the user from now on, and set the groups."""
     with transaction.atomic():
         audit.record(
             Event.UPDATE,
@@ -145,7 +149,7 @@ def record_connection(user: User, claims: dict[str, Any]) -> None:
 
 
 def disconnect_user(user: User) -> None:
-    """Single sign-on does not lead to the user any more; the groups that it told go with it."""
+    """Disconnect the user from single sign-on; its groups go with it."""
     with transaction.atomic():
         SocialAccount.objects.filter(user=user).delete()
         sync_groups(user, {})

@@ -1,4 +1,4 @@
-"""Where allauth asks what to do: our words, our rules, and nothing by mail."""
+"""Adapters with which allauth asks what to do: our words, our rules, and nothing by mail."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from projects.sign_on.provider import find_app
 
 
 class SignOnFailed(NotAllowed):
-    """A sign-in at the provider came to nothing. `why` is for the log and the audit log."""
+    """A sign-in at the provider failed. `why` is for the log and the audit log."""
 
     def __init__(self, text: str, why: str) -> None:
         super().__init__(text)
@@ -38,7 +38,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return ["projects.sign_on.stages.SecondFactor"]
 
     def pre_login(self, request: HttpRequest, user: User, **_: Any) -> HttpResponse | None:
-        """Raises NotAllowed for who is deactivated, or a program."""
+        """Raise NotAllowed for a deactivated user, or a program's."""
         if not user.is_active or user.is_service:
             raise NotAllowed(
                 "You cannot sign in to Muster any more: an administrator has deactivated your "
@@ -49,13 +49,18 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def login(self, request: HttpRequest, user: User) -> None:
         super().login(request, user)
         signed_on = any(
-            each.get("method") == "socialaccount"
-            for each in get_authentication_records(request, user)
+            record.get("method") == "socialaccount"
+            for record in get_authentication_records(request, user)
         )
-        way = "By single sign-on" if signed_on else "With a password"
-        also = " and a second factor" if second_factor.is_set(user) else ""
+        proof = "By single sign-on" if signed_on else "With a password"
+        second_proof = " and a second factor" if second_factor.is_set(user) else ""
         audit.record(
-            Event.SIGN_IN, "user", by=user, id=user.pk, name=user.username, text=f"{way}{also}."
+            Event.SIGN_IN,
+            "user",
+            by=user,
+            id=user.pk,
+            name=user.username,
+            text=f"{proof}{second_proof}.",
         )
 
     def is_safe_url(self, url: str | None) -> bool:
@@ -71,29 +76,29 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return str(throttle.find_client_ip(request) or sessions.UNKNOWN_ADDRESS)
 
     def add_message(self, *_: Any, **__: Any) -> None:
-        """Our pages say what there is to say."""
+        """Add nothing: our pages say what there is to say."""
 
     def send_mail(self, *_: Any, **__: Any) -> None:
-        """Muster sends no mail."""
+        """Send nothing: Muster sends no mail."""
 
     def send_notification_mail(self, *_: Any, **__: Any) -> None:
-        """Muster sends no mail."""
+        """Send nothing: Muster sends no mail."""
 
 
 class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Identities of the provider, and the users that they are."""
+    """Identities of the provider, and their users."""
 
     def list_apps(
         self, request: HttpRequest, provider: str | None = None, client_id: str | None = None
     ) -> list[SocialApp]:
-        """The one of the settings: none is kept in the database."""
-        found = find_app()
-        wanted = (
-            found is not None
-            and provider in (None, found.provider, found.provider_id)
-            and client_id in (None, found.client_id)
+        """Return the provider of the settings; none is stored in the database."""
+        app = find_app()
+        is_wanted = (
+            app is not None
+            and provider in (None, app.provider, app.provider_id)
+            and client_id in (None, app.client_id)
         )
-        return [found] if wanted else []
+        return [app] if is_wanted else []
 
     def get_requests_session(self) -> provider_http.Session:
         return provider_http.Session()
@@ -106,7 +111,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         exception: Any = None,
         **_: Any,
     ) -> None:
-        """Raises NotSignedOn."""
+        """Raise SignOnFailed."""
         name = settings.OPTIONS.oidc_name
         if error == AuthError.CANCELLED:
             raise SignOnFailed(
@@ -114,12 +119,12 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
                 "cancelled",
             )
         if exception is None:
-            told = str(request.GET.get("error", ""))[:60]
+            provider_error = str(request.GET.get("error", ""))[:60]
             raise SignOnFailed(
                 f"This attempt to sign in at {name} is not known here, or not any more: it may "
                 "have taken too long, or begun in another "
                 "browser. Begin anew.",
-                f"the provider said {told!r}" if told else "no such state",
+                f"the provider said {provider_error!r}" if provider_error else "no such state",
             )
         why = (
             exception.text
@@ -134,7 +139,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         )
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """Raises Clash where somebody connects with an identity that is another user's."""
+        """Raise Clash if somebody connects with an identity that is another user's."""
         if sociallogin.state.get("process") == AuthProcess.CONNECT:
             if sociallogin.is_existing and sociallogin.user != request.user:
                 name = settings.OPTIONS.oidc_name
@@ -146,7 +151,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
             accounts.sync_groups(sociallogin.user, sociallogin.claims)
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
-        """The first sign-in of somebody new. Raises Clash for a name that is taken."""
+        """Create the user of a first sign-in. Raises Clash for a name that is taken."""
         user = accounts.prepare_user(sociallogin.user, sociallogin.claims)
         try:
             with transaction.atomic():
@@ -174,17 +179,20 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return reverse("account")
 
     def send_notification_mail(self, *_: Any, **__: Any) -> None:
-        """Muster sends no mail."""
+        """Send nothing: Muster sends no mail."""
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
-    """Second factors: their secrets are encrypted like all others."""
+    """Second factors, whose secrets are encrypted like all others."""
 
     def encrypt(self, text: str) -> str:
         return encryption.encrypt(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Raises UserError where the key is not here any more."""
+        """Return the decrypted text.
+
+        Raises UserError where the key is no longer configured.
+        """
         try:
             return encryption.decrypt(encrypted_text)
         except encryption.Unreadable:
@@ -195,11 +203,12 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
             ) from None
 
     def send_notification_mail(self, *_: Any, **__: Any) -> None:
-        """Muster sends no mail."""
+        """Send nothing: Muster sends no mail."""
 
 
 def is_own_url(url: str) -> bool:
-    """Whether it is a page of ours. Without the slash it could be the name of a view, or of
-    none.
+    """Return whether it is a page of ours.
+
+    Without the leading slash it could be the name of a view, or of none.
     """
     return url.startswith("/") and url_has_allowed_host_and_scheme(url, None)

@@ -1,4 +1,4 @@
-"""What this room does when something happens in allauth."""
+"""The app of single sign-on, which handles allauth's signals."""
 
 from typing import Any
 

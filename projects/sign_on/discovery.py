@@ -1,6 +1,4 @@
-"""What the provider says of itself at its well-known address, and whether that can be worked
-with.
-"""
+"""The provider's discovery document, and whether sign-ins can work with it."""
 
 from typing import Any
 
@@ -13,12 +11,13 @@ from projects.sign_on import provider_http
 WELL_KNOWN = "/.well-known/openid-configuration"
 REQUIRED_FIELDS = ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
 _SERVER_ENDPOINTS = ("token_endpoint", "jwks_uri", "userinfo_endpoint")
-"""Addresses that we ask ourselves; to the others a browser goes."""
+"""Addresses that we ask ourselves; the browser goes to the others."""
 
 
 class ProviderError(OAuth2Error):  # type: ignore[misc]
-    """The provider cannot be asked, or its answer cannot be believed. The text is for an
-    administrator; it holds no secret.
+    """The provider cannot be reached, or its answer cannot be trusted.
+
+    The text is for an administrator; it holds no secret.
     """
 
     def __init__(self, text: str) -> None:
@@ -27,41 +26,42 @@ class ProviderError(OAuth2Error):  # type: ignore[misc]
 
 
 def get_issuer() -> str:
-    """The issuer that is configured, also where its discovery address was given."""
+    """Return the configured issuer, also where its discovery address was given."""
     return str(settings.OPTIONS.oidc_issuer.partition(WELL_KNOWN)[0].rstrip("/"))
 
 
 def get_discovery_url() -> str:
-    """Where it is described."""
+    """Return the address of the discovery document."""
     return get_issuer() + WELL_KNOWN
 
 
 def fetch_description() -> dict[str, Any]:
-    """Its description. Raises Trouble."""
-    described = fetch_json(get_discovery_url(), "its description")
-    if missing := [name for name in REQUIRED_FIELDS if not isinstance(described.get(name), str)]:
+    """Fetch the discovery document. Raises ProviderError."""
+    description = fetch_json(get_discovery_url(), "its description")
+    if missing := [name for name in REQUIRED_FIELDS if not isinstance(description.get(name), str)]:
         raise ProviderError(
             f"Its description at {get_discovery_url()} says nothing of {', '.join(missing)}."
         )
-    if described["issuer"].rstrip("/") != get_issuer():
+    # OpenID Connect Discovery, 4.3: the issuer has to be the one that was asked.
+    if description["issuer"].rstrip("/") != get_issuer():
         raise ProviderError(
-            f"Its description is of the issuer {described['issuer'][:200]!r}. MUSTER_OIDC_ISSUER "
+            f"Its description is of the issuer {description['issuer'][:200]!r}. MUSTER_OIDC_ISSUER "
             "has to be the same."
         )
     for name in (*_SERVER_ENDPOINTS, "authorization_endpoint"):
         # What is asked for is added to the address of a browser as its query.
-        given = described.get(name)
-        if given is not None and (
-            why := provider_http.find_url_problem(str(given), query=name in _SERVER_ENDPOINTS)
+        endpoint = description.get(name)
+        if endpoint is not None and (
+            why := provider_http.find_url_problem(str(endpoint), query=name in _SERVER_ENDPOINTS)
         ):
             raise ProviderError(f"Its {name} {why}.")
-    # So says the standard where nothing is said.
-    described.setdefault("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-    return described
+    # The default where it is left out (OpenID Connect Discovery, 3).
+    description.setdefault("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+    return description
 
 
 def fetch_json(url: str, what: str, *, token: str = "") -> dict[str, Any]:
-    """A JSON object from the provider. Raises Trouble."""
+    """Fetch a JSON object from the provider. Raises ProviderError."""
     headers = {"Accept": "application/json"} | (
         {"Authorization": f"Bearer {token}"} if token else {}
     )
@@ -92,11 +92,11 @@ def fetch_json(url: str, what: str, *, token: str = "") -> dict[str, Any]:
 
 
 def fetch_keys(description: dict[str, Any]) -> list[dict[str, Any]]:
-    """The keys that it signs with. Raises Trouble."""
-    found = fetch_json(description["jwks_uri"], "its keys").get("keys")
+    """Fetch the keys that the provider signs with. Raises ProviderError."""
+    published = fetch_json(description["jwks_uri"], "its keys").get("keys")
     usable = (
-        [key for key in found if isinstance(key, dict) and key.get("use", "sig") == "sig"]
-        if isinstance(found, list)
+        [key for key in published if isinstance(key, dict) and key.get("use", "sig") == "sig"]
+        if isinstance(published, list)
         else []
     )
     if not usable:

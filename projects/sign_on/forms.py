@@ -1,4 +1,4 @@
-"""What people fill in on their way in, and about it."""
+"""Forms of the sign-in and of the second factor."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class CodeForm(forms.Form):
 
 
 class PresentPasswordForm(forms.Form):
-    """The password once more: it is oneself who asks, and not who found an open session."""
+    """The password once more, which proves that it is not somebody at an open session."""
 
     present = forms.CharField(
         label="Present password",
@@ -49,7 +49,7 @@ class PresentPasswordForm(forms.Form):
 
 
 class SetUpForm(PresentPasswordForm):
-    """The first code shows that the app and Muster agree."""
+    """The set-up of a second factor; the first code shows that the app and Muster agree."""
 
     code = forms.CharField(
         max_length=32,

@@ -1,5 +1,6 @@
-"""The provider as allauth sees it, made of the settings. allauth looks for this module by its
-name.
+"""The OpenID Connect provider of the settings, for allauth.
+
+allauth looks for this module by its name.
 """
 
 import hashlib
@@ -18,15 +19,15 @@ from projects.sign_on import discovery, tokens
 from projects.sign_on.discovery import ProviderError
 
 PROVIDER_KEY = "oidc"
-"""What connected identities are stored under: there is one provider."""
+"""The key under which connected identities are stored: there is one provider."""
 
 
 def find_app() -> SocialApp | None:
-    """The provider of the settings; None where there is none."""
+    """Return the provider of the settings; None where there is none."""
     options = settings.OPTIONS
     if not options.oidc_issuer:
         return None
-    more = {
+    app_settings = {
         "server_url": discovery.get_discovery_url(),
         "scope": ["openid", *_list_scopes()],
         "oauth_pkce_enabled": True,
@@ -37,7 +38,7 @@ def find_app() -> SocialApp | None:
         name=options.oidc_name,
         client_id=options.oidc_client_id,
         secret=options.oidc_client_secret,
-        settings=more,
+        settings=app_settings,
     )
 
 
@@ -46,7 +47,7 @@ def _list_scopes() -> list[str]:
 
 
 class ProtocolAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """One sign-in: what is asked of the provider, and what of its answer is believed."""
+    """One sign-in: what is asked of the provider, and which of its answers are trusted."""
 
     nonce = ""
 
@@ -62,25 +63,26 @@ class ProtocolAdapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     def complete_login(
         self, request: HttpRequest, app: SocialApp, token: SocialToken, **more: Any
     ) -> Any:
-        described = self.openid_config
+        description = self.openid_config
         claims = tokens.verify_id_token(
-            more["response"].get("id_token"), described, client_id=app.client_id, nonce=self.nonce
+            more["response"].get("id_token"), description, client_id=app.client_id, nonce=self.nonce
         )
-        if described.get("userinfo_endpoint"):
-            told = discovery.fetch_json(
-                described["userinfo_endpoint"], "who signed in", token=token.token
+        if description.get("userinfo_endpoint"):
+            userinfo = discovery.fetch_json(
+                description["userinfo_endpoint"], "who signed in", token=token.token
             )
-            if told.get("sub") != claims["sub"]:
+            # OpenID Connect Core, 5.3.2: an answer about another subject must not be used.
+            if userinfo.get("sub") != claims["sub"]:
                 raise ProviderError(
                     "Its answer to who signed in is about somebody else than its ID token."
                 )
             # What is signed counts where both say something.
-            claims = told | claims
+            claims = userinfo | claims
         return self.get_provider().sociallogin_from_response(request, claims)
 
 
 class Provider(OpenIDConnectProvider):  # type: ignore[misc]
-    """Nothing of what a browser asks for reaches the provider, but where to go afterwards."""
+    """The provider; of a browser's parameters only the page to return to is used."""
 
     oauth2_adapter_class = ProtocolAdapter
 
@@ -88,18 +90,21 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return reverse("sign-on-callback")
 
     def extract_uid(self, claims: dict[str, Any]) -> str:
-        """Somebody of one issuer is nobody of another, should the settings name that one later."""
+        """Return a digest of issuer and subject.
+
+        Somebody of one issuer is nobody of another, should the settings name that one later.
+        """
         return hashlib.sha256(f"{claims['iss']}\n{claims['sub']}".encode()).hexdigest()
 
     def extract_common_fields(self, claims: dict[str, Any]) -> dict[str, Any]:
-        """Of no use to allauth: `accounts` reads the claims."""
+        """Return nothing for allauth: `accounts` reads the claims."""
         return {}
 
     def extract_email_addresses(self, claims: dict[str, Any]) -> list[Any]:
         return []
 
     def extract_extra_data(self, claims: dict[str, Any]) -> dict[str, Any]:
-        """What is kept of them: who it is there, for an administrator to find again."""
+        """Return the stored claims: issuer and subject, for an administrator to find again."""
         return {"iss": str(claims["iss"])[:255], "sub": str(claims["sub"])[:255]}
 
     def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> Any:
@@ -109,8 +114,9 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
 
 
 class CallbackView(OAuth2CallbackView):  # type: ignore[misc]
-    """The way back from the provider: the nonce that went with the state is what the ID token must
-    have.
+    """The way back from the provider.
+
+    The ID token must have the nonce that went with the state.
     """
 
     def _get_state(

@@ -1,5 +1,6 @@
-"""Requests to the provider: bounded in time and size, never redirected, and only to where they may
-lead.
+"""HTTP requests to the provider.
+
+Bounded in time and size, never redirected, and only to where they may lead.
 """
 
 import time
@@ -20,25 +21,28 @@ CHUNK_BYTES = 64 << 10
 
 
 class NotSent(requests.RequestException):
-    """The address leads where nothing is sent to; the text says why."""
+    """Nothing is sent to this address; the text says why."""
 
 
 class _AddressBarred(Exception):
-    """The same of a connection. The transport takes an OSError, as the other is, for one of its
-    own.
+    """Nothing is sent over this connection.
+
+    No OSError as NotSent is, because the transport would take that for one of its own.
     """
 
 
 def list_schemes() -> tuple[str, ...]:
-    """What an address of the provider begins with: in production secrets and tokens go over TLS
-    only.
+    """Return the allowed schemes of the provider's addresses.
+
+    In production secrets and tokens go over TLS only.
     """
     return ("https",) if settings.OPTIONS.production else url_safety.WEB_SCHEMES
 
 
 def find_url_problem(url: str, *, query: bool = True) -> str:
-    """What is wrong with an address of the provider, as the end of a sentence; "" where it is
-    fine.
+    """Return what is wrong with an address of the provider; "" where it is fine.
+
+    The text is the end of a sentence.
     """
     return url_safety.find_url_problem(
         url, url_safety.build_service_policy(), schemes=list_schemes(), allow_query=query
@@ -46,7 +50,7 @@ def find_url_problem(url: str, *, query: bool = True) -> str:
 
 
 class Session(requests.Session):
-    """A session that allauth uses as any other."""
+    """A session that allauth uses as any other, with the limits of this module."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,6 +76,7 @@ class Session(requests.Session):
             response = super().request(method, url, *arguments, **more)
         except _AddressBarred as barred:
             raise NotSent(f"The address leads where it may not: {barred}.") from None
+        # Read here, within the limits: requests itself reads a body without end.
         response._content = _read_body(response)
         response.headers.setdefault("content-type", "")
         return response
@@ -80,6 +85,7 @@ class Session(requests.Session):
 def _read_body(response: requests.Response) -> bytes:
     until, body = time.monotonic() + TOTAL_SECONDS, bytearray()
     try:
+        # read1 returns what has arrived; read would wait past the deadline for a full chunk.
         while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
             body += chunk
             if len(body) > MAX_BODY_BYTES:
@@ -99,8 +105,9 @@ def _read_body(response: requests.Response) -> bytes:
 
 
 class _GuardedAdapter(HTTPAdapter):
-    """Looks at the address that a connection ended at before anything is sent: a name may lead
-    elsewhere by then.
+    """Checks the IP address of a connection before anything is sent.
+
+    A name may resolve to another address than the one that was checked before.
     """
 
     def init_poolmanager(self, *arguments: Any, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""What stands between the first proof of who one is and the session: the second factor."""
+"""The stage of a sign-in between the first proof and the session: the second factor."""
 
 from allauth.account.stages import LoginStage
 from django.http import HttpResponse
@@ -8,7 +8,7 @@ from projects import second_factor
 
 
 class SecondFactor(LoginStage):  # type: ignore[misc]
-    """Asked of everybody who has one, however they came in."""
+    """Ask everybody who has a second factor for it, however they came in."""
 
     key = "second-factor"
     urlname = "sign-in-code"
@@ -20,7 +20,10 @@ class SecondFactor(LoginStage):  # type: ignore[misc]
         return None, True
 
     def is_void(self) -> bool:
-        """Whether who has shown the first proof may not come in by it any more."""
+        """Return whether the first proof is not valid any more.
+
+        The user was deleted or deactivated meanwhile, or has another password.
+        """
         user = self.login.user
         return (
             user is None

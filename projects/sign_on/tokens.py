@@ -1,5 +1,7 @@
-"""ID tokens: believed only with the signature of one of the issuer's keys, for us, now, and as the
-answer to this question.
+"""Validation of ID tokens.
+
+One is trusted only with the signature of one of the issuer's keys, for us, now, and as the answer
+to this sign-in.
 """
 
 from typing import Any
@@ -31,10 +33,11 @@ LEEWAY_SECONDS = 60
 def verify_id_token(
     token: object, description: dict[str, Any], *, client_id: str, nonce: str
 ) -> dict[str, Any]:
-    """The claims of an ID token. Raises Trouble for one that is not to be believed."""
+    """Return the claims of an ID token. Raises ProviderError for one that is not valid."""
     if not isinstance(token, str) or not 0 < len(token) <= MAX_TOKEN_CHARS:
         raise ProviderError("It sent no ID token.")
     try:
+        # The header is not verified yet, so it only chooses among ALGORITHMS (RFC 8725, 3.1).
         header = jwt.get_unverified_header(token)
         if header.get("alg") not in ALGORITHMS:
             raise ProviderError(
@@ -52,6 +55,7 @@ def verify_id_token(
         )
     except jwt.PyJWTError as error:
         raise ProviderError(f"Its ID token is not valid: {str(error)[:200]}.") from None
+    # OpenID Connect Core, 3.1.3.7, steps 5 and 11: the authorized party, and the nonce.
     if claims.get("azp", client_id) != client_id:
         raise ProviderError("Its ID token was issued to another client.")
     if not nonce or not constant_time_compare(str(claims.get("nonce", "")), nonce):
@@ -64,11 +68,14 @@ def verify_id_token(
 
 
 def _get_signing_key(keys: list[dict[str, Any]], header: dict[str, Any]) -> jwt.PyJWK:
-    """The key that the header names; it may be left out where there is one key only."""
-    named = header.get("kid")
-    found = [key for key in keys if key.get("kid") == named] if named is not None else keys
-    if len(found) != 1:
+    """Return the key that the header names; it may be left out where there is one key only.
+
+    Raises ProviderError.
+    """
+    key_id = header.get("kid")
+    matching = [key for key in keys if key.get("kid") == key_id] if key_id is not None else keys
+    if len(matching) != 1:
         raise ProviderError("Its ID token is signed with a key that the issuer does not publish.")
-    if found[0].get("alg", header["alg"]) != header["alg"]:
+    if matching[0].get("alg", header["alg"]) != header["alg"]:
         raise ProviderError("Its ID token is signed in another way than the issuer's key is for.")
-    return jwt.PyJWK(found[0], algorithm=header["alg"])
+    return jwt.PyJWK(matching[0], algorithm=header["alg"])

@@ -1,6 +1,4 @@
-"""A trial of the provider, for the administrator who set it up: every step by itself, and what is
-wrong with the first that fails.
-"""
+"""A test of the provider for the administrator who configured it, step by step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,19 +11,22 @@ from projects.sign_on.discovery import ProviderError
 
 @dataclass(frozen=True, slots=True)
 class TrialStep:
-    """`trouble` is "" where it went well."""
+    """One step of the test; `problem` is "" where it went well."""
 
     description: str
     problem: str = ""
 
 
 def run_trial() -> Sequence[TrialStep]:
-    """Ask the provider what a sign-in asks beforehand. Never fails; each request is bounded."""
+    """Ask the provider what a sign-in asks beforehand.
+
+    Stops at the first failure of a request. Never raises; each request is bounded.
+    """
     steps = []
     try:
-        described = discovery.fetch_description()
+        description = discovery.fetch_description()
         steps.append(TrialStep(f"It describes itself at {discovery.get_discovery_url()}"))
-        discovery.fetch_keys(described)
+        discovery.fetch_keys(description)
         steps.append(TrialStep("It publishes keys to check its signatures with"))
     except ProviderError as trouble:
         return [
@@ -37,19 +38,19 @@ def run_trial() -> Sequence[TrialStep]:
         ]
     steps.append(
         _check_offered(
-            described, "response_types_supported", ["code"], "It hands out codes for tokens"
+            description, "response_types_supported", ["code"], "It hands out codes for tokens"
         )
     )
-    return [*steps, *_check_scopes(described), _check_pkce(described)]
+    return [*steps, *_check_scopes(description), _check_pkce(description)]
 
 
 def _check_offered(
     provider: dict[str, object], name: str, wanted: Sequence[str], words: str
 ) -> TrialStep:
-    """A list that may be left out says nothing against it."""
+    """Check that a list of the description has what is wanted; without the list it passes."""
     offered = provider.get(name)
-    lacking = [each for each in wanted if isinstance(offered, list) and each not in offered]
-    return TrialStep(words, f"Its {name} lack {', '.join(lacking)}." if lacking else "")
+    missing = [each for each in wanted if isinstance(offered, list) and each not in offered]
+    return TrialStep(words, f"Its {name} lack {', '.join(missing)}." if missing else "")
 
 
 def _check_scopes(provider: dict[str, object]) -> Sequence[TrialStep]:

@@ -1,3 +1,1 @@
-"""The pages of this room: signing in, one's account, users, projects with their people and service
-accounts.
-"""
+"""The pages of this app: sign-in, account, users, projects, departments, access and audit."""

@@ -1,4 +1,4 @@
-"""Access rules: who has which role where."""
+"""The page of access rules: who has which role where."""
 
 from django.db.models import Q
 from django.http import HttpResponse
@@ -37,7 +37,7 @@ def _filter_by_role(rows: Rows, key: str) -> Rows:
 
 
 def filter_by_level(rows: Rows, level: str) -> Rows:
-    """Those that belong to a scope of this level."""
+    """Return the rows that belong to a scope of this level."""
     if level == Level.TENANT:
         return rows.filter(cluster=None, department=None, project=None)
     return rows.filter(Q((f"{level}__isnull", False)))
@@ -78,9 +78,9 @@ TABLE = Table(
 
 @require_safe
 def rules(request: Request) -> HttpResponse:
-    """The rules of the scopes in which one may see them."""
+    """Show the rules of the scopes in which the user may see them."""
     access.require_anywhere(request.user, Verb.VIEW, Entity.ACCESS_RULES)
-    refused = find_disabled_button(
+    disabled = find_disabled_button(
         request.user,
         Verb.CREATE,
         Entity.ACCESS_RULES,
@@ -94,10 +94,10 @@ def rules(request: Request) -> HttpResponse:
             "A rule gives a subject a role in a scope and everything below it. It is not changed: "
             "delete it, and make another one."
         ),
-        "new": "" if refused else reverse("access-rule-new"),
+        "new": "" if disabled else reverse("access-rule-new"),
         "new_words": "New access rule",
         "new_dialog": True,
-        "may_not": refused,
+        "may_not": disabled,
         "empty": "access/_no_rules.html",
     }
     return render_table(
@@ -107,19 +107,21 @@ def rules(request: Request) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def rule_new(request: Request) -> HttpResponse:
-    """The same rule for one subject or several."""
+    """Create the same rule for one or several subjects."""
     access.require_anywhere(request.user, Verb.CREATE, Entity.ACCESS_RULES)
     form = RuleForm(request.POST or None, user=request.user)
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        cleaned = form.cleaned_data
         try:
-            found = subjects.parse_subjects(given["kind"], given["subjects"], request.user)
-            made = granting.grant_role_to_all(
-                given["role"], to=found, scope=given["scope"], by=request.user
+            rule_subjects = subjects.parse_subjects(
+                cleaned["kind"], cleaned["subjects"], request.user
             )
-            told = f"{made[0].subject} is" if len(made) == 1 else f"{len(made)} subjects are"
+            rules = granting.grant_role_to_all(
+                cleaned["role"], to=rule_subjects, scope=cleaned["scope"], by=request.user
+            )
+            who = f"{rules[0].subject} is" if len(rules) == 1 else f"{len(rules)} subjects are"
             return redirect_with_message(
-                request, reverse("access-rules"), f"{told} {made[0].role_label} now."
+                request, reverse("access-rules"), f"{who} {rules[0].role_label} now."
             )
         except UserError as refusal:
             form.add_error(refusal.field if refusal.field in form.fields else None, refusal.text)
@@ -138,14 +140,15 @@ def rule_new(request: Request) -> HttpResponse:
 
 @require_POST
 def rule_delete(request: Request, pk: int) -> HttpResponse:
-    """The subject has the role there no more."""
-    found = get_object_or_404(_list_visible(request), pk=pk)
-    granting.revoke_rule(found, request.user)
+    """Delete a rule; the subject loses the role there."""
+    rule = get_object_or_404(_list_visible(request), pk=pk)
+    granting.revoke_rule(rule, request.user)
+    # Cached on the user; the rule that is gone may have been the user's own.
     del request.user.rights
     # Without this rule the page may be out of the reader's own sight.
     back = "access-rules" if request.user.rights.may_anywhere(_VIEW) else "workloads"
     return redirect_with_message(
-        request, reverse(back), f"{found.subject} is not {found.role_label} there any more."
+        request, reverse(back), f"{rule.subject} is not {rule.role_label} there any more."
     )
 
 
@@ -153,5 +156,5 @@ _VIEW = view_permission(Entity.ACCESS_RULES)
 
 
 def _list_visible(request: Request) -> Rows:
-    found: Rows = AccessRule.objects.visible_to(request.user).with_subject()
-    return found
+    rules: Rows = AccessRule.objects.visible_to(request.user).with_subject()
+    return rules

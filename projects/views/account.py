@@ -1,4 +1,4 @@
-"""One's own account."""
+"""The page of the user's own account."""
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -19,7 +19,7 @@ from projects.views import password_check, personal_keys
 @never_cache
 @require_http_methods(["GET", "POST"])
 def account(request: Request) -> HttpResponse:
-    """Who one is, one's roles, one's ways in, and a new password."""
+    """Show the user's roles, sessions and ways to sign in, and change the password."""
     user = request.user
     form = PasswordForm(request.POST or None, user=user)
     if request.method == "POST":

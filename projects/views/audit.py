@@ -1,4 +1,4 @@
-"""The audit log as a table, one entry of it, and the table as a file."""
+"""The pages of the audit log: the table, one entry, and the table as a JSON file."""
 
 import json
 from collections.abc import Sequence
@@ -37,8 +37,9 @@ def _parse_day(text: str) -> datetime:
 
 
 def _list_entities(request: HttpRequest) -> Sequence[tuple[str, str]]:
-    """The kinds of thing that the log has: from one to the next in their index, however many
-    entries there are of each.
+    """Return the kinds of objects in the log, with their labels.
+
+    The query steps through the index from one kind to the next, however many entries there are.
     """
     with connection.cursor() as cursor:
         cursor.execute(_KINDS)
@@ -46,7 +47,7 @@ def _list_entities(request: HttpRequest) -> Sequence[tuple[str, str]]:
 
 
 def describe_kind(entity: str) -> str:
-    """A kind of thing as a table shows it."""
+    """Return a kind of object as a table shows it."""
     return entity.replace("-", " ").capitalize()
 
 
@@ -65,7 +66,7 @@ TABLE = Table(
             "at",
             "Date & time",
             lambda row: row.at.isoformat(timespec="seconds"),
-            "audit/_at.html",
+            "audit/_cells.html",
             order=("at",),
         ),
         Column("subject", "Subject", lambda row: row.subject, order=("subject",)),
@@ -81,7 +82,7 @@ TABLE = Table(
             "audit/_status.html",
         ),
         Column("address", "Address", lambda row: row.address),
-        Column("request", "Request id", lambda row: row.request_id, "audit/_request.html"),
+        Column("request", "Request id", lambda row: row.request_id, "audit/_cells.html"),
         Column("text", "Remark", lambda row: row.text, is_extra=True),
         Column("method", "Method", lambda row: row.method, is_extra=True),
         Column("path", "Path", lambda row: row.path, is_extra=True),
@@ -130,7 +131,7 @@ TABLE = Table(
 
 @require_safe
 def audit(request: Request) -> HttpResponse:
-    """What was done, by whom, from where: the newest first. Days are those of UTC."""
+    """Show the audit log, newest first. Days are those of UTC."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
     context = {"heading": "Audit log"}
     return tables.render_table(
@@ -146,7 +147,7 @@ def audit(request: Request) -> HttpResponse:
 
 @require_safe
 def export(request: Request) -> HttpResponse:
-    """The same rows as JSON, as the REST API has them; at most as many as CSV has."""
+    """Download the rows as JSON in the REST API's form; at most as many as for CSV."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
     rows = tables.filter_rows(request, AuditEntry.objects.all(), TABLE)[: tables.MAX_CSV_ROWS]
     lines = ",\n".join(
@@ -159,22 +160,20 @@ def export(request: Request) -> HttpResponse:
 
 @require_safe
 def entry(request: Request, pk: int) -> HttpResponse:
-    """One entry with what it changed, before and after."""
+    """Show one entry with the values before and after."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
-    found = get_object_or_404(AuditEntry, pk=pk)
-    name_scopes([found])
+    audit_entry = get_object_or_404(AuditEntry, pk=pk)
+    name_scopes([audit_entry])
     context = {
-        "entry": found,
-        "what": describe_kind(found.entity),
-        "differences": list_differences(found.before, found.after),
+        "entry": audit_entry,
+        "what": describe_kind(audit_entry.entity),
+        "differences": list_differences(audit_entry.before, audit_entry.after),
     }
     return render_page(request, "audit/entry.html", "audit/_entry.html", context)
 
 
 def name_scopes(rows: Sequence[Any]) -> None:
-    """Put on each row what its scope is called now: a query a level, whatever the number of
-    rows.
-    """
+    """Set `scope_name` on each row to the scope's present name, with one query a level."""
     names: dict[str, str] = {"tenant": "Everybody", "": ""}
     for level, app in (
         ("project", "projects"),
@@ -183,7 +182,7 @@ def name_scopes(rows: Sequence[Any]) -> None:
     ):
         wanted = {row.scope.partition(":")[2] for row in rows if row.scope.startswith(f"{level}:")}
         model = apps.get_model(app, level)
-        found = model.objects.filter(pk__in=wanted).values_list("pk", "name") if wanted else ()
-        names |= {f"{level}:{pk}": f"{level.capitalize()} {name}" for pk, name in found}
+        named = model.objects.filter(pk__in=wanted).values_list("pk", "name") if wanted else ()
+        names |= {f"{level}:{pk}": f"{level.capitalize()} {name}" for pk, name in named}
     for row in rows:
         row.scope_name = names.get(row.scope, row.scope.replace(":", " ").capitalize())

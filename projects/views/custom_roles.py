@@ -1,4 +1,4 @@
-"""The page of roles: what each of the table permits, and the custom ones."""
+"""The page of roles: what the predefined ones permit, and the custom ones."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -26,7 +26,7 @@ from projects.rights import view_permission
 
 
 def abbreviate_permissions(role: CustomRole) -> str:
-    """What it permits, in short: "workloads VCE, projects V"."""
+    """Abbreviate the role's permissions: "workloads VCE, projects V"."""
     permitted = parse_permissions(role.permissions)
     entities = {permission.entity for permission in permitted}
     rows = (
@@ -57,29 +57,32 @@ TABLE = Table(
 
 @require_safe
 def roles(request: Request) -> HttpResponse:
-    """What each role permits; the custom ones for who may give roles."""
+    """Show what each role permits.
+
+    Custom roles are shown to those who may see roles or access rules.
+    """
     user = request.user
-    sees = any(
+    may_see = any(
         user.rights.may_anywhere(view_permission(entity))
         for entity in (Entity.ROLES, Entity.ACCESS_RULES)
     )
-    refused = (
+    disabled = (
         find_disabled_button(user, Verb.CREATE, Entity.ROLES, words="New role", icon="plus")
-        if sees
+        if may_see
         else None
     )
     context = {
         "matrix": _render_matrix(),
         "roles": ROLES.values(),
-        "sees_custom": sees,
-        "may_not": refused,
-        "new": "" if refused or not sees else reverse("role-new"),
+        "sees_custom": may_see,
+        "may_not": disabled,
+        "new": "" if disabled or not may_see else reverse("role-new"),
         "empty": "access/_no_roles.html",
     }
-    found: QuerySet[CustomRole] = CustomRole.objects.select_related("created_by")
+    custom: QuerySet[CustomRole] = CustomRole.objects.select_related("created_by")
     return render_table(
         request,
-        found if sees else found.none(),
+        custom if may_see else custom.none(),
         TABLE,
         "access/roles.html",
         context,
@@ -89,7 +92,7 @@ def roles(request: Request) -> HttpResponse:
 
 
 def _count_rules(roles: Sequence[CustomRole]) -> None:
-    """Put on each how many access rules give it. One query."""
+    """Set `uses` on each role to the number of its access rules. One query."""
     given = (
         AccessRule.objects.filter(custom_role__in=roles)
         .order_by()
@@ -103,7 +106,7 @@ def _count_rules(roles: Sequence[CustomRole]) -> None:
 
 @cache
 def _render_matrix() -> SafeString:
-    """What the roles of the code permit: the same for everybody, as long as the process runs."""
+    """Render what the predefined roles permit, once for the life of the process."""
     groups = [
         (
             title,
@@ -123,7 +126,7 @@ def _list_verbs(role: Role, entity: Entity) -> list[tuple[Verb, bool]]:
 
 @require_http_methods(["GET", "POST"])
 def role_new(request: Request) -> HttpResponse:
-    """A new custom role, perhaps like another one: `copy` names it as access rules do."""
+    """Create a custom role, perhaps as a copy: `copy` is the key of another role."""
     access.require(request.user, Verb.CREATE, Entity.ROLES)
     initial = _copy_role_values(request.GET["copy"]) if "copy" in request.GET else {}
     form = CustomRoleForm(request.POST or None, initial=initial)
@@ -140,11 +143,11 @@ def role_new(request: Request) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def role_edit(request: Request, pk: int) -> HttpResponse:
-    """Change a custom role: for everybody who has it."""
+    """Change a custom role for everybody who has it."""
     access.require(request.user, Verb.EDIT, Entity.ROLES)
     role = get_object_or_404(CustomRole, pk=pk)
     form = CustomRoleForm(request.POST or None, initial=dict(custom_roles.editable_values(role)))
-    late: dict[str, Any] = {}
+    conflict: dict[str, Any] = {}
     status = 200
     if request.method == "POST" and form.is_valid():
         try:
@@ -162,16 +165,16 @@ def role_edit(request: Request, pk: int) -> HttpResponse:
         except edit_conflicts.ChangedMeanwhile:
             role.refresh_from_db()
             last = AuditEntry.objects.filter(entity="role", entity_id=str(pk)).first()
-            late = {
+            conflict = {
                 "sent": request.POST,
                 "form": form,
-                "by": last.subject if last else "",
-                "at": role.updated_at,
+                "changed_by": last.subject if last else "",
+                "changed_at": role.updated_at,
             }
             status = 409
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
-    fields = edit_conflicts.build_conflict_context(role.version, _list_form_data(role), **late)
+    fields = edit_conflicts.build_conflict_context(role.version, _list_form_data(role), **conflict)
     status = 422 if form.errors else status
     return _render_form(
         request, form, f"Edit {role.name}", reverse("role-edit", args=[pk]), "Save", status, fields
@@ -180,20 +183,20 @@ def role_edit(request: Request, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def role_delete(request: Request, pk: int) -> HttpResponse:
-    """Asks first; refused while an access rule has the role."""
+    """Ask before a custom role is deleted, then delete it; refused while it is in use."""
     access.require(request.user, Verb.DELETE, Entity.ROLES)
     role = get_object_or_404(CustomRole, pk=pk)
-    hindered = custom_roles.describe_uses(role)
+    blockers = custom_roles.describe_uses(role)
     if request.method == "POST":
-        if hindered:
-            raise Clash(hindered)
+        if blockers:
+            raise Clash(blockers)
         custom_roles.delete(role, request.user)
         return redirect_with_message(request, reverse("roles"), f"Role {role.name} is deleted.")
     return render_page(
         request,
         "access/role_delete.html",
         "access/_role_delete.html",
-        {"role": role, "hindered": hindered},
+        {"role": role, "hindered": blockers},
     )
 
 

@@ -1,6 +1,4 @@
-"""Departments: the table, one department with its projects and people, and making, changing and
-deleting one.
-"""
+"""The pages of departments: the table, one department, and forms to edit and delete it."""
 
 from decimal import Decimal
 from typing import Any
@@ -29,13 +27,13 @@ MAX_ROWS = 500
 
 
 def _describe_limits(row: Any) -> str:
-    found = [
+    limits = [
         (words, getattr(row, f"{name}_limit_seconds"))
         for name, words in (("time", "running"), ("idle", "idle"))
     ]
     return ", ".join(
         f"{durations.describe_duration(seconds)} {words}"
-        for words, seconds in found
+        for words, seconds in limits
         if seconds is not None
     )
 
@@ -52,7 +50,7 @@ TABLE = Table(
     "Departments",
     (
         Column(
-            "name", "Department", lambda row: row.name, "projects/_department_name.html", ("name",)
+            "name", "Department", lambda row: row.name, "projects/_department_cells.html", ("name",)
         ),
         Column("description", "Description", lambda row: row.description, is_extra=True),
         Column("projects", "Projects", lambda row: row.projects_count or 0, is_number=True),
@@ -60,7 +58,7 @@ TABLE = Table(
             "quota",
             "GPU quota",
             lambda row: _format_quota(effective_gpu_quota(row)),
-            "projects/_department_quota.html",
+            "projects/_department_cells.html",
             is_number=True,
         ),
         Column(
@@ -103,10 +101,6 @@ def _format_quota(amount: Decimal | None) -> str:
     return "Unlimited" if amount is None else gpus(amount)
 
 
-def _sum(row: Any) -> Decimal | None:
-    return None if row.projects_unlimited else Decimal(row.projects_gpus or 0)
-
-
 def _format_ratio(row: Any) -> str:
     quota = effective_gpu_quota(row)
     return f"{100 * (row.held_gpus or 0) / float(quota):.0f} %" if quota else ""
@@ -114,8 +108,8 @@ def _format_ratio(row: Any) -> str:
 
 @require_GET
 def departments_table(request: Request) -> HttpResponse:
-    """The departments that one may see."""
-    may_create = access.may(request.user, Verb.CREATE, Entity.DEPARTMENTS)
+    """Show the departments that the user may see."""
+    may_create = access.is_permitted(request.user, Verb.CREATE, Entity.DEPARTMENTS)
     context = {
         "heading": "Departments",
         "about": "Projects that share a quota, limits and people.",
@@ -133,83 +127,89 @@ def departments_table(request: Request) -> HttpResponse:
 
 @require_GET
 def department(request: Request, pk: int) -> HttpResponse:
-    """One department with what it has, its projects, and who has a role in it."""
-    found = _get_department(request, pk)
-    scope = department_scope(found)
+    """Show a department with its quota, projects and people."""
+    shown_department = _get_department(request, pk)
+    scope = department_scope(shown_department)
     projects = (
-        found.projects.there()
+        shown_department.projects.there()
         .select_related("cluster")
         .defer("cluster__kubeconfig", "cluster__permissions")
     )
-    if not access.may(request.user, Verb.VIEW, Entity.PROJECTS, scope):
+    if not access.is_permitted(request.user, Verb.VIEW, Entity.PROJECTS, scope):
         projects = projects.filter(pk__in=Project.objects.visible_to(request.user).values("pk"))
-    shows_people = access.may(request.user, Verb.VIEW, Entity.ACCESS_RULES, scope)
+    shows_people = access.is_permitted(request.user, Verb.VIEW, Entity.ACCESS_RULES, scope)
     rules = (
-        AccessRule.objects.filter(department=found)
+        AccessRule.objects.filter(department=shown_department)
         .select_related("user", "group", "custom_role")
         .order_by("user__username", "pk")
     )
     listed = list(projects.order_by("name")[: MAX_ROWS + 1])
     context = {
-        "department": found,
-        "quota": effective_gpu_quota(found),
-        "limits": _describe_limits(found),
-        "memory": _format_memory(found),
-        "ratio": _format_ratio(found),
+        "department": shown_department,
+        "quota": effective_gpu_quota(shown_department),
+        "limits": _describe_limits(shown_department),
+        "memory": _format_memory(shown_department),
+        "ratio": _format_ratio(shown_department),
         "projects": listed[:MAX_ROWS],
         "more": len(listed) > MAX_ROWS,
         "most": MAX_ROWS,
         "shows_people": shows_people,
         "rules": list(rules[:MAX_ROWS]) if shows_people else [],
-        "may_edit": access.may(request.user, Verb.EDIT, Entity.DEPARTMENTS, scope),
-        "may_delete": access.may(request.user, Verb.DELETE, Entity.DEPARTMENTS, scope),
+        "may_edit": access.is_permitted(request.user, Verb.EDIT, Entity.DEPARTMENTS, scope),
+        "may_delete": access.is_permitted(request.user, Verb.DELETE, Entity.DEPARTMENTS, scope),
     }
     return render(request, "projects/department.html", context)
 
 
 @require_http_methods(["GET", "POST"])
 def department_new(request: Request) -> HttpResponse:
-    """A new department."""
+    """Create a department."""
     access.require(request.user, Verb.CREATE, Entity.DEPARTMENTS, TENANT)
     form = DepartmentForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            made = departments.create(form, request.user)
+            created = departments.create(form, request.user)
             return redirect_with_message(
                 request,
-                reverse("department", args=[made.pk]),
-                f"Department {made.name} is created.",
+                reverse("department", args=[created.pk]),
+                f"Department {created.name} is created.",
             )
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
-    way = {"url": reverse("department-new"), "title": "New department", "yes": "Create department"}
+    extra_context = {
+        "url": reverse("department-new"),
+        "title": "New department",
+        "yes": "Create department",
+    }
     return _render_form(
-        request, form, way | {"back": reverse("departments"), "back_words": "Departments"}
+        request, form, extra_context | {"back": reverse("departments"), "back_words": "Departments"}
     )
 
 
 @require_http_methods(["GET", "POST"])
 def department_edit(request: Request, pk: int) -> HttpResponse:
-    """Another name, quota or limits. What was submitted before keeps the limits of then."""
-    found = _get_department(request, pk)
+    """Change a department. Workloads submitted before keep the limits of then."""
+    present = _get_department(request, pk)
     access.require(request.user, Verb.EDIT, Entity.DEPARTMENTS, department_scope(pk))
-    values = DepartmentForm.values(found)
-    form = DepartmentForm(request.POST or None, initial=values, row=found)
-    way: dict[str, Any] = {
+    values = DepartmentForm.values(present)
+    form = DepartmentForm(request.POST or None, initial=values, row=present)
+    extra_context: dict[str, Any] = {
         "url": reverse("department-edit", args=[pk]),
-        "title": f"Edit {found.name}",
+        "title": f"Edit {present.name}",
         "yes": "Save",
     }
-    way |= {"back": reverse("department", args=[pk]), "back_words": found.name}
-    way |= edit_conflicts.build_conflict_context(found.version, quotas.to_form_data(values))
+    extra_context |= {"back": reverse("department", args=[pk]), "back_words": present.name}
+    extra_context |= edit_conflicts.build_conflict_context(
+        present.version, quotas.to_form_data(values)
+    )
     if request.method == "POST":
-        # What was started from stays with the form until it is saved, however often it has to be
-        # mended.
-        way |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
+        # The version and values that the user started from stay with the form until it is saved,
+        # however often they have to correct it.
+        extra_context |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
         if form.is_valid():
             try:
                 changed = departments.change(
-                    found, form, request.user, edit_conflicts.parse_started_version(request.POST)
+                    present, form, request.user, edit_conflicts.parse_started_version(request.POST)
                 )
                 return redirect_with_message(
                     request,
@@ -217,52 +217,53 @@ def department_edit(request: Request, pk: int) -> HttpResponse:
                     f"Department {changed.name} is changed; its Queues follow.",
                 )
             except edit_conflicts.ChangedMeanwhile:
-                return _render_conflict(request, form, way, pk)
+                return _render_conflict(request, form, extra_context, pk)
             except Clash as refusal:
                 form.add_error(refusal.field, refusal.text)
-    return _render_form(request, form, way)
+    return _render_form(request, form, extra_context)
 
 
 @require_http_methods(["GET", "POST"])
 def department_delete(request: Request, pk: int) -> HttpResponse:
-    """The question before a department is deleted, with what stands against it, and then the
-    deletion.
-    """
-    found = _get_department(request, pk)
+    """Ask before a department is deleted, naming what prevents it, then delete it."""
+    present = _get_department(request, pk)
     access.require(request.user, Verb.DELETE, Entity.DEPARTMENTS, department_scope(pk))
     if request.method == "POST":
-        departments.delete(found, request.user)
+        departments.delete(present, request.user)
         return redirect_with_message(
-            request, reverse("departments"), f"Department {found.name} is deleted."
+            request, reverse("departments"), f"Department {present.name} is deleted."
         )
-    context = {"department": found, "hindered": departments.describe_blockers(found, request.user)}
+    context = {
+        "department": present,
+        "hindered": departments.describe_blockers(present, request.user),
+    }
     return render_page(
         request, "projects/department_delete.html", "projects/_department_delete.html", context
     )
 
 
 def _get_department(request: Request, pk: int) -> Department:
-    """The department with its sums, if the reader may see it. Raises Http404."""
-    found: Department = get_object_or_404(
+    """Return the department with its sums. Raises Http404 where the user may not see it."""
+    row: Department = get_object_or_404(
         annotate_sums(Department.objects.visible_to(request.user)), pk=pk
     )
-    return found
+    return row
 
 
 def _render_conflict(
     request: Request, form: DepartmentForm, extra_context: dict[str, Any], pk: int
 ) -> HttpResponse:
-    now = _get_department(request, pk)
+    present = _get_department(request, pk)
     by, at = last_changes.find_last_change("department", pk)
-    seen = edit_conflicts.build_conflict_context(
-        now.version,
-        quotas.to_form_data(DepartmentForm.values(now)),
+    conflict = edit_conflicts.build_conflict_context(
+        present.version,
+        quotas.to_form_data(DepartmentForm.values(present)),
         sent=request.POST,
         form=form,
         changed_by=by,
         changed_at=at,
     )
-    return _render_form(request, form, extra_context | seen, status=409)
+    return _render_form(request, form, extra_context | conflict, status=409)
 
 
 def _render_form(

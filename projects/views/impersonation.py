@@ -1,4 +1,4 @@
-"""Looking at Muster as another user: `projects.impersonation` begins and ends it."""
+"""The buttons that start and end impersonation; see `projects.impersonation`."""
 
 from django.http import HttpResponse
 from django.urls import reverse
@@ -11,7 +11,7 @@ from projects.http import Request
 
 @require_POST
 def look_as(request: Request, pk: int) -> HttpResponse:
-    """Begin."""
+    """Start to look at Muster as another user."""
     user = impersonation.start_impersonation(request, pk, request.user)
     return redirect_with_message(
         request,
@@ -22,6 +22,6 @@ def look_as(request: Request, pk: int) -> HttpResponse:
 
 @require_POST
 def look_as_end(request: Request) -> HttpResponse:
-    """End: the session is one's own again."""
+    """End the impersonation."""
     impersonation.end_impersonation(request, request.user)
     return redirect_with_message(request, reverse("workloads"), "You look as yourself again.")

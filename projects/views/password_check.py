@@ -1,4 +1,4 @@
-"""Forms about one's own way in, which ask for the password once more."""
+"""Forms about the user's own ways to sign in, which ask for the password again."""
 
 from typing import Any
 
@@ -12,21 +12,23 @@ from projects.sign_on.forms import PresentPasswordForm
 
 
 def verify_form(request: Request, form: PresentPasswordForm | PasswordForm) -> bool:
-    """Whether the form is right, its password among that. Who found an open session may not try out
-    what the password is, either.
+    """Tell whether the form is valid, its password included.
+
+    Attempts are throttled: whoever finds an open session may not guess the password here either.
     """
     address = throttle.client_address(request)
     throttle.record_attempt(request.user.username, address)
-    good = form.is_valid()
+    is_valid = form.is_valid()
     # A form that nothing was typed into has no errors, and proves nothing.
     if form.is_bound and "present" not in form.errors:
         throttle.record_success(request.user.username, address)
-    return good
+    return is_valid
 
 
 def require_password(request: Request) -> None:
-    """Raises NotAllowed for who comes by single sign-on only: what a password guards is the
-    provider's to guard for them.
+    """Check that the user has a password. Raises NotAllowed.
+
+    Users of single sign-on only are protected by their provider.
     """
     if not request.user.has_usable_password():
         raise NotAllowed(
@@ -38,7 +40,7 @@ def require_password(request: Request) -> None:
 def build_context(
     form: PresentPasswordForm, title: str, intro: str, name: str, yes: str
 ) -> dict[str, Any]:
-    """For templates parts/form.html and parts/_form.html."""
+    """Return the context of parts/form.html and parts/_form.html."""
     return {
         "form": form,
         "title": title,

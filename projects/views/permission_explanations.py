@@ -1,4 +1,4 @@
-"""Why can't I? Or why can I: one permission in one scope, in words."""
+"""The page "Why can't I?", which explains one permission in one scope."""
 
 from django import forms
 from django.http import Http404, HttpResponse
@@ -13,7 +13,7 @@ from projects.scopes import TENANT, Scope
 
 
 class WhyForm(forms.Form):
-    """What, and where. It offers the scopes that the reader knows of."""
+    """The permission and the scope to explain; offers the scopes that the user knows."""
 
     permission = forms.ChoiceField(
         label="What",
@@ -36,23 +36,23 @@ class WhyForm(forms.Form):
 
 @require_safe
 def explain(request: Request) -> HttpResponse:
-    """A question and its answer; without a question, the form to ask one."""
-    asked = request.GET.get("permission", ""), request.GET.get("scope", "")
+    """Show the form, and the explanation where a question is asked."""
+    question = request.GET.get("permission", ""), request.GET.get("scope", "")
     answer = (
-        permission_explanations.explain_permission(request.user, *_parse_question(*asked))
-        if any(asked)
+        permission_explanations.explain_permission(request.user, *_parse_question(*question))
+        if any(question)
         else None
     )
-    form = WhyForm(reader=request, initial={"permission": asked[0], "scope": asked[1]})
+    form = WhyForm(reader=request, initial={"permission": question[0], "scope": question[1]})
     return render(request, "access/why.html", {"form": form, "answer": answer})
 
 
 def _parse_question(permission: str, scope: str) -> tuple[Permission, Scope]:
     try:
-        found = Permission.parse(permission)
-        where = Scope.parse(scope or str(TENANT))
+        parsed = Permission.parse(permission)
+        parsed_scope = Scope.parse(scope or str(TENANT))
     except ValueError:
         raise Http404("There is no such permission, or no such scope.") from None
-    if found not in EVERYTHING:
+    if parsed not in EVERYTHING:
         raise Http404("There is no such permission.")
-    return found, where
+    return parsed, parsed_scope

@@ -1,4 +1,4 @@
-"""One's own access keys: a part of the account page. `context` is what that page needs of it."""
+"""The user's own access keys, a part of the account page."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from projects.http import Request
 from projects.models import PersonalKey, User
 
 KEYS_FRAGMENT = "#keys"
-"""Where on the account page they are."""
+"""The fragment of the account page where the keys are."""
 
 
 def build_context(user: User) -> dict[str, Any]:
-    """For templates/account/_keys.html."""
+    """Return the context of the access keys in templates/account/account.html."""
     keys = personal_keys.list_keys(user)
     return {
         "keys": keys,
@@ -32,7 +32,7 @@ def build_context(user: User) -> dict[str, Any]:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def key_new(request: Request) -> HttpResponse:
-    """A new key, and its secret, shown once."""
+    """Create a key and show its secret once."""
     form = KeyForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -43,7 +43,7 @@ def key_new(request: Request) -> HttpResponse:
             return _render_secret(request, key, secret, f"Access key {key.name} is created")
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
-    told = {
+    context = {
         "form": form,
         "title": "New access key",
         "intro": "A program that has the key may do what you may. Give it to nobody.",
@@ -53,14 +53,14 @@ def key_new(request: Request) -> HttpResponse:
         "back_words": "Account",
     }
     return render_page(
-        request, "parts/form.html", "parts/_form.html", told, status=422 if form.errors else 200
+        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
     )
 
 
 @never_cache
 @require_POST
 def key_secret(request: Request, pk: int) -> HttpResponse:
-    """A new secret, shown once; the old one ends."""
+    """Replace a key's secret and show the new one once."""
     key = _get_own_key(request, pk)
     return _render_secret(
         request, key, personal_keys.rotate_secret(key), f"{key.name} has a new secret"
@@ -69,7 +69,7 @@ def key_secret(request: Request, pk: int) -> HttpResponse:
 
 @require_POST
 def key_delete(request: Request, pk: int) -> HttpResponse:
-    """Its secret and its tokens end."""
+    """Delete a key; its secret and tokens end."""
     key = _get_own_key(request, pk)
     personal_keys.revoke_key(key, request.user)
     return redirect_with_message(
@@ -78,14 +78,14 @@ def key_delete(request: Request, pk: int) -> HttpResponse:
 
 
 def _get_own_key(request: Request, pk: int) -> PersonalKey:
-    found: PersonalKey = get_object_or_404(
+    key: PersonalKey = get_object_or_404(
         PersonalKey.objects.select_related("user"), pk=pk, user=request.user
     )
-    return found
+    return key
 
 
 def _render_secret(request: Request, key: PersonalKey, secret: str, title: str) -> HttpResponse:
-    told = {
+    context = {
         "title": title,
         "intro": (
             "The secret is shown once. Keep it where the program finds it; a lost one can only be "
@@ -101,4 +101,4 @@ def _render_secret(request: Request, key: PersonalKey, secret: str, title: str) 
         "back": reverse("account"),
         "back_words": "Account",
     }
-    return render_page(request, "parts/secret.html", "parts/_secret.html", told)
+    return render_page(request, "parts/secret.html", "parts/_secret.html", context)

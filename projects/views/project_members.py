@@ -1,6 +1,4 @@
-"""Who has which role in a project, and its service accounts: what their administrators do on the
-project's page.
-"""
+"""Roles of people in a project and its service accounts, edited on the project's page."""
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
@@ -22,7 +20,7 @@ from projects.views.service_accounts import render_secret
 
 @require_POST
 def person_add(request: Request, pk: int) -> HttpResponse:
-    """Somebody new in the project."""
+    """Give a person their first role in the project."""
     project = _get_project(request, pk, Verb.CREATE)
     form = PersonForm(request.POST, auto_id="person_%s")
     if form.is_valid():
@@ -39,38 +37,39 @@ def person_add(request: Request, pk: int) -> HttpResponse:
 
 @require_POST
 def person_role(request: Request, pk: int, membership: int) -> HttpResponse:
-    """Another role for somebody in the project."""
+    """Give a person another role in the project."""
     project = _get_project(request, pk, Verb.CREATE)
-    found = _get_rule(project, membership)
+    rule_before = _get_rule(project, membership)
     form = RoleForm(request.POST)
     if not form.is_valid():
         raise UserError("There is no such role. Choose one of the list.", field="role")
-    rule = user_actions.change_role(found, form.cleaned_data["role"], request.user)
+    rule = user_actions.change_role(rule_before, form.cleaned_data["role"], request.user)
     return redirect_with_message(
-        request, _project_url(project.pk), f"{found.user} is {rule.role_label} of {project}."
+        request, _project_url(project.pk), f"{rule_before.user} is {rule.role_label} of {project}."
     )
 
 
 @require_POST
 def person_remove(request: Request, pk: int, membership: int) -> HttpResponse:
-    """Take somebody's role away."""
+    """Take a person's role away."""
     project = _get_project(request, pk, Verb.DELETE)
-    found = _get_rule(project, membership)
-    user_actions.remove_role(found, request.user)
+    rule = _get_rule(project, membership)
+    user_actions.remove_role(rule, request.user)
+    # Cached on the user; the rule that is gone may have been the user's own.
     del request.user.rights
     # Without the role the project may be out of the reader's own sight.
-    seen = Project.objects.visible_to(request.user).filter(pk=project.pk).exists()
+    can_see_project = Project.objects.visible_to(request.user).filter(pk=project.pk).exists()
     return redirect_with_message(
         request,
-        _project_url(project.pk) if seen else reverse("projects"),
-        f"{found.user} has no role in {project} any more.",
+        _project_url(project.pk) if can_see_project else reverse("projects"),
+        f"{rule.user} has no role in {project} any more.",
     )
 
 
 @never_cache
 @require_POST
 def account_create(request: Request, pk: int) -> HttpResponse:
-    """A new service account, and its secret, shown once."""
+    """Create a service account and show its secret once."""
     project = _get_project(request, pk, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
     form = ServiceAccountForm(request.POST, auto_id="account_%s")
     if form.is_valid():
@@ -98,35 +97,40 @@ def account_create(request: Request, pk: int) -> HttpResponse:
 @never_cache
 @require_POST
 def account_rotate(request: Request, pk: int, account: int) -> HttpResponse:
-    """A new secret, shown once; the old one ends."""
+    """Replace a service account's secret and show the new one once."""
     project = _get_project(request, pk, Verb.EDIT, Entity.SERVICE_ACCOUNTS)
-    found = get_object_or_404(
+    service_account = get_object_or_404(
         ServiceAccount.objects.select_related("user"), pk=account, project=project
     )
-    secret = actions.rotate_secret(found, request.user)
+    secret = actions.rotate_secret(service_account, request.user)
     return render_secret(
-        request, found, secret, f"{found.name} has a new secret", _project_url(pk), project.name
+        request,
+        service_account,
+        secret,
+        f"{service_account.name} has a new secret",
+        _project_url(pk),
+        project.name,
     )
 
 
 @require_POST
 def account_delete(request: Request, pk: int, account: int) -> HttpResponse:
-    """Its secret and its tokens end."""
-    found = get_object_or_404(
+    """Delete a service account; its secret and tokens end."""
+    service_account = get_object_or_404(
         ServiceAccount.objects.select_related("user"),
         pk=account,
         project=_get_project(request, pk, Verb.DELETE, Entity.SERVICE_ACCOUNTS),
     )
-    actions.delete_service_account(found, request.user)
+    actions.delete_service_account(service_account, request.user)
     return redirect_with_message(
-        request, _project_url(pk), f"Service account {found.name} is deleted."
+        request, _project_url(pk), f"Service account {service_account.name} is deleted."
     )
 
 
 def _get_rule(project: Project, pk: int) -> AccessRule:
     rules = AccessRule.objects.select_related("user", "custom_role")
-    found: AccessRule = get_object_or_404(rules, pk=pk, project=project, user__is_service=False)
-    return found
+    rule: AccessRule = get_object_or_404(rules, pk=pk, project=project, user__is_service=False)
+    return rule
 
 
 def _get_project(

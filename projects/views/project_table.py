@@ -1,4 +1,7 @@
-"""The table of projects, with what each has and holds. Making one is done a floor above."""
+"""The table of projects with their quotas and allocated resources.
+
+Projects are created by the pages of clusters.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,7 +23,7 @@ from projects.rights import Place, view_permission
 from projects.scopes import Scope, project_scope
 
 MAX_CHOICES = 500
-"""Choices of a filter, and projects that are being removed."""
+"""Choices of a filter, and projects in removal that are listed."""
 READY, NOT_READY, MAKING = "ready", "not-ready", "making"
 
 
@@ -37,12 +40,16 @@ def _format_memory(row: Project) -> str:
 
 
 def _allocated_formatter(name: str) -> Any:
-    return lambda row: gpus(row.held(name))
+    return lambda row: gpus(row.find_allocated(name))
 
 
 def _format_allocated_memory(row: Project) -> str:
-    held = row.find_allocated("memory")
-    return "" if held is None else f"{quotas.format_number(quotas.bytes_to_gib(int(held)))} GiB"
+    allocated = row.find_allocated("memory")
+    return (
+        ""
+        if allocated is None
+        else f"{quotas.format_number(quotas.bytes_to_gib(int(allocated)))} GiB"
+    )
 
 
 def _format_ratio(row: Project) -> str:
@@ -51,7 +58,10 @@ def _format_ratio(row: Project) -> str:
 
 
 def _limit_formatter(name: str) -> Any:
-    """Its own limit, or its department's where that is stricter."""
+    """Return a function that formats a limit of a project.
+
+    It is the stricter of the project's and its department's.
+    """
     return lambda row: (
         "" if getattr(row, name) is None else durations.describe_duration(getattr(row, name))
     )
@@ -66,22 +76,24 @@ def _format_roles(row: Any) -> str:
 
 
 def _describe_status(row: Project) -> str:
-    return "Not ready" if row.sync_error else "Ready" if row.synced_at else "Being made"
+    if row.sync_error:
+        return "Not ready"
+    return "Ready" if row.synced_at else "Being made"
 
 
 def _filter_by_status(rows: Rows, value: str) -> Rows:
-    narrowed = {
+    conditions = {
         READY: Q(sync_error="", synced_at__isnull=False),
         NOT_READY: ~Q(sync_error=""),
         MAKING: Q(sync_error="", synced_at=None),
     }
-    return rows.filter(narrowed[value])
+    return rows.filter(conditions[value])
 
 
 def _list_visible(request: HttpRequest) -> "QuerySet[Project]":
     user: Any = request.user
-    found: QuerySet[Project] = Project.objects.visible_to(user)
-    return found
+    projects_seen: QuerySet[Project] = Project.objects.visible_to(user)
+    return projects_seen
 
 
 def _list_departments(request: HttpRequest) -> list[tuple[str, str]]:
@@ -106,10 +118,14 @@ def _list_clusters(request: HttpRequest) -> list[tuple[str, str]]:
 
 
 def _find_places(request: HttpRequest) -> Sequence[Place] | None:
-    """Where the projects are that the reader sees; None: everywhere."""
+    """Return the places of the projects that the user may see; None means everywhere."""
     user: Any = request.user
-    seen = view_permission(Entity.PROJECTS)
-    return None if user.rights.where(seen).tenant else user.rights.places(seen)
+    permission = view_permission(Entity.PROJECTS)
+    return (
+        None
+        if user.rights.permitted_scopes(permission).tenant
+        else user.rights.list_places(permission)
+    )
 
 
 def _list_choices(rows: "QuerySet[Any, Any]") -> list[tuple[str, str]]:
@@ -126,22 +142,22 @@ def _extra_column(name: str, title: str, text: Any, **more: Any) -> Column:
 TABLE = Table(
     "Projects",
     (
-        Column("name", "Project", lambda row: row.name, "projects/_project_name.html", ("name",)),
+        Column("name", "Project", lambda row: row.name, "projects/_project_cells.html", ("name",)),
         _extra_column("description", "Description", lambda row: row.description),
-        Column("status", "Status", _describe_status, "projects/_project_status.html"),
+        Column("status", "Status", _describe_status, "projects/_project_cells.html"),
         Column("role", "Your role", _format_roles),
         Column(
             "department",
             "Department",
             lambda row: row.department.name,
-            "projects/_project_department.html",
+            "projects/_project_cells.html",
             ("department__name",),
         ),
         Column(
             "cluster",
             "Cluster",
             lambda row: row.cluster.name,
-            "projects/_project_cluster.html",
+            "projects/_project_cells.html",
             ("cluster__name",),
         ),
         Column("allocated", "Allocated GPUs", _allocated_formatter("gpu"), is_number=True),
@@ -193,7 +209,7 @@ TABLE = Table(
 
 @require_GET
 def projects(request: Request) -> HttpResponse:
-    """The projects that one may see."""
+    """Show the projects that the user may see."""
     people = (
         AccessRule.objects.filter(project=OuterRef("pk"), user__is_service=False)
         .order_by()
@@ -214,12 +230,12 @@ def projects(request: Request) -> HttpResponse:
             )
         )
     )
-    sees_leaving = access.may(request.user, Verb.DELETE, Entity.PROJECTS)
-    gone = (
+    may_see_removed = access.is_permitted(request.user, Verb.DELETE, Entity.PROJECTS)
+    removed = (
         Project.objects.leaving()
         .select_related("cluster")
         .defer("cluster__kubeconfig")
-        .order_by("left_at")
+        .order_by("deleted_at")
     )
     context = {
         "may_create": request.user.rights.may_anywhere(Permission(Entity.PROJECTS, Verb.CREATE)),
@@ -231,7 +247,7 @@ def projects(request: Request) -> HttpResponse:
             icon="plus",
             anywhere=True,
         ),
-        "leaving": gone[:MAX_CHOICES] if sees_leaving else (),
+        "leaving": removed[:MAX_CHOICES] if may_see_removed else (),
         "empty": "projects/_no_projects.html",
     }
     return tables.render_table(
@@ -246,8 +262,9 @@ def projects(request: Request) -> HttpResponse:
 
 
 def _add_roles_and_people(rows: Sequence[Any], user: User) -> None:
-    """Put on each the roles of the user there, and how many people have one, for who may view that;
-    "" for others.
+    """Set on each row the user's roles there, and the number of people with a role.
+
+    The number is "" where the user may not see access rules.
     """
     own: dict[Scope, set[str]] = defaultdict(set)
     # Of the first administrator rights tell no rules, for they need none.
@@ -257,6 +274,6 @@ def _add_roles_and_people(rows: Sequence[Any], user: User) -> None:
         row.own_roles = sorted(own[project_scope(row)])
         row.people = (
             (row.people_count or 0)
-            if access.may(user, Verb.VIEW, Entity.ACCESS_RULES, project_scope(row))
+            if access.is_permitted(user, Verb.VIEW, Entity.ACCESS_RULES, project_scope(row))
             else ""
         )

@@ -1,4 +1,7 @@
-"""One project's page with its people and service accounts. Making one is done a floor above."""
+"""One project's page with its people and service accounts.
+
+Projects are created by the pages of clusters.
+"""
 
 from django.conf import settings
 from django.db.models import Prefetch, QuerySet
@@ -18,9 +21,7 @@ from projects.scopes import project_scope
 
 @require_safe
 def project(request: Request, pk: int) -> HttpResponse:
-    """One project: how it stands now, what it is in the cluster, who may do what, and its programs'
-    ways in.
-    """
+    """Show a project: its state, its cluster, its people and its service accounts."""
     return render_project(request, pk)
 
 
@@ -32,8 +33,9 @@ def render_project(
     account: ServiceAccountForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page, perhaps with a form that has to be mended. People and programs are shown to who may
-    view them.
+    """Render the page of a project, perhaps with a form that has errors.
+
+    People and service accounts are shown to those who may view them.
     """
     rules = AccessRule.objects.visible_to(request.user).select_related("custom_role")
     persons = rules.filter(user__is_service=False).select_related("user").order_by("user__username")
@@ -46,32 +48,36 @@ def render_project(
         .prefetch_related(of_account)
     )
     programs = Prefetch("service_accounts", accounts, to_attr="programs")
-    found = get_object_or_404(
+    shown_project = get_object_or_404(
         _list_visible(request).prefetch_related(people, programs, "node_pools"), pk=pk
     )
-    refusal = access.Refusal(request.user, project_scope(found))
+    refusal = access.Refusal(request.user, project_scope(shown_project))
     context = {
-        "project": found,
-        "shows_people": access.may(
-            request.user, Verb.VIEW, Entity.ACCESS_RULES, project_scope(found)
+        "project": shown_project,
+        "shows_people": access.is_permitted(
+            request.user, Verb.VIEW, Entity.ACCESS_RULES, project_scope(shown_project)
         ),
-        "shows_accounts": access.may(
-            request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS, project_scope(found)
+        "shows_accounts": access.is_permitted(
+            request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS, project_scope(shown_project)
         ),
-        "may_manage": access.may(
-            request.user, Verb.CREATE, Entity.ACCESS_RULES, project_scope(found)
+        "may_manage": access.is_permitted(
+            request.user, Verb.CREATE, Entity.ACCESS_RULES, project_scope(shown_project)
         ),
-        "may_manage_accounts": access.may(
-            request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, project_scope(found)
+        "may_manage_accounts": access.is_permitted(
+            request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, project_scope(shown_project)
         ),
-        "may_edit": access.may(request.user, Verb.EDIT, Entity.PROJECTS, project_scope(found)),
+        "may_edit": access.is_permitted(
+            request.user, Verb.EDIT, Entity.PROJECTS, project_scope(shown_project)
+        ),
         "may_not_edit": find_disabled_button(
             request.user, Verb.EDIT, Entity.PROJECTS, refusal, words="Edit", icon="pencil"
         ),
         "may_not_delete": find_disabled_button(
             request.user, Verb.DELETE, Entity.PROJECTS, refusal, words="Delete", icon="trash-2"
         ),
-        "may_delete": access.may(request.user, Verb.DELETE, Entity.PROJECTS, project_scope(found)),
+        "may_delete": access.is_permitted(
+            request.user, Verb.DELETE, Entity.PROJECTS, project_scope(shown_project)
+        ),
         "person": person or PersonForm(auto_id="person_%s", initial={"role": L1}),
         "account": account or ServiceAccountForm(auto_id="account_%s"),
         "roles": list_project_role_choices(),
@@ -80,11 +86,11 @@ def render_project(
             for name in ("TEMPLATE", "CHART", "STYLES", "SCRIPTS")
         },
     }
-    context |= import_string(f"{settings.PROJECT_PAGE}.now")(found, request.user)
+    context |= import_string(f"{settings.PROJECT_PAGE}.build_context")(shown_project, request.user)
     return render(request, "projects/project.html", context, status=status)
 
 
 def _list_visible(request: Request) -> "QuerySet[Project]":
-    """The projects that the reader sees, with what pages say of where they are."""
-    seen: QuerySet[Project] = Project.objects.visible_to(request.user)
-    return seen.select_related("department", "cluster").defer("cluster__kubeconfig")
+    """Return the projects that the user may see, with the names of their department and cluster."""
+    visible: QuerySet[Project] = Project.objects.visible_to(request.user)
+    return visible.select_related("department", "cluster").defer("cluster__kubeconfig")

@@ -1,4 +1,4 @@
-"""One's own second factor, and that of somebody who has lost it."""
+"""The pages of the user's own second factor, and its reset by an administrator."""
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -18,14 +18,16 @@ from projects.sign_on.forms import PresentPasswordForm, SetUpForm
 from projects.views import password_check
 
 PENDING = "second_factor_secret"
-"""Where the session keeps the secret, encrypted, until the first code shows that the app has it."""
+"""The session's key for the encrypted secret. It ends with the first code, which shows that an app
+has it.
+"""
 
 
 @sensitive_post_parameters("present", "code")
 @never_cache
 @require_http_methods(["GET", "POST"])
 def set_up(request: Request) -> HttpResponse:
-    """The secret as a picture and as text, and the code that shows that an app has it."""
+    """Show the secret as picture and text; turn the factor on with a first code."""
     password_check.require_password(request)
     if second_factor.is_set(request.user):
         return redirect("account")
@@ -58,7 +60,7 @@ def set_up(request: Request) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def remove(request: Request) -> HttpResponse:
-    """Sign in with the password only from now on."""
+    """Turn the second factor off, after the password is given again."""
     password_check.require_password(request)
     form = PresentPasswordForm(request.POST or None, user=request.user)
     if request.method == "POST" and password_check.verify_form(request, form):
@@ -77,7 +79,7 @@ def remove(request: Request) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def renew_codes(request: Request) -> HttpResponse:
-    """Other recovery codes, shown once."""
+    """Make new recovery codes, shown once."""
     password_check.require_password(request)
     form = PresentPasswordForm(request.POST or None, user=request.user)
     if request.method == "POST" and password_check.verify_form(request, form):
@@ -97,9 +99,7 @@ def renew_codes(request: Request) -> HttpResponse:
 
 @require_POST
 def reset(request: Request, pk: int) -> HttpResponse:
-    """Somebody has lost theirs: they sign in with the password alone, until they set up another
-    one.
-    """
+    """Turn off the second factor of a user who lost it."""
     access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
     second_factor.reset_factor(user, request.user)

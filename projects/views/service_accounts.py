@@ -1,4 +1,4 @@
-"""Service accounts of every scope: programs' ways in."""
+"""The page of service accounts of all scopes."""
 
 from django.db.models import Prefetch
 from django.http import HttpResponse
@@ -21,8 +21,8 @@ from projects.views.access_rules import LEVELS, filter_by_level
 
 
 def _filter_by_state(rows: Rows, value: str) -> Rows:
-    over = rows.filter(expires_at__lte=timezone.now())
-    return over if value == "expired" else rows.exclude(pk__in=over.values("pk"))
+    expired = rows.filter(expires_at__lte=timezone.now())
+    return expired if value == "expired" else rows.exclude(pk__in=expired.values("pk"))
 
 
 TABLE = Table(
@@ -78,9 +78,9 @@ def _describe_rule(rule: AccessRule) -> str:
 
 @require_safe
 def accounts(request: Request) -> HttpResponse:
-    """Those of the scopes in which one may see them."""
+    """Show the service accounts of the scopes in which the user may see them."""
     access.require_anywhere(request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
-    refused = find_disabled_button(
+    disabled = find_disabled_button(
         request.user,
         Verb.CREATE,
         Entity.SERVICE_ACCOUNTS,
@@ -94,37 +94,37 @@ def accounts(request: Request) -> HttpResponse:
             "For programs that use the REST API: a client id and a secret instead of a person's "
             "name and password."
         ),
-        "new": "" if refused else reverse("account-new"),
+        "new": "" if disabled else reverse("account-new"),
         "new_words": "New service account",
         "new_dialog": True,
-        "may_not": refused,
+        "may_not": disabled,
         "empty": "access/_no_accounts.html",
     }
     # Whoever sees the account sees those of its rules that they may see anywhere.
     rules = AccessRule.objects.visible_to(request.user).with_scope().select_related("custom_role")
-    found = (
+    rows = (
         _list_visible(request)
         .select_related("created_by")
         .prefetch_related(Prefetch("user__access_rules", rules, "rules"))
     )
-    return render_table(request, found, TABLE, "parts/list.html", context, file="service-accounts")
+    return render_table(request, rows, TABLE, "parts/list.html", context, file="service-accounts")
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def account_new(request: Request) -> HttpResponse:
-    """A new one with its first role, and its secret, shown once."""
+    """Create a service account with its first role, and show its secret once."""
     access.require_anywhere(request.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
     form = AccountForm(request.POST or None, user=request.user)
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
+        cleaned = form.cleaned_data
         try:
             account, secret = actions.create_service_account(
-                given["scope"],
-                given["name"],
+                cleaned["scope"],
+                cleaned["name"],
                 by=request.user,
-                role=given["role"],
-                expires_at=actions.parse_expiry(given["expires"]),
+                role=cleaned["role"],
+                expires_at=actions.parse_expiry(cleaned["expires"]),
             )
             return render_secret(
                 request,
@@ -151,7 +151,7 @@ def account_new(request: Request) -> HttpResponse:
 @never_cache
 @require_POST
 def account_secret(request: Request, pk: int) -> HttpResponse:
-    """A new secret, shown once; the old one ends."""
+    """Replace a service account's secret and show the new one once."""
     account = _get_account(request, pk)
     return render_secret(
         request,
@@ -164,7 +164,7 @@ def account_secret(request: Request, pk: int) -> HttpResponse:
 
 @require_POST
 def account_delete(request: Request, pk: int) -> HttpResponse:
-    """Its secret and its tokens end."""
+    """Delete a service account; its secret and tokens end."""
     account = _get_account(request, pk)
     actions.delete_service_account(account, request.user)
     return redirect_with_message(
@@ -180,7 +180,7 @@ def render_secret(
     back: str,
     back_words: str = "Service accounts",
 ) -> HttpResponse:
-    """The page, or the dialog, that shows a secret and is not kept by anybody."""
+    """Render the page or dialog that shows a secret once; it is stored nowhere."""
     context = {
         "title": title,
         "intro": (
@@ -199,12 +199,10 @@ def render_secret(
 
 
 def _list_visible(request: Request) -> Rows:
-    found: Rows = (
-        ServiceAccount.objects.visible_to(request.user).with_scope().select_related("user")
-    )
-    return found
+    rows: Rows = ServiceAccount.objects.visible_to(request.user).with_scope().select_related("user")
+    return rows
 
 
 def _get_account(request: Request, pk: int) -> ServiceAccount:
-    found: ServiceAccount = get_object_or_404(_list_visible(request), pk=pk)
-    return found
+    account: ServiceAccount = get_object_or_404(_list_visible(request), pk=pk)
+    return account

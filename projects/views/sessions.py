@@ -1,4 +1,4 @@
-"""The end of sessions: one's own, and somebody's."""
+"""Buttons that end the user's own sessions, and another user's."""
 
 from django.db import transaction
 from django.http import Http404, HttpResponse
@@ -16,7 +16,7 @@ from projects.permissions import Entity, Verb
 
 @require_POST
 def end_own(request: Request, pk: int) -> HttpResponse:
-    """One of one's own sessions."""
+    """End one of the user's own sessions."""
     with transaction.atomic():
         if not sessions.end_session(request.user, pk):
             raise Http404("You have no such session.")
@@ -26,7 +26,7 @@ def end_own(request: Request, pk: int) -> HttpResponse:
 
 @require_POST
 def end_others(request: Request) -> HttpResponse:
-    """All of one's own sessions but this one."""
+    """End all of the user's own sessions but the present one."""
     with transaction.atomic():
         ended = sessions.end_all_sessions(request.user, except_key=request.session.session_key)
         _record_sign_out(request.user, f"Ended other sessions ({ended}).")
@@ -35,7 +35,7 @@ def end_others(request: Request) -> HttpResponse:
 
 @require_POST
 def end_of_user(request: Request, pk: int) -> HttpResponse:
-    """All of somebody's sessions."""
+    """End all sessions of another user."""
     access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
     sessions.sign_out_everywhere(user, request.user)

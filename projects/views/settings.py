@@ -1,6 +1,4 @@
-"""What the installation is set to, for who keeps it running: read here, changed in the
-environment.
-"""
+"""The page of the installation's settings, read-only: they are changed in the environment."""
 
 from typing import Any
 
@@ -20,7 +18,7 @@ from projects.sign_on import discovery, trial
 @never_cache
 @require_safe
 def overview(request: Request) -> HttpResponse:
-    """The settings of signing in, without any secret."""
+    """Show the settings of signing in, without any secret."""
     access.require(request.user, Verb.VIEW, Entity.SETTINGS)
     return _render_settings(request)
 
@@ -28,7 +26,7 @@ def overview(request: Request) -> HttpResponse:
 @never_cache
 @require_POST
 def try_sign_on(request: Request) -> HttpResponse:
-    """Ask the provider of single sign-on now, and tell what is wrong."""
+    """Test the provider of single sign-on and show what is wrong."""
     access.require(request.user, Verb.EDIT, Entity.SETTINGS)
     return _render_settings(
         request, steps=trial.run_trial() if settings.OPTIONS.oidc_issuer else ()
@@ -41,6 +39,6 @@ def _render_settings(request: Request, **more: Any) -> HttpResponse:
         "options": options,
         "discovery": discovery.get_discovery_url() if options.oidc_issuer else "",
         "callback": request.build_absolute_uri(reverse("sign-on-callback")),
-        "may_test": access.may(request.user, Verb.EDIT, Entity.SETTINGS),
+        "may_test": access.is_permitted(request.user, Verb.EDIT, Entity.SETTINGS),
     }
     return render(request, "settings/settings.html", context | more)

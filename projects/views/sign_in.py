@@ -1,4 +1,4 @@
-"""In and out."""
+"""The pages to sign in and out."""
 
 import logging
 from typing import Any
@@ -35,9 +35,7 @@ WRONG_PASSWORD = "The name or the password is not right. Check both, and that Ca
 @never_cache
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """Name and password for a session. A wrong one and an unknown one are told in the same
-    words.
-    """
+    """Sign in by name and password. A wrong and an unknown name get the same answer."""
     if request.user.is_authenticated:
         return redirect(resolve_next_url(request))
     form = SignInForm(request.POST or None)
@@ -66,7 +64,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def enter_code(request: HttpRequest) -> HttpResponse:
-    """The second factor of who has shown the first one a moment ago."""
+    """Ask for the second factor after the password."""
     stage = _find_waiting_stage(request)
     if stage is None:
         return redirect("sign-in")
@@ -94,7 +92,7 @@ def enter_code(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Ends this browser's session."""
+    """End this browser's session."""
     user = request.user
     if isinstance(user, User):
         audit.record(Event.SIGN_OUT, "user", by=user, id=user.pk, name=user.username)
@@ -106,7 +104,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 def render_sign_in(
     request: HttpRequest, form: Form | None = None, *, status: int = 422, refusal: str = ""
 ) -> HttpResponse:
-    """The sign-in page."""
+    """Render the sign-in page."""
     context: dict[str, Any] = {
         "form": form or SignInForm(),
         "next": requested_url(request),
@@ -117,14 +115,14 @@ def render_sign_in(
 
 
 def finish_sign_in(request: HttpRequest, answer: HttpResponse) -> HttpResponse:
-    """The answer to a proof of who one is; where it was the last one, their session is noted."""
+    """Record the session if this proof of identity was the last one; return the answer."""
     if request.user.is_authenticated:
         sessions.record_session(request)
     return answer
 
 
 def resolve_next_url(request: HttpRequest) -> str:
-    """Where they wanted to go, if that is a page of ours."""
+    """Return the page that the user wanted, if it is ours; else the first page."""
     return (
         requested_url(request) if is_own_url(requested_url(request)) else resolve_url("workloads")
     )
@@ -135,8 +133,9 @@ def requested_url(request: HttpRequest) -> str:
 
 
 def _find_waiting_stage(request: HttpRequest) -> SecondFactor | None:
-    """The sign-in that waits for its code; None where there is none, or its user may not come in
-    any more.
+    """Return the sign-in that waits for its code.
+
+    None where there is none, or where its user may not sign in any more.
     """
     if request.user.is_authenticated:
         return None

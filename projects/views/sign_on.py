@@ -1,6 +1,4 @@
-"""To the provider of single sign-on and back, and the connection of one's own user with who one is
-there.
-"""
+"""Single sign-on: to the provider and back, and the connection of a user with their identity."""
 
 import logging
 import secrets
@@ -34,7 +32,7 @@ log = logging.getLogger(__name__)
 @never_cache
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
-    """To the provider, who sends the browser back to `callback`."""
+    """Send the browser to the provider, which sends it back to `callback`."""
     _get_provider()
     try:
         return _render_redirect(request, "login", sign_in.resolve_next_url(request))
@@ -46,12 +44,12 @@ def start(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def callback(request: HttpRequest) -> HttpResponse:
-    """Back from the provider, with a code that is exchanged for who it is."""
+    """Handle the return from the provider: exchange its code for the user's identity."""
     _get_provider()
-    counted, address = "single sign-on", throttle.client_address(request)
+    attempt_name, address = "single sign-on", throttle.client_address(request)
     connecting = request.user.is_authenticated
     try:
-        throttle.record_attempt(counted, address, free=throttle.FREE_FOR_PROGRAM)
+        throttle.record_attempt(attempt_name, address, free=throttle.FREE_FOR_PROGRAM)
         answer = sign_in.finish_sign_in(request, _handle_callback(request))
     except UserError as refusal:
         why = refusal.why if isinstance(refusal, SignOnFailed) else refusal.text
@@ -61,7 +59,7 @@ def callback(request: HttpRequest) -> HttpResponse:
             messages.error(request, refusal.text)
             return redirect("account")
         return sign_in.render_sign_in(request, status=refusal.status, refusal=refusal.text)
-    throttle.record_success(counted, address)
+    throttle.record_success(attempt_name, address)
     return answer
 
 
@@ -69,16 +67,16 @@ def callback(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def connect(request: Request) -> HttpResponse:
-    """Connect one's own user with who one is at the provider: afterwards either way leads to it."""
-    found = _get_provider()
+    """Connect the user with their identity at the provider; afterwards either way signs them in."""
+    app = _get_provider()
     if accounts.is_connected(request.user):
         raise UserError("Your user is connected already.")
     form = PresentPasswordForm(request.POST or None, user=request.user)
     if request.method == "POST" and password_check.verify_form(request, form):
         return _render_redirect(request, "connect", "/account")
-    what = f"You sign in at {found.name} next. From then on either way leads to your user here."
+    words = f"You sign in at {app.name} next. From then on either way leads to your user here."
     context = password_check.build_context(
-        form, f"Connect with {found.name}", what, "sign-on-connect", "Go on"
+        form, f"Connect with {app.name}", words, "sign-on-connect", "Go on"
     )
     return render_page(
         request, "parts/form.html", "parts/form.html", context, status=422 if form.errors else 200
@@ -89,7 +87,7 @@ def connect(request: Request) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def disconnect(request: Request) -> HttpResponse:
-    """Only the password leads to one's user from now on."""
+    """Disconnect the user from the provider; afterwards only the password signs them in."""
     if not request.user.has_usable_password() or not accounts.is_connected(request.user):
         raise Clash(
             "There is no connection that could be ended: only your password leads to your user."
@@ -117,13 +115,15 @@ def disconnect(request: Request) -> HttpResponse:
 
 
 def _render_redirect(request: HttpRequest, process: str, next_url: str) -> HttpResponse:
-    """A page that goes on to the provider by itself. It is no redirect: a form of ours may lead to
-    our own pages only.
+    """Render a page that goes on to the provider by itself.
+
+    It is no HTTP redirect: the content security policy lets our forms lead to our own pages only.
+    Raises UserError where the provider does not answer.
     """
     nonce = secrets.token_urlsafe(24)
-    going = get_adapter(request).get_provider(request, provider.PROVIDER_KEY)
+    client = get_adapter(request).get_provider(request, provider.PROVIDER_KEY)
     try:
-        answer = going.redirect(
+        answer = client.redirect(
             request, process=process, next_url=next_url, auth_params={"nonce": nonce}, nonce=nonce
         )
     except OAuth2Error as error:
@@ -132,15 +132,15 @@ def _render_redirect(request: HttpRequest, process: str, next_url: str) -> HttpR
             error.text if isinstance(error, ProviderError) else type(error).__name__,
         )
         raise UserError(
-            f"{going.name} does not answer as it should, so nobody can sign in with it now. Try "
+            f"{client.name} does not answer as it should, so nobody can sign in with it now. Try "
             "it again in a moment, or sign in with a "
             "password. An administrator finds under Settings what is wrong.",
             status=503,
         ) from None
     url = answer.headers["Location"]
-    leaving = render(request, "registration/leaving.html", {"name": going.name, "url": url})
-    leaving["Refresh"] = f"0; url={url}"
-    return leaving
+    response = render(request, "registration/leaving.html", {"name": client.name, "url": url})
+    response["Refresh"] = f"0; url={url}"
+    return response
 
 
 def _handle_callback(request: HttpRequest) -> HttpResponse:
@@ -157,7 +157,8 @@ def _handle_callback(request: HttpRequest) -> HttpResponse:
 
 
 def _get_provider() -> SocialApp:
-    found = provider.find_app()
-    if found is None:
+    """Return the configured provider. Raises Clash where there is none."""
+    app = provider.find_app()
+    if app is None:
         raise Clash("Single sign-on is not set up here. Sign in with a password.")
-    return found
+    return app

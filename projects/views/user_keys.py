@@ -1,6 +1,4 @@
-"""Somebody's access keys, for administrators: what there are, and their end. Secrets are nobody's
-to see.
-"""
+"""Another user's access keys for administrators: their list and their end, never a secret."""
 
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -16,7 +14,7 @@ from projects.permissions import Entity, Verb
 
 @require_safe
 def keys(request: Request, pk: int) -> HttpResponse:
-    """What keys somebody has, since when, used when, until when."""
+    """Show the keys of a user with their dates of creation, use and expiry."""
     user = _get_user(request, pk)
     return render(
         request, "access/user_keys.html", {"person": user, "keys": personal_keys.list_keys(user)}
@@ -25,7 +23,7 @@ def keys(request: Request, pk: int) -> HttpResponse:
 
 @require_POST
 def end_key(request: Request, pk: int, access_key: int) -> HttpResponse:
-    """One of them."""
+    """Delete one of the keys."""
     key: PersonalKey = get_object_or_404(
         PersonalKey.objects.select_related("user"), pk=access_key, user=_get_user(request, pk)
     )
@@ -39,18 +37,18 @@ def end_key(request: Request, pk: int, access_key: int) -> HttpResponse:
 
 @require_POST
 def end_all_keys(request: Request, pk: int) -> HttpResponse:
-    """All of them."""
+    """Delete all of the keys."""
     user = _get_user(request, pk)
     ended = personal_keys.revoke_all_keys(user, request.user)
-    told = (
+    message = (
         f"The access keys of {user.username} have ended ({ended})."
         if ended
         else f"{user.username} has no access keys."
     )
-    return redirect_with_message(request, reverse("users"), told)
+    return redirect_with_message(request, reverse("users"), message)
 
 
 def _get_user(request: Request, pk: int) -> User:
     access.require(request.user, Verb.EDIT, Entity.USERS)
-    found: User = get_object_or_404(User, pk=pk, is_service=False)
-    return found
+    user: User = get_object_or_404(User, pk=pk, is_service=False)
+    return user

@@ -1,4 +1,4 @@
-"""Users, for administrators."""
+"""The page of users, for administrators."""
 
 from typing import Any
 
@@ -37,22 +37,26 @@ def _filter_by_state(rows: Rows, value: str) -> Rows:
 
 
 def describe_state(user: User) -> str:
-    """Whether they can sign in."""
-    return DEACTIVATED if not user.is_active else TEMPORARY if user.must_change_password else ACTIVE
+    """Describe whether the user can sign in."""
+    if not user.is_active:
+        return DEACTIVATED
+    return TEMPORARY if user.must_change_password else ACTIVE
 
 
 TABLE = Table(
     "Users",
     (
-        Column("user", "User", lambda row: row.username, "access/_user.html", order=("username",)),
+        Column(
+            "user", "User", lambda row: row.username, "access/_user_cells.html", order=("username",)
+        ),
         Column("type", "Type", lambda row: "SSO" if row.is_sso else "Local"),
         Column(
             "rules",
             "Access rules",
             lambda row: "; ".join(_list_roles(row)),
-            "access/_rules_of_user.html",
+            "access/_user_cells.html",
         ),
-        Column("state", "State", describe_state, "access/_user_state.html"),
+        Column("state", "State", describe_state, "access/_user_cells.html"),
         build_time_column("signed", "Last sign-in", "last_login"),
         Column("by", "Created by", lambda row: row.made_by or ""),
         build_time_column("created", "Created", "date_joined", is_sortable=True),
@@ -84,30 +88,30 @@ def _list_roles(user: Any) -> list[str]:
 
 
 def list_users() -> Rows:
-    """The users as the table needs them: with their rules and their groups', and who made them."""
+    """Return the users with their rules, their groups' rules, and who created them."""
     rules = AccessRule.objects.with_scope().select_related("custom_role")
-    made = AuditEntry.objects.filter(
+    creations = AuditEntry.objects.filter(
         event=Event.CREATE, entity="user", entity_id=Cast(OuterRef("pk"), CharField())
     ).values("subject")
-    found = user_actions.list_people().annotate(made_by=Subquery(made[:1]))
-    return found.prefetch_related(
+    listed = user_actions.list_people().annotate(made_by=Subquery(creations[:1]))
+    return listed.prefetch_related(
         Prefetch("access_rules", rules, "rules"), Prefetch("groups__access_rules", rules)
     )
 
 
 @require_safe
 def users(request: Request) -> HttpResponse:
-    """Everybody who can sign in, with their roles."""
+    """Show everybody who can sign in, with their roles."""
     access.require(request.user, Verb.VIEW, Entity.USERS)
-    refused = find_disabled_button(
+    disabled = find_disabled_button(
         request.user, Verb.CREATE, Entity.USERS, words="New user", icon="plus"
     )
     context = {
         "heading": "Users",
-        "new": "" if refused else reverse("user-new"),
+        "new": "" if disabled else reverse("user-new"),
         "new_words": "New user",
         "new_dialog": True,
-        "may_not": refused,
+        "may_not": disabled,
     }
     return render_table(request, list_users(), TABLE, "parts/list.html", context, file="users")
 
@@ -115,17 +119,17 @@ def users(request: Request) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def user_new(request: Request) -> HttpResponse:
-    """A new local user, and their temporary password, shown once."""
+    """Create a local user and show the temporary password once."""
     access.require(request.user, Verb.CREATE, Entity.USERS)
     form = UserForm(
         request.POST or None, may_make_administrator=granting.is_system_administrator(request.user)
     )
     if request.method == "POST" and form.is_valid():
-        given = form.cleaned_data
-        user = User(username=given["username"], email=given["email"])
+        cleaned = form.cleaned_data
+        user = User(username=cleaned["username"], email=cleaned["email"])
         try:
             password = user_actions.create_user(
-                user, request.user, is_administrator=given.get("is_superuser", False)
+                user, request.user, is_administrator=cleaned.get("is_superuser", False)
             )
             return _render_password(request, user, password, f"User {user.username} is created")
         except Clash as refusal:
@@ -150,7 +154,7 @@ def user_new(request: Request) -> HttpResponse:
 @never_cache
 @require_POST
 def user_reset(request: Request, pk: int) -> HttpResponse:
-    """A new temporary password, shown once."""
+    """Give the user a temporary password and show it once."""
     access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
     return _render_password(
@@ -163,7 +167,7 @@ def user_reset(request: Request, pk: int) -> HttpResponse:
 
 @require_POST
 def user_active(request: Request, pk: int) -> HttpResponse:
-    """Let them in, or keep them out: `active` is 1 or 0."""
+    """Activate or deactivate a user: `active` is 1 or 0."""
     access.require(request.user, Verb.EDIT, Entity.USERS)
     user = get_object_or_404(User, pk=pk, is_service=False)
     active = request.POST.get("active") == "1"

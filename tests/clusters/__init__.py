@@ -1,1 +1,1 @@
-"""Tests of the room of clusters."""
+"""Tests of the clusters app."""

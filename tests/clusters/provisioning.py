@@ -1,6 +1,4 @@
-"""Doing what the worker does about projects, in the embedded cluster, and looking at what is
-there.
-"""
+"""Runs the provisioning steps of the worker in the embedded cluster, and reads what is there."""
 
 from typing import Any
 
@@ -17,7 +15,7 @@ Object = dict[str, Any]
 
 
 def provision_now(project: Project) -> Project:
-    """The project once the step has run."""
+    """Run the provisioning step and return the project."""
     project_provisioning.provision_project(
         Project.objects.select_related("department", "cluster").get(pk=project.pk)
     )
@@ -25,8 +23,8 @@ def provision_now(project: Project) -> Project:
 
 
 def remove_now(project: Project) -> Project:
-    """The project once the step that removes it has run."""
-    tasks.leave(project.pk)
+    """Run the step that removes a project, and return the project."""
+    tasks.remove_deleted_project(project.pk)
     return reload_project(project)
 
 
@@ -67,14 +65,15 @@ def get_namespace_labels(client: Client, namespace: str) -> dict[str, str]:
 
 
 def get_pull_secrets(client: Client, project: Project) -> list[str]:
-    """The Secrets that pods of the project's namespace pull with."""
+    """Return the Secrets with which pods of the project's namespace pull images."""
     account = find_object(client, SERVICEACCOUNTS, "default", project.namespace) or {}
     return [each["name"] for each in account.get("imagePullSecrets", [])]
 
 
 def list_versions(client: Client, project: Project) -> list[tuple[str, str]]:
-    """Of every object that a project is, what a write of it changes; of Queues not what the
-    scheduler says of them.
+    """Return of every object of a project the values that a write changes.
+
+    Of Queues the scheduler's status does not count.
     """
     found = [
         calls.get(client, NAMESPACES, project.namespace),

@@ -1,5 +1,5 @@
-"""A cluster seen through a relay: every request is written down and passed on, but those that the
-test answers itself.
+"""A relay before a cluster: it records every request and passes it on, except those that the test
+answers itself.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,9 @@ Refusal = tuple[int, str]
 
 
 class Relay(FaultServer):
-    """`refused` says which requests are answered with a refusal; None passes one on."""
+    """A relay. `find_refusal` returns with which refusal a request is answered; None
+    passes it on.
+    """
 
     def __init__(
         self,
@@ -31,14 +33,14 @@ class Relay(FaultServer):
         self._api.close()
 
     def lead_cluster_here(self, cluster: Cluster) -> None:
-        """Let the cluster's row lead here."""
+        """Let the cluster's row lead to this relay."""
         cluster.server = f"http://127.0.0.1:{self.port}"
         cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", cluster.server)
         cluster.save()
 
     def list_requests(self, *methods: str) -> list[str]:
-        """What was asked by these methods, as "PATCH /api/v1/namespaces/x"; all of it where none is
-        named.
+        """Return the requests of these methods, of all where none is named, as "PATCH
+        /api/v1/namespaces/x".
         """
         return [
             f"{each.method} {each.path}"
@@ -62,10 +64,10 @@ class Relay(FaultServer):
 
 
 def refuse_queues(request: Request) -> Refusal | None:
-    """A cluster on which KAI is not installed."""
+    """Refuse Queues, as a cluster without KAI does."""
     return (404, "NotServed") if "/scheduling.run.ai/" in request.path else None
 
 
 def refuse_priority_classes(request: Request) -> Refusal | None:
-    """A user who may not make priority classes."""
+    """Refuse priority classes, as for a user who may not make them."""
     return (403, "Forbidden") if "/priorityclasses" in request.path else None

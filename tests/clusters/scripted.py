@@ -1,5 +1,5 @@
-"""A cluster that serves what a test says: discovery, classes, rights and the webhook of GPU
-sharing, over a real socket.
+"""A cluster that answers as a test's script says: discovery, classes, permissions and the webhook
+of GPU sharing, over a real socket.
 """
 
 import json
@@ -30,7 +30,7 @@ class ClusterScript:
     lists: dict[str, list[Object]] = field(default_factory=dict)
     """The items of a list, by plural."""
     denied_verbs: set[tuple[str, str]] = field(default_factory=set)
-    """(verb, plural) that the credentials may not."""
+    """(verb, plural) that the credentials may not use."""
     forbidden_lists: set[str] = field(default_factory=set)
     """Plurals whose lists are answered by 403."""
     pod_refusal: str = ""
@@ -95,17 +95,17 @@ class ClusterScript:
 
 
 def serve_script(script: ClusterScript | None = None) -> FaultServer:
-    """The cluster as a server; use it in a with block."""
+    """Return the cluster as a server; use it in a with block."""
     return FaultServer(script or ClusterScript())
 
 
 def build_kubeconfig(server: FaultServer, token: str = "none") -> str:
-    """How it is reached."""
+    """Return a kubeconfig that leads to this server."""
     return NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}").replace(
         "token: none", f"token: {token}"
     )
 
 
 def build_items(names: Iterable[str], **more: Any) -> list[Object]:
-    """Items of a list that have these names."""
+    """Return items of a list with these names."""
     return [{"metadata": {"name": name}, **more} for name in names]

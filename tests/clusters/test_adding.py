@@ -27,7 +27,7 @@ def alice(client: Client, cast: Cast) -> Iterator[Client]:
     connections.close_all()
 
 
-def said(answer: object) -> str:
+def text_of(answer: object) -> str:
     return html.unescape(answer.content.decode())  # type: ignore[attr-defined]
 
 
@@ -93,32 +93,34 @@ def test_what_cannot_be_used_is_refused_in_words_and_nothing_typed_is_lost(
 ) -> None:
     answer = alice.post("/clusters/new", sent)
     assert answer.status_code == 422
-    assert words in said(answer)
+    assert words in text_of(answer)
     assert Cluster.objects.count() == 1
     for name in ("name", "server", "kubeconfig", "ca"):
-        assert sent.get(name, "").strip() in said(answer)
+        assert sent.get(name, "").strip() in text_of(answer)
 
 
 def test_private_addresses_can_be_forbidden(alice: Client, settings: Settings) -> None:
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"private_clusters": False})
     answer = alice.post("/clusters/new", by_token("https://10.0.0.1:6443"))
-    assert "MUSTER_PRIVATE_CLUSTERS" in said(answer)
+    assert "MUSTER_PRIVATE_CLUSTERS" in text_of(answer)
 
 
 def test_loopback_is_forbidden_in_production(alice: Client, settings: Settings) -> None:
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"production": True})
-    assert "MUSTER_LOOPBACK_CLUSTERS" in said(alice.post("/clusters/new", by_kubeconfig(NOWHERE)))
+    assert "MUSTER_LOOPBACK_CLUSTERS" in text_of(
+        alice.post("/clusters/new", by_kubeconfig(NOWHERE))
+    )
 
 
 def test_in_cluster_is_offered_where_muster_runs_in_one(
     alice: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert 'value="in-cluster"' not in said(alice.get("/clusters/new"))
+    assert 'value="in-cluster"' not in text_of(alice.get("/clusters/new"))
     for name in ("token", "ca.crt"):
         (tmp_path / name).write_text("x")
     settings.SERVICE_ACCOUNT = tmp_path
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    assert 'value="in-cluster"' in said(alice.get("/clusters/new"))
+    assert 'value="in-cluster"' in text_of(alice.get("/clusters/new"))
 
 
 def test_a_connection_is_tried_before_it_is_saved(alice: Client) -> None:
@@ -132,7 +134,7 @@ def test_a_connection_is_tried_before_it_is_saved(alice: Client) -> None:
             by_kubeconfig(build_kubeconfig(server, SECRET), test="1"),
             headers={"HX-Request": "true"},
         )
-    text = said(answer)
+    text = text_of(answer)
     assert answer.status_code == 200
     assert "Kubernetes v1.34.2+k3s1 (K3s, linux/amd64), 0 nodes" in text
     assert "KAI refuses pods that ask for a part of a GPU" in text
@@ -150,15 +152,15 @@ def test_a_trial_needs_no_name_and_says_what_is_wrong_with_the_rest(alice: Clien
             by_kubeconfig(build_kubeconfig(server), name="", test="1"),
             headers={"HX-Request": "true"},
         )
-    assert "It answers" in said(fine)
+    assert "It answers" in text_of(fine)
     wrong = alice.post(
         "/clusters/new", by_kubeconfig("words", test="1"), headers={"HX-Request": "true"}
     )
-    assert "not a list of names" in said(wrong)
+    assert "not a list of names" in text_of(wrong)
 
 
 def test_without_scripts_the_verdict_stands_in_the_form_as_it_was_typed(alice: Client) -> None:
-    text = said(alice.post("/clusters/new", by_kubeconfig(NOWHERE, test="1")))
+    text = text_of(alice.post("/clusters/new", by_kubeconfig(NOWHERE, test="1")))
     assert "There is no connection" in text
     assert "The cluster refuses connections." in text
     assert NOWHERE in text
@@ -189,7 +191,7 @@ def test_whatever_is_at_the_other_end_is_told(
             step(exchange)  # type: ignore[operator]
 
     with FaultServer(answer) as server:
-        text = said(
+        text = text_of(
             alice.post(
                 "/clusters/new",
                 by_kubeconfig(build_kubeconfig(server), test="1"),
@@ -202,12 +204,12 @@ def test_whatever_is_at_the_other_end_is_told(
 def test_the_stored_credentials_are_on_no_page(alice: Client, cast: Cast) -> None:
     Cluster.objects.update(kubeconfig=NOWHERE.replace("none", SECRET))
     for path in ("", "/edit", "/checks", "/remove"):
-        assert SECRET not in said(alice.get(f"/clusters/{cast.cluster.pk}{path}"))
+        assert SECRET not in text_of(alice.get(f"/clusters/{cast.cluster.pk}{path}"))
     tried = alice.post(
         f"/clusters/{cast.cluster.pk}/edit", {"name": "here", "way": "stored", "test": "1"}
     )
-    assert SECRET not in said(tried)
-    assert "The cluster refuses connections." in said(tried)
+    assert SECRET not in text_of(tried)
+    assert "The cluster refuses connections." in text_of(tried)
 
 
 def test_they_are_encrypted_in_the_database(alice: Client) -> None:
@@ -244,7 +246,7 @@ def test_a_name_that_another_has_is_refused(alice: Client, cast: Cast) -> None:
     Cluster.objects.create(name="elsewhere", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
     answer = alice.post(f"/clusters/{cast.cluster.pk}/edit", {"name": "elsewhere", "way": "stored"})
     assert answer.status_code == 422
-    assert "registered already" in said(answer)
+    assert "registered already" in text_of(answer)
 
 
 def test_credentials_that_a_lost_key_encrypted_can_be_replaced_and_are_told_to_be_lost(
@@ -254,7 +256,7 @@ def test_credentials_that_a_lost_key_encrypted_can_be_replaced_and_are_told_to_b
     tried = alice.post(
         f"/clusters/{cast.cluster.pk}/edit", {"name": "here", "way": "stored", "test": "1"}
     )
-    assert "stored credentials cannot be read" in said(tried)
+    assert "stored credentials cannot be read" in text_of(tried)
     assert (
         alice.post(
             f"/clusters/{cast.cluster.pk}/edit", by_kubeconfig(NOWHERE, name="here")

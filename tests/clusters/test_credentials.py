@@ -49,12 +49,12 @@ def team(live_cast: Cast) -> Project:
     return provision_now(live_cast.team_a)
 
 
-def named(name: str = "corp") -> str:
+def get_secret_name(name: str = "corp") -> str:
     return secret_name(Credential.objects.get(name=name))
 
 
 def config(client: Client, team: Project, name: str = "corp") -> dict[str, dict[str, str]]:
-    secret = calls.get(client, SECRETS, named(name), namespace=team.namespace)
+    secret = calls.get(client, SECRETS, get_secret_name(name), namespace=team.namespace)
     assert secret["type"] == "kubernetes.io/dockerconfigjson"
     auths: dict[str, dict[str, str]] = json.loads(
         base64.b64decode(secret["data"][".dockerconfigjson"])
@@ -68,7 +68,7 @@ def test_pods_pull_with_what_the_project_gives_them(client: Client, team: Projec
     assert config(client, team) == {
         "registry.example.com:5000/team": {"username": "robot", "password": PASSWORD, "auth": auth}
     }
-    assert get_pull_secrets(client, team) == [named()]
+    assert get_pull_secrets(client, team) == [get_secret_name()]
     before = list_versions(client, team)
     provision_now(team)
     assert list_versions(client, team) == before
@@ -86,11 +86,15 @@ def test_what_is_removed_goes_and_what_others_put_there_stays(
 ) -> None:
     space = team.namespace
     theirs = {
-        "imagePullSecrets": [{"name": named()}, {"name": "muster-pull-older"}, {"name": "theirs"}]
+        "imagePullSecrets": [
+            {"name": get_secret_name()},
+            {"name": "muster-pull-older"},
+            {"name": "theirs"},
+        ]
     }
     calls.patch(client, SERVICEACCOUNTS, "default", theirs, namespace=space, manager="somebody")
     calls.create(client, SECRETS, build_foreign_object("Secret", "theirs"), namespace=space)
-    name = named()
+    name = get_secret_name()
     Credential.objects.get(name="corp").delete()
     assert provision_now(team).sync_error == ""
     assert get_pull_secrets(client, team) == ["theirs"]
@@ -98,7 +102,7 @@ def test_what_is_removed_goes_and_what_others_put_there_stays(
     assert find_object(client, SECRETS, "theirs", space) is not None
     a_registry(team, "again", address="example.com", username="u", password="p")
     provision_now(team)
-    assert get_pull_secrets(client, team) == ["theirs", named("again")]
+    assert get_pull_secrets(client, team) == ["theirs", get_secret_name("again")]
 
 
 def test_the_last_one_leaves_no_trace(live_cast: Cast, client: Client, team: Project) -> None:
@@ -117,13 +121,15 @@ def test_a_secret_of_somebody_else_is_left_alone(
     calls.create(
         client,
         SECRETS,
-        build_foreign_object("Secret", named("taken"), data={"a": "Yg=="}),
+        build_foreign_object("Secret", get_secret_name("taken"), data={"a": "Yg=="}),
         namespace=team.namespace,
     )
-    assert f"The Secret {named('taken')} of the namespace" in provision_now(team).sync_error
-    assert calls.get(client, SECRETS, named("taken"), namespace=team.namespace)["data"] == {
-        "a": "Yg=="
-    }
+    assert (
+        f"The Secret {get_secret_name('taken')} of the namespace" in provision_now(team).sync_error
+    )
+    assert calls.get(client, SECRETS, get_secret_name("taken"), namespace=team.namespace)[
+        "data"
+    ] == {"a": "Yg=="}
 
 
 @pytest.mark.parametrize("what", ["removed", "changed", "not used", "forgotten by the step"])
@@ -132,10 +138,14 @@ def test_drift_is_found(live_cast: Cast, client: Client, team: Project, what: st
     assert find_drift_now(client, live_cast).due_projects == set()
     space = team.namespace
     if what == "removed":
-        calls.delete(client, SECRETS, named(), namespace=space)
+        calls.delete(client, SECRETS, get_secret_name(), namespace=space)
     elif what == "changed":
         calls.patch(
-            client, SECRETS, named(), {"data": {".dockerconfigjson": "e30="}}, namespace=space
+            client,
+            SECRETS,
+            get_secret_name(),
+            {"data": {".dockerconfigjson": "e30="}},
+            namespace=space,
         )
     elif what == "not used":
         calls.patch(client, SERVICEACCOUNTS, "default", {"imagePullSecrets": []}, namespace=space)
@@ -160,11 +170,14 @@ def test_what_belongs_above_is_there_for_the_project(
     )
     a_registry(live_cast.team_b, "beside")
     assert provision_now(live_cast.team_a).sync_error == ""
-    assert get_pull_secrets(client, live_cast.team_a) == [named("above")]
-    assert cluster_secrets.list_pull_secret_names(live_cast.team_a) == (named("above"),)
+    assert get_pull_secrets(client, live_cast.team_a) == [get_secret_name("above")]
+    assert cluster_secrets.list_pull_secret_names(live_cast.team_a) == (get_secret_name("above"),)
     # The one of the project is asked first.
     provision_now(live_cast.team_b)
-    assert get_pull_secrets(client, live_cast.team_b) == [named("beside"), named("above")]
+    assert get_pull_secrets(client, live_cast.team_b) == [
+        get_secret_name("beside"),
+        get_secret_name("above"),
+    ]
 
 
 KINDS: dict[str, tuple[dict[str, Any], dict[str, str], str, dict[str, str]]] = {
@@ -250,7 +263,7 @@ def test_the_password_is_shown_nowhere(
     with Relay(
         embedded.kubeconfig, lambda request: (422, "Invalid") if request.method == "PATCH" else None
     ) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         Credential.objects.update(public={"server": "example.com", "username": "changed"})
         assert provision_now(team).sync_error.startswith("the cluster refuses the Secret")
     with connection.cursor() as cursor:

@@ -48,7 +48,7 @@ def test_where_nothing_differs_nothing_is_asked_for(
     assert (found.due_projects, found.leftover_projects) == (set(), set())
 
 
-def edited(client: Client, team: Project) -> None:
+def edit_queue(client: Client, team: Project) -> None:
     calls.patch(
         client,
         QUEUES,
@@ -58,11 +58,11 @@ def edited(client: Client, team: Project) -> None:
     )
 
 
-def removed(client: Client, team: Project) -> None:
+def delete_queue(client: Client, team: Project) -> None:
     calls.delete(client, QUEUES, team.queue)
 
 
-def unlabelled(client: Client, team: Project) -> None:
+def remove_label(client: Client, team: Project) -> None:
     calls.patch(
         client,
         NAMESPACES,
@@ -71,14 +71,14 @@ def unlabelled(client: Client, team: Project) -> None:
     )
 
 
-def department_edited(client: Client, team: Project) -> None:
+def edit_department_queue(client: Client, team: Project) -> None:
     name = project_provisioning.department_queue_name(team.department)
     calls.patch(
         client, QUEUES, name, {"spec": {"resources": {"cpu": {"quota": 5}}}}, manager="somebody"
     )
 
 
-@pytest.mark.parametrize("change", [edited, removed, unlabelled, department_edited])
+@pytest.mark.parametrize("change", [edit_queue, delete_queue, remove_label, edit_department_queue])
 def test_what_somebody_changed_is_brought_back(
     live_cast: Cast, client: Client, team: Project, change: Callable[[Client, Project], None]
 ) -> None:
@@ -95,7 +95,7 @@ def test_what_somebody_changed_is_brought_back(
 def test_the_heartbeat_asks_for_it(
     live_cast: Cast, client: Client, team: Project, asked: list[tuple[str, str]]
 ) -> None:
-    removed(client, team)
+    delete_queue(client, team)
     tasks.heartbeat(str(live_cast.cluster.pk))
     assert ("provision", str(team.pk)) in asked
     assert ("provision", str(live_cast.team_b.pk)) not in asked
@@ -142,7 +142,7 @@ def test_its_requests_do_not_grow_with_the_projects(
 ) -> None:
     counts = []
     with Relay(embedded.kubeconfig) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         for number in range(2):
             for each in range(10 * number):
                 Project.objects.create(
@@ -156,14 +156,14 @@ def test_its_requests_do_not_grow_with_the_projects(
             find_drift_now(connections.get_client(live_cast.cluster), live_cast)
             counts.append(len(relay.requests) - before)
         assert counts == [4, 4]
-        assert relay.asked("POST", "PATCH", "PUT", "DELETE") == []
+        assert relay.list_requests("POST", "PATCH", "PUT", "DELETE") == []
 
 
 def test_a_kind_that_may_not_be_listed_is_not_compared(
     live_cast: Cast, embedded: LocalKube, team: Project
 ) -> None:
     with Relay(embedded.kubeconfig, lambda request: (403, "Forbidden")) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         found = find_drift_now(connections.get_client(live_cast.cluster), live_cast)
         assert (found.due_projects, found.leftover_projects, found.orphan_queues) == (
             set(),
@@ -179,6 +179,6 @@ def test_a_cluster_that_fails_meanwhile_stops_no_heartbeat(
         embedded.kubeconfig,
         lambda request: (500, "InternalError") if "serviceaccounts" in request.path else None,
     ) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         tasks.heartbeat(str(live_cast.cluster.pk))
     assert Cluster.objects.get(pk=live_cast.cluster.pk).last_seen_at is not None

@@ -24,7 +24,7 @@ def beat(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def at(cluster: Cluster, server: FaultServer) -> Cluster:
+def lead_to(cluster: Cluster, server: FaultServer) -> Cluster:
     """The cluster's row, reached at a server that answers by a script."""
     cluster.kubeconfig = NOWHERE.replace("https://127.0.0.1:1", f"http://127.0.0.1:{server.port}")
     cluster.save()
@@ -127,7 +127,7 @@ def test_shared_devices_are_counted_in_parts_and_reservations_not_at_all(cast: C
         a_pod("another", whole),
     ]
     with answers([a_node("n1")], pods) as server:
-        node = beat(at(cast.cluster, server)).nodes.get()
+        node = beat(lead_to(cast.cluster, server)).nodes.get()
     assert (node.used_gpus, node.used_memory) == (Decimal("1.6"), 1024)
 
 
@@ -140,7 +140,7 @@ def test_nodes_that_are_gone_go_and_troubles_are_told(cast: Cast) -> None:
     ]
     garbage = {"metadata": {"name": "garbage"}, "status": "none"}
     with answers([a_node("n1", conditions=sick), garbage], []) as server:
-        cluster = beat(at(cast.cluster, server))
+        cluster = beat(lead_to(cast.cluster, server))
     assert [node.name for node in cluster.nodes.all()] == ["garbage", "n1"]
     node = cluster.nodes.get(name="n1")
     assert not node.is_ready
@@ -154,7 +154,7 @@ def test_a_node_that_promises_the_moon_fits_its_row(cast: Cast) -> None:
     moon = a_node("n1", allocatable={"cpu": "9E", "memory": "9999E", "nvidia.com/gpu": 10**30})
     moon["metadata"]["labels"] = labels
     with answers([moon], []) as server:
-        node = beat(at(cast.cluster, server)).nodes.get()
+        node = beat(lead_to(cast.cluster, server)).nodes.get()
     assert len(node.labels) == nodes.MAX_LABELS
     assert len(node.gpu_type) == 128
     assert node.memory > 1 << 60
@@ -177,14 +177,14 @@ def test_the_first_failure_is_since_when_and_an_answer_ends_it(live_cast: Cast) 
 
 def test_credentials_that_are_refused_are_told(cast: Cast) -> None:
     with FaultServer(answer_plain(401, b"no")) as server:
-        cluster = beat(at(cast.cluster, server))
+        cluster = beat(lead_to(cast.cluster, server))
     assert cluster.unreachable_since is not None
     assert cluster.trouble == "the cluster does not accept the credentials"
 
 
 def test_a_cluster_that_will_not_show_its_nodes_is_reachable(cast: Cast) -> None:
     with answers([], [], status=403) as server:
-        cluster = beat(at(cast.cluster, server))
+        cluster = beat(lead_to(cast.cluster, server))
     assert cluster.unreachable_since is None
     assert cluster.trouble == "the cluster answered 403"
 
@@ -194,7 +194,7 @@ def test_a_cluster_that_says_nothing_is_given_up(
 ) -> None:
     monkeypatch.setattr(connections, "TIMEOUTS", Timeouts(connect=1, read=0.1))
     with FaultServer(Exchange.silence) as server:
-        assert beat(at(cast.cluster, server)).trouble == "the cluster did not answer in time"
+        assert beat(lead_to(cast.cluster, server)).trouble == "the cluster did not answer in time"
 
 
 def test_a_second_heartbeat_does_not_wait_behind_the_first(cast: Cast) -> None:
@@ -206,7 +206,7 @@ def test_a_second_heartbeat_does_not_wait_behind_the_first(cast: Cast) -> None:
 
 def test_a_cluster_that_asks_for_patience_is_not_unreachable(cast: Cast) -> None:
     with FaultServer(lambda exchange: exchange.answer(429, b"", "Retry-After: 1")) as server:
-        cluster = beat(at(cast.cluster, server))
+        cluster = beat(lead_to(cast.cluster, server))
     assert (cluster.unreachable_since, cluster.trouble) == (None, "")
 
 

@@ -29,7 +29,7 @@ from tests.clusters.scripted import (
     build_kubeconfig,
     serve_script,
 )
-from tests.clusters.test_heartbeat import a_node, a_pod, at, beat
+from tests.clusters.test_heartbeat import a_node, a_pod, beat, lead_to
 
 Object = dict[str, Any]
 NASTY = "<script>alert(1)</script>\x00'\"\u202e\n"
@@ -105,7 +105,7 @@ def a_nasty_script(*there: Object) -> ClusterScript:
 def asked_all(cast: Cast, script: ClusterScript) -> None:
     """Everything that Muster asks a cluster by itself."""
     with serve_script(script) as server:
-        beat(at(cast.cluster, server))
+        beat(lead_to(cast.cluster, server))
         tasks.check(str(cast.cluster.pk))
     connections.close_all()
 

@@ -142,7 +142,7 @@ def test_it_is_refused_while_something_is_at_work_and_names_it(live_cast: Cast) 
     journal.create_workload(a_spec(live_cast.team_a), project=live_cast.team_a, user=live_cast.bob)
     with pytest.raises(Clash, match=r"still at work: train1\. Stop or delete them first"):
         project_removal.remove_project(live_cast.team_a, live_cast.alice)
-    assert reload_project(live_cast.team_a).left_at is None
+    assert reload_project(live_cast.team_a).deleted_at is None
 
 
 def test_only_administrators_of_muster_delete_projects(cast: Cast) -> None:
@@ -158,12 +158,12 @@ def test_workloads_at_rest_go_first_and_their_history_stays(
     launch(str(workload.pk))
     acting.until(workload, "Completed")
     project_removal.remove_project(team, acting.cast.alice)
-    tasks.leave(team.pk, 3)
+    tasks.remove_deleted_project(team.pk, 3)
     assert reload_project(team).sync_error == "1 of its workloads are still being deleted."
     assert ("remove", str(workload.pk)) in asked
-    assert ("leave", str(team.pk), "2") in asked
+    assert ("remove_deleted_project", str(team.pk), "2") in asked
     asked.clear()
-    tasks.leave(team.pk)
+    tasks.remove_deleted_project(team.pk)
     assert asked == [], "the heartbeat looks again"
     assert find_object(acting.client, QUEUES, team.queue) is not None, (
         "not while something of it is there"
@@ -185,14 +185,14 @@ def test_a_cluster_that_is_away_is_left_when_it_is_back(
     team = provision_now(live_cast.team_a)
     project_removal.remove_project(team, live_cast.alice)
     with Relay(embedded.kubeconfig, lambda request: (503, "ServiceUnavailable")) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         assert remove_now(team).removed_at is None
         assert "503" in reload_project(team).sync_error
-        relay.refused = lambda request: None
+        relay.find_refusal = lambda request: None
         # Nothing but the row says so, as after a kill -9.
         asked.clear()
         tasks.heartbeat(str(live_cast.cluster.pk))
-        assert ("leave", str(team.pk)) in asked
+        assert ("remove_deleted_project", str(team.pk)) in asked
         assert remove_now(team).removed_at is not None
 
 
@@ -209,9 +209,9 @@ def test_a_removal_that_stops_between_two_requests_goes_on(
         )  # type: ignore[attr-defined]
 
     with Relay(embedded.kubeconfig, broken) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         assert remove_now(team).removed_at is None
-        relay.refused = lambda request: None
+        relay.find_refusal = lambda request: None
         assert remove_now(team).removed_at is not None
     assert find_object(client, QUEUES, team.queue) is None
     eventually(lambda: is_gone(client, team.namespace))
@@ -234,13 +234,13 @@ def test_what_was_written_while_it_was_removed_is_removed(
     project_provisioning.write_project_objects(client, late)
     eventually(lambda: late.pk in find_drift_now(client, live_cast).leftover_projects)
     tasks.heartbeat(str(live_cast.cluster.pk))
-    assert ("leave", str(late.pk)) in asked
+    assert ("remove_deleted_project", str(late.pk)) in asked
     assert reload_project(late).removed_at is None
 
 
 def test_a_cluster_without_kai_is_left_too(live_cast: Cast, embedded: LocalKube) -> None:
     with Relay(embedded.kubeconfig, refuse_queues) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         team = provision_now(live_cast.team_a)
         project_removal.remove_project(team, live_cast.alice)
         assert remove_now(team).removed_at is not None

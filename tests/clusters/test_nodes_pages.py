@@ -11,18 +11,18 @@ from django.test.utils import CaptureQueriesContext
 from clusters.models import Cluster, Node
 from tests.cast import Cast, a_spec
 from tests.clusters.kube.faults import FaultServer
-from tests.clusters.test_heartbeat import a_node, a_pod, answers, at, beat
+from tests.clusters.test_heartbeat import a_node, a_pod, answers, beat, lead_to
 from workloads import journal
 from workloads.models import Pod
 
 TAINTS = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]
 
 
-def said(answer: object) -> str:
+def text_of(answer: object) -> str:
     return html.unescape(answer.content.decode())  # type: ignore[attr-defined]
 
 
-def on(
+def create_pod_on(
     cast: Cast,
     node: str,
     *,
@@ -83,14 +83,14 @@ def a_gpu_node() -> dict[str, object]:
     return node
 
 
-def seen(cast: Cast, server: FaultServer) -> Node:
-    node: Node = beat(at(cast.cluster, server)).nodes.get()
+def fetch_node(cast: Cast, server: FaultServer) -> Node:
+    node: Node = beat(lead_to(cast.cluster, server)).nodes.get()
     return node
 
 
 def test_a_heartbeat_keeps_everything_that_the_pages_show(cast: Cast) -> None:
     with answers([a_gpu_node()], [a_pod("gpu-1", {"requests": {"cpu": "1"}})]) as server:
-        node = seen(cast, server)
+        node = fetch_node(cast, server)
     assert (node.roles, node.address, node.pods, node.used_pods) == (
         "gpu, worker",
         "10.1.2.3",
@@ -110,7 +110,7 @@ def test_what_a_node_promises_or_says_is_bounded(cast: Cast) -> None:
     node["status"]["nodeInfo"] = {"osImage": "o" * 5000}  # type: ignore[index]
     node["status"]["addresses"] = [{"type": "InternalIP", "address": "9" * 500}]  # type: ignore[index]
     with answers([node], []) as server:
-        kept = seen(cast, server)
+        kept = fetch_node(cast, server)
     assert (len(kept.taints), len(kept.conditions)) == (50, 50)
     assert len(kept.conditions[0]["message"]) == 1000
     assert len(kept.address) == 64
@@ -118,10 +118,10 @@ def test_what_a_node_promises_or_says_is_bounded(cast: Cast) -> None:
 
 def test_the_table_shows_what_arenas_top_node_does(client: Client, cast: Cast) -> None:
     with answers([a_gpu_node()], [a_pod("gpu-1", {"limits": {"nvidia.com/gpu": "1"}})]) as server:
-        seen(cast, server)
-    on(cast, "gpu-1", gpus=2)
+        fetch_node(cast, server)
+    create_pod_on(cast, "gpu-1", gpus=2)
     client.force_login(cast.vera)
-    text = said(client.get(f"/clusters/{cast.cluster.pk}"))
+    text = text_of(client.get(f"/clusters/{cast.cluster.pk}"))
     for words in (
         "gpu-1",
         "10.1.2.3",
@@ -137,12 +137,12 @@ def test_the_table_shows_what_arenas_top_node_does(client: Client, cast: Cast) -
 
 def test_a_nodes_page_shows_its_conditions_and_pods(client: Client, cast: Cast) -> None:
     with answers([a_gpu_node()], []) as server:
-        seen(cast, server)
-    on(cast, "gpu-1")
-    on(cast, "gpu-1", name="over", phase="Succeeded")
-    on(cast, "elsewhere", name="other")
+        fetch_node(cast, server)
+    create_pod_on(cast, "gpu-1")
+    create_pod_on(cast, "gpu-1", name="over", phase="Succeeded")
+    create_pod_on(cast, "elsewhere", name="other")
     client.force_login(cast.bob)
-    text = said(client.get(f"/clusters/{cast.cluster.pk}/nodes/gpu-1"))
+    text = text_of(client.get(f"/clusters/{cast.cluster.pk}/nodes/gpu-1"))
     for words in ("train1-master-0", "team-a", "containerd://2.1", "KubeletReady", "big", "1 GiB"):
         assert words in text
     for words in ("over-master-0", "other-master-0"):
@@ -152,14 +152,14 @@ def test_a_nodes_page_shows_its_conditions_and_pods(client: Client, cast: Cast) 
 
 def test_pods_of_another_team_are_counted_and_not_named(client: Client, cast: Cast) -> None:
     Node.objects.create(cluster=cast.cluster, name="n1", used_pods=3)
-    on(cast, "n1", team="team_b", name="theirs")
+    create_pod_on(cast, "n1", team="team_b", name="theirs")
     client.force_login(cast.bob)
-    text = said(client.get(f"/clusters/{cast.cluster.pk}/nodes/n1"))
+    text = text_of(client.get(f"/clusters/{cast.cluster.pk}/nodes/n1"))
     assert "theirs" not in text
     assert "1 pod of other projects" in text
     assert "3 pods that Muster did not make hold 0 GPUs" in text
     client.force_login(cast.alice)
-    assert "theirs-master-0" in said(client.get(f"/clusters/{cast.cluster.pk}/nodes/n1"))
+    assert "theirs-master-0" in text_of(client.get(f"/clusters/{cast.cluster.pk}/nodes/n1"))
 
 
 def test_a_node_that_is_not_there_or_not_ones_own_is_404(client: Client, cast: Cast) -> None:
@@ -200,8 +200,8 @@ def test_the_number_of_queries_does_not_grow_with_nodes_and_pods(
     for number in range(0, 20, 10):
         for each in range(number, number + 10):
             Node.objects.create(cluster=cast.cluster, name=f"n{each}", gpus=8)
-            on(cast, f"n{each}", name=f"w{each}")
-            on(cast, "n0", name=f"v{each}")
+            create_pod_on(cast, f"n{each}", name=f"w{each}")
+            create_pod_on(cast, "n0", name=f"v{each}")
         with CaptureQueriesContext(connection) as queries:
             assert client.get(f"/clusters/{cast.cluster.pk}{path}").status_code == 200
         counts.append(len(queries))

@@ -51,7 +51,7 @@ FULL = can(
 STORAGE = Findings((StorageClass("fast", "csi.example.com", True),))
 
 
-def one(
+def find_prerequisite(
     title: str,
     capabilities: Capabilities,
     found: Findings = STORAGE,
@@ -107,7 +107,7 @@ def test_of_a_cluster_that_was_never_asked_nothing_is_said() -> None:
 def test_what_is_missing_is_named_with_what_brings_it(
     title: str, capabilities: Capabilities, text: str, command: str
 ) -> None:
-    found = one(title, capabilities)
+    found = find_prerequisite(title, capabilities)
     assert found.state is PrerequisiteState.MISSING
     assert text in found.text
     assert command in found.command
@@ -115,7 +115,7 @@ def test_what_is_missing_is_named_with_what_brings_it(
 
 def test_the_commands_for_priority_classes_make_those_that_are_missing() -> None:
     some = replace(FULL, priority_classes=frozenset(PRIORITY_CLASSES) - {"low", "high"})
-    found = one("Priority", some)
+    found = find_prerequisite("Priority", some)
     assert found.command.splitlines() == [
         "kubectl create priorityclass low --value=40",
         "kubectl create priorityclass high --value=125",
@@ -123,15 +123,15 @@ def test_the_commands_for_priority_classes_make_those_that_are_missing() -> None
 
 
 def test_mpi_by_the_training_operator_is_as_good() -> None:
-    assert one("MPI", can(*OPERATOR, MPIJOBS)).state is PrerequisiteState.HERE
+    assert find_prerequisite("MPI", can(*OPERATOR, MPIJOBS)).state is PrerequisiteState.HERE
 
 
 def test_no_trainer_beside_the_operator_is_no_lack() -> None:
-    assert one("Trainer v2", can(*OPERATOR)).state is PrerequisiteState.UNNEEDED
+    assert find_prerequisite("Trainer v2", can(*OPERATOR)).state is PrerequisiteState.UNNEEDED
 
 
 def test_without_a_device_anywhere_only_cpu_work_runs() -> None:
-    assert "None of 2 nodes" in one("GPU devices", FULL, gpus=(False, False)).text
+    assert "None of 2 nodes" in find_prerequisite("GPU devices", FULL, gpus=(False, False)).text
 
 
 def test_what_could_not_be_asked_is_neither_here_nor_missing() -> None:

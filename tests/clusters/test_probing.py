@@ -38,32 +38,32 @@ TEMPLATE = {
 TRAINER = (TRAINJOBS, CLUSTERTRAININGRUNTIMES)
 
 
-def probed(script: ClusterScript) -> ProbeResult:
+def probe_script(script: ClusterScript) -> ProbeResult:
     with serve_script(script) as server, Client(server.access) as client:
         return capability_probe.probe_cluster(client, ["muster-team-a"])
 
 
 def test_what_is_served_is_told_by_discovery_and_kept_as_far_as_it_is_used() -> None:
-    can = probed(ClusterScript(served=(*USUAL, NODE_METRICS))).capabilities
+    can = probe_script(ClusterScript(served=(*USUAL, NODE_METRICS))).capabilities
     assert can.known
     assert can.served == {resource_key(each) for each in (*USUAL, NODE_METRICS)}
     assert not can.serves(resource_key(TRAINJOBS))
 
 
 def test_what_a_server_behind_the_server_served_once_is_not_served() -> None:
-    assert probed(ClusterScript(is_stale=True)).capabilities.served == frozenset()
+    assert probe_script(ClusterScript(is_stale=True)).capabilities.served == frozenset()
 
 
 def test_sharing_is_on_where_a_pod_that_asks_for_a_part_is_accepted() -> None:
-    assert probed(ClusterScript()).capabilities.gpu_sharing is True
+    assert probe_script(ClusterScript()).capabilities.gpu_sharing is True
 
 
 def test_sharing_is_off_where_the_webhook_says_so() -> None:
-    assert probed(ClusterScript(pod_refusal=SHARING_OFF)).capabilities.gpu_sharing is False
+    assert probe_script(ClusterScript(pod_refusal=SHARING_OFF)).capabilities.gpu_sharing is False
 
 
 def test_a_pod_that_is_refused_for_another_reason_says_nothing_about_sharing() -> None:
-    found = probed(
+    found = probe_script(
         ClusterScript(pod_refusal='pods is forbidden: User "x" cannot create resource "pods"')
     )
     assert found.capabilities.gpu_sharing is None
@@ -88,7 +88,7 @@ def test_runtimes_are_told_with_framework_and_scheduler() -> None:
         *build_items(["odd"], spec={}),
     ]
     script = ClusterScript(served=(*USUAL, *TRAINER), lists={"clustertrainingruntimes": runtimes})
-    assert probed(script).capabilities.runtimes == (
+    assert probe_script(script).capabilities.runtimes == (
         TrainingRuntime("torch", "torch", "kai-scheduler"),
         TrainingRuntime("odd", "", ""),
     )
@@ -102,7 +102,7 @@ def test_the_fields_of_a_trainjob_are_those_of_its_served_schema() -> None:
         "io.trainjob": {"x-kubernetes-group-version-kind": [kind], "properties": fields},
     }
     script = ClusterScript(served=(*USUAL, *TRAINER), openapi={"components": {"schemas": schemas}})
-    assert probed(script).capabilities.trainjob_fields == {
+    assert probe_script(script).capabilities.trainjob_fields == {
         "runtimeRef",
         "trainer",
         "runtimePatches",
@@ -121,7 +121,7 @@ def test_classes_are_told_and_which_storage_is_the_default() -> None:
         "priorityclasses": build_items(["low", "high"]),
         "storageclasses": [default, *build_items(["slow"])],
     }
-    found = probed(ClusterScript(lists=lists))
+    found = probe_script(ClusterScript(lists=lists))
     assert found.capabilities.priority_classes == {"low", "high"}
     assert [(each.name, each.is_default) for each in found.findings.storage_classes] == [
         ("fast", True),
@@ -130,7 +130,7 @@ def test_classes_are_told_and_which_storage_is_the_default() -> None:
 
 
 def test_what_may_not_be_listed_is_said_and_the_rest_is_found() -> None:
-    found = probed(ClusterScript(forbidden_lists={"priorityclasses", "storageclasses"}))
+    found = probe_script(ClusterScript(forbidden_lists={"priorityclasses", "storageclasses"}))
     assert set(found.findings.unanswered) == {"priority_classes", "storage_classes"}
     assert found.capabilities.has_kai
 
@@ -168,7 +168,7 @@ def test_the_version_says_whose_distribution_it_is(version: str, words: str) -> 
 def test_the_embedded_cluster_tells_what_it_can(live_cast: Cast) -> None:
     cluster_checks.update_capabilities(connections.get_client(live_cast.cluster), live_cast.cluster)
     cluster = Cluster.objects.get()
-    assert cluster.can.kai
+    assert cluster.can.has_kai
     assert cluster.can.gpu_sharing is True
     assert cluster.can.serves("kubeflow.org/v1/pytorchjobs")
     assert cluster.probed_at is not None

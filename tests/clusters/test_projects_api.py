@@ -229,4 +229,4 @@ def test_who_may_not_may_not_here_either(cast: Cast, who: str, status: int) -> N
 def test_one_is_deleted_with_its_history_kept(cast: Cast) -> None:
     Caller(cast.alice)("delete", f"/{cast.team_a.pk}", status=202)
     Caller(cast.alice)("get", f"/{cast.team_a.pk}", status=404)
-    assert Project.objects.get(pk=cast.team_a.pk).left_by == cast.alice
+    assert Project.objects.get(pk=cast.team_a.pk).deleted_by == cast.alice

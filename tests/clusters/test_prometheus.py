@@ -33,15 +33,15 @@ def saying(body: bytes, status: int = 200, *more: str) -> FaultServer:
     return FaultServer(lambda exchange: exchange.answer(status, body, *more))
 
 
-def asked(server: FaultServer, bars: Callable[[str], str] = fine) -> GpuUse:
+def fetch_use(server: FaultServer, bars: Callable[[str], str] = fine) -> GpuUse:
     return prometheus.fetch_gpu_use(
         f"http://127.0.0.1:{server.port}/prom/", seconds=60, find_address_problem=bars
     )
 
 
-def told(server: FaultServer, bars: Callable[[str], str] = fine) -> str:
+def describe_error(server: FaultServer, bars: Callable[[str], str] = fine) -> str:
     with server, pytest.raises(PrometheusError) as refusal:
-        asked(server, bars)
+        fetch_use(server, bars)
     return str(refusal.value)
 
 
@@ -51,14 +51,14 @@ def test_each_device_of_a_pod_has_its_figure() -> None:
         series({"namespace": "muster-a", "pod": "train-0", "UUID": "GPU-2"}, "97.5"),
     )
     with saying(body) as server:
-        use = asked(server)
+        use = fetch_use(server)
     assert sorted(use.devices_of("muster-a", "train-0").values()) == [0.0, 97.5]
     assert use.devices_of("muster-a", "another") == {}
 
 
 def test_one_question_is_asked_for_all_pods() -> None:
     with saying(vector()) as server:
-        asked(server)
+        fetch_use(server)
     [request] = server.requests
     assert (request.method, request.path) == ("GET", "/prom/api/v1/query")
     assert "DCGM_FI_DEV_GPU_UTIL[60s]" in request.query["query"]
@@ -72,7 +72,7 @@ def test_labels_that_the_scrape_renamed_are_those_of_the_pod() -> None:
         "exported_pod": "train-0",
     }
     with saying(vector(series(labels | {"Hostname": "n", "gpu": "3"}, "12"))) as server:
-        use = asked(server)
+        use = fetch_use(server)
     assert list(use.devices_of("muster-a", "train-0").values()) == [12.0]
     assert use.devices_of("gpu-operator", "dcgm-exporter-x") == {}
 
@@ -80,7 +80,7 @@ def test_labels_that_the_scrape_renamed_are_those_of_the_pod() -> None:
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "101", "", "many"])
 def test_what_is_no_share_of_a_device_is_not_known(value: str) -> None:
     with saying(vector(series({"namespace": "a", "pod": "b", "UUID": "1"}, value))) as server:
-        assert asked(server).devices_of("a", "b") == {}
+        assert fetch_use(server).devices_of("a", "b") == {}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_is_no_share_of_a_device_is_not_known(value: str) -> None:
     ],
 )  # fmt: skip
 def test_what_does_not_answer_as_prometheus_does_is_told_so(body: bytes) -> None:
-    assert told(saying(body)) == "What answers there does not answer as Prometheus does."
+    assert describe_error(saying(body)) == "What answers there does not answer as Prometheus does."
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_does_not_answer_as_prometheus_does_is_told_so(body: bytes) -> None
     [(401, "signing in"), (403, "signing in"), (500, "HTTP 500"), (302, "not followed")],
 )
 def test_a_refusal_says_what_to_do(status: int, words: str) -> None:
-    assert words in told(saying(b"no", status, "Location: http://127.0.0.1:1/"))
+    assert words in describe_error(saying(b"no", status, "Location: http://127.0.0.1:1/"))
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,12 +117,12 @@ def test_an_answer_without_end_is_not_read_to_its_end(monkeypatch: pytest.Monkey
         except OSError:
             exchange.close()
 
-    assert "more than 1 MiB" in told(FaultServer(endless))
+    assert "more than 1 MiB" in describe_error(FaultServer(endless))
 
 
 def test_a_packed_answer_is_not_unpacked() -> None:
     assert (
-        told(saying(b"\x1f\x8b\x08" + b"\0" * 50, 200, "Content-Encoding: gzip"))
+        describe_error(saying(b"\x1f\x8b\x08" + b"\0" * 50, 200, "Content-Encoding: gzip"))
         == "What answers there does not answer as Prometheus does."
     )
 
@@ -130,7 +130,7 @@ def test_a_packed_answer_is_not_unpacked() -> None:
 def test_silence_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prometheus, "READ", 0.2)
     assert (
-        told(FaultServer(lambda exchange: exchange.silence()))
+        describe_error(FaultServer(lambda exchange: exchange.silence()))
         == "Prometheus did not answer in time."
     )
 
@@ -146,12 +146,12 @@ def test_an_answer_that_drips_ends_as_well(monkeypatch: pytest.MonkeyPatch) -> N
         except OSError:
             exchange.close()
 
-    assert told(FaultServer(dripping)) == "Prometheus did not answer in time."
+    assert describe_error(FaultServer(dripping)) == "Prometheus did not answer in time."
 
 
 def test_an_address_that_is_barred_is_sent_nothing() -> None:
     server = saying(vector())
-    assert "it is another machine's" in told(server, lambda _: "it is another machine's")
+    assert "it is another machine's" in describe_error(server, lambda _: "it is another machine's")
     assert server.requests == []
 
 

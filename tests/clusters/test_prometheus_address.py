@@ -14,23 +14,23 @@ from tests.cast import Cast
 INSIDE = "http://prometheus.monitoring:9090"
 
 
-def edited(client: Client, cast: Cast, url: str) -> int:
+def edit_address(client: Client, cast: Cast, url: str) -> int:
     client.force_login(cast.alice)
     typed = {"name": cast.cluster.name, "way": "stored", "prometheus_url": url}
     return client.post(f"/clusters/{cast.cluster.pk}/edit", typed).status_code
 
 
-def kept(cast: Cast) -> str:
+def load_address(cast: Cast) -> str:
     cast.cluster.refresh_from_db()
     return str(cast.cluster.prometheus_url)
 
 
 def test_an_administrator_sets_and_clears_it(client: Client, cast: Cast) -> None:
-    assert edited(client, cast, INSIDE) == 302
-    assert kept(cast) == INSIDE
+    assert edit_address(client, cast, INSIDE) == 302
+    assert load_address(cast) == INSIDE
     assert INSIDE in client.get(f"/clusters/{cast.cluster.pk}/edit").content.decode()
-    assert edited(client, cast, "") == 302
-    assert kept(cast) == ""
+    assert edit_address(client, cast, "") == 302
+    assert load_address(cast) == ""
     entries = (
         AuditEntry.objects.filter(entity="cluster").order_by("pk").values_list("before", "after")
     )
@@ -60,8 +60,8 @@ def test_an_administrator_sets_and_clears_it(client: Client, cast: Cast) -> None
 def test_an_address_that_leads_where_it_may_not_is_refused_at_the_field(
     client: Client, cast: Cast, url: str
 ) -> None:
-    assert edited(client, cast, url) == 422
-    assert kept(cast) == ""
+    assert edit_address(client, cast, url) == 422
+    assert load_address(cast) == ""
 
 
 def test_others_may_not(client: Client, cast: Cast) -> None:
@@ -70,7 +70,7 @@ def test_others_may_not(client: Client, cast: Cast) -> None:
         assert client.post(
             f"/clusters/{cast.cluster.pk}/edit", {"prometheus_url": INSIDE}
         ).status_code in (403, 404)
-    assert kept(cast) == ""
+    assert load_address(cast) == ""
 
 
 def test_over_rest_what_is_not_given_stays(client: Client, cast: Cast) -> None:
@@ -84,8 +84,8 @@ def test_over_rest_what_is_not_given_stays(client: Client, cast: Cast) -> None:
 
     assert patched(prometheusUrl=INSIDE) == 200
     assert patched(name="renamed") == 200
-    assert kept(cast) == INSIDE
+    assert load_address(cast) == INSIDE
     assert patched(prometheusUrl="http://169.254.169.254") == 400
     assert patched(prometheusUrl=7) == 400
     assert patched(prometheusUrl="") == 200
-    assert kept(cast) == ""
+    assert load_address(cast) == ""

@@ -226,7 +226,7 @@ def test_a_namespace_that_is_named_has_to_be_there(live_cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "told"),
+    ("theirs", "message"),
     [
         ({"muster.dev/project": "other"}, "for other."),
         ({"muster.dev/project": "team-a", INSTALLATION_LABEL: "another"}, "of another Muster"),
@@ -234,7 +234,7 @@ def test_a_namespace_that_is_named_has_to_be_there(live_cast: Cast) -> None:
 )
 @pytest.mark.parametrize("adopted", [True, False])
 def test_a_namespace_of_another_project_or_muster_is_refused(
-    live_cast: Cast, client: Client, theirs: dict[str, str], told: str, adopted: bool
+    live_cast: Cast, client: Client, theirs: dict[str, str], message: str, adopted: bool
 ) -> None:
     team = live_cast.team_a
     calls.create(
@@ -247,7 +247,7 @@ def test_a_namespace_of_another_project_or_muster_is_refused(
     Project.objects.filter(pk=team.pk).update(is_namespace_adopted=adopted)
     error = provision_now(team).sync_error
     assert "is in use already" in error
-    assert told in error
+    assert message in error
     assert get_namespace_labels(client, team.namespace).get(INSTALLATION_LABEL) == theirs.get(
         INSTALLATION_LABEL
     )
@@ -272,7 +272,7 @@ def test_without_kai_there_is_a_namespace_and_a_word_about_quotas(
     live_cast: Cast, embedded: LocalKube, client: Client
 ) -> None:
     with Relay(embedded.kubeconfig, refuse_queues) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         team = provision_now(live_cast.team_a)
         assert (team.sync_error, team.synced_at is not None) == ("", True)
         assert "KAI scheduler is not installed" in team.sync_note
@@ -282,7 +282,7 @@ def test_without_kai_there_is_a_namespace_and_a_word_about_quotas(
             not in find_drift_now(connections.get_client(live_cast.cluster), live_cast).due_projects
         )
         # Once it is installed, the Queue is made.
-        relay.refused = lambda request: None
+        relay.find_refusal = lambda request: None
         assert (
             team.pk
             in find_drift_now(connections.get_client(live_cast.cluster), live_cast).due_projects
@@ -296,17 +296,17 @@ def test_a_cluster_known_to_have_no_kai_is_not_asked_for_queues(
     Cluster.objects.filter(pk=live_cast.cluster.pk).update(capabilities={"served": ["v1/pods"]})
     live_cast.cluster.refresh_from_db()
     with Relay(embedded.kubeconfig) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         assert provision_now(live_cast.team_a).sync_note != ""
         find_drift_now(connections.get_client(live_cast.cluster), live_cast)
-        assert not [path for path in relay.asked() if "queues" in path]
+        assert not [path for path in relay.list_requests() if "queues" in path]
 
 
 def test_who_may_not_make_priority_classes_has_a_project_all_the_same(
     live_cast: Cast, embedded: LocalKube
 ) -> None:
     with Relay(embedded.kubeconfig, refuse_priority_classes) as relay:
-        relay.reached_by(live_cast.cluster)
+        relay.lead_cluster_here(live_cast.cluster)
         assert provision_now(live_cast.team_a).sync_error == ""
 
 

@@ -34,7 +34,7 @@ def alice(client: Client, cast: Cast) -> Iterator[Client]:
     connections.close_all()
 
 
-def said(answer: object) -> str:
+def text_of(answer: object) -> str:
     return html.unescape(answer.content.decode())  # type: ignore[attr-defined]
 
 
@@ -64,7 +64,7 @@ def test_a_cluster_that_nothing_hangs_on_is_forgotten(alice: Client, cast: Cast)
         name="elsewhere", server="https://127.0.0.1:2", kubeconfig=NOWHERE
     )
     Node.objects.create(cluster=other, name="n1")
-    assert "forgets the cluster and its credentials" in said(
+    assert "forgets the cluster and its credentials" in text_of(
         alice.get(f"/clusters/{other.pk}/remove")
     )
     assert alice.post(f"/clusters/{other.pk}/remove").status_code == 302
@@ -75,12 +75,12 @@ def test_one_with_workloads_is_not_removed_and_says_what_force_would_do(
     alice: Client, cast: Cast
 ) -> None:
     running(cast)
-    text = said(alice.get(f"/clusters/{cast.cluster.pk}/remove"))
+    text = text_of(alice.get(f"/clusters/{cast.cluster.pk}/remove"))
     assert "2 projects and 1 workload, 1 of them at work" in text
     assert "Listed under Deleted, with history" in text
     answer = alice.post(f"/clusters/{cast.cluster.pk}/remove")
     assert answer.status_code == 409
-    assert "To remove it all the same, force it" in said(answer)
+    assert "To remove it all the same, force it" in text_of(answer)
     assert Cluster.objects.there().count() == 1
     assert Workload.objects.get().status == Status.RUNNING
 
@@ -109,8 +109,8 @@ def test_by_force_its_workloads_are_over_here_with_their_history(alice: Client, 
         "pytorch": "complete",
         "init": "lost",
     }
-    assert gone.name in said(alice.get("/workloads?deleted=1"))
-    assert "was removed from Muster" in said(alice.get(f"/workloads/{gone.pk}"))
+    assert gone.name in text_of(alice.get("/workloads?deleted=1"))
+    assert "was removed from Muster" in text_of(alice.get(f"/workloads/{gone.pk}"))
 
 
 def test_by_force_its_projects_and_credentials_are_gone_too(alice: Client, cast: Cast) -> None:
@@ -125,7 +125,7 @@ def test_by_force_its_projects_and_credentials_are_gone_too(alice: Client, cast:
     assert not AccessRule.objects.exists()
     for path in ("", "/edit", "/remove", "/checks"):
         assert alice.get(f"/clusters/{kept.pk}{path}").status_code == 404
-    assert "here" not in said(alice.get("/clusters")).partition("<main")[2]
+    assert "here" not in text_of(alice.get("/clusters")).partition("<main")[2]
 
 
 def test_by_force_what_only_it_had_is_gone_and_every_deletion_is_told(
@@ -142,7 +142,7 @@ def test_by_force_what_only_it_had_is_gone_and_every_deletion_is_told(
     actions.remove(cast.cluster, cast.alice, force=True)
     assert list(Credential.objects.values_list("name", flat=True)) == ["common"]
     assert not Policy.objects.exists()
-    assert "key" not in said(alice.get("/credentials?format=csv"))
+    assert "key" not in text_of(alice.get("/credentials?format=csv"))
     gone = (
         AuditEntry.objects.filter(event="delete", user=cast.alice)
         .exclude(entity__in=["cluster", "project"])
@@ -181,8 +181,8 @@ def test_disabling_is_said_and_enabling_ends_it(alice: Client, cast: Cast) -> No
     alice.post(f"/clusters/{cast.cluster.pk}/disable")
     cluster = Cluster.objects.get()
     assert (cluster.is_enabled, cluster.state) == (False, "Disconnected")
-    assert "The cluster is disabled" in said(alice.get(f"/clusters/{cluster.pk}"))
-    assert "Disabled" in said(alice.get("/clusters"))
+    assert "The cluster is disabled" in text_of(alice.get(f"/clusters/{cluster.pk}"))
+    assert "Disabled" in text_of(alice.get("/clusters"))
     alice.post(f"/clusters/{cast.cluster.pk}/enable")
     cluster = Cluster.objects.get()
     assert (cluster.is_enabled, cluster.disabled_at) == (True, None)
@@ -191,7 +191,7 @@ def test_disabling_is_said_and_enabling_ends_it(alice: Client, cast: Cast) -> No
 def test_everybody_concerned_reads_of_it_on_every_page(client: Client, cast: Cast) -> None:
     actions.disable(cast.cluster)
     client.force_login(cast.vera)
-    assert "was disabled by an administrator" in said(client.get("/workloads"))
+    assert "was disabled by an administrator" in text_of(client.get("/workloads"))
 
 
 @pytest.mark.parametrize("many", [1, 30])
@@ -210,7 +210,7 @@ def test_disabled_clusters_without_a_project_are_not_told_of_and_cost_one_query(
     )
     alice.get("/clusters")
     with django_assert_num_queries(5):
-        text = said(alice.get("/clusters"))
+        text = text_of(alice.get("/clusters"))
     assert text.count("was disabled by an administrator") == 1
 
 
@@ -226,7 +226,7 @@ def test_the_wizard_says_that_a_cluster_is_disabled(client: Client, cast: Cast) 
     actions.disable(cast.cluster)
     client.force_login(cast.bob)
     start = client.get("/workloads/new", follow=True)
-    assert "here (disabled)" in said(start)
+    assert "here (disabled)" in text_of(start)
     at = start.request["PATH_INFO"]
     sent = {
         "cluster": str(cast.cluster.pk),
@@ -235,7 +235,7 @@ def test_the_wizard_says_that_a_cluster_is_disabled(client: Client, cast: Cast) 
         "name": "w1",
         "go": "next",
     }
-    assert "is disabled: nothing is launched there" in said(client.post(at, sent, follow=True))
+    assert "is disabled: nothing is launched there" in text_of(client.post(at, sent, follow=True))
 
 
 def test_a_disabled_cluster_is_asked_nothing(cast: Cast) -> None:
@@ -278,20 +278,20 @@ def test_a_disabled_cluster_is_not_checked(cast: Cast) -> None:
 
 def test_check_now_is_shown_until_it_is_done(alice: Client, cast: Cast) -> None:
     alice.post(f"/clusters/{cast.cluster.pk}/check")
-    waiting = said(alice.get(f"/clusters/{cast.cluster.pk}/checks"))
+    waiting = text_of(alice.get(f"/clusters/{cast.cluster.pk}/checks"))
     assert "It is being asked" in waiting
     assert 'hx-trigger="every 2s"' in waiting
     with serve_script(ClusterScript(denied_verbs={("create", "pods")})) as server:
         Cluster.objects.update(kubeconfig=build_kubeconfig(server))
         tasks.check(str(cast.cluster.pk))
-    done = said(alice.get(f"/clusters/{cast.cluster.pk}/checks"))
+    done = text_of(alice.get(f"/clusters/{cast.cluster.pk}/checks"))
     assert "hx-trigger" not in done
     assert "--verb=create --resource=pods" in done
 
 
 def test_a_check_that_nobody_does_is_not_waited_for(alice: Client, cast: Cast) -> None:
-    Cluster.objects.update(check_asked_at=timezone.now() - timedelta(minutes=5))
-    late = said(alice.get(f"/clusters/{cast.cluster.pk}/checks"))
+    Cluster.objects.update(check_requested_at=timezone.now() - timedelta(minutes=5))
+    late = text_of(alice.get(f"/clusters/{cast.cluster.pk}/checks"))
     assert "without an answer so far" in late
     assert "hx-trigger" not in late
 

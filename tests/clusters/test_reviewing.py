@@ -16,7 +16,7 @@ from tests.clusters.kube.faults import FaultServer, answer_plain
 from tests.clusters.scripted import ClusterScript, build_kubeconfig, serve_script
 
 
-def reviewed(script: ClusterScript, can: Capabilities = UNKNOWN) -> PermissionReview:
+def review_script(script: ClusterScript, can: Capabilities = UNKNOWN) -> PermissionReview:
     with (
         serve_script(script) as server,
         Client(server.access, rate_limiter=RateLimiter(10_000, 10_000)) as client,
@@ -25,7 +25,7 @@ def reviewed(script: ClusterScript, can: Capabilities = UNKNOWN) -> PermissionRe
 
 
 def test_everything_is_asked_for_and_allowed() -> None:
-    found = reviewed(ClusterScript())
+    found = review_script(ClusterScript())
     assert found.is_complete
     assert found.refused_needs == []
     assert found.user == "system:serviceaccount:muster:muster"
@@ -33,7 +33,7 @@ def test_everything_is_asked_for_and_allowed() -> None:
 
 
 def test_what_is_refused_is_named_with_what_grants_it() -> None:
-    found = reviewed(ClusterScript(denied_verbs={("delete", "pods"), ("list", "nodes")}))
+    found = review_script(ClusterScript(denied_verbs={("delete", "pods"), ("list", "nodes")}))
     assert {(need.verb, need.kind) for need in found.refused_needs} == {
         ("delete", "pods"),
         ("list", "nodes"),
@@ -46,7 +46,7 @@ def test_what_is_refused_is_named_with_what_grants_it() -> None:
 
 
 def test_kinds_that_are_not_served_are_left_out_and_said_to_be() -> None:
-    found = reviewed(
+    found = review_script(
         ClusterScript(), Capabilities(served=frozenset({resource_key(PODS), resource_key(MPIJOBS)}))
     )
     assert set(found.answers) == {"pods", "pods/log", "mpijobs.kubeflow.org"}
@@ -71,19 +71,19 @@ def test_after_its_time_the_rest_is_left_unasked() -> None:
 
 
 def test_what_is_kept_reads_back_the_same() -> None:
-    found = reviewed(ClusterScript(denied_verbs={("create", "secrets")}))
+    found = review_script(ClusterScript(denied_verbs={("create", "secrets")}))
     assert PermissionReview.from_json(found.to_json()) == found
 
 
 def test_a_check_keeps_the_rights_with_their_age_and_is_then_done(cast: Cast) -> None:
     with serve_script(ClusterScript(denied_verbs={("watch", "pods")})) as server:
         Cluster.objects.update(
-            kubeconfig=build_kubeconfig(server), check_asked_at="2026-01-01T00:00Z"
+            kubeconfig=build_kubeconfig(server), check_requested_at="2026-01-01T00:00Z"
         )
         tasks.check(str(cast.cluster.pk))
     cluster = Cluster.objects.get()
     assert cluster.permissions_at is not None
-    assert cluster.check_asked_at is None
+    assert cluster.check_requested_at is None
     assert [
         (need.verb, need.kind)
         for need in PermissionReview.from_json(cluster.permissions).refused_needs
@@ -91,10 +91,10 @@ def test_a_check_keeps_the_rights_with_their_age_and_is_then_done(cast: Cast) ->
 
 
 def test_a_check_of_a_cluster_that_is_away_is_done_too_and_says_so(cast: Cast) -> None:
-    Cluster.objects.update(check_asked_at="2026-01-01T00:00Z")
+    Cluster.objects.update(check_requested_at="2026-01-01T00:00Z")
     tasks.check(str(cast.cluster.pk))
     cluster = Cluster.objects.get()
-    assert (cluster.check_asked_at, cluster.permissions_at) == (None, None)
+    assert (cluster.check_requested_at, cluster.permissions_at) == (None, None)
     assert cluster.trouble == "the cluster refuses connections"
 
 

@@ -1,5 +1,5 @@
-"""A small client of the raw Kubernetes API: one request at a time, answers as they came, watches
-frame by frame. No models.
+"""A small client of the raw Kubernetes API: one request at a time, unchanged answers, watches frame
+by frame. No models.
 
 It takes a kubeconfig as any tool writes it: inline data or files, a token or a client certificate.
 """
@@ -31,16 +31,14 @@ PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
 READ_TIMEOUT = 30.0
-"""Seconds without a byte after which a server is taken for hanging."""
+"""Seconds without a byte after which a server counts as hanging."""
 KEEP_ALIVE_SECONDS = 1.0
-"""Seconds for which an idle connection is used again; a server may close an older one under our
-hands.
-"""
+"""Seconds for which an idle connection is reused; a server may close an older one."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Where the server is and how to prove who we are. `certificate` is the PEM of a client
+    """The address of the server and the credentials for it. `certificate` is the PEM of a client
     certificate and its key.
     """
 
@@ -54,13 +52,13 @@ class Credentials:
 
 
 def read_kubeconfig(path: Path) -> Credentials:
-    """The credentials of the current context. Raises KeyError or StopIteration when the file names
-    no such thing.
+    """Return the credentials of the current context. Raises KeyError or StopIteration when the file
+    lacks one.
     """
     config = yaml.safe_load(path.read_text())
-    context = _named(config["contexts"], config["current-context"])["context"]
-    cluster = _named(config["clusters"], context["cluster"])["cluster"]
-    user = _named(config["users"], context["user"])["user"]
+    context = _get_entry(config["contexts"], config["current-context"])["context"]
+    cluster = _get_entry(config["clusters"], context["cluster"])["cluster"]
+    user = _get_entry(config["users"], context["user"])["user"]
     url = urllib.parse.urlsplit(cluster["server"])
     token = user.get("token")
     if token is None and "tokenFile" in user:
@@ -78,7 +76,7 @@ def read_kubeconfig(path: Path) -> Credentials:
     )
 
 
-def _named(entries: list[Object], name: str) -> Object:
+def _get_entry(entries: list[Object], name: str) -> Object:
     return next(entry for entry in entries if entry["name"] == name)
 
 
@@ -90,7 +88,7 @@ def _pem(section: Object, name: str, folder: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back for one request."""
+    """The answer to one request."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -109,13 +107,13 @@ class Answer:
         return [json.loads(value.split(" ", 2)[2]) for value in self.headers.get_all("Warning", [])]
 
     def ok(self, status: int = 200) -> Any:
-        """The body as JSON; fails, showing it, when the status is another one."""
+        """Return the body as JSON; fail, showing it, for another status."""
         assert self.status == status, f"{self.status} instead of {status}: {self.text[:2000]}"
         return self.json()
 
     def expect_refusal(self, code: int, reason: str) -> Object:
-        """The Status of a refusal with this code and reason; fails, showing the body, for anything
-        else.
+        """Return the Status of a refusal with this code and reason; fail, showing the body, for
+        anything else.
         """
         assert self.status == code, f"{self.status} instead of {code}: {self.text[:2000]}"
         status: Object = self.json()
@@ -153,20 +151,20 @@ class Stream:
         return self.response.status
 
     def line(self) -> bytes:
-        """The next line, with its newline; b"" at the end. Raises TimeoutError when nothing comes
-        for PATIENCE seconds.
+        """Return the next line, with its newline; b"" at the end. Raises TimeoutError when nothing
+        comes for READ_TIMEOUT seconds.
         """
         return self.response.readline()
 
     def __iter__(self) -> Iterator[Object]:
-        """The frames until the server ends the watch; each is kept in `seen` too."""
+        """Yield the frames until the server ends the watch; each is kept in `frames` too."""
         while line := self.line():
             if line.strip():
                 self.frames.append(json.loads(line))
                 yield self.frames[-1]
 
     def next_frames(self, count: int) -> list[Object]:
-        """The next `count` frames; fails when the watch ends before."""
+        """Return the next `count` frames; fail when the watch ends before."""
         return [self.next_frame() for _ in range(count)]
 
     def next_frame(self) -> Object:
@@ -175,7 +173,7 @@ class Stream:
         raise AssertionError(f"the watch ended after {self.frames}")
 
     def next_matching(self, wanted: Callable[[Object], bool]) -> Object:
-        """The first frame that `wanted` says yes to; fails when the watch ends before."""
+        """Return the first frame that `wanted` accepts; fail when the watch ends before."""
         for frame in self:
             if wanted(frame):
                 return frame
@@ -186,8 +184,8 @@ class Stream:
 
 
 class Api:
-    """One cluster, as one user. Requests of one Api go one after the other; streams have
-    connections of their own.
+    """One cluster, as one user. Requests of one Api go one after the other; streams have their own
+    connections.
     """
 
     def __init__(self, credentials: Credentials) -> None:
@@ -202,7 +200,7 @@ class Api:
         return cls(read_kubeconfig(path))
 
     def as_user(self, token: str | None) -> "Api":
-        """The same server with another token, or with no credentials at all."""
+        """Return the same server with another token, or without credentials."""
         mine = self.credentials
         return Api(
             Credentials(mine.host, mine.port, mine.prefix, mine.authority, mine.verify, token, None)
@@ -271,7 +269,7 @@ class Api:
         return self.request("DELETE", path, body, **query)
 
     def stream(self, path: str, *, accept: str = JSON, **query: Any) -> Stream:
-        """Open a GET and leave it open. The status is the stream's to check."""
+        """Open a GET and leave it open. The caller checks the stream's status."""
         connection = self._connect()
         try:
             connection.request(
@@ -283,8 +281,8 @@ class Api:
             raise
 
     def watch(self, path: str, *, accept: str = JSON, **query: Any) -> Stream:
-        """A watch that was accepted; it ends by itself after a minute unless `timeoutSeconds` says
-        otherwise.
+        """Open a watch and check that it was accepted. It ends after a minute unless
+        `timeoutSeconds` says otherwise.
         """
         stream = self.stream(path, accept=accept, **{"watch": "1", "timeoutSeconds": 60, **query})
         if stream.status != 200:
@@ -327,7 +325,7 @@ def _tls(credentials: Credentials) -> ssl.SSLContext:
 
 
 def eventually(condition: Callable[[], Any], within: float = 30.0) -> Any:
-    """Ask until the condition gives something true, and give that; fails with the last answer after
+    """Call the condition until its answer is true, and return that; fail with the last answer after
     `within` seconds.
     """
     deadline = time.monotonic() + within

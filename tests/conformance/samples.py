@@ -1,5 +1,5 @@
 """The kinds that Muster uses, where they are served, and a valid object of each that no controller
-takes in hand.
+acts on.
 """
 
 import copy
@@ -118,7 +118,7 @@ def lease(name: str = "lease", holder: str = "a", **metadata: object) -> Object:
 
 
 def job(name: str = "job") -> Object:
-    """A batch Job that never starts a pod, as it is suspended."""
+    """Build a batch Job that never starts a pod, as it is suspended."""
     template = {
         "spec": {
             "restartPolicy": "Never",
@@ -148,7 +148,7 @@ def replica(replicas: int) -> Object:
 
 
 def pytorchjob(name: str = "job", **metadata: object) -> Object:
-    """The job of the recorded answers, given to an operator that is not there."""
+    """Build the job of the recorded answers, given to an operator that does not exist."""
     run_policy = {"cleanPodPolicy": "None", "suspend": False, "managedBy": FOREIGN_OPERATOR}
     spec = {
         "runPolicy": run_policy,
@@ -184,7 +184,9 @@ def queue(name: str) -> Object:
 
 
 def pod(name: str = "pod", **spec: object) -> Object:
-    """A pod that waits for ever behind a scheduling gate: no scheduler and no kubelet takes it."""
+    """Build a pod that waits for ever behind a scheduling gate: no scheduler and no kubelet takes
+    it.
+    """
     container = {"name": "main", "image": "train:1", "command": ["sleep", "60"]}
     full = {
         "restartPolicy": "Never",
@@ -201,10 +203,10 @@ def pod(name: str = "pod", **spec: object) -> Object:
 
 
 def stray_pod(name: str = "pod") -> Object:
-    """A pod bound to a node that is not there: no kubelet ever confirms its deletion.
+    """Build a pod bound to a node that does not exist: no kubelet ever confirms its deletion.
 
-    Each has a node of its own: a real cluster removes pods by force 40 s after it first missed
-    their node, however young they are.
+    Each has its own node: a real cluster removes pods by force 40 s after it first missed their
+    node, however young they are.
     """
     return pod(
         name,
@@ -217,8 +219,8 @@ def stray_pod(name: str = "pod") -> Object:
 def shell_pod(
     image: str, script: str, name: str = "pod", *, container: Object | None = None, **spec: object
 ) -> Object:
-    """A pod whose one container runs the script in the image's shell; for clusters whose pods
-    run.
+    """Build a pod whose one container runs the script in the image's shell; for clusters that run
+    pods.
     """
     main = {
         "name": "main",
@@ -238,7 +240,7 @@ def shell_pod(
 
 
 def sample(kind: Kind, name: str) -> Object:
-    """A valid object of the kind, with this name."""
+    """Build a valid object of the kind, with this name."""
     makers: dict[Kind, Callable[[], Object]] = {
         NAMESPACES: lambda: {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
         CONFIGMAPS: lambda: configmap(name),
@@ -288,8 +290,8 @@ def create(api: Api, kind: Kind, namespace: str, obj: Object) -> Object:
 
 
 def without_bookkeeping(obj: Object) -> Object:
-    """What a client wrote: the object without status and without what every write of anybody
-    moves.
+    """Return what a client wrote: the object without status and the fields that every write
+    changes.
     """
     plain = copy.deepcopy(obj)
     plain.pop("status", None)
@@ -303,5 +305,5 @@ def names(listing: Object) -> list[str]:
 
 
 def frame_summary(frame: Object) -> tuple[str, str]:
-    """A watch frame as (type, name)."""
+    """Return a watch frame as (type, name)."""
     return frame["type"], frame["object"]["metadata"].get("name", "")

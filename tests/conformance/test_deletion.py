@@ -41,7 +41,7 @@ def plural(kind: Kind) -> str:
     return kind.plural
 
 
-def held(kind: Kind, name: str = "one") -> Object:
+def build_held(kind: Kind, name: str = "one") -> Object:
     obj = sample(kind, name)
     obj["metadata"]["finalizers"] = [HOLD]
     return obj
@@ -108,7 +108,7 @@ def test_a_policy_that_is_none_is_refused(api: Api, namespace: str) -> None:
 
 @pytest.mark.parametrize("kind", [CONFIGMAPS, PYTORCHJOBS], ids=plural)
 def test_a_finalizer_holds_the_object(api: Api, namespace: str, kind: Kind) -> None:
-    create(api, kind, namespace, held(kind))
+    create(api, kind, namespace, build_held(kind))
     path = kind.path(namespace, "one")
     meta = api.delete(path).ok()["metadata"]
     assert meta["deletionTimestamp"].endswith("Z")
@@ -120,14 +120,14 @@ def test_a_finalizer_holds_the_object(api: Api, namespace: str, kind: Kind) -> N
 
 
 def test_a_deletion_of_a_held_job_counts_as_a_generation(api: Api, namespace: str) -> None:
-    create(api, PYTORCHJOBS, namespace, held(PYTORCHJOBS))
+    create(api, PYTORCHJOBS, namespace, build_held(PYTORCHJOBS))
     path = PYTORCHJOBS.path(namespace, "one")
     assert api.delete(path).ok()["metadata"]["generation"] == 2
     release(api, path)
 
 
 def test_no_finalizer_is_added_to_what_is_being_deleted(api: Api, namespace: str) -> None:
-    create(api, CONFIGMAPS, namespace, held(CONFIGMAPS))
+    create(api, CONFIGMAPS, namespace, build_held(CONFIGMAPS))
     path = CONFIGMAPS.path(namespace, "one")
     api.delete(path).ok()
     refusal = api.patch(
@@ -139,7 +139,7 @@ def test_no_finalizer_is_added_to_what_is_being_deleted(api: Api, namespace: str
 
 @pytest.mark.parametrize("kind", [CONFIGMAPS, PYTORCHJOBS], ids=plural)
 def test_a_name_is_taken_until_its_object_is_gone(api: Api, namespace: str, kind: Kind) -> None:
-    create(api, kind, namespace, held(kind))
+    create(api, kind, namespace, build_held(kind))
     path = kind.path(namespace, "one")
     api.delete(path).ok()
     refusal = api.post(kind.path(namespace), sample(kind, "one")).expect_refusal(
@@ -254,7 +254,7 @@ def test_a_namespace_comes_back_terminating(api: Api, namespace: str) -> None:
 
 
 def test_nothing_new_is_made_in_a_terminating_namespace(api: Api, namespace: str) -> None:
-    create(api, PYTORCHJOBS, namespace, held(PYTORCHJOBS))
+    create(api, PYTORCHJOBS, namespace, build_held(PYTORCHJOBS))
     api.delete(NAMESPACES.path(name=namespace)).ok()
     refusal = api.post(PYTORCHJOBS.path(namespace), pytorchjob("late")).expect_refusal(
         403, "Forbidden"
@@ -272,7 +272,7 @@ def test_nothing_new_is_made_in_a_terminating_namespace(api: Api, namespace: str
 
 def test_foreground_and_orphan_answer_the_waiting_object(api: Api, namespace: str) -> None:
     for policy, finalizer in (("Foreground", "foregroundDeletion"), ("Orphan", "orphan")):
-        create(api, PYTORCHJOBS, namespace, held(PYTORCHJOBS, policy.lower()))
+        create(api, PYTORCHJOBS, namespace, build_held(PYTORCHJOBS, policy.lower()))
         path = PYTORCHJOBS.path(namespace, policy.lower())
         answer = api.delete(path, {"propagationPolicy": policy}).ok()
         assert (answer["kind"], answer["metadata"]["deletionGracePeriodSeconds"]) == (
@@ -293,7 +293,7 @@ def test_a_deleted_batch_job_leaves_its_pods_and_says_so(api: Api, namespace: st
     assert (answer.ok()["status"], answer.warnings) == ("Success", [])
 
 
-def owned(name: str, owner: Object, **reference: object) -> Object:
+def build_owned(name: str, owner: Object, **reference: object) -> Object:
     obj = configmap(name)
     ref = {
         "apiVersion": "v1",
@@ -313,19 +313,19 @@ def family(api: Api, namespace: str) -> str:
         api,
         CONFIGMAPS,
         namespace,
-        owned("dependent", owner, blockOwnerDeletion=True, controller=True),
+        build_owned("dependent", owner, blockOwnerDeletion=True, controller=True),
     )
     return CONFIGMAPS.path(namespace)
 
 
-def gone(api: Api, path: str) -> bool:
+def is_gone(api: Api, path: str) -> bool:
     return api.get(path).status == 404
 
 
 @pytest.mark.controllers
 def test_dependents_follow_their_owner(api: Api, family: str) -> None:
     api.delete(f"{family}/owner").ok()
-    eventually(lambda: gone(api, f"{family}/dependent"), within=SETTLING)
+    eventually(lambda: is_gone(api, f"{family}/dependent"), within=SETTLING)
 
 
 @pytest.mark.controllers
@@ -338,29 +338,29 @@ def test_a_foreground_deletion_waits_for_the_dependents(api: Api, family: str) -
     )
     assert api.get(f"{family}/owner").ok()["metadata"]["finalizers"] == ["foregroundDeletion"]
     release(api, f"{family}/dependent")
-    eventually(lambda: gone(api, f"{family}/owner"), within=SETTLING)
+    eventually(lambda: is_gone(api, f"{family}/owner"), within=SETTLING)
 
 
 @pytest.mark.controllers
 def test_an_orphan_stays_without_an_owner(api: Api, family: str) -> None:
     api.delete(f"{family}/owner", {"propagationPolicy": "Orphan"}).ok()
-    eventually(lambda: gone(api, f"{family}/owner"), within=SETTLING)
+    eventually(lambda: is_gone(api, f"{family}/owner"), within=SETTLING)
     assert "ownerReferences" not in api.get(f"{family}/dependent").ok()["metadata"]
 
 
 @pytest.mark.controllers
 def test_an_owner_that_never_was_takes_its_dependent_along(api: Api, namespace: str) -> None:
     nobody = {"metadata": {"name": "nobody", "uid": "00000000-0000-0000-0000-000000000001"}}
-    create(api, CONFIGMAPS, namespace, owned("dependent", nobody))
-    eventually(lambda: gone(api, CONFIGMAPS.path(namespace, "dependent")), within=SETTLING)
+    create(api, CONFIGMAPS, namespace, build_owned("dependent", nobody))
+    eventually(lambda: is_gone(api, CONFIGMAPS.path(namespace, "dependent")), within=SETTLING)
 
 
 @pytest.mark.controllers
 def test_a_deleted_namespace_takes_everything_along(api: Api, namespace: str) -> None:
     create(api, CONFIGMAPS, namespace, configmap())
-    create(api, PYTORCHJOBS, namespace, held(PYTORCHJOBS))
+    create(api, PYTORCHJOBS, namespace, build_held(PYTORCHJOBS))
     api.delete(NAMESPACES.path(name=namespace)).ok()
-    eventually(lambda: gone(api, CONFIGMAPS.path(namespace, "cm")), within=SETTLING)
+    eventually(lambda: is_gone(api, CONFIGMAPS.path(namespace, "cm")), within=SETTLING)
     assert api.get(NAMESPACES.path(name=namespace)).ok()["status"]["phase"] == "Terminating"
     release(api, PYTORCHJOBS.path(namespace, "one"))
-    eventually(lambda: gone(api, NAMESPACES.path(name=namespace)), within=SETTLING)
+    eventually(lambda: is_gone(api, NAMESPACES.path(name=namespace)), within=SETTLING)

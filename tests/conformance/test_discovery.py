@@ -52,7 +52,7 @@ READ = {"get", "list", "watch"}
 WRITE = {"create", "update", "patch", "delete"}
 
 
-def described(kind: Kind) -> str:
+def describe_kind(kind: Kind) -> str:
     return f"{kind.api_version}-{kind.plural}"
 
 
@@ -111,15 +111,15 @@ def test_one_group_tells_its_versions(api: Api) -> None:
     }
 
 
-def listed(api: Api, api_version: str) -> dict[str, Object]:
+def fetch_resources(api: Api, api_version: str) -> dict[str, Object]:
     listing = api.get(f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}").ok()
     assert (listing["kind"], listing["groupVersion"]) == ("APIResourceList", api_version)
     return {resource["name"]: resource for resource in listing["resources"]}
 
 
-@pytest.mark.parametrize("kind", NEEDED, ids=described)
+@pytest.mark.parametrize("kind", NEEDED, ids=describe_kind)
 def test_a_kind_is_listed_with_its_verbs(api: Api, kind: Kind) -> None:
-    resource = listed(api, kind.api_version)[kind.plural]
+    resource = fetch_resources(api, kind.api_version)[kind.plural]
     assert (resource["kind"], resource["namespaced"]) == (kind.kind, kind.namespaced)
     assert resource["singularName"] == kind.kind.lower()
     assert set(resource["verbs"]) >= (READ if kind is CRDS else READ | WRITE)
@@ -138,24 +138,26 @@ def test_a_kind_is_listed_with_its_verbs(api: Api, kind: Kind) -> None:
     ],
 )
 def test_short_names_are_the_known_ones(api: Api, kind: Kind, short: str) -> None:
-    assert short in listed(api, kind.api_version)[kind.plural]["shortNames"]
+    assert short in fetch_resources(api, kind.api_version)[kind.plural]["shortNames"]
 
 
-@pytest.mark.parametrize("kind", [PODS, SERVICES, JOBS], ids=described)
+@pytest.mark.parametrize("kind", [PODS, SERVICES, JOBS], ids=describe_kind)
 def test_kubectl_get_all_includes_it(api: Api, kind: Kind) -> None:
-    assert "all" in listed(api, kind.api_version)[kind.plural]["categories"]
+    assert "all" in fetch_resources(api, kind.api_version)[kind.plural]["categories"]
 
 
-@pytest.mark.parametrize("kind", [PODS, NODES, JOBS, PYTORCHJOBS, QUEUES, PODGROUPS], ids=described)
+@pytest.mark.parametrize(
+    "kind", [PODS, NODES, JOBS, PYTORCHJOBS, QUEUES, PODGROUPS], ids=describe_kind
+)
 def test_the_status_subresource_is_listed(api: Api, kind: Kind) -> None:
-    status = listed(api, kind.api_version)[f"{kind.plural}/status"]
+    status = fetch_resources(api, kind.api_version)[f"{kind.plural}/status"]
     assert status["kind"] == kind.kind
     assert {"get", "patch", "update"} <= set(status["verbs"])
 
 
 def test_pod_logs_and_job_scale_are_listed(api: Api) -> None:
-    assert listed(api, "v1")["pods/log"]["verbs"] == ["get"]
-    scale = listed(api, "kubeflow.org/v1")["pytorchjobs/scale"]
+    assert fetch_resources(api, "v1")["pods/log"]["verbs"] == ["get"]
+    scale = fetch_resources(api, "kubeflow.org/v1")["pytorchjobs/scale"]
     assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
 
 
@@ -170,7 +172,7 @@ def test_aggregated_discovery_answers_in_its_own_media_type(api: Api, path: str)
     )
 
 
-@pytest.mark.parametrize("kind", NEEDED, ids=described)
+@pytest.mark.parametrize("kind", NEEDED, ids=describe_kind)
 def test_aggregated_discovery_describes_each_kind(api: Api, kind: Kind) -> None:
     listing = api.get(
         "/apis" if kind.group else "/api", accept=f"{AGGREGATED},application/json"

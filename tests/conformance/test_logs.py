@@ -78,7 +78,7 @@ def test_only_one_way_to_say_since_when(api: Api, namespace: str) -> None:
     ).expect_refusal(422, "Invalid")
 
 
-def ended(api: Api, namespace: str, name: str = "pod") -> None:
+def wait_ended(api: Api, namespace: str, name: str = "pod") -> None:
     eventually(
         lambda: (
             api.get(PODS.path(namespace, name)).ok()["status"]["phase"] in ("Succeeded", "Failed")
@@ -91,7 +91,7 @@ def ended(api: Api, namespace: str, name: str = "pod") -> None:
 def written(api: Api, namespace: str, image: str) -> str:
     """The path of the log of a pod that wrote five lines and ended."""
     create_pod(api, namespace, shell_pod(image, NEWEST))
-    ended(api, namespace)
+    wait_ended(api, namespace)
     return log_path(namespace)
 
 
@@ -134,7 +134,7 @@ def test_the_container_of_a_log_can_be_named(api: Api, written: str) -> None:
 @pytest.mark.pods
 def test_a_log_is_read_from_a_moment_on(api: Api, namespace: str, image: str) -> None:
     create_pod(api, namespace, shell_pod(image, "echo early; sleep 3; echo late"))
-    ended(api, namespace)
+    wait_ended(api, namespace)
     path = log_path(namespace)
     match = STAMPED.fullmatch(lines(api, path, timestamps="true", tailLines=1)[0])
     assert match is not None

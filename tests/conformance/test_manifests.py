@@ -43,7 +43,7 @@ def collection(obj: Object, namespace: str) -> str:
     return JOB_KINDS[f"{obj['apiVersion']}/{obj['kind']}"].path(namespace)
 
 
-def created(api: Api, path: str, obj: Object, namespace: str) -> None:
+def check_created(api: Api, path: str, obj: Object, namespace: str) -> None:
     """Fails unless the server would take the object just as it is."""
     body = obj | {"metadata": obj["metadata"] | {"namespace": namespace}}
     answer = api.post(path, body, dryRun="All", fieldValidation="Strict")
@@ -73,22 +73,22 @@ def pods(obj: Any) -> Iterator[Object]:
             yield from pods(each)
 
 
-def taken(api: Api, made: list[Object], namespace: str) -> None:
+def check_all(api: Api, made: list[Object], namespace: str) -> None:
     """Fails unless the server takes all of it; of a kind that it does not serve only the pods are
     shown to it.
     """
     for obj in made:
         path = collection(obj, namespace)
         if api.get(path, limit="1").status == 200:
-            created(api, path, obj, namespace)
+            check_created(api, path, obj, namespace)
         for pod in pods(obj):
-            created(api, PODS.format(namespace), pod, namespace)
+            check_created(api, PODS.format(namespace), pod, namespace)
 
 
 @pytest.mark.usefixtures("classes")
 @pytest.mark.parametrize("name", golden.CASES)
 def test_the_golden_objects_are_taken(api: Api, pods_namespace: str, name: str) -> None:
-    taken(api, golden.objects(name), pods_namespace)
+    check_all(api, golden.build_case_objects(name), pods_namespace)
 
 
 @settings(
@@ -98,6 +98,6 @@ def test_the_golden_objects_are_taken(api: Api, pods_namespace: str, name: str) 
 )
 @given(ANY_SPEC)
 def test_whatever_a_valid_spec_becomes_is_taken(api: Api, pods_namespace: str, spec: Spec) -> None:
-    taken(
+    check_all(
         api, build_objects(spec, workload_id="3f1c6f0e-5d0a-4c39-9a53-0f6a9f1f8a11"), pods_namespace
     )

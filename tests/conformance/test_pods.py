@@ -8,14 +8,14 @@ from tests.conformance.samples import GATE, PODS, create_pod, pod, shell_pod, st
 MOUNT = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
 
 
-def reached(api: Api, namespace: str, phase: str, name: str = "pod") -> Object:
+def wait_phase(api: Api, namespace: str, phase: str, name: str = "pod") -> Object:
     """The pod once it is in the phase."""
 
-    def look() -> Object | None:
+    def fetch_in_phase() -> Object | None:
         obj: Object = api.get(PODS.path(namespace, name)).ok()
         return obj if obj["status"]["phase"] == phase else None
 
-    found: Object = eventually(look, within=90)
+    found: Object = eventually(fetch_in_phase, within=90)
     return found
 
 
@@ -142,7 +142,7 @@ def test_a_pod_that_breaks_the_rules(
 @pytest.mark.pods
 def test_a_pod_that_ends_well_has_succeeded(api: Api, namespace: str, image: str) -> None:
     create_pod(api, namespace, shell_pod(image, "exit 0"))
-    status = reached(api, namespace, "Succeeded")["status"]
+    status = wait_phase(api, namespace, "Succeeded")["status"]
     ended = status["containerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
     assert ended["startedAt"] <= ended["finishedAt"]
@@ -152,7 +152,7 @@ def test_a_pod_that_ends_well_has_succeeded(api: Api, namespace: str, image: str
 @pytest.mark.pods
 def test_a_pod_that_ends_badly_has_failed(api: Api, namespace: str, image: str) -> None:
     create_pod(api, namespace, shell_pod(image, "exit 3"))
-    status = reached(api, namespace, "Failed")["status"]
+    status = wait_phase(api, namespace, "Failed")["status"]
     ended = status["containerStatuses"][0]["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (3, "Error")
 
@@ -160,7 +160,7 @@ def test_a_pod_that_ends_badly_has_failed(api: Api, namespace: str, image: str) 
 @pytest.mark.pods
 def test_a_running_pod_is_ready_and_has_addresses(api: Api, namespace: str, image: str) -> None:
     create_pod(api, namespace, shell_pod(image, "sleep 60"))
-    running = reached(api, namespace, "Running")
+    running = wait_phase(api, namespace, "Running")
     assert running["spec"]["nodeName"]
     status = running["status"]
     assert status["podIP"]
@@ -201,7 +201,7 @@ def test_init_containers_run_first(api: Api, namespace: str, image: str) -> None
     first |= {"name": "first", "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
     obj["spec"] |= {"initContainers": [first], "volumes": [{"name": "shared", "emptyDir": {}}]}
     create_pod(api, namespace, obj)
-    status = reached(api, namespace, "Succeeded")["status"]
+    status = wait_phase(api, namespace, "Succeeded")["status"]
     assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
 
 
@@ -216,7 +216,7 @@ def test_a_deleted_pod_is_asked_to_stop_and_then_goes(api: Api, namespace: str, 
             terminationGracePeriodSeconds=30,
         ),
     )
-    reached(api, namespace, "Running")
+    wait_phase(api, namespace, "Running")
     path = PODS.path(namespace)
     version = api.get(path).ok()["metadata"]["resourceVersion"]
     with api.watch(path, resourceVersion=version) as watch:

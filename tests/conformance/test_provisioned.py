@@ -26,7 +26,7 @@ SECRET = project_manifests.WantedSecret(
 )
 
 
-def applied(api: Api, path: str, body: Object) -> Object:
+def check_applied(api: Api, path: str, body: Object) -> Object:
     """Fails unless the server would take the object just as it is; gives what it would then
     have.
     """
@@ -47,14 +47,14 @@ def applied(api: Api, path: str, body: Object) -> Object:
 @pytest.mark.parametrize("parent", ["", "department-research"])
 def test_a_queue_is_taken(api: Api, parent: str) -> None:
     wanted = project_manifests.build_queue(OWNER, "conformance-queue", "Team A", SHARES, parent)
-    made = applied(api, "/apis/scheduling.run.ai/v2/queues", wanted.body)
+    made = check_applied(api, "/apis/scheduling.run.ai/v2/queues", wanted.body)
     assert made["spec"] == wanted.body["spec"]
 
 
 def test_a_namespace_is_taken(api: Api) -> None:
     wanted = project_manifests.build_namespace(OWNER, "conformance-applied", None, adopted=False)
     assert (
-        applied(api, "/api/v1/namespaces", wanted.body)["metadata"]["labels"].items()
+        check_applied(api, "/api/v1/namespaces", wanted.body)["metadata"]["labels"].items()
         >= OWNER.labels.items()
     )
 
@@ -63,9 +63,9 @@ def test_the_secret_of_a_registry_and_the_account_that_uses_it_are_taken(
     api: Api, namespace: str
 ) -> None:
     wanted = project_manifests.build_secret(OWNER, SECRET)
-    made = applied(api, f"/api/v1/namespaces/{namespace}/secrets", wanted.body)
+    made = check_applied(api, f"/api/v1/namespaces/{namespace}/secrets", wanted.body)
     assert (made["type"], made["data"]) == (wanted.body["type"], wanted.body["data"])
     account = project_manifests.build_service_account(OWNER, None, [wanted.name])
     assert account is not None
-    made = applied(api, f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
+    made = check_applied(api, f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
     assert made["imagePullSecrets"] == [{"name": wanted.name}]

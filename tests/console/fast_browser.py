@@ -1,4 +1,4 @@
-"""A browser that costs little, for tests that ask every address for everybody."""
+"""A fast test client, for tests that request every address as everybody."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from tests.console.test_every_address import World
 
 
 class Browser(RequestFactory):
-    """Requests through everything that a server has before the views, and their bare answers; it
-    keeps cookies as Django's `Client` does.
+    """Requests through all middleware and the views, and their bare answers.
 
-    A `Client` loads the middleware anew, which reads every static file, and copies the context of
-    every template. This does neither; it follows nothing, and what fails is a 500.
+    It keeps cookies as Django's `Client` does. A `Client` loads the middleware anew, which reads
+    every static file, and copies the context of every template. This does neither; it follows no
+    redirect, and an exception is a 500.
     """
 
     def __init__(self) -> None:
@@ -29,14 +29,15 @@ class Browser(RequestFactory):
         return answer
 
     def sign_in_as(self, world: World, user: User) -> "Browser":
-        """From here on with nothing but this person's session."""
+        """Use nothing but this person's session from now on."""
         self.cookies.clear()
         self.cookies[settings.SESSION_COOKIE_NAME] = world.cookies[user.pk]
         return self
 
     def ask(self, world: World, user: User, method: str, url: str, **more: Any) -> int:
-        """The status for a person on a page, and for their token on the API; the answer is read to
-        its end.
+        """Return the status for a person on a page, and for their token on the API.
+
+        The answer is read to its end.
         """
         self.sign_in_as(world, user)
         if url.startswith("/api/"):
@@ -48,4 +49,4 @@ class Browser(RequestFactory):
 
 
 BROWSER = Browser()
-"""One for everybody: the middleware is loaded once."""
+"""One for all tests: the middleware is loaded once."""

@@ -1,5 +1,6 @@
-"""A row of every model there is, and hostile text in every text field of every row: new models and
-fields are found by themselves.
+"""Rows of every model, and hostile text in every text field of every row.
+
+New models and fields are found by themselves.
 """
 
 import uuid
@@ -23,7 +24,7 @@ template.
 """
 SHORT = """'" onmk=1<mk>"""
 ESCAPED = ('" onmk=1', "<mk>", "46662")
-"""What no page has anywhere, unless it let the text through."""
+"""Texts that no page has anywhere, unless it let the hostile text through."""
 NOT_TYPED = frozenset(
     {
         *(
@@ -68,8 +69,9 @@ NOT_TYPED = frozenset(
         ),
     }
 )
-"""Fields whose texts are words of the program or digests: nobody types them, and another word is no
-state that there is.
+"""Fields whose texts are words of the program or digests.
+
+Nobody types them, and another word is no state that exists.
 """
 NOT_TEXTS = frozenset(
     {
@@ -85,7 +87,7 @@ NOT_TEXTS = frozenset(
         "after",
     }
 )
-"""JSON with a grammar, which its readers rely on; `spec` is filled by `_hostile_spec`."""
+"""JSON with a grammar, which its readers rely on; `_hostile_spec` fills `spec`."""
 
 
 def list_models() -> Iterator[type[models.Model]]:
@@ -97,8 +99,9 @@ def list_models() -> Iterator[type[models.Model]]:
 
 
 def create_rows_of_every_model() -> list[str]:
-    """Make a row of each model that has none. Which of them could not be made: their constraints
-    ask for more than a type.
+    """Create a row of each model that has none, and return the models where that failed.
+
+    Their constraints ask for more than a type.
     """
     left = []
     for model in list_models():
@@ -111,7 +114,7 @@ def create_rows_of_every_model() -> list[str]:
 
 
 def get_or_create_row(model: type[models.Model]) -> models.Model:
-    """The first one, or a new one with something in every field that needs it."""
+    """Return the first row, or a new one with a value in every required field."""
     found = model._base_manager.first()
     if found is not None:
         return found
@@ -153,7 +156,7 @@ def _build_value(field: Any) -> Any:
 
 
 def list_text_fields(model: type[models.Model]) -> Iterator[Any]:
-    """Those that somebody, or a cluster, has written."""
+    """Yield the text fields that somebody, or a cluster, has written."""
     for field in model._meta.concrete_fields:
         is_text = isinstance(field, models.CharField | models.TextField) and not isinstance(
             field, EncryptedTextField
@@ -170,7 +173,7 @@ def list_text_fields(model: type[models.Model]) -> Iterator[Any]:
 
 
 def fill_hostile_texts() -> int:
-    """Put hostile text into every text of every row. How many fields there are."""
+    """Put hostile text into every text of every row, and return the number of fields."""
     count = 0
     for model in list_models():
         if model is AuditEntry:
@@ -200,7 +203,7 @@ def fill_hostile_texts() -> int:
 
 
 def _hostile(field: Any, number: int) -> str:
-    """Different for each row: many are unique."""
+    """Return a hostile text that differs for each row: many are unique."""
     most = (field.max_length or 1000) - 3
     return f"{HOSTILE if len(HOSTILE) <= most else SHORT}{number}"
 

@@ -1,5 +1,6 @@
-"""Everybody with one role in one scope, and what each address answers to them: for the tests that
-hold that against the tables.
+"""Users with one role in one scope each, and what each address answers to them.
+
+For the tests that compare that with the permission table.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ from tests.console.test_every_address import ASYNC, EVERY, STREAMS, World
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 REFUSED = frozenset({403, 404})
 ASKED = sorted(set(TABLE) & set(EVERY) - STREAMS)
-"""The addresses that end."""
+"""The addresses whose answers end."""
 COVERED: Mapping[str, frozenset[str]] = {
     "tenant": frozenset({"tenant", "cluster", "department", "project", "anywhere", "around"}),
     "cluster": frozenset({"cluster", "project", "anywhere", "around"}),
@@ -30,14 +31,15 @@ COVERED: Mapping[str, frozenset[str]] = {
     "team-a": frozenset({"project", "anywhere", "around"}),
     "team-b": frozenset({"anywhere", "around"}),
 }
-"""In which of the places that the table names a rule of each scope holds: both teams are of one
-department, on one cluster.
+"""The places of the permission table in which a rule of each scope holds.
+
+Both teams are of one department, on one cluster.
 """
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Somebody with exactly one role in exactly one scope."""
+    """A user with exactly one role in exactly one scope."""
 
     role: str
     scope: str
@@ -74,9 +76,12 @@ def _subjects(world: World) -> list[Subject]:
 
 
 @pytest.fixture(scope="module")
-def built(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[World, list[Subject]]]:
-    """One world and everybody in it for all of these tests, committed, as streams read it with
-    other connections.
+def permission_world(
+    django_db_setup: None, django_db_blocker: Any
+) -> Iterator[tuple[World, list[Subject]]]:
+    """Create one world with all subjects for all of these tests.
+
+    Committed, as streams read it with other connections.
     """
     with django_db_blocker.unblock():
         world = World(make_cast())
@@ -85,7 +90,7 @@ def built(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[World
 
 
 def _status(world: World, subject: Subject, method: str, name: str) -> int:
-    """What came of it; whatever it changed is taken back."""
+    """Return the status of a request, and roll back what it changed."""
     if name in ASYNC:
         return world.ask(subject.user, method.lower(), name)[0]
     url = world.url(name)
@@ -113,7 +118,7 @@ def _is_right(subject: Subject, rule: Rule | None, status: int) -> bool:
 
 
 def wrongly_let_in_or_refused(world: World, subjects: list[Subject], name: str) -> list[str]:
-    """What the address answers otherwise than the table says, to anybody, with any method."""
+    """Return the answers, to anybody and with any method, that differ from the table."""
     wrong = []
     for method in METHODS:
         rule = TABLE[name].get(method)

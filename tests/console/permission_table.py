@@ -1,9 +1,9 @@
-"""What each address takes: one line a route and method. The matrix test asks every role in every
-scope and compares.
+"""The permission that each address needs: one line for each route and method.
 
-`at` says whose scope decides: "project" (team-a), "department" (research), "cluster" (here),
-"tenant"; "anywhere": the permission in any scope opens the door, and what was chosen inside is
-judged again; "around": in any scope that team-a's cluster has something of.
+The matrix test requests every address with every role in every scope, and compares. `at` says whose
+scope decides: "project" (team-a), "department" (research), "cluster" (here), "tenant"; "anywhere":
+the permission in any scope opens the page, and what was chosen inside is judged again; "around": in
+any scope that team-a's cluster has something of.
 """
 
 from dataclasses import dataclass
@@ -13,39 +13,41 @@ from projects.permissions import Permission
 
 @dataclass(frozen=True)
 class Need:
-    """A permission and where it has to be had."""
+    """A permission and where it is needed."""
 
     permission: Permission
     at: str
     hidden: int = 404
-    """How a scope that one may not see is refused: 400 where a body names it."""
+    """The status for a scope that one may not see: 400 where a body names it."""
 
 
 OPEN = "open"
 """For everybody, signed in or not."""
 SIGNED_IN = "signed in"
-"""For whoever is signed in, each with what is theirs in it."""
+"""For whoever is signed in, each with their own data in it."""
 OWN = "own"
-"""Somebody else's: there for nobody but them."""
+"""Somebody's own: for others it does not exist."""
 
 Rule = Need | str
 
 
-def need(permission: str, at: str = "project", hidden: int = 404) -> Need:
+def parse_need(permission: str, at: str = "project", hidden: int = 404) -> Need:
     return Need(Permission.parse(permission), at, hidden)
 
 
-def _of(entity: str, at: str = "project") -> dict[str, Need]:
-    return {verb: need(f"{entity}:{verb}", at) for verb in ("view", "create", "edit", "delete")}
+def _list_needs(entity: str, at: str = "project") -> dict[str, Need]:
+    return {
+        verb: parse_need(f"{entity}:{verb}", at) for verb in ("view", "create", "edit", "delete")
+    }
 
 
-_WORKLOAD = _of("workloads")
-_CLUSTER = _of("clusters", "cluster")
-_PROJECT = _of("projects")
-_DEPARTMENT = _of("departments", "department")
-_POOL = _of("node-pools", "cluster")
-_RULE = _of("access-rules")
-_ACCOUNT = _of("service-accounts")
+_WORKLOAD = _list_needs("workloads")
+_CLUSTER = _list_needs("clusters", "cluster")
+_PROJECT = _list_needs("projects")
+_DEPARTMENT = _list_needs("departments", "department")
+_POOL = _list_needs("node-pools", "cluster")
+_RULE = _list_needs("access-rules")
+_ACCOUNT = _list_needs("service-accounts")
 
 SIGNING_IN: dict[str, dict[str, Rule]] = {
     "healthz": {"GET": OPEN},
@@ -68,82 +70,88 @@ SIGNING_IN: dict[str, dict[str, Rule]] = {
     },
     "sessions-end-others": {"POST": SIGNED_IN},
     "session-end": {"POST": OWN},
-    "settings": {"GET": need("settings:view", "tenant")},
-    "sign-on-test": {"POST": need("settings:edit", "tenant")},
+    "settings": {"GET": parse_need("settings:view", "tenant")},
+    "sign-on-test": {"POST": parse_need("settings:edit", "tenant")},
     "api-token": {"POST": OPEN},
     "api-schema": {"GET": SIGNED_IN},
     "api-not-there": {},
 }
 
 ACCESS: dict[str, dict[str, Rule]] = {
-    "users": {"GET": need("users:view", "tenant")},
-    "user-new": {method: need("users:create", "tenant") for method in ("GET", "POST")},
-    "user-reset": {"POST": need("users:edit", "tenant")},
-    "user-active": {"POST": need("users:edit", "tenant")},
-    "user-second-factor-reset": {"POST": need("users:edit", "tenant")},
-    "user-sessions-end": {"POST": need("users:edit", "tenant")},
-    "user-keys": {"GET": need("users:edit", "tenant")},
-    "user-keys-end": {"POST": need("users:edit", "tenant")},
-    "user-key-end": {"POST": need("users:edit", "tenant")},
-    "look-as": {"POST": need("users:edit", "tenant")},
+    "users": {"GET": parse_need("users:view", "tenant")},
+    "user-new": {method: parse_need("users:create", "tenant") for method in ("GET", "POST")},
+    "user-reset": {"POST": parse_need("users:edit", "tenant")},
+    "user-active": {"POST": parse_need("users:edit", "tenant")},
+    "user-second-factor-reset": {"POST": parse_need("users:edit", "tenant")},
+    "user-sessions-end": {"POST": parse_need("users:edit", "tenant")},
+    "user-keys": {"GET": parse_need("users:edit", "tenant")},
+    "user-keys-end": {"POST": parse_need("users:edit", "tenant")},
+    "user-key-end": {"POST": parse_need("users:edit", "tenant")},
+    "look-as": {"POST": parse_need("users:edit", "tenant")},
     "look-as-end": {"POST": SIGNED_IN},
     "why": {"GET": SIGNED_IN},
     "key-new": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "key-secret": {"POST": OWN},
     "key-delete": {"POST": OWN},
-    "access-rules": {"GET": need("access-rules:view", "anywhere")},
+    "access-rules": {"GET": parse_need("access-rules:view", "anywhere")},
     "access-rule-new": {
-        method: need("access-rules:create", "anywhere") for method in ("GET", "POST")
+        method: parse_need("access-rules:create", "anywhere") for method in ("GET", "POST")
     },
     "access-rule-delete": {"POST": _RULE["delete"]},
     "roles": {"GET": SIGNED_IN},
-    "role-new": {method: need("roles:create", "tenant") for method in ("GET", "POST")},
-    "role-edit": {method: need("roles:edit", "tenant") for method in ("GET", "POST")},
-    "role-delete": {method: need("roles:delete", "tenant") for method in ("GET", "POST")},
-    "accounts": {"GET": need("service-accounts:view", "anywhere")},
+    "role-new": {method: parse_need("roles:create", "tenant") for method in ("GET", "POST")},
+    "role-edit": {method: parse_need("roles:edit", "tenant") for method in ("GET", "POST")},
+    "role-delete": {method: parse_need("roles:delete", "tenant") for method in ("GET", "POST")},
+    "accounts": {"GET": parse_need("service-accounts:view", "anywhere")},
     "account-new": {
-        method: need("service-accounts:create", "anywhere") for method in ("GET", "POST")
+        method: parse_need("service-accounts:create", "anywhere") for method in ("GET", "POST")
     },
     "account-secret": {"POST": _ACCOUNT["edit"]},
     "account-delete": {"POST": _ACCOUNT["delete"]},
-    "api-roles": {"GET": SIGNED_IN, "POST": need("roles:create", "tenant")},
+    "api-roles": {"GET": SIGNED_IN, "POST": parse_need("roles:create", "tenant")},
     "api-role": {
-        "GET": need("access-rules:view", "anywhere"),
-        "PUT": need("roles:edit", "tenant"),
-        "DELETE": need("roles:delete", "tenant"),
+        "GET": parse_need("access-rules:view", "anywhere"),
+        "PUT": parse_need("roles:edit", "tenant"),
+        "DELETE": parse_need("roles:delete", "tenant"),
     },
     "api-access-rules": {
-        "GET": need("access-rules:view", "anywhere"),
-        "POST": need("access-rules:create", "anywhere"),
+        "GET": parse_need("access-rules:view", "anywhere"),
+        "POST": parse_need("access-rules:create", "anywhere"),
     },
-    "api-access-rules-count": {"GET": need("access-rules:view", "anywhere")},
+    "api-access-rules-count": {"GET": parse_need("access-rules:view", "anywhere")},
     "api-my-access-rules": {"GET": SIGNED_IN},
     "api-access-rule": {"GET": _RULE["view"], "DELETE": _RULE["delete"]},
     "api-permissions": {"GET": SIGNED_IN},
     "api-permitted-scopes": {"GET": SIGNED_IN, "POST": SIGNED_IN},
-    "api-users": {"GET": need("users:view", "tenant"), "POST": need("users:create", "tenant")},
-    "api-users-count": {"GET": need("users:view", "tenant")},
-    "api-user": {"GET": need("users:view", "tenant"), "PATCH": need("users:edit", "tenant")},
-    "api-user-password": {"POST": need("users:edit", "tenant")},
-    "api-user-logout": {"POST": need("users:edit", "tenant")},
-    "api-user-access-keys": {"DELETE": need("users:edit", "tenant")},
+    "api-users": {
+        "GET": parse_need("users:view", "tenant"),
+        "POST": parse_need("users:create", "tenant"),
+    },
+    "api-users-count": {"GET": parse_need("users:view", "tenant")},
+    "api-user": {
+        "GET": parse_need("users:view", "tenant"),
+        "PATCH": parse_need("users:edit", "tenant"),
+    },
+    "api-user-password": {"POST": parse_need("users:edit", "tenant")},
+    "api-user-logout": {"POST": parse_need("users:edit", "tenant")},
+    "api-user-access-keys": {"DELETE": parse_need("users:edit", "tenant")},
     "api-service-accounts": {
-        "GET": need("service-accounts:view", "anywhere"),
-        "POST": need("service-accounts:create", "anywhere"),
+        "GET": parse_need("service-accounts:view", "anywhere"),
+        "POST": parse_need("service-accounts:create", "anywhere"),
     },
     "api-service-account": {"GET": _ACCOUNT["view"], "DELETE": _ACCOUNT["delete"]},
     "api-service-account-secret": {"POST": _ACCOUNT["edit"]},
     "api-apps": {
-        "GET": need("service-accounts:view", "anywhere"),
-        "POST": need("service-accounts:create", "anywhere"),
+        "GET": parse_need("service-accounts:view", "anywhere"),
+        "POST": parse_need("service-accounts:create", "anywhere"),
     },
     "api-app": {"GET": _ACCOUNT["view"], "DELETE": _ACCOUNT["delete"]},
     "api-app-secret": {"POST": _ACCOUNT["edit"]},
     "api-access-keys": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "api-access-key": {"GET": OWN, "DELETE": OWN},
     "api-access-key-secret": {"POST": OWN},
-    "api-everybodys-access-keys": {"GET": need("users:edit", "tenant")},
-    "api-anybodys-access-key": {"DELETE": need("users:edit", "tenant")},
+    "api-everybodys-access-keys": {"GET": parse_need("users:edit", "tenant")},
+    "api-anybodys-access-key": {"DELETE": parse_need("users:edit", "tenant")},
     "person-add": {"POST": _RULE["create"]},
     "person-role": {"POST": _RULE["create"]},
     "person-remove": {"POST": _RULE["delete"]},
@@ -151,7 +159,7 @@ ACCESS: dict[str, dict[str, Rule]] = {
     "service-account-rotate": {"POST": _ACCOUNT["edit"]},
     "service-account-delete": {"POST": _ACCOUNT["delete"]},
     **{
-        name: {"GET": need("audit:view", "tenant")}
+        name: {"GET": parse_need("audit:view", "tenant")}
         for name in ("audit", "audit-export", "audit-entry", "api-audit-log")
     },
 }
@@ -164,23 +172,29 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "api-project-metrics": {"GET": _WORKLOAD["view"]},
     "api-department-metrics": {"GET": _DEPARTMENT["view"]},
     **{
-        name: {"GET": need("overview:view", "anywhere")}
+        name: {"GET": parse_need("overview:view", "anywhere")}
         for name in ("overview", "overview-allocation", "overview-csv")
     },
-    "project-new": {method: need("projects:create", "anywhere") for method in ("GET", "POST")},
+    "project-new": {
+        method: parse_need("projects:create", "anywhere") for method in ("GET", "POST")
+    },
     "project-edit": dict.fromkeys(("GET", "POST"), _PROJECT["edit"]),
     "project-delete": dict.fromkeys(("GET", "POST"), _PROJECT["delete"]),
     "departments": {"GET": SIGNED_IN},
     "department": {"GET": _DEPARTMENT["view"]},
-    "department-new": {method: need("departments:create", "tenant") for method in ("GET", "POST")},
+    "department-new": {
+        method: parse_need("departments:create", "tenant") for method in ("GET", "POST")
+    },
     "department-edit": dict.fromkeys(("GET", "POST"), _DEPARTMENT["edit"]),
     "department-delete": dict.fromkeys(("GET", "POST"), _DEPARTMENT["delete"]),
     "node-pools": {"GET": SIGNED_IN},
-    "node-pool": {"GET": need("node-pools:view", "around")},
-    "node-pool-new": {method: need("node-pools:create", "anywhere") for method in ("GET", "POST")},
+    "node-pool": {"GET": parse_need("node-pools:view", "around")},
+    "node-pool-new": {
+        method: parse_need("node-pools:create", "anywhere") for method in ("GET", "POST")
+    },
     "node-pool-edit": dict.fromkeys(("GET", "POST"), _POOL["edit"]),
     "node-pool-delete": dict.fromkeys(("GET", "POST"), _POOL["delete"]),
-    "api-departments": {"GET": SIGNED_IN, "POST": need("departments:create", "tenant")},
+    "api-departments": {"GET": SIGNED_IN, "POST": parse_need("departments:create", "tenant")},
     "api-departments-count": {"GET": SIGNED_IN},
     "api-departments-telemetry": {"GET": SIGNED_IN},
     "api-department-resources": {"PUT": _DEPARTMENT["edit"], "PATCH": _DEPARTMENT["edit"]},
@@ -199,30 +213,30 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
         "DELETE": _PROJECT["delete"],
     },
     "api-project-resources": {"PUT": _PROJECT["edit"], "PATCH": _PROJECT["edit"]},
-    "api-node-pools": {"GET": SIGNED_IN, "POST": need("node-pools:create", "anywhere")},
+    "api-node-pools": {"GET": SIGNED_IN, "POST": parse_need("node-pools:create", "anywhere")},
     "api-node-pools-count": {"GET": SIGNED_IN},
     "api-node-pool": {
-        "GET": need("node-pools:view", "around"),
+        "GET": parse_need("node-pools:view", "around"),
         "PUT": _POOL["edit"],
         "PATCH": _POOL["edit"],
         "DELETE": _POOL["delete"],
     },
     "clusters": {"GET": SIGNED_IN},
     "single-trust": {"GET": SIGNED_IN},
-    "cluster": {"GET": need("clusters:view", "around")},
-    "cluster-checks": {"GET": need("clusters:view", "around")},
-    "cluster-node": {"GET": need("clusters:view", "around")},
-    "cluster-new": {method: need("clusters:create", "tenant") for method in ("GET", "POST")},
+    "cluster": {"GET": parse_need("clusters:view", "around")},
+    "cluster-checks": {"GET": parse_need("clusters:view", "around")},
+    "cluster-node": {"GET": parse_need("clusters:view", "around")},
+    "cluster-new": {method: parse_need("clusters:create", "tenant") for method in ("GET", "POST")},
     "cluster-edit": dict.fromkeys(("GET", "POST"), _CLUSTER["edit"]),
     "cluster-check": {"POST": _CLUSTER["edit"]},
     "cluster-enable": {"POST": _CLUSTER["edit"]},
     "cluster-disable": {"POST": _CLUSTER["edit"]},
     "cluster-remove": dict.fromkeys(("GET", "POST"), _CLUSTER["delete"]),
-    "api-projects": {"GET": SIGNED_IN, "POST": need("projects:create", "anywhere")},
-    "api-clusters": {"GET": SIGNED_IN, "POST": need("clusters:create", "tenant")},
-    "api-clusters-test": {"POST": need("clusters:create", "tenant")},
+    "api-projects": {"GET": SIGNED_IN, "POST": parse_need("projects:create", "anywhere")},
+    "api-clusters": {"GET": SIGNED_IN, "POST": parse_need("clusters:create", "tenant")},
+    "api-clusters-test": {"POST": parse_need("clusters:create", "tenant")},
     "api-cluster": {
-        "GET": need("clusters:view", "around"),
+        "GET": parse_need("clusters:view", "around"),
         "PATCH": _CLUSTER["edit"],
         "DELETE": _CLUSTER["delete"],
     },
@@ -232,64 +246,69 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
 }
 
 
-def _changed_whole_or_in_part(entity: str) -> dict[str, Rule]:
-    of = _of(entity)
-    return {"GET": of["view"], "PUT": of["edit"], "PATCH": of["edit"], "DELETE": of["delete"]}
+def _build_detail_rules(entity: str) -> dict[str, Rule]:
+    needs = _list_needs(entity)
+    return {
+        "GET": needs["view"],
+        "PUT": needs["edit"],
+        "PATCH": needs["edit"],
+        "DELETE": needs["delete"],
+    }
 
 
-def _asset(entity: str, one: str, *subtypes: str) -> dict[str, dict[str, Rule]]:
-    of = _of(entity)
+def _build_asset_rules(entity: str, one: str, *subtypes: str) -> dict[str, dict[str, Rule]]:
+    needs = _list_needs(entity)
     anywhere: dict[str, Rule] = {
-        method: need(f"{entity}:create", "anywhere") for method in ("GET", "POST")
+        method: parse_need(f"{entity}:create", "anywhere") for method in ("GET", "POST")
     }
     table = entity
     return {
         table: {"GET": SIGNED_IN},
-        one: {"GET": of["view"]},
+        one: {"GET": needs["view"]},
         f"{one}-new": anywhere,
         **({f"{one}-new-of": anywhere} if subtypes else {}),
-        f"{one}-edit": {"GET": of["edit"], "POST": of["edit"]},
-        f"{one}-copy": {"GET": of["create"], "POST": of["create"]},
-        f"{one}-delete": {"GET": of["delete"], "POST": of["delete"]},
+        f"{one}-edit": {"GET": needs["edit"], "POST": needs["edit"]},
+        f"{one}-copy": {"GET": needs["create"], "POST": needs["create"]},
+        f"{one}-delete": {"GET": needs["delete"], "POST": needs["delete"]},
     }
 
 
-def _asset_api(entity: str, *names: str) -> dict[str, dict[str, Rule]]:
-    one = _changed_whole_or_in_part(entity)
+def _build_asset_api_rules(entity: str, *names: str) -> dict[str, dict[str, Rule]]:
+    one = _build_detail_rules(entity)
     found: dict[str, dict[str, Rule]] = {}
     for name in names:
         found[f"api-asset-{name}"] = {
             "GET": SIGNED_IN,
-            "POST": need(f"{entity}:create", "anywhere"),
+            "POST": parse_need(f"{entity}:create", "anywhere"),
         }
         found[f"api-asset-{name}-one"] = one
     return found
 
 
 ASSETS: dict[str, dict[str, Rule]] = {
-    **_asset("environments", "environment"),
-    **_asset("compute-resources", "compute-resource"),
-    **_asset("data-sources", "data-source", "git"),
-    **_asset("credentials", "credential", "registry"),
-    **_asset("templates", "template"),
-    **_asset("policies", "policy"),
-    **_asset_api("environments", "environment"),
-    **_asset_api("compute-resources", "compute"),
-    **_asset_api(
+    **_build_asset_rules("environments", "environment"),
+    **_build_asset_rules("compute-resources", "compute-resource"),
+    **_build_asset_rules("data-sources", "data-source", "git"),
+    **_build_asset_rules("credentials", "credential", "registry"),
+    **_build_asset_rules("templates", "template"),
+    **_build_asset_rules("policies", "policy"),
+    **_build_asset_api_rules("environments", "environment"),
+    **_build_asset_api_rules("compute-resources", "compute"),
+    **_build_asset_api_rules(
         "data-sources",
         *(
             f"datasource-{kind}"
             for kind in ("git", "pvc", "nfs", "s3", "host-path", "config-map", "secrets")
         ),
     ),
-    **_asset_api(
+    **_build_asset_api_rules(
         "credentials",
         *(
             f"credentials-{kind}"
             for kind in ("docker-registry", "access-key", "password", "ssh-key", "generic-secret")
         ),
     ),
-    **_asset_api("policies", "policies"),
+    **_build_asset_api_rules("policies", "policies"),
     "api-asset-credentials": {"GET": SIGNED_IN},
     "api-asset-datasource": {"GET": SIGNED_IN},
     "api-templates-count": {"GET": SIGNED_IN},
@@ -299,20 +318,20 @@ ASSETS: dict[str, dict[str, Rule]] = {
         for name, rules in (
             (
                 f"api-templates{end}",
-                {"GET": SIGNED_IN, "POST": need("templates:create", "anywhere")},
+                {"GET": SIGNED_IN, "POST": parse_need("templates:create", "anywhere")},
             ),
-            (f"api-template{end}", _changed_whole_or_in_part("templates")),
+            (f"api-template{end}", _build_detail_rules("templates")),
         )
     },
-    "template-design": {"GET": need("templates:create", "anywhere")},
-    "template-redesign": {"GET": need("templates:edit")},
+    "template-design": {"GET": parse_need("templates:create", "anywhere")},
+    "template-redesign": {"GET": parse_need("templates:edit")},
     "policies-effective": {"GET": SIGNED_IN},
     **{
         f"api-policy-{word}": {
             "GET": SIGNED_IN,
-            "PUT": need("policies:create", "anywhere"),
-            "PATCH": need("policies:edit", "anywhere"),
-            "DELETE": need("policies:delete", "anywhere"),
+            "PUT": parse_need("policies:create", "anywhere"),
+            "PATCH": parse_need("policies:edit", "anywhere"),
+            "DELETE": parse_need("policies:delete", "anywhere"),
         }
         for word in ("distributed", "trainings")
     },
@@ -341,7 +360,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
     "workload-stop": {"POST": _WORKLOAD["edit"]},
     "workload-run": {"POST": _WORKLOAD["edit"]},
     "workload-delete": {"POST": _WORKLOAD["delete"]},
-    "workload-new": {"GET": need("workloads:create", "anywhere")},
+    "workload-new": {"GET": parse_need("workloads:create", "anywhere")},
     "wizard": {"GET": OWN, "POST": OWN},
     "wizard-save": {"POST": OWN},
     "wizard-asset": {"GET": OWN, "POST": OWN},
@@ -364,7 +383,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
         name: rules
         for kind in ("distributed", "trainings")
         for name, rules in (
-            (f"api-{kind}", {"POST": need("workloads:create", hidden=400)}),
+            (f"api-{kind}", {"POST": parse_need("workloads:create", hidden=400)}),
             (f"api-{kind}-one", {"GET": _WORKLOAD["view"], "DELETE": _WORKLOAD["delete"]}),
             (f"api-{kind}-suspend", {"POST": _WORKLOAD["edit"]}),
             (f"api-{kind}-resume", {"POST": _WORKLOAD["edit"]}),

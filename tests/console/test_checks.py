@@ -17,7 +17,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def checked(web_processes: int = 1, **given: Any) -> list[str]:
+def list_message_ids(web_processes: int = 1, **given: Any) -> list[str]:
     messages = check_settings(
         Options(data_dir=Path("/nowhere"), **{"host": "127.0.0.1", "redis_url": "", **given}),
         web_processes,
@@ -27,7 +27,7 @@ def checked(web_processes: int = 1, **given: Any) -> list[str]:
 
 
 def test_a_good_production_has_nothing_to_tell() -> None:
-    assert checked(**GOOD) == []
+    assert list_message_ids(**GOOD) == []
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,11 @@ def test_a_good_production_has_nothing_to_tell() -> None:
     ],
 )
 def test_what_is_wrong_is_told(change: dict[str, Any], ids: list[str]) -> None:
-    assert checked(**(GOOD | change)) == ids
+    assert list_message_ids(**(GOOD | change)) == ids
 
 
 def test_several_web_processes_need_a_database_for_several() -> None:
-    assert checked(2, **(GOOD | {"database_url": "", "production": False})) == ["muster.E001"]
-    assert checked(2, **GOOD) == []
+    assert list_message_ids(2, **(GOOD | {"database_url": "", "production": False})) == [
+        "muster.E001"
+    ]
+    assert list_message_ids(2, **GOOD) == []

@@ -96,7 +96,7 @@ def test_cookies_are_for_this_site_alone_and_a_sign_in_makes_a_new_one(
     )
 
 
-async def _posted(chunks: int, size: int, path: str) -> dict[str, Any]:
+async def _post_chunks(chunks: int, size: int, path: str) -> dict[str, Any]:
     from console.asgi import application
 
     headers = [(b"host", b"localhost"), (b"content-type", b"application/x-www-form-urlencoded")]
@@ -126,7 +126,7 @@ def test_a_body_without_end_is_refused_before_it_is_kept(path: str) -> None:
     """Nothing says how long it will be, and nobody has signed in: what is beyond the bound is not
     even read.
     """
-    answer = asyncio.run(_posted(100, body_limit.MAX_BODY_BYTES // 10, path))
+    answer = asyncio.run(_post_chunks(100, body_limit.MAX_BODY_BYTES // 10, path))
     assert answer["status"] == 413
     assert b"content-security-policy" in dict(answer["headers"])
 

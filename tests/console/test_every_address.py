@@ -471,7 +471,7 @@ def _cookie(user: User) -> str:
 
 
 @pytest.fixture(scope="module")
-def built(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+def module_world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
     """One world for all of these tests, committed, as streams read it with other connections."""
     with django_db_blocker.unblock():
         yield World(make_cast())
@@ -479,9 +479,9 @@ def built(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
 
 
 @pytest.fixture
-def world(built: World, db: None) -> World:
+def world(module_world: World, db: None) -> World:
     """The world; what a test changes in it is rolled back."""
-    return built
+    return module_world
 
 
 THEIRS = sorted(set(EVERY) - OPEN - EVERYBODYS - ADMINISTRATORS - STREAMS)

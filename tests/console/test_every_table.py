@@ -37,7 +37,7 @@ QUERIES: dict[str, tuple[int | None, int | None]] = {
 """Of an administrator and of a member of some projects; None for who may not see the table."""
 
 
-def _taken(session: str, address: str) -> int | None:
+def _count_queries(session: str, address: str) -> int | None:
     """Queries of the page once nothing is to be noted of the session; None for who may not see the
     table.
     """
@@ -55,7 +55,7 @@ def _taken(session: str, address: str) -> int | None:
 def test_every_table_takes_the_queries_that_stand_here(db: None, rows: int) -> None:
     sessions = fill(rows)
     taken = {
-        name: tuple(_taken(sessions[who], address) for who in ("admin", "member"))
+        name: tuple(_count_queries(sessions[who], address) for who in ("admin", "member"))
         for name, address in TABLES.items()
     }
     assert taken == QUERIES

@@ -18,7 +18,7 @@ from console.templatetags import muster
 from workloads.states import Status
 
 
-def rendered(source: str, **context: object) -> str:
+def render_source(source: str, **context: object) -> str:
     return Template(source).render(Context(context))
 
 
@@ -88,7 +88,9 @@ def test_a_time_is_told_by_its_distance(ago: float, words: str) -> None:
 
 
 def test_a_time_long_ago_is_a_date_and_the_exact_one_is_on_hover() -> None:
-    shown = muster.when(datetime.datetime(2024, 2, 29, 12, 30, 5, tzinfo=datetime.UTC))
+    shown = muster.render_time_distance(
+        datetime.datetime(2024, 2, 29, 12, 30, 5, tzinfo=datetime.UTC)
+    )
     assert ">29 Feb 2024<" in shown
     assert 'datetime="2024-02-29T12:30:05.000Z" title="29 Feb 2024, 12:30:05 UTC"' in shown
 
@@ -128,26 +130,28 @@ class Sample(forms.Form):
 def test_an_address_with_a_key_is_the_one_that_is_looked_up(
     name: str, key: int | uuid.UUID
 ) -> None:
-    assert rendered("{% address name key %}", name=name, key=key) == reverse(name, args=[key])
+    assert render_source("{% address name key %}", name=name, key=key) == reverse(name, args=[key])
     with override_script_prefix("/console/"):
-        assert rendered("{% address name key %}", name=name, key=key) == reverse(name, args=[key])
+        assert render_source("{% address name key %}", name=name, key=key) == reverse(
+            name, args=[key]
+        )
 
 
 def test_an_icon_is_the_same_whether_its_name_is_written_out_or_handed_over() -> None:
     assert (
-        rendered('{% icon "cpu" %}')
-        == rendered("{% icon name %}", name="cpu")
+        render_source('{% icon "cpu" %}')
+        == render_source("{% icon name %}", name="cpu")
         == muster.icon("cpu")
     )
-    assert rendered('{% icon "cpu" "big" %}') == rendered(
+    assert render_source('{% icon "cpu" "big" %}') == render_source(
         "{% icon name css %}", name="cpu", css="big"
     )
-    assert "<b>" not in rendered("{% icon name %}", name="<b>")
+    assert "<b>" not in render_source("{% icon name %}", name="<b>")
 
 
 @pytest.mark.parametrize("words", ['<b>&"', "plain"])
 def test_choices_and_cells_are_escaped(words: str) -> None:
-    drawn = rendered(
+    drawn = render_source(
         "{% options choices chosen %}", choices=[(words, words), ("two", "Two")], chosen="two"
     )
     assert drawn == (
@@ -156,11 +160,11 @@ def test_choices_and_cells_are_escaped(words: str) -> None:
     )
     column = Column("name", "Name", lambda row: row, render=lambda row: f"{row}!")
     listing = Listing(Table("Things", (column,)), [words], (column,), "name", "", (), "", "")
-    assert f">{escape(words)}!</th>" in rendered("{% rows listing %}", listing=listing)
+    assert f">{escape(words)}!</th>" in render_source("{% rows listing %}", listing=listing)
 
 
 def test_a_field_ties_its_label_help_and_error_to_the_control() -> None:
-    shown = rendered("{% field form.name %}", form=Sample({"name": ""}))
+    shown = render_source("{% field form.name %}", form=Sample({"name": ""}))
     assert '<label class="pf-v6-c-form__label mu-label" for="id_name">' in shown
     assert 'aria-describedby="id_name_error id_name_helptext"' in shown
     assert 'aria-invalid="true"' in shown
@@ -173,9 +177,9 @@ def test_a_field_ties_its_label_help_and_error_to_the_control() -> None:
     [("size", "pf-v6-c-form-control__toggle-icon"), ("loud", "pf-v6-c-check__input")],
 )
 def test_every_kind_of_control_gets_its_own_dress(name: str, mark: str) -> None:
-    assert mark in rendered("{% field bound %}", bound=Sample()[name])
+    assert mark in render_source("{% field bound %}", bound=Sample()[name])
 
 
 def test_what_a_field_says_is_escaped() -> None:
-    shown = rendered("{% field form.name %}", form=Sample({"name": '"><script>'}))
+    shown = render_source("{% field form.name %}", form=Sample({"name": '"><script>'}))
     assert "<script>" not in shown

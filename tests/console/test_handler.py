@@ -14,28 +14,28 @@ from django.utils.deprecation import MiddlewareMixin
 
 from console.handler import SingleThreadHandler
 
-seen: dict[str, list[int]] = {}
+threads: dict[str, list[int]] = {}
 together = threading.Barrier(2)
 
 
-def note(what: str) -> None:
-    seen.setdefault(what, []).append(threading.get_ident())
+def record_thread(what: str) -> None:
+    threads.setdefault(what, []).append(threading.get_ident())
 
 
 class Middleware(MiddlewareMixin):
     """Either way, as Django's own are."""
 
     def process_request(self, request: HttpRequest) -> None:
-        note("before")
+        record_thread("before")
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        note("after")
+        record_thread("after")
         return response
 
 
-def plain(request: HttpRequest) -> HttpResponse:
+def plain_view(request: HttpRequest) -> HttpResponse:
     """Says how many of the middleware called it, one through the other."""
-    note("view")
+    record_thread("view")
     return HttpResponse(
         str(
             sum(
@@ -46,36 +46,39 @@ def plain(request: HttpRequest) -> HttpResponse:
     )
 
 
-def waiting(request: HttpRequest) -> HttpResponse:
+def waiting_view(request: HttpRequest) -> HttpResponse:
     """Answers only while another one is answered, too."""
-    note("view")
+    record_thread("view")
     together.wait(20)
     return HttpResponse("waited")
 
 
-async def loop(request: HttpRequest) -> HttpResponse:
-    note("view")
+async def loop_view(request: HttpRequest) -> HttpResponse:
+    record_thread("view")
     await asyncio.sleep(0)
     return HttpResponse("loop")
 
 
-async def stream(request: HttpRequest) -> StreamingHttpResponse:
+async def stream_view(request: HttpRequest) -> StreamingHttpResponse:
     async def parts() -> AsyncIterator[bytes]:
         for part in (b"one", b"two"):
-            note("part")
+            record_thread("part")
             yield part
 
     return StreamingHttpResponse(parts())
 
 
-def wrong(request: HttpRequest) -> HttpResponse:
+def failing_view(request: HttpRequest) -> HttpResponse:
     raise ValueError("no")
 
 
-urlpatterns = [path(each.__name__, each) for each in (plain, waiting, loop, stream, wrong)]
+urlpatterns = [
+    path(each.__name__, each)
+    for each in (plain_view, waiting_view, loop_view, stream_view, failing_view)
+]
 
 
-async def ask(handler: SingleThreadHandler, address: str) -> tuple[int, bytes]:
+async def send_request(handler: SingleThreadHandler, address: str) -> tuple[int, bytes]:
     """The status and the body."""
     scope = {
         "type": "http",
@@ -102,10 +105,10 @@ async def ask(handler: SingleThreadHandler, address: str) -> tuple[int, bytes]:
 
 def run(work: Callable[[SingleThreadHandler], Awaitable[Any]]) -> Any:
     async def all_of_it() -> Any:
-        note("loop")
+        record_thread("loop")
         return await work(SingleThreadHandler())
 
-    seen.clear()
+    threads.clear()
     with override_settings(
         ROOT_URLCONF=__name__,
         MIDDLEWARE=[f"{__name__}.Middleware"] * 2,
@@ -115,28 +118,30 @@ def run(work: Callable[[SingleThreadHandler], Awaitable[Any]]) -> Any:
 
 
 def test_middleware_and_view_are_in_one_thread_and_handed_over_once() -> None:
-    assert run(lambda handler: ask(handler, "/plain")) == (200, b"2")
-    (thread,) = set(seen["before"] + seen["view"] + seen["after"])
-    assert len(seen["before"]) == len(seen["after"]) == 2
-    assert thread not in seen["loop"]
+    assert run(lambda handler: send_request(handler, "/plain_view")) == (200, b"2")
+    (thread,) = set(threads["before"] + threads["view"] + threads["after"])
+    assert len(threads["before"]) == len(threads["after"]) == 2
+    assert thread not in threads["loop"]
 
 
 def test_requests_at_once_are_in_threads_of_their_own() -> None:
     answers = run(
-        lambda handler: asyncio.gather(ask(handler, "/waiting"), ask(handler, "/waiting"))
+        lambda handler: asyncio.gather(
+            send_request(handler, "/waiting_view"), send_request(handler, "/waiting_view")
+        )
     )
     assert answers == [(200, b"waited")] * 2
-    assert len(set(seen["view"])) == 2
+    assert len(set(threads["view"])) == 2
 
 
 def test_what_is_asynchronous_is_run_by_the_loop() -> None:
-    assert run(lambda handler: ask(handler, "/loop")) == (200, b"loop")
-    assert seen["view"] == seen["loop"]
-    assert run(lambda handler: ask(handler, "/stream")) == (200, b"onetwo")
-    assert seen["part"] == seen["loop"] * 2
+    assert run(lambda handler: send_request(handler, "/loop_view")) == (200, b"loop")
+    assert threads["view"] == threads["loop"]
+    assert run(lambda handler: send_request(handler, "/stream_view")) == (200, b"onetwo")
+    assert threads["part"] == threads["loop"] * 2
 
 
 @pytest.mark.django_db
 def test_what_goes_wrong_is_an_answer() -> None:
-    assert run(lambda handler: ask(handler, "/wrong"))[0] == 500
-    assert run(lambda handler: ask(handler, "/nowhere"))[0] == 404
+    assert run(lambda handler: send_request(handler, "/failing_view"))[0] == 500
+    assert run(lambda handler: send_request(handler, "/nowhere"))[0] == 404

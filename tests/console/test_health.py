@@ -22,7 +22,7 @@ KEYS = {
 }
 
 
-def read(url: str) -> tuple[int, str]:
+def fetch_url(url: str) -> tuple[int, str]:
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:
             return answer.status, answer.read().decode()
@@ -64,10 +64,10 @@ def test_a_web_process_tells_how_its_database_is(tmp_path: Path) -> None:
     ) as web:
         try:
             url = f"http://127.0.0.1:{port}"
-            eventually(lambda: read(f"{url}/healthz")[0] == 200)
-            assert read(f"{url}/readyz") == (503, "the database waits for its migrations\n")
+            eventually(lambda: fetch_url(f"{url}/healthz")[0] == 200)
+            assert fetch_url(f"{url}/readyz") == (503, "the database waits for its migrations\n")
             (tmp_path / "muster.sqlite3").write_bytes(b"this is no database " * 1000)
-            assert read(f"{url}/readyz") == (503, "the database does not answer\n")
-            assert read(f"{url}/healthz") == (200, "ok\n")
+            assert fetch_url(f"{url}/readyz") == (503, "the database does not answer\n")
+            assert fetch_url(f"{url}/healthz") == (200, "ok\n")
         finally:
             web.terminate()

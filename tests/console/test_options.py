@@ -82,7 +82,7 @@ def test_the_settings_page_is_true() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "reason"),
     [
         ({"port": "eighty"}, "MUSTER_PORT: "),
         ({"production": 1}, "MUSTER_SECRET_KEY and MUSTER_ENCRYPTION_KEYS must be given"),
@@ -100,7 +100,7 @@ def test_the_settings_page_is_true() -> None:
     "command", [["-m", "console", "web"], ["-m", "console", "up"], ["manage.py", "check"]]
 )
 def test_every_process_refuses_in_words(
-    tmp_path: Path, command: list[str], wrong: dict[str, object], said: str
+    tmp_path: Path, command: list[str], wrong: dict[str, object], reason: str
 ) -> None:
     environment = clean_environment(data_dir=tmp_path, **wrong)
     done = subprocess.run(
@@ -112,7 +112,7 @@ def test_every_process_refuses_in_words(
         timeout=60,
     )
     assert done.returncode != 0
-    assert said in done.stderr
+    assert reason in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -23,7 +23,7 @@ def departments(db: None) -> list[str]:
     return names
 
 
-def walked(
+def walk_pages(
     order: pagination.SortOrder, way: str, cursor: str = "", size: int = 3
 ) -> tuple[list[list[str]], str]:
     """The names on every page from a cursor on, and the last page's own cursors."""
@@ -40,10 +40,10 @@ def walked(
 def test_pages_forwards_and_backwards_show_every_row_once_with_equal_values(
     departments: list[str], order: pagination.SortOrder
 ) -> None:
-    forwards, back = walked(order, "next")
+    forwards, back = walk_pages(order, "next")
     assert [len(page) for page in forwards] == [3, 3, 1]
     assert sorted(name for page in forwards for name in page) == departments
-    backwards, _ = walked(order, "previous", back)
+    backwards, _ = walk_pages(order, "previous", back)
     assert backwards == [forwards[1], forwards[0]]
 
 

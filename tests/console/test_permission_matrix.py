@@ -14,13 +14,13 @@ from tests.console.permission_subjects import (
     ASKED,
     REFUSED,
     Subject,
-    built,
+    permission_world,
     wrongly_let_in_or_refused,
 )
 from tests.console.permission_table import OWN, TABLE, Need
 from tests.console.test_every_address import EVERY, World
 
-__all__ = ["built"]
+__all__ = ["permission_world"]
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -33,9 +33,9 @@ def test_the_table_names_every_address() -> None:
 
 @pytest.mark.parametrize("name", [name for name in ASKED if not name.startswith("api-")])
 def test_every_role_in_every_scope_is_let_in_as_the_table_says(
-    built: tuple[World, list[Subject]], db: None, name: str
+    permission_world: tuple[World, list[Subject]], db: None, name: str
 ) -> None:
-    wrong = wrongly_let_in_or_refused(*built, name)
+    wrong = wrongly_let_in_or_refused(*permission_world, name)
     assert not wrong, "\n".join(wrong)
 
 
@@ -43,9 +43,9 @@ def test_every_role_in_every_scope_is_let_in_as_the_table_says(
     "name", sorted(name for name, rules in TABLE.items() if OWN in rules.values())
 )
 def test_what_is_somebodys_own_is_theirs(
-    built: tuple[World, list[Subject]], db: None, name: str
+    permission_world: tuple[World, list[Subject]], db: None, name: str
 ) -> None:
-    world, _ = built
+    world, _ = permission_world
     for method in TABLE[name]:
         assert world.ask(world.cast.bob, method.lower(), name)[0] not in REFUSED
 
@@ -61,10 +61,10 @@ def test_every_permission_of_the_table_is_some_roles() -> None:
 
 
 def test_a_made_up_id_reads_like_one_that_is_not_yours(
-    built: tuple[World, list[Subject]], db: None
+    permission_world: tuple[World, list[Subject]], db: None
 ) -> None:
     """No oracle: the words for what one may not see are those for what does not exist."""
-    world, subjects = built
+    world, subjects = permission_world
     [stranger] = [each for each in subjects if (each.role, each.scope) == ("viewer", "team-b")]
     client = Client(raise_request_exception=False)
     client.force_login(stranger.user)

@@ -2,17 +2,22 @@
 
 import pytest
 
-from tests.console.permission_subjects import ASKED, Subject, built, wrongly_let_in_or_refused
+from tests.console.permission_subjects import (
+    ASKED,
+    Subject,
+    permission_world,
+    wrongly_let_in_or_refused,
+)
 from tests.console.test_every_address import World
 
-__all__ = ["built"]
+__all__ = ["permission_world"]
 
 pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.mark.parametrize("name", [name for name in ASKED if name.startswith("api-")])
 def test_every_role_in_every_scope_is_let_in_as_the_table_says(
-    built: tuple[World, list[Subject]], db: None, name: str
+    permission_world: tuple[World, list[Subject]], db: None, name: str
 ) -> None:
-    wrong = wrongly_let_in_or_refused(*built, name)
+    wrong = wrongly_let_in_or_refused(*permission_world, name)
     assert not wrong, "\n".join(wrong)

@@ -21,12 +21,12 @@ from tests.console.test_every_address import (
     World,
     _everything,
     a_submission,
-    built,
+    module_world,
     world,
 )
 from workloads import journal
 
-__all__ = ["built", "world"]
+__all__ = ["module_world", "world"]
 
 _FORGERY = re.compile(r'(name="csrf[^>]*|csrf-token"[^>]*|csrfmiddlewaretoken[^>]*)>|[0-9a-f]{32}')
 """What differs from answer to answer by chance."""
@@ -43,7 +43,9 @@ def made_up(value: Any) -> Any:
     )
 
 
-def told(world: World, method: str, name: str, arguments: dict[str, Any]) -> tuple[int, str]:
+def send_request(
+    world: World, method: str, name: str, arguments: dict[str, Any]
+) -> tuple[int, str]:
     """Status and body, without what is in the address itself."""
     url = reverse(name, kwargs=arguments)
     more: dict[str, Any] = {}
@@ -68,13 +70,13 @@ def test_what_is_anothers_reads_like_what_is_not_there(world: World, name: str) 
     address = EVERY[name]
     real = {each: world.argument(address, each) for each in address.arguments}
     for method in METHODS:
-        expected = told(world, method, name, real)
+        expected = send_request(world, method, name, real)
         for changed in real:
             # Words of the program, as the name of a tab, are no ids.
             if changed in ("tab", "step", "kind", "subtype"):
                 continue
             other = real | {changed: made_up(real[changed])}
-            assert told(world, method, name, other) == expected, (
+            assert send_request(world, method, name, other) == expected, (
                 f"{method} {name} with another {changed}"
             )
 

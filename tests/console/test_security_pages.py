@@ -20,11 +20,11 @@ from tests.console.test_every_address import (
     STREAMS,
     World,
     _everything,
-    built,
+    module_world,
     world,
 )
 
-__all__ = ["built", "world"]
+__all__ = ["module_world", "world"]
 
 PAGES = sorted(name for name in set(EVERY) - ASYNC - STREAMS if not name.startswith("api-"))
 ELSEWHERE = (
@@ -74,7 +74,7 @@ class Markup(HTMLParser):
         ]
 
 
-def seen(world: World, client: Browser) -> Iterator[tuple[str, HttpResponse]]:
+def list_answers(world: World, client: Browser) -> Iterator[tuple[str, HttpResponse]]:
     """Every page and every part of one, as an administrator gets it."""
     for name in PAGES:
         try:
@@ -95,7 +95,7 @@ def test_no_text_of_any_row_is_markup_on_any_page(world: World) -> None:
     for row in (world.workload, world.standard, world.pod, world.node):
         row.refresh_from_db()
     client, wrong, shown = BROWSER.sign_in_as(world, world.cast.alice), [], 0
-    for where, answer in seen(world, client):
+    for where, answer in list_answers(world, client):
         if answer.streaming or not answer.get("Content-Type", "").startswith("text/html"):
             continue
         text = answer.content.decode()

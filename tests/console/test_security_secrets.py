@@ -47,7 +47,7 @@ TYPED: dict[str, dict[str, str]] = {
 
 
 @dataclass
-class Told:
+class SecretLog:
     """Secrets that Muster made, and what was answered while they were."""
 
     made: list[str] = field(default_factory=lambda: [MARK])
@@ -61,11 +61,11 @@ class Told:
         return [
             secret
             for secret in self.made
-            if secret in text or any(part in text for part in _encoded(secret))
+            if secret in text or any(part in text for part in _list_encodings(secret))
         ]
 
 
-def _encoded(secret: str) -> Iterator[str]:
+def _list_encodings(secret: str) -> Iterator[str]:
     """The inner letters of its base64 at each of three offsets, and its hexadecimal digits."""
     for offset in range(3):
         yield base64.b64encode(b"\x00" * offset + secret.encode()).decode().rstrip("=")[4:-2]
@@ -73,57 +73,57 @@ def _encoded(secret: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def lived(cast: Cast, caplog: pytest.LogCaptureFixture) -> Told:
+def secret_log(cast: Cast, caplog: pytest.LogCaptureFixture) -> SecretLog:
     """An installation in which every kind of secret was made, typed, mistyped and changed."""
     caplog.set_level(logging.DEBUG)
-    told, alice = Told(), Client(raise_request_exception=False)
+    log, alice = SecretLog(), Client(raise_request_exception=False)
     alice.force_login(cast.alice)
     for kind, values in TYPED.items():
         for name in (f"cred-{kind}", ""):
             # Without a name it is refused, and the form comes back.
-            told.of(
+            log.of(
                 kind,
                 alice.post(f"/credentials/new/{kind}", {"name": name, "scope": "tenant", **values}),
             )
     assert set(Credential.objects.values_list("kind", flat=True)) == set(TYPED)
     kubeconfig = NOWHERE.replace("token: none", f"token: {MARK}-cluster")
     alice.post("/clusters/new", {"name": "marked", "way": "kubeconfig", "kubeconfig": kubeconfig})
-    told.of(
+    log.of(
         "API",
         Caller(cast.alice).raw(
             "POST", "/clusters", {"name": "broken", "kubeconfig": f"{kubeconfig}\n  : [ {MARK}"}
         ),
     )
-    _people(cast, told)
+    _people(cast, log)
     client = Client()
-    told.of("sign-in", client.post("/sign-in", {"username": "bob", "password": f"{MARK}-wrong"}))
+    log.of("sign-in", client.post("/sign-in", {"username": "bob", "password": f"{MARK}-wrong"}))
     for body in ({"username": "bob", "password": MARK}, {"clientID": "sa-1", "clientSecret": MARK}):
         grant = "password" if "username" in body else "client_credentials"
-        told.of("token", Caller().raw("POST", "/token", {"grantType": grant, **body}))
+        log.of("token", Caller().raw("POST", "/token", {"grantType": grant, **body}))
     Caller(token=f"{MARK}.{MARK}.{MARK}").raw("GET", "/clusters")
-    return told
+    return log
 
 
-def _people(cast: Cast, told: Told) -> None:
+def _people(cast: Cast, log: SecretLog) -> None:
     fresh = User(username="fresh")
-    told.made += [
+    log.made += [
         user_actions.create_user(fresh, cast.alice),
         user_actions.reset_password(fresh, cast.alice),
     ]
     user_actions.change_password(fresh, f"{MARK}-own-password")
     account, secret = create_service_account(cast.team_a, "robot", by=cast.alice)
-    told.made += [secret, rotate_secret(account, cast.alice)]
+    log.made += [secret, rotate_secret(account, cast.alice)]
     key, secret = personal_keys.create_key("ci", owner=cast.bob)
-    told.made += [secret, personal_keys.rotate_secret(key)]
+    log.made += [secret, personal_keys.rotate_secret(key)]
     factor = second_factor.generate_totp_secret()
-    told.made += [factor]
+    log.made += [factor]
     code = totp.format_hotp_value(
         totp.hotp_value(factor, next(iter(totp.yield_hotp_counters_from_time())))
     )
-    told.made += list(second_factor.set_up_factor(cast.vera, factor, code))
+    log.made += list(second_factor.set_up_factor(cast.vera, factor, code))
 
 
-def test_no_column_of_any_table_has_one(lived: Told) -> None:
+def test_no_column_of_any_table_has_one(secret_log: SecretLog) -> None:
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
@@ -134,26 +134,28 @@ def test_no_column_of_any_table_has_one(lived: Told) -> None:
                     else str(each)
                     for each in row
                 )
-                assert not lived.found_in(text), f"{table}: {text[:300]}"
+                assert not secret_log.found_in(text), f"{table}: {text[:300]}"
 
 
-def test_no_session_has_one(lived: Told) -> None:
-    assert not lived.found_in(str([session.get_decoded() for session in Session.objects.all()]))
+def test_no_session_has_one(secret_log: SecretLog) -> None:
+    assert not secret_log.found_in(
+        str([session.get_decoded() for session in Session.objects.all()])
+    )
 
 
-def test_no_log_line_has_one(lived: Told, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_line_has_one(secret_log: SecretLog, caplog: pytest.LogCaptureFixture) -> None:
     records = caplog.get_records("setup")
     assert len(records) > 5
     lines = [f"{caplog.handler.format(record)} {record.args}" for record in records]
-    assert not lived.found_in("\n".join(lines))
+    assert not secret_log.found_in("\n".join(lines))
 
 
-def test_no_answer_to_who_typed_one_repeats_it(lived: Told) -> None:
-    for path, text in lived.answers:
-        assert not lived.found_in(text), path
+def test_no_answer_to_who_typed_one_repeats_it(secret_log: SecretLog) -> None:
+    for path, text in secret_log.answers:
+        assert not secret_log.found_in(text), path
 
 
-def test_no_page_and_no_answer_of_the_api_has_one(lived: Told, cast: Cast) -> None:
+def test_no_page_and_no_answer_of_the_api_has_one(secret_log: SecretLog, cast: Cast) -> None:
     client, caller = Client(raise_request_exception=False), Caller(cast.alice)
     client.force_login(cast.alice)
     paths = [route for name, route in _plain_routes()]
@@ -172,19 +174,19 @@ def test_no_page_and_no_answer_of_the_api_has_one(lived: Told, cast: Cast) -> No
         answer = client.get(f"/{path}", headers=headers)
         text = b"".join(answer).decode(errors="replace")
         shown += answer.status_code == 200
-        assert not lived.found_in(text), path
+        assert not secret_log.found_in(text), path
     assert shown > len(paths) / 2
 
 
-def test_what_is_recorded_says_that_they_changed_and_not_to_what(lived: Told) -> None:
+def test_what_is_recorded_says_that_they_changed_and_not_to_what(secret_log: SecretLog) -> None:
     entries = list(AuditEntry.objects.values())
-    assert not lived.found_in(json.dumps(entries, default=str))
+    assert not secret_log.found_in(json.dumps(entries, default=str))
     assert {"credential", "cluster", "user", "service-account", "access-key"} <= {
         entry["entity"] for entry in entries
     }
 
 
-def test_what_is_encrypted_can_be_read_with_the_key_only(lived: Told) -> None:
+def test_what_is_encrypted_can_be_read_with_the_key_only(secret_log: SecretLog) -> None:
     assert MARK in Credential.objects.filter(kind="password")[0].secret
     with connection.cursor() as cursor:
         cursor.execute("SELECT secret FROM environments_credential")

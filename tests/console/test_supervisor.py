@@ -15,14 +15,14 @@ PATH = {"PATH": os.environ["PATH"]}
 
 
 @pytest.fixture
-def told() -> list[str]:
+def messages() -> list[str]:
     return []
 
 
 @pytest.fixture
-def keeper(tmp_path: Path, told: list[str]) -> Supervisor:
+def supervisor_under_test(tmp_path: Path, messages: list[str]) -> Supervisor:
     return Supervisor(
-        tmp_path / "log", pids.ProcessRegister(tmp_path / "processes.json"), told.append
+        tmp_path / "log", pids.ProcessRegister(tmp_path / "processes.json"), messages.append
     )
 
 
@@ -32,7 +32,7 @@ def shell(name: str, script: str, directory: Path, **more: object) -> Service:
     )  # type: ignore[arg-type]
 
 
-async def until(what: Callable[[], object], within: float = 30.0) -> None:
+async def wait_until(what: Callable[[], object], within: float = 30.0) -> None:
     async with asyncio.timeout(within):
         while not what():  # noqa: ASYNC110 - what is waited for happens in another process
             await asyncio.sleep(0.01)
@@ -46,33 +46,40 @@ def exists(file: Path) -> Callable[[], Awaitable[bool]]:
 
 
 def test_what_ends_is_started_again_and_told_with_its_last_words(
-    keeper: Supervisor, told: list[str], tmp_path: Path
+    supervisor_under_test: Supervisor, messages: list[str], tmp_path: Path
 ) -> None:
     async def story() -> None:
-        keeper.start(shell("one", "echo start >> starts; echo no more bread; exit 7", tmp_path))
-        await keeper.wait_until_ready("one", 10)
-        await until(lambda: len(told) == 2)
-        await keeper.stop("one")
+        supervisor_under_test.start(
+            shell("one", "echo start >> starts; echo no more bread; exit 7", tmp_path)
+        )
+        await supervisor_under_test.wait_until_ready("one", 10)
+        await wait_until(lambda: len(messages) == 2)
+        await supervisor_under_test.stop("one")
 
     asyncio.run(story())
-    assert told == ['one ended with status 7; it starts again. Its last words: "no more bread"'] * 2
+    assert (
+        messages
+        == ['one ended with status 7; it starts again. Its last words: "no more bread"'] * 2
+    )
     assert (tmp_path / "starts").read_text().count("start") >= 2
 
 
-def test_one_that_never_serves_is_reported_with_its_log(keeper: Supervisor, tmp_path: Path) -> None:
+def test_one_that_never_serves_is_reported_with_its_log(
+    supervisor_under_test: Supervisor, tmp_path: Path
+) -> None:
     async def story() -> None:
-        keeper.start(
+        supervisor_under_test.start(
             shell(
                 "one",
                 "echo 'out of \x1b[31mbread'; exit 3",
                 tmp_path,
-                ready=exists(tmp_path / "never"),
+                is_ready=exists(tmp_path / "never"),
             )
         )
         try:
-            await keeper.wait_until_ready("one", 30)
+            await supervisor_under_test.wait_until_ready("one", 30)
         finally:
-            await keeper.stop("one")
+            await supervisor_under_test.stop("one")
 
     with pytest.raises(
         DidNotStart, match=r"one ended with status 3\. It said:\s+out of \[31mbread"
@@ -80,19 +87,25 @@ def test_one_that_never_serves_is_reported_with_its_log(keeper: Supervisor, tmp_
         asyncio.run(story())
 
 
-def test_one_that_takes_too_long_is_reported(keeper: Supervisor, tmp_path: Path) -> None:
+def test_one_that_takes_too_long_is_reported(
+    supervisor_under_test: Supervisor, tmp_path: Path
+) -> None:
     async def story() -> None:
-        keeper.start(shell("one", "exec sleep 60", tmp_path, ready=exists(tmp_path / "never")))
+        supervisor_under_test.start(
+            shell("one", "exec sleep 60", tmp_path, is_ready=exists(tmp_path / "never"))
+        )
         try:
-            await keeper.wait_until_ready("one", 0.1)
+            await supervisor_under_test.wait_until_ready("one", 0.1)
         finally:
-            await keeper.stop("one")
+            await supervisor_under_test.stop("one")
 
     with pytest.raises(DidNotStart, match=r"one was not ready after 0\.1 s"):
         asyncio.run(story())
 
 
-def test_a_program_that_is_not_there_is_named(keeper: Supervisor, tmp_path: Path) -> None:
+def test_a_program_that_is_not_there_is_named(
+    supervisor_under_test: Supervisor, tmp_path: Path
+) -> None:
     async def story() -> None:
         missing = Service(
             name="one",
@@ -101,19 +114,21 @@ def test_a_program_that_is_not_there_is_named(keeper: Supervisor, tmp_path: Path
             directory=tmp_path,
             is_ready=exists(tmp_path / "never"),
         )
-        keeper.start(missing)
+        supervisor_under_test.start(missing)
         try:
-            await keeper.wait_until_ready("one", 30)
+            await supervisor_under_test.wait_until_ready("one", 30)
         finally:
-            await keeper.stop("one")
+            await supervisor_under_test.stop("one")
 
     with pytest.raises(DidNotStart, match="/no/such/program"):
         asyncio.run(story())
 
 
-def test_what_does_not_stop_is_killed(keeper: Supervisor, told: list[str], tmp_path: Path) -> None:
+def test_what_does_not_stop_is_killed(
+    supervisor_under_test: Supervisor, messages: list[str], tmp_path: Path
+) -> None:
     async def story() -> None:
-        keeper.start(
+        supervisor_under_test.start(
             shell(
                 "deaf",
                 "trap '' TERM; touch up; while :; do sleep 0.05; done",
@@ -121,40 +136,45 @@ def test_what_does_not_stop_is_killed(keeper: Supervisor, told: list[str], tmp_p
                 stop_seconds=0.3,
             )
         )
-        await until((tmp_path / "up").exists)
-        await keeper.stop("deaf")
+        await wait_until((tmp_path / "up").exists)
+        await supervisor_under_test.stop("deaf")
 
     asyncio.run(story())
-    assert told == ["deaf did not stop within 0.3 s and is killed."]
+    assert messages == ["deaf did not stop within 0.3 s and is killed."]
 
 
 def test_a_stop_while_it_pauses_ends_it(
-    keeper: Supervisor, told: list[str], tmp_path: Path
+    supervisor_under_test: Supervisor, messages: list[str], tmp_path: Path
 ) -> None:
     async def story() -> None:
-        keeper.start(shell("one", "exit 1", tmp_path))
-        await keeper.wait_until_ready("one", 10)
-        await until(lambda: told)
-        await keeper.stop("one", "never started")
+        supervisor_under_test.start(shell("one", "exit 1", tmp_path))
+        await supervisor_under_test.wait_until_ready("one", 10)
+        await wait_until(lambda: messages)
+        await supervisor_under_test.stop("one", "never started")
 
     asyncio.run(story())
 
 
-def test_a_run_gives_what_it_said(keeper: Supervisor, tmp_path: Path) -> None:
+def test_a_run_gives_what_it_said(supervisor_under_test: Supervisor, tmp_path: Path) -> None:
     assert (
-        asyncio.run(keeper.run(shell("once", "echo hello; echo aside >&2", tmp_path))) == "hello\n"
+        asyncio.run(
+            supervisor_under_test.run(shell("once", "echo hello; echo aside >&2", tmp_path))
+        )
+        == "hello\n"
     )
     assert (tmp_path / "log" / "once.log").read_text() == "aside\n"
     with pytest.raises(DidNotStart, match="once ended with status 4"):
-        asyncio.run(keeper.run(shell("once", "exit 4", tmp_path)))
+        asyncio.run(supervisor_under_test.run(shell("once", "exit 4", tmp_path)))
 
 
-def test_a_run_ends_when_nobody_waits_for_it(keeper: Supervisor, tmp_path: Path) -> None:
+def test_a_run_ends_when_nobody_waits_for_it(
+    supervisor_under_test: Supervisor, tmp_path: Path
+) -> None:
     async def story() -> None:
         running = asyncio.create_task(
-            keeper.run(shell("once", "echo $$ > pid; exec sleep 60", tmp_path))
+            supervisor_under_test.run(shell("once", "echo $$ > pid; exec sleep 60", tmp_path))
         )
-        await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        await wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         running.cancel()
         await asyncio.wait([running])
 
@@ -163,25 +183,25 @@ def test_a_run_ends_when_nobody_waits_for_it(keeper: Supervisor, tmp_path: Path)
 
 
 def test_a_log_is_bounded_while_its_process_writes(
-    keeper: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    supervisor_under_test: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "LOG_BYTES", 10_000)
     current, old = tmp_path / "log" / "loud.log", tmp_path / "log" / "loud.log.1"
 
     async def story() -> None:
-        rotating = asyncio.create_task(keeper.rotate_logs(every=0.02))
-        keeper.start(
+        rotating = asyncio.create_task(supervisor_under_test.rotate_logs(every=0.02))
+        supervisor_under_test.start(
             shell(
                 "loud",
                 "while :; do echo 0123456789012345678901234567890123456789; sleep 0.0005; done",
                 tmp_path,
             )
         )
-        await until(old.exists)
+        await wait_until(old.exists)
         before = old.read_bytes()
-        await until(lambda: old.read_bytes() != before)
+        await wait_until(lambda: old.read_bytes() != before)
         rotating.cancel()
-        await keeper.stop("loud")
+        await supervisor_under_test.stop("loud")
 
     asyncio.run(story())
     assert current.read_bytes().lstrip(b"0123456789\n") == b"", (
@@ -195,8 +215,9 @@ def test_children_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
         "from console import pids\nfrom console.supervisor import Service, Supervisor\n"
         "here = pathlib.Path(os.environ['HERE'])\n"
         "async def main():\n"
-        "    keeper = Supervisor(here / 'log', pids.Register(here / 'processes.json'), print)\n"
-        "    keeper.start(Service(name='one', command=['/bin/sleep', '60'], environment={}, "
+        "    register = pids.ProcessRegister(here / 'processes.json')\n"
+        "    supervisor = Supervisor(here / 'log', register, print)\n"
+        "    supervisor.start(Service(name='one', command=['/bin/sleep', '60'], environment={}, "
         "directory=here))\n"
         "    while not (here / 'processes.json').exists(): await asyncio.sleep(0.01)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -208,7 +229,9 @@ def test_children_end_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
             sys.executable, "-c", story, env=os.environ | {"HERE": str(tmp_path)}
         )
         assert await process.wait() == -9
-        await until(lambda: not pids.ProcessRegister(tmp_path / "processes.json").find_orphans())
+        await wait_until(
+            lambda: not pids.ProcessRegister(tmp_path / "processes.json").find_orphans()
+        )
 
     asyncio.run(run())
 

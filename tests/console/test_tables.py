@@ -49,7 +49,7 @@ def rows(cast: Cast) -> Any:
     return Environment.objects.all()
 
 
-def asked(cast: Cast, query: str) -> HttpRequest:
+def build_request(cast: Cast, query: str) -> HttpRequest:
     request = RequestFactory().get(f"/environments?{query}")
     request.user = cast.alice
     return request
@@ -62,7 +62,12 @@ def listing(cast: Cast, rows: Any, query: str, monkeypatch: pytest.MonkeyPatch) 
         lambda request, template, part, context: found.append(context["listing"]),
     )
     render_table(
-        asked(cast, query), rows, TABLE, "parts/list.html", {"heading": "x"}, file="environments"
+        build_request(cast, query),
+        rows,
+        TABLE,
+        "parts/list.html",
+        {"heading": "x"},
+        file="environments",
     )
     return found[0]
 
@@ -114,7 +119,12 @@ def test_chosen_columns_are_shown_and_the_first_always(
 
 def test_csv_has_every_column_and_no_formula(cast: Cast, rows: Any) -> None:
     given = render_table(
-        asked(cast, "format=csv&q=env-00"), rows, TABLE, "parts/list.html", {}, file="environments"
+        build_request(cast, "format=csv&q=env-00"),
+        rows,
+        TABLE,
+        "parts/list.html",
+        {},
+        file="environments",
     ).content.decode()
     lines = given.splitlines()
     assert (lines[0], len(lines)) == ("Environment,Image,Created", 11)
@@ -129,7 +139,12 @@ def test_a_page_takes_the_same_queries_however_many_rows_there_are(cast: Cast, r
             assert (
                 b"env-000"
                 in render_table(
-                    asked(cast, ""), rows, TABLE, "parts/list.html", {"heading": "x"}, file="x"
+                    build_request(cast, ""),
+                    rows,
+                    TABLE,
+                    "parts/list.html",
+                    {"heading": "x"},
+                    file="x",
                 ).content
             )
         return len(seen)

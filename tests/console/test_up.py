@@ -19,14 +19,14 @@ NAMES = {"redis", "localkube", "web", "worker", "beat", "follow"}
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def installation_under_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """One that runs, for the tests that leave it running."""
     with Installation(tmp_path_factory.mktemp("up") / "var") as installation:
         eventually(lambda: set(installation.pids()) == NAMES)
         yield installation
 
 
-def get(url: str, timeout: float = 60) -> tuple[int, str]:
+def fetch_url(url: str, timeout: float = 60) -> tuple[int, str]:
     try:
         with urllib.request.urlopen(url, timeout=timeout) as answer:
             return answer.status, answer.read().decode()
@@ -34,29 +34,31 @@ def get(url: str, timeout: float = 60) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def mode(file: Path) -> int:
+def get_mode(file: Path) -> int:
     return stat.S_IMODE(file.stat().st_mode)
 
 
-def test_it_says_where_it_is_and_how_to_sign_in_once(up: Installation) -> None:
-    assert up.url.startswith("http://127.0.0.1:")
-    password = PASSWORD.search(up.said)
+def test_it_says_where_it_is_and_how_to_sign_in_once(installation_under_test: Installation) -> None:
+    assert installation_under_test.url.startswith("http://127.0.0.1:")
+    password = PASSWORD.search(installation_under_test.said)
     assert password is not None
-    kept = "".join(up.log(name) for name in ("prepare", *NAMES))
+    kept = "".join(installation_under_test.log(name) for name in ("prepare", *NAMES))
     assert password["password"] not in kept
 
 
-def test_it_serves_pages_with_their_style(up: Installation) -> None:
-    assert get(f"{up.url}/healthz") == (200, "ok\n")
-    assert get(f"{up.url}/readyz") == (200, "ready\n")
-    status, page = get(f"{up.url}/sign-in")
+def test_it_serves_pages_with_their_style(installation_under_test: Installation) -> None:
+    assert fetch_url(f"{installation_under_test.url}/healthz") == (200, "ok\n")
+    assert fetch_url(f"{installation_under_test.url}/readyz") == (200, "ready\n")
+    status, page = fetch_url(f"{installation_under_test.url}/sign-in")
     assert status == 200
     style = page.partition('rel="stylesheet" href="')[2].partition('"')[0]
-    assert get(f"{up.url}{style}")[0] == 200
+    assert fetch_url(f"{installation_under_test.url}{style}")[0] == 200
 
 
-def test_a_new_installation_has_teams_with_quota_in_the_cluster(up: Installation) -> None:
-    said = up.manage(
+def test_a_new_installation_has_teams_with_quota_in_the_cluster(
+    installation_under_test: Installation,
+) -> None:
+    said = installation_under_test.manage(
         "shell",
         "--no-imports",
         "-c",
@@ -67,8 +69,10 @@ def test_a_new_installation_has_teams_with_quota_in_the_cluster(up: Installation
     assert said.split("\n")[:2] == ["research team-a 2.00 True ", "research team-b 2.00 True "]
 
 
-def test_secrets_are_for_their_owner_and_not_for_pods(up: Installation) -> None:
-    assert mode(up.data) == 0o700
+def test_secrets_are_for_their_owner_and_not_for_pods(
+    installation_under_test: Installation,
+) -> None:
+    assert get_mode(installation_under_test.data) == 0o700
     private = (
         "keys.json",
         "up.json",
@@ -77,41 +81,57 @@ def test_secrets_are_for_their_owner_and_not_for_pods(up: Installation) -> None:
         "log/web.log",
         "localkube/kubeconfig",
     )
-    assert {name: mode(up.data / name) for name in private} == dict.fromkeys(private, 0o600)
-    environment = Path(f"/proc/{up.pids()['localkube']}/environ").read_bytes()
+    assert {
+        name: get_mode(installation_under_test.data / name) for name in private
+    } == dict.fromkeys(private, 0o600)
+    environment = Path(f"/proc/{installation_under_test.pids()['localkube']}/environ").read_bytes()
     assert b"MUSTER_" not in environment
 
 
-def test_a_second_one_on_the_same_data_is_refused(up: Installation) -> None:
-    said = Installation(up.data, port=0).refused()
-    assert f"Another one runs on {up.data}." in said
+def test_a_second_one_on_the_same_data_is_refused(installation_under_test: Installation) -> None:
+    said = Installation(installation_under_test.data, port=0).refused()
+    assert f"Another one runs on {installation_under_test.data}." in said
     assert "MUSTER_DATA_DIR" in said
-    assert get(f"{up.url}/healthz")[0] == 200
+    assert fetch_url(f"{installation_under_test.url}/healthz")[0] == 200
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_what_is_killed_comes_back_and_is_told(up: Installation, name: str) -> None:
-    before = up.kill_one(name)
-    eventually(lambda: up.pids().get(name) not in (None, before))
-    eventually(lambda: f"{name} was ended by SIGKILL; it starts again." in up.printed())
-    eventually(lambda: get(f"{up.url}/readyz") == (200, "ready\n"))
+def test_what_is_killed_comes_back_and_is_told(
+    installation_under_test: Installation, name: str
+) -> None:
+    before = installation_under_test.kill_one(name)
+    eventually(lambda: installation_under_test.pids().get(name) not in (None, before))
+    eventually(
+        lambda: (
+            f"{name} was ended by SIGKILL; it starts again." in installation_under_test.printed()
+        )
+    )
+    eventually(lambda: fetch_url(f"{installation_under_test.url}/readyz") == (200, "ready\n"))
 
 
 def test_the_next_follower_has_the_name_of_a_killed_one_and_need_not_wait_for_its_lease(
-    up: Installation,
+    installation_under_test: Installation,
 ) -> None:
     followers = "from clusters.models import Cluster\nprint(Cluster.objects.get().followed_by)"
-    name = eventually(lambda: up.manage("shell", "--no-imports", "-c", followers).strip())
-    before = up.kill_one("follow")
+    name = eventually(
+        lambda: installation_under_test.manage("shell", "--no-imports", "-c", followers).strip()
+    )
+    before = installation_under_test.kill_one("follow")
     now = eventually(
-        lambda: pid if (pid := up.pids().get("follow")) not in (None, before) else None
+        lambda: (
+            pid
+            if (pid := installation_under_test.pids().get("follow")) not in (None, before)
+            else None
+        )
     )
     assert f"\0--holder\0{name}\0".encode() in Path(f"/proc/{now}/cmdline").read_bytes()
 
 
-def test_who_comes_while_the_web_process_is_away_waits_for_it(up: Installation) -> None:
-    up.kill_one("web")
-    assert get(f"{up.url}/healthz") == (200, "ok\n")
+def test_who_comes_while_the_web_process_is_away_waits_for_it(
+    installation_under_test: Installation,
+) -> None:
+    installation_under_test.kill_one("web")
+    assert fetch_url(f"{installation_under_test.url}/healthz") == (200, "ok\n")
 
 
 def test_a_taken_port_is_named_before_anything_starts(tmp_path: Path) -> None:
@@ -150,6 +170,6 @@ def test_a_killed_one_leaves_nothing_and_the_next_goes_on(tmp_path: Path) -> Non
     installation.kill()
     installation.start()
     assert "what it left behind: web" in installation.said
-    assert get(f"{installation.url}/readyz") == (200, "ready\n")
+    assert fetch_url(f"{installation.url}/readyz") == (200, "ready\n")
     installation.kill()
     eventually(lambda: installation.running() == [])

@@ -159,7 +159,7 @@ def test_a_query_may_be_allowed() -> None:
 def test_a_name_that_leads_to_this_machine_is_as_good_as_its_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(url_safety, "_resolved", lambda name: ["93.184.216.34", "127.0.0.1"])
+    monkeypatch.setattr(url_safety, "_resolve_host", lambda name: ["93.184.216.34", "127.0.0.1"])
     assert "this machine's own" in find_url_problem("https://rebound.example.com", USUAL)
     assert (
         find_url_problem("https://rebound.example.com", AddressPolicy(resolves_names=False)) == ""

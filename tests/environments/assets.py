@@ -1,6 +1,4 @@
-"""What the tests of all kinds of assets share: one that is right of each form, and how it is asked
-for.
-"""
+"""What the tests of all kinds of assets share: a valid sample of each form, and test clients."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,14 +19,14 @@ REPOSITORY = "https://git.example.com/team/code.git"
 
 @dataclass(frozen=True)
 class Sample:
-    """One form of a kind: what is typed into it, and the same as a body of the API has it."""
+    """One form of a kind: typed values, and the same as a body of the API."""
 
     kind: AssetKind
     subtype: str
     typed: dict[str, Any]
     spec: dict[str, Any]
     change: tuple[str, str]
-    """A field that is typed anew, and what."""
+    """A field that is typed anew, and its value."""
 
     @property
     def form(self) -> type[AssetForm]:
@@ -44,7 +42,7 @@ class Sample:
         return f"/api/v1/asset/{self.form.rest.path}"
 
     def make(self, scope: Scope, by: User, name: str = "mine", **typed: Any) -> Asset:
-        """One that is there."""
+        """Create this asset."""
         sent = {
             key: [value] if isinstance(value, str) else value
             for key, value in (self.typed | typed).items()
@@ -226,7 +224,7 @@ def client_of(user: User) -> Client:
 
 
 class Api:
-    """The API, asked by somebody."""
+    """A REST client of a user."""
 
     def __init__(self, user: User) -> None:
         self._client = Client()

@@ -18,7 +18,7 @@ VALUES = {
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def provisioned_ids(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The ids of the projects that were asked to be provisioned, where a broker would have them."""
     found: list[int] = []
     monkeypatch.setattr(
@@ -28,31 +28,31 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_the_projects_below_it_follow(
-    cast: Cast, asked: list[int], django_capture_on_commit_callbacks: object
+    cast: Cast, provisioned_ids: list[int], django_capture_on_commit_callbacks: object
 ) -> None:
-    def committed() -> object:
+    def run_on_commit() -> object:
         return django_capture_on_commit_callbacks(execute=True)  # type: ignore[operator]
 
     both = sorted((cast.team_a.pk, cast.team_b.pk))
-    with committed():  # type: ignore[attr-defined]
+    with run_on_commit():  # type: ignore[attr-defined]
         made = actions.create(Credential, VALUES, scope=project_scope(cast.team_a), user=cast.alice)
-    assert asked == [cast.team_a.pk]
-    asked.clear()
-    with committed():  # type: ignore[attr-defined]
+    assert provisioned_ids == [cast.team_a.pk]
+    provisioned_ids.clear()
+    with run_on_commit():  # type: ignore[attr-defined]
         actions.change(
             made, {"description": "wider"}, scope=department_scope(cast.research), user=cast.alice
         )
-    assert asked == both
-    asked.clear()
+    assert provisioned_ids == both
+    provisioned_ids.clear()
     made.refresh_from_db()
-    with committed():  # type: ignore[attr-defined]
+    with run_on_commit():  # type: ignore[attr-defined]
         actions.remove(made, cast.alice)
-    assert asked == both
+    assert provisioned_ids == both
 
 
 def test_everybodys_reaches_every_project(
-    cast: Cast, asked: list[int], django_capture_on_commit_callbacks: object
+    cast: Cast, provisioned_ids: list[int], django_capture_on_commit_callbacks: object
 ) -> None:
     with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
         actions.create(Credential, VALUES, scope=TENANT, user=cast.alice)
-    assert asked == sorted((cast.team_a.pk, cast.team_b.pk))
+    assert provisioned_ids == sorted((cast.team_a.pk, cast.team_b.pk))

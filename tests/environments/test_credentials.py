@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 EACH = pytest.mark.parametrize("sample", CREDENTIALS, ids=str)
 
 
-def told(entry: AuditEntry) -> dict[str, Any]:
+def get_changes(entry: AuditEntry) -> dict[str, Any]:
     return dict(entry.after or {})
 
 
@@ -56,7 +56,7 @@ def test_a_secret_is_in_no_page_no_row_in_clear_and_no_log(
         cursor.execute("SELECT secret FROM environments_credential")
         assert SECRET not in str(cursor.fetchall())
     assert SECRET not in serializers.serialize("json", AuditEntry.objects.all())
-    assert told(AuditEntry.objects.get(entity="credential"))["secret"] == "changed"
+    assert get_changes(AuditEntry.objects.get(entity="credential"))["secret"] == "changed"
     assert SECRET not in caplog.text
 
 
@@ -75,7 +75,7 @@ def test_an_empty_secret_keeps_the_one_that_is_stored(cast: Cast, sample: Sample
         before.secret_at,
         "other",
     )
-    assert "secret" not in told(AuditEntry.objects.get(event="update"))
+    assert "secret" not in get_changes(AuditEntry.objects.get(event="update"))
 
 
 @EACH
@@ -92,7 +92,7 @@ def test_a_new_secret_takes_its_place(cast: Cast, sample: Sample) -> None:
     assert "anew" in after.secret
     assert SECRET not in after.secret
     assert after.secret_at > before.secret_at
-    assert told(AuditEntry.objects.get(event="update"))["secret"] == "changed"
+    assert get_changes(AuditEntry.objects.get(event="update"))["secret"] == "changed"
 
 
 @EACH
@@ -142,7 +142,7 @@ def test_a_clusters_secret_is_made_of_what_was_typed(
     assert any(SECRET in value for value in data.values())
 
 
-def a_source(cast: Cast, credential: Credential, project: str = "team_b") -> DataSource:
+def create_source(cast: Cast, credential: Credential, project: str = "team_b") -> DataSource:
     sample = BY_NAME["data-source-git"]
     scope, by = project_scope(getattr(cast, project)), cast.alice
     made = sample.make(scope, by, f"source-of-{project}", credential=str(credential.pk))
@@ -150,16 +150,16 @@ def a_source(cast: Cast, credential: Credential, project: str = "team_b") -> Dat
     return made
 
 
-def a_password(cast: Cast) -> Credential:
+def create_password(cast: Cast) -> Credential:
     made = BY_NAME["credential-password"].make(TENANT, cast.alice, "common")
     assert isinstance(made, Credential)
     return made
 
 
 def test_what_logs_in_with_it_is_named_as_far_as_one_may_see(cast: Cast) -> None:
-    password = a_password(cast)
-    a_source(cast, password, "team_a")
-    a_source(cast, password, "team_b")
+    password = create_password(cast)
+    create_source(cast, password, "team_a")
+    create_source(cast, password, "team_b")
     workload = journal.create_workload(
         a_spec(cast.team_a, "train1"), project=cast.team_a, user=cast.bob
     )
@@ -210,8 +210,8 @@ def test_a_data_source_takes_no_credential_from_beside_or_below(cast: Cast) -> N
 
 
 def test_a_credential_stays_in_reach_of_what_logs_in_with_it(cast: Cast) -> None:
-    password = a_password(cast)
-    a_source(cast, password)
+    password = create_password(cast)
+    create_source(cast, password)
     body = {"meta": {"scope": "project", "projectId": cast.team_a.pk}}
     status, answer = Api(cast.alice)(
         "patch", f"/api/v1/asset/credentials/password/{password.pk}", body
@@ -223,7 +223,7 @@ def test_a_credential_stays_in_reach_of_what_logs_in_with_it(cast: Cast) -> None
     ) == (409, True)
 
 
-def made_from(cast: Cast, credential: Credential, name: str = "train1") -> Workload:
+def create_workload(cast: Cast, credential: Credential, name: str = "train1") -> Workload:
     """A workload of team-a that has the credential's Secret."""
     workload = journal.create_workload(
         a_spec(cast.team_a, name), project=cast.team_a, user=cast.bob
@@ -234,7 +234,7 @@ def made_from(cast: Cast, credential: Credential, name: str = "train1") -> Workl
     return workload
 
 
-def wanted(project: Project) -> set[str]:
+def list_secret_names(project: Project) -> set[str]:
     """The Secrets that its namespace is to have."""
     return {
         each.name
@@ -245,8 +245,8 @@ def wanted(project: Project) -> set[str]:
 
 
 def test_a_credential_stays_where_workloads_and_templates_have_it(cast: Cast) -> None:
-    password = a_password(cast)
-    made_from(cast, password)
+    password = create_password(cast)
+    create_workload(cast, password)
     form = {"name": "starts-with-it", "form": {"setup": {"x": [str(password.pk)]}}}
     template = actions.create(Template, form, scope=project_scope(cast.team_a), user=cast.alice)
     address, api = f"/api/v1/asset/credentials/password/{password.pk}", Api(cast.alice)
@@ -256,7 +256,7 @@ def test_a_credential_stays_where_workloads_and_templates_have_it(cast: Cast) ->
         status,
         "beyond it by workload train1, template starts-with-it. Choose" in answer["message"],
     ) == (409, True)
-    assert credentials.secret_name(password) in wanted(cast.team_a)
+    assert credentials.secret_name(password) in list_secret_names(cast.team_a)
     there = {"meta": {"scope": "department", "departmentId": cast.research.pk}}
     assert api("patch", address, there)[0] == 202
     actions.remove(template, cast.alice)
@@ -282,10 +282,10 @@ def test_a_wider_scope_takes_it_from_nobody(cast: Cast) -> None:
 
 def test_who_loses_it_is_named_as_far_as_one_may_see(cast: Cast) -> None:
     AccessRule.objects.create(user=cast.mallory, role=SYSTEM)
-    password = a_password(cast)
-    made_from(cast, password)
+    password = create_password(cast)
+    create_workload(cast, password)
     for number in range(uses.MAX_USES + 2):
-        made_from(cast, password, f"w{number}")
+        create_workload(cast, password, f"w{number}")
     AccessRule.objects.filter(user=cast.mallory, role=SYSTEM).delete()
     lost = uses.find_uses_outside(password, project_scope(cast.team_b), cast.mallory)
     assert (lost.description, bool(lost)) == (
@@ -312,7 +312,7 @@ def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
     )
     assert isinstance(one, Credential)
     assert isinstance(two, Credential)
-    workload, source = made_from(cast, one), a_source(cast, two, "team_a")
+    workload, source = create_workload(cast, one), create_source(cast, two, "team_a")
     page, api = client_of(cast.alice), Api(cast.alice)
     address, body = f"/api/v1/org-unit/projects/{cast.team_a.pk}", {"departmentId": str(other.pk)}
     status, answer = api("patch", address, body)
@@ -335,7 +335,7 @@ def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
     assert "that you may not see" in scope_removal.describe_lost_credentials(
         cast.team_a, cast.research.pk, User.objects.create(username="nobody")
     )
-    assert credentials.secret_name(one) in wanted(cast.team_a)
+    assert credentials.secret_name(one) in list_secret_names(cast.team_a)
     Workload.objects.filter(pk=workload.pk).update(released_at=timezone.now())
     assert "use credentials of research: two. Make" in api("patch", address, body)[1]["message"]
     actions.remove(source, cast.alice)
@@ -346,8 +346,8 @@ def test_a_project_stays_where_it_has_its_credentials(cast: Cast) -> None:
 
 
 def test_a_data_source_is_a_volume_with_the_credentials_secret(cast: Cast) -> None:
-    password = a_password(cast)
-    volume = asset_rules.build_volume(DATA_SOURCE.get_copied_values(a_source(cast, password)))
+    password = create_password(cast)
+    volume = asset_rules.build_volume(DATA_SOURCE.get_copied_values(create_source(cast, password)))
     assert (volume.secret, volume.credential, volume.path) == (
         credentials.secret_name(password),
         "password",
@@ -356,7 +356,7 @@ def test_a_data_source_is_a_volume_with_the_credentials_secret(cast: Cast) -> No
 
 
 def test_what_is_stored_is_not_read_for_a_table(cast: Cast) -> None:
-    a_password(cast)
+    create_password(cast)
     row = actions.list_visible(Credential, cast.alice).get()
     assert "secret" in row.get_deferred_fields()
     assert SECRET not in str(to_query_dict(CREDENTIAL.build_typed(row)))

@@ -16,7 +16,7 @@ from tests.environments.assets import BY_NAME, ONE_OF_EACH, Sample, client_of
 pytestmark = pytest.mark.django_db
 
 
-def opened(client: Client, address: str) -> dict[str, Any]:
+def open_form(client: Client, address: str) -> dict[str, Any]:
     """A form as a browser has it once it is open."""
     page = client.get(address)
     data = page.context["form"].data
@@ -30,7 +30,7 @@ def test_the_second_is_told_and_may_save_anyway(cast: Cast, sample: Sample) -> N
     asset = sample.make(TENANT, cast.alice)
     address = f"/{sample.kind.path}/{asset.pk}/edit"
     first, second = client_of(cast.alice), client_of(cast.alice)
-    one, two = opened(first, address), opened(second, address)
+    one, two = open_form(first, address), open_form(second, address)
     assert first.post(address, one | {"description": "of the first"}).status_code == 302
     late = second.post(address, two | {"description": "of the second"})
     text = late.content.decode()
@@ -54,7 +54,7 @@ def test_a_form_without_its_seal_saves_nothing_at_first(cast: Cast, seal: str) -
     asset = BY_NAME["environment"].make(TENANT, cast.alice)
     client, address = client_of(cast.alice), f"/environments/{asset.pk}/edit"
     answer = client.post(
-        address, opened(client, address) | {"image": "other", "started_from": seal}
+        address, open_form(client, address) | {"image": "other", "started_from": seal}
     )
     assert answer.status_code == 409
     assert "cannot be told field by field" in answer.content.decode()
@@ -64,7 +64,7 @@ def test_a_form_without_its_seal_saves_nothing_at_first(cast: Cast, seal: str) -
 def test_a_form_that_is_wrong_still_starts_from_what_it_started_from(cast: Cast) -> None:
     asset = BY_NAME["environment"].make(TENANT, cast.alice)
     client, address = client_of(cast.alice), f"/environments/{asset.pk}/edit"
-    mine, theirs = opened(client, address), opened(client, address)
+    mine, theirs = open_form(client, address), open_form(client, address)
     assert client.post(address, theirs | {"image": "team/theirs"}).status_code == 302
     wrong = client.post(address, mine | {"name": ""})
     assert wrong.status_code == 422
@@ -77,7 +77,7 @@ def test_a_form_that_is_wrong_still_starts_from_what_it_started_from(cast: Cast)
 def test_choices_and_rows_are_told_in_words(cast: Cast) -> None:
     asset = BY_NAME["environment"].make(TENANT, cast.alice)
     client, address = client_of(cast.alice), f"/environments/{asset.pk}/edit"
-    mine, theirs = opened(client, address), opened(client, address)
+    mine, theirs = open_form(client, address), open_form(client, address)
     changes = {"serves": "Standard:", "variables-0-value": "2", "pull_policy": "Always"}
     assert client.post(address, theirs | changes).status_code == 302
     text = re.sub(r"<[^>]+>", "", client.post(address, mine).content.decode())
@@ -89,7 +89,7 @@ def test_choices_and_rows_are_told_in_words(cast: Cast) -> None:
 def test_what_was_deleted_meanwhile_is_not_there(cast: Cast) -> None:
     asset = BY_NAME["environment"].make(TENANT, cast.alice)
     client, address = client_of(cast.alice), f"/environments/{asset.pk}/edit"
-    mine = opened(client, address)
+    mine = open_form(client, address)
     client.post(f"/environments/{asset.pk}/delete")
     assert client.post(address, mine).status_code == 404
 
@@ -98,6 +98,6 @@ def test_the_history_tells_it_in_the_past(cast: Cast) -> None:
     sample = ONE_OF_EACH[0]
     asset = sample.make(TENANT, cast.alice)
     alice, address = client_of(cast.alice), f"/{sample.kind.path}/{asset.pk}"
-    data = opened(alice, f"{address}/edit") | {"description": "of the second day"}
+    data = open_form(alice, f"{address}/edit") | {"description": "of the second day"}
     assert alice.post(f"{address}/edit", data).status_code == 302
     assert "<li>Changed by alice, " in alice.get(address).content.decode()

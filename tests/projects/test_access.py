@@ -7,7 +7,7 @@ from django.http import Http404
 from django.test.utils import CaptureQueriesContext
 
 from console.errors import NotAllowed
-from projects.access import list_permitted_projects, may, require
+from projects.access import is_permitted, list_permitted_projects, require
 from projects.models import AccessRule, CustomRole, Department, Project, User
 from projects.permissions import (
     DEPARTMENT,
@@ -69,10 +69,10 @@ def test_a_rule_holds_below_its_scope_and_not_beside_it(cast: Cast, level: str) 
     AccessRule.objects.create(user=user, role=L2, **scope.columns)
     seen = {"tenant": 3, "cluster": 3, "department": 2, "project": 1}[level]
     assert Project.objects.visible_to(user).count() == seen
-    assert may(user, Verb.CREATE, Entity.WORKLOADS, project_scope(cast.team_a))
-    assert may(user, Verb.CREATE, Entity.WORKLOADS, project_scope(other)) == (seen == 3)
-    assert may(user, Verb.CREATE, Entity.WORKLOADS, scope)
-    assert may(user, Verb.CREATE, Entity.WORKLOADS) == (level == "tenant")
+    assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS, project_scope(cast.team_a))
+    assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS, project_scope(other)) == (seen == 3)
+    assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS, scope)
+    assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS) == (level == "tenant")
 
 
 def test_what_there_is_once_takes_a_rule_of_the_tenant(cast: Cast) -> None:
@@ -85,8 +85,8 @@ def test_what_there_is_once_takes_a_rule_of_the_tenant(cast: Cast) -> None:
     rule.delete()
     AccessRule.objects.create(user=user, custom_role=everything)
     user.refresh_from_db()
-    assert may(user, Verb.EDIT, Entity.USERS)
-    assert may(user, Verb.VIEW, Entity.AUDIT)
+    assert is_permitted(user, Verb.EDIT, Entity.USERS)
+    assert is_permitted(user, Verb.VIEW, Entity.AUDIT)
 
 
 def test_a_group_has_what_its_rules_permit(cast: Cast) -> None:
@@ -94,7 +94,7 @@ def test_a_group_has_what_its_rules_permit(cast: Cast) -> None:
     user.groups.add(group)
     AccessRule.objects.create(group=group, role=VIEWER, department=cast.research)
     assert Project.objects.visible_to(user).count() == 2
-    assert not may(user, Verb.EDIT, Entity.WORKLOADS, project_scope(cast.team_a))
+    assert not is_permitted(user, Verb.EDIT, Entity.WORKLOADS, project_scope(cast.team_a))
 
 
 def test_rights_take_the_same_queries_however_many_rules_there_are(cast: Cast) -> None:
@@ -104,7 +104,7 @@ def test_rights_take_the_same_queries_however_many_rules_there_are(cast: Cast) -
         user = User.objects.get(pk=cast.bob.pk)
         with CaptureQueriesContext(connection) as seen:
             list(Project.objects.visible_to(user))
-            assert may(user, Verb.CREATE, Entity.WORKLOADS, project_scope(cast.team_b))
+            assert is_permitted(user, Verb.CREATE, Entity.WORKLOADS, project_scope(cast.team_b))
         return len(seen)
 
     before = queries()

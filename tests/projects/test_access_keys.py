@@ -18,7 +18,7 @@ from tests.cast import Cast, make_cast
 ROUNDS = 20
 
 
-def made(client: Client, **fields: str) -> str:
+def create_key(client: Client, **fields: str) -> str:
     return client.post(
         "/account/keys/new", {"name": "laptop", "expires": "90"} | fields
     ).content.decode()
@@ -33,7 +33,7 @@ def bob(client: Client, cast: Cast) -> Client:
 def test_a_key_is_made_its_secret_shown_once_and_it_does_what_the_person_may(
     bob: Client, cast: Cast
 ) -> None:
-    secret = re.search(r'id="secret-secret">([^<]+)<', made(bob))[1]  # type: ignore[index]
+    secret = re.search(r'id="secret-secret">([^<]+)<', create_key(bob))[1]  # type: ignore[index]
     key = PersonalKey.objects.get()
     assert (key.user, key.client_id.startswith("pk-"), key.expires_at is None) == (
         cast.bob,
@@ -84,7 +84,7 @@ def test_there_are_at_most_twenty(bob: Client, cast: Cast) -> None:
         personal_keys.create_key(f"key {number}", owner=cast.bob)
     with pytest.raises(UserError):
         personal_keys.create_key("one more", owner=cast.bob)
-    assert "there can be no more" in made(bob)
+    assert "there can be no more" in create_key(bob)
     assert "there can be no more" in bob.get("/account").content.decode()
     personal_keys.create_key("of another", owner=cast.vera)
 

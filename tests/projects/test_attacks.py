@@ -54,8 +54,8 @@ def test_nobodys_headers_can_be_written_by_an_address(client: Client, cast: Cast
     assert "evil" not in answer.cookies
 
 
-def guessed(name: str) -> None:
-    """As many wrong guesses from here as are free."""
+def guess_until_limit(name: str) -> None:
+    """Guess wrong as often as is free from this address."""
     for _ in range(throttle.FREE_FOR_PERSON):
         throttle.record_attempt(name, "127.0.0.1")
 
@@ -64,7 +64,7 @@ def test_a_claim_about_ones_own_address_does_not_get_around_the_throttle(
     client: Client, cast: Cast
 ) -> None:
     with time_machine.travel(timezone.now(), tick=False):
-        guessed("bob")
+        guess_until_limit("bob")
         body = {"grantType": "password", "username": "bob", "password": PASSWORD}
         for path, data in (("/sign-in", body), ("/api/v1/token", json.dumps(body))):
             kind = {"content_type": "application/json"} if path.startswith("/api/") else {}
@@ -75,7 +75,7 @@ def test_a_claim_about_ones_own_address_does_not_get_around_the_throttle(
 
 
 @pytest.mark.parametrize(
-    ("seen", "address"),
+    ("remote_address", "address"),
     [
         ("::ffff:192.0.2.7", "192.0.2.7"),
         ("192.0.2.7", "192.0.2.7"),
@@ -83,8 +83,10 @@ def test_a_claim_about_ones_own_address_does_not_get_around_the_throttle(
         ("garbage", "unknown"),
     ],
 )
-def test_an_address_is_told_from_others_on_every_kind_of_socket(seen: str, address: str) -> None:
-    assert throttle.client_address(RequestFactory().get("/", REMOTE_ADDR=seen)) == address
+def test_an_address_is_told_from_others_on_every_kind_of_socket(
+    remote_address: str, address: str
+) -> None:
+    assert throttle.client_address(RequestFactory().get("/", REMOTE_ADDR=remote_address)) == address
 
 
 def test_who_finds_an_open_session_cannot_try_out_its_password(client: Client, cast: Cast) -> None:

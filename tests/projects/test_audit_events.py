@@ -23,8 +23,8 @@ def _nothing_remembered() -> None:
     cache.clear()
 
 
-def told(entity: str) -> list[tuple[Any, ...]]:
-    """What was recorded of a kind of thing: event, name, subject."""
+def list_recorded(entity: str) -> list[tuple[Any, ...]]:
+    """Return what was recorded of a kind of object: event, name, subject."""
     return list(
         AuditEntry.objects.filter(entity=entity)
         .order_by("pk")
@@ -42,7 +42,7 @@ def bob(cast: Cast) -> Client:
 def test_a_submission_is_recorded_with_its_request(cast: Cast) -> None:
     caller = Caller(cast.bob)
     made = caller("POST", "/workloads/distributed", a_body(cast), status=202)
-    assert told("workload") == [("create", "train1", "bob")]
+    assert list_recorded("workload") == [("create", "train1", "bob")]
     entry = AuditEntry.objects.get(entity="workload")
     assert (entry.entity_id, entry.scope, entry.method, entry.address) == (
         made["workloadId"],
@@ -57,14 +57,14 @@ def test_a_submission_is_recorded_with_its_request(cast: Cast) -> None:
 def test_a_submission_that_is_refused_is_not(cast: Cast) -> None:
     journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     Caller(cast.bob)("POST", "/workloads/distributed", a_body(cast), status=409)
-    assert told("workload") == []
+    assert list_recorded("workload") == []
 
 
 def test_stopping_running_and_deleting_on_pages(cast: Cast, bob: Client) -> None:
     workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     for verb in ("stop", "stop", "delete", "delete"):
         bob.post(f"/workloads/{workload.pk}/{verb}")
-    assert told("workload") == [("stop", "train1", "bob"), ("delete", "train1", "bob")]
+    assert list_recorded("workload") == [("stop", "train1", "bob"), ("delete", "train1", "bob")]
     assert all(
         entry.request_id and entry.method == "POST"
         for entry in AuditEntry.objects.filter(entity="workload")
@@ -75,7 +75,7 @@ def test_running_again(cast: Cast) -> None:
     workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     Workload.objects.update(status="Stopped")
     assert actions.run(workload, cast.bob)
-    assert told("workload") == [("run", "train1", "bob")]
+    assert list_recorded("workload") == [("run", "train1", "bob")]
 
 
 def test_over_rest_and_many_at_once_alike(cast: Cast) -> None:
@@ -85,7 +85,7 @@ def test_over_rest_and_many_at_once_alike(cast: Cast) -> None:
     )
     Caller(cast.bob)("POST", f"/workloads/distributed/{one.pk}/suspend", status=202)
     actions.apply_bulk_action([str(one.pk), str(two.pk)], "delete", cast.bob)
-    assert told("workload") == [
+    assert list_recorded("workload") == [
         ("stop", "one", "bob"),
         ("delete", "one", "bob"),
         ("delete", "two", "bob"),
@@ -96,7 +96,7 @@ def test_what_is_not_ones_own_leaves_no_entry(cast: Cast) -> None:
     workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     actions.apply_bulk_action([str(workload.pk)], "delete", cast.mallory)
     actions.apply_bulk_action([str(workload.pk)], "delete", cast.vera)
-    assert told("workload") == []
+    assert list_recorded("workload") == []
 
 
 def test_nothing_is_done_that_could_not_be_recorded(
@@ -138,7 +138,7 @@ def test_the_life_of_a_cluster_without_its_credentials(cast: Cast) -> None:
     alice.post(f"/clusters/{key}/enable")
     Caller(cast.alice)("PATCH", f"/clusters/{key}", {"enabled": False})
     alice.post(f"/clusters/{key}/remove")
-    assert told("cluster") == [
+    assert list_recorded("cluster") == [
         ("create", "there", "alice"),
         *[("update", "elsewhere", "alice")] * 5,
         ("delete", "elsewhere", "alice"),

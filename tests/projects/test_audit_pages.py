@@ -256,7 +256,7 @@ def test_rest_refuses_who_may_not(log: Cast) -> None:
         assert "audit log" in Caller(user)("GET", "/audit/log", status=403)["message"]
 
 
-def _many(cast: Cast, number: int) -> None:
+def _add_entries(cast: Cast, number: int) -> None:
     now = timezone.now()
     scopes = [
         str(project_scope(cast.team_a)),
@@ -287,9 +287,9 @@ def test_a_thousand_entries_cost_the_same_queries(cast: Cast, alice: Client, pat
             assert alice.get(path).status_code == 200
         return len(seen)
 
-    _many(cast, 60)
+    _add_entries(cast, 60)
     before = queries()
-    _many(cast, 1000)
+    _add_entries(cast, 1000)
     chunks = 3 * (1060 // tables.CSV_CHUNK_ROWS) if "csv" in path else 0
     assert queries() <= before + chunks
     assert before <= 16

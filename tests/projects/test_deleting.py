@@ -10,28 +10,28 @@ from projects.models import AuditEntry, Project
 from projects.permissions import Entity, Verb
 from tests.cast import Cast, a_spec
 from workloads import journal
-from workloads import project_removal as workloads_leaving
+from workloads import project_removal as workloads_removal
 from workloads.models import Workload
 from workloads.states import Status
 
 
-def at(cast: Cast) -> str:
+def project_url(cast: Cast) -> str:
     return f"/projects/{cast.team_a.pk}/delete"
 
 
 def test_it_is_asked_before_and_says_what_happens(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
-    text = client.get(at(cast)).content.decode()
+    text = client.get(project_url(cast)).content.decode()
     assert "is deleted with everything in it" in text
-    assert client.post(at(cast)).status_code == 302
-    assert Project.objects.get(pk=cast.team_a.pk).left_by == cast.alice
+    assert client.post(project_url(cast)).status_code == 302
+    assert Project.objects.get(pk=cast.team_a.pk).deleted_by == cast.alice
     assert client.get(f"/projects/{cast.team_a.pk}").status_code == 404
 
 
 def test_an_adopted_namespace_is_said_to_stay(client: Client, cast: Cast) -> None:
     Project.objects.filter(pk=cast.team_a.pk).update(is_namespace_adopted=True)
     client.force_login(cast.alice)
-    assert "stays with all that others put there" in client.get(at(cast)).content.decode()
+    assert "stays with all that others put there" in client.get(project_url(cast)).content.decode()
 
 
 def test_what_is_at_work_is_named_and_there_is_no_button(client: Client, cast: Cast) -> None:
@@ -40,11 +40,11 @@ def test_what_is_at_work_is_named_and_there_is_no_button(client: Client, cast: C
             a_spec(cast.team_a, f"train{number}"), project=cast.team_a, user=cast.bob
         )
     client.force_login(cast.alice)
-    text = client.get(at(cast)).content.decode()
+    text = client.get(project_url(cast)).content.decode()
     assert "train0, train1, train2, train3, train4 and 2 more" in text
     assert "Delete project</button>" not in text
-    assert client.post(at(cast)).status_code == 409
-    assert Project.objects.get(pk=cast.team_a.pk).left_at is None
+    assert client.post(project_url(cast)).status_code == 409
+    assert Project.objects.get(pk=cast.team_a.pk).deleted_at is None
 
 
 @pytest.mark.parametrize(("who", "status"), [("bob", 403), ("vera", 403), ("mallory", 404)])
@@ -52,9 +52,9 @@ def test_only_administrators_of_muster_delete_one(
     client: Client, cast: Cast, who: str, status: int
 ) -> None:
     client.force_login(getattr(cast, who))
-    assert client.get(at(cast)).status_code == status
-    assert client.post(at(cast)).status_code == status
-    assert Project.objects.get(pk=cast.team_a.pk).left_at is None
+    assert client.get(project_url(cast)).status_code == status
+    assert client.post(project_url(cast)).status_code == status
+    assert Project.objects.get(pk=cast.team_a.pk).deleted_at is None
 
 
 def test_nobody_sees_it_afterwards_and_administrators_see_what_is_left(
@@ -119,7 +119,10 @@ def test_the_deletion_of_each_of_its_workloads_is_told(cast: Cast) -> None:
     project_removal.remove_project(cast.team_a, cast.alice)
     for _ in range(2):
         project = Project.objects.get(pk=cast.team_a.pk)
-        assert workloads_leaving.cleared(project) == "3 of its workloads are still being deleted."
+        assert (
+            workloads_removal.clear_project(project)
+            == "3 of its workloads are still being deleted."
+        )
     entries = AuditEntry.objects.filter(entity="workload").order_by("entity_name")
     where = ("delete", "alice", f"project:{cast.team_a.pk}", "It went with its project team-a.")
     assert list(entries.values_list("entity_name", "event", "subject", "scope", "text")) == [
@@ -133,7 +136,7 @@ def test_many_workloads_are_told_of_in_as_many_queries_as_a_few(cast: Cast) -> N
         for each in range(number):
             journal.create_workload(a_spec(project, f"train{each}"), project=project, user=cast.bob)
         with CaptureQueriesContext(connection) as found:
-            assert workloads_leaving.cleared(project)
+            assert workloads_removal.clear_project(project)
         assert (
             AuditEntry.objects.filter(entity="workload", scope=f"project:{project.pk}").count()
             == number
@@ -153,15 +156,15 @@ def test_a_deletion_that_cannot_be_told_is_not_done(
 
     monkeypatch.setattr(AuditEntry.objects, "bulk_create", fails)
     with pytest.raises(IntegrityError):
-        workloads_leaving.cleared(cast.team_a)
+        workloads_removal.clear_project(cast.team_a)
     assert Workload.objects.get().status == Status.CREATING
 
 
 def test_twice_is_once(cast: Cast) -> None:
     project_removal.remove_project(cast.team_a, cast.alice)
-    first = Project.objects.get(pk=cast.team_a.pk).left_at
+    first = Project.objects.get(pk=cast.team_a.pk).deleted_at
     project_removal.remove_project(cast.team_a, cast.alice)
-    assert Project.objects.get(pk=cast.team_a.pk).left_at == first
+    assert Project.objects.get(pk=cast.team_a.pk).deleted_at == first
 
 
 def test_the_pages_ask_as_much_however_many_there_are(client: Client, cast: Cast) -> None:

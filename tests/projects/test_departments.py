@@ -31,7 +31,7 @@ def carol(cast: Cast) -> User:
     return user
 
 
-def at(cast: Cast, path: str = "") -> str:
+def department_url(cast: Cast, path: str = "") -> str:
     return f"/departments/{cast.research.pk}{path}"
 
 
@@ -94,7 +94,9 @@ def test_no_amount_of_memory_is_too_long_to_be_refused(
         == 422
     )
     assert (
-        edit(client, at(cast, "/edit"), {"name": "research", "memory_quota": cannot_be}).status_code
+        edit(
+            client, department_url(cast, "/edit"), {"name": "research", "memory_quota": cannot_be}
+        ).status_code
         == 422
     )
 
@@ -105,7 +107,7 @@ def test_memory_that_is_not_changed_stays_to_the_byte(client: Client, cast: Cast
     assert (
         edit(
             client,
-            at(cast, "/edit"),
+            department_url(cast, "/edit"),
             {"name": "research", "description": "x", "memory_quota": "0.93"},
         ).status_code
         == 302
@@ -175,12 +177,15 @@ def test_its_administrator_sees_and_changes_it_and_makes_no_other(
     assert "research" in text
     assert "vision" not in text
     assert client.get("/departments/new").status_code == 403
-    assert client.get(at(cast, "/delete")).status_code == 403
-    page = client.get(at(cast)).content.decode()
+    assert client.get(department_url(cast, "/delete")).status_code == 403
+    page = client.get(department_url(cast)).content.decode()
     assert "team-a" in page
     assert "carol" in page
     assert (
-        edit(client, at(cast, "/edit"), {"name": "research", "gpu_quota": "3"}).status_code == 302
+        edit(
+            client, department_url(cast, "/edit"), {"name": "research", "gpu_quota": "3"}
+        ).status_code
+        == 302
     )
     assert Department.objects.get(pk=cast.research.pk).gpu_quota == 3
 
@@ -190,7 +195,7 @@ def test_a_member_of_a_project_sees_no_departments(client: Client, cast: Cast, w
     client.force_login(getattr(cast, who))
     assert "research" not in client.get("/departments").content.decode()
     for path in ("", "/edit", "/delete"):
-        assert client.get(at(cast, path)).status_code == 404
+        assert client.get(department_url(cast, path)).status_code == 404
         assert client.get(f"/departments/999{path}").status_code == 404
 
 
@@ -198,12 +203,12 @@ def test_the_second_of_two_gets_what_changed_meanwhile(
     client: Client, cast: Cast, carol: User
 ) -> None:
     client.force_login(cast.alice)
-    seal = client.get(at(cast, "/edit")).context["started_from"]
+    seal = client.get(department_url(cast, "/edit")).context["started_from"]
     other = Client()
     other.force_login(carol)
-    edit(other, at(cast, "/edit"), {"name": "research", "gpu_quota": "3"})
+    edit(other, department_url(cast, "/edit"), {"name": "research", "gpu_quota": "3"})
     answer = client.post(
-        at(cast, "/edit"), {"name": "research", "gpu_quota": "7", "started_from": seal}
+        department_url(cast, "/edit"), {"name": "research", "gpu_quota": "7", "started_from": seal}
     )
     text = answer.content.decode()
     assert answer.status_code == 409
@@ -212,14 +217,14 @@ def test_the_second_of_two_gets_what_changed_meanwhile(
     assert 'value="7"' in text
     assert Department.objects.get(pk=cast.research.pk).gpu_quota == 3
     again = {"name": "research", "gpu_quota": "7", "started_from": answer.context["started_from"]}
-    assert client.post(at(cast, "/edit"), again).status_code == 302
+    assert client.post(department_url(cast, "/edit"), again).status_code == 302
     assert Department.objects.get(pk=cast.research.pk).gpu_quota == 7
 
 
 def test_one_with_projects_is_not_deleted(client: Client, cast: Cast) -> None:
     client.force_login(cast.alice)
-    assert "team-a, team-b" in client.get(at(cast, "/delete")).content.decode()
-    assert client.post(at(cast, "/delete")).status_code == 409
+    assert "team-a, team-b" in client.get(department_url(cast, "/delete")).content.decode()
+    assert client.post(department_url(cast, "/delete")).status_code == 409
     assert Department.objects.there().filter(pk=cast.research.pk).exists()
 
 
@@ -230,8 +235,8 @@ def test_one_whose_projects_have_left_goes_and_their_history_stays(
     for team in (cast.team_a, cast.team_b):
         project_removal.remove_project(team, cast.alice)
     client.force_login(cast.alice)
-    assert client.post(at(cast, "/delete")).status_code == 302
-    assert client.get(at(cast)).status_code == 404
+    assert client.post(department_url(cast, "/delete")).status_code == 302
+    assert client.get(department_url(cast)).status_code == 404
     assert not Environment.objects.filter(name="its-own").exists()
     assert not AccessRule.objects.filter(user=carol).exists()
     assert Project.objects.get(pk=cast.team_a.pk).department_id == cast.research.pk
@@ -314,7 +319,7 @@ def test_its_queues_follow_a_change(
     )
     client.force_login(cast.alice)
     with django_capture_on_commit_callbacks(execute=True):
-        edit(client, at(cast, "/edit"), {"name": "research", "gpu_quota": "3"})
+        edit(client, department_url(cast, "/edit"), {"name": "research", "gpu_quota": "3"})
     assert asked == [("provision", cast.team_a.pk), ("provision", cast.team_b.pk)]
 
 

@@ -37,22 +37,25 @@ def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
         call_command("flush", verbosity=0, interactive=False, inhibit_post_migrate=False)
 
 
-def look_as(world: World, seen: User) -> None:
-    """From now on Alice's requests are those of one who looks as somebody."""
+def look_as(world: World, impersonated: User) -> None:
+    """Let Alice impersonate the user in all further requests."""
     client = Client()
     client.force_login(world.cast.alice)
     session = client.session
     # Noted long from now: a stream has a connection of its own, which is not to write that the
     # session is used.
     session.update(
-        {impersonation.SESSION_USER_KEY: seen.pk, sessions.LAST_USED_KEY: time.time() + 24 * 3600}
+        {
+            impersonation.SESSION_USER_KEY: impersonated.pk,
+            sessions.LAST_USED_KEY: time.time() + 24 * 3600,
+        }
     )
     session.save()
     world.cookies[world.cast.alice.pk] = client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
 def rows() -> dict[str, list[str]]:
-    """Everything that is stored, by the names of the tables."""
+    """Return all stored rows by the names of the tables."""
     found = {}
     with connection.cursor() as cursor:
         for table in set(connection.introspection.table_names(cursor)) - OWN_SESSION:
@@ -61,7 +64,7 @@ def rows() -> dict[str, list[str]]:
     return found
 
 
-def written(before: dict[str, list[str]]) -> list[str]:
+def find_changed_tables(before: dict[str, list[str]]) -> list[str]:
     now = rows()
     return sorted(table for table in now if now[table] != before[table])
 
@@ -82,7 +85,7 @@ def test_no_address_writes_anything_while_one_looks_as_another(
             status = BROWSER.ask(world, world.cast.alice, "get", world.url(name))
         assert status < 500, f"{name} answered {status}"
         shown += status == 200
-        if tables := written(before):
+        if tables := find_changed_tables(before):
             wrong[name], before = tables, rows()
     assert not wrong, (
         f"Mark the views with projects.impersonation.writes, or let them write nothing: {wrong}"
@@ -96,4 +99,4 @@ def test_what_is_written_would_be_seen(world: World, db: None) -> None:
     """
     before = rows()
     assert world.ask(world.cast.bob, "get", "workload-new")[0] == 302
-    assert written(before) == ["workloads_draft"]
+    assert find_changed_tables(before) == ["workloads_draft"]

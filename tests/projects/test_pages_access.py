@@ -22,7 +22,7 @@ def body(client: Client, at: str) -> str:
     return answer.content.decode()
 
 
-def give(client: Client, cast: Cast, **fields: str) -> tuple[int, str]:
+def post_rule(client: Client, cast: Cast, **fields: str) -> tuple[int, str]:
     sent = {
         "kind": "user",
         "subjects": "vera",
@@ -105,7 +105,7 @@ def test_who_may_see_no_rules_is_told_who_could_let_them(client: Client, cast: C
 
 
 def test_a_rule_is_made_for_several_at_once_and_noted(alice: Client, cast: Cast) -> None:
-    status, _ = give(alice, cast, subjects="vera, BOB ,vera", role=L2)
+    status, _ = post_rule(alice, cast, subjects="vera, BOB ,vera", role=L2)
     assert status == 302
     assert set(
         AccessRule.objects.filter(project=cast.team_b, role=L2).values_list(
@@ -119,7 +119,7 @@ def test_a_rule_is_made_for_several_at_once_and_noted(alice: Client, cast: Cast)
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "problem"),
     [
         ({"subjects": "vera, nobody"}, "There is no user nobody"),
         ({"subjects": " , "}, "Say for whom"),
@@ -137,16 +137,16 @@ def test_a_rule_is_made_for_several_at_once_and_noted(alice: Client, cast: Cast)
     ],
 )
 def test_what_cannot_be_is_told_and_makes_no_rule_at_all(
-    alice: Client, cast: Cast, fields: dict[str, str], told: str
+    alice: Client, cast: Cast, fields: dict[str, str], problem: str
 ) -> None:
     before = AccessRule.objects.count()
-    status, text = give(alice, cast, **fields)
+    status, text = post_rule(alice, cast, **fields)
     assert (status, AccessRule.objects.count()) == (422, before)
-    assert told in text
+    assert problem in text
 
 
 def test_a_rule_may_be_for_a_group_that_nobody_was_of_yet(alice: Client, cast: Cast) -> None:
-    assert give(alice, cast, kind="group", subjects="ml-team")[0] == 302
+    assert post_rule(alice, cast, kind="group", subjects="ml-team")[0] == 302
     cast.vera.groups.add(Group.objects.get(name="ml-team"))
     assert set(Project.objects.visible_to(User.objects.get(pk=cast.vera.pk))) == {
         cast.team_a,
@@ -159,7 +159,7 @@ def test_a_rule_may_be_for_a_service_account_by_its_client_id(alice: Client, cas
     account, _ = actions.create_service_account(cast.team_a, "ci", by=cast.alice)
     for name in ("ci", account.client_id):
         assert (
-            give(
+            post_rule(
                 alice,
                 cast,
                 kind="service-account",
@@ -202,7 +202,7 @@ def test_only_scopes_are_offered_in_which_one_may_give(client: Client, cast: Cas
 # Service accounts.
 
 
-def made(client: Client, **fields: str) -> tuple[int, str]:
+def post_account(client: Client, **fields: str) -> tuple[int, str]:
     answer = client.post(
         "/service-accounts/new", {"name": "ci", "role": VIEWER, "expires": ""} | fields
     )
@@ -219,7 +219,7 @@ def test_a_service_account_is_made_at_any_scope_and_its_secret_is_shown_once(
         "department": department_scope(cast.research),
         "project": project_scope(cast.team_a),
     }[level]
-    status, text = made(alice, scope=str(scope), expires="30")
+    status, text = post_account(alice, scope=str(scope), expires="30")
     assert status == 200
     account = ServiceAccount.objects.get()
     secret = re.search(r'id="secret-secret">([^<]+)<', text)[1]  # type: ignore[index]
@@ -231,7 +231,7 @@ def test_a_service_account_is_made_at_any_scope_and_its_secret_is_shown_once(
     assert account.client_id in text
     assert secret not in text
     assert secret not in str(list(AuditEntry.objects.values()))
-    assert made(alice, scope=str(scope))[0] == 422
+    assert post_account(alice, scope=str(scope))[0] == 422
 
 
 def test_the_same_name_is_given_once_in_a_scope_whoever_is_first(cast: Cast) -> None:

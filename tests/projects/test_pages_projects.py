@@ -111,20 +111,21 @@ def test_an_administrator_adds_changes_and_removes_people(client: Client, cast: 
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "problem"),
     [
         ({"username": "nobody"}, "There is no user of this name"),
         ({"username": "bob"}, "has a role in this project already"),
     ],
 )
 def test_a_person_who_cannot_be_added_is_told_beside_the_name(
-    client: Client, cast: Cast, given: dict[str, str], told: str
+    client: Client, cast: Cast, given: dict[str, str], problem: str
 ) -> None:
     client.force_login(cast.alice)
     answer = client.post(address(cast, "people"), {"role": "viewer"} | given)
     assert answer.status_code == 422
     assert (
-        told in re.search(r'id="person_username_error">(.*?)</p>', answer.content.decode(), re.S)[1]
+        problem
+        in re.search(r'id="person_username_error">(.*?)</p>', answer.content.decode(), re.S)[1]
     )  # type: ignore[index]
 
 
@@ -143,10 +144,11 @@ def test_a_service_accounts_secret_is_shown_once(client: Client, cast: Cast) -> 
 
 
 @pytest.mark.parametrize(
-    ("permissions", "shown"), [([], 0), (["access-rules:view"], 1), (["service-accounts:view"], 2)]
+    ("permissions", "section"),
+    [([], 0), (["access-rules:view"], 1), (["service-accounts:view"], 2)],
 )
 def test_people_and_programs_are_shown_to_who_may_view_them(
-    client: Client, cast: Cast, permissions: list[str], shown: int
+    client: Client, cast: Cast, permissions: list[str], section: int
 ) -> None:
     account, _ = actions.create_service_account(cast.team_a, "nightly", by=cast.alice)
     hidden = CustomRole.objects.create(name="Merger-Project-Falcon", permissions=["workloads:view"])
@@ -158,8 +160,11 @@ def test_people_and_programs_are_shown_to_who_may_view_them(
         AccessRule.objects.create(user=cast.vera, project=cast.team_a, custom_role=role)
     client.force_login(cast.vera)
     text = client.get(f"/projects/{cast.team_a.pk}").content.decode()
-    assert ('id="people-title"' in text, ">bob</th>" in text) == (shown == 1, shown == 1)
-    assert ('id="accounts-title"' in text, account.client_id in text) == (shown == 2, shown == 2)
+    assert ('id="people-title"' in text, ">bob</th>" in text) == (section == 1, section == 1)
+    assert ('id="accounts-title"' in text, account.client_id in text) == (
+        section == 2,
+        section == 2,
+    )
     assert hidden.name not in text
 
 

@@ -19,7 +19,7 @@ def alice(client: Client, cast: Cast) -> Client:
     return client
 
 
-def made(cast: Cast, name: str = "Curator", *permissions: str) -> CustomRole:
+def create_role(cast: Cast, name: str = "Curator", *permissions: str) -> CustomRole:
     return custom_roles.create(
         name, "Keeps things tidy", permissions or ("templates:delete",), by=cast.alice
     )
@@ -45,7 +45,7 @@ def test_the_matrix_shows_every_role_and_every_kind_of_thing(client: Client, cas
 
 
 def test_custom_roles_are_shown_to_who_may_give_them_only(client: Client, cast: Cast) -> None:
-    made(cast)
+    create_role(cast)
     for user, shown in ((cast.mallory, True), (cast.vera, False)):
         client.force_login(user)
         assert ("Curator" in text(client, "/roles")) is shown
@@ -72,7 +72,7 @@ def test_the_form_has_the_order_of_the_matrix(alice: Client, cast: Cast) -> None
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "problem"),
     [
         ({"name": "curator"}, "There is a role curator already"),
         ({"name": "Viewer"}, "There is a role Viewer already"),
@@ -83,19 +83,19 @@ def test_the_form_has_the_order_of_the_matrix(alice: Client, cast: Cast) -> None
     ],
 )
 def test_what_cannot_be_a_role_is_told(
-    alice: Client, cast: Cast, fields: dict[str, str], told: str
+    alice: Client, cast: Cast, fields: dict[str, str], problem: str
 ) -> None:
-    made(cast, "curator")
+    create_role(cast, "curator")
     answer = alice.post(
         "/roles/new",
         {"name": "Other", "description": "", "permissions": ["projects:view"]} | fields,
     )
     assert (answer.status_code, CustomRole.objects.count()) == (422, 1)
-    assert told in answer.content.decode()
+    assert problem in answer.content.decode()
 
 
 def test_a_copy_begins_with_what_the_other_permits(alice: Client, cast: Cast) -> None:
-    for key in ("viewer", f"custom:{made(cast).pk}"):
+    for key in ("viewer", f"custom:{create_role(cast).pk}"):
         page = text(alice, f"/roles/new?copy={key}")
         assert "(copy)" in page
         assert re.search(r'value="templates:view"[^>]*checked', page)
@@ -106,7 +106,7 @@ def test_a_copy_begins_with_what_the_other_permits(alice: Client, cast: Cast) ->
 
 
 def test_a_change_holds_for_everybody_who_has_the_role(alice: Client, cast: Cast) -> None:
-    role = made(cast)
+    role = create_role(cast)
     granting.grant_role(
         f"custom:{role.pk}", to=cast.vera, scope=project_scope(cast.team_b), by=cast.alice
     )
@@ -127,7 +127,7 @@ def test_a_change_holds_for_everybody_who_has_the_role(alice: Client, cast: Cast
 def test_the_second_of_two_administrators_is_told_what_the_first_changed(
     alice: Client, cast: Cast
 ) -> None:
-    role = made(cast)
+    role = create_role(cast)
     old = sign_start(
         role.version,
         {"name": [role.name], "description": [role.description], "permissions": role.permissions},
@@ -159,7 +159,7 @@ def test_the_second_of_two_administrators_is_told_what_the_first_changed(
 
 
 def test_one_that_is_in_use_is_not_deleted_and_says_by_whom(alice: Client, cast: Cast) -> None:
-    role = made(cast)
+    role = create_role(cast)
     rule = granting.grant_role(
         f"custom:{role.pk}", to=cast.vera, scope=project_scope(cast.team_b), by=cast.alice
     )

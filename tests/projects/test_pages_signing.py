@@ -9,7 +9,7 @@ from tests.cast import PASSWORD, Cast
 NEW = "a whole new battery"
 
 
-def signing_in(client: Client, name: str, password: str, **more: str) -> object:
+def post_sign_in(client: Client, name: str, password: str, **more: str) -> object:
     return client.post("/sign-in", {"username": name, "password": password} | more)
 
 
@@ -19,7 +19,7 @@ def change(client: Client, present: str = PASSWORD, new: str = NEW, again: str =
 
 def test_the_right_password_opens_the_page_one_wanted(client: Client, cast: Cast) -> None:
     assert client.get("/projects").headers["Location"] == "/sign-in?next=/projects"
-    answer = signing_in(client, "bob", PASSWORD, next="/projects")
+    answer = post_sign_in(client, "bob", PASSWORD, next="/projects")
     assert (answer.status_code, answer.headers["Location"]) == (302, "/projects")  # type: ignore[attr-defined]
     assert client.get("/projects").status_code == 200
 
@@ -28,13 +28,13 @@ def test_the_right_password_opens_the_page_one_wanted(client: Client, cast: Cast
     "wanted", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"]
 )
 def test_nobody_is_sent_to_a_page_that_is_not_ours(client: Client, cast: Cast, wanted: str) -> None:
-    assert "elsewhere" not in signing_in(client, "bob", PASSWORD, next=wanted).headers["Location"]  # type: ignore[attr-defined]
+    assert "elsewhere" not in post_sign_in(client, "bob", PASSWORD, next=wanted).headers["Location"]  # type: ignore[attr-defined]
 
 
 def test_a_wrong_password_and_an_unknown_name_are_told_in_the_same_words(
     client: Client, cast: Cast
 ) -> None:
-    known, unknown = (signing_in(client, name, "wrong") for name in ("bob", "nobody"))
+    known, unknown = (post_sign_in(client, name, "wrong") for name in ("bob", "nobody"))
     assert known.status_code == unknown.status_code == 422  # type: ignore[attr-defined]
     told = [
         answer.content.decode().replace(name, "")
@@ -44,7 +44,7 @@ def test_a_wrong_password_and_an_unknown_name_are_told_in_the_same_words(
 
 
 def test_guessing_is_slowed_down_and_says_so(client: Client, cast: Cast) -> None:
-    answers = [signing_in(client, "bob", f"guess {number}") for number in range(11)]
+    answers = [post_sign_in(client, "bob", f"guess {number}") for number in range(11)]
     assert answers[-1].status_code == 429  # type: ignore[attr-defined]
     assert "too many failed attempts" in answers[-1].content.decode()  # type: ignore[attr-defined]
 
@@ -54,7 +54,7 @@ def test_who_is_deactivated_or_a_program_stays_out(
     client: Client, cast: Cast, change: dict[str, bool]
 ) -> None:
     User.objects.filter(pk=cast.bob.pk).update(**change)
-    assert signing_in(client, "bob", PASSWORD).status_code == 422  # type: ignore[attr-defined]
+    assert post_sign_in(client, "bob", PASSWORD).status_code == 422  # type: ignore[attr-defined]
 
 
 def test_signing_out_ends_the_session_and_only_by_post(client: Client, cast: Cast) -> None:
@@ -74,7 +74,7 @@ def test_a_new_password_ends_the_sessions_elsewhere(client: Client, cast: Cast) 
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "problem"),
     [
         ({"present": "wrong"}, "This is not your present password"),
         ({"new": "short", "again": "short"}, "too short"),
@@ -84,12 +84,12 @@ def test_a_new_password_ends_the_sessions_elsewhere(client: Client, cast: Cast) 
     ],
 )
 def test_a_password_that_will_not_do_is_refused_beside_its_field(
-    client: Client, cast: Cast, given: dict[str, str], told: str
+    client: Client, cast: Cast, given: dict[str, str], problem: str
 ) -> None:
     client.force_login(cast.bob)
     answer = change(client, **given)
     assert answer.status_code == 422  # type: ignore[attr-defined]
-    assert told in answer.content.decode()  # type: ignore[attr-defined]
+    assert problem in answer.content.decode()  # type: ignore[attr-defined]
     assert User.objects.get(pk=cast.bob.pk).check_password(PASSWORD)
 
 

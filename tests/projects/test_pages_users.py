@@ -9,7 +9,7 @@ from projects.models import User
 from tests.cast import PASSWORD, Cast
 
 
-def created(client: Client, **fields: str) -> str:
+def post_user(client: Client, **fields: str) -> str:
     return client.post("/users/new", {"username": "carla"} | fields).content.decode()
 
 
@@ -31,7 +31,7 @@ def test_a_new_user_gets_a_temporary_password_that_is_shown_once(
     client: Client, cast: Cast
 ) -> None:
     client.force_login(cast.alice)
-    password = password_in(created(client))
+    password = password_in(post_user(client))
     assert User.objects.get(username="carla").check_password(password)
     assert password not in client.get("/users").content.decode()
     fresh = Client()
@@ -45,14 +45,14 @@ def test_a_new_user_gets_a_temporary_password_that_is_shown_once(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "problem"),
     [("BOB", "There is a user of this name"), ("a/b", "Use letters, digits"), ("", "required")],
 )
 def test_a_name_that_will_not_do_is_refused(
-    client: Client, cast: Cast, name: str, told: str
+    client: Client, cast: Cast, name: str, problem: str
 ) -> None:
     client.force_login(cast.alice)
-    assert told in created(client, username=name)
+    assert problem in post_user(client, username=name)
     assert User.objects.count() == 4
 
 

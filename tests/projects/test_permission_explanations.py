@@ -11,7 +11,7 @@ from tests.api.calling import Caller
 from tests.cast import Cast
 
 
-def why(client: Client, permission: str, scope: str, status: int = 200) -> str:
+def fetch_explanation(client: Client, permission: str, scope: str, status: int = 200) -> str:
     answer = client.get("/why", {"permission": permission, "scope": scope})
     assert answer.status_code == status, answer.status_code
     return answer.content.decode()
@@ -19,7 +19,7 @@ def why(client: Client, permission: str, scope: str, status: int = 200) -> str:
 
 def test_it_says_why_not_and_whom_to_ask(client: Client, cast: Cast) -> None:
     client.force_login(cast.vera)
-    page = why(client, "workloads:create", f"project:{cast.team_a.pk}")
+    page = fetch_explanation(client, "workloads:create", f"project:{cast.team_a.pk}")
     assert (
         "You may not create workloads in project team-a. You are Viewer there; it takes L2 "
         "researcher" in page
@@ -30,11 +30,11 @@ def test_it_says_why_not_and_whom_to_ask(client: Client, cast: Cast) -> None:
 def test_it_says_by_which_rule_one_may(client: Client, cast: Cast) -> None:
     granting.grant_role(L2, to=cast.bob, scope=department_scope(cast.research), by=cast.alice)
     client.force_login(cast.bob)
-    page = why(client, "workloads:create", f"project:{cast.team_a.pk}")
+    page = fetch_explanation(client, "workloads:create", f"project:{cast.team_a.pk}")
     assert "because you are L1 researcher and L2 researcher there" in page
     assert "Department research" in page
     client.force_login(cast.alice)
-    assert "this installation began with" in why(client, "users:create", "tenant")
+    assert "this installation began with" in fetch_explanation(client, "users:create", "tenant")
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_a_scope_of_others_and_one_that_is_not_there_are_the_same(
     client: Client, cast: Cast, scope: str
 ) -> None:
     client.force_login(cast.mallory)
-    why(client, "workloads:view", scope.format(a=cast.team_a.pk), 404)
+    fetch_explanation(client, "workloads:view", scope.format(a=cast.team_a.pk), 404)
     if "999999" in scope or "9a6a" in scope:
         client.force_login(cast.alice)
-        why(client, "workloads:view", scope, 404)
+        fetch_explanation(client, "workloads:view", scope, 404)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_scope_of_others_and_one_that_is_not_there_are_the_same(
 )
 def test_nonsense_is_not_there(client: Client, cast: Cast, permission: str, scope: str) -> None:
     client.force_login(cast.bob)
-    why(client, permission, scope, 404)
+    fetch_explanation(client, permission, scope, 404)
 
 
 def test_the_form_offers_what_one_knows_of(client: Client, cast: Cast) -> None:

@@ -30,7 +30,7 @@ def carol(cast: Cast) -> User:
     return user
 
 
-def at(cast: Cast) -> str:
+def projects_url(cast: Cast) -> str:
     return f"/projects/{cast.team_a.pk}/edit"
 
 
@@ -51,7 +51,7 @@ def test_everything_is_filled_in_and_shown_again(client: Client, cast: Cast) -> 
         "idle_limit": "30m",
     }
     client.force_login(cast.alice)
-    assert edit(client, at(cast), given).status_code == 302
+    assert edit(client, projects_url(cast), given).status_code == 302
     team = Project.objects.get(pk=cast.team_a.pk)
     assert (
         team.description,
@@ -65,7 +65,7 @@ def test_everything_is_filled_in_and_shown_again(client: Client, cast: Cast) -> 
         1800,
     )
     assert list(team.node_pools.all()) == [pool]
-    text = client.get(at(cast)).content.decode()
+    text = client.get(projects_url(cast)).content.decode()
     assert all(
         each in text
         for each in ('value="1h30m"', 'value="30m"', "checked", 'value="non-preemptible" selected')
@@ -83,11 +83,11 @@ def test_everything_is_filled_in_and_shown_again(client: Client, cast: Cast) -> 
 def test_a_limit_is_only_stricter_than_the_departments(client: Client, cast: Cast) -> None:
     Department.objects.update(time_limit_seconds=7200)
     client.force_login(cast.alice)
-    told = wrong(edit(client, at(cast), BASE | {"time_limit": "3h"}), "time_limit")
+    told = wrong(edit(client, projects_url(cast), BASE | {"time_limit": "3h"}), "time_limit")
     assert "3 h is more than the time limit of department research, 2 h" in told
-    assert edit(client, at(cast), BASE | {"time_limit": "1h"}).status_code == 302
+    assert edit(client, projects_url(cast), BASE | {"time_limit": "1h"}).status_code == 302
     assert Project.objects.get(pk=cast.team_a.pk).time_limit == 3600
-    edit(client, at(cast), BASE)
+    edit(client, projects_url(cast), BASE)
     assert Project.objects.get(pk=cast.team_a.pk).time_limit == 7200
 
 
@@ -105,15 +105,15 @@ def test_a_quota_does_not_go_under_what_cannot_be_interrupted(client: Client, ca
     )
     client.force_login(cast.alice)
     assert "use 1.5 GPUs now" in wrong(
-        edit(client, at(cast), BASE | {"gpu_quota": "1"}), "gpu_quota"
+        edit(client, projects_url(cast), BASE | {"gpu_quota": "1"}), "gpu_quota"
     )
-    assert edit(client, at(cast), BASE | {"gpu_quota": "1.5"}).status_code == 302
+    assert edit(client, projects_url(cast), BASE | {"gpu_quota": "1.5"}).status_code == 302
     department = f"/departments/{cast.research.pk}/edit"
     assert "use 1.5 GPUs now" in wrong(
         edit(client, department, {"name": "research", "gpu_quota": "1"}), "gpu_quota"
     )
     Workload.objects.update(preemptible=True)
-    assert edit(client, at(cast), BASE | {"gpu_quota": "1"}).status_code == 302
+    assert edit(client, projects_url(cast), BASE | {"gpu_quota": "1"}).status_code == 302
 
 
 def test_a_department_administrator_makes_projects_there_only(
@@ -133,7 +133,7 @@ def test_a_department_administrator_makes_projects_there_only(
     assert Project.objects.get(name="team-c").department == cast.research
     assert not Department.objects.filter(name="a-new-one").exists()
     assert "You may in research" in wrong(
-        edit(client, at(cast), BASE | {"department": "vision"}), "department"
+        edit(client, projects_url(cast), BASE | {"department": "vision"}), "department"
     )
 
 
@@ -160,19 +160,24 @@ def test_a_pool_of_another_cluster_is_refused(client: Client, cast: Cast) -> Non
     assert "theirs: not a node pool of the cluster here" in wrong(
         client.post("/projects/new", given), "node_pools"
     )
-    assert edit(client, at(cast), BASE | {"node_pools": [str(pool.pk)]}).status_code == 422
+    assert (
+        edit(client, projects_url(cast), BASE | {"node_pools": [str(pool.pk)]}).status_code == 422
+    )
 
 
 def test_the_second_of_two_gets_what_changed_meanwhile(
     client: Client, cast: Cast, carol: User
 ) -> None:
     client.force_login(cast.alice)
-    seal = client.get(at(cast)).context["started_from"]
+    seal = client.get(projects_url(cast)).context["started_from"]
     other = Client()
     other.force_login(carol)
-    assert edit(other, at(cast), BASE | {"gpu_quota": "5", "time_limit": "2h"}).status_code == 302
+    assert (
+        edit(other, projects_url(cast), BASE | {"gpu_quota": "5", "time_limit": "2h"}).status_code
+        == 302
+    )
     mine = BASE | {"gpu_quota": "9", "started_from": seal}
-    answer = client.post(at(cast), mine)
+    answer = client.post(projects_url(cast), mine)
     text = answer.content.decode()
     assert answer.status_code == 409
     assert "<strong>GPU quota</strong>: was <q>2</q>, is now <q>5</q>" in text
@@ -181,7 +186,9 @@ def test_the_second_of_two_gets_what_changed_meanwhile(
     assert 'value="9"' in text
     assert Project.objects.get(pk=cast.team_a.pk).gpu_quota == 5
     assert (
-        client.post(at(cast), mine | {"started_from": answer.context["started_from"]}).status_code
+        client.post(
+            projects_url(cast), mine | {"started_from": answer.context["started_from"]}
+        ).status_code
         == 302
     )
     assert Project.objects.get(pk=cast.team_a.pk).gpu_quota == 9
@@ -191,7 +198,9 @@ def test_a_seal_that_is_no_seal_saves_nothing(client: Client, cast: Cast) -> Non
     client.force_login(cast.alice)
     for seal in ("", "nonsense", "WzEse31d:x:y"):
         assert (
-            client.post(at(cast), BASE | {"gpu_quota": "9", "started_from": seal}).status_code
+            client.post(
+                projects_url(cast), BASE | {"gpu_quota": "9", "started_from": seal}
+            ).status_code
             == 409
         )
     assert Project.objects.get(pk=cast.team_a.pk).gpu_quota == 2
@@ -200,7 +209,7 @@ def test_a_seal_that_is_no_seal_saves_nothing(client: Client, cast: Cast) -> Non
 def test_the_heartbeats_columns_are_not_overwritten_by_an_edit(client: Client, cast: Cast) -> None:
     Project.objects.update(synced_at=timezone.now(), allocated={"gpu": "1"})
     client.force_login(cast.alice)
-    edit(client, at(cast), BASE)
+    edit(client, projects_url(cast), BASE)
     assert Project.objects.get(pk=cast.team_a.pk).allocated == {"gpu": "1"}
 
 

@@ -26,13 +26,13 @@ FULL = {
 }
 
 
-def edited(client: Client, cast: Cast, given: dict[str, str]) -> Any:
+def post_edit(client: Client, cast: Cast, given: dict[str, str]) -> Any:
     client.force_login(cast.alice)
     return edit(client, f"/projects/{cast.team_a.pk}/edit", given)
 
 
 def test_a_quota_is_filled_in_as_people_count(client: Client, cast: Cast) -> None:
-    assert edited(client, cast, FULL).status_code == 302
+    assert post_edit(client, cast, FULL).status_code == 302
     team = Project.objects.get(pk=cast.team_a.pk)
     assert (team.gpu_quota, team.gpu_limit, team.over_quota_weight) == (Decimal("1.5"), 4, 2)
     assert (team.cpu_quota, team.cpu_limit) == (8, 16)
@@ -46,7 +46,7 @@ def test_a_quota_is_filled_in_as_people_count(client: Client, cast: Cast) -> Non
 
 
 @pytest.mark.parametrize(
-    ("wrong", "field", "told"),
+    ("wrong", "field", "problem"),
     [
         ({"gpu_limit": "1"}, "gpu_limit", "at least the quota, 1.5 GPUs"),
         ({"gpu_quota": ""}, "gpu_quota", "cannot be unlimited"),
@@ -60,11 +60,11 @@ def test_a_quota_is_filled_in_as_people_count(client: Client, cast: Cast) -> Non
     ],
 )
 def test_what_cannot_be_is_told_beside_it(
-    client: Client, cast: Cast, wrong: dict[str, str], field: str, told: str
+    client: Client, cast: Cast, wrong: dict[str, str], field: str, problem: str
 ) -> None:
-    answer = edited(client, cast, FULL | wrong)
+    answer = post_edit(client, cast, FULL | wrong)
     assert answer.status_code == 422
-    assert told in " ".join(answer.context["form"].errors[field])
+    assert problem in " ".join(answer.context["form"].errors[field])
     assert Project.objects.get(pk=cast.team_a.pk).gpu_limit is None
 
 
@@ -76,12 +76,13 @@ def test_memory_that_was_left_as_it_was_shown_stays_to_the_byte(client: Client, 
         "memory_quota": "0.93",
         "memory_limit": "1.86",
     }
-    assert edited(client, cast, shown | {"description": "x"}).status_code == 302
+    assert post_edit(client, cast, shown | {"description": "x"}).status_code == 302
     team = Project.objects.get(pk=cast.team_a.pk)
     assert (team.description, team.memory_quota, team.memory_limit) == ("x", 10**9, 2 * 10**9)
     assert AuditEntry.objects.latest("pk").after == {"description": "x"}
     assert (
-        edited(client, cast, shown | {"memory_quota": "0.5", "memory_limit": ""}).status_code == 302
+        post_edit(client, cast, shown | {"memory_quota": "0.5", "memory_limit": ""}).status_code
+        == 302
     )
     team.refresh_from_db()
     assert (team.memory_quota, team.memory_limit) == (GIB // 2, None)
@@ -101,12 +102,12 @@ def test_who_may_not_edit_the_cluster_names_no_namespace_in_the_form(
 
 
 def test_a_limit_of_no_gpus_is_one(client: Client, cast: Cast) -> None:
-    assert edited(client, cast, FULL | {"gpu_quota": "0", "gpu_limit": "0"}).status_code == 302
+    assert post_edit(client, cast, FULL | {"gpu_quota": "0", "gpu_limit": "0"}).status_code == 302
     assert Project.objects.get(pk=cast.team_a.pk).gpu_limit == 0
 
 
 def test_a_form_without_limits_means_none(client: Client, cast: Cast) -> None:
-    assert edited(client, cast, {"department": "research", "gpu_quota": ""}).status_code == 302
+    assert post_edit(client, cast, {"department": "research", "gpu_quota": ""}).status_code == 302
     team = Project.objects.get(pk=cast.team_a.pk)
     assert team.shares == Shares(Share(), Share(), Share())
 
@@ -120,9 +121,9 @@ NAMESPACES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "told"), NAMESPACES)
+@pytest.mark.parametrize(("name", "problem"), NAMESPACES)
 def test_a_namespace_that_cannot_be_is_told_in_the_form(
-    client: Client, cast: Cast, name: str, told: str
+    client: Client, cast: Cast, name: str, problem: str
 ) -> None:
     client.force_login(cast.alice)
     answer = client.post(
@@ -130,7 +131,7 @@ def test_a_namespace_that_cannot_be_is_told_in_the_form(
         FULL | {"name": "team-c", "cluster": str(cast.cluster.pk), "namespace": name},
     )
     assert answer.status_code == 422
-    assert told in answer.content.decode()
+    assert problem in answer.content.decode()
 
 
 def test_a_namespace_is_adopted_by_naming_it(client: Client, cast: Cast) -> None:
@@ -175,7 +176,7 @@ def test_why_no_quota_is_enforced_stands_on_the_page(client: Client, cast: Cast)
 
 
 def test_the_rest_api_tells_the_quota_in_its_units(client: Client, cast: Cast) -> None:
-    edited(client, cast, FULL)
+    post_edit(client, cast, FULL)
     answer = client.get(
         "/api/v1/org-unit/projects",
         headers={"authorization": f"Bearer {tokens.issue_token(cast.bob)[0]}"},

@@ -29,7 +29,7 @@ def code(secret: str, clock: list[float], steps: int = 0) -> str:
 
 
 def set_up(client: Client, clock: list[float]) -> tuple[str, list[str]]:
-    """By the page: the secret and the recovery codes."""
+    """Set the factor up on its page; return the secret and the recovery codes."""
     shown = client.get("/account/second-factor").content.decode()
     found = re.search(r'id="second-factor-secret">([A-Z2-7 =]+)<', shown)
     assert found is not None
@@ -45,7 +45,7 @@ def set_up(client: Client, clock: list[float]) -> tuple[str, list[str]]:
 
 
 def first(client: Client, name: str = "bob") -> None:
-    """The password, after which the code is asked for."""
+    """Give the password; the page then asks for the code."""
     answer = client.post("/sign-in", {"username": name, "password": PASSWORD, "next": "/projects"})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/sign-in/code")
 
@@ -148,14 +148,14 @@ def test_new_recovery_codes_make_the_others_void(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "problem"),
     [
         ({"code": "000000"}, "This code is not right"),
         ({"present": "wrong"}, "not your present password"),
     ],
 )
 def test_it_is_set_up_only_with_a_code_that_fits_and_the_password(
-    client: Client, cast: Cast, clock: list[float], given: dict[str, str], told: str
+    client: Client, cast: Cast, clock: list[float], given: dict[str, str], problem: str
 ) -> None:
     client.force_login(cast.bob)
     shown = client.get("/account/second-factor").content.decode()
@@ -166,7 +166,7 @@ def test_it_is_set_up_only_with_a_code_that_fits_and_the_password(
         "/account/second-factor", {"code": code(secret, clock), "present": PASSWORD} | given
     )
     assert answer.status_code == 422
-    assert told in answer.content.decode()
+    assert problem in answer.content.decode()
     assert not Authenticator.objects.exists()
     # The app has the secret already: it is the same one.
     assert found[1] in answer.content.decode()

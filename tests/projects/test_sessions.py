@@ -20,7 +20,7 @@ CHROME = (
 FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:133.0) Gecko/20100101 Firefox/133.0"
 
 
-def signed_in(name: str = "bob", agent: str = CHROME, address: str = "10.1.2.3") -> Client:
+def sign_in_client(name: str = "bob", agent: str = CHROME, address: str = "10.1.2.3") -> Client:
     client = Client(HTTP_USER_AGENT=agent, REMOTE_ADDR=address)
     assert client.post("/sign-in", {"username": name, "password": PASSWORD}).status_code == 302
     return client
@@ -31,8 +31,8 @@ def is_in(client: Client) -> bool:
 
 
 def test_the_account_page_lists_ones_sessions(cast: Cast) -> None:
-    here, _ = signed_in(), signed_in(agent=FIREFOX, address="10.9.9.9")
-    signed_in("vera", address="10.7.7.7")
+    here, _ = sign_in_client(), sign_in_client(agent=FIREFOX, address="10.9.9.9")
+    sign_in_client("vera", address="10.7.7.7")
     shown = here.get("/account").content.decode()
     for words in ("Chrome on Linux", "10.1.2.3", "This one", "Firefox on Windows", "10.9.9.9"):
         assert words in shown
@@ -40,27 +40,27 @@ def test_the_account_page_lists_ones_sessions(cast: Cast) -> None:
 
 
 def test_one_is_ended_and_the_others_go_on(cast: Cast) -> None:
-    here, there, third = signed_in(), signed_in(), signed_in()
+    here, there, third = sign_in_client(), sign_in_client(), sign_in_client()
     row = UserSession.objects.get(session_key=there.session.session_key)
     assert here.post(f"/account/sessions/{row.pk}/end").status_code == 302
     assert [is_in(each) for each in (here, there, third)] == [True, False, True]
 
 
 def test_all_others_are_ended_at_once(cast: Cast) -> None:
-    here, there, others = signed_in(), signed_in(), signed_in("vera")
+    here, there, others = sign_in_client(), sign_in_client(), sign_in_client("vera")
     here.post("/account/sessions/end")
     assert [is_in(each) for each in (here, there, others)] == [True, False, True]
 
 
 def test_a_session_of_somebody_else_is_not_there(cast: Cast) -> None:
-    here, theirs = signed_in(), signed_in("vera")
+    here, theirs = sign_in_client(), sign_in_client("vera")
     row = UserSession.objects.get(user=cast.vera)
     assert here.post(f"/account/sessions/{row.pk}/end").status_code == 404
     assert is_in(theirs)
 
 
 def test_an_administrator_ends_all_of_somebodys(cast: Cast) -> None:
-    alice, bob, vera = signed_in("alice"), signed_in(), signed_in("vera")
+    alice, bob, vera = sign_in_client("alice"), sign_in_client(), sign_in_client("vera")
     assert vera.post(f"/users/{cast.bob.pk}/sessions/end").status_code == 403
     assert is_in(bob)
     assert alice.post(f"/users/{cast.bob.pk}/sessions/end").status_code == 302
@@ -69,7 +69,7 @@ def test_an_administrator_ends_all_of_somebodys(cast: Cast) -> None:
 
 
 def test_signing_out_ends_the_session_itself(cast: Cast) -> None:
-    here = signed_in()
+    here = sign_in_client()
     cookie = here.cookies["muster_session"].value
     here.post("/sign-out")
     again = Client()
@@ -80,7 +80,7 @@ def test_signing_out_ends_the_session_itself(cast: Cast) -> None:
 
 
 def test_a_new_password_ends_the_others_and_keeps_this_one_in_the_list(cast: Cast) -> None:
-    here, there = signed_in(), signed_in()
+    here, there = sign_in_client(), sign_in_client()
     change = {"present": PASSWORD, "new": "a whole new battery", "again": "a whole new battery"}
     assert here.post("/account", change).status_code == 302
     assert [is_in(each) for each in (here, there)] == [True, False]
@@ -93,7 +93,7 @@ def test_a_new_password_ends_the_others_and_keeps_this_one_in_the_list(cast: Cas
 
 
 def test_who_is_deactivated_comes_back_with_no_old_session(cast: Cast) -> None:
-    bob = signed_in()
+    bob = sign_in_client()
     for active in (False, True):
         user_actions.set_active(User.objects.get(pk=cast.bob.pk), active, cast.alice)
     assert not is_in(bob)
@@ -118,7 +118,7 @@ def test_a_session_from_before_signing_in_is_worth_nothing(cast: Cast) -> None:
 def test_a_session_that_is_used_goes_on_and_its_cookie_with_it(
     cast: Cast, settings: LazySettings
 ) -> None:
-    here = signed_in()
+    here = sign_in_client()
     key = here.session.session_key
     Session.objects.filter(pk=key).update(
         expire_date=timezone.now() + timezone.timedelta(minutes=1)
@@ -132,14 +132,14 @@ def test_a_session_that_is_used_goes_on_and_its_cookie_with_it(
 
 
 def test_a_session_that_is_not_used_ends(cast: Cast) -> None:
-    here = signed_in()
+    here = sign_in_client()
     Session.objects.filter(pk=here.session.session_key).update(expire_date=timezone.now())
     assert not is_in(here)
     assert sessions.list_sessions(cast.bob, None) == []
 
 
 def test_what_an_open_page_asks_by_itself_is_no_use(cast: Cast) -> None:
-    here = signed_in()
+    here = sign_in_client()
     long_ago = time.time() - 2 * sessions.NOTE_SECONDS
     held = here.session
     held["seen"] = long_ago
@@ -154,12 +154,12 @@ def test_the_longest_unused_end_when_there_are_too_many(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
-    clients = [signed_in() for _ in range(4)]
+    clients = [sign_in_client() for _ in range(4)]
     assert [is_in(each) for each in clients] == [False, False, True, True]
 
 
 def test_an_address_that_is_not_known_and_a_strange_browser_break_nothing(cast: Cast) -> None:
-    here = signed_in(agent="<script>alert(1)</script>" * 99, address="")
+    here = sign_in_client(agent="<script>alert(1)</script>" * 99, address="")
     shown = here.get("/account").content.decode()
     assert "Unknown browser" in shown
     assert "alert(1)" not in shown
@@ -170,6 +170,6 @@ def test_the_list_asks_the_database_twice_however_many_there_are(
     cast: Cast, django_assert_num_queries: object
 ) -> None:
     for _ in range(8):
-        signed_in()
+        sign_in_client()
     with django_assert_num_queries(2):  # type: ignore[operator]
         assert len(sessions.list_sessions(cast.bob, None)) == 8

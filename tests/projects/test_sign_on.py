@@ -49,15 +49,15 @@ def provider(running: Provider, settings: LazySettings) -> Provider:
 
 
 def begin(client: Client, wanted: str = "/projects") -> str:
-    """The address at the provider that the console sends the browser to."""
+    """Return the address at the provider that the console sends the browser to."""
     answer = client.post("/sign-on", {"next": wanted})
     assert answer.status_code == 200, answer.content
     url: str = answer.headers["Refresh"].partition("url=")[2]
     return url
 
 
-def there(url: str) -> str:
-    """The address that the provider sends the browser back to, without our server."""
+def follow_provider(url: str) -> str:
+    """Return the address that the provider sends the browser back to."""
     answer = requests.get(url, allow_redirects=False, timeout=10)
     assert answer.status_code == 302, answer.text
     back = urlsplit(answer.headers["Location"])
@@ -66,11 +66,11 @@ def there(url: str) -> str:
 
 
 def sign_on(client: Client, wanted: str = "/projects") -> Any:
-    return client.get(there(begin(client, wanted)))
+    return client.get(follow_provider(begin(client, wanted)))
 
 
 def signed_in_as(client: Client) -> str:
-    """Who the browser's session is of; "" for nobody."""
+    """Return the name of the session's user; "" for nobody."""
     held = client.session.get("_auth_user_id")
     return User.objects.get(pk=held).username if held else ""
 
@@ -114,7 +114,7 @@ def test_the_request_has_state_nonce_and_a_challenge_that_differ_each_time(
     client: Client, cast: Cast, provider: Provider
 ) -> None:
     for _ in range(2):
-        there(begin(client))
+        follow_provider(begin(client))
     for name in ("state", "nonce", "code_challenge"):
         first, second = (query[name] for query in provider.queries)
         assert len(first) >= 16
@@ -223,7 +223,7 @@ def test_a_session_that_was_there_before_has_another_key_after(
 ) -> None:
     url = begin(client)
     before = client.cookies["muster_session"].value
-    client.get(there(url))
+    client.get(follow_provider(url))
     assert client.cookies["muster_session"].value != before
 
 
@@ -267,7 +267,7 @@ def test_who_has_no_password_here_gets_no_token_by_one(
     assert client.get("/account/second-factor").status_code == 403
 
 
-def unsigned(claims: Claims) -> str:
+def make_unsigned_token(claims: Claims) -> str:
     header, body = (
         base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
         for part in ({"alg": "none", "typ": "JWT"}, claims)
@@ -275,21 +275,21 @@ def unsigned(claims: Claims) -> str:
     return f"{header}.{body}."
 
 
-def changed(**claims: object) -> Callable[[Provider], None]:
+def change_claims(**claims: object) -> Callable[[Provider], None]:
     def twist(provider: Provider) -> None:
         provider.told = lambda told: told.update(claims)
 
     return twist
 
 
-def left_out(name: str) -> Callable[[Provider], None]:
+def omit_claim(name: str) -> Callable[[Provider], None]:
     def twist(provider: Provider) -> None:
         provider.told = lambda told: told.pop(name, None) and None
 
     return twist
 
 
-def signed(how: Callable[[Provider, Claims], Any]) -> Callable[[Provider], None]:
+def sign_with(how: Callable[[Provider, Claims], Any]) -> Callable[[Provider], None]:
     def twist(provider: Provider) -> None:
         provider.signed = lambda claims: how(provider, claims)
 
@@ -297,30 +297,30 @@ def signed(how: Callable[[Provider, Claims], Any]) -> Callable[[Provider], None]
 
 
 UNBELIEVABLE: dict[str, Callable[[Provider], None]] = {
-    "another nonce": changed(nonce="another"),
-    "no nonce": left_out("nonce"),
-    "another audience": changed(aud="another-client"),
-    "issued to another client": changed(aud=[CLIENT, "another"], azp="another"),
-    "another issuer": changed(iss="https://elsewhere.example"),
-    "expired": changed(exp=1_000_000_000),
-    "not yet": changed(nbf=4_000_000_000),
-    "no end": left_out("exp"),
-    "nobody": changed(sub=""),
-    "nobody who can be written": changed(sub="a\x00b"),
-    "unsigned": signed(lambda _, claims: unsigned(claims)),
-    "signed with the client's secret": signed(
+    "another nonce": change_claims(nonce="another"),
+    "no nonce": omit_claim("nonce"),
+    "another audience": change_claims(aud="another-client"),
+    "issued to another client": change_claims(aud=[CLIENT, "another"], azp="another"),
+    "another issuer": change_claims(iss="https://elsewhere.example"),
+    "expired": change_claims(exp=1_000_000_000),
+    "not yet": change_claims(nbf=4_000_000_000),
+    "no end": omit_claim("exp"),
+    "nobody": change_claims(sub=""),
+    "nobody who can be written": change_claims(sub="a\x00b"),
+    "unsigned": sign_with(lambda _, claims: make_unsigned_token(claims)),
+    "signed with the client's secret": sign_with(
         lambda p, claims: jwt.encode(claims, SECRET * 2, "HS256", headers={"kid": p.kid})
     ),
     "signed with a key of nobody": Provider.new_key,
-    "of an unknown key": signed(
+    "of an unknown key": sign_with(
         lambda p, claims: jwt.encode(claims, p.key, "RS256", headers={"kid": "other"})
     ),
-    "of another algorithm than the key": signed(
+    "of another algorithm than the key": sign_with(
         lambda p, claims: jwt.encode(claims, p.key, "RS512", headers={"kid": p.kid})
     ),
-    "no token": signed(lambda *_: None),
-    "a number": signed(lambda *_: 7),
-    "no JSON in it": signed(lambda *_: "a.b.c"),
+    "no token": sign_with(lambda *_: None),
+    "a number": sign_with(lambda *_: 7),
+    "no JSON in it": sign_with(lambda *_: "a.b.c"),
     "userinfo of somebody else": lambda provider: setattr(
         provider, "informed", lambda told: told.update(sub="somebody-else")
     ),
@@ -362,7 +362,7 @@ def test_an_answer_that_is_not_to_be_believed_signs_nobody_in(
 def test_a_way_back_that_was_tampered_with_is_refused(
     client: Client, cast: Cast, provider: Provider, change: dict[str, str]
 ) -> None:
-    back = urlsplit(there(begin(client)))
+    back = urlsplit(follow_provider(begin(client)))
     query = {name: values[0] for name, values in parse_qs(back.query).items()} | change
     answer = client.get(back.path, {name: value for name, value in query.items() if value})
     assert answer.status_code == 403
@@ -372,7 +372,7 @@ def test_a_way_back_that_was_tampered_with_is_refused(
 def test_a_way_back_opens_nothing_twice_and_nothing_in_another_browser(
     client: Client, cast: Cast, provider: Provider
 ) -> None:
-    back = there(begin(client))
+    back = follow_provider(begin(client))
     assert Client().get(back).status_code == 403
     assert client.get(back).status_code == 302
     again = Client()
@@ -446,7 +446,9 @@ def test_a_local_user_connects_by_their_password_and_comes_in_either_way(
     assert client.post("/account/sign-on/connect", {"present": "wrong"}).status_code == 422
     answer = client.post("/account/sign-on/connect", {"present": PASSWORD})
     assert (
-        client.get(there(answer.headers["Refresh"].partition("url=")[2])).headers["Location"]
+        client.get(follow_provider(answer.headers["Refresh"].partition("url=")[2])).headers[
+            "Location"
+        ]
         == "/account"
     )
     other = Client()
@@ -462,7 +464,7 @@ def test_an_identity_of_one_user_connects_with_no_other(
     sign_on(Client())
     client.force_login(cast.bob)
     answer = client.post("/account/sign-on/connect", {"present": PASSWORD})
-    client.get(there(answer.headers["Refresh"].partition("url=")[2]))
+    client.get(follow_provider(answer.headers["Refresh"].partition("url=")[2]))
     assert not SocialAccount.objects.filter(user=cast.bob).exists()
     assert "somebody else" in client.get("/account").content.decode()
     assert SocialAccount.objects.get().user.username == "carol"
@@ -474,7 +476,7 @@ def test_who_looks_as_somebody_connects_nobody_with_who_they_are(
     """Begun as oneself, brought to an end as another: they would have a second way in for good."""
     client.force_login(cast.alice)
     answer = client.post("/account/sign-on/connect", {"present": PASSWORD})
-    back = there(answer.headers["Refresh"].partition("url=")[2])
+    back = follow_provider(answer.headers["Refresh"].partition("url=")[2])
     assert client.post(f"/users/{cast.bob.pk}/look-as").status_code == 302
     assert client.get(back).status_code == 403
     assert not SocialAccount.objects.exists()

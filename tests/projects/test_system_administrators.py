@@ -32,7 +32,7 @@ def by_rule(cast: Cast) -> AccessRule:
     return AccessRule.objects.create(user=cast.bob, role=SYSTEM)
 
 
-def comes_by_sign_on(user: User, issuer: str = ISSUER) -> None:
+def connect_to_sign_on(user: User, issuer: str = ISSUER) -> None:
     user.set_unusable_password()
     user.save()
     SocialAccount.objects.create(
@@ -43,7 +43,7 @@ def comes_by_sign_on(user: User, issuer: str = ISSUER) -> None:
     )
 
 
-def signs_on_at(settings: LazySettings, issuer: str) -> None:
+def set_issuer(settings: LazySettings, issuer: str) -> None:
     settings.OPTIONS = settings.OPTIONS.model_copy(
         update={"oidc_issuer": issuer, "oidc_client_id": "muster"}
     )
@@ -53,7 +53,7 @@ CANNOT: dict[str, Callable[[User], object]] = {
     "deactivated": lambda bob: User.objects.filter(pk=bob.pk).update(is_active=False),
     "a program": lambda bob: User.objects.filter(pk=bob.pk).update(is_service=True),
     "without any password": lambda bob: User.objects.filter(pk=bob.pk).update(password=""),
-    "by a single sign-on that is off": comes_by_sign_on,
+    "by a single sign-on that is off": connect_to_sign_on,
 }
 
 
@@ -83,8 +83,8 @@ def test_an_administrator_who_cannot_sign_in_is_nobody_in_charge(
 def test_who_comes_by_single_sign_on_counts_while_it_leads_to_them(
     cast: Cast, by_rule: AccessRule, settings: LazySettings, set_up: str, theirs: str, counts: bool
 ) -> None:
-    comes_by_sign_on(cast.bob, theirs)
-    signs_on_at(settings, set_up)
+    connect_to_sign_on(cast.bob, theirs)
+    set_issuer(settings, set_up)
     assert cast.alice in system_administrators.list_people_who_can_sign_in()
     assert (cast.bob in system_administrators.list_people_who_can_sign_in()) == counts
 
@@ -105,7 +105,7 @@ def test_somebody_else_is_deactivated_although_nobody_in_charge_can_sign_in_agai
     cast: Cast,
 ) -> None:
     """Who is in by a session may still keep somebody out: that takes nobody in charge away."""
-    comes_by_sign_on(cast.alice)
+    connect_to_sign_on(cast.alice)
     user_actions.set_active(cast.bob, False, cast.alice)
     assert not User.objects.get(pk=cast.bob.pk).is_active
 
@@ -128,11 +128,11 @@ def test_only_a_system_administrator_takes_that_role_away(
 def test_who_came_by_a_single_sign_on_that_is_gone_gets_a_password(
     client: Client, cast: Cast, settings: LazySettings
 ) -> None:
-    comes_by_sign_on(cast.bob)
+    connect_to_sign_on(cast.bob)
     client.force_login(cast.alice)
-    signs_on_at(settings, ISSUER)
+    set_issuer(settings, ISSUER)
     assert "It is reset there" in client.post(f"/users/{cast.bob.pk}/reset").content.decode()
-    signs_on_at(settings, "")
+    set_issuer(settings, "")
     assert client.post(f"/users/{cast.bob.pk}/reset").status_code == 200
     assert cast.bob.__class__.objects.get(pk=cast.bob.pk).has_usable_password()
 
@@ -161,12 +161,12 @@ def two_in_charge() -> tuple[User, User]:
 
 def in_charge_by_rules(*people: User) -> list[AccessRule]:
     AccessRule.objects.filter(role=SYSTEM).delete()
-    User.objects.filter(pk__in=[each.pk for each in user_actions]).update(is_active=True)
-    return [AccessRule.objects.create(user=each, role=SYSTEM) for each in user_actions]
+    User.objects.filter(pk__in=[each.pk for each in people]).update(is_active=True)
+    return [AccessRule.objects.create(user=each, role=SYSTEM) for each in people]
 
 
-def tried(act: Callable[[], object], outcomes: list[str]) -> Callable[[], None]:
-    """Nothing but a refusal in words may come of it."""
+def attempt(act: Callable[[], object], outcomes: list[str]) -> Callable[[], None]:
+    """Return a function that acts and records the outcome; only refusals in words are expected."""
 
     def run() -> None:
         try:
@@ -180,7 +180,7 @@ def tried(act: Callable[[], object], outcomes: list[str]) -> Callable[[], None]:
     return run
 
 
-def fresh(user: User) -> User:
+def reload_user(user: User) -> User:
     return User.objects.get(pk=user.pk)
 
 
@@ -200,12 +200,15 @@ def test_two_administrators_who_put_one_another_out_leave_one_in_charge(
     alice, bob = two_in_charge()
     for _ in range(ROUNDS):
         of_alice, of_bob = in_charge_by_rules(alice, bob)
-        first, second = fresh(alice), fresh(bob)
+        first, second = reload_user(alice), reload_user(bob)
         assert first.rights.grants
         assert second.rights.grants
         outcomes: list[str] = []
-        works = WAYS[one](first, fresh(bob), of_bob), WAYS[other](second, fresh(alice), of_alice)
-        at_once(*(tried(work, outcomes) for work in works))
+        works = (
+            WAYS[one](first, reload_user(bob), of_bob),
+            WAYS[other](second, reload_user(alice), of_alice),
+        )
+        at_once(*(attempt(work, outcomes) for work in works))
         left = system_administrators.list_people_who_can_sign_in().filter(
             pk__in=AccessRule.objects.filter(role=SYSTEM).values("user")
         )
@@ -215,7 +218,7 @@ def test_two_administrators_who_put_one_another_out_leave_one_in_charge(
 @pytest.mark.django_db(transaction=True)
 def test_a_custom_role_that_is_deleted_while_it_is_given_is_one_or_the_other() -> None:
     cast = make_cast()
-    alice = fresh(cast.alice)
+    alice = reload_user(cast.alice)
     for number in range(ROUNDS):
         role = custom_roles.create(f"Passing {number}", "", ["projects:view"], by=alice)
         outcomes: list[str] = []
@@ -228,7 +231,7 @@ def test_a_custom_role_that_is_deleted_while_it_is_given_is_one_or_the_other() -
         def delete(role: CustomRole = role) -> None:
             custom_roles.delete(role, alice)
 
-        at_once(tried(give, outcomes), tried(delete, outcomes))
+        at_once(attempt(give, outcomes), attempt(delete, outcomes))
         assert outcomes.count("done") == 1, outcomes
         assert (
             AccessRule.objects.filter(custom_role=role.pk).count()
@@ -239,7 +242,7 @@ def test_a_custom_role_that_is_deleted_while_it_is_given_is_one_or_the_other() -
 @pytest.mark.django_db(transaction=True)
 def test_a_custom_role_that_grows_while_it_is_given_is_not_given_by_who_may_not() -> None:
     cast = make_cast()
-    alice, mallory = fresh(cast.alice), fresh(cast.mallory)
+    alice, mallory = reload_user(cast.alice), reload_user(cast.mallory)
     assert mallory.rights.grants
     for number in range(ROUNDS):
         role = custom_roles.create(f"Growing {number}", "", ["workloads:view"], by=alice)
@@ -259,7 +262,7 @@ def test_a_custom_role_that_grows_while_it_is_given_is_not_given_by_who_may_not(
         def grow(pk: int = role.pk, number: int = number) -> object:
             return custom_roles.edit(pk, f"Growing {number}", "", ["clusters:delete"], by=alice)
 
-        at_once(tried(give, outcomes), tried(grow, outcomes))
+        at_once(attempt(give, outcomes), attempt(grow, outcomes))
         assert outcomes.count("done") >= 1
 
 

@@ -38,7 +38,7 @@ def scope_of(level: str, cast: Cast) -> Scope:
     )
 
 
-def ended(level: str, cast: Cast) -> None:
+def remove_scope(level: str, cast: Cast) -> None:
     if level == "project":
         project_removal.remove_project(cast.team_a, cast.alice)
     elif level == "cluster that is remembered":
@@ -72,7 +72,7 @@ def test_a_scope_takes_its_assets_with_it_and_each_is_told(cast: Cast, level: st
         if kind.model is not Credential:
             more = {"credential": key} if kind is kinds.DATA_SOURCE else {}
             kind.model.objects.create(name="mine", **more, **scope.columns)
-    ended(level, cast)
+    remove_scope(level, cast)
     assert [
         each for kind in kinds.KINDS for each in kind.model.objects.filter(is_built_in=False)
     ] == [kept]
@@ -116,7 +116,7 @@ def test_a_scope_takes_its_programs_and_permissions_with_it(cast: Cast, level: s
     granting.grant_role(VIEWER, to=cast.mallory, scope=scope, by=cast.alice)
     program = Caller(token=token(account, secret, 200)["accessToken"])
     program("GET", "/clusters")
-    ended(level, cast)
+    remove_scope(level, cast)
     program("GET", "/clusters", status=401)
     token(account, secret, 403)
     assert not ServiceAccount.objects.exists()
@@ -154,7 +154,7 @@ def test_nobody_passes_for_a_program_by_the_name_of_its_client_id(cast: Cast) ->
 # Nothing is done that could not be recorded.
 
 
-def signed_in(name: str) -> Client:
+def sign_in_client(name: str) -> Client:
     client = Client()
     client.post("/sign-in", {"username": name, "password": PASSWORD})
     return client
@@ -164,7 +164,7 @@ def signed_in(name: str) -> Client:
 def test_a_session_goes_on_whose_end_could_not_be_recorded(
     cast: Cast, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    here, there = signed_in("bob"), signed_in("bob")
+    here, there = sign_in_client("bob"), sign_in_client("bob")
     other = next(
         each.pk
         for each in sessions.list_sessions(cast.bob, here.session.session_key)

@@ -1,5 +1,5 @@
-"""`manage.py cluster NAME FILE`: reach a Kubernetes cluster with a kubeconfig, from now on or in
-another way than before.
+"""`manage.py cluster NAME FILE`: adds a Kubernetes cluster by its kubeconfig, or replaces the
+kubeconfig of a known one.
 """
 
 import sys

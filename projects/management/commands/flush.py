@@ -1,5 +1,6 @@
-"""`manage.py flush` empties every table, the audit log with them: it is asked for by whoever has
-the database, and says so.
+"""`manage.py flush` empties every table, the audit log too.
+
+Whoever has the database asked for it, and Django asks for confirmation.
 """
 
 from typing import Any

@@ -1,6 +1,4 @@
-"""A server on loopback that answers as a script says: what a well-behaved server never does, over
-real sockets.
-"""
+"""A server on loopback that answers as a script says: faults of a server, over real sockets."""
 
 import contextlib
 import json
@@ -9,7 +7,7 @@ import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from clusters.kube.access import ClusterAccess
@@ -86,7 +84,7 @@ class FaultServer:
         self.port: int = self._listener.getsockname()[1]
         self._start(self._accept)
 
-    def __enter__(self) -> "FaultServer":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *failure: object) -> None:
@@ -219,5 +217,5 @@ def watch(*lines: bytes, then: Step | None = None) -> Step:
 
 
 def end_watch(exchange: Exchange) -> None:
-    """The proper end of a watch."""
+    """End a watch properly."""
     exchange.send(b"0\r\n\r\n")

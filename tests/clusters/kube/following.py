@@ -1,4 +1,4 @@
-"""Following on a thread of its own, as the console does, so that a test can wait for what comes."""
+"""Following on its own thread, as the console does, so that a test can wait for events."""
 
 import threading
 import time
@@ -17,8 +17,8 @@ QUICK_TIMINGS = WatchTimings(watch=2, slack=1.0, first_retry=0.02, longest_retry
 
 
 class Following:
-    """Collects what `follow` yields. Use it in a with block: its end stops the following;
-    `stopped_in` is how long that took.
+    """Collects what `follow` yields. Use it in a with block, whose end stops the following;
+    `stopped_in` is the seconds that took.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Following:
         self.stopped_in = time.monotonic() - began
 
     def wait_for(self, wanted: Callable[["Following"], Any], within: float = 15.0) -> Any:
-        """Wait until `wanted` says yes to what has come so far, and give its answer."""
+        """Wait until `wanted` accepts what has come so far, and return its answer."""
         with self._arrived:
             assert self._arrived.wait_for(lambda: wanted(self), within), (
                 f"it did not come; what came: {self.items} {self.raised!r}"
@@ -81,7 +81,7 @@ class Following:
 
 
 def summarize(item: Any) -> str:
-    """One item as `told` writes it."""
+    """Return one item as `summary` writes it."""
     if isinstance(item, Listing):
         return f"[{' '.join(sorted(found['metadata']['name'] for found in item.items))}]"
     if isinstance(item, ObjectChange):

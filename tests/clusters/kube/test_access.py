@@ -26,7 +26,7 @@ def config(user: Any = None, **cluster: Any) -> str:
     )
 
 
-def refused(text: str) -> str:
+def parse_refused(text: str) -> str:
     with pytest.raises(BadKubeconfig) as refusal:
         parse_kubeconfig(text)
     assert SECRET not in str(refusal.value)
@@ -49,19 +49,21 @@ def test_no_secret_is_shown_by_repr() -> None:
     "name", ["exec", "auth-provider", "tokenFile", "username", "password", "as", "as-groups"]
 )
 def test_what_a_user_may_not_have_is_named(name: str) -> None:
-    assert f"`{name}`" in refused(config({"token": SECRET, name: SECRET}))
+    assert f"`{name}`" in parse_refused(config({"token": SECRET, name: SECRET}))
 
 
 @pytest.mark.parametrize("name", ["client-certificate", "client-key"])
 def test_a_user_may_not_name_files(name: str) -> None:
-    assert f"`{name}` names a file" in refused(config({"token": SECRET, name: "/root/secret.pem"}))
+    assert f"`{name}` names a file" in parse_refused(
+        config({"token": SECRET, name: "/root/secret.pem"})
+    )
 
 
 def test_a_cluster_may_not_name_a_file_or_a_proxy() -> None:
-    assert "`certificate-authority` names a file" in refused(
+    assert "`certificate-authority` names a file" in parse_refused(
         config(**{"certificate-authority": "/etc/ca.crt"})
     )
-    assert "proxy-url" in refused(config(**{"proxy-url": "http://proxy"}))
+    assert "proxy-url" in parse_refused(config(**{"proxy-url": "http://proxy"}))
 
 
 def test_inline_data_beside_a_file_counts(kubeconfig: Path) -> None:
@@ -85,11 +87,11 @@ def test_inline_data_beside_a_file_counts(kubeconfig: Path) -> None:
     ],
 )
 def test_an_address_must_be_one(server: str) -> None:
-    assert "address" in refused(config(server=server))
+    assert "address" in parse_refused(config(server=server))
 
 
 def test_credentials_do_not_travel_in_the_clear() -> None:
-    assert "in the clear" in refused(config(server="http://203.0.113.7:8080"))
+    assert "in the clear" in parse_refused(config(server="http://203.0.113.7:8080"))
     assert parse_kubeconfig(config(server="http://127.0.0.1:8001")).is_loopback
 
 
@@ -98,26 +100,26 @@ def test_credentials_do_not_travel_in_the_clear() -> None:
     ["%%%", base64.b64encode(b"no certificate").decode(), base64.b64encode(b"\xff").decode()],
 )
 def test_an_authority_must_be_a_certificate(data: str) -> None:
-    refused(config(**{"certificate-authority-data": data}))
+    parse_refused(config(**{"certificate-authority-data": data}))
 
 
 def test_a_certificate_needs_its_key_and_both_must_be_real() -> None:
     pem = base64.b64encode(
         b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     ).decode()
-    assert "without its key" in refused(config({"client-certificate-data": pem}))
-    assert "Export them again" in refused(
+    assert "without its key" in parse_refused(config({"client-certificate-data": pem}))
+    assert "Export them again" in parse_refused(
         config({"client-certificate-data": pem, "client-key-data": pem})
     )
 
 
 @pytest.mark.parametrize("token", ["two words", "line\nend", "ünicode", "x" * 20_000])
 def test_a_token_must_be_sendable(token: str) -> None:
-    assert "token" in refused(config({"token": token}))
+    assert "token" in parse_refused(config({"token": token}))
 
 
 def test_a_user_without_credentials_is_refused() -> None:
-    assert "neither a token nor a client certificate" in refused(config({}))
+    assert "neither a token nor a client certificate" in parse_refused(config({}))
 
 
 @pytest.mark.parametrize(
@@ -133,11 +135,11 @@ def test_a_user_without_credentials_is_refused() -> None:
     ],
 )
 def test_what_is_no_kubeconfig_is_refused(text: str) -> None:
-    refused(text)
+    parse_refused(text)
 
 
 def test_a_kubeconfig_may_not_be_huge() -> None:
-    assert "longer than 256 KiB" in refused("#" * (256 << 10) + config())
+    assert "longer than 256 KiB" in parse_refused("#" * (256 << 10) + config())
 
 
 def test_an_access_made_by_hand_is_checked_too() -> None:
@@ -150,23 +152,23 @@ def test_a_few_lines_do_not_become_millions() -> None:
         f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 10)}]}}"
         for level in range(1, 12)
     ]
-    assert "no YAML (line 2)" in refused("\n".join(["a0: &a0 {k: v}", *levels]))
+    assert "no YAML (line 2)" in parse_refused("\n".join(["a0: &a0 {k: v}", *levels]))
 
 
 @pytest.mark.parametrize(
     "value", ["!!int ''", "!!float ''", "!!bool x", "!!timestamp x", "!!binary é", "{<<: [a]}"]
 )
 def test_a_tag_that_does_not_fit_is_no_yaml(value: str) -> None:
-    assert "no YAML" in refused(f"a: {value}")
+    assert "no YAML" in parse_refused(f"a: {value}")
 
 
 def test_an_address_may_not_be_huge() -> None:
-    assert "longer than 255" in refused(config(server=f"https://203.0.113.7/{'a' * 255}"))
+    assert "longer than 255" in parse_refused(config(server=f"https://203.0.113.7/{'a' * 255}"))
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a" * 64, "é", "a..b", "x\ny", "*.example.com", "\ud800"])
 def test_the_name_in_a_certificate_must_be_one(name: str) -> None:
-    assert "tls-server-name" in refused(config(**{"tls-server-name": name}))
+    assert "tls-server-name" in parse_refused(config(**{"tls-server-name": name}))
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_an_expired_list_carries_the_token_to_go_on_with() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "seconds"),
+    ("header", "seconds"),
     [
         ("17", 17.0),
         ("", None),
@@ -102,8 +102,8 @@ def test_an_expired_list_carries_the_token_to_go_on_with() -> None:
         ("Thu, 01 Jan 1970 00:00:00 GMT", None),
     ],
 )
-def test_retry_after_is_read_with_care(told: str, seconds: float | None) -> None:
-    error = error_from_answer(429, {"Retry-After": told}, b"")
+def test_retry_after_is_read_with_care(header: str, seconds: float | None) -> None:
+    error = error_from_answer(429, {"Retry-After": header}, b"")
     assert isinstance(error, Unavailable)
     assert error.retry_after == seconds
 

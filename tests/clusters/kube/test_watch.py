@@ -19,7 +19,9 @@ from tests.clusters.kube.following import Following
 LABELS = "app=a"
 
 
-def put(client: Client, name: str, value: str = "1", namespace: str = "default") -> None:
+def apply_configmap(
+    client: Client, name: str, value: str = "1", namespace: str = "default"
+) -> None:
     obj: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -30,11 +32,11 @@ def put(client: Client, name: str, value: str = "1", namespace: str = "default")
 
 
 def test_a_listing_comes_first_and_then_every_change(client: Client, namespace: str) -> None:
-    put(client, "a", namespace=namespace)
+    apply_configmap(client, "a", namespace=namespace)
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS) as following:
         following.wait_for(lambda seen: any(isinstance(item, Bookmark) for item in seen.items))
-        put(client, "b", namespace=namespace)
-        put(client, "a", "2", namespace=namespace)
+        apply_configmap(client, "b", namespace=namespace)
+        apply_configmap(client, "a", "2", namespace=namespace)
         calls.delete(client, CONFIGMAPS, "b", namespace=namespace)
         following.wait_for(lambda seen: "-b" in seen.summary)
         assert [told for told in following.summary if not told.startswith("@")] == [
@@ -49,7 +51,7 @@ def test_objects_come_as_the_callers_struct(client: Client, namespace: str) -> N
     class Map(msgspec.Struct):
         data: dict[str, str]
 
-    put(client, "a", namespace=namespace)
+    apply_configmap(client, "a", namespace=namespace)
     stop = threading.Event()
     items = watch.follow(
         client,
@@ -63,7 +65,7 @@ def test_objects_come_as_the_callers_struct(client: Client, namespace: str) -> N
     assert isinstance(first, Listing)
     assert first.items == [Map({"k": "1"})]
     assert isinstance(next(items), Bookmark)
-    put(client, "a", "2", namespace=namespace)
+    apply_configmap(client, "a", "2", namespace=namespace)
     change = next(items)
     assert isinstance(change, ObjectChange)
     assert change.object == Map({"k": "2"})
@@ -73,7 +75,7 @@ def test_objects_come_as_the_callers_struct(client: Client, namespace: str) -> N
 
 def test_a_listing_takes_as_many_pages_as_it_needs(client: Client, namespace: str) -> None:
     for n in range(5):
-        put(client, f"m{n}", namespace=namespace)
+        apply_configmap(client, f"m{n}", namespace=namespace)
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS, page=2) as following:
         following.wait_for(lambda seen: seen.summary[:1] == ["[m0 m1 m2 m3 m4]"])
 
@@ -83,7 +85,7 @@ def test_a_watch_that_ends_in_silence_goes_on_without_a_new_listing(
 ) -> None:
     with Following(client, CONFIGMAPS, namespace=namespace, labels=LABELS) as following:
         following.wait_for(lambda seen: sum(isinstance(item, Bookmark) for item in seen.items) >= 3)
-        put(client, "a", namespace=namespace)
+        apply_configmap(client, "a", namespace=namespace)
         following.wait_for(lambda seen: "+a" in seen.summary)
         assert [told for told in following.summary if not told.startswith("@")] == ["[]", "+a"]
 
@@ -103,8 +105,8 @@ def test_what_happens_while_the_server_is_away_is_made_up_for(tmp_path: Path) ->
         LocalKube(tmp_path / "data") as cluster,
         Client(parse_kubeconfig(cluster.kubeconfig.read_text())) as client,
     ):
-        put(client, "a")
-        put(client, "b")
+        apply_configmap(client, "a")
+        apply_configmap(client, "b")
         with Following(client, CONFIGMAPS, namespace="default", labels=LABELS) as following:
             following.wait_for(lambda seen: "[a b]" in seen.summary)
             before = time.time()
@@ -114,7 +116,7 @@ def test_what_happens_while_the_server_is_away_is_made_up_for(tmp_path: Path) ->
             cluster.start()
             with Client(client.access) as other:
                 calls.delete(other, CONFIGMAPS, "a", namespace="default")
-                put(other, "c")
+                apply_configmap(other, "c")
             following.wait_for(lambda seen: "+c" in seen.summary or "[b c]" in seen.summary)
             assert "-a" in following.summary or "[b c]" in following.summary
 
@@ -123,7 +125,7 @@ def test_a_server_that_came_back_from_an_older_state_is_listed_again(tmp_path: P
     old, new = LocalKube(tmp_path / "old"), LocalKube(tmp_path / "new")
     with new, Client(parse_kubeconfig(new.kubeconfig.read_text())) as client:
         for n in range(60):
-            put(client, "a", str(n))
+            apply_configmap(client, "a", str(n))
         with Following(client, CONFIGMAPS, namespace="default", labels=LABELS) as following:
             following.wait_for(lambda seen: "[a]" in seen.summary)
             new.stop()
@@ -132,5 +134,5 @@ def test_a_server_that_came_back_from_an_older_state_is_listed_again(tmp_path: P
             shutil.copytree(new.data / "pki", old.data / "pki")
             with old:
                 following.wait_for(lambda seen: "[]" in seen.summary)
-                put(client, "z")
+                apply_configmap(client, "z")
                 following.wait_for(lambda seen: "+z" in seen.summary or "[z]" in seen.summary)

@@ -34,7 +34,7 @@ EXPIRED = (
 )
 
 
-def told(
+def follow_steps(
     *steps: Step, until: str, patience: WatchTimings = QUICK_TIMINGS
 ) -> tuple[list[str], FaultServer, Following]:
     """What a follower tells of these steps up to the item that is written so."""
@@ -57,7 +57,7 @@ def versions(server: FaultServer) -> list[str]:
 
 
 def test_a_watch_asks_for_bookmarks_and_an_end() -> None:
-    _, server, _ = told(listing(5, "a"), watching(frame("BOOKMARK", "", 9)), until="@9")
+    _, server, _ = follow_steps(listing(5, "a"), watching(frame("BOOKMARK", "", 9)), until="@9")
     assert server.requests[1].query == {
         "watch": "true",
         "allowWatchBookmarks": "true",
@@ -67,7 +67,7 @@ def test_a_watch_asks_for_bookmarks_and_an_end() -> None:
 
 
 def test_a_bookmark_moves_the_version_on() -> None:
-    said, server, _ = told(
+    said, server, _ = follow_steps(
         listing(5),
         watching(frame("BOOKMARK", "", 9), then=end_watch),
         watching(frame("ADDED", "a", 10)),
@@ -78,14 +78,16 @@ def test_a_bookmark_moves_the_version_on() -> None:
 
 
 def test_a_refused_version_means_a_new_listing() -> None:
-    said, _, _ = told(
+    said, _, _ = follow_steps(
         listing(5, "a"), refusal(410, "Expired"), listing(9, "b"), watching(), until="@9"
     )
     assert said == ["[a]", "[b]", "@9"]
 
 
 def test_a_version_refused_within_the_watch_means_a_new_listing() -> None:
-    said, _, _ = told(listing(5, "a"), watching(EXPIRED), listing(9, "b"), watching(), until="@9")
+    said, _, _ = follow_steps(
+        listing(5, "a"), watching(EXPIRED), listing(9, "b"), watching(), until="@9"
+    )
     assert said == ["[a]", "@5", "[b]", "@9"]
 
 
@@ -98,7 +100,7 @@ def test_a_server_that_always_forgets_is_not_asked_without_a_pause() -> None:
         listing(9, "a"),
         watching(),
     )
-    said, _, following = told(*script, until="@9")
+    said, _, following = follow_steps(*script, until="@9")
     assert said == ["[]", "[]", "lost", "[a]", "@9"]
     assert isinstance(following.failures[0].error, Expired)
 
@@ -131,7 +133,7 @@ def test_a_reset_in_the_middle_of_a_change_loses_nothing() -> None:
 
 def test_a_watch_that_ends_in_the_middle_of_a_change_is_lost_and_taken_up_again() -> None:
     whole = frame("ADDED", "a", 6)
-    said, _, _ = told(
+    said, _, _ = follow_steps(
         listing(5), watching(whole[:30], then=end_watch), listing(6), watching(whole), until="+a"
     )
     assert said == ["[]", "@5", "lost", "@5", "+a"]
@@ -155,7 +157,7 @@ def test_a_line_that_is_no_change_is_asked_for_again(garbage: bytes) -> None:
         listing(6),
         watching(frame("ADDED", "a", 6)),
     )
-    said, server, _ = told(*script, until="+a")
+    said, server, _ = follow_steps(*script, until="+a")
     assert said == ["[]", "@5", "lost", "@5", "+a"]
     assert versions(server) == ["list", "5", "check", "5"]
 
@@ -172,14 +174,14 @@ def test_a_version_from_which_no_watch_works_is_given_up() -> None:
         listing(9, "b"),
         watching(),
     ]
-    said, server, _ = told(*script, until="@9")
+    said, server, _ = follow_steps(*script, until="@9")
     assert said == ["[a]", "lost", "lost", "lost", "[b]", "@9"]
     assert versions(server) == ["list", "5", "check", "5", "check", "5", "list", "9"]
 
 
 def test_a_frame_in_two_pieces_is_one_and_several_in_one_piece_are_several() -> None:
     one, two, three = frame("ADDED", "a", 6), frame("ADDED", "b", 7), frame("ADDED", "c", 8)
-    said, _, _ = told(
+    said, _, _ = follow_steps(
         listing(5), watching(one[:17], one[17:] + two + b"\r\n\n" + three), until="+c"
     )
     assert said == ["[]", "@5", "+a", "+b", "+c"]
@@ -187,7 +189,7 @@ def test_a_frame_in_two_pieces_is_one_and_several_in_one_piece_are_several() -> 
 
 def test_repeated_and_reordered_frames_are_passed_on_and_move_nothing_back() -> None:
     frames_out_of_order = [frame("ADDED", "a", 8), frame("ADDED", "a", 8), frame("ADDED", "b", 7)]
-    said, server, _ = told(
+    said, server, _ = follow_steps(
         listing(5),
         watching(*frames_out_of_order, then=end_watch),
         watching(frame("BOOKMARK", "", 9)),
@@ -198,7 +200,7 @@ def test_repeated_and_reordered_frames_are_passed_on_and_move_nothing_back() -> 
 
 
 def test_an_unknown_type_of_frame_is_passed_over() -> None:
-    said, _, _ = told(
+    said, _, _ = follow_steps(
         listing(5), watching(frame("NOVELTY", "x", 6), frame("ADDED", "a", 7)), until="+a"
     )
     assert said == ["[]", "@5", "+a"]
@@ -212,7 +214,7 @@ def test_a_server_that_went_back_in_time_is_listed_again() -> None:
         listing(20, "b"),
         watching(),
     )
-    said, server, _ = told(*script, until="@20")
+    said, server, _ = follow_steps(*script, until="@20")
     assert said == ["[a]", "@500", "lost", "[b]", "@20"]
     assert versions(server) == ["list", "500", "check", "list", "20"]
 
@@ -225,7 +227,7 @@ def test_a_silent_watch_is_given_up_and_taken_up_from_the_last_version() -> None
         listing(6),
         watching(frame("ADDED", "a", 7)),
     )
-    said, _, following = told(*script, until="+a", patience=patience)
+    said, _, following = follow_steps(*script, until="+a", patience=patience)
     assert said == ["[]", "@5", "@6", "lost", "@6", "+a"]
     assert "in time" in str(following.failures[0].error)
 
@@ -273,14 +275,14 @@ def test_a_storm_of_refusals_is_waited_out() -> None:
         refusal(429, "TooManyRequests"),
         refusal(500, "InternalError"),
     ] * 3
-    said, _, following = told(*storm, listing(5, "a"), watching(), until="@5")
+    said, _, following = follow_steps(*storm, listing(5, "a"), watching(), until="@5")
     assert said == ["lost"] * 9 + ["[a]", "@5"]
     assert {lost.error.status for lost in following.failures} == {503, 429, 500}
 
 
 def test_a_list_cut_off_between_its_pages_begins_anew() -> None:
     page = listing(5, "a", token="t")
-    said, _, _ = told(
+    said, _, _ = follow_steps(
         page, Exchange.reset, Exchange.reset, page, listing(5, "b"), watching(), until="@5"
     )
     assert said == ["lost", "[a b]", "@5"]
@@ -288,7 +290,7 @@ def test_a_list_cut_off_between_its_pages_begins_anew() -> None:
 
 def test_a_list_that_expires_between_its_pages_is_one_moment_all_the_same() -> None:
     fresh = refusal(410, "Expired", metadata={"continue": "fresh"})
-    said, server, _ = told(
+    said, server, _ = follow_steps(
         listing(5, "gone", token="t"),
         fresh,
         listing(9, "a", token="u"),
@@ -312,7 +314,7 @@ def test_bad_credentials_end_the_following() -> None:
 
 
 def test_what_is_forbidden_or_not_served_is_told_and_tried_again() -> None:
-    said, _, following = told(
+    said, _, following = follow_steps(
         refusal(403, "Forbidden"),
         answer_plain(404, b"404 page not found\n"),
         listing(5),
@@ -324,14 +326,14 @@ def test_what_is_forbidden_or_not_served_is_told_and_tried_again() -> None:
 
 
 def test_a_list_without_a_version_is_no_list() -> None:
-    said, _, _ = told(
+    said, _, _ = follow_steps(
         answer_plain(200, b'{"metadata": {}, "items": null}'), listing(5), watching(), until="@5"
     )
     assert said == ["lost", "[]", "@5"]
 
 
 def test_watches_that_end_at_once_are_not_begun_without_a_pause() -> None:
-    said, _, following = told(
+    said, _, following = follow_steps(
         listing(5),
         watching(then=end_watch),
         listing(5),

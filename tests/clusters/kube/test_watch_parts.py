@@ -13,7 +13,7 @@ from tests.clusters.kube.faults import watch as watching
 from tests.clusters.kube.following import QUICK_TIMINGS
 
 
-def told(count: int, *steps: Step) -> list[Any]:
+def follow_items(count: int, *steps: Step) -> list[Any]:
     """The first so many items."""
     stop = threading.Event()
     with FaultServer(*steps) as server, Client(server.access) as client:
@@ -26,7 +26,7 @@ def told(count: int, *steps: Step) -> list[Any]:
     return found
 
 
-def shown(item: Any) -> str:
+def summarize(item: Any) -> str:
     match item:
         case ListingStarted():
             return "?"
@@ -42,14 +42,14 @@ def shown(item: Any) -> str:
 
 
 def test_each_page_comes_by_itself_and_then_the_end() -> None:
-    found = told(
+    found = follow_items(
         6, listing(5, "a", "b", token="t"), listing(5, "c"), watching(frame("ADDED", "d", 6))
     )
-    assert [shown(each) for each in found] == ["?", "[a b", ".c", "]5", "@5", "+d"]
+    assert [summarize(each) for each in found] == ["?", "[a b", ".c", "]5", "@5", "+d"]
 
 
 def test_a_list_that_is_forgotten_half_way_begins_anew() -> None:
-    found = told(
+    found = follow_items(
         5,
         listing(5, "a", token="t"),
         refusal(410, "Expired"),
@@ -57,18 +57,18 @@ def test_a_list_that_is_forgotten_half_way_begins_anew() -> None:
         listing(9, "c"),
         watching(),
     )
-    assert [shown(each) for each in found] == ["?", "[a", "[b", ".c", "]9"]
+    assert [summarize(each) for each in found] == ["?", "[a", "[b", ".c", "]9"]
 
 
 def test_a_list_that_breaks_off_is_asked_for_again() -> None:
-    found = told(
+    found = follow_items(
         6, listing(5, "a", token="t"), refusal(500, "InternalError"), listing(9, "b"), watching()
     )
     assert [type(each).__name__ for each in found] == [
-        "Asking",
-        "Part",
-        "Lost",
-        "Asking",
-        "Part",
+        "ListingStarted",
+        "ListingPart",
+        "WatchFailed",
+        "ListingStarted",
+        "ListingPart",
         "Listing",
     ]

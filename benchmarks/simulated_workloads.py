@@ -1,5 +1,5 @@
-"""Many workloads of four pods as objects in an API that does not run them, and what happens to
-those pods.
+"""Many workloads of four pods as objects in an API that does not run them, and the changes of those
+pods.
 """
 
 import json
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import objects
-from kubehttp import MERGE, Connection, Refused, Server
+from kubehttp import MERGE, ApiError, Connection, Server
 
 PODS = 4
 NAMESPACES = 10
@@ -27,7 +27,7 @@ SINCE = "2026-11-21T08:00:00Z"
 
 @dataclass(frozen=True)
 class Workload:
-    """One of the estate: `id` is what its objects carry as a label."""
+    """One simulated workload; `id` is the label of its objects."""
 
     id: str
     name: str
@@ -35,14 +35,12 @@ class Workload:
 
     @property
     def pods(self) -> list[str]:
-        return [f"{self.name}-{role}-{index}" for role, index in _ranks()]
+        return [f"{self.name}-{role}-{index}" for role, index in _list_ranks()]
 
 
 @dataclass
-class Estate:
-    """What there is in the API: the workloads, and of each pod its path, its uid and the newest
-    version of it.
-    """
+class SimulatedWorkloads:
+    """The workloads in the API, and of each pod its path, its uid and its newest version."""
 
     server: Server
     workloads: Sequence[Workload]
@@ -53,9 +51,10 @@ class Estate:
     """The paths of the pods that are not up."""
 
     @classmethod
-    def planned(cls, server: Server, count: int, *, nodes: bool) -> "Estate":
-        """Nothing is made yet. `nodes`: pods say that they are on nodes, which a real control plane
-        would know to be none.
+    def plan(cls, server: Server, count: int, *, nodes: bool) -> "SimulatedWorkloads":
+        """Return the workloads without creating anything.
+
+        With `nodes` the pods name nodes, which a real control plane would know not to exist.
         """
         made = [
             Workload(
@@ -69,56 +68,58 @@ class Estate:
 
     @property
     def paths(self) -> list[str]:
-        """Of all pods."""
+        """The paths of all pods."""
         return [
             f"/api/v1/namespaces/{each.namespace}/pods/{name}"
             for each in self.workloads
             for name in each.pods
         ]
 
-    def fill(self) -> None:
-        """Make all of it: every job says that it runs, and every pod that it is up."""
+    def create_objects(self) -> None:
+        """Create everything: every job runs, and every pod is up."""
         with Connection(self.server) as connection:
             for number in range(NAMESPACES):
-                _made(
+                _create_if_missing(
                     connection,
                     "/api/v1/namespaces",
                     {"metadata": {"name": f"{NAMESPACE}-{number}"}},
                 )
                 # Where nobody makes it, no pod is admitted.
-                _made(
+                _create_if_missing(
                     connection,
                     f"/api/v1/namespaces/{NAMESPACE}-{number}/serviceaccounts",
                     {"metadata": {"name": "default"}},
                 )
-        self._each(self.workloads, self._make)
+        self._run_parallel(self.workloads, self._create_workload)
 
-    def _make(self, connection: Connection, workload: Workload) -> None:
+    def _create_workload(self, connection: Connection, workload: Workload) -> None:
         path = f"/apis/kubeflow.org/v1/namespaces/{workload.namespace}/pytorchjobs"
-        job = _object(connection.post(path, _job(workload)))
-        _patch(connection, f"{path}/{workload.name}/status", {"status": _job_status()})
-        for rank, (role, index) in enumerate(_ranks()):
-            made = _object(
+        job = _parse_object(connection.post(path, _build_job(workload)))
+        _patch_object(connection, f"{path}/{workload.name}/status", {"status": _build_job_status()})
+        for rank, (role, index) in enumerate(_list_ranks()):
+            made = _parse_object(
                 connection.post(
                     f"/api/v1/namespaces/{workload.namespace}/pods",
-                    self._pod(workload, job, role, index),
+                    self._build_pod(workload, job, role, index),
                 )
             )
             place = f"/api/v1/namespaces/{workload.namespace}/pods/{made['metadata']['name']}"
             self.uids[place] = made["metadata"]["uid"]
-            self.stand(connection, place, up=True, rank=rank)
+            self.set_pod_ready(connection, place, up=True, rank=rank)
 
-    def stand(self, connection: Connection, path: str, *, up: bool, rank: int = 0) -> str:
-        """Say of a pod that it is up or is not; the version of that."""
-        answer = _patch(connection, f"{path}/status", {"status": _pod_status(up, rank)})
+    def set_pod_ready(self, connection: Connection, path: str, *, up: bool, rank: int = 0) -> str:
+        """Set whether a pod is up, and return its new resource version."""
+        answer = _patch_object(
+            connection, f"{path}/status", {"status": _build_pod_status(up, rank)}
+        )
         version: str = answer["metadata"]["resourceVersion"]
         self.versions[path] = version
         (self.down.discard if up else self.down.add)(path)
         return version
 
-    def change(self, rate: int, seconds: float) -> list[tuple[str, str, int]]:
-        """Take pods down, and those that are down up, at this rate; of each the uid, the version,
-        and when its reply was there (ns).
+    def change_pods(self, rate: int, seconds: float) -> list[tuple[str, str, int]]:
+        """Take pods down, or up again, at this rate; return of each its uid, its version, and when
+        its reply was there (ns).
         """
         order = self.paths
         random.Random(7).shuffle(order)
@@ -130,7 +131,7 @@ class Estate:
             with Connection(self.server) as connection:
                 while (number := numbers.get()) is not None:
                     path = order[number % len(order)]
-                    version = self.stand(connection, path, up=path in self.down)
+                    version = self.set_pod_ready(connection, path, up=path in self.down)
                     done.append((self.uids[path], version, time.time_ns()))
 
         threads = [threading.Thread(target=work) for _ in range(THREADS)]
@@ -146,30 +147,30 @@ class Estate:
             thread.join()
         return done
 
-    def remove(self) -> None:
-        """Ask for the end of everything that was made."""
+    def delete_all(self) -> None:
+        """Begin the deletion of everything that was created."""
         with Connection(self.server) as connection:
             for number in range(NAMESPACES):
-                connection.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}-{number}")
+                connection.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}-{number}")
 
-    def _each(
-        self, workloads: Sequence[Workload], do: Callable[[Connection, Workload], None]
+    def _run_parallel(
+        self, workloads: Sequence[Workload], run: Callable[[Connection, Workload], None]
     ) -> None:
-        def work(mine: Sequence[Workload]) -> None:
+        def work(share: Sequence[Workload]) -> None:
             with Connection(self.server) as connection:
-                for each in mine:
-                    do(connection, each)
+                for each in share:
+                    run(connection, each)
 
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(work, [workloads[first::THREADS] for first in range(THREADS)]))
 
-    def _pod(
+    def _build_pod(
         self, workload: Workload, job: dict[str, Any], role: str, index: int
     ) -> dict[str, Any]:
-        pod = objects.pod(f"{workload.name}-{role}-{index}")
+        pod = objects.build_pod(f"{workload.name}-{role}-{index}")
         metadata = pod["metadata"]
         metadata["labels"] |= {
-            **_labels(workload),
+            **_build_labels(workload),
             "training.kubeflow.org/replica-type": role,
             "training.kubeflow.org/replica-index": str(index),
         }
@@ -188,11 +189,11 @@ class Estate:
         return pod
 
 
-def _ranks() -> list[tuple[str, int]]:
+def _list_ranks() -> list[tuple[str, int]]:
     return [("master", 0), *(("worker", index) for index in range(PODS - 1))]
 
 
-def _labels(workload: Workload) -> dict[str, str]:
+def _build_labels(workload: Workload) -> dict[str, str]:
     return {
         "app.kubernetes.io/managed-by": "muster",
         "muster.dev/workload": workload.id,
@@ -200,14 +201,14 @@ def _labels(workload: Workload) -> dict[str, str]:
     }
 
 
-def _job(workload: Workload) -> dict[str, Any]:
-    job = objects.job(workload.name)
-    job["metadata"]["labels"] = _labels(workload)
+def _build_job(workload: Workload) -> dict[str, Any]:
+    job = objects.build_job(workload.name)
+    job["metadata"]["labels"] = _build_labels(workload)
     job["spec"]["runPolicy"] = {"managedBy": OF_NOBODY}
     return job
 
 
-def _job_status() -> dict[str, Any]:
+def _build_job_status() -> dict[str, Any]:
     conditions = [
         {
             "type": kind,
@@ -226,7 +227,7 @@ def _job_status() -> dict[str, Any]:
     }
 
 
-def _pod_status(up: bool, rank: int) -> dict[str, Any]:
+def _build_pod_status(up: bool, rank: int) -> dict[str, Any]:
     def condition(kind: str, holds: bool) -> dict[str, Any]:
         return {
             "type": kind,
@@ -261,17 +262,19 @@ def _pod_status(up: bool, rank: int) -> dict[str, Any]:
     }
 
 
-def _made(connection: Connection, path: str, obj: dict[str, Any]) -> None:
+def _create_if_missing(connection: Connection, path: str, obj: dict[str, Any]) -> None:
     try:
         connection.post(path, obj)
-    except Refused as error:
+    except ApiError as error:
         if " 409 " not in f" {error} ":
             raise
 
 
-def _patch(connection: Connection, path: str, change: dict[str, Any]) -> Any:
-    return _object(connection.raw("PATCH", path, json.dumps(change).encode(), media=MERGE))
+def _patch_object(connection: Connection, path: str, change: dict[str, Any]) -> Any:
+    return _parse_object(
+        connection.request("PATCH", path, json.dumps(change).encode(), media=MERGE)
+    )
 
 
-def _object(answer: bytes) -> Any:
+def _parse_object(answer: bytes) -> Any:
     return json.loads(answer)

@@ -1,5 +1,5 @@
-"""The rows of an estate, as a follower finds and keeps them: `python -m benchmarks.followed WHAT`,
-in the environment of its database.
+"""What the benchmark of following does with the database: `python -m benchmarks.follower_tasks
+TASK`, in the environment of that database.
 
 The first line of its input is a JSON document; so is what it prints.
 """
@@ -18,22 +18,22 @@ django.setup()
 
 from django.db import connection, transaction  # noqa: E402 - settings come first
 
-from benchmarks.seeding import PODS, spec_of  # noqa: E402
+from benchmarks.seeding import PODS, build_spec  # noqa: E402
 from clusters.models import Cluster  # noqa: E402
 from projects.models import Department, Project, User  # noqa: E402
 from workloads.models import Attempt, Event, Pod, Position, Workload  # noqa: E402
 from workloads.specs import encode_spec  # noqa: E402
 
 LOOK = 0.02
-"""Seconds between two looks at how far the database is."""
+"""Seconds between two queries of how far the database is."""
 CLUSTER = "scale"
 REST = 300_000_000
-"""Nanoseconds without a change after which the rows may be as they should."""
+"""Nanoseconds without a change after which all rows are compared."""
 WITHIN = 300.0
 
 
-def rows(given: Any) -> Any:
-    """A cluster, and a workload that was asked for, and nothing more, for each that is given."""
+def create_rows(given: Any) -> Any:
+    """Create a cluster, and the row of a submitted workload for each that is given."""
     cluster, _ = Cluster.objects.update_or_create(
         name=CLUSTER, defaults={"server": given["server"], "kubeconfig": given["kubeconfig"]}
     )
@@ -52,7 +52,7 @@ def rows(given: Any) -> Any:
                 "queue": name,
             }
             project = projects[name] = Project.objects.create(name=name, **fields)
-        made.append(_workload(each, project, owner))
+        made.append(_build_workload(each, project, owner))
     with transaction.atomic():
         position, _ = Position.objects.select_for_update().get_or_create(pk=1)
         for workload in made:
@@ -72,8 +72,8 @@ def rows(given: Any) -> Any:
     return len(made)
 
 
-def _workload(given: Mapping[str, str], project: Project, owner: User) -> Workload:
-    spec = spec_of(project, given["name"])
+def _build_workload(given: Mapping[str, str], project: Project, owner: User) -> Workload:
+    spec = build_spec(project, given["name"])
     return Workload(
         pk=uuid.UUID(given["id"]),
         project=project,
@@ -88,19 +88,19 @@ def _workload(given: Mapping[str, str], project: Project, owner: User) -> Worklo
     )
 
 
-def led(given: Any) -> Any:
-    """The cluster's kubeconfig is this one now."""
+def lead_cluster(given: Any) -> Any:
+    """Replace the cluster's kubeconfig."""
     return Cluster.objects.filter(name=CLUSTER).update(
         kubeconfig=given["kubeconfig"], followed_by="", followed_until=None
     )
 
 
-def right(given: Any) -> Any:
-    """When (ns since 1970) the database had every pod that is given, by uid, in its newest version,
-    and no other.
+def wait_right(given: Any) -> Any:
+    """Return when (ns since 1970) the database had exactly the given pods, by uid, in their newest
+    versions.
 
-    It looks at one small row again and again, and at all others once that one has come to rest: who
-    measures must not be in the way.
+    It queries one small row again and again, and all others once that one has come to rest:
+    measuring must not slow the follower down.
     """
     print("ready", flush=True)
     wanted: dict[str, str] = given["versions"]
@@ -112,10 +112,10 @@ def right(given: Any) -> Any:
             position, at, rested = newest, time.time_ns(), False
         elif not rested and time.time_ns() - at > REST:
             rested = True
-            if not _behind(wanted):
+            if not _count_wrong_rows(wanted):
                 break
         if time.monotonic() - began > WITHIN:
-            raise SystemExit(f"{_behind(wanted)} of {len(wanted)} rows are not right")
+            raise SystemExit(f"{_count_wrong_rows(wanted)} of {len(wanted)} rows are not right")
         time.sleep(LOOK)
     ready = Pod.objects.filter(is_ready=True).count()
     assert sum(Workload.objects.values_list("running_pods", flat=True)) == ready, (
@@ -127,16 +127,16 @@ def right(given: Any) -> Any:
     return at
 
 
-def _behind(wanted: Mapping[str, str]) -> int:
-    """How many rows are not right, and how many there should not be."""
+def _count_wrong_rows(wanted: Mapping[str, str]) -> int:
+    """Return how many rows are wrong, and how many there should not be."""
     known = dict(Pod.objects.filter(vanished_at=None).order_by().values_list("uid", "version"))
     return sum(known.get(uid) != version for uid, version in wanted.items()) + len(
         known.keys() - wanted.keys()
     )
 
 
-def arrivals(given: Any) -> Any:
-    """Until the input ends: when each version of a pod was first seen in the database, as [uid,
+def watch_arrivals(given: Any) -> Any:
+    """Return when each version of a pod was first seen in the database, until the input ends: [uid,
     version, ns since 1970].
     """
     over = threading.Event()
@@ -168,9 +168,9 @@ def arrivals(given: Any) -> Any:
     return samples
 
 
-WHAT: dict[str, Callable[[Any], Any]] = {
-    each.__name__: each for each in (rows, led, right, arrivals)
+TASKS: dict[str, Callable[[Any], Any]] = {
+    each.__name__: each for each in (create_rows, lead_cluster, wait_right, watch_arrivals)
 }
 
 if __name__ == "__main__":
-    print(json.dumps(WHAT[sys.argv[1]](json.loads(sys.stdin.readline() or "null"))))
+    print(json.dumps(TASKS[sys.argv[1]](json.loads(sys.stdin.readline() or "null"))))

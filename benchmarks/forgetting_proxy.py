@@ -1,5 +1,5 @@
-"""A server between a client and an API which, when told to, forgets where its watches are: their
-next frame is a 410.
+"""A proxy between a client and an API that, on command, forgets where its watches are: their next
+frame is a 410.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ EXPIRED = {
 }
 
 
-class Forgetting:
-    """Plain HTTP on a free port of this machine; everything passes as it is. Use it in a with
+class ForgettingProxy:
+    """Plain HTTP on a free port of this machine; everything passes unchanged. Use it in a with
     block.
 
-    After `hold` nothing that happens to pods passes; `forget` ends their watches with a 410, and
-    all passes again.
+    After `hold_events` no event of pods passes; `forget_watches` ends their watches with a 410, and
+    everything passes again.
     """
 
     def __init__(self, server: Server) -> None:
@@ -46,8 +46,8 @@ class Forgetting:
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
 
-    def kubeconfig(self) -> str:
-        """One that leads here."""
+    def build_kubeconfig(self) -> str:
+        """Return a kubeconfig that leads to this proxy."""
         user = {"token": self._server.token or "none"}
         config = {
             "apiVersion": "v1",
@@ -59,9 +59,9 @@ class Forgetting:
         }
         return yaml.safe_dump(config)
 
-    def __enter__(self) -> "Forgetting":
+    def __enter__(self) -> "ForgettingProxy":
         self._thread.start()
-        self._do(self._begin())
+        self._run(self._start())
         return self
 
     def __exit__(
@@ -70,19 +70,19 @@ class Forgetting:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._do(self._end())
+        self._run(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def hold(self) -> None:
+    def hold_events(self) -> None:
         async def hold() -> None:
             self._open.clear()
 
-        self._do(hold())
+        self._run(hold())
 
-    def forget(self) -> int:
-        """How many watches were ended."""
+    def forget_watches(self) -> int:
+        """End the watches of pods with a 410 and return how many there were."""
 
         async def forget() -> int:
             frame = json.dumps(EXPIRED).encode() + b"\n"
@@ -94,41 +94,43 @@ class Forgetting:
             self._open.set()
             return len(ending)
 
-        ended: int = self._do(forget())
+        ended: int = self._run(forget())
         return ended
 
-    def _do(self, work: Coroutine[Any, Any, Any]) -> Any:
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
 
-    async def _begin(self) -> None:
+    async def _start(self) -> None:
         self._open.set()
-        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._listener = await asyncio.start_server(self._serve_client, "127.0.0.1", 0)
         self.port = self._listener.sockets[0].getsockname()[1]
 
-    async def _end(self) -> None:
+    async def _stop(self) -> None:
         self._listener.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            theirs = await asyncio.open_connection(
+            server_reader, server_writer = await asyncio.open_connection(
                 self._server.host, self._server.port, ssl=self._server.context
             )
-            back = asyncio.create_task(self._back(theirs[0], writer))
+            answers = asyncio.create_task(self._copy_answers(server_reader, writer))
             try:
                 while data := await reader.read(CHUNK):
                     if WATCH.match(data):
                         self._watches.add(writer)
-                    theirs[1].write(data)
-                    await theirs[1].drain()
+                    server_writer.write(data)
+                    await server_writer.drain()
             finally:
-                back.cancel()
-                theirs[1].close()
+                answers.cancel()
+                server_writer.close()
         except (OSError, asyncio.CancelledError):
             pass
         finally:
@@ -136,7 +138,9 @@ class Forgetting:
             self._tasks.discard(task)
             writer.close()
 
-    async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _copy_answers(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         while data := await reader.read(CHUNK):
             if writer in self._watches:
                 await self._open.wait()

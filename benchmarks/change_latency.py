@@ -1,5 +1,5 @@
-"""How soon what happens in the cluster is on the page and in the database, and how soon what is
-asked for is in the cluster.
+"""Measures how soon a change in the cluster is on the page and in the database, and a request in
+the cluster.
 """
 
 import bisect
@@ -15,12 +15,12 @@ from typing import Any
 from figures import Aim, Figures
 from kubehttp import MERGE, Connection
 from objects import HOLD
-from stage import Browserless, Stage
+from stage import HttpReader, Stage
 
 NAMESPACE = "muster-team-a"
 WORKLOADS = 40
-"""Among which changes go round, so that two of one workload are seconds apart and each can be told
-from the one before.
+"""Workloads among which changes go round, so that two changes of one workload are seconds apart and
+can be told apart.
 """
 PODS = 4
 PAUSE = 0.05
@@ -29,19 +29,21 @@ SETTLED_WITHIN = 120.0
 RATE = 200
 """Changes a second of the steady load."""
 NOWHERE = "none-is-like-this"
-"""A type of nodes: pods that ask for it wait, and leave the machine to what is measured."""
+"""A type of nodes that does not exist: pods that ask for it wait, and leave the machine to what is
+measured.
+"""
 FOLDED = {False: Aim(500, at_least=True), True: Aim(1000, at_least=True)}
 """Changes a second to be taken in: on SQLite, on PostgreSQL."""
 
 
-def paused() -> None:
-    """Wait at least PAUSE, and not in step with anything."""
+def pause_randomly() -> None:
+    """Wait at least PAUSE, out of step with everything else."""
     time.sleep(PAUSE + random.uniform(0, PAUSE))
 
 
 @dataclass(frozen=True)
-class Held:
-    """A workload of ours whose pods are objects only, and the paths of the pods; the last one is
+class HeldWorkload:
+    """A workload of ours whose pods are only objects, and the paths of its pods; the last one is
     changed.
     """
 
@@ -49,34 +51,34 @@ class Held:
     pods: Sequence[str]
 
 
-def held(stage: Stage) -> Sequence[Held]:
-    """WORKLOADS of them, all their pods up. Those of an earlier call are taken again."""
-    if not stage.held:
-        stage.held = [
+def prepare_held_workloads(stage: Stage) -> Sequence[HeldWorkload]:
+    """Return WORKLOADS held workloads, all their pods up. Those of an earlier call are reused."""
+    if not stage.held_workloads:
+        stage.held_workloads = [
             stage.program.submit(f"held-{number}", workers=PODS - 1, nodeType=NOWHERE)
             for number in range(WORKLOADS)
         ]
-    ids = stage.held
+    ids = stage.held_workloads
     with Connection(stage.api) as connection:
-        paths = until(lambda: _pods(connection, ids), "the pods are made")
+        paths = wait_until(lambda: _list_pod_paths(connection, ids), "the pods are made")
         for path in (path for mine in paths.values() for path in mine):
-            connection.raw(
+            connection.request(
                 "PATCH",
                 path,
                 json.dumps({"metadata": {"annotations": {HOLD: "true"}}}).encode(),
                 media=MERGE,
             )
-            stand(connection, path, up=True)
-    page = Browserless(stage, "admin")
-    until(
+            set_pod_ready(connection, path, up=True)
+    page = HttpReader(stage, "admin")
+    wait_until(
         lambda: page.get("/workloads?q=held")[1].count(f">{PODS}/{PODS}<".encode()) == WORKLOADS,
         "the table shows all pods up",
     )
-    return [Held(id, paths[id]) for id in ids]
+    return [HeldWorkload(id, paths[id]) for id in ids]
 
 
-def _pods(connection: Connection, ids: Iterable[str]) -> dict[str, list[str]]:
-    """The paths of the pods by workload; nothing until all are there."""
+def _list_pod_paths(connection: Connection, ids: Iterable[str]) -> dict[str, list[str]]:
+    """Return the paths of the pods by workload; nothing until all of them exist."""
     found = defaultdict(list)
     for pod in connection.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]:
         metadata = pod["metadata"]
@@ -87,7 +89,7 @@ def _pods(connection: Connection, ids: Iterable[str]) -> dict[str, list[str]]:
     return wanted if all(len(paths) == PODS for paths in wanted.values()) else {}
 
 
-def until(what: Any, words: str) -> Any:
+def wait_until(what: Any, words: str) -> Any:
     deadline = time.monotonic() + SETTLED_WITHIN
     while not (given := what()):
         if time.monotonic() > deadline:
@@ -96,8 +98,8 @@ def until(what: Any, words: str) -> Any:
     return given
 
 
-def stand(connection: Connection, path: str, *, up: bool) -> int:
-    """Say of a pod that it is ready or is not; the resource version of that."""
+def set_pod_ready(connection: Connection, path: str, *, up: bool) -> int:
+    """Set whether a pod is ready, and return its new resource version."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     ready = {"type": "Ready", "status": "True" if up else "False", "lastTransitionTime": now}
     container = {
@@ -113,23 +115,23 @@ def stand(connection: Connection, path: str, *, up: bool) -> int:
         "conditions": [ready],
         "containerStatuses": [container],
     }
-    answer = connection.raw(
+    answer = connection.request(
         "PATCH", f"{path}/status", json.dumps({"status": status}).encode(), media=MERGE
     )
     return int(json.loads(answer)["metadata"]["resourceVersion"])
 
 
-def to_browser(figures: Figures, stage: Stage, changes: int, viewers: int) -> None:
-    """With one open page, and with many: one in a real browser, and clients that do what a browser
-    does.
+def measure_browser(figures: Figures, stage: Stage, changes: int, viewers: int) -> None:
+    """Measure with one open page, and with many: one in a real browser, the others in clients that
+    do what a browser does.
     """
-    workloads = held(stage)
+    workloads = prepare_held_workloads(stage)
     for pages in (1, viewers):
-        _seen(figures, stage, workloads, changes, pages)
+        _measure_pages(figures, stage, workloads, changes, pages)
 
 
-def _seen(
-    figures: Figures, stage: Stage, workloads: Sequence[Held], changes: int, pages: int
+def _measure_pages(
+    figures: Figures, stage: Stage, workloads: Sequence[HeldWorkload], changes: int, pages: int
 ) -> None:
     chromium = shutil.which("chromium") or shutil.which("google-chrome") or ""
     title = f"{pages} open page{'s' if pages > 1 else ''}"
@@ -143,42 +145,47 @@ def _seen(
         "browser", stage.installation.url, chromium, first=stage.sessions["admin"]
     )
     time.sleep(1)
-    sent = _changed(stage, workloads, changes)
+    sent = _change_pods(stage, workloads, changes)
     rows = [
         (int(at) * 1_000_000, id, text)
-        for at, id, text in json.loads(browser.gathered().splitlines()[-1])
+        for at, id, text in json.loads(browser.collect().splitlines()[-1])
     ]
-    lags = lateness(sent, rows)
-    _told(f"the browser, {title}", lags, sent)
-    figures.spread(
+    lags = compute_lags(sent, rows)
+    _print_unseen(f"the browser, {title}", lags, sent)
+    figures.add_percentiles(
         f"pod change to the browser, {title}", lags, 99, aim=Aim(500) if pages > 1 else None
     )
     if clients is not None:
         heard = [
-            lateness(sent, map(tuple, each))
-            for each in json.loads(clients.gathered().splitlines()[-1])
+            compute_lags(sent, map(tuple, each))
+            for each in json.loads(clients.collect().splitlines()[-1])
         ]
-        _told(f"{pages - 1} clients", [lag for lags in heard for lag in lags], sent * (pages - 1))
-        figures.spread(
+        _print_unseen(
+            f"{pages - 1} clients", [lag for lags in heard for lag in lags], sent * (pages - 1)
+        )
+        figures.add_percentiles(
             f"pod change to {pages - 1} clients, {title}",
             [lag for lags in heard for lag in lags],
             99,
             aim=Aim(500),
         )
-        figures.put(
+        figures.add(
             f"pod change to the last of {pages - 1} clients, median ms",
             sorted(max(each) for each in zip(*heard, strict=False))[len(sent) // 2],
         )
 
 
-def _told(who: str, lags: Sequence[float], sent: Sequence[object]) -> None:
+def _print_unseen(who: str, lags: Sequence[float], sent: Sequence[object]) -> None:
     if len(lags) < len(sent):
         print(f"  {who}: {len(sent) - len(lags)} of {len(sent)} changes were not seen")
 
 
-def _changed(stage: Stage, workloads: Sequence[Held], changes: int) -> list[tuple[int, str, str]]:
-    """Take one pod after the other down and up again: when, of which workload, and what the table
-    then says.
+def _change_pods(
+    stage: Stage, workloads: Sequence[HeldWorkload], changes: int
+) -> list[tuple[int, str, str]]:
+    """Take one pod after the other down and up again.
+
+    Return of each change its moment, its workload, and the text that the table then shows.
     """
     sent = []
     with Connection(stage.api) as connection:
@@ -186,16 +193,16 @@ def _changed(stage: Stage, workloads: Sequence[Held], changes: int) -> list[tupl
             workload = workloads[number % len(workloads)]
             up = (number // len(workloads)) % 2 == 1
             sent.append((time.time_ns(), workload.id, f"{PODS if up else PODS - 1}/{PODS}"))
-            stand(connection, workload.pods[-1], up=up)
-            paused()
+            set_pod_ready(connection, workload.pods[-1], up=up)
+            pause_randomly()
         time.sleep(LAST_WAIT)
         for workload in workloads:
-            stand(connection, workload.pods[-1], up=True)
+            set_pod_ready(connection, workload.pods[-1], up=True)
     return sent
 
 
-def lateness(sent: Sequence[tuple[int, str, str]], rows: Iterable[Any]) -> list[float]:
-    """Milliseconds from each change to the first row after it that shows it."""
+def compute_lags(sent: Sequence[tuple[int, str, str]], rows: Iterable[Any]) -> list[float]:
+    """Return the milliseconds from each change to the first later row that shows it."""
     seen = defaultdict(list)
     for at, id, text in rows:
         seen[id, text].append(at)
@@ -208,8 +215,8 @@ def lateness(sent: Sequence[tuple[int, str, str]], rows: Iterable[Any]) -> list[
     return lags
 
 
-def submissions(figures: Figures, stage: Stage, count: int) -> None:
-    """From the request to the object in the cluster, as a watch sees it."""
+def measure_submissions(figures: Figures, stage: Stage, count: int) -> None:
+    """Measure the time from the request to the object in the cluster, as a watch sees it."""
     path = f"/apis/kubeflow.org/v1/namespaces/{NAMESPACE}/pytorchjobs"
     with Connection(stage.api) as connection:
         version = connection.get(f"{path}?limit=1")["metadata"]["resourceVersion"]
@@ -220,37 +227,38 @@ def submissions(figures: Figures, stage: Stage, count: int) -> None:
         sent[number] = time.monotonic_ns()
         stage.program.submit(f"bench-mark-{number}-s", workers=PODS - 1, nodeType=NOWHERE)
         answered.append((time.monotonic_ns() - sent[number]) / 1e6)
-        paused()
-        paused()
+        pause_randomly()
+        pause_randomly()
     time.sleep(LAST_WAIT)
-    lines = [line.split() for line in watcher.gathered().splitlines()]
+    lines = [line.split() for line in watcher.collect().splitlines()]
     lags = [(int(at) - sent[int(mark)]) / 1e6 for mark, at in lines]
-    _told("the watch", lags, list(sent))
-    figures.spread("submission, until it is answered", answered, 99)
-    figures.spread("submission to the object in the cluster", lags, 99, middle=Aim(200))
+    _print_unseen("the watch", lags, list(sent))
+    figures.add_percentiles("submission, until it is answered", answered, 99)
+    figures.add_percentiles("submission to the object in the cluster", lags, 99, middle=Aim(200))
 
 
-def folding(figures: Figures, stage: Stage, count: int) -> None:
-    """How many changes of pods one follower takes in a second, gathered as they are when many
-    come.
+def measure_folding(figures: Figures, stage: Stage, count: int) -> None:
+    """Measure how many changes of pods one follower takes in a second.
+
+    They come in batches, as they arrive under load.
     """
-    workload = held(stage)[0]
+    workload = prepare_held_workloads(stage)[0]
     with Connection(stage.api) as connection:
-        template = connection.raw("GET", workload.pods[0]).decode()
-    found = stage.inside("folded", str(count), given=template)
-    figures.put(
+        template = connection.request("GET", workload.pods[0]).decode()
+    found = stage.run_inside("measure_folding", str(count), given=template)
+    figures.add(
         "pod changes taken in, a second", found["a_second"], FOLDED[bool(stage.database_url)]
     )
-    figures.put(
+    figures.add(
         "pod changes taken in, a second of the follower's processor time", found["a_busy_second"]
     )
-    figures.put("pod changes taken in, ms for a batch of 200, median", found["batch_ms"])
+    figures.add("pod changes taken in, ms for a batch of 200, median", found["batch_ms"])
 
 
-def steadily(figures: Figures, stage: Stage, count: int) -> None:
-    """Changes at a steady rate at the API: when each was in the database."""
-    workloads = held(stage)
-    looker = stage.start("inside", "versions", *(each.id for each in workloads))
+def measure_steady_load(figures: Figures, stage: Stage, count: int) -> None:
+    """Change pods at a steady rate at the API, and measure when each change was in the database."""
+    workloads = prepare_held_workloads(stage)
+    looker = stage.start("console_tasks", "watch_versions", *(each.id for each in workloads))
     paths = [path for each in workloads for path in each.pods]
     sent: list[tuple[int, int]] = []
     began = time.time_ns()
@@ -262,7 +270,7 @@ def steadily(figures: Figures, stage: Stage, count: int) -> None:
             sent.append(
                 (
                     at,
-                    stand(
+                    set_pod_ready(
                         connection, paths[number % len(paths)], up=(number // len(paths)) % 2 == 1
                     ),
                 )
@@ -270,14 +278,14 @@ def steadily(figures: Figures, stage: Stage, count: int) -> None:
         took = (time.time_ns() - began) / 1e9
         time.sleep(LAST_WAIT)
         for path in paths:
-            stand(connection, path, up=True)
-    samples = json.loads(looker.gathered().splitlines()[-1])
+            set_pod_ready(connection, path, up=True)
+    samples = json.loads(looker.collect().splitlines()[-1])
     known = [version for _, version in samples]
     lags = [
         (samples[place][0] - at) / 1e6
         for at, version in sent
         if (place := bisect.bisect_left(known, version)) < len(samples)
     ]
-    _told("the database", lags, sent)
-    figures.put("pod changes at the API, a second", len(sent) / took)
-    figures.spread("pod change to the database", lags, 99)
+    _print_unseen("the database", lags, sent)
+    figures.add("pod changes at the API, a second", len(sent) / took)
+    figures.add_percentiles("pod change to the database", lags, 99)

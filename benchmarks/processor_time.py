@@ -1,7 +1,7 @@
-"""The console as an ASGI server that says with each answer how many milliseconds of the processor
-it took.
+"""The console as an ASGI server that reports with each answer how many milliseconds of the
+processor it took.
 
-That says something on a machine that others use, too, as long as one request is made at a time.
+That is meaningful on a busy machine, too, as long as one request is made at a time.
 """
 
 import time
@@ -18,30 +18,30 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 HEADER = "x-processor-ms"
 
 
-def timed(application: Application) -> Application:
-    """The same application; its answers are sent when they are whole, with the HEADER."""
+def add_processor_header(application: Application) -> Application:
+    """Wrap an application: its answers are sent when they are complete, with the HEADER."""
 
     async def answer(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
         started = time.process_time()
-        held: list[Message] = []
+        messages: list[Message] = []
 
-        async def hold(message: Message) -> None:
-            held.append(message)
+        async def hold_message(message: Message) -> None:
+            messages.append(message)
             if message["type"] == "http.response.body" and not message.get("more_body"):
                 took = (time.process_time() - started) * 1000
-                held[0]["headers"] = [
-                    *held[0]["headers"],
+                messages[0]["headers"] = [
+                    *messages[0]["headers"],
                     (HEADER.encode(), f"{took:.3f}".encode()),
                 ]
-                for each in held:
+                for each in messages:
                     await send(each)
 
-        await application(scope, receive, hold)
+        await application(scope, receive, hold_message)
 
     return answer
 
 
-application = timed(console)
+application = add_processor_header(console)

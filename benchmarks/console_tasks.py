@@ -1,4 +1,4 @@
-"""What a benchmark does with the console's own code: `python -m benchmarks.inside WHAT
+"""What a benchmark does with the console's own code: `python -m benchmarks.console_tasks TASK
 [ARGUMENT...]`, in an installation's environment.
 
 It reads one JSON document from its input where it needs one, and prints one.
@@ -28,7 +28,7 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from benchmarks.seeding import seed  # noqa: E402
+from benchmarks.seeding import seed_workloads  # noqa: E402
 from clusters.models import Cluster  # noqa: E402
 from console import pagination  # noqa: E402
 from projects.models import AccessRule, Project, User  # noqa: E402
@@ -41,8 +41,8 @@ from workloads.models import Pod, Workload  # noqa: E402
 from workloads.slimming import SLIMMING_DECODER  # noqa: E402
 
 ELSEWHERE = "elsewhere"
-"""The cluster of the seeded rows. Nobody follows or asks it, so that what is measured is not
-disturbed by what it lacks.
+"""The cluster of the seeded rows. Nobody follows or asks it, so that it does not disturb the
+measurement.
 """
 NOWHERE = json.dumps(
     {
@@ -58,13 +58,13 @@ PEOPLE = 10
 MEMBER = "member-of-all"
 OUR_PROJECT = "team-a"
 GATHERED = 200
-"""Objects that following takes in together when many arrive."""
+"""Objects that the follower takes in together when many arrive."""
 LOOK = 0.02
-"""Seconds between two looks at how far the database is."""
+"""Seconds between two queries of how far the database is."""
 
 
-def seeded(count: str) -> Any:
-    """Add workloads of four pods; how many seconds that took."""
+def seed_rows(count: str) -> Any:
+    """Add workloads of four pods; return how many seconds that took."""
     admin = User.objects.get(username="admin")
     team = Project.objects.get(name=OUR_PROJECT)
     cluster, _ = Cluster.objects.get_or_create(
@@ -78,7 +78,7 @@ def seeded(count: str) -> Any:
         },
     )
     started = time.monotonic()
-    seed(int(count), cluster=cluster, department=team.department, owner=admin)
+    seed_workloads(int(count), cluster=cluster, department=team.department, owner=admin)
     took = time.monotonic() - started
     Project.objects.filter(cluster=cluster).update(synced_at=timezone.now())
     with connection.cursor() as cursor:
@@ -86,29 +86,30 @@ def seeded(count: str) -> Any:
     return took
 
 
-def sessions() -> Any:
-    """Signed-in sessions by name: the administrator, a member of all seeded projects, and people
-    who see different ones beside team-a.
+def create_sessions() -> Any:
+    """Create sessions, by user name: the administrator, a member of all seeded projects, and users
+    with different ones beside team-a.
     """
     ours = Project.objects.get(name=OUR_PROJECT)
     others = list(Project.objects.filter(cluster__name=ELSEWHERE).order_by("pk"))
-    member = _person(MEMBER, others)
+    member = _create_person(MEMBER, others)
     people = [
-        _person(f"person-{number}", [ours, *others[: number + 1]]) for number in range(PEOPLE)
+        _create_person(f"person-{number}", [ours, *others[: number + 1]])
+        for number in range(PEOPLE)
     ]
     admin = User.objects.get(username="admin")
-    return {user.username: session(user) for user in (admin, member, *people)}
+    return {user.username: create_session(user) for user in (admin, member, *people)}
 
 
-def _person(name: str, projects: list[Project]) -> User:
+def _create_person(name: str, projects: list[Project]) -> User:
     user, _ = User.objects.get_or_create(username=name)
     for project in projects:
         AccessRule.objects.get_or_create(user=user, project=project, defaults={"role": L1})
     return user
 
 
-def session(user: User) -> str:
-    """The key of a session in which they are signed in."""
+def create_session(user: User) -> str:
+    """Return the key of a new session of this user."""
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
@@ -117,8 +118,8 @@ def session(user: User) -> str:
     return str(session.session_key)
 
 
-def rows(username: str) -> Any:
-    """How many workloads this person's table has."""
+def count_rows(username: str) -> Any:
+    """Return how many workloads this user's table has."""
     return (
         Filters()
         .apply(
@@ -128,9 +129,9 @@ def rows(username: str) -> Any:
     )
 
 
-def cursors(username: str, *pages: str) -> Any:
-    """The cursors of these pages of the table, counted from 1, as this person sees it; "" where it
-    has not so many.
+def list_cursors(username: str, *pages: str) -> Any:
+    """Return the cursors of these pages of the user's table, counted from 1; "" where it
+    has fewer.
     """
     user = User.objects.get(username=username)
     rows = (
@@ -144,8 +145,8 @@ def cursors(username: str, *pages: str) -> Any:
     ]
 
 
-def statements(username: str, *addresses: str) -> Any:
-    """How many queries each of these pages takes."""
+def count_queries(username: str, *addresses: str) -> Any:
+    """Return how many queries each of these pages takes."""
     client = Client(SERVER_NAME="127.0.0.1")
     client.force_login(User.objects.get(username=username))
     counted = []
@@ -158,9 +159,10 @@ def statements(username: str, *addresses: str) -> Any:
     return counted
 
 
-def folded(count: str) -> Any:
-    """How many changes of pods are taken in a second: a pod of the input, as the cluster would send
-    it for many workloads of four.
+def measure_folding(count: str) -> Any:
+    """Measure how many changes of pods are taken in a second.
+
+    The pod of the input is sent as the cluster would send it for many workloads of four.
     """
     template = json.load(sys.stdin)
     cluster = Cluster.objects.get(name=ELSEWHERE)
@@ -168,7 +170,7 @@ def folded(count: str) -> Any:
         cluster=cluster, status="Pending", released_at=None
     ).select_related("project")
     workloads = list(wanted.order_by("?")[: max(1, int(count) // 16)])
-    frames = list(_frames(template, workloads))[: int(count)]
+    frames = list(_build_frames(template, workloads))[: int(count)]
     times = []
     started, busy = time.monotonic(), time.process_time()
     for first in range(0, len(frames), GATHERED):
@@ -193,10 +195,8 @@ def folded(count: str) -> Any:
     }
 
 
-def _frames(template: dict[str, Any], workloads: list[Workload]) -> Any:
-    """Each pod goes through its life; what happens to different workloads is mixed as it is in a
-    cluster.
-    """
+def _build_frames(template: dict[str, Any], workloads: list[Workload]) -> Any:
+    """Yield each pod's life; the events of different workloads are mixed as in a cluster."""
     lives = [("Pending", False), ("Running", False), ("Running", True), ("Succeeded", False)]
     order = [(workload, index) for workload in workloads for index in range(4)]
     version = 1
@@ -204,10 +204,10 @@ def _frames(template: dict[str, Any], workloads: list[Workload]) -> Any:
         random.Random(phase).shuffle(order)
         for workload, index in order:
             version += 1
-            yield json.dumps(_pod(template, workload, index, phase, ready, version)).encode()
+            yield json.dumps(_build_pod(template, workload, index, phase, ready, version)).encode()
 
 
-def _pod(
+def _build_pod(
     template: dict[str, Any], workload: Workload, index: int, phase: str, ready: bool, version: int
 ) -> dict[str, Any]:
     role = "master" if index == 0 else "worker"
@@ -245,8 +245,8 @@ def _pod(
     }
 
 
-def versions(*workload_ids: str) -> Any:
-    """Until the input ends: how far the database is with the pods of these workloads, as
+def watch_versions(*workload_ids: str) -> Any:
+    """Return how far the database is with the pods of these workloads, until the input ends:
     [nanoseconds since 1970, resource version].
     """
     over = threading.Event()
@@ -265,10 +265,19 @@ def versions(*workload_ids: str) -> Any:
     return samples
 
 
-WHAT: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (seeded, sessions, rows, cursors, statements, folded, versions)
+TASKS: dict[str, Callable[..., Any]] = {
+    each.__name__: each
+    for each in (
+        seed_rows,
+        create_sessions,
+        count_rows,
+        list_cursors,
+        count_queries,
+        measure_folding,
+        watch_versions,
+    )
 }
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError):
-        print(json.dumps(WHAT[sys.argv[1]](*sys.argv[2:]), default=asdict))
+        print(json.dumps(TASKS[sys.argv[1]](*sys.argv[2:]), default=asdict))
