@@ -12,13 +12,17 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 ON_A_DATABASE := tests/console tests/projects tests/clusters tests/environments tests/workloads tests/api tests/deploy/test_backup.py \
   --ignore-glob 'tests/console/test_permission_*' --ignore-glob 'tests/console/test_security_pages*' --only-with-database
 
-.PHONY: up test test-database test-long test-frameworks check bench lock clean
+.PHONY: up test test-database test-long test-frameworks test-localkube check bench lock clean
 
 up: $(VENV)/.runtime
 	@exec $(BIN)/python -m console up
 
 test: $(VENV)/.development
 	$(PYTEST)
+
+# The embedded cluster alone, as a package of its own.
+test-localkube: $(VENV)/.development
+	$(PYTEST) tests/localkube tests/conformance tests/examples
 
 # On the database that MUSTER_DATABASE_URL names, which may create others beside it.
 test-database: $(VENV)/.development
@@ -39,6 +43,8 @@ check: $(VENV)/.development
 	@mkdir -p $(MUSTER_DATA_DIR)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/names.py
+	$(BIN)/python scripts/house.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/djlint --lint --quiet templates
