@@ -69,7 +69,7 @@ class WebServer:
         log.
         """
         assert self._process is None, "the server runs already"
-        migrated.put_into(self.data)
+        migrated.provide_database(self.data)
         said = len(self.log)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(

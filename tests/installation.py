@@ -58,7 +58,7 @@ class Installation:
         """Begin with a database that needs no migrating, which takes most of the time of a first
         start.
         """
-        migrated.put_into(self.data)
+        migrated.provide_database(self.data)
         return self
 
     def __enter__(self) -> "Installation":

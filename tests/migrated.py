@@ -16,23 +16,30 @@ from tests.cluster import ROOT
 NAME = "muster.sqlite3"
 
 
-def put_into(data: Path) -> None:
-    """See that the data directory has a database."""
+def provide_database(data: Path) -> None:
+    """Put an empty migrated database into the data directory, unless it has one."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (data / NAME).exists():
         (data / NAME).touch(mode=0o600)
-        (data / NAME).write_bytes(_migrated())
+        (data / NAME).write_bytes(_build_database())
 
 
-def run(data: Path, *arguments: str) -> None:
-    """Run Python with these arguments and this data directory, on the database in it. Fails with
-    what it said.
+def run_python(data: Path, *arguments: str, database_url: str = "") -> str:
+    """Run Python with these arguments on the data directory's database, or the one at the URL.
+
+    Return what it printed; fail with that where it fails.
     """
-    inherited = {name: value for name, value in os.environ.items() if name != "MUSTER_DATABASE_URL"}
+    # A recorded database comes with the keys that its secrets were encrypted with.
+    replaced = {"MUSTER_DATABASE_URL"}
+    if (data / "keys.json").exists():
+        replaced |= {"MUSTER_SECRET_KEY", "MUSTER_ENCRYPTION_KEYS"}
+    inherited = {name: value for name, value in os.environ.items() if name not in replaced}
     environment = inherited | {
         "MUSTER_DATA_DIR": str(data),
         "DJANGO_SETTINGS_MODULE": "console.settings",
     }
+    if database_url:
+        environment["MUSTER_DATABASE_URL"] = database_url
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -42,13 +49,14 @@ def run(data: Path, *arguments: str) -> None:
         timeout=120,
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    return done.stdout
 
 
 @cache
-def _migrated() -> bytes:
-    with tempfile.TemporaryDirectory(prefix="muster-migrated-") as place:
-        run(Path(place), "manage.py", "migrate", "--verbosity", "0")
-        assert not (Path(place) / f"{NAME}-wal").exists(), (
+def _build_database() -> bytes:
+    with tempfile.TemporaryDirectory(prefix="muster-migrated-") as folder:
+        run_python(Path(folder), "manage.py", "migrate", "--verbosity", "0")
+        assert not (Path(folder) / f"{NAME}-wal").exists(), (
             "the database is not whole without its journal"
         )
-        return (Path(place) / NAME).read_bytes()
+        return (Path(folder) / NAME).read_bytes()

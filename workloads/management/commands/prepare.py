@@ -1,5 +1,5 @@
-"""Brings an installation up to date: database, first administrator, built-in assets, and the
-embedded cluster's row.
+"""Bring an installation up to date: database, first administrator, built-in assets, embedded
+cluster.
 """
 
 import secrets
@@ -27,6 +27,8 @@ DEPARTMENT = "research"
 PROJECTS = ("team-a", "team-b")
 QUOTA = Decimal(2)
 CLUSTER_SECONDS = 120.0
+UNRELEASED_MIGRATION = ("projects", "0001_initial")
+"""A migration that every database from before the first release has, and no later one."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -45,8 +47,8 @@ class Command(BaseCommand):
         try:
             migrate_database()
             builtin_assets.ensure_builtin_assets()
-            if told := create_first_administrator(settings.OPTIONS.admin_password):
-                self.stdout.write(told)
+            if sign_in_text := create_first_administrator(settings.OPTIONS.admin_password):
+                self.stdout.write(sign_in_text)
             if options["localkube"]:
                 register_localkube(wait_for_kubeconfig(options["localkube"], CLUSTER_SECONDS))
         except OperationalError as error:
@@ -60,20 +62,29 @@ class Command(BaseCommand):
 
 
 def migrate_database() -> None:
-    """Apply what is outstanding. Raises CommandError for a database that a later release has
-    made.
+    """Apply outstanding migrations.
+
+    Raises CommandError for a database of a later release, and for one from before the first: its
+    migrations were replaced by one initial set.
     """
     executor = MigrationExecutor(connection)
-    known = executor.loader.disk_migrations or {}
-    ours = {app for app, _ in known}
-    if unknown := sorted(
+    known_migrations = executor.loader.disk_migrations or {}
+    applied_migrations = executor.loader.applied_migrations
+    if UNRELEASED_MIGRATION in applied_migrations:
+        raise CommandError(
+            f"The database {connection.settings_dict['NAME']} was made by a version from before "
+            "the first release, which this one cannot read. Move it away to begin with an empty "
+            "one, or go on with the version that made it."
+        )
+    our_apps = {app for app, _ in known_migrations}
+    if unknown_migrations := sorted(
         f"{app}.{name}"
-        for app, name in executor.loader.applied_migrations
-        if app in ours and (app, name) not in known
+        for app, name in applied_migrations
+        if app in our_apps and (app, name) not in known_migrations
     ):
         raise CommandError(
-            f"The database is of a later release: it has {', '.join(unknown)}, which this one "
-            "does not know. "
+            f"The database is of a later release: it has {', '.join(unknown_migrations)}, which "
+            "this one does not know. "
             "Run that release, or restore the backup from before the upgrade."
         )
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
@@ -81,7 +92,7 @@ def migrate_database() -> None:
 
 
 def describe_damage(error: DatabaseError) -> str:
-    """What to do about a file that is no database any more; "" for any other trouble."""
+    """Describe what to do about a damaged database file; "" for any other trouble."""
     if (
         connection.vendor != "sqlite"
         or getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED
@@ -95,8 +106,9 @@ def describe_damage(error: DatabaseError) -> str:
 
 
 def create_first_administrator(password: str) -> str:
-    """Make the administrator where there is nobody yet; how to sign in, with the password if it was
-    made here.
+    """Create the administrator if there is none. Return how to sign in.
+
+    The text contains the password if it was generated here.
     """
     if User.objects.filter(is_superuser=True).exists():
         return ""
@@ -108,20 +120,22 @@ def create_first_administrator(password: str) -> str:
 
 
 def wait_for_kubeconfig(file: Path, timeout: float) -> str:
-    """The kubeconfig that the embedded cluster writes when it serves. Raises CommandError when it
-    does not come.
+    """Return the kubeconfig that the embedded cluster writes when it serves.
+
+    `timeout` is in seconds. Raises CommandError when the file does not appear.
     """
-    until = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout
     while not file.exists():
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise CommandError(f"The embedded cluster has not written {file} within {timeout:g} s.")
         time.sleep(0.05)
     return file.read_text()
 
 
 def register_localkube(text: str) -> None:
-    """The embedded cluster's row, with the address it has now, and in a new installation a
-    department and projects on it.
+    """Register the embedded cluster, or update its address and credentials.
+
+    In a new installation, also create a department and projects on it.
     """
     # Credentials that a lost key encrypted are of no interest: new ones stand in their place.
     cluster = Cluster.objects.there().filter(name=LOCALKUBE).defer("kubeconfig").first()
