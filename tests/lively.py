@@ -304,8 +304,8 @@ class _Day:
             workload=workload,
             number=number,
             status=workload.status if now else "Failed",
-            asked_by=workload.submitted_by,
-            asked_at=workload.created_at + timedelta(minutes=30 * (number - 1)),
+            requested_by=workload.submitted_by,
+            requested_at=workload.created_at + timedelta(minutes=30 * (number - 1)),
             started_at=workload.started_at,
             reason="" if now else "The node gpu-node-3 went away.",
             ended_at=None if now else self._ago(140),
@@ -416,7 +416,7 @@ class _Day:
             reason="0/4 nodes have 8 free GPUs.",
         )
         for pod in self._pods(workload, "Pending", node="", started_at=None):
-            data = objects.queued(
+            data = objects.queued_pod(
                 str(pod.role),
                 pod.index or 0,
                 owner="vit",
@@ -454,7 +454,7 @@ class _Day:
         )
         for pod in self._pods(workload, "Error", phase="Failed", ended_at=self._ago(33)):
             first = pod.rank == 2
-            data = objects.ended(
+            data = objects.ended_pod(
                 str(pod.role),
                 pod.index or 0,
                 code=1 if first else 143,
@@ -615,7 +615,7 @@ class _Day:
         )
         told = "2 of its workloads are still being deleted."
         Project.objects.filter(pk=gone.pk).update(
-            left_at=self._ago(3), left_by=self.people["alice"], sync_error=told
+            deleted_at=self._ago(3), deleted_by=self.people["alice"], sync_error=told
         )
         kai = (
             "The cluster does not serve Queues (scheduling.run.ai/v2): the KAI scheduler is not "

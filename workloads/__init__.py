@@ -1,3 +1,1 @@
-"""The product: workloads from what was asked for, over what the cluster makes of it, to what a
-person sees.
-"""
+"""The product's core: workloads, from submission over the cluster's view to what a person sees."""

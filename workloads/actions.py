@@ -1,5 +1,6 @@
-"""What a person or a program can do to workloads. The page, the REST API and the wizard all call
-these; none of them repeats one.
+"""What a person or a program can do to workloads: submit, stop, run, remove.
+
+The pages, the REST API and the wizard all call these functions.
 """
 
 import uuid
@@ -28,7 +29,7 @@ from workloads.tasks import remove as removing
 from workloads.tasks import stop as stopping
 
 MOST_AT_ONCE = 100
-"""Workloads that one call of `bulk` takes."""
+"""Workloads that one call of `apply_bulk_action` accepts."""
 NOT_FOUND_TEXT = "There is no such workload among those that you may see."
 
 
@@ -41,30 +42,34 @@ def submit(
     assets: Sequence[AssetReference] = (),
     given_fields: Container[str] | None = None,
 ) -> Workload:
-    """Launch a workload in a project, made from these assets: its row is there when this returns,
-    its objects in the cluster soon after.
+    """Create a workload in a project and queue its launch.
 
-    Raises NotAllowed or Http404 for somebody who may not, Invalid with everything wrong with the
-    spec (fields as `specs.problems` names them), that policies forbid (Noncompliant) or that its
-    cluster cannot do, and Clash where the name is taken or the cluster is disabled. `said` are the
-    fields that were given, where a missing one is something else than its default.
+    The row exists when this returns; the objects in the cluster follow soon after. `assets` are
+    what the workload was made from. `given_fields` are the fields that the caller gave, where a
+    missing field differs from its default.
+
+    Raises NotAllowed or Http404 for a user without the right, Invalid with all problems of the spec
+    (fields as `specs.find_problems` names them) or with what the cluster cannot do, Noncompliant
+    where policies forbid it, and Clash where the name is taken or the cluster is disabled.
     """
     access.require(user, Verb.CREATE, Entity.WORKLOADS, project_scope(project))
-    held = policies.check_policies(spec, project, given_fields)
-    held = replace(held, spec=placement_rules.apply_project_defaults(held.spec, project))
-    spec = held.spec
-    if found := find_problems(spec):
-        raise Invalid([(problem.field, problem.text) for problem in found])
-    held.require_compliance()
+    check = policies.check_policies(spec, project, given_fields)
+    # Project defaults come after policies: they only fill what policies left open.
+    check = replace(check, spec=placement_rules.apply_project_defaults(check.spec, project))
+    spec = check.spec
+    if spec_problems := find_problems(spec):
+        raise Invalid([(problem.field, problem.text) for problem in spec_problems])
+    check.require_compliance()
     _check_cluster_accepts(project.cluster, spec)
-    note = f"{note} {held.note}".strip()
+    note = f"{note} {check.note}".strip()
     placement_rules.require_allowed_pools(spec, project)
     made_from = (
         *assets,
-        *held.policy_references,
+        *check.policy_references,
         *load_named_credentials(spec, project),
         *load_registry_credentials(spec, project),
     )
+    # The audit entry and the row are committed together, or neither.
     with transaction.atomic():
         workload = journal.create_workload(
             spec, project=project, user=user, note=note, assets=made_from
@@ -75,7 +80,7 @@ def submit(
 
 
 def _check_cluster_accepts(cluster: Cluster, spec: Spec) -> None:
-    """Raises Clash or Invalid where a cluster takes nothing, or not this."""
+    """Raise Clash for a disabled cluster, Invalid for a spec it cannot run."""
     if not cluster.is_enabled:
         raise Clash(
             f"The cluster {cluster.name} is disabled: nothing is launched there. Ask its "
@@ -88,22 +93,25 @@ def _check_cluster_accepts(cluster: Cluster, spec: Spec) -> None:
 
 
 def stop(workload: Workload, user: User) -> bool:
-    """Free what it holds; its definition and logs stay. False when that was asked already. Raises
-    NotAllowed, Http404 or Clash.
+    """Free the workload's resources; its definition and logs stay.
+
+    Returns False when that was requested already. Raises NotAllowed, Http404 or Clash.
     """
     access.require(user, Verb.EDIT, Entity.WORKLOADS, project_scope(workload.project_id))
     with transaction.atomic():
-        asked = journal.request_stop(workload.pk, user)
-        if asked:
+        is_new = journal.request_stop(workload.pk, user)
+        if is_new:
             _record(Event.STOP, workload, user)
-    if asked:
+    if is_new:
         stopping.enqueue(str(workload.pk))
-    return asked
+    return is_new
 
 
 def run(workload: Workload, user: User) -> bool:
-    """Run it again, as its next attempt. False when that was asked already. Raises NotAllowed,
-    Http404, Clash, and Invalid as `submit`.
+    """Run the workload again, as its next attempt.
+
+    Returns False when that was requested already. Raises NotAllowed, Http404, Clash, and Invalid as
+    `submit` does.
     """
     access.require(user, Verb.EDIT, Entity.WORKLOADS, project_scope(workload.project_id))
     spec = decode_spec(workload.spec)
@@ -116,26 +124,27 @@ def run(workload: Workload, user: User) -> bool:
     placement_rules.require_allowed_pools(spec, workload.project)
     runtime_limits.require_time_left(workload)
     with transaction.atomic():
-        asked = journal.request_run(workload.pk, user)
-        if asked:
+        is_new = journal.request_run(workload.pk, user)
+        if is_new:
             _record(Event.RUN, workload, user)
-    if asked:
+    if is_new:
         launching.enqueue(str(workload.pk))
-    return asked
+    return is_new
 
 
 def remove(workload: Workload, user: User) -> bool:
-    """Delete it from the cluster, and then from the table. False when that was asked already.
-    Raises NotAllowed, Http404 or Clash.
+    """Delete the workload from the cluster, and then from the table.
+
+    Returns False when that was requested already. Raises NotAllowed, Http404 or Clash.
     """
     access.require(user, Verb.DELETE, Entity.WORKLOADS, project_scope(workload.project_id))
     with transaction.atomic():
-        asked = journal.request_deletion(workload.pk, user)
-        if asked:
+        is_new = journal.request_deletion(workload.pk, user)
+        if is_new:
             _record(Event.DELETE, workload, user)
-    if asked:
+    if is_new:
         removing.enqueue(str(workload.pk))
-    return asked
+    return is_new
 
 
 def _record(
@@ -148,20 +157,23 @@ def _record(
 
 
 def _build_audit_values(spec: Spec) -> Mapping[str, Any]:
-    """What is said of a submission: its whole definition is the workload's own."""
-    told = {
+    """Return what the audit log keeps of a submission.
+
+    The whole definition stays with the workload.
+    """
+    texts = {
         "architecture": spec.architecture,
         "framework": spec.framework,
         "image": spec.setup.environment.image,
     }
-    return {name: str(value) for name, value in told.items() if value} | {
+    return {name: str(value) for name, value in texts.items() if value} | {
         "pods": spec.totals.pods,
         "gpus": str(spec.totals.gpus),
     }
 
 
 class BulkAction(StrEnum):
-    """What `bulk` can do to each workload."""
+    """What `apply_bulk_action` can do to each workload."""
 
     STOP = "stop"
     RUN = "run"
@@ -170,8 +182,10 @@ class BulkAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BulkResult:
-    """What became of one of many. `text` is for the person; `name` is the id where there is nothing
-    they may see. `status` is HTTP's.
+    """The outcome for one of many workloads.
+
+    `text` is for the person, `status` is HTTP's. `name` is the id where the user may not see the
+    workload.
     """
 
     id: str
@@ -189,18 +203,19 @@ _BULK_ACTIONS: dict[BulkAction, tuple[Callable[[Workload, User], bool], str, str
 
 
 def apply_bulk_action(ids: Iterable[str], action: str, user: User) -> Sequence[BulkResult]:
-    """Do one thing to many workloads: a result for each id, in their order, each id once. One's
-    refusal stops no other.
+    """Apply one action to many workloads and return a result for each id.
 
-    An id that `by` may not see reads like one that does not exist. Raises UserError for an unknown
-    action or more than MOST_AT_ONCE ids.
+    Results are in the order of the ids, each id once. A refusal for one workload does not stop the
+    others. An id that the user may not see reads like one that does not exist.
+
+    Raises UserError for an unknown action or more than MOST_AT_ONCE ids.
     """
-    wanted = list(dict.fromkeys(map(str, ids)))
-    if len(wanted) > MOST_AT_ONCE:
+    unique_ids = list(dict.fromkeys(map(str, ids)))
+    if len(unique_ids) > MOST_AT_ONCE:
         raise UserError(
             (
                 f"At most {MOST_AT_ONCE} workloads can be changed at once; these are "
-                f"{len(wanted)}. Choose fewer."
+                f"{len(unique_ids)}. Choose fewer."
             ),
             field="ids",
         )
@@ -211,9 +226,9 @@ def apply_bulk_action(ids: Iterable[str], action: str, user: User) -> Sequence[B
             f"Workloads can be told to {', '.join(BulkAction)}; not to {action[:40]}.",
             field="action",
         ) from None
-    keys = {text: key for text in wanted if (key := _parse_uuid(text)) is not None}
-    found = Workload.objects.visible_to(user).in_bulk(list(keys.values()))
-    return [_apply_to_one(text, found.get(keys.get(text)), verb, user) for text in wanted]
+    keys = {text: key for text in unique_ids if (key := _parse_uuid(text)) is not None}
+    workloads = Workload.objects.visible_to(user).in_bulk(list(keys.values()))
+    return [_apply_to_one(text, workloads.get(keys.get(text)), verb, user) for text in unique_ids]
 
 
 def _apply_to_one(
@@ -223,13 +238,13 @@ def _apply_to_one(
         return BulkResult(text, text, False, NOT_FOUND_TEXT, 404)
     act, done, already = _BULK_ACTIONS[action]
     try:
-        asked = act(workload, user)
+        is_new = act(workload, user)
     except UserError as refusal:
         return BulkResult(text, workload.name, False, refusal.text, refusal.status)
     except Http404:
-        # The row or the role went away since it was looked up.
+        # The row was deleted, or the user's role taken away, after the look-up above.
         return BulkResult(text, workload.name, False, NOT_FOUND_TEXT, 404)
-    return BulkResult(text, workload.name, True, done if asked else already, 202)
+    return BulkResult(text, workload.name, True, done if is_new else already, 202)
 
 
 def _parse_uuid(text: str) -> uuid.UUID | None:

@@ -8,12 +8,12 @@ class Workloads(AppConfig):
     name = "workloads"
 
     def ready(self) -> None:
-        # By name, for the rules know models, and these are not there before.
+        # Imported here by name: the rules import models, which are not loaded before `ready`.
         for kind, judge in import_string("workloads.asset_rules.JUDGES").items():
             asset_validators.register_validator(kind, judge)
         asset_validators.register_validator(
-            "policy", import_string("workloads.policy_editing.judge")
+            "policy", import_string("workloads.policy_editing.find_policy_problems")
         )
         import_string("environments.policy_fields.register_definitions")(
-            import_string("workloads.policy_editing.speech")()
+            import_string("workloads.policy_editing.describe_catalogue")()
         )

@@ -1,5 +1,6 @@
-"""An asset's values as the parts of a Spec, so that one set of rules judges both. Nothing is asked
-of a database.
+"""An asset's values as parts of a Spec, so that one set of rules judges both.
+
+Nothing here queries the database.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,8 +39,9 @@ FieldProblems = Sequence[tuple[str, str]]
 
 
 def build_environment(values: Values) -> Environment:
-    """An environment asset's values as the part of a Spec. Raises BadWords for a command or
-    arguments that cannot be split.
+    """Build the Environment of a Spec from an environment asset's values.
+
+    Raises BadWords for a command or arguments that cannot be split.
     """
     return Environment(
         image=values["image"],
@@ -55,7 +57,7 @@ def build_environment(values: Values) -> Environment:
 
 
 def build_compute(values: Values) -> Compute:
-    """A compute resource's values as the part of a Spec."""
+    """Build the Compute of a Spec from a compute resource's values."""
     portion = values["gpu_portion"]
     return Compute(
         gpus=Gpus(
@@ -72,7 +74,7 @@ def build_compute(values: Values) -> Compute:
 
 
 def judge_environment(values: Values) -> FieldProblems:
-    """What is wrong with an environment asset: (field, sentence) pairs."""
+    """Return the problems of an environment asset as (field, sentence) pairs."""
     bad = [(field, f"{words} {wrong}.") for field, words, wrong in _find_bad_command_lines(values)]
     if bad:
         return bad
@@ -87,14 +89,17 @@ _COMPUTE_FIELDS = {
 
 
 def judge_compute(values: Values) -> FieldProblems:
-    """What is wrong with a compute resource: (field, sentence) pairs."""
+    """Return the problems of a compute resource as (field, sentence) pairs."""
     return _find_setup_problems(
         Setup(Environment("none"), build_compute(values)), "compute.", _COMPUTE_FIELDS
     )
 
 
 def build_volume(values: Values) -> Volume:
-    """A data source's values as a volume. `credential` is the row that it logs in with, or None."""
+    """Build a volume of a Spec from a data source's values.
+
+    `credential` among the values is the row that it logs in with, or None.
+    """
     origin, credential = values["origin"], values["credential"]
     shared: dict[str, Any] = {"path": values["path"]}
     secret = secret_name(credential) if credential else ""
@@ -104,18 +109,15 @@ def build_volume(values: Values) -> Volume:
         shared["access"] = VolumeAccess(values["access"])
     match values["kind"]:
         case "git":
-            way = (
-                None
-                if credential is None
-                else GitAccess.SSH_KEY
-                if credential.kind == "ssh-key"
-                else GitAccess.PASSWORD
-            )
+            git_access = None
+            if credential is not None:
+                is_key = credential.kind == "ssh-key"
+                git_access = GitAccess.SSH_KEY if is_key else GitAccess.PASSWORD
             return Git(
                 **shared,
                 **_text_fields(origin, "repository", "branch", "revision"),
                 secret=secret,
-                credential=way,
+                credential=git_access,
             )
         case "pvc" if origin.get("way") != "new":
             return Claim(**shared, **_text_fields(origin, "claim"))
@@ -155,17 +157,17 @@ def _text_fields(origin: Values, *names: str) -> dict[str, Any]:
 
 
 _SOURCE_FIELDS = {"secret": "credential", "name": "configmap", "prefix": "below"}
-"""Where a data source has a field of a volume under another name."""
+"""Fields of a volume that a data source has under another name."""
 
 
 def judge_data_source(values: Values) -> FieldProblems:
-    """What is wrong with a data source: (field, sentence) pairs."""
+    """Return the problems of a data source as (field, sentence) pairs."""
     volume = build_volume(values)
     if isinstance(volume, Secret) and not volume.name:
-        # The form asks for its credential.
+        # The form itself reports a missing credential.
         return []
     where = f" of volume 1 ({volume.noun})"
-    found = [
+    problems = [
         (field, text.replace(where, ""))
         for field, text in _find_setup_problems(
             Setup(Environment("none"), volumes=(volume,)), "volumes.0.", {}
@@ -176,13 +178,13 @@ def judge_data_source(values: Values) -> FieldProblems:
         and volume.credential is GitAccess.PASSWORD
         and not volume.repository.startswith(("https://", "http://"))
     ):
-        found.append(
+        problems.append(
             (
                 "repository",
                 "The repository must be an https address where a user and password open it.",
             )
         )
-    return [(_SOURCE_FIELDS.get(field, field), text) for field, text in found]
+    return [(_SOURCE_FIELDS.get(field, field), text) for field, text in problems]
 
 
 MOST_KEYS = 64
@@ -190,22 +192,22 @@ LONGEST_PUBLIC = 1024
 
 
 def judge_credential(values: Values) -> FieldProblems:
-    """What is wrong with what can be shown of a credential: (field, sentence) pairs."""
+    """Return the problems of a credential's public values as (field, sentence) pairs."""
     public: Values = values["public"]
-    found: list[tuple[str, str]] = []
+    problems: list[tuple[str, str]] = []
     if values["kind"] == "registry":
         try:
             parse_registry_address(public.get("server", ""))
         except UserError as error:
-            found.append(("server", error.text))
+            problems.append(("server", error.text))
     if values["kind"] in ("registry", "password") and not public.get("username"):
-        found.append(("username", "The user must be given."))
+        problems.append(("username", "The user must be given."))
     if values["kind"] == "access-key" and not public.get("access_key_id"):
-        found.append(("access_key_id", "The access key id must be given."))
+        problems.append(("access_key_id", "The access key id must be given."))
     for name in ("username", "access_key_id"):
         if wrong := value_rules.check_text(public.get(name, ""), LONGEST_PUBLIC):
-            found.append((name, f"It {wrong}."))
-    return [*found, *_find_bad_keys(public.get("keys", ()))]
+            problems.append((name, f"It {wrong}."))
+    return [*problems, *_find_bad_keys(public.get("keys", ()))]
 
 
 def _find_bad_keys(keys: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
-"""Which assets a workload was made from, and which workloads were made from an asset.
-`settings.ASSET_USES` names this room.
+"""Which assets a workload was made from, and which workloads use an asset.
+
+`settings.ASSET_USES` names this module, because the `environments` app must not import this one.
 """
 
 import re
@@ -30,7 +31,10 @@ _SECRET_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class AssetReference:
-    """An asset that a workload is made from. `part` is MASTER where only the master has it."""
+    """One version of an asset that a workload is made from.
+
+    `part` is MASTER where only the master has it.
+    """
 
     kind: str
     asset: uuid.UUID
@@ -40,18 +44,19 @@ class AssetReference:
 
 
 def build_asset_reference(asset: Asset, part: str = "") -> AssetReference:
-    """An asset as it is now."""
+    """Return a reference to the asset's current version."""
     return AssetReference(kinds.get_kind(asset).key, asset.pk, asset.name, asset.version, part)
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a Secret that is called so is a credential's."""
+    """Return whether a Secret of this name belongs to one of our credentials."""
     return _SECRET_NAME.fullmatch(name) is not None
 
 
 def load_named_credentials(spec: Spec, project: Project) -> Sequence[AssetReference]:
-    """The credentials whose Secrets a workload names, whoever wrote them there. One query, and none
-    where it names no such Secret.
+    """Return the credentials whose Secrets a workload names, whoever wrote them there.
+
+    One query; none where the workload names no such Secret.
     """
     workers = set(filter(is_secret_name, list_secret_names(spec.setup)))
     master = (
@@ -62,32 +67,33 @@ def load_named_credentials(spec: Spec, project: Project) -> Sequence[AssetRefere
     if not workers | master:
         return ()
     rows = Credential.objects.within(project).defer("secret").order_by("name", "pk")
-    named = [(each, secret_name(each)) for each in rows]
+    credentials = [(each, secret_name(each)) for each in rows]
     return [
         build_asset_reference(each, "" if name in workers else MASTER)
-        for each, name in named
+        for each, name in credentials
         if name in workers | master
     ]
 
 
 def load_registry_credentials(spec: Spec, project: Project) -> Sequence[AssetReference]:
-    """The credentials with which pods log in to the registry of their image, which nobody names.
-    One query.
+    """Return the credentials with which pods log in to their image's registry.
+
+    No spec names these; they apply by the registry's address. One query.
     """
     workers = spec.setup.environment.image_reference
     master = spec.master_setup.environment.image_reference if spec.has_master else workers
-    found = []
+    references = []
     for each in list_registry_credentials(project):
         server = each.public.get("server", "")
         if is_login_for(server, workers) or is_login_for(server, master):
-            found.append(
+            references.append(
                 build_asset_reference(each, "" if is_login_for(server, workers) else MASTER)
             )
-    return found
+    return references
 
 
 def list_secret_names(setup: Setup) -> Iterator[str]:
-    """The names of the Secrets that a kind of pod is to have."""
+    """Yield the names of the Secrets that pods of this setup need."""
     yield from setup.environment.pull_secrets
     yield from (
         each.object_name
@@ -102,14 +108,15 @@ def list_secret_names(setup: Setup) -> Iterator[str]:
 
 
 def build_used_asset_rows(assets: Iterable[AssetReference], workload: Workload) -> list[UsedAsset]:
-    """The rows that remember them, each asset once: what every pod has is not told of the master
-    again.
+    """Build the rows that record the assets, each asset once.
+
+    An asset that all pods have is not recorded for the master again.
     """
-    told: dict[tuple[str, uuid.UUID], AssetReference] = {}
+    references: dict[tuple[str, uuid.UUID], AssetReference] = {}
     for each in assets:
-        known = told.get((each.kind, each.asset))
-        if known is None or known.part:
-            told[each.kind, each.asset] = each
+        earlier = references.get((each.kind, each.asset))
+        if earlier is None or earlier.part:
+            references[each.kind, each.asset] = each
     return [
         UsedAsset(
             workload=workload,
@@ -119,13 +126,14 @@ def build_used_asset_rows(assets: Iterable[AssetReference], workload: Workload) 
             version=each.version,
             part=each.part,
         )
-        for each in told.values()
+        for each in references.values()
     ]
 
 
-def counts(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.UUID, int]:
-    """How many workloads that are not deleted were made from each of these assets; with a user, of
-    those that they see. One query.
+def count_workloads(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.UUID, int]:
+    """Count the workloads that were made from each asset, by the asset's id.
+
+    Counts those that are not deleted and, with a user, those that the user sees. One query.
     """
     return dict(
         UsedAsset.objects.filter(
@@ -137,23 +145,25 @@ def counts(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.U
     )
 
 
-def users_of(asset_id: uuid.UUID, user: User | None) -> QuerySet[Workload]:
-    """The workloads that were made from an asset, that are not deleted, and, with a user, that they
-    see; the newest first.
+def list_workloads_using(asset_id: uuid.UUID, user: User | None) -> QuerySet[Workload]:
+    """Return the workloads that were made from an asset, newest first.
+
+    Only those that are not deleted and, with a user, those that the user sees.
     """
-    made = UsedAsset.objects.filter(asset=asset_id).values("workload")
-    found: QuerySet[Workload] = (
+    workload_ids = UsedAsset.objects.filter(asset=asset_id).values("workload")
+    workloads: QuerySet[Workload] = (
         _filter_unreleased(user)
-        .filter(pk__in=made)
+        .filter(pk__in=workload_ids)
         .select_related("project")
         .order_by("-created_at", "-id")
     )
-    return found
+    return workloads
 
 
-def used_in(project: Project, ids: QuerySet[Any]) -> QuerySet[Any]:
-    """Those of these assets, given as a query for their ids, that workloads of a project that are
-    not deleted were made from.
+def filter_used_in(project: Project, ids: QuerySet[Any]) -> QuerySet[Any]:
+    """Return those of the assets that workloads of a project were made from.
+
+    `ids` is a query for the assets' ids, and so is the result. Deleted workloads do not count.
     """
     rows = UsedAsset.objects.filter(
         workload__project=project, workload__released_at=None, asset__in=ids
@@ -168,8 +178,9 @@ def _filter_unreleased(user: User | None) -> QuerySet[Workload]:
 
 @dataclass(frozen=True, slots=True)
 class UsedAssetSummary:
-    """An asset that a workload was made from, for a reader: `url` is "" where it is gone or not
-    theirs to see.
+    """An asset that a workload was made from, as a page shows it.
+
+    `url` is "" where the asset is gone or the reader may not see it.
     """
 
     noun: str
@@ -181,23 +192,26 @@ class UsedAssetSummary:
 
 
 def list_used_assets(workload: Workload, user: User) -> Sequence[UsedAssetSummary]:
-    """What a workload was made from, and whether that has changed since. One query for the workload
-    and one for each kind.
+    """Return what a workload was made from, and whether each has changed since.
+
+    One query for the workload and one for each kind of asset.
     """
     rows = list(workload.assets.all())
-    found: list[UsedAssetSummary] = []
+    summaries: list[UsedAssetSummary] = []
     for key, kind in BY_KEY.items():
-        mine = sorted((row for row in rows if row.kind == key), key=lambda row: row.name)
-        ids = [row.asset for row in mine]
+        kind_rows = sorted((row for row in rows if row.kind == key), key=lambda row: row.name)
+        ids = [row.asset for row in kind_rows]
         versions = (
             dict(
                 kind.model.objects.visible_to(user).filter(pk__in=ids).values_list("pk", "version")
             )
-            if mine
+            if kind_rows
             else {}
         )
-        found += [_summarize_used_asset(row, kind, versions.get(row.asset)) for row in mine]
-    return found
+        summaries += [
+            _summarize_used_asset(row, kind, versions.get(row.asset)) for row in kind_rows
+        ]
+    return summaries
 
 
 def _summarize_used_asset(row: UsedAsset, kind: AssetKind, version: int | None) -> UsedAssetSummary:

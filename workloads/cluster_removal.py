@@ -1,5 +1,6 @@
-"""What hangs on a cluster in this floor when the cluster is removed. `settings.ABANDONING` names
-this room: clusters lie floors below.
+"""What a cluster's removal means for its workloads.
+
+`settings.ABANDONING` names this module, because the `clusters` app must not import this one.
 """
 
 import uuid
@@ -10,8 +11,8 @@ from workloads.models import Workload
 from workloads.states import RESTING
 
 
-def at_work(cluster_id: uuid.UUID) -> int:
-    """How many workloads there hold, or want, something of the cluster."""
+def count_active_workloads(cluster_id: uuid.UUID) -> int:
+    """Count the workloads on a cluster that hold, or want, some of its resources."""
     return (
         Workload.objects.filter(cluster_id=cluster_id, released_at=None)
         .exclude(status__in=RESTING)
@@ -19,20 +20,21 @@ def at_work(cluster_id: uuid.UUID) -> int:
     )
 
 
-def there(cluster_id: uuid.UUID) -> int:
-    """How many workloads the cluster has not let go of."""
+def count_unreleased_workloads(cluster_id: uuid.UUID) -> int:
+    """Count the workloads whose objects the cluster has not released yet."""
     return Workload.objects.filter(cluster_id=cluster_id, released_at=None).count()
 
 
-def is_remembered(cluster_id: uuid.UUID) -> bool:
-    """Whether there is a history of workloads there, which needs the cluster's row."""
+def has_workload_history(cluster_id: uuid.UUID) -> bool:
+    """Return whether any workload, also a released one, refers to the cluster's row."""
     return Workload.objects.filter(cluster_id=cluster_id).exists()
 
 
-def abandon(cluster_id: uuid.UUID, why: str, by: User | None) -> int:
-    """Its workloads are over here, with what there is of their logs; what runs in the cluster goes
-    on. Gives how many there were.
+def abandon_workloads(cluster_id: uuid.UUID, why: str, user: User | None) -> int:
+    """End the cluster's workloads in the database and give up reading their logs.
+
+    Logs that were read stay; what runs in the cluster goes on. Returns the number of workloads.
     """
-    count = journal.abandon_workloads(cluster_id, why, by)
+    count = journal.abandon_workloads(cluster_id, why, user)
     logbook.abandon_logs(cluster_id, why)
     return count

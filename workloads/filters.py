@@ -1,5 +1,6 @@
-"""Which workloads are looked at: by status, project, framework, submitter, age, name. The same for
-page, live answer and CSV.
+"""Filters of the workload table: status, project, framework, submitter, age, name.
+
+The page, its live updates and the CSV export use the same filters.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from workloads.specs import Framework
 from workloads.states import Status
 
 STANDARD = "none"
-"""The "framework" of a standard workload."""
+"""The value of the framework filter for standard workloads."""
 AGES: Mapping[str, tuple[str, timedelta]] = {
     "1h": ("Last hour", timedelta(hours=1)),
     "24h": ("Last 24 hours", timedelta(days=1)),
@@ -35,8 +36,9 @@ LONGEST_SEARCH = 63
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Nothing chosen means everything. Values that mean nothing are dropped when it is read, so
-    that an old link still works.
+    """The chosen filters; an empty one lets everything through.
+
+    Unknown values are dropped when the address is parsed, so that an old link still works.
     """
 
     statuses: tuple[str, ...] = ()
@@ -49,13 +51,14 @@ class Filters:
 
     @classmethod
     def from_query(cls, query: QueryDict) -> "Filters":
-        """From an address: status=, project= (ids), framework=, by= (user name), age=, q=,
-        deleted=1.
+        """Parse the filters from an address.
+
+        Parameters: status=, project= (ids), framework=, by= (user name), age=, q=, deleted=1.
         """
-        known = frozenset(Status)
+        statuses = frozenset(Status)
         return cls(
             statuses=tuple(
-                sorted({each for each in query.getlist("status")[:MOST_VALUES] if each in known})
+                sorted({each for each in query.getlist("status")[:MOST_VALUES] if each in statuses})
             ),
             projects=tuple(
                 sorted(
@@ -78,7 +81,7 @@ class Filters:
         )
 
     def __bool__(self) -> bool:
-        """Whether anything is left out, beside what is deleted or is not."""
+        """Return whether any filter is set; `deleted` alone does not count."""
         return bool(
             self.statuses
             or self.projects
@@ -89,35 +92,36 @@ class Filters:
         )
 
     def apply(self, workloads: InProject) -> InProject:
-        """Those that are looked at."""
-        wanted = Q(released_at__isnull=not self.deleted)
+        """Return the workloads that pass the filters."""
+        condition = Q(released_at__isnull=not self.deleted)
         if self.statuses:
-            wanted &= _match_any("status", self.statuses)
+            condition &= _match_any("status", self.statuses)
         if len(self.projects) == 1:
-            wanted &= Q(project_id=self.projects[0])
+            condition &= Q(project_id=self.projects[0])
         elif self.projects:
-            # As in `queries.in_projects`: an index on several projects would give no order.
+            # The + 0 keeps planners from an index on the project: for several projects it gives
+            # no order (see `queries.list_in_projects`).
             workloads = workloads.alias(of_project=F("project_id") + 0)
-            wanted &= Q(of_project__in=self.projects)
+            condition &= Q(of_project__in=self.projects)
         if self.frameworks:
-            wanted &= Q(
+            condition &= Q(
                 framework__in=["" if each == STANDARD else each for each in self.frameworks]
             )
         if self.submitter:
-            # Said as one value, so that an index on the submitter also gives the order.
-            wanted &= Q(
+            # Compare with one value, so that the index on the submitter also gives the order.
+            condition &= Q(
                 submitted_by_id=Subquery(
                     User.objects.filter(username=self.submitter).values("pk")[:1]
                 )
             )
         if self.age:
-            wanted &= Q(created_at__gte=timezone.now() - AGES[self.age][1])
+            condition &= Q(created_at__gte=timezone.now() - AGES[self.age][1])
         if self.search:
-            wanted &= Q(name__icontains=self.search)
-        return workloads.filter(wanted)
+            condition &= Q(name__icontains=self.search)
+        return workloads.filter(condition)
 
     def query_pairs(self) -> Iterator[tuple[str, Any]]:
-        """What `read` makes an equal one of."""
+        """Yield the parameters from which `from_query` makes an equal object."""
         yield from (("status", each) for each in self.statuses)
         yield from (("project", each) for each in self.projects)
         yield from (("framework", each) for each in self.frameworks)
@@ -130,12 +134,12 @@ class Filters:
             yield "deleted", "1"
 
     def to_query_string(self, *more: tuple[str, Any]) -> str:
-        """The part of an address after "?"."""
+        """Return the part of an address after "?", with more parameters at the end."""
         return urlencode([*self.query_pairs(), *(pair for pair in more if pair[1])])
 
 
 def _match_any(field: str, values: tuple[Any, ...]) -> Q:
-    # One value is said as an equality: an index then also gives the order.
+    # Compare one value by equality: an index then also gives the order.
     return Q(**{field: values[0]}) if len(values) == 1 else Q(**{f"{field}__in": values})
 
 

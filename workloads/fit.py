@@ -1,5 +1,6 @@
-"""Whether a submission fits now: its project's quota and the cluster's nodes, from rows as last
-seen. It informs and refuses nothing.
+"""Whether a submission fits now, into its project's quota and on the cluster's nodes.
+
+The answer rests on rows as last seen. It informs and refuses nothing.
 """
 
 import datetime
@@ -29,11 +30,11 @@ from workloads.states import ACTIVE, ENDING
 
 NONE = Decimal(0)
 MOST_PODS = 20_000
-"""Running pods that are looked at; with more of them the nodes are not checked."""
+"""Running pods that are read; with more of them the nodes are not checked."""
 
 
 class Verdict(StrEnum):
-    """The value is the kind of notice that shows it."""
+    """The outcome of a check; the value is the kind of notice that shows it."""
 
     FITS = "success"
     WARNS = "warning"
@@ -42,8 +43,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FitCheck:
-    """One finding in a sentence. `seen_at` is the age of what it is based on; None where that is
-    our own bookkeeping, or nothing.
+    """One finding as a sentence.
+
+    `seen_at` is the age of the data it rests on; None for our own bookkeeping, or for nothing.
     """
 
     verdict: Verdict
@@ -53,6 +55,8 @@ class FitCheck:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
+    """The checks of quota and nodes together."""
+
     quota: FitCheck
     nodes: FitCheck
 
@@ -69,7 +73,7 @@ class Fit:
 
     @property
     def text(self) -> str:
-        """The whole in a sentence."""
+        """The overall verdict as a sentence."""
         if self.verdict is Verdict.FITS:
             return "It fits now: quota and nodes have room."
         if self.verdict is Verdict.UNKNOWN:
@@ -78,7 +82,10 @@ class Fit:
 
 
 def check_fit(spec: Spec, project: Project) -> Fit:
-    """Check a spec without problems against what is known now. Five queries, whatever there is."""
+    """Check a valid spec against quota and nodes as known now.
+
+    Always five queries.
+    """
     needed = WorkloadDemand.from_spec(spec)
     return Fit(
         _check_quota(spec, needed, project),
@@ -88,24 +95,27 @@ def check_fit(spec: Spec, project: Project) -> Fit:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadDemand:
-    """What must find room at once for the workload to start: each kind of pod with its number."""
+    """What must find room at once for the workload to start.
+
+    `kinds` has each kind of pod with the amounts of one pod and the number of pods.
+    """
 
     kinds: Sequence[tuple[Setup, ResourceAmounts, int]]
 
     @classmethod
     def from_spec(cls, spec: Spec) -> "WorkloadDemand":
-        least = min(spec.elastic.min_workers, spec.workers) if spec.elastic else None
+        min_workers = min(spec.elastic.min_workers, spec.workers) if spec.elastic else None
         # Only the workers' number can change, and they come after the master.
         kinds = [(setup, count) for setup, count in spec.pod_kinds]
-        if least is not None:
-            kinds[-1] = (spec.setup, least)
+        if min_workers is not None:
+            kinds[-1] = (spec.setup, min_workers)
         return cls([(setup, calculate_pod_demand(setup), count) for setup, count in kinds])
 
     @property
     def total(self) -> ResourceAmounts:
         return sum_amounts(
-            ResourceAmounts(one.gpus * count, one.cpu * count, one.memory * count)
-            for _, one, count in self.kinds
+            ResourceAmounts(amounts.gpus * count, amounts.cpu * count, amounts.memory * count)
+            for _, amounts, count in self.kinds
         )
 
     @property
@@ -118,8 +128,9 @@ class WorkloadDemand:
 
 
 def calculate_pod_demand(setup: Setup) -> ResourceAmounts:
-    """What one such pod asks for; GPU memory of shared devices is not counted, as `demand` does
-    not.
+    """Return what one pod of this setup requests.
+
+    GPU memory of shared devices is not counted, as in `calculate_demand`.
     """
     compute, gpus = setup.compute, setup.compute.gpus
     devices = (
@@ -150,12 +161,12 @@ def _check_quota(spec: Spec, demand: WorkloadDemand, project: Project) -> FitChe
     if not gpus:
         return FitCheck(Verdict.FITS, "It asks for no GPU, so no quota is needed.")
     if limit is not None and gpus > limit:
-        most = f"project {project.name} may hold {format_count(limit, 'GPU')} at most"
+        limit_words = f"project {project.name} may hold {format_count(limit, 'GPU')} at most"
         return FitCheck(
             Verdict.WARNS,
             (
-                f"Over the limit: it needs {format_count(gpus, 'GPU')}, and {most}. As it is, it "
-                "can never start."
+                f"Over the limit: it needs {format_count(gpus, 'GPU')}, and {limit_words}. As it "
+                "is, it can never start."
             ),
         )
     if not project.cluster.can.has_kai:
@@ -171,23 +182,23 @@ def _check_quota(spec: Spec, demand: WorkloadDemand, project: Project) -> FitChe
             Verdict.FITS, f"Project {project.name} has no GPU quota that could be exceeded."
         )
     states = [status.value for status in ACTIVE | ENDING]
-    held = (
+    allocated = (
         Workload.objects.filter(project=project, released_at=None, status__in=states).aggregate(
             held=Sum("gpus_allocated")
         )["held"]
         or NONE
     )
     sums = (
-        f"it needs {format_count(gpus, 'GPU')}; project {project.name} holds {format_number(held)} "
-        f"of its {format_count(quota, 'GPU')}"
+        f"it needs {format_count(gpus, 'GPU')}; project {project.name} holds "
+        f"{format_number(allocated)} of its {format_count(quota, 'GPU')}"
     )
-    if limit is not None and held + gpus > limit:
-        most = f"{format_count(limit, 'GPU')} is the most it may hold"
+    if limit is not None and allocated + gpus > limit:
+        limit_words = f"{format_count(limit, 'GPU')} is the most it may hold"
         return FitCheck(
             Verdict.WARNS,
-            f"Over the limit: {sums}, and {most}. It waits until others of the project end.",
+            f"Over the limit: {sums}, and {limit_words}. It waits until others of the project end.",
         )
-    if held + gpus <= quota:
+    if allocated + gpus <= quota:
         return FitCheck(Verdict.FITS, f"Within the quota: {sums}.")
     if spec.is_preemptible:
         return FitCheck(
@@ -211,47 +222,49 @@ def _check_nodes(demand: WorkloadDemand, cluster: Cluster, pools: NodePools) -> 
             f"The nodes are not checked: nothing is known of those of cluster {cluster.name} yet.",
         )
     pods = _load_pod_amounts(cluster)
-    seen = min(node.seen_at for node in nodes)
+    seen_at = min(node.seen_at for node in nodes)
     if pods is None:
         return FitCheck(
             Verdict.UNKNOWN,
             f"The nodes are not checked: more than {MOST_PODS:,} pods run there.",
-            seen,
+            seen_at,
         )
-    rooms = [
+    open_capacities = [
         _build_node_capacity(node, pods.get(node.name, []))
         for node in nodes
         if node.is_ready and node.is_schedulable
     ]
-    placed = count_placeable_pods(demand, rooms, pools)
+    placeable = count_placeable_pods(demand, open_capacities, pools)
     memory = " GPU memory is not checked." if demand.has_gpu_memory else ""
-    if placed == demand.pods:
+    if placeable == demand.pods:
         return FitCheck(
             Verdict.FITS,
             f"The nodes have room for {_describe_pods(demand.pods)} now.{memory}",
-            seen,
+            seen_at,
         )
-    able = [
-        room
-        for room in rooms
+    permitted = [
+        capacity
+        for capacity in open_capacities
         if any(
-            filter_open_nodes([room], placement.build_placement(setup, "", pools))
+            filter_open_nodes([capacity], placement.build_placement(setup, "", pools))
             for setup, _, _ in demand.kinds
         )
     ]
-    if rooms and not able:
+    if open_capacities and not permitted:
         lack = "labels that are asked for are missing, or taints are not tolerated"
-        return FitCheck(Verdict.WARNS, f"{_describe_no_node(len(rooms), demand)}: {lack}.", seen)
-    free = sum_amounts(room.free for room in able)
-    has = (
-        f"{format_number(free.gpus)} of "
-        f"{format_count(sum_amounts(room.total for room in able).gpus, 'GPU')} free on "
-        f"{format_count(len(able), 'ready node')}"
+        none_words = _describe_no_node(len(open_capacities), demand)
+        return FitCheck(Verdict.WARNS, f"{none_words}: {lack}.", seen_at)
+    free = sum_amounts(capacity.free for capacity in permitted)
+    total = sum_amounts(capacity.total for capacity in permitted)
+    free_words = (
+        f"{format_number(free.gpus)} of {format_count(total.gpus, 'GPU')} free on "
+        f"{format_count(len(permitted), 'ready node')}"
     )
     return FitCheck(
         Verdict.WARNS,
-        f"The nodes have room for {placed} of {_describe_pods(demand.pods)} now: {has}.{memory}",
-        seen,
+        f"The nodes have room for {placeable} of {_describe_pods(demand.pods)} now: "
+        f"{free_words}.{memory}",
+        seen_at,
     )
 
 
@@ -269,21 +282,21 @@ def _describe_pods(count: int) -> str:
 
 
 def _load_pod_amounts(cluster: Cluster) -> dict[str, list[ResourceAmounts]] | None:
-    """What our unfinished pods hold, by node; None for too many of them."""
+    """Return what our unfinished pods hold, by node; None for more than MOST_PODS."""
     running = (
         Pod.objects.filter(workload__cluster=cluster, vanished_at=None)
         .exclude(node="")
         .exclude(phase__in=("Succeeded", "Failed"))
     )
-    found: dict[str, list[ResourceAmounts]] = {}
+    amounts: dict[str, list[ResourceAmounts]] = {}
     count = 0
     for node, gpus, data in running.values_list("node", "gpus", "data")[: MOST_PODS + 1]:
         holds = calculate_demand(data)
-        found.setdefault(node, []).append(
+        amounts.setdefault(node, []).append(
             ResourceAmounts(holds.gpus or gpus or NONE, holds.cpu, holds.memory)
         )
         count += 1
-    return found if count <= MOST_PODS else None
+    return amounts if count <= MOST_PODS else None
 
 
 def _build_node_capacity(node: Node, pods: Iterable[ResourceAmounts]) -> NodeCapacity:
@@ -298,24 +311,28 @@ def _build_node_capacity(node: Node, pods: Iterable[ResourceAmounts]) -> NodeCap
 def count_placeable_pods(
     demand: WorkloadDemand, nodes: Sequence[NodeCapacity], pools: NodePools = NO_POOLS
 ) -> int:
-    """How many of the pods find a node, filling one node after the other."""
-    free = {room.name: room.free for room in nodes}
+    """Count the pods that find a node, filling one node after the other."""
+    free = {node.name: node.free for node in nodes}
     placed = 0
-    for setup, one, count in demand.kinds:
-        left = count
-        for room in filter_open_nodes(nodes, placement.build_placement(setup, "", pools)):
-            if not left:
+    for setup, pod_amounts, count in demand.kinds:
+        remaining = count
+        for node in filter_open_nodes(nodes, placement.build_placement(setup, "", pools)):
+            if not remaining:
                 break
-            here = min(left, _count_copies(one, free[room.name]))
-            free[room.name] = free[room.name] - ResourceAmounts(
-                one.gpus * here, one.cpu * here, one.memory * here
+            fitting = min(remaining, _count_copies(pod_amounts, free[node.name]))
+            free[node.name] = free[node.name] - ResourceAmounts(
+                pod_amounts.gpus * fitting, pod_amounts.cpu * fitting, pod_amounts.memory * fitting
             )
-            left -= here
-        placed += count - left
+            remaining -= fitting
+        placed += count - remaining
     return placed
 
 
-def _count_copies(one: ResourceAmounts, free: ResourceAmounts) -> int:
-    """How often this much goes into a room."""
-    pairs = ((one.gpus, free.gpus), (one.cpu, free.cpu), (one.memory, free.memory))
-    return min((int(has // asks) for asks, has in pairs if asks), default=MOST_PODS)
+def _count_copies(pod_amounts: ResourceAmounts, free: ResourceAmounts) -> int:
+    """Return how many pods with these amounts fit into the free amounts."""
+    pairs = (
+        (pod_amounts.gpus, free.gpus),
+        (pod_amounts.cpu, free.cpu),
+        (pod_amounts.memory, free.memory),
+    )
+    return min((int(available // asks) for asks, available in pairs if asks), default=MOST_PODS)

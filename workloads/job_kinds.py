@@ -1,6 +1,4 @@
-"""The kinds of objects that stand for a workload in a cluster, and which of them a cluster
-serves.
-"""
+"""The kinds of objects that represent a workload, and which of them a cluster serves."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,26 +25,27 @@ JOB_KINDS: Mapping[str, Resource] = {
     "kubeflow.org/v1/MPIJob": MPIJOBS,
     "trainer.kubeflow.org/v1alpha1/TrainJob": TRAINJOBS,
 }
-"""By apiVersion/kind. Of one kind in two versions the one that is preferred comes first."""
+"""Resources by apiVersion/kind. Of one kind in two versions the preferred one comes first."""
 
 
 def list_job_resources(capabilities: Capabilities) -> Sequence[tuple[str, Resource]]:
-    """The kinds of jobs to look for in a cluster, with the kind as objects spell it; all of them
-    while nothing is known of it.
+    """Return the kinds of jobs to look for in a cluster, with their resources.
 
-    A kind that is served in two versions is given once: both show the same objects.
+    The kind is spelt as objects spell it. While the cluster's capabilities are unknown, all kinds
+    are returned. A kind that is served in two versions is returned once: both versions show the
+    same objects.
     """
-    found = [
+    served = [
         (name.rpartition("/")[2], resource)
         for name, resource in JOB_KINDS.items()
         if is_served(capabilities, resource)
     ]
     if not capabilities.known:
-        return found
-    first = dict(reversed(found))
-    return [(kind, resource) for kind, resource in found if first[kind] == resource]
+        return served
+    first = dict(reversed(served))
+    return [(kind, resource) for kind, resource in served if first[kind] == resource]
 
 
 def is_served(capabilities: Capabilities, resource: Resource) -> bool:
-    """Whether a cluster serves this kind; yes while nothing is known of it."""
+    """Return whether a cluster serves this kind; True while nothing is known of it."""
     return capabilities.serves(f"{resource.api_version}/{resource.plural}")

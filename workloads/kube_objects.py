@@ -1,5 +1,6 @@
-"""What the cluster's objects say, read out of their dicts: conditions, and one view of each pod.
-Lenient: objects may lack anything.
+"""Readers for the cluster's objects as dicts: conditions, owners, and a view of each pod.
+
+They are lenient: an object may lack any field.
 """
 
 import re
@@ -24,16 +25,16 @@ REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 ATTEMPT = "muster.dev/attempt"
 
 LEADER_ROLES = frozenset(("master", "chief"))
-"""The replica types that are rank 0 where they exist; the workers count on from there."""
+"""Replica types that are rank 0 where they exist; the workers count on from there."""
 RANKLESS_ROLES = frozenset(("launcher", "ps", "evaluator"))
-"""Those that take no part in the ranks."""
+"""Replica types without a rank."""
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
 INDIRECT_KINDS = frozenset(("MPIJob", "TrainJob"))
-"""Kinds whose operators have batch Jobs make the launcher's pod, or all of them."""
+"""Kinds whose operators create batch Jobs, which create the launcher's pod or all pods."""
 
 LONGEST_TEXT = 1024
-"""Characters of any text that comes out of a cluster."""
+"""Characters that are kept of any text that comes out of a cluster."""
 
 _UNPRINTABLE = re.compile(
     r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]"
@@ -42,8 +43,9 @@ _UNPRINTABLE = re.compile(
 
 
 def clean_text(text: object, longest: int = LONGEST_TEXT) -> str:
-    """Text of the cluster's or a pod's, without control bytes and colours, cut with an ellipsis. It
-    is text still: escape it.
+    """Return text of a cluster or pod without control bytes and colours, cut to a length.
+
+    A cut text ends with an ellipsis. The result is text, not HTML: escape it.
     """
     if type(text) is str and len(text) <= longest and text.isprintable():
         return text.strip()
@@ -52,28 +54,28 @@ def clean_text(text: object, longest: int = LONGEST_TEXT) -> str:
 
 
 def nested_dict(obj: Object | None, *path: str) -> Object:
-    """A dict inside a dict; {} where there is none."""
-    found: Any = obj
+    """Return the dict at a path inside a dict; {} where there is none."""
+    value: Any = obj
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def nested_list(obj: Object | None, *path: str) -> Sequence[Object]:
-    """The dicts of a list inside a dict."""
-    found: Any = obj
+    """Return the dicts of the list at a path inside a dict."""
+    value: Any = obj
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+        value = value.get(name) if isinstance(value, dict) else None
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def int_or_zero(value: object) -> int:
-    """A whole number; 0 for anything else."""
+    """Return a whole number; 0 for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def find_true_condition(obj: Object, *kinds: str) -> Object | None:
-    """The first condition of one of these types, by their order, that is True."""
+    """Return the first condition of these types, in their order, that is True."""
     return _find_true(nested_list(obj, "status", "conditions"), *kinds)
 
 
@@ -90,11 +92,14 @@ def _find_true(conditions: Sequence[Object], *kinds: str) -> Object | None:
 
 
 def filter_own_pods(job: Object, pods: Iterable[Object]) -> list[Object]:
-    """The pods that this very job controls, and not a namesake before it. A pod that names no owner
-    is taken as given.
+    """Return the pods that this very job controls, not those of an earlier namesake.
+
+    A pod without an owner is accepted.
     """
+    # By uid, because labels and names recur: pods of a deleted job may still be ending while its
+    # namesake already runs.
     uid = nested_dict(job, "metadata").get("uid")
-    found = []
+    own_pods = []
     for pod in pods:
         owners = [
             owner
@@ -109,12 +114,12 @@ def filter_own_pods(job: Object, pods: Iterable[Object]) -> list[Object]:
                 for owner in owners
             )
         ):
-            found.append(pod)
-    return found
+            own_pods.append(pod)
+    return own_pods
 
 
 def find_controller(obj: Object) -> Object:
-    """The owner that controls an object; {} for one that nothing controls."""
+    """Return the owner that controls an object; {} where nothing controls it."""
     return next(
         (
             owner
@@ -126,11 +131,11 @@ def find_controller(obj: Object) -> Object:
 
 
 def is_pod_of_job(pod: Object, kind: str, name: str, uid: str = "") -> bool:
-    """Whether a pod is a job's, if it has its labels: the job of this kind and name, and of this
-    uid where that is known, controls it.
+    """Return whether a pod that carries a job's labels really belongs to it.
 
-    So does a batch Job that some operators have named after the job; and a pod that nothing
-    controls is taken for what its labels say.
+    The job of this kind and name, and of this uid where that is known, must control the pod. A
+    batch Job that an operator named after the job counts as well. For a pod that nothing controls
+    the labels are believed.
     """
     owner = find_controller(pod)
     if not owner:
@@ -145,8 +150,9 @@ def is_pod_of_job(pod: Object, kind: str, name: str, uid: str = "") -> bool:
 
 
 def _is_pod_of_intermediate_job(job: Object, pod: Object, owner: Object) -> bool:
-    """Whether a pod's owner is a batch Job that an MPIJob (its launcher) or a TrainJob (its nodes)
-    made, of the same attempt as the job.
+    """Return whether a pod's owner is a batch Job made for this job and attempt.
+
+    MPIJobs create one for the launcher, TrainJobs for their nodes.
     """
     if job.get("kind") not in INDIRECT_KINDS or owner.get("kind") != "Job":
         return False
@@ -158,8 +164,10 @@ def _is_pod_of_intermediate_job(job: Object, pod: Object, owner: Object) -> bool
 
 @dataclass(frozen=True, slots=True)
 class ContainerExit:
-    """How a run of a container ended. `finished_at` is RFC 3339 text, empty when not known;
-    `current` is False when a run followed it.
+    """How a run of a container ended.
+
+    `finished_at` is RFC 3339 text, empty when unknown. `current` is False when another run
+    followed.
     """
 
     container: str
@@ -173,7 +181,10 @@ class ContainerExit:
 
 @dataclass(frozen=True, slots=True)
 class ContainerWait:
-    """Why a container does not run. `image` is the container's own, "" where that is not known."""
+    """Why a container does not run.
+
+    `image` is the container's own, "" where unknown.
+    """
 
     container: str
     reason: str
@@ -182,7 +193,7 @@ class ContainerWait:
 
 
 class KeptObject(dict[str, Any]):
-    """An object that nobody changes any more."""
+    """An object that nobody changes any more, so that its pod view can be cached."""
 
     __slots__ = ("pod_view",)
 
@@ -193,11 +204,11 @@ class KeptObject(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """One pod. `role` is "master", "worker" or another replica type, "" for a standard workload;
-    `index` counts within the role.
+    """What is worth knowing about one pod.
 
-    `status` is a word for the person and `reason` what is behind it; `gpus` is None where only GPU
-    memory is asked for.
+    `role` is "master", "worker" or another replica type, "" for a standard workload; `index` counts
+    within the role. `status` is a word for the person and `reason` the text behind it. `gpus` is
+    None where only GPU memory is requested.
     """
 
     name: str
@@ -224,7 +235,7 @@ class PodView:
     """The names of its init containers."""
 
     def is_init(self, container: str) -> bool:
-        """Whether the pod's program starts only when this container has ended well."""
+        """Return whether the pod's program starts only after this container has succeeded."""
         return container in self.init_containers
 
     @property
@@ -233,14 +244,12 @@ class PodView:
 
     @property
     def rank(self) -> int | None:
-        """The pod's rank as the operators give it when there is a master: see `ranked` for workers
-        only.
-        """
+        """The pod's rank where the job has a master; see `rank_pods` for jobs of workers only."""
         return compute_rank(self.role, self.index, has_master=True)
 
     @property
     def title(self) -> str:
-        """How a sentence names it: "the master", "worker 1", or by its name."""
+        """How a sentence names the pod: "the master", "worker 1", or by its name."""
         if self.role in LEADER_ROLES or self.role == "launcher":
             return f"the {self.role}"
         return (
@@ -251,8 +260,10 @@ class PodView:
 
 
 def compute_rank(role: str, index: int | None, *, has_master: bool) -> int | None:
-    """The rank of a pod among its job's: the master is 0 and worker i is i + 1; without a master
-    worker i is i. MPI's launcher has none.
+    """Return the rank of a pod within its job; None for roles without one.
+
+    The master is 0 and worker i is i + 1; without a master worker i is i. MPI's launcher has no
+    rank.
     """
     if role in RANKLESS_ROLES:
         return None
@@ -262,7 +273,7 @@ def compute_rank(role: str, index: int | None, *, has_master: bool) -> int | Non
 
 
 def rank_pods(views: Sequence[PodView]) -> list[tuple[int | None, PodView]]:
-    """The pods with their ranks, as `rank_of` gives them, in the order of ranks."""
+    """Return the pods with their ranks, in the order of ranks."""
     has_master = any(view.role in LEADER_ROLES for view in views)
     pairs = [(compute_rank(view.role, view.index, has_master=has_master), view) for view in views]
     return sorted(
@@ -271,7 +282,7 @@ def rank_pods(views: Sequence[PodView]) -> list[tuple[int | None, PodView]]:
 
 
 def build_pod_view(pod: Object) -> PodView:
-    """What is worth knowing about a pod. Of one that nobody changes it is worked out once."""
+    """Return the view of a pod; that of a KeptObject is computed once."""
     if not isinstance(pod, KeptObject):
         return _parse_pod(pod)
     if pod.pod_view is None:
@@ -340,16 +351,18 @@ def _parse_pod(pod: Object) -> PodView:
 
 
 def _find_role(labels: Object) -> str:
-    """The replica type; the MPI operator says it as the job's role, and what Trainer makes of a
-    TrainJob are workers.
+    """Return the replica type of a pod.
+
+    The MPI operator gives it as the job's role; pods of a TrainJob are workers.
     """
-    told = labels.get(REPLICA_TYPE) or labels.get(JOB_ROLE)
-    return str(told or ("worker" if labels.get(REPLICATED_JOB) else ""))
+    role = labels.get(REPLICA_TYPE) or labels.get(JOB_ROLE)
+    return str(role or ("worker" if labels.get(REPLICATED_JOB) else ""))
 
 
 def parse_gpu_request(pod: Object) -> tuple[Decimal | None, int]:
-    """GPUs a pod asks for, and MiB of shared ones; the first is None when only memory is asked
-    for.
+    """Return the GPUs that a pod requests, and MiB of shared GPU memory.
+
+    The first is None when only memory is requested.
     """
     annotations = nested_dict(pod, "metadata", "annotations")
     if GPU_MEMORY not in annotations and GPU_FRACTION not in annotations:
@@ -361,21 +374,22 @@ def parse_gpu_request(pod: Object) -> tuple[Decimal | None, int]:
 
 
 def sum_container_requests(pod: Object, resource: str) -> Decimal:
-    """What a pod's containers ask for of a resource together; a limit without a request is a
-    request.
+    """Return what a pod's containers request of a resource together.
+
+    A limit without a request counts as a request.
     """
-    asked = [
+    resources = [
         nested_dict(container, "resources") for container in nested_list(pod, "spec", "containers")
     ]
     amounts = [
         nested_dict(each, "requests").get(resource, nested_dict(each, "limits").get(resource, "0"))
-        for each in asked
+        for each in resources
     ]
     return sum((quantities.parse_or_zero(amount) for amount in amounts), Decimal(0))
 
 
 def _list_exits(statuses: Iterable[Object]) -> Iterator[ContainerExit]:
-    """Of each container how its run ended, and how the one before did, as far as there were any."""
+    """Yield for each container how its current run and the one before ended, if they did."""
     for container in statuses:
         for field in ("state", "lastState"):
             ended = nested_dict(container, field, "terminated")
@@ -413,7 +427,7 @@ def _describe_status(
     ends: Sequence[ContainerExit],
     waits: Sequence[ContainerWait],
 ) -> tuple[str, str]:
-    """The status word of a pod, as kubectl would put it, and the text behind it."""
+    """Return the status word of a pod, as kubectl shows it, and the text behind it."""
     failed = next((end for end in ends if end.current and end.exit_code), None)
     if phase == "Succeeded":
         return "Completed", ""

@@ -1,5 +1,6 @@
-"""Workloads, their attempts, pods, events and logs, as last seen. Only `journal` writes a
-workload's status.
+"""Workloads, their attempts, pods, events and logs, as last seen.
+
+Only `journal` writes a workload's status.
 """
 
 import uuid
@@ -22,7 +23,7 @@ def _build_choices(enum: Any) -> list[tuple[str, str]]:
 
 
 class Desired(models.TextChoices):
-    """What the person wants of a workload: the sweep works until the cluster agrees."""
+    """What the person wants of a workload: the sweep repeats steps until the cluster agrees."""
 
     RUNNING = "Running"
     STOPPED = "Stopped"
@@ -32,9 +33,9 @@ class Desired(models.TextChoices):
 class Workload(models.Model):
     """One submission and everything that became of it.
 
-    `name` is that of its objects in the cluster, unique in its project until `released_at`, when
-    the cluster has let go of it. `changed` is the journal's position of its last change: what a
-    page asks for "after".
+    `name` is also the name of its objects in the cluster. It is unique in its project until
+    `released_at`, when the cluster has released them. `changed` is the journal's position of the
+    last change: pages ask for changes after a position.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -46,24 +47,24 @@ class Workload(models.Model):
     architecture = models.CharField(max_length=16)
     framework = models.CharField(max_length=16, blank=True)
     job_kind = models.CharField(max_length=64, default="")
-    """The kind that stands for it in its cluster, decided when an attempt is asked for:
-    "kubeflow.org/v1/PyTorchJob".
+    """The kind that represents it in its cluster, as "kubeflow.org/v1/PyTorchJob". It is decided
+    when an attempt is requested.
     """
     spec = models.JSONField()
-    """What was asked, as `specs.to_json` writes it."""
+    """The submission, as `specs.to_json` writes it."""
     submitted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False
     )
     preemptible = models.BooleanField(default=True)
     priority = models.CharField(max_length=16, blank=True)
     auto_delete_seconds = models.PositiveBigIntegerField(null=True)
-    """How long after its end it is deleted by itself; None: it is kept."""
+    """Seconds after its end until it is deleted automatically; None: it is kept."""
 
     status = models.CharField(
         max_length=16, choices=_build_choices(Status), default=Status.CREATING.value
     )
     reason = models.TextField(blank=True)
-    """Why it is in this status, in words; may come from the cluster, so it is hostile text."""
+    """Why it is in this status, in words. The text may come from the cluster, so it is hostile."""
     status_at = models.DateTimeField(default=timezone.now)
     desired = models.CharField(max_length=8, choices=Desired, default=Desired.RUNNING)
     attempt = models.PositiveIntegerField(default=1)
@@ -81,40 +82,39 @@ class Workload(models.Model):
     started_at = models.DateTimeField(null=True)
     """When this attempt first ran."""
     ended_at = models.DateTimeField(null=True)
-    """When this attempt came to rest."""
+    """When this attempt ended or was stopped."""
     ran_seconds = models.FloatField(default=0)
-    """Running time of the attempts before this one."""
+    """Running time of the attempts before this one, in seconds."""
     deleted_at = models.DateTimeField(null=True)
-    """When deletion was asked for."""
+    """When deletion was requested."""
     released_at = models.DateTimeField(null=True)
-    """When the cluster had let go of all its objects; it is then listed under Deleted."""
+    """When the cluster had released all its objects; it is then listed under Deleted."""
 
     job = models.JSONField(null=True)
-    """The attempt's job object as last seen, without what nobody reads."""
+    """The attempt's job object as last seen, without fields that nobody reads."""
     job_uid = models.CharField(max_length=64, blank=True)
     pod_group = models.JSONField(null=True)
 
     changed = models.BigIntegerField(default=0)
     tries = models.PositiveIntegerField(default=0)
-    """How often the step that `desired` and `status` ask for has failed; 0 once it worked."""
+    """How often the step that `desired` and `status` call for has failed; 0 once it worked."""
     next_try_at = models.DateTimeField(null=True)
-    """When the sweep may ask for that step again; None: nothing is outstanding."""
+    """When the sweep may queue that step again; None: no step is outstanding."""
     trouble = models.TextField(blank=True)
     """Why that step failed the last time."""
 
     time_limit_seconds = models.PositiveIntegerField(null=True)
-    """How long it may be in Running, over all attempts: its project's limit when it was submitted.
-    """
+    """Seconds that it may be in Running, over all attempts: its project's limit at submission."""
     idle_limit_seconds = models.PositiveIntegerField(null=True)
-    """How long it may hold GPUs that it does not use."""
+    """Seconds that it may hold GPUs without using them."""
     limit_warned_at = models.DateTimeField(null=True)
-    """When half of a limit was told in its history."""
+    """When the history got the warning that half of a limit is used."""
     idle_since = models.DateTimeField(null=True)
-    """Since when its GPUs are not used at all; None while they are, or where nobody knows:
-    `use_known` says which.
+    """Since when its GPUs are entirely unused. None while they are used or where that is unknown:
+    `is_use_known` says which.
     """
-    use_known = models.BooleanField(default=False)
-    """Whether the last sample knew of the use of all its GPUs."""
+    is_use_known = models.BooleanField(default=False)
+    """Whether the last sample knew the use of all its GPUs."""
 
     objects = InProject.as_manager()
 
@@ -177,7 +177,7 @@ class Workload(models.Model):
                 name="workload_idle",
             ),
             models.Index(
-                fields=["id"], condition=models.Q(use_known=True), name="workload_use_known"
+                fields=["id"], condition=models.Q(is_use_known=True), name="workload_use_known"
             ),
             models.Index(
                 fields=["ended_at"],
@@ -191,14 +191,15 @@ class Workload(models.Model):
 
     @property
     def state(self) -> Status | BadgeLook:
-        """Its status with what the badge shows of it; Deleted, which is no status, once the cluster
-        has let go of it.
+        """Its status with what the badge shows.
+
+        Once the cluster has released it, the look of Deleted, which is no status.
         """
         return Status(self.status) if self.released_at is None else GONE
 
     @property
     def framework_label(self) -> str:
-        """The framework as a page shows it; "" for a standard workload."""
+        """The framework's name for a page; "" for a standard workload."""
         return (
             Framework(self.framework).label
             if self.framework in Framework.__members__.values()
@@ -207,16 +208,19 @@ class Workload(models.Model):
 
 
 class Attempt(models.Model):
-    """One Run. The current one's row is kept up with the workload; those before it are final."""
+    """One run of a workload.
+
+    The current attempt's row is updated with the workload; earlier ones are final.
+    """
 
     workload = models.ForeignKey(Workload, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
     status = models.CharField(max_length=16)
     reason = models.TextField(blank=True)
-    asked_by = models.ForeignKey(
+    requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
     )
-    asked_at = models.DateTimeField(default=timezone.now)
+    requested_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     ended = models.CharField(max_length=120, blank=True)
@@ -233,12 +237,12 @@ class Attempt(models.Model):
 
     @property
     def state(self) -> Status:
-        """Its status with what the badge shows of it."""
+        """Its status with what the badge shows."""
         return Status(self.status)
 
 
 class Pod(models.Model):
-    """A pod as last seen; it stays when the cluster has forgotten it (`vanished_at`)."""
+    """A pod as last seen; the row stays after the cluster has removed it (`vanished_at`)."""
 
     workload = models.ForeignKey(Workload, models.CASCADE, related_name="pods")
     attempt = models.PositiveIntegerField()
@@ -262,10 +266,10 @@ class Pod(models.Model):
     version = models.CharField(max_length=32, blank=True)
     """The object's resource version."""
     data = models.JSONField(default=dict)
-    """The object without what nobody reads (`slimming.slim`)."""
+    """The object without fields that nobody reads (`slimming.slim_object`)."""
     logs_kept = models.BooleanField(default=False)
-    """Whether it has ended, or vanished, and everything that can be had of its logs is here. Only
-    the logbook writes it.
+    """Whether the pod has ended, or vanished, and all its available logs are stored. Only the
+    logbook writes it.
     """
 
     class Meta:
@@ -283,8 +287,9 @@ class Pod(models.Model):
 
 
 class Event(models.Model):
-    """Something a person could see happen: a change of status, what somebody did, or an event of
-    the cluster. Never changed but counted.
+    """An entry of the history: a change of status, a person's action, or a cluster event.
+
+    Rows are never changed, except for `count`.
     """
 
     class Kind(models.TextChoices):
@@ -302,13 +307,13 @@ class Event(models.Model):
     reason = models.CharField(max_length=128, blank=True)
     text = models.TextField(blank=True)
     source = models.CharField(max_length=128, blank=True)
-    """The cluster's component that said it."""
+    """The component of the cluster that reported it."""
     subject_kind = models.CharField(max_length=64, blank=True)
     subject = models.CharField(max_length=253, blank=True)
     count = models.PositiveIntegerField(default=1)
     first_at = models.DateTimeField(null=True)
     uid = models.CharField(max_length=64, blank=True)
-    """Of the cluster's event object; "" for our own."""
+    """The uid of the cluster's event object; "" for our own events."""
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
 
     class Meta:
@@ -325,13 +330,11 @@ class Event(models.Model):
 
 
 class UsedAsset(models.Model):
-    """An asset whose values a workload copied when it was submitted, and which version of it that
-    was.
-    """
+    """An asset whose values a workload copied at submission, and the version it had."""
 
     workload = models.ForeignKey(Workload, models.CASCADE, related_name="assets")
     kind = models.CharField(max_length=16)
-    """As `environments` calls it: "environment", "compute", "data-source", "credential",
+    """The kind as `environments` names it: "environment", "compute", "data-source", "credential",
     "template", "policy".
     """
     asset = models.UUIDField()
@@ -353,7 +356,7 @@ class UsedAsset(models.Model):
 
 
 class Sample(models.Model):
-    """What a project had and held at one moment: what the charts are made of."""
+    """A project's quota and use at one moment: the data of the charts."""
 
     at = models.DateTimeField()
     project = models.ForeignKey(
@@ -362,7 +365,7 @@ class Sample(models.Model):
     gpus_quota = models.DecimalField(max_digits=12, decimal_places=3, null=True)
     gpus_allocated = models.DecimalField(max_digits=12, decimal_places=3, default=ZERO)
     gpus_idle = models.DecimalField(max_digits=12, decimal_places=3, null=True)
-    """Allocated and not used; None where nobody knows."""
+    """GPUs that are allocated and not used; None where that is unknown."""
     running = models.PositiveIntegerField(default=0)
     waiting = models.PositiveIntegerField(default=0)
 
@@ -375,8 +378,9 @@ class Sample(models.Model):
 
 
 class Log(models.Model):
-    """What one run of one container wrote: a file that grows while the container runs and is kept
-    when it has ended.
+    """The output of one run of one container.
+
+    The file grows while the container runs, and is kept when it has ended.
     """
 
     class State(models.TextChoices):
@@ -392,18 +396,16 @@ class Log(models.Model):
     """The container's restart count at that run: 0 is the first one."""
     state = models.CharField(max_length=12, choices=State, default=State.CAPTURING)
     path = models.CharField(max_length=512, blank=True)
-    """Where it lies below the place for logs."""
+    """The file's path below the log storage's root."""
     size = models.BigIntegerField(default=0)
     first_at = models.DateTimeField(null=True)
     last_at = models.DateTimeField(null=True)
     gaps = models.JSONField(default=list)
-    """[{"at": RFC 3339, "cause": words, "offset": byte before which it is missing}]: what is
-    missing, and why.
+    """What is missing: [{"at": RFC 3339, "cause": words, "offset": byte before which it is
+    missing}].
     """
     note = models.CharField(max_length=500, blank=True)
-    """Why it is not being read at the moment, or why it is lost or removed: a sentence for the
-    person.
-    """
+    """Why it is not being read now, or why it is lost or removed: a sentence for the person."""
     ended_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -419,8 +421,9 @@ class Log(models.Model):
 
 
 class Draft(models.Model):
-    """A form that is being filled in: what was typed survives refreshes, other pages, and
-    errors.
+    """A form that is being filled in.
+
+    What was typed survives reloads, visits to other pages, and errors.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -431,8 +434,9 @@ class Draft(models.Model):
 
 
 class Position(models.Model):
-    """The journal's position: one row, raised in the transaction of every change, so that positions
-    are committed in their order.
+    """The journal's position, in one row.
+
+    The transaction of every change raises it, so that positions are committed in their order.
     """
 
     value = models.BigIntegerField(default=0)

@@ -1,6 +1,4 @@
-"""What a project says of where its workloads may be, and whether they may be interrupted: node
-pools by name, and the defaults.
-"""
+"""What a project decides about its workloads' node pools and preemptibility."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,12 +15,15 @@ from workloads.manifests.placement import NodePools
 from workloads.specs import INHERITED, Preemptibility, Problem, Spec
 
 MOST_POOLS = 500
-"""Node pools of a cluster."""
+"""Node pools of a cluster that are read."""
 MOST_NAMED = 10
 
 
 def load_pools(project: Project) -> NodePools:
-    """The node pools of its cluster, and those that the project is kept to. One query."""
+    """Return the node pools of the project's cluster, and those the project is limited to.
+
+    One query.
+    """
     rows = _load_pool_rows(project)
     return NodePools(
         {name: (key, value) for name, key, value, _ in rows},
@@ -31,57 +32,65 @@ def load_pools(project: Project) -> NodePools:
 
 
 def apply_project_defaults(spec: Spec, project: Project) -> Spec:
-    """The submission with what the project says where it says nothing itself: neither whether it
-    may be interrupted, nor a priority.
+    """Return the spec with the project's default preemptibility.
+
+    The default applies where the spec sets neither preemptibility nor priority.
     """
-    chosen = spec.lifecycle
+    lifecycle = spec.lifecycle
     if (
         project.default_preemptible
-        or chosen.preemptibility is not None
-        or chosen.priority is not None
+        or lifecycle.preemptibility is not None
+        or lifecycle.priority is not None
     ):
         return spec
-    return replace(spec, lifecycle=replace(chosen, preemptibility=Preemptibility.NON_PREEMPTIBLE))
-
-
-def require_allowed_pools(spec: Spec, project: Project) -> None:
-    """Raises Invalid for node pools that there are not, or that are not for this project."""
-    if found := find_pool_problems(spec, project):
-        raise Invalid([(problem.field, problem.text) for problem in found])
-
-
-def find_pool_problems(spec: Spec, project: Project) -> Sequence[Problem]:
-    """What is wrong with the node pools that a submission names. No query where it names none."""
-    named = list(_list_named_pools(spec))
-    if not named:
-        return ()
-    rows = _load_pool_rows(project)
-    allowed = [name for name, _, _, is_allowed in rows if is_allowed]
-    known = {name for name, *_ in rows} | _load_labelled_pools(project.cluster_id)
-    return tuple(
-        Problem(field, text)
-        for field, name in named
-        if (text := _describe_problem(name, project, allowed, known))
+    return replace(
+        spec, lifecycle=replace(lifecycle, preemptibility=Preemptibility.NON_PREEMPTIBLE)
     )
 
 
-def _describe_problem(name: str, project: Project, allowed: Sequence[str], known: set[str]) -> str:
+def require_allowed_pools(spec: Spec, project: Project) -> None:
+    """Raise Invalid for node pools that do not exist or that the project may not use."""
+    if pool_problems := find_pool_problems(spec, project):
+        raise Invalid([(problem.field, problem.text) for problem in pool_problems])
+
+
+def find_pool_problems(spec: Spec, project: Project) -> Sequence[Problem]:
+    """Return the problems with the node pools that a spec names.
+
+    No query where it names none.
+    """
+    named_pools = list(_list_named_pools(spec))
+    if not named_pools:
+        return ()
+    rows = _load_pool_rows(project)
+    allowed = [name for name, _, _, is_allowed in rows if is_allowed]
+    existing = {name for name, *_ in rows} | _load_labelled_pools(project.cluster_id)
+    return tuple(
+        Problem(field, text)
+        for field, name in named_pools
+        if (text := _describe_problem(name, project, allowed, existing))
+    )
+
+
+def _describe_problem(
+    name: str, project: Project, allowed: Sequence[str], existing: set[str]
+) -> str:
     if allowed and name not in allowed:
         return (
             f"Project {project.name} may not use the node pool {name}. It may use "
             f"{_join_names(allowed)}; name one of these, or none."
         )
-    # Of a cluster whose nodes nobody has seen yet, it cannot be said which pools it has.
-    if name in known or (
-        not known and not Node.objects.filter(cluster=project.cluster_id).exists()
+    # While a cluster's nodes have not been read yet, its pools are unknown: accept any name.
+    if name in existing or (
+        not existing and not Node.objects.filter(cluster=project.cluster_id).exists()
     ):
         return ""
-    there = (
-        f"There are {_join_names(sorted(known))}."
-        if known
+    available = (
+        f"There are {_join_names(sorted(existing))}."
+        if existing
         else "It has none: name no pool, and any node will do."
     )
-    return f"The cluster {project.cluster.name} has no node pool {name}. {there}"
+    return f"The cluster {project.cluster.name} has no node pool {name}. {available}"
 
 
 def _list_named_pools(spec: Spec) -> Iterator[tuple[str, str]]:
@@ -93,18 +102,20 @@ def _list_named_pools(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def _load_pool_rows(project: Project) -> Sequence[tuple[str, str, str, bool]]:
-    """Each pool of the cluster with its label, and whether the project is kept to it."""
-    chosen = Project.node_pools.through.objects.filter(project=project.pk, nodepool=OuterRef("pk"))
+    """Return each pool of the cluster with its label, and whether the project is limited to it."""
+    project_pools = Project.node_pools.through.objects.filter(
+        project=project.pk, nodepool=OuterRef("pk")
+    )
     rows = (
         NodePool.objects.filter(cluster=project.cluster_id)
-        .annotate(is_allowed=Exists(chosen))
+        .annotate(is_allowed=Exists(project_pools))
         .order_by("name")
     )
     return list(rows.values_list("name", "label_key", "label_value", "is_allowed")[:MOST_POOLS])
 
 
 def _load_labelled_pools(cluster_id: UUID) -> set[str]:
-    """KAI's own pools: the values of its label on the nodes."""
+    """Return KAI's own pools: the values of its label on the nodes."""
     value = KeyTextTransform(KAI_POOL_LABEL, "labels")
     rows = (
         Node.objects.filter(cluster=cluster_id, labels__has_key=KAI_POOL_LABEL)
@@ -115,5 +126,5 @@ def _load_labelled_pools(cluster_id: UUID) -> set[str]:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    rest_words = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + rest_words

@@ -1,5 +1,6 @@
-"""What policies can speak of, for the form that makes them a floor below; what is wrong with one,
-and what of one has no effect.
+"""The fields that the policy form offers, the problems of a policy, and its rules without effect.
+
+The form itself is in `environments`, which must not import this app.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,8 +55,8 @@ ATTRIBUTE_LABELS = {
 }
 
 
-def speech() -> PolicyDefinitions:
-    """All of the catalogue."""
+def describe_catalogue() -> PolicyDefinitions:
+    """Return all fields that policies can rule, with the functions that judge them."""
     return PolicyDefinitions(
         tuple(map(_build_form_field, policing.CATALOGUE.values())),
         list_idle_rules,
@@ -63,23 +64,23 @@ def speech() -> PolicyDefinitions:
     )
 
 
-def judge(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """What is wrong with a policy: (input of the form, sentence) pairs."""
+def find_policy_problems(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    """Return the problems of a policy as (input of the form, sentence) pairs."""
     fields = {each.name: each for each in policy_fields.list_policy_fields()}
-    found = []
+    problems = []
     for wrong in checking.find_rule_problems(values["rules"]):
         field = fields.get(wrong.field)
-        found.append(
+        problems.append(
             (
                 field.build_input_name(wrong.attribute) if field and wrong.attribute else "",
                 wrong.text,
             )
         )
-    return found
+    return problems
 
 
 def list_idle_rules(policy: Policy) -> Sequence[str]:
-    """What of a policy has no effect beside the others that hold in its scope: sentences."""
+    """Return sentences about rules that have no effect beside other policies of the scope."""
     rows = load_for_scope(policy.scope).rows
     same = ("", policy.architecture) if policy.architecture else ("", "Distributed", "Standard")
     merged = policing.merge_policies(build_policy(row) for row in rows if row.architecture in same)
@@ -87,27 +88,28 @@ def list_idle_rules(policy: Policy) -> Sequence[str]:
 
 
 def build_asset_judge(project: Project, architecture: str) -> ComplianceJudge:
-    """Who judges environments and compute resources for a project; other assets nobody has anything
-    against.
+    """Return a function that judges environments and compute resources for a project.
+
+    Other assets have no issues.
     """
     merged = load_for_project(project).merge(Architecture(architecture))
 
     def judge(asset: Asset) -> Sequence[tuple[str, str, str]]:
-        found: Sequence[policing.PolicyIssue] = ()
+        issues: Sequence[policing.PolicyIssue] = ()
         if isinstance(asset, Environment):
-            found = policing.find_environment_issues(
+            issues = policing.find_environment_issues(
                 asset_rules.build_environment(vars(asset)), merged
             )
         elif isinstance(asset, ComputeResource):
-            found = policing.find_compute_issues(asset_rules.build_compute(vars(asset)), merged)
-        return [(issue.field, issue.text, issue.rule) for issue in found]
+            issues = policing.find_compute_issues(asset_rules.build_compute(vars(asset)), merged)
+        return [(issue.field, issue.text, issue.rule) for issue in issues]
 
     return judge
 
 
 def _build_form_field(field: PolicyField) -> PolicyFormField:
     inputs = tuple(
-        _build_input(field, attribute) for attribute in ATTRIBUTES if attribute in field.has
+        _build_input(field, attribute) for attribute in ATTRIBUTES if attribute in field.attributes
     )
     return PolicyFormField(field.name, field.label, field.section, field.about, inputs)
 

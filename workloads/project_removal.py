@@ -1,5 +1,6 @@
-"""What becomes of a project's workloads when the project is deleted. `settings.LEAVING` names this
-room: projects lie floors below.
+"""What a project's deletion means for its workloads.
+
+`settings.LEAVING` names this module, because the `projects` app must not import this one.
 """
 
 from collections.abc import Sequence
@@ -10,29 +11,30 @@ from workloads.states import RESTING, Status
 from workloads.tasks.bulk_deletion import request_deletions
 
 DELETE_BATCH = 200
-"""Workloads that one call asks to be deleted."""
+"""Workloads whose deletion one call requests."""
 MOST_NAMED = 100
 
 
-def hindering(project: Project) -> Sequence[str]:
-    """The names of the workloads that are neither at rest nor being deleted."""
+def list_blockers(project: Project) -> Sequence[str]:
+    """Return the names of workloads that are neither at rest nor being deleted."""
     at_work = Workload.objects.filter(project=project, released_at=None).exclude(
         status__in=RESTING | {Status.DELETING}
     )
     return list(at_work.order_by("name").values_list("name", flat=True)[:MOST_NAMED])
 
 
-def cleared(project: Project) -> str:
-    """Ask for the deletion of what is still there of a project that has left; in words how much
-    that is, "" for nothing.
+def clear_project(project: Project) -> str:
+    """Request deletion of what is left of a deleted project's workloads.
 
-    Their history stays. One that was submitted while the project was being deleted goes with the
-    others.
+    Returns a sentence about how many are left, "" for none. Their history stays. A workload that
+    was submitted while the project was being deleted goes with the others.
     """
-    there = Workload.objects.filter(project=project, released_at=None)
-    some = list(there.exclude(status=Status.DELETING).values_list("pk", flat=True)[:DELETE_BATCH])
-    request_deletions(
-        some, user=project.left_by, reason=f"It went with its project {project.name}."
+    unreleased = Workload.objects.filter(project=project, released_at=None)
+    workload_ids = list(
+        unreleased.exclude(status=Status.DELETING).values_list("pk", flat=True)[:DELETE_BATCH]
     )
-    left = there.count()
-    return f"{left} of its workloads are still being deleted." if left else ""
+    request_deletions(
+        workload_ids, user=project.deleted_by, reason=f"It went with its project {project.name}."
+    )
+    remaining = unreleased.count()
+    return f"{remaining} of its workloads are still being deleted." if remaining else ""

@@ -1,6 +1,4 @@
-"""Kubernetes quantities ("500m", "1.5Gi", "100M") as exact numbers, and numbers in the words of a
-sentence.
-"""
+"""Kubernetes quantities ("500m", "1.5Gi", "100M") as exact numbers, and numbers as words."""
 
 import functools
 import re
@@ -19,8 +17,9 @@ _MEBIBYTE = 1024**2
 
 @functools.lru_cache(1024)
 def parse_quantity(text: str) -> Decimal:
-    """The value in its base unit: cores, bytes, devices. Raises ValueError for anything that is not
-    a quantity, or is negative.
+    """Return the value in its base unit: cores, bytes, devices.
+
+    Raises ValueError for text that is not a quantity, or is negative.
     """
     match = _FORM.fullmatch(text) if len(text) <= LONGEST_QUANTITY else None
     if match is None:
@@ -34,8 +33,9 @@ def parse_quantity(text: str) -> Decimal:
 
 
 def parse_or_zero(value: object) -> Decimal:
-    """A quantity out of a cluster's object, where it may be a number or missing; 0 for what cannot
-    be understood.
+    """Return a quantity of a cluster's object; 0 for what cannot be parsed.
+
+    The value may be a number, or missing.
     """
     try:
         return parse_quantity(str(value))
@@ -44,18 +44,21 @@ def parse_or_zero(value: object) -> Decimal:
 
 
 def to_mebibytes(text: str) -> int:
-    """Whole MiB, rounded up: what a share of a GPU's memory is asked for in. Raises ValueError."""
+    """Return whole MiB, rounded up: the unit in which shared GPU memory is requested.
+
+    Raises ValueError.
+    """
     return int((parse_quantity(text) / _MEBIBYTE).to_integral_value(ROUND_CEILING))
 
 
 def format_number(number: Decimal) -> str:
-    """A number for a sentence: "3", "0.5", "0.33", never with an exponent."""
+    """Format a number for a sentence: "3", "0.5", "0.33", never with an exponent."""
     text = f"{number:.2f}"
     return text.rstrip("0").rstrip(".")
 
 
 def format_memory(number: Decimal) -> str:
-    """Bytes for a sentence: "512 MiB", "1.5 GiB"."""
+    """Format bytes for a sentence: "512 MiB", "1.5 GiB"."""
     unit = ""
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if number < 1024:
@@ -65,6 +68,6 @@ def format_memory(number: Decimal) -> str:
 
 
 def format_count(number: Decimal | int, noun: str) -> str:
-    """A number with its noun: "1 GPU", "3 GPUs", "0.5 GPUs"."""
+    """Format a number with its noun: "1 GPU", "3 GPUs", "0.5 GPUs"."""
     number = Decimal(number)
     return f"{format_number(number)} {noun}" if number == 1 else f"{format_number(number)} {noun}s"

@@ -1,6 +1,4 @@
-"""How long a workload may run, and leave its GPUs unused: what of that is used, and what is
-left.
-"""
+"""The limits on running time and on idle GPUs: what is used of them, and what is left."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,14 +16,17 @@ from workloads.models import Event, Workload
 from workloads.states import ENDING, Status
 
 COUNTED_STATUSES = frozenset({Status.RUNNING, Status.DEGRADED})
-"""In these it runs, with all of its pods or some; while it waits or starts no time is counted."""
+"""Statuses in which running time counts: all pods run, or some. Waiting and starting do not count.
+"""
 _COUNTED_VALUES = {each.value for each in COUNTED_STATUSES}
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTime:
-    """How long a workload ran: `before` in seconds, and since when it runs now, None where it does
-    not.
+    """How long a workload has run.
+
+    `seconds_before` is what finished periods add up to; `running_since` is None where it does not
+    run now.
     """
 
     seconds_before: float
@@ -38,26 +39,30 @@ class RunningTime:
 
 
 def load_running_seconds(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, float]:
-    """Seconds that each was in Running, over all its runs. One query."""
+    """Return the seconds that each workload ran, over all its attempts.
+
+    One query.
+    """
     return {
         key: each.total_seconds(now) for key, each in load_running_times(workloads, now).items()
     }
 
 
 def load_running_times(workloads: Sequence[Workload], now: datetime) -> Mapping[UUID, RunningTime]:
-    """How long each was in Running, over all its runs, by id. One query, none where none has run.
+    """Return the running time of each workload over all its attempts, by id.
 
-    The runs before this one count as they were when it began; this one from its history: what was
-    preempted did not run meanwhile.
+    One query; none where no workload has started. Attempts before the current one count as their
+    sum stood when it began. The current one is computed from its history: a preempted workload does
+    not run meanwhile.
     """
     changes: dict[UUID, list[tuple[datetime, str]]] = defaultdict(list)
     begun = [each.pk for each in workloads if each.started_at]
-    # Somebody's asking for an end is told of as what they did.
-    told = Q(kind=Event.Kind.STATUS) | Q(
+    # A person's request to stop or delete is an ACTION event; no STATUS event accompanies it.
+    status_changes = Q(kind=Event.Kind.STATUS) | Q(
         kind=Event.Kind.ACTION, new__in=[each.value for each in ENDING]
     )
     rows = (
-        Event.objects.filter(told, workload__in=begun).order_by("at", "id")
+        Event.objects.filter(status_changes, workload__in=begun).order_by("at", "id")
         if begun
         else Event.objects.none()
     )
@@ -79,6 +84,7 @@ def _measure_running_time(
     for at, new in changes:
         if at < workload.started_at:
             continue
+        # A change that is recorded after the attempt's end counts only up to the end.
         moment = min(at, end)
         if is_on and new not in _COUNTED_VALUES:
             total += max(0.0, (moment - since).total_seconds())
@@ -94,8 +100,9 @@ def _measure_running_time(
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """One limit of a workload: the whole, and what of it is used, in seconds; `note` says why where
-    `used` is None.
+    """One limit of a workload and what is used of it, in seconds.
+
+    `note` says why, where `used_seconds` is None.
     """
 
     title: str
@@ -115,13 +122,14 @@ class LimitUse:
 
 
 def load_limit_uses(workload: Workload) -> Sequence[LimitUse]:
-    """The limits of a workload, which is loaded with its cluster, with what is used of them now. At
-    most two queries.
+    """Return the limits of a workload with what is used of them now.
+
+    The workload is loaded with its cluster. At most two queries.
     """
     now = timezone.now()
-    found = []
+    limit_uses = []
     if workload.time_limit_seconds is not None:
-        found.append(
+        limit_uses.append(
             LimitUse(
                 "Time limit",
                 workload.time_limit_seconds,
@@ -129,8 +137,8 @@ def load_limit_uses(workload: Workload) -> Sequence[LimitUse]:
             )
         )
     if workload.idle_limit_seconds is not None:
-        found.append(_build_idle_use(workload, workload.idle_limit_seconds, now))
-    return found
+        limit_uses.append(_build_idle_use(workload, workload.idle_limit_seconds, now))
+    return limit_uses
 
 
 def _build_idle_use(workload: Workload, limit_seconds: int, now: datetime) -> LimitUse:
@@ -139,7 +147,7 @@ def _build_idle_use(workload: Workload, limit_seconds: int, now: datetime) -> Li
         note = "counted while it runs"
     elif not workload.cluster.prometheus_url:
         note = "the use of GPUs is unknown here: it is not applied"
-    elif not workload.use_known or utilisation.find_latest_sample_time() is None:
+    elif not workload.is_use_known or utilisation.find_latest_sample_time() is None:
         note = "the use of its GPUs is unknown: it is not applied meanwhile"
     elif workload.idle_since is None:
         note = "its GPUs are in use"
@@ -151,14 +159,18 @@ def _build_idle_use(workload: Workload, limit_seconds: int, now: datetime) -> Li
 
 
 def get_idle_start(workload: Workload) -> datetime:
-    """Since when its GPUs are unused in this run; to be asked where `idle_since` is known."""
+    """Return since when the workload's GPUs are unused in this attempt.
+
+    Call it only where `idle_since` is known.
+    """
     assert workload.idle_since is not None
     return max(workload.idle_since, workload.started_at or workload.idle_since)
 
 
 def require_time_left(workload: Workload) -> None:
-    """Raises Clash where a workload has run for as long as it may: it would be stopped as soon as
-    it ran.
+    """Raise Clash for a workload that has used up its time limit.
+
+    The limiter would stop it as soon as it ran.
     """
     limit = workload.time_limit_seconds
     if limit is not None and load_running_seconds([workload], timezone.now())[workload.pk] >= limit:

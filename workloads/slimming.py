@@ -1,5 +1,6 @@
-"""Objects of a cluster without what nobody reads: bounded, and fit for any database. From bytes it
-is done while they are decoded.
+"""Cluster objects reduced to the fields that are read: bounded, and fit for any database.
+
+From bytes, the reduction happens while decoding.
 """
 
 import re
@@ -23,14 +24,15 @@ from workloads.kube_objects import (
 )
 
 MOST_TEXT = 64 * 1024
-"""Characters of text that `slim` keeps of one object."""
+"""Characters of text that `slim_object` keeps of one object."""
 
 _MOST_ENTRIES = 64
 _MOST_DEPTH = 8
 _USUAL_DEPTH = 4
 _DEEP_FIELDS = frozenset({"affinity", "elasticPolicy", "schedulingConditions"})
-"""What is deeper in many a sound object. A level more doubles the type that msgspec makes of a
-field, at every start of a process.
+"""Fields that are deeper in many valid objects.
+
+Each level more doubles the type that msgspec builds for a field, at every start of a process.
 """
 _LARGEST_NUMBER = 1 << 53
 _MOST_OWNERS = 8
@@ -38,7 +40,7 @@ _MOST_REPLICAS = 16
 _LONGEST = 4 * LONGEST_TEXT
 _INVALID_TEXT = re.compile(r"[\x00\ud800-\udfff]")
 _MAYBE_INVALID_TEXT = (b"\\u0000", b"\\ud", b"\\uD")
-"""How what is no text may be spelt in JSON; what is well may be spelt so, too."""
+"""How JSON may spell characters that databases refuse; valid text may be spelt so, too."""
 
 _METADATA = (
     "name",
@@ -97,58 +99,60 @@ _STATUSES = {
     "containerStatuses": (_RUN := ("name", "ready", "restartCount", "state", "lastState")),
     "initContainerStatuses": _RUN,
 }
-"""Lists in a status, and what is kept of their items."""
+"""Lists in a status, and the fields that are kept of their items."""
 
 
 class SlimObject(KeptObject):
-    """An object that `slim` has been over."""
+    """An object that `slim_object` has reduced."""
 
     __slots__ = ()
 
 
 def slim_object(obj: object) -> SlimObject:
-    """A job, pod or PodGroup without what nobody reads, at most some 64 KiB of text, fit for any
-    database. {} for what is no object.
+    """Reduce a job, pod or PodGroup to the fields that are read.
 
-    Everything that `view`, `derive` and the diagnosis read of it is kept. Texts stay as hostile as
-    they were.
+    The result has at most some 64 KiB of text and fits any database; {} for what is no object.
+    Everything that `build_pod_view`, `derive_status` and the diagnosis read is kept. Texts stay
+    hostile.
     """
     if isinstance(obj, SlimObject):
         return obj
-    whole: Object = obj if isinstance(obj, dict) else {}
-    room = _TextBudget()
-    made = SlimObject()
+    source: Object = obj if isinstance(obj, dict) else {}
+    budget = _TextBudget()
+    slimmed = SlimObject()
     for name in ("apiVersion", "kind"):
-        if isinstance(whole.get(name), str):
-            made[name] = room.bound_value(whole[name])
+        if isinstance(source.get(name), str):
+            slimmed[name] = budget.bound_value(source[name])
     metadata, spec, status = (
-        nested_dict(whole, "metadata"),
-        nested_dict(whole, "spec"),
-        nested_dict(whole, "status"),
+        nested_dict(source, "metadata"),
+        nested_dict(source, "spec"),
+        nested_dict(source, "status"),
     )
-    made["metadata"] = room.pick_entries(metadata, _METADATA)
-    annotations = room.pick_entries(nested_dict(metadata, "annotations"), _ANNOTATIONS)
+    slimmed["metadata"] = budget.pick_entries(metadata, _METADATA)
+    annotations = budget.pick_entries(nested_dict(metadata, "annotations"), _ANNOTATIONS)
     if annotations:
-        made["metadata"]["annotations"] = annotations
+        slimmed["metadata"]["annotations"] = annotations
     if owners := nested_list(metadata, "ownerReferences")[:_MOST_OWNERS]:
-        made["metadata"]["ownerReferences"] = [room.pick_entries(owner, _OWNER) for owner in owners]
-    made["spec"] = room.pick_entries(spec, _SPEC)
+        slimmed["metadata"]["ownerReferences"] = [
+            budget.pick_entries(owner, _OWNER) for owner in owners
+        ]
+    slimmed["spec"] = budget.pick_entries(spec, _SPEC)
     for name in _CONTAINERS:
         if containers := nested_list(spec, name)[:_MOST_ENTRIES]:
-            made["spec"][name] = [room.pick_entries(each, _CONTAINER) for each in containers]
+            slimmed["spec"][name] = [budget.pick_entries(each, _CONTAINER) for each in containers]
     for name in (each for each in _REPLICA_SPECS if each in spec):
         kinds = list(nested_dict(spec, name).items())[:_MOST_REPLICAS]
-        made["spec"][name] = {
-            room.cut_text(kind): room.pick_entries(nested_dict(each), _REPLICA)
+        slimmed["spec"][name] = {
+            budget.cut_text(kind): budget.pick_entries(nested_dict(each), _REPLICA)
             for kind, each in kinds
         }
-    if trainer := room.pick_entries(nested_dict(spec, "trainer"), _TRAINER):
-        made["spec"]["trainer"] = trainer
-    made["status"] = room.pick_entries(status, _STATUS)
+    if trainer := budget.pick_entries(nested_dict(spec, "trainer"), _TRAINER):
+        slimmed["spec"]["trainer"] = trainer
+    slimmed["status"] = budget.pick_entries(status, _STATUS)
     for name, names in _STATUSES.items():
         if items := nested_list(status, name)[:_MOST_ENTRIES]:
-            made["status"][name] = [room.pick_entries(each, names) for each in items]
-    return made
+            slimmed["status"][name] = [budget.pick_entries(each, names) for each in items]
+    return slimmed
 
 
 class _TextBudget:
@@ -158,12 +162,13 @@ class _TextBudget:
         self._remaining = MOST_TEXT
 
     def pick_entries(self, value: Object, names: Iterable[str]) -> Object:
-        """These entries of a dict, as far as they are there."""
+        """Return these entries of a dict, as far as it has them."""
         return {name: self.bound_value(value[name]) for name in names if name in value}
 
     def bound_value(self, value: object, depth: int = 0) -> Any:
-        """The value within bounds: what is no JSON, too deep, or not finite is None, and longer
-        lists are cut.
+        """Return the value within bounds.
+
+        Non-JSON, too deep and non-finite values become None; longer lists are cut.
         """
         if isinstance(value, str):
             return self.cut_text(value)
@@ -205,26 +210,27 @@ _new_type: Any = typing.NewType
 
 
 def _bounded_type(depth: int) -> Any:
-    """What `_Room.kept` leaves as it is, as a type, down to this depth."""
-    whole = Annotated[int, msgspec.Meta(gt=-_LARGEST_NUMBER, lt=_LARGEST_NUMBER)]
-    broken = Annotated[float, msgspec.Meta(gt=-_LARGEST_NUMBER, lt=_LARGEST_NUMBER)]
-    leaf: Any = None | bool | _NAME | whole | broken
-    kept = leaf
+    """Return the type of what `_TextBudget.bound_value` leaves unchanged, to this depth."""
+    integer = Annotated[int, msgspec.Meta(gt=-_LARGEST_NUMBER, lt=_LARGEST_NUMBER)]
+    fraction = Annotated[float, msgspec.Meta(gt=-_LARGEST_NUMBER, lt=_LARGEST_NUMBER)]
+    leaf: Any = None | bool | _NAME | integer | fraction
+    bounded = leaf
     for _ in range(depth):
-        # Under a name of its own a type is hashed by that. Without one the whole of it is hashed
-        # wherever it stands, which doubles a level.
-        kept = _new_type(
-            "_Kept", leaf | _dict_type(kept, _MOST_ENTRIES) | _list_type(kept, _MOST_ENTRIES)
+        # A NewType is hashed by its name. Without one the whole type is hashed wherever it is
+        # used, so each level would double the work.
+        bounded = _new_type(
+            "_Kept", leaf | _dict_type(bounded, _MOST_ENTRIES) | _list_type(bounded, _MOST_ENTRIES)
         )
-    return kept
+    return bounded
 
 
 _VALUE, _DEEP_VALUE = _bounded_type(_USUAL_DEPTH), _bounded_type(_MOST_DEPTH)
 
 
 def _define_struct(name: str, entries: Iterable[str], **more: Any) -> Any:
-    """A struct of these entries, each as `_Room.kept` takes it, and of others of a type that is
-    given; all may lack.
+    """Define a struct of optional entries.
+
+    The types are those that `_TextBudget.bound_value` keeps, or the given ones.
     """
     kinds = {each: _DEEP_VALUE if each in _DEEP_FIELDS else _VALUE for each in entries} | more
     fields = [
@@ -260,7 +266,7 @@ _Status = _define_struct("Status", _STATUS, **_statuses)
 _Whole = _define_struct(
     "Whole", (), apiVersion=_NAME, kind=_NAME, metadata=_Metadata, spec=_Spec, status=_Status
 )
-# Made here and not at the first use: two threads that made it at once would end the process
+# Built at import and not at first use: two threads that build it at once crash the process
 # (SIGSEGV in msgspec).
 _whole_decoder = msgspec.json.Decoder(_Whole)
 _any_decoder: msgspec.json.Decoder[Object] = msgspec.json.Decoder(Object)
@@ -269,19 +275,19 @@ _OMITTED_WHEN_EMPTY: Mapping[str, tuple[str, ...]] = {
     "spec": (*_CONTAINERS, "trainer"),
     "status": tuple(_STATUSES),
 }
-"""What `slim` leaves out where nothing is in it."""
+"""Entries that `slim_object` leaves out where they are empty."""
 
 
 class _SlimmingDecoder:
-    """Decodes an object's bytes to what `slim` makes of the object.
+    """Decode an object's bytes directly to the result of `slim_object`.
 
-    Nearly all objects are well within every bound. Of those nothing else is ever made, which takes
-    a fifth of the time.
+    Nearly all objects are well within every bound. For those the full object is never built, which
+    takes a fifth of the time.
     """
 
     def decode(self, raw: msgspec.Raw | bytes) -> Object:
         data = bytes(raw)
-        # Most have no such escape, or none at all, which is seen fastest.
+        # Cheapest test first: most objects have no escape at all.
         may_be_no_text = (
             b"\\" in data and b"\\u" in data and any(each in data for each in _MAYBE_INVALID_TEXT)
         )
@@ -293,15 +299,15 @@ class _SlimmingDecoder:
         return slim_object(_any_decoder.decode(data))
 
 
-def _build_slim_object(whole: Any) -> SlimObject:
-    made = SlimObject(msgspec.to_builtins(whole))
+def _build_slim_object(decoded: Any) -> SlimObject:
+    slimmed = SlimObject(msgspec.to_builtins(decoded))
     for name in ("metadata", "spec", "status"):
-        made.setdefault(name, {})
+        slimmed.setdefault(name, {})
     for name, inside in _OMITTED_WHEN_EMPTY.items():
         for each in inside:
-            if each in made[name] and not made[name][each]:
-                del made[name][each]
-    return made
+            if each in slimmed[name] and not slimmed[name][each]:
+                del slimmed[name][each]
+    return slimmed
 
 
 SLIMMING_DECODER = cast("msgspec.json.Decoder[Object]", _SlimmingDecoder())

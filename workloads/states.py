@@ -1,6 +1,4 @@
-"""A workload's statuses: their words and looks, which may follow which, and `derive`, which tells
-the status from the cluster's objects.
-"""
+"""The statuses of workloads: words, looks, allowed transitions, and deriving them from objects."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -50,7 +48,7 @@ class Status(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What it means, in a sentence."""
+        """What the status means, in a sentence."""
         return _LOOKS[self][2]
 
 
@@ -79,7 +77,7 @@ _LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class BadgeLook:
-    """What a badge shows where that is not a status."""
+    """What a badge shows for something that is not a status."""
 
     label: str
     colour: str
@@ -98,14 +96,14 @@ STARTING = frozenset({Status.CREATING, Status.RESUMING})
 ACTIVE = frozenset(
     {*STARTING, Status.PENDING, Status.INITIALIZING, Status.RUNNING, Status.DEGRADED}
 )
-"""It has, or wants, resources: it can be stopped."""
+"""The workload has, or wants, resources: it can be stopped."""
 ENDING = frozenset({Status.STOPPING, Status.DELETING})
 TERMINAL = frozenset({Status.FAILED, Status.COMPLETED})
-"""Final for its attempt."""
+"""Final for the attempt."""
 RESTING = frozenset({*TERMINAL, Status.STOPPED})
-"""It has nothing running: it can be run again."""
+"""Nothing of the workload runs: it can be run again."""
 BY_ITSELF = "Stopped: "
-"""How the reason begins of what Muster stopped by itself."""
+"""How the reason begins when Muster stopped a workload automatically."""
 
 _ALLOWED_NEXT = {
     Status.CREATING: ACTIVE - STARTING | TERMINAL | ENDING | {Status.STOPPED},
@@ -134,16 +132,17 @@ _ALLOWED_NEXT = {
     Status.COMPLETED: {Status.DELETING},
     Status.DELETING: set[Status](),
 }
-"""What may follow within one attempt. Back to PENDING is the way of a preempted attempt only;
-`derive` says nothing else.
+"""What may follow within one attempt.
+
+Only a preempted attempt goes back to PENDING; `derive_status` returns nothing else.
 """
 
 
 def can_move(old: Status, new: Status, same_attempt: bool = True) -> bool:
-    """Whether a workload may go from one status to another one.
+    """Return whether a workload may go from one status to another one.
 
-    Within an attempt nothing moves backwards, save that one whose pods lost their places is PENDING
-    again, and an end is an end. A new attempt begins at rest, with RESUMING or CREATING.
+    Within an attempt nothing moves backwards, except that a workload whose pods lost their nodes is
+    PENDING again, and an end is final. A new attempt begins at rest, with RESUMING or CREATING.
     """
     if same_attempt:
         return new in _ALLOWED_NEXT[old]
@@ -152,11 +151,12 @@ def can_move(old: Status, new: Status, same_attempt: bool = True) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DerivedStatus:
-    """What the cluster's objects say of an attempt.
+    """What the cluster's objects mean for an attempt.
 
-    `reason` is text for the person, from the cluster where it can be, hence hostile and bounded.
-    `running` pods are ready; `requested` are wanted now. `requeued` says that it had a place and
-    lost it. `ended` tells how the pods ended, once the job has: "3 succeeded".
+    `reason` is text for the person; it may come from the cluster, hence it is hostile and bounded.
+    `running` counts pods that are ready, `requested` those that are wanted now. `requeued` says
+    that it had nodes and lost them. `ended` says how the pods ended, once the job has: "3
+    succeeded".
     """
 
     status: Status
@@ -174,13 +174,12 @@ def derive_status(
     *,
     before: Status = Status.CREATING,
 ) -> DerivedStatus:
-    """The status of an attempt from its job (PyTorchJob or any of its kin, or batch Job), the job's
-    pods and its PodGroup.
+    """Derive an attempt's status from its job, pods and PodGroup.
 
-    `before` is the status so far, which decides what the same objects mean: a pod that is not ready
-    is a start before the first RUNNING and damage after it; a job that is not there is not yet
-    made, gone as asked, or deleted behind our back. The answer's status is `before`, or one that
-    may follow it in the attempt.
+    The job is a PyTorchJob or a similar kind, or a batch Job. `before` is the status so far; it
+    decides what the same objects mean. A pod that is not ready is a start before the first RUNNING
+    and damage after it; a missing job is not yet created, deleted as requested, or deleted by
+    somebody else. The returned status is `before`, or one that may follow it in the attempt.
     """
     if before is Status.DELETING or (job is None and before in RESTING):
         return DerivedStatus(before)
@@ -208,8 +207,10 @@ def derive_status(
 
 
 def count_requested_pods(job: Object) -> int:
-    """How many pods a job wants now: all of a training job; of a batch Job those that are still to
-    succeed and may run at once.
+    """Count the pods that a job wants now.
+
+    For a training job all of them; for a batch Job those that must still succeed and may run at
+    once.
     """
     spec = nested_dict(job, "spec")
     if job.get("kind") == "Job":
@@ -239,8 +240,9 @@ def count_requested_pods(job: Object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _PodCounts:
-    """The pods of a job that matter now. `minimum` is how many are enough where the job is elastic,
-    else `requested`.
+    """The pods of a job that matter now.
+
+    `minimum` is how many are enough where the job is elastic, else `requested`.
     """
 
     requested: int
@@ -251,21 +253,21 @@ class _PodCounts:
     """Pods that failed; of a batch Job also those of earlier tries."""
     preempted: bool
     terminating: int
-    """Pods that are being taken away and have not ended yet."""
+    """Pods that are being deleted and have not ended yet."""
 
     @classmethod
     def from_job(cls, job: Object, views: Sequence[PodView]) -> "_PodCounts":
         batch = job.get("kind") == "Job"
         requested = count_requested_pods(job)
         elastic = nested_dict(job, "spec", "elasticPolicy")
-        least = int_or_zero(elastic.get("minReplicas")) if elastic else requested
+        min_replicas = int_or_zero(elastic.get("minReplicas")) if elastic else requested
         succeeded = sum(each.phase == "Succeeded" for each in views)
         if batch:
-            # What it has counted is not requested any more.
+            # `count_requested_pods` already left out those that the job's status counts.
             succeeded = max(0, succeeded - int_or_zero(nested_dict(job, "status").get("succeeded")))
         return cls(
             requested=requested,
-            minimum=min(least, requested),
+            minimum=min(min_replicas, requested),
             live=[each for each in views if not each.finished and not each.terminating],
             succeeded=succeeded,
             failed=[each for each in views if each.phase == "Failed"],
@@ -275,8 +277,9 @@ class _PodCounts:
 
     @property
     def is_over(self) -> bool:
-        """Whether what is not up is only being taken away beside a pod that succeeded: so a job
-        looks just before it says that it has.
+        """Whether all pods that are not up are being deleted beside one that succeeded.
+
+        A job looks so just before it reports its success.
         """
         up = self.running + self.succeeded
         return (
@@ -310,8 +313,9 @@ def _derive_without_job(pods: Sequence[Object], before: Status) -> DerivedStatus
 def _derive_from_job(
     job: Object, views: Sequence[PodView], before: Status
 ) -> tuple[Status, str] | None:
-    """What the job itself decides: its end, or that it is held. Everything else is the pods' to
-    say.
+    """Return what the job alone decides: its end, or its suspension.
+
+    None where the pods decide.
     """
     if nested_dict(job, "metadata").get("deletionTimestamp"):
         return (
@@ -332,8 +336,9 @@ def _derive_from_job(
 
 
 def _is_suspended(job: Object) -> bool:
-    """Whether the spec asks for suspension; the condition of a job that was just released lags
-    behind.
+    """Return whether the spec asks for suspension.
+
+    The condition of a job that was just resumed lags behind.
     """
     return bool(
         nested_dict(job, "spec").get("suspend")
@@ -344,8 +349,8 @@ def _is_suspended(job: Object) -> bool:
 def _derive_from_pods(
     counts: _PodCounts, pod_group: Object | None, before: Status
 ) -> tuple[Status, str, bool]:
-    live, there = counts.live, len(counts.live) + counts.succeeded
-    complete = there >= counts.requested and all(each.node for each in live)
+    live, existing = counts.live, len(counts.live) + counts.succeeded
+    complete = existing >= counts.requested and all(each.node for each in live)
     if _is_requeued(counts, pod_group, before):
         return (
             Status.PENDING,
@@ -353,7 +358,7 @@ def _derive_from_pods(
             True,
         )
     up = counts.running + counts.succeeded
-    if up >= counts.requested and (there or not counts.requested):
+    if up >= counts.requested and (existing or not counts.requested):
         return Status.RUNNING, "", False
     if before is Status.RUNNING and counts.is_over:
         return Status.RUNNING, "", False
@@ -367,16 +372,17 @@ def _derive_from_pods(
         )
     if complete or before is Status.INITIALIZING:
         return Status.INITIALIZING, _describe_missing_pods(counts), False
-    if before is Status.RESUMING and there < counts.requested:
+    if before is Status.RESUMING and existing < counts.requested:
         return before, "", False
-    if before is Status.CREATING and not there and pod_group is None:
+    if before is Status.CREATING and not existing and pod_group is None:
         return before, "", False
     return Status.PENDING, _describe_pending(counts, pod_group), False
 
 
 def _is_requeued(counts: _PodCounts, pod_group: Object | None, before: Status) -> bool:
-    """Whether an attempt that had its places has none, and the scheduler says that it waits: it was
-    preempted, or its node went away.
+    """Return whether an attempt that had nodes has none, and the scheduler reports it waiting.
+
+    It was preempted, or its node went away.
     """
     if (
         before not in (Status.INITIALIZING, Status.RUNNING, Status.DEGRADED)
@@ -401,11 +407,11 @@ def _describe_pending(counts: _PodCounts, pod_group: Object | None) -> str:
 
 
 def _describe_missing_pods(counts: _PodCounts) -> str:
-    """The first pod with something to say, else how many are missing."""
+    """Describe the first pod with a known cause, else say how many pods are up."""
     for each in counts.live:
         if each.ready:
             continue
-        told = next(
+        known_wait = next(
             (
                 wait
                 for wait in each.waits
@@ -413,8 +419,9 @@ def _describe_missing_pods(counts: _PodCounts) -> str:
             ),
             None,
         )
-        if told is not None:
-            return f"{each.title}: {told.reason}{': ' if told.message else ''}{told.message}"
+        if known_wait is not None:
+            message = f": {known_wait.message}" if known_wait.message else ""
+            return f"{each.title}: {known_wait.reason}{message}"
     up = counts.running + counts.succeeded
     broken = (
         f" {counts.failed[-1].title} failed: {counts.failed[-1].reason}." if counts.failed else ""
@@ -423,16 +430,17 @@ def _describe_missing_pods(counts: _PodCounts) -> str:
 
 
 def _describe_ends(job: Object, requested: int) -> str:
-    """How the pods ended, by the job's own count, which knows those cleaned away. What neither
-    succeeded nor failed was stopped.
+    """Describe how the pods ended, by the job's own count.
+
+    The job also counts pods that were removed. What neither succeeded nor failed was stopped.
     """
     status = nested_dict(job, "status")
     if job.get("kind") == "Job":
         tallies: Sequence[Object] = [status]
-        wanted = 0
+        expected = 0
     else:
         tallies = [nested_dict(each) for each in nested_dict(status, "replicaStatuses").values()]
-        wanted = requested
+        expected = requested
     if not tallies:
         return ""
     succeeded = sum(int_or_zero(each.get("succeeded")) for each in tallies)
@@ -440,6 +448,6 @@ def _describe_ends(job: Object, requested: int) -> str:
     parts = {
         "succeeded": succeeded,
         "failed": failed,
-        "stopped": max(0, wanted - succeeded - failed),
+        "stopped": max(0, expected - succeeded - failed),
     }
     return ", ".join(f"{count} {word}" for word, count in parts.items() if count)

@@ -1,4 +1,4 @@
-"""The addresses of workloads."""
+"""The URLs of workloads."""
 
 from django.urls import URLPattern, path
 from django.views.generic import RedirectView
@@ -10,7 +10,7 @@ from workloads.views import table as table_views
 from workloads.views import wizard as wizard_views
 from workloads.views import wizard_templates as template_views
 
-# The table, the details and what can be done to a workload.
+# The table, the details, and the actions on a workload.
 table: list[URLPattern] = [
     path(
         "",
@@ -57,7 +57,7 @@ wizard: list[URLPattern] = [
     path("workloads/new/<uuid:draft>/<slug:step>", wizard_views.wizard_step, name="wizard"),
 ]
 
-# What policies want.
+# The policies in force.
 policies: list[URLPattern] = [
     path("policies/effective", policy_views.effective_policies, name="policies-effective")
 ]
@@ -70,7 +70,7 @@ logs: list[URLPattern] = [
     path("workloads/<uuid:pk>/logs/download", log_views.download, name="log-download"),
 ]
 
-# The overview, and what a project's page tells of its workloads.
+# The overview, and the current state on a project's page.
 glance: list[URLPattern] = [
     path("overview", overview.overview, name="overview"),
     path("overview/allocation", overview.allocation, name="overview-allocation"),

@@ -1,5 +1,6 @@
-"""Which GPUs that workloads hold are not used, as the Prometheus of their clusters tells. What it
-does not tell stays unknown.
+"""Which allocated GPUs are unused, as each cluster's Prometheus reports.
+
+What it does not report stays unknown.
 """
 
 import logging
@@ -25,9 +26,9 @@ from workloads.states import ACTIVE
 log = logging.getLogger(__name__)
 
 CONCURRENT_CLUSTERS = 8
-"""Clusters that are asked at the same time."""
+"""Clusters that are queried at the same time."""
 SHORTEST_WINDOW = 60
-"""Seconds of the window at least: an exporter is read twice a minute as a rule."""
+"""Seconds of the shortest window: exporters are usually scraped twice a minute."""
 CHUNK = 500
 
 _ACTIVE = [status.value for status in ACTIVE]
@@ -35,7 +36,7 @@ _ACTIVE = [status.value for status in ACTIVE]
 
 @dataclass(frozen=True, slots=True)
 class GpuPod:
-    """A pod that holds devices, or a part of one."""
+    """A pod that holds GPUs, or a part of one."""
 
     workload: uuid.UUID
     project: int
@@ -47,33 +48,36 @@ class GpuPod:
 
 @dataclass(slots=True)
 class IdleGpus:
-    """What is known of the use of held GPUs."""
+    """What is known of the use of allocated GPUs."""
 
     workloads: dict[uuid.UUID, bool] = field(default_factory=dict)
-    """Whether none of its GPUs is used; one of which nobody knows is not in it."""
+    """Whether none of a workload's GPUs is used; a workload of unknown use is missing."""
     projects: dict[int, Decimal | None] = field(default_factory=dict)
-    """How many of its GPUs are not used; None where that is not known of all of them."""
+    """How many of a project's GPUs are unused; None where that is not known of all of them."""
 
 
 def judge_gpu_use(pods: Iterable[GpuPod], use: Mapping[uuid.UUID, GpuUse]) -> IdleGpus:
-    """What the figures of each cluster say of the pods that hold something. Pure.
+    """Return which workloads' GPUs are idle, by the figures of each cluster.
 
-    A workload is known when each of its pods has a figure for each of its devices. A part of a
-    device has none of its own.
+    Pure. A workload is known when each of its pods has a figure for each of its devices. A part of
+    a device has no figure of its own.
     """
     unknown: set[uuid.UUID] = set()
     is_used: dict[uuid.UUID, bool] = defaultdict(bool)
     idle: dict[int, Decimal] = defaultdict(Decimal)
     blind: set[int] = set()
     for pod in pods:
-        told = use[pod.cluster].devices_of(pod.namespace, pod.name) if pod.cluster in use else {}
+        percent_by_device = (
+            use[pod.cluster].devices_of(pod.namespace, pod.name) if pod.cluster in use else {}
+        )
+        # Creates the entry: a project whose GPUs are all used has 0 idle, not an unknown number.
         idle[pod.project] += 0
-        if pod.gpus != int(pod.gpus) or len(told) < pod.gpus:
+        if pod.gpus != int(pod.gpus) or len(percent_by_device) < pod.gpus:
             unknown.add(pod.workload)
             blind.add(pod.project)
             continue
-        unused = sum(percent == 0 for percent in told.values())
-        is_used[pod.workload] |= unused < len(told)
+        unused = sum(percent == 0 for percent in percent_by_device.values())
+        is_used[pod.workload] |= unused < len(percent_by_device)
         idle[pod.project] += min(Decimal(unused), pod.gpus)
     return IdleGpus(
         workloads={key: not used for key, used in is_used.items() if key not in unknown},
@@ -82,7 +86,8 @@ def judge_gpu_use(pods: Iterable[GpuPod], use: Mapping[uuid.UUID, GpuUse]) -> Id
 
 
 def find_latest_sample_time() -> datetime | None:
-    """The moment of the newest samples; None where there are none that still tell something of now.
+    """Return the time of the newest samples; None where they are too old.
+
     One query.
     """
     at: datetime | None = Sample.objects.aggregate(at=Max("at"))["at"]
@@ -91,47 +96,49 @@ def find_latest_sample_time() -> datetime | None:
 
 
 def measure_gpu_use(seconds: int) -> IdleGpus:
-    """Ask every cluster that has a Prometheus for so many seconds until now, and judge all pods
-    that hold something. Writes nothing.
+    """Query every cluster's Prometheus for the last seconds, and judge all pods with GPUs.
+
+    Writes nothing.
     """
     window = max(seconds, SHORTEST_WINDOW)
-    asked = (
+    clusters = (
         Cluster.objects.in_use()
         .exclude(prometheus_url="")
         .values_list("pk", "name", "prometheus_url", "is_local")
     )
-    found = list(asked)
+    cluster_rows = list(clusters)
     with ThreadPoolExecutor(CONCURRENT_CLUSTERS, thread_name_prefix="prometheus") as threads:
-        answers = threads.map(lambda row: _fetch_use(row[0], row[1], row[2], row[3], window), found)
+        answers = threads.map(
+            lambda row: _fetch_use(row[0], row[1], row[2], row[3], window), cluster_rows
+        )
         use = {
-            cluster[0]: told
-            for cluster, told in zip(found, answers, strict=True)
-            if told is not None
+            cluster[0]: cluster_use
+            for cluster, cluster_use in zip(cluster_rows, answers, strict=True)
+            if cluster_use is not None
         }
     return judge_gpu_use(_load_gpu_pods(), use)
 
 
 def record_idle_since(idle: IdleGpus, at: datetime, *, restart: bool = False) -> None:
-    """`idle_since` of each workload as it is known at this moment: any use, and not knowing, begins
-    anew.
+    """Update `idle_since` and `is_use_known` of each workload.
 
-    So does, with `anew`, everything: nobody has looked for so long that nothing is known of the
-    time before.
+    Any use, and unknown use, resets `idle_since`. With `restart` every workload begins anew: after
+    a long pause nothing is known of the time before.
     """
     unused = [key for key, is_idle in idle.workloads.items() if is_idle]
-    for some in _split_chunks(unused):
-        rows = Workload.objects.filter(pk__in=some)
+    for chunk in _split_chunks(unused):
+        rows = Workload.objects.filter(pk__in=chunk)
         (rows if restart else rows.filter(idle_since=None)).update(idle_since=at)
     marked = Workload.objects.filter(idle_since__isnull=False).values_list("pk", flat=True)
-    for some in _split_chunks(sorted(set(marked) - set(unused))):
-        Workload.objects.filter(pk__in=some).update(idle_since=None)
-    was_known, known = (
-        set(Workload.objects.filter(use_known=True).values_list("pk", flat=True)),
+    for chunk in _split_chunks(sorted(set(marked) - set(unused))):
+        Workload.objects.filter(pk__in=chunk).update(idle_since=None)
+    was_known, now_known = (
+        set(Workload.objects.filter(is_use_known=True).values_list("pk", flat=True)),
         set(idle.workloads),
     )
-    for keys, is_known in ((known - was_known, True), (was_known - known, False)):
-        for some in _split_chunks(sorted(keys)):
-            Workload.objects.filter(pk__in=some).update(use_known=is_known)
+    for keys, is_known in ((now_known - was_known, True), (was_known - now_known, False)):
+        for chunk in _split_chunks(sorted(keys)):
+            Workload.objects.filter(pk__in=chunk).update(is_use_known=is_known)
 
 
 def _fetch_use(pk: uuid.UUID, name: str, url: str, is_local: bool, seconds: int) -> GpuUse | None:

@@ -1,6 +1,4 @@
-"""The objects that a submission is to be in its cluster: one way for the step that makes them and
-for the pages that show them.
-"""
+"""The cluster objects of a submission, for the launch step and for the pages that show them."""
 
 from django.conf import settings
 
@@ -14,12 +12,13 @@ from workloads.models import Workload
 from workloads.specs import Spec, decode_spec
 
 UNKNOWN_ID = "00000000-0000-0000-0000-000000000000"
-"""Stands in objects that are only shown: a workload has no id before it is submitted."""
+"""Id in objects that are only shown: a workload has none before it is submitted."""
 
 
 def build_for_workload(workload: Workload) -> list[Object]:
-    """The objects of a workload's current attempt, the job last. Two queries. Raises BadSpec and
-    CannotBuild.
+    """Build the objects of a workload's current attempt, the job last.
+
+    Two queries. Raises BadSpec and CannotBuild.
     """
     return _build(
         decode_spec(workload.spec),
@@ -32,8 +31,9 @@ def build_for_workload(workload: Workload) -> list[Object]:
 
 
 def build_for_spec(spec: Spec, project: Project) -> list[Object]:
-    """The objects that a spec without problems would become in a project, the job last. Two
-    queries. Raises CannotBuild.
+    """Build the objects that a valid spec would become in a project, the job last.
+
+    Two queries. Raises CannotBuild.
     """
     return _build(spec, project, project.cluster, workload_id=UNKNOWN_ID)
 

@@ -1,4 +1,4 @@
-"""The API through Django's test client: who asks, and the answer as JSON."""
+"""The REST API through Django's test client: who calls, and the answer as JSON."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ API = "/api/v1"
 
 
 class Caller:
-    """Somebody with an access token, or with none."""
+    """A caller with an access token, or without one."""
 
     def __init__(self, user: User | None = None, token: str = "") -> None:
         self.client = Client(raise_request_exception=True)
@@ -23,8 +23,9 @@ class Caller:
     def __call__(
         self, method: str, path: str, body: Any = None, status: int = 200, **headers: str
     ) -> Any:
-        """The answer's JSON, which must come with this status. A body that is bytes is sent as it
-        is.
+        """Return the answer's JSON, and check its status.
+
+        A body that is bytes is sent as it is.
         """
         answer = self.raw(method, path, body, **headers)
         assert answer.status_code == status, (answer.status_code, answer.content[:2000])
@@ -45,7 +46,7 @@ class Caller:
 
 
 def a_body(cast: Cast, name: str = "train1", **spec: Any) -> dict[str, Any]:
-    """A submission to team-a."""
+    """Return the body of a submission to team-a."""
     asked = {"image": "muster/allreduce", "distributedFramework": "PyTorch", "numWorkers": 2}
     return {
         "name": name,

@@ -75,12 +75,12 @@ ANYTHING: SearchStrategy[Any] = st.recursive(
 )
 
 
-def near(schema: Schema, depth: int = 6) -> SearchStrategy[Any]:
+def similar_to(schema: Schema, depth: int = 6) -> SearchStrategy[Any]:
     """Values that look like the schema's, with anything in some of their places."""
     if depth == 0:
         return ANYTHING
     if "anyOf" in schema:
-        return st.one_of(*(near(each, depth) for each in schema["anyOf"]))
+        return st.one_of(*(similar_to(each, depth) for each in schema["anyOf"]))
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     found: SearchStrategy[Any] = ANYTHING
@@ -88,7 +88,8 @@ def near(schema: Schema, depth: int = 6) -> SearchStrategy[Any]:
         found = st.sampled_from(schema["enum"])
     elif "object" in kinds:
         parts = {
-            name: near(inner, depth - 1) for name, inner in schema.get("properties", {}).items()
+            name: similar_to(inner, depth - 1)
+            for name, inner in schema.get("properties", {}).items()
         }
         found = (
             st.fixed_dictionaries({}, optional=parts)
@@ -96,7 +97,7 @@ def near(schema: Schema, depth: int = 6) -> SearchStrategy[Any]:
             else st.dictionaries(st.text(max_size=8), ANYTHING, max_size=2)
         )
     elif "array" in kinds:
-        found = st.lists(near(schema.get("items", {}), depth - 1), max_size=2)
+        found = st.lists(similar_to(schema.get("items", {}), depth - 1), max_size=2)
     elif "integer" in kinds or "number" in kinds:
         found = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
     elif "boolean" in kinds:
@@ -120,15 +121,17 @@ def operations(with_body: bool) -> Iterator[tuple[str, str, Schema]]:
                 yield path, method.upper(), operation
 
 
-def at(world: World, path: str) -> str:
+def build_address(world: World, path: str) -> str:
     """The address with something of team-a in each of its arguments."""
     name = next(
-        name for name, each in EVERY.items() if "/" + _plain(each.route) == _plain(path, "{")
+        name
+        for name, each in EVERY.items()
+        if "/" + _normalize_route(each.route) == _normalize_route(path, "{")
     )
     return world.url(name)
 
 
-def _plain(route: str, opening: str = "<") -> str:
+def _normalize_route(route: str, opening: str = "<") -> str:
     closing = {"<": ">", "{": "}"}[opening]
     return "/".join(
         "*" if part.startswith(opening) and part.endswith(closing) else part
@@ -136,14 +139,14 @@ def _plain(route: str, opening: str = "<") -> str:
     )
 
 
-def check(status: int, content: bytes, asked: Any) -> None:
-    assert status < 500, (status, asked)
+def check(status: int, content: bytes, request_body: Any) -> None:
+    assert status < 500, (status, request_body)
     if status >= 400:
-        told = json.loads(content)
-        assert told["code"] == status
-        assert len(told["message"]) > 10, told
-        assert set(told) <= {"code", "message", "details", "complianceIssues"}
-        assert all(set(each) == {"field", "message"} for each in told.get("details") or ())
+        error = json.loads(content)
+        assert error["code"] == status
+        assert len(error["message"]) > 10, error
+        assert set(error) <= {"code", "message", "details", "complianceIssues"}
+        assert all(set(each) == {"field", "message"} for each in error.get("details") or ())
 
 
 @pytest.fixture
@@ -171,10 +174,10 @@ often = settings(
 def test_any_body_is_understood_or_refused(world: World, data: DataObject) -> None:
     path, method, operation = data.draw(st.sampled_from(list(operations(with_body=True))))
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
-    body = data.draw(near(schema))
+    body = data.draw(similar_to(schema))
     who = data.draw(st.sampled_from((world.cast.alice, world.cast.mallory)))
     answer = Caller(who, token=world.tokens[who.pk]).raw(
-        method, at(world, path), json.dumps(body).encode("utf-8", "surrogatepass")
+        method, build_address(world, path), json.dumps(body).encode("utf-8", "surrogatepass")
     )
     check(answer.status_code, answer.content, body)
 
@@ -308,12 +311,12 @@ def places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from places(each, (*above, key))
 
 
-def changed(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+def replace_at(value: Any, place: tuple[Any, ...], new: Any) -> Any:
     """The body with something else in a place."""
     if not place:
         return new
     first, *rest = place
-    inner = changed(value[first], tuple(rest), new)
+    inner = replace_at(value[first], tuple(rest), new)
     return (
         value | {first: inner}
         if isinstance(value, dict)
@@ -327,7 +330,7 @@ def test_a_good_body_with_something_wrong_in_it_is_understood_or_refused(
     world: World, data: DataObject
 ) -> None:
     method, path, body = data.draw(st.sampled_from(bodies(world)))
-    body = changed(body, data.draw(st.sampled_from(list(places(body)))), data.draw(ANYTHING))
+    body = replace_at(body, data.draw(st.sampled_from(list(places(body)))), data.draw(ANYTHING))
     if isinstance(body, dict) and data.draw(st.booleans()):
         body |= {
             data.draw(
@@ -369,7 +372,7 @@ def test_any_query_is_understood_or_refused(world: World, data: DataObject) -> N
         f"{name}={quote(each.encode('utf-8', 'surrogatepass'))}" for name, each in query
     )
     answer = Caller(world.cast.alice, token=world.tokens[world.cast.alice.pk]).raw(
-        "GET", f"{at(world, path)}?{text}"
+        "GET", f"{build_address(world, path)}?{text}"
     )
     check(answer.status_code, answer.content if answer.status_code >= 400 else b"", text)
 
@@ -392,5 +395,5 @@ def test_any_query_is_understood_or_refused(world: World, data: DataObject) -> N
 def test_what_is_no_json_is_refused(world: World, body: bytes) -> None:
     alice = Caller(token=world.tokens[world.cast.alice.pk])
     for path, method, _ in operations(with_body=True):
-        told = alice(method, at(world, path), body, 400)
-        assert "JSON" in told["message"] or "deep" in told["message"], (path, told)
+        error = alice(method, build_address(world, path), body, 400)
+        assert "JSON" in error["message"] or "deep" in error["message"], (path, error)

@@ -21,7 +21,7 @@ BORN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def many(cast: Cast) -> list[Workload]:
+def ten_workloads(cast: Cast) -> list[Workload]:
     """Ten of team-a, a day apart, and one of team-b."""
     made = [
         journal.create_workload(
@@ -79,7 +79,7 @@ FILTERS = [
 ]
 
 
-def test_what_is_asked_for_is_told(many: list[Workload], cast: Cast) -> None:
+def test_what_is_asked_for_is_told(ten_workloads: list[Workload], cast: Cast) -> None:
     bob = Caller(cast.bob)
     assert {query: "".join(names(bob, query)) for query, _ in FILTERS} == dict(FILTERS)
 
@@ -93,7 +93,7 @@ def test_why_it_is_not_done_yet_is_told_where_nothing_else_is(cast: Cast) -> Non
     assert Caller(cast.bob)("GET", f"/workloads/{workload.pk}")["phaseMessage"] == "No room."
 
 
-def test_a_list_says_where_it_goes_on(many: list[Workload], cast: Cast) -> None:
+def test_a_list_says_where_it_goes_on(ten_workloads: list[Workload], cast: Cast) -> None:
     bob, found, offset = Caller(cast.bob), [], 0
     while offset is not None:
         page = bob("GET", f"/workloads?limit=4&offset={offset}")
@@ -135,7 +135,7 @@ def test_what_cannot_be_asked_for_is_400(cast: Cast) -> None:
         assert told in bob("GET", f"/workloads?{query}", status=400)["message"]
 
 
-def test_one_sees_what_is_theirs(many: list[Workload], cast: Cast) -> None:
+def test_one_sees_what_is_theirs(ten_workloads: list[Workload], cast: Cast) -> None:
     assert names(Caller(cast.mallory), "") == ["secret"]
     assert len(names(Caller(cast.alice), "")) == 11
     assert [each["name"] for each in Caller(cast.bob)("GET", "/org-unit/projects")["projects"]] == [
@@ -153,18 +153,18 @@ def test_one_sees_what_is_theirs(many: list[Workload], cast: Cast) -> None:
 
 
 def test_a_page_takes_as_many_queries_with_one_row_as_with_ten(
-    many: list[Workload], cast: Cast
+    ten_workloads: list[Workload], cast: Cast
 ) -> None:
-    bob, taken = Caller(cast.bob), []
+    bob, query_counts = Caller(cast.bob), []
     bob("GET", "/workloads?limit=1")  # the first from an address is recorded
     for limit in (1, 10):
         with CaptureQueriesContext(connection) as queries:
             bob("GET", f"/workloads?limit={limit}")
-        taken.append(len(queries))
-    assert taken[0] == taken[1] <= 3
+        query_counts.append(len(queries))
+    assert query_counts[0] == query_counts[1] <= 3
 
 
-def seen(workload: Workload) -> Workload:
+def create_observed_workload(workload: Workload) -> Workload:
     """A workload with pods and events, one of each full of what others wrote."""
     spec = {
         "containers": [{"name": "pytorch", "image": "a<b>"}, "x"],
@@ -206,8 +206,8 @@ def seen(workload: Workload) -> Workload:
     return workload
 
 
-def test_shapes_are_those_that_clients_know(many: list[Workload], cast: Cast) -> None:
-    bob, workload = Caller(cast.bob), seen(many[0])
+def test_shapes_are_those_that_clients_know(ten_workloads: list[Workload], cast: Cast) -> None:
+    bob, workload = Caller(cast.bob), create_observed_workload(ten_workloads[0])
     base = f"/workloads/{workload.pk}"
     for each in bob("GET", "/workloads")["workloads"]:
         assert models.Workload.from_dict(each).id == each["id"]
@@ -232,8 +232,10 @@ def test_shapes_are_those_that_clients_know(many: list[Workload], cast: Cast) ->
     ]
 
 
-def test_deleted_pods_are_told_where_they_are_asked_for(many: list[Workload], cast: Cast) -> None:
-    bob, workload = Caller(cast.bob), seen(many[0])
+def test_deleted_pods_are_told_where_they_are_asked_for(
+    ten_workloads: list[Workload], cast: Cast
+) -> None:
+    bob, workload = Caller(cast.bob), create_observed_workload(ten_workloads[0])
     assert [
         pod["name"] for pod in bob("GET", f"/workloads/{workload.pk}/pods?deleted=true")["pods"]
     ] == ["p2"]
@@ -245,17 +247,17 @@ def test_deleted_pods_are_told_where_they_are_asked_for(many: list[Workload], ca
     ] == ["p1"]
 
 
-def test_pods_of_all_workloads_that_one_sees(many: list[Workload], cast: Cast) -> None:
+def test_pods_of_all_workloads_that_one_sees(ten_workloads: list[Workload], cast: Cast) -> None:
     bob = Caller(cast.bob)
-    seen(many[0])
-    seen(Workload.objects.get(name="secret"))
+    create_observed_workload(ten_workloads[0])
+    create_observed_workload(Workload.objects.get(name="secret"))
     assert [pod["name"] for pod in bob("GET", "/workloads/pods?sortBy=name")["pods"]] == [
         "p0",
         "p1",
     ]
     full = bob(
         "GET",
-        f"/workloads/pods?filterBy=workloadId=={many[0].pk},name==p1&verbosity=PodVerbosity.full",
+        f"/workloads/pods?filterBy=workloadId=={ten_workloads[0].pk},name==p1&verbosity=PodVerbosity.full",
     )["pods"]
     assert [(pod["workloadName"], pod["projectName"]) for pod in full] == [("train0", "team-a")]
     assert bob("GET", "/workloads/pods?completed=true") == {"pods": []}
@@ -263,8 +265,8 @@ def test_pods_of_all_workloads_that_one_sees(many: list[Workload], cast: Cast) -
     bob("GET", "/workloads/pods?completed=maybe", status=400)
 
 
-def test_events_go_both_ways_in_time(many: list[Workload], cast: Cast) -> None:
-    bob, workload = Caller(cast.bob), seen(many[0])
+def test_events_go_both_ways_in_time(ten_workloads: list[Workload], cast: Cast) -> None:
+    bob, workload = Caller(cast.bob), create_observed_workload(ten_workloads[0])
     down = bob("GET", f"/workloads/{workload.pk}/events")["events"]
     up = bob("GET", f"/workloads/{workload.pk}/events?sortOrder=asc")["events"]
     assert [each["id"] for each in up] == [each["id"] for each in reversed(down)]

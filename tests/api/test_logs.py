@@ -15,20 +15,20 @@ import json
 from projects import tokens
 from tests.cast import a_spec, make_cast
 from workloads import journal
-from workloads.logbook import places
+from workloads.logbook import log_paths
 from workloads.models import Log, Pod
 cast = make_cast()
-workload = journal.opened(a_spec(cast.team_a), project=cast.team_a, by=cast.bob)
+workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
 pod = Pod.objects.create(workload=workload, attempt=1, uid="u", name="p-master-0",
                          data={"spec": {"containers": [{"name": "pytorch"}]}})
 def log(container, run, state, lines, **more):
-    path = places.place(workload.pk, "u", container, run)
-    places.local(path).parent.mkdir(parents=True, exist_ok=True)
+    path = log_paths.build_log_path(workload.pk, "u", container, run)
+    log_paths.local_path(path).parent.mkdir(parents=True, exist_ok=True)
     text = "".join(
         f"2026-01-01T00:00:{number:02}.000000000Z {container} {run} line {number}\\n"
         for number in range(lines)
     )
-    places.local(path).write_text(text)
+    log_paths.local_path(path).write_text(text)
     return Log.objects.create(pod=pod, container=container, run=run, state=state, path=path,
                               size=len(text), **more)
 log("pytorch", 0, "complete", 3)
@@ -36,7 +36,7 @@ log("pytorch", 1, "complete", 20)
 log("setup", 0, "complete", 1, is_init=True)
 open_log = log("tool", 0, "capturing", 2)
 Log.objects.create(pod=pod, container="gone", state="removed", note="It was older than 14 days.")
-given = [tokens.issue(each)[0] for each in (cast.bob, cast.mallory)]
+given = [tokens.issue_token(each)[0] for each in (cast.bob, cast.mallory)]
 print(json.dumps([f"/api/v1/workloads/{workload.pk}/pods", *given, open_log.path, open_log.pk]))
 """
 
@@ -96,9 +96,9 @@ def test_what_comes_is_told_while_it_is_followed_until_the_end(reader: Reader) -
         lines = answer.iter_lines()
         assert [next(lines), next(lines)] == [b"tool 0 line 0", b"tool 0 line 1"]
         more = f"""
-from workloads.logbook import places
+from workloads.logbook import log_paths
 from workloads.models import Log
-with places.local("{reader.open_path}").open("a") as log:
+with log_paths.local_path("{reader.open_path}").open("a") as log:
     log.write("2026-01-01T00:01:00.000000000Z more\\n")
 Log.objects.filter(pk={reader.open_log}).update(state="complete")
 """

@@ -16,7 +16,7 @@ START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SPAN = "start=2026-11-20T12:00:00Z&end=2026-11-20T13:00:00Z"
 
 
-def asked(user: User, cast: Cast, query: str) -> tuple[int, Any]:
+def get_metrics(user: User, cast: Cast, query: str) -> tuple[int, Any]:
     headers = {"authorization": f"Bearer {tokens.issue_token(user)[0]}"}
     answer = Client().get(
         f"/api/v1/org-unit/projects/{cast.team_a.pk}/metrics?{query}", headers=headers
@@ -24,7 +24,7 @@ def asked(user: User, cast: Cast, query: str) -> tuple[int, Any]:
     return answer.status_code, answer.json()
 
 
-def sampled(cast: Cast, count: int = 60) -> None:
+def create_samples(cast: Cast, count: int = 60) -> None:
     Sample.objects.bulk_create(
         Sample(
             project=cast.team_a,
@@ -37,8 +37,8 @@ def sampled(cast: Cast, count: int = 60) -> None:
 
 
 def test_values_are_spread_over_the_time(cast: Cast) -> None:
-    sampled(cast)
-    status, body = asked(
+    create_samples(cast)
+    status, body = get_metrics(
         cast.vera, cast, f"metricType=ALLOCATED_GPU,GPU_QUOTA&numberOfSamples=4&{SPAN}"
     )
     assert status == 200
@@ -49,8 +49,8 @@ def test_values_are_spread_over_the_time(cast: Cast) -> None:
 
 
 def test_what_was_not_known_has_no_value(cast: Cast) -> None:
-    sampled(cast, 5)
-    _, body = asked(cast.vera, cast, f"metricType=IDLE_ALLOCATED_GPUS&{SPAN}")
+    create_samples(cast, 5)
+    _, body = get_metrics(cast.vera, cast, f"metricType=IDLE_ALLOCATED_GPUS&{SPAN}")
     assert body["measurements"] == [{"type": "IDLE_ALLOCATED_GPUS", "labels": {}, "values": []}]
 
 
@@ -70,10 +70,10 @@ def test_what_was_not_known_has_no_value(cast: Cast) -> None:
     ],
 )
 def test_what_cannot_be_understood_is_told(cast: Cast, query: str) -> None:
-    status, body = asked(cast.vera, cast, query)
+    status, body = get_metrics(cast.vera, cast, query)
     assert status == 400
     assert body["message"]
 
 
 def test_another_teams_is_not_there(cast: Cast) -> None:
-    assert asked(cast.mallory, cast, f"metricType=GPU_QUOTA&{SPAN}")[0] == 404
+    assert get_metrics(cast.mallory, cast, f"metricType=GPU_QUOTA&{SPAN}")[0] == 404

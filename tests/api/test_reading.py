@@ -60,7 +60,7 @@ TUTORIAL: dict[str, Any] = IDS | {
 }
 
 
-def distributed(**changes: Any) -> Submission:
+def parse_distributed(**changes: Any) -> Submission:
     """The tutorial's body with changes to its spec."""
     return parse_submission(
         TUTORIAL | {"spec": TUTORIAL["spec"] | changes}, Architecture.DISTRIBUTED
@@ -174,7 +174,7 @@ def test_the_master_is_as_the_workers_unless_it_is_described() -> None:
     assert spec.master_setup.environment == Environment("muster/allreduce")
     assert spec.master_setup.compute.gpus == Gpus()
     assert spec.master.command is INHERITED
-    assert distributed().spec.master_setup.compute == SMALL_FRACTION
+    assert parse_distributed().spec.master_setup.compute == SMALL_FRACTION
 
 
 def test_null_is_as_good_as_missing() -> None:
@@ -190,7 +190,7 @@ def test_null_is_as_good_as_missing() -> None:
             "priorityClass",
         )
     )
-    assert distributed(**nothing).spec == distributed().spec
+    assert parse_distributed(**nothing).spec == parse_distributed().spec
 
 
 def test_a_name_that_is_a_prefix_gets_a_random_end() -> None:
@@ -209,7 +209,7 @@ def test_excluded_entries_are_left_out_and_places_still_right() -> None:
         {"name": "B", "value": "2"},
         {"name": "", "value": "3"},
     ]
-    asked = distributed(environmentVariables=variables)
+    asked = parse_distributed(environmentVariables=variables)
     assert [variable.name for variable in asked.spec.setup.environment.variables] == ["B", ""]
     assert (
         asked.report.get_body_path("setup.environment.variables.1.name")
@@ -218,7 +218,7 @@ def test_excluded_entries_are_left_out_and_places_still_right() -> None:
 
 
 def test_problems_are_told_with_the_names_of_the_body() -> None:
-    asked = distributed(
+    asked = parse_distributed(
         storage={
             "emptyDirVolume": [{"path": "/a"}],
             "nfs": [{"server": "s", "path": "e", "mountPath": "/b"}],
@@ -230,8 +230,10 @@ def test_problems_are_told_with_the_names_of_the_body() -> None:
         environmentVariables=[{"name": "K", "secret": {"name": "UPPER", "key": "k"}}],
     )
     found = find_problems(asked.build_spec(HERE))
-    told = asked.translate_problems(Invalid([(problem.field, problem.text) for problem in found]))
-    assert {field for field, _ in told.problems} == {
+    translated = asked.translate_problems(
+        Invalid([(problem.field, problem.text) for problem in found])
+    )
+    assert {field for field, _ in translated.problems} == {
         "spec.numWorkers",
         "spec.backoffLimit",
         "spec.compute.gpuPortionRequest",
@@ -248,7 +250,7 @@ def test_what_the_api_defaults_to_asks_for_nothing() -> None:
         "nodePools": ["default"],
         "category": "Training",
     }
-    assert distributed(**defaults).spec == distributed().spec
+    assert parse_distributed(**defaults).spec == parse_distributed().spec
 
 
 def test_volumes_are_read_only_where_the_api_says_so_by_default() -> None:
@@ -259,12 +261,12 @@ def test_volumes_are_read_only_where_the_api_says_so_by_default() -> None:
     }
     found = {
         volume.path: volume.access.value
-        for volume in distributed(storage=storage).spec.setup.volumes
+        for volume in parse_distributed(storage=storage).spec.setup.volumes
     }
     assert found == {"/a": "read-only", "/b": "read-write", "/c": "rank-0-writes"}
     assert any(
         isinstance(volume, EmptyDir) and volume.memory
-        for volume in distributed(storage=storage).spec.setup.volumes
+        for volume in parse_distributed(storage=storage).spec.setup.volumes
     )
 
 
@@ -331,12 +333,12 @@ def test_what_cannot_be_is_told_at_the_field_that_said_it(
 
 
 def test_the_default_pool_alone_asks_for_nothing() -> None:
-    assert distributed(nodePools=["default"]).spec == distributed().spec
-    assert distributed(nodePools=["fast", "slow"]).spec.setup.node_pools == ("fast", "slow")
+    assert parse_distributed(nodePools=["default"]).spec == parse_distributed().spec
+    assert parse_distributed(nodePools=["fast", "slow"]).spec.setup.node_pools == ("fast", "slow")
 
 
 def test_choices_are_read() -> None:
-    spec = distributed(
+    spec = parse_distributed(
         priorityClass="very-high", minReplicas=1, maxReplicas=4, distributedFramework="JAX"
     ).spec
     assert (spec.lifecycle.priority, spec.elastic and spec.elastic.max_workers, spec.framework) == (

@@ -14,13 +14,13 @@ from tests.console_server import WebServer
 
 ROWS = """
 import json
-from projects import actions, personal
+from projects import actions, personal_keys
 from projects.permissions import SYSTEM
 from projects.scopes import TENANT
 from tests.cast import make_cast
 cast = make_cast()
 account, secret = actions.create_service_account(TENANT, "admin", by=cast.alice, role=SYSTEM)
-personal.create("laptop", of=cast.bob)
+personal_keys.create_key("laptop", owner=cast.bob)
 print(json.dumps([account.client_id, secret, str(cast.cluster.pk)]))
 """
 

@@ -25,7 +25,7 @@ from workloads.states import Status
 DISTRIBUTED, STANDARD = "/workloads/distributed", "/workloads/trainings"
 
 
-def ended(workload: Workload, status: Status = Status.STOPPED) -> None:
+def end_workload(workload: Workload, status: Status = Status.STOPPED) -> None:
     """As the journal leaves a workload that has come to rest."""
     Workload.objects.filter(pk=workload.pk).update(status=status, ended_at=timezone.now())
 
@@ -74,7 +74,7 @@ def test_stop_run_and_delete_are_accepted_and_asked_of_the_journal(cast: Cast) -
     }
     assert bob("GET", one)["actualPhase"] == "Stopping"
     assert "message" in bob("POST", f"{one}/resume", status=409)
-    ended(workload)
+    end_workload(workload)
     bob("POST", f"{one}/resume", status=202)
     assert bob("GET", f"/workloads/{workload.pk}")["additionalFields"]["attempt"] == 2
     bob("DELETE", one, status=202)
@@ -300,7 +300,7 @@ def test_many_are_changed_with_a_result_for_each(cast: Cast) -> None:
         for n in range(3)
     ]
     theirs = journal.create_workload(a_spec(cast.team_b), project=cast.team_b, user=cast.mallory)
-    ended(mine[1], Status.COMPLETED)
+    end_workload(mine[1], Status.COMPLETED)
     ids = [
         *(str(each.pk) for each in mine),
         str(mine[0].pk),

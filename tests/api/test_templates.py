@@ -19,21 +19,21 @@ SPEC = {
 AT = "/workload-templates"
 
 
-def made(cast: Cast, **more: Any) -> dict[str, Any]:
+def create_template(cast: Cast, **more: Any) -> dict[str, Any]:
     meta = {
         "name": "mine",
         "description": "words",
         "scopeType": "project",
         "scopeId": str(cast.team_a.pk),
     }
-    told: dict[str, Any] = Caller(cast.bob)(
+    answer: dict[str, Any] = Caller(cast.bob)(
         "POST", f"{AT}/distributed", {"meta": meta, "spec": SPEC, "locked": ["image"]} | more, 202
     )
-    return told
+    return answer
 
 
 def test_it_has_its_scope_in_their_words_and_in_ours(cast: Cast) -> None:
-    meta = made(cast)["meta"]
+    meta = create_template(cast)["meta"]
     assert (meta["scopeType"], meta["scopeId"], meta["scope"], meta["projectId"]) == (
         "project",
         str(cast.team_a.pk),
@@ -43,7 +43,7 @@ def test_it_has_its_scope_in_their_words_and_in_ours(cast: Cast) -> None:
 
 
 def test_it_is_there_below_its_architecture_only(cast: Cast) -> None:
-    bob, key = Caller(cast.bob), made(cast)["meta"]["id"]
+    bob, key = Caller(cast.bob), create_template(cast)["meta"]["id"]
     assert bob("GET", f"{AT}/distributed/{key}") == bob("GET", f"{AT}/{key}")
     for method in ("GET", "PUT", "PATCH", "DELETE"):
         bob(method, f"{AT}/trainings/{key}", {}, 404)
@@ -60,14 +60,16 @@ def test_it_is_there_below_its_architecture_only(cast: Cast) -> None:
 
 
 def test_put_writes_it_anew_and_what_was_answered_means_the_same(cast: Cast) -> None:
-    bob, told = (
+    bob, answer = (
         Caller(cast.bob),
-        made(cast, master={"spec": {"image": "team/master:1"}}, masterSpecSameAsWorker=False),
+        create_template(
+            cast, master={"spec": {"image": "team/master:1"}}, masterSpecSameAsWorker=False
+        ),
     )
-    assert told["masterSpec"]["image"] == told["master"]["spec"]["image"] == "team/master:1"
-    at = f"{AT}/{told['meta']['id']}"
-    again = bob("PUT", at, told, 202)
-    assert {**again, "meta": None} == {**told, "meta": None}
+    assert answer["masterSpec"]["image"] == answer["master"]["spec"]["image"] == "team/master:1"
+    at = f"{AT}/{answer['meta']['id']}"
+    again = bob("PUT", at, answer, 202)
+    assert {**again, "meta": None} == {**answer, "meta": None}
     assert again["meta"]["version"] == 2
     # Twice the same is once the same.
     bare = {"spec": {"image": "x", "distributedFramework": "JAX", "numWorkers": 1}}
@@ -88,11 +90,11 @@ def test_put_writes_it_anew_and_what_was_answered_means_the_same(cast: Cast) -> 
 
 
 def test_patch_changes_what_it_names(cast: Cast) -> None:
-    bob, told = Caller(cast.bob), made(cast)
-    at = f"{AT}/distributed/{told['meta']['id']}"
-    assert bob("PATCH", at, {"meta": {"description": "other"}}, 202)["spec"] == told["spec"]
+    bob, answer = Caller(cast.bob), create_template(cast)
+    at = f"{AT}/distributed/{answer['meta']['id']}"
+    assert bob("PATCH", at, {"meta": {"description": "other"}}, 202)["spec"] == answer["spec"]
     changed = bob("PATCH", at, {"spec": {"numWorkers": 5, "compute": {"cpuCoreRequest": 2}}}, 202)
-    assert changed["spec"]["compute"] == told["spec"]["compute"] | {"cpuCoreRequest": 2}
+    assert changed["spec"]["compute"] == answer["spec"]["compute"] | {"cpuCoreRequest": 2}
     assert (changed["spec"]["numWorkers"], changed["spec"]["image"], changed["locked"]) == (
         5,
         "team/mine:1",
@@ -122,14 +124,14 @@ def test_patch_changes_what_it_names(cast: Cast) -> None:
     ],
 )
 def test_what_is_wrong_is_named(cast: Cast, body: dict[str, Any], field: str) -> None:
-    told = Caller(cast.bob)("PATCH", f"{AT}/{made(cast)['meta']['id']}", body, 400)
-    assert field in [each["field"] for each in told["details"]], told
+    answer = Caller(cast.bob)("PATCH", f"{AT}/{create_template(cast)['meta']['id']}", body, 400)
+    assert field in [each["field"] for each in answer["details"]], answer
     assert Template.objects.get().version == 1
 
 
 def test_nobody_moves_one_where_they_may_make_none(cast: Cast) -> None:
-    told = made(cast)
-    at = f"{AT}/{told['meta']['id']}"
+    answer = create_template(cast)
+    at = f"{AT}/{answer['meta']['id']}"
     for meta in (
         {"scope": "tenant"},
         {"scopeType": "project", "scopeId": str(cast.team_b.pk)},
@@ -137,6 +139,6 @@ def test_nobody_moves_one_where_they_may_make_none(cast: Cast) -> None:
     ):
         Caller(cast.bob)("PATCH", at, {"meta": meta}, 400)
     for who, status in ((cast.vera, 403), (cast.mallory, 404)):
-        Caller(who)("PUT", at, told, status)
+        Caller(who)("PUT", at, answer, status)
         Caller(who)("PATCH", at, {"meta": {"name": "taken"}}, status)
     assert Template.objects.get().name == "mine"

@@ -97,9 +97,11 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "told"), BAD, ids=range(len(BAD)))
-def test_a_body_that_asks_for_no_token_is_400(db: None, body: Any, told: str) -> None:
-    assert any(word in asking("POST", "/token", body, 400)["message"] for word in told.split("|"))
+@pytest.mark.parametrize(("body", "expected"), BAD, ids=range(len(BAD)))
+def test_a_body_that_asks_for_no_token_is_400(db: None, body: Any, expected: str) -> None:
+    assert any(
+        word in asking("POST", "/token", body, 400)["message"] for word in expected.split("|")
+    )
 
 
 def test_a_new_password_ends_the_tokens_got_with_the_old_one(cast: Cast) -> None:

@@ -1,5 +1,6 @@
-"""Run:ai's own client, the `runapy` package, unmodified. What it warns of while it is imported is
-its own affair.
+"""Run:ai's own client, the `runapy` package, unmodified.
+
+The warnings of its import are ignored.
 """
 
 import warnings

@@ -108,7 +108,7 @@ class Site:
 @contextlib.contextmanager
 def a_site(data: Path) -> Iterator[Site]:
     server = WebServer(data, debug=0)
-    server.python("from console.static_files import collect\ncollect()")
+    server.python("from console.static_files import collect_static_files\ncollect_static_files()")
     with server:
         yield Site(server)
 

@@ -60,11 +60,11 @@ def test_a_key_of_ones_own_is_shown_once(sign_in: SignIn, site: Site) -> None:
 
 
 A_KEY = """
-from projects import personal
+from projects import personal_keys
 from projects.models import User
 mallory = User.objects.get(username="mallory")
 for name in ("laptop", "cluster"):
-    personal.create(name, of=mallory)
+    personal_keys.create_key(name, owner=mallory)
 print(mallory.pk)
 """
 

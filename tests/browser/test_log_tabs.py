@@ -11,17 +11,18 @@ from tests.browser.conftest import SignIn, Site
 
 ROWS = """
 from projects.models import Project
-from workloads.logbook import places, stamps
-from workloads.logbook.log_writer import Writer
+from workloads.logbook import log_paths, stamps
+from workloads.logbook.log_writer import LogWriter
 from workloads.models import Log, Pod, Workload
 from tests.workloads.pods import a_workload
 
 def wrote(workload, rank, lines):
     pod = Pod.objects.create(workload=workload, attempt=1, uid=f"uid-{rank}", name=f"tabs-{rank}",
                              rank=rank, phase="Running")
-    path = places.place(workload.pk, pod.uid, "main", 0)
-    with Writer(places.local(path)) as writer:
-        times = [stamps.text((1_800_000_000 + n) * stamps.SECOND).encode() for n in range(lines)]
+    path = log_paths.build_log_path(workload.pk, pod.uid, "main", 0)
+    with LogWriter(log_paths.local_path(path)) as writer:
+        seconds = [(1_800_000_000 + n) * stamps.SECOND for n in range(lines)]
+        times = [stamps.format_time(at).encode() for at in seconds]
         writer.append([time + b" line %d" % n for n, time in enumerate(times)])
     return Log.objects.create(pod=pod, container="main", path=path, state="capturing")
 """

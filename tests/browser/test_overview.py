@@ -20,7 +20,7 @@ from clusters.models import Cluster
 from projects.models import Project
 from tests.workloads.table_rows import a_workload
 from workloads.models import Sample
-from workloads.tasks.sampling import moment
+from workloads.tasks.sampling import round_to_sample_time
 Cluster.objects.update(is_local=False)
 a, b = Project.objects.order_by("name")
 waits = a_workload(a, "vit-huge", status="Pending", reason="No node has room for it.",
@@ -28,7 +28,7 @@ waits = a_workload(a, "vit-huge", status="Pending", reason="No node has room for
 a_workload(a, "llama", gpus_allocated=Decimal(3), idle_since=timezone.now() - timedelta(minutes=50))
 a_workload(b, "secret", gpus_allocated=Decimal(1))
 a_workload(a, "broken", status="Failed", reason="OOMKilled", ended_at=timezone.now())
-now = moment(timezone.now(), 60)
+now = round_to_sample_time(timezone.now(), 60)
 Sample.objects.bulk_create(
     Sample(project=p, at=now - timedelta(minutes=m), gpus_allocated=3, gpus_idle=1, gpus_quota=2)
     for p in (a, b) for m in range(1500)

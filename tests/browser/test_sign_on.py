@@ -38,7 +38,7 @@ def server(
         "oidc_name": "Example SSO",
     }
     server = WebServer(tmp_path_factory.mktemp("sign-on"), debug=0, **given)
-    server.python("from console.static_files import collect\ncollect()")
+    server.python("from console.static_files import collect_static_files\ncollect_static_files()")
     with server:
         server.python(CAST)
         provider.redirects = [f"{server.url}/sign-on/callback"]

@@ -322,5 +322,5 @@ def a_workload_that_tidies_up(acting: Acting) -> None:
 
 
 def the_end_of_a_project(project: Project) -> None:
-    Project.objects.filter(pk=project.pk).update(left_at=timezone.now())
+    Project.objects.filter(pk=project.pk).update(deleted_at=timezone.now())
     assert remove_now(project).removed_at is not None

@@ -1,1 +1,1 @@
-"""What survives when processes are killed."""
+"""Tests of what survives when processes are killed and requests fail."""

@@ -14,19 +14,21 @@ from workloads.states import ENDING, RESTING, TERMINAL, Status
 BEHIND = "Its job was deleted in the cluster, and not by Muster."
 
 
-def differences(history: History) -> list[str]:
-    """Where the rows are not as the cluster is, in words."""
+def find_differences(history: History) -> list[str]:
+    """Describe where the rows differ from the cluster."""
     there = history.listed()
     found = [
         word
         for workload in Workload.objects.order_by("created_at")
-        for word in _of(workload, there, history)
+        for word in _compare_workload(workload, there, history)
     ]
     kept = {each["metadata"]["uid"] for some in there.values() for each in some}
     return [*found, *(f"what is somebody else's is gone: {uid}" for uid in history.foreign - kept)]
 
 
-def _of(workload: Workload, there: dict[str, list[Object]], history: History) -> Iterator[str]:
+def _compare_workload(
+    workload: Workload, there: dict[str, list[Object]], history: History
+) -> Iterator[str]:
     name = f"{workload.name} ({workload.status}, wanted {workload.desired})"
     job = next((each for each in there["job"] if _uid(each) == workload.job_uid), None)
     if workload.released_at is None:
@@ -114,7 +116,7 @@ def _running(workload: Workload, job: Object, there: dict[str, list[Object]]) ->
     ]
     ready = [each for each in pods if _is_ready(each)]
     ended_well = [each for each in pods if each["status"].get("phase") == "Succeeded"]
-    wanted = _wanted(job)
+    wanted = _count_wanted_pods(job)
     if workload.requested_pods != wanted:
         yield f"{workload.requested_pods} pods are requested, and {wanted} there"
     if workload.running_pods != len(ready):
@@ -186,7 +188,7 @@ def _is_ready(pod: Object) -> bool:
     )
 
 
-def _wanted(job: Object) -> int:
+def _count_wanted_pods(job: Object) -> int:
     if job["kind"] == "Job":
         left = int(job["spec"]["completions"]) - int(job.get("status", {}).get("succeeded", 0))
         return max(0, min(int(job["spec"]["parallelism"]), left))

@@ -1,4 +1,4 @@
-"""What tests of faults share."""
+"""Fixtures of the tests of faults."""
 
 import subprocess
 from collections.abc import Iterator

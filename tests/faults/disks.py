@@ -3,8 +3,8 @@
 from pathlib import Path
 
 
-def fill(disk: Path) -> Path:
-    """Take what the disk has left, and say with which file."""
+def fill_disk(disk: Path) -> Path:
+    """Fill the disk, and return the file that fills it."""
     filler = disk / "filler"
     with filler.open("ab", buffering=0) as file:
         try:

@@ -32,7 +32,7 @@ from tests.cast import Cast
 from tests.conformance.api import eventually
 from tests.faults import mishaps, operating
 from tests.faults.operating import CONDITIONS, PHASES, Object
-from tests.faults.proxy import Proxy, passes
+from tests.faults.proxy import Proxy, pass_unchanged
 from tests.workloads.acting import Acting
 from workloads import journal, manifests, tasks
 from workloads.following import sources
@@ -60,8 +60,8 @@ STEPS: dict[str, Step] = {
 }
 
 
-class Now:
-    """An event whose waits take no time: what was asked to wait has waited."""
+class InstantEvent:
+    """An event whose waits take no time: a wait for it is over at once."""
 
     def __init__(self) -> None:
         self._set = False
@@ -119,7 +119,7 @@ class History:
         self._sources = list(sources.list_sources(SERVED))
         self._told: dict[int, Any] = {}
         self._following = ClusterFollower(cast.cluster.pk)
-        self._stop = Now()
+        self._stop = InstantEvent()
         proxy.mutate = operating.without_controller
         proxy.shift = 0
         proxy.tokens = {proxy.access.token or ""}
@@ -127,7 +127,7 @@ class History:
 
     def close(self) -> None:
         """End what was begun, and take out of the cluster what the history made."""
-        self.proxy.choose = lambda request: passes
+        self.proxy.choose = lambda request: pass_unchanged
         for told in self._told.values():
             told.close()
         for each in self._all(PODS):
@@ -399,7 +399,7 @@ class History:
         )
 
     def calm(self, a: int, b: int) -> None:
-        self.proxy.choose = mishaps.by_chance(self.chance, 0.0, [passes])
+        self.proxy.choose = mishaps.by_chance(self.chance, 0.0, [pass_unchanged])
 
     def restart(self, a: int, b: int) -> None:
         """The server comes back with other versions, lower or higher than before."""

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tests.clusters.kube.faults import Request, status
-from tests.faults.proxy import Answer, Mishap, Passage, passes
+from tests.faults.proxy import Answer, Mishap, Passage, pass_unchanged
 
 HTML = b"<!doctype html><title>Bad gateway</title><h1>The sign-in page of somebody's proxy</h1>"
 
 
-def late(seconds: float) -> Mishap:
-    """It takes its time."""
+def delay_answer(seconds: float) -> Mishap:
+    """Delay the answer."""
 
     def mishap(passage: Passage) -> None:
         if not passage.exchange.over.wait(seconds):
@@ -25,30 +25,30 @@ def late(seconds: float) -> Mishap:
 
 
 def silent(passage: Passage) -> None:
-    """Half open: the request is taken, and nothing ever comes back."""
+    """Take the request, and never answer: a half open connection."""
     passage.exchange.silence()
 
 
 def silent_after_the_head(passage: Passage) -> None:
-    """The answer begins, and then nothing."""
+    """Begin the answer, and then send nothing."""
     passage.exchange.head(200, "Transfer-Encoding: chunked")
     passage.exchange.silence()
 
 
-def reset(passage: Passage) -> None:
-    """The connection is reset before the cluster hears of it."""
+def reset_connection(passage: Passage) -> None:
+    """Reset the connection before the cluster gets the request."""
     passage.exchange.reset()
 
 
-def lost(passage: Passage) -> None:
-    """It takes effect, and the answer is lost."""
+def lose_answer(passage: Passage) -> None:
+    """Let the request take effect, and lose the answer."""
     if not passage.is_stream:
         passage.ask()
     passage.exchange.reset()
 
 
-def cut(passage: Passage) -> None:
-    """A reset in the middle of the body."""
+def reset_in_body(passage: Passage) -> None:
+    """Reset the connection in the middle of the body."""
 
     def half(lines: Iterator[bytes]) -> Iterator[bytes]:
         for line in lines:
@@ -64,7 +64,7 @@ def cut(passage: Passage) -> None:
     passage.exchange.reset()
 
 
-def ended(passage: Passage) -> None:
+def close_in_body(passage: Passage) -> None:
     """The connection is closed in good order in the middle of the body; a watch ends after its
     first change.
     """
@@ -83,18 +83,18 @@ def ended(passage: Passage) -> None:
     passage.exchange.close()
 
 
-def refused(code: int, reason: str, *headers: str) -> Mishap:
-    """The server refuses it with a Status."""
+def refuse_request(code: int, reason: str, *headers: str) -> Mishap:
+    """Refuse the request with a Status."""
     return lambda passage: passage.exchange.answer(code, status(code, reason), *headers)
 
 
-def html(code: int) -> Mishap:
-    """Something between here and there answers with a page."""
+def answer_html(code: int) -> Mishap:
+    """Answer with an HTML page, as a proxy in between would."""
     return lambda passage: passage.reply(Answer(code, "text/html", HTML))
 
 
-def truncated(passage: Passage) -> None:
-    """A whole answer with half of the JSON."""
+def truncate_json(passage: Passage) -> None:
+    """Answer with the first half of the JSON."""
     if passage.is_stream:
         _broken(passage, lambda lines: (line[: len(line) // 2] + b"\n" for line in lines))
         return
@@ -102,18 +102,18 @@ def truncated(passage: Passage) -> None:
     passage.reply(Answer(answer.status, answer.type, answer.body[: len(answer.body) // 2]))
 
 
-def framed(changed: Callable[[Iterator[bytes]], Iterator[bytes]]) -> Mishap:
-    """The changes of a watch come so; anything else passes."""
+def change_frames(changed: Callable[[Iterator[bytes]], Iterator[bytes]]) -> Mishap:
+    """Change the frames of a watch; anything else passes."""
     return lambda passage: passage.stream(changed) if passage.is_watch else passage.pass_on()
 
 
-def doubled(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Every change twice."""
+def double_changes(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Send every change twice."""
     return (line for each in lines for line in (each, each))
 
 
-def swapped(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Each second change before the first."""
+def swap_changes(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Send each second change before the first."""
     while (first := next(lines, None)) is not None:
         second = next(lines, None)
         if second is not None:
@@ -122,7 +122,7 @@ def swapped(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def repeated_late(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Every change again after the next one."""
+    """Repeat every change after the next one."""
     before = b""
     for line in lines:
         yield line + before
@@ -147,8 +147,8 @@ def bookmarks(lines: Iterator[bytes]) -> Iterator[bytes]:
         )
 
 
-def then_error(code: int, reason: str) -> Callable[[Iterator[bytes]], Iterator[bytes]]:
-    """An ERROR frame after the first change, or at once with none."""
+def append_error(code: int, reason: str) -> Callable[[Iterator[bytes]], Iterator[bytes]]:
+    """Send an ERROR frame after the first change, or at once if there is none."""
 
     def changed(lines: Iterator[bytes]) -> Iterator[bytes]:
         if code != 410:
@@ -158,13 +158,13 @@ def then_error(code: int, reason: str) -> Callable[[Iterator[bytes]], Iterator[b
     return changed
 
 
-def forgotten(is_fresh: bool) -> Mishap:
-    """The second page of a list has expired; `is_fresh` offers to go on without consistency."""
+def expire_list(is_fresh: bool) -> Mishap:
+    """Let the second page of a list expire; `is_fresh` offers to go on without consistency."""
 
     def mishap(passage: Passage) -> None:
         token = passage.request.query.get("continue")
         if token is None:
-            paged(1)(passage)
+            shorten_pages(1)(passage)
             return
         offer: dict[str, Any] = {"metadata": {"continue": _inconsistent(token)}} if is_fresh else {}
         if is_fresh and _reads(token)["rv"] == -1:
@@ -175,15 +175,15 @@ def forgotten(is_fresh: bool) -> Mishap:
     return mishap
 
 
-def paged(limit: int) -> Mishap:
-    """Pages are shorter than was asked for."""
+def shorten_pages(limit: int) -> Mishap:
+    """Send shorter pages than requested."""
     return lambda passage: (
         passage.reply(passage.ask(limit=str(limit))) if passage.is_list else passage.pass_on()
     )
 
 
-def hollow(passage: Passage) -> None:
-    """The first page is empty and has a token; what it should have held comes after it."""
+def empty_first_page(passage: Passage) -> None:
+    """Send an empty first page with a token; its content follows on the next one."""
     token = passage.request.query.get("continue", "")
     if token in passage.proxy.kept:
         passage.reply(Answer(200, "application/json", passage.proxy.kept.pop(token)))
@@ -220,8 +220,8 @@ def by_chance(
 
     def choose(request: Request) -> Mishap:
         if request.query.get("continue", "").startswith("kept-"):
-            return hollow
-        return chance.choice(mishaps) if chance.random() < share else passes
+            return empty_first_page
+        return chance.choice(mishaps) if chance.random() < share else pass_unchanged
 
     return choose
 
@@ -245,33 +245,33 @@ def _inconsistent(token: str) -> str:
 
 
 FAULTS: dict[str, Mishap] = {
-    "late": late(0.01),
+    "late": delay_answer(0.01),
     "silent": silent,
     "silent after the head": silent_after_the_head,
-    "reset": reset,
-    "lost": lost,
-    "cut": cut,
-    "ended": ended,
-    "401": refused(401, "Unauthorized"),
-    "403": refused(403, "Forbidden"),
-    "404": refused(404, "NotFound"),
-    "409": refused(409, "Conflict"),
-    "410": refused(410, "Expired"),
-    "429": refused(429, "TooManyRequests", "Retry-After: 1"),
-    "500": refused(500, "InternalError"),
-    "503": html(503),
-    "sign-in page": html(200),
-    "truncated": truncated,
-    "doubled": framed(doubled),
-    "swapped": framed(swapped),
-    "repeated late": framed(repeated_late),
-    "bookmarks": framed(bookmarks),
-    "410 in the watch": framed(then_error(410, "Expired")),
-    "401 in the watch": framed(then_error(401, "Unauthorized")),
-    "500 in the watch": framed(then_error(500, "InternalError")),
-    "expired": forgotten(is_fresh=False),
-    "expired, fresh": forgotten(is_fresh=True),
-    "short pages": paged(1),
-    "empty page": hollow,
+    "reset": reset_connection,
+    "lost": lose_answer,
+    "cut": reset_in_body,
+    "ended": close_in_body,
+    "401": refuse_request(401, "Unauthorized"),
+    "403": refuse_request(403, "Forbidden"),
+    "404": refuse_request(404, "NotFound"),
+    "409": refuse_request(409, "Conflict"),
+    "410": refuse_request(410, "Expired"),
+    "429": refuse_request(429, "TooManyRequests", "Retry-After: 1"),
+    "500": refuse_request(500, "InternalError"),
+    "503": answer_html(503),
+    "sign-in page": answer_html(200),
+    "truncated": truncate_json,
+    "doubled": change_frames(double_changes),
+    "swapped": change_frames(swap_changes),
+    "repeated late": change_frames(repeated_late),
+    "bookmarks": change_frames(bookmarks),
+    "410 in the watch": change_frames(append_error(410, "Expired")),
+    "401 in the watch": change_frames(append_error(401, "Unauthorized")),
+    "500 in the watch": change_frames(append_error(500, "InternalError")),
+    "expired": expire_list(is_fresh=False),
+    "expired, fresh": expire_list(is_fresh=True),
+    "short pages": shorten_pages(1),
+    "empty page": empty_first_page,
 }
 """Everything that can happen to a request, by name."""

@@ -104,7 +104,7 @@ class Passage:
 Mishap = Callable[[Passage], None]
 
 
-def passes(passage: Passage) -> None:
+def pass_unchanged(passage: Passage) -> None:
     """Nothing happens to it."""
     passage.pass_on()
 
@@ -120,7 +120,7 @@ class Proxy(FaultServer):
     """
 
     def __init__(self, upstream: ClusterAccess) -> None:
-        self.choose: Callable[[Request], Mishap] = lambda request: passes
+        self.choose: Callable[[Request], Mishap] = lambda request: pass_unchanged
         self.tokens = {TOKEN}
         self.shift = 0
         self.ahead = timedelta(0)
@@ -175,7 +175,10 @@ class Proxy(FaultServer):
         self, mishap: Mishap, when: Callable[[Request], bool] = lambda request: True
     ) -> Iterator[None]:
         """Let this happen to every request of that sort meanwhile."""
-        before, self.choose = self.choose, lambda request: mishap if when(request) else passes
+        before, self.choose = (
+            self.choose,
+            lambda request: mishap if when(request) else pass_unchanged,
+        )
         try:
             yield
         finally:
@@ -280,13 +283,13 @@ class Proxy(FaultServer):
 
     def _shifted(self, body: bytes) -> bytes:
         if self.ahead:
-            body = _MOMENT.sub(lambda found: _moved(found[0], self.ahead), body)
+            body = _MOMENT.sub(lambda found: _shift_moment(found[0], self.ahead), body)
         if not self.shift:
             return body
         return _VERSION.sub(lambda found: b'%s%d"' % (found[1], int(found[2]) + self.shift), body)
 
 
-def _moved(moment: bytes, ahead: timedelta) -> bytes:
+def _shift_moment(moment: bytes, ahead: timedelta) -> bytes:
     at = datetime.fromisoformat(moment.strip(b'"').decode()) + ahead
     return f'"{at:%Y-%m-%dT%H:%M:%SZ}"'.encode()
 

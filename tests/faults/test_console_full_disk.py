@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.disks import fill
+from tests.faults.disks import fill_disk
 from tests.faults.stories import SHORT
 from tests.installation import Installation, all_over, eventually
 from tests.rest import Program, Reader, Refused
@@ -24,7 +24,7 @@ def until_refused(program: Program, disk: Path) -> list[str]:
     is the last.
     """
     for number in range(MOST):
-        fill(disk)
+        fill_disk(disk)
         try:
             program.submit(f"tight-{number}", **LONG_TEXT)
         except Refused as refusal:
@@ -39,7 +39,7 @@ def refused_on_a_page(reader: Reader, workload: str, disk: Path) -> urllib.error
     again in what it had taken.
     """
     for number in range(MOST):
-        fill(disk)
+        fill_disk(disk)
         try:
             reader.post(f"/workloads/{workload}/{('run', 'stop')[number % 2]}")
         except urllib.error.HTTPError as refusal:

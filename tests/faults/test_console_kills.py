@@ -45,7 +45,7 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
         yield running
 
 
-def told(program: Program, killer: Killer, chance: random.Random, count: int) -> list[Story]:
+def run_stories(program: Program, killer: Killer, chance: random.Random, count: int) -> list[Story]:
     """The stories, all asked for what there is to ask, while processes are killed."""
     plots = [
         plot for _ in range(-(-count // len(PLOTS))) for plot in chance.sample(PLOTS, len(PLOTS))
@@ -66,7 +66,7 @@ def kills_while_submitting(installation: Installation, chance: random.Random, co
     program = Program(installation.url, PASSWORD)
     killer = Killer(installation, chance, "worker", "web", "follow", "beat", "redis", "localkube")
     with Witness(installation.data / "localkube" / "kubeconfig") as witness:
-        stories = told(program, killer, chance, count)
+        stories = run_stories(program, killer, chance, count)
         eventually(killer.all_are_back)
         began = time.monotonic()
         all_over(

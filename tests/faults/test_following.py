@@ -30,7 +30,7 @@ from tests.clusters.kube.following import QUICK_TIMINGS, Following
 from tests.conformance.api import eventually
 from tests.faults import mishaps
 from tests.faults.histories import HELD, SERVED
-from tests.faults.proxy import Mishap, Proxy, passes
+from tests.faults.proxy import Mishap, Proxy, pass_unchanged
 from tests.workloads.acting import Acting
 from workloads import manifests, tasks
 from workloads.following import Follower
@@ -47,7 +47,7 @@ def proxy(embedded: LocalKube) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def there(live_cast: Cast, embedded: LocalKube, proxy: Proxy) -> Iterator[Acting]:
+def worker(live_cast: Cast, embedded: LocalKube, proxy: Proxy) -> Iterator[Acting]:
     """The worker's steps, whose way to the cluster is the proxy; the test itself goes straight to
     it.
     """
@@ -57,7 +57,7 @@ def there(live_cast: Cast, embedded: LocalKube, proxy: Proxy) -> Iterator[Acting
     cluster.kubeconfig, cluster.capabilities = proxy.kubeconfig(), SERVED.to_json()
     cluster.save()
     proxy.choose, proxy.shift, proxy.ahead, proxy.tokens = (
-        lambda request: passes,
+        lambda request: pass_unchanged,
         0,
         timedelta(0),
         {"a-token"},
@@ -73,7 +73,7 @@ def there(live_cast: Cast, embedded: LocalKube, proxy: Proxy) -> Iterator[Acting
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def requested_steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said: list[str] = []
     monkeypatch.setattr(Step, "enqueue", lambda step, *ids: said.append(step.__name__))
     monkeypatch.setattr(
@@ -95,20 +95,20 @@ def following() -> Iterator[Follower]:
         databases.close_all()
 
 
-def launched(there: Acting, name: str = "train1") -> Workload:
+def launch_workload(worker: Acting, name: str = "train1") -> Workload:
     """In the cluster, its pods not yet looked at."""
-    workload = there.submit(name)
+    workload = worker.submit(name)
     tasks.launch(str(workload.pk))
     workload.refresh_from_db()
     assert workload.job_uid, workload.trouble or workload.reason
     return workload
 
 
-def stranger(there: Acting, workload: Workload) -> str:
+def stranger(worker: Acting, workload: Workload) -> str:
     """A pod with the workload's labels that somebody else's object controls; its uid."""
-    namespace = there.project.namespace
+    namespace = worker.project.namespace
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}}
-    owner = calls.create(there.client, CONFIGMAPS, body, namespace=namespace)
+    owner = calls.create(worker.client, CONFIGMAPS, body, namespace=namespace)
     labels = {
         manifests.MANAGED_BY: manifests.MUSTER,
         manifests.WORKLOAD: str(workload.pk),
@@ -129,7 +129,7 @@ def stranger(there: Acting, workload: Workload) -> str:
     }
     spec = {"containers": [{"name": "main", "image": "any"}], "schedulerName": "nobody"}
     pod = calls.create(
-        there.client,
+        worker.client,
         PODS,
         {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
         namespace=namespace,
@@ -137,7 +137,7 @@ def stranger(there: Acting, workload: Workload) -> str:
     return str(pod["metadata"]["uid"])
 
 
-def of(*plurals: str, method: str = "GET") -> Callable[[Request], bool]:
+def match_requests(*plurals: str, method: str = "GET") -> Callable[[Request], bool]:
     """Requests for these kinds."""
     return lambda request: (
         request.method == method and any(f"/{plural}" in request.path for plural in plurals)
@@ -148,19 +148,19 @@ def of(*plurals: str, method: str = "GET") -> Callable[[Request], bool]:
 
 
 def test_what_bears_our_labels_and_is_somebody_elses_is_not_counted_and_survives_a_stop(
-    there: Acting, asked: list[str]
+    worker: Acting, requested_steps: list[str]
 ) -> None:
-    workload = launched(there)
-    uid = stranger(there, workload)
-    there.until(workload, "Running")
+    workload = launch_workload(worker)
+    uid = stranger(worker, workload)
+    worker.until(workload, "Running")
     assert not Pod.objects.filter(uid=uid).exists()
     assert workload.running_pods == 1
-    there.cast.cluster.refresh_from_db()
+    worker.cast.cluster.refresh_from_db()
     Workload.objects.filter(pk=workload.pk).update(desired="Stopped", status="Stopping")
-    there.logs_are_kept(workload)
-    there.repeat(tasks.stop, workload, lambda: workload.status == "Stopped")
+    worker.logs_are_kept(workload)
+    worker.repeat(tasks.stop, workload, lambda: workload.status == "Stopped")
     assert (
-        calls.get(there.client, PODS, "copied", namespace=there.project.namespace)["metadata"][
+        calls.get(worker.client, PODS, "copied", namespace=worker.project.namespace)["metadata"][
             "uid"
         ]
         == uid
@@ -168,27 +168,27 @@ def test_what_bears_our_labels_and_is_somebody_elses_is_not_counted_and_survives
 
 
 def test_a_job_of_the_name_that_somebody_elses_object_controls_is_not_ours(
-    there: Acting, asked: list[str]
+    worker: Acting, requested_steps: list[str]
 ) -> None:
-    workload = there.submit()
-    owner = stranger_job(there, workload)
+    workload = worker.submit()
+    owner = stranger_job(worker, workload)
     tasks.launch(str(workload.pk))
-    there.poll()
+    worker.poll()
     workload.refresh_from_db()
     assert (workload.status, workload.job_uid) == ("Failed", "")
     assert "is in the namespace" in workload.reason
     assert (
-        calls.get(there.client, JOBS, workload.name, namespace=there.project.namespace)["metadata"][
-            "uid"
-        ]
+        calls.get(worker.client, JOBS, workload.name, namespace=worker.project.namespace)[
+            "metadata"
+        ]["uid"]
         == owner
     )
 
 
-def stranger_job(there: Acting, workload: Workload) -> str:
-    namespace = there.project.namespace
+def stranger_job(worker: Acting, workload: Workload) -> str:
+    namespace = worker.project.namespace
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}}
-    owner = calls.create(there.client, CONFIGMAPS, body, namespace=namespace)
+    owner = calls.create(worker.client, CONFIGMAPS, body, namespace=namespace)
     labels = {
         manifests.MANAGED_BY: manifests.MUSTER,
         manifests.WORKLOAD: str(workload.pk),
@@ -211,23 +211,23 @@ def stranger_job(there: Acting, workload: Workload) -> str:
         "metadata": metadata,
         "spec": {"template": template, "suspend": True},
     }
-    return str(calls.create(there.client, JOBS, job, namespace=namespace)["metadata"]["uid"])
+    return str(calls.create(worker.client, JOBS, job, namespace=namespace)["metadata"]["uid"])
 
 
 def test_pods_of_earlier_attempts_are_kept_and_told_from_those_of_now(
-    there: Acting, asked: list[str]
+    worker: Acting, requested_steps: list[str]
 ) -> None:
-    workload = there.until(launched(there), "Running")
+    workload = worker.until(launch_workload(worker), "Running")
     before = set(workload.pods.values_list("uid", flat=True))
-    calls.delete(there.client, JOBS, workload.name, namespace=there.project.namespace)
-    there.until(workload, "Stopped")
+    calls.delete(worker.client, JOBS, workload.name, namespace=worker.project.namespace)
+    worker.until(workload, "Stopped")
     assert workload.reason == "Its job was deleted in the cluster, and not by Muster."
     Workload.objects.filter(pk=workload.pk).update(
         attempt=2, status="Resuming", desired="Running", job_uid="", job=None
     )
     workload.attempts.create(number=2, status="Resuming")
-    there.repeat(tasks.launch, workload, lambda: workload.job_uid)
-    there.until(workload, "Running")
+    worker.repeat(tasks.launch, workload, lambda: workload.job_uid)
+    worker.until(workload, "Running")
     attempts = dict(workload.pods.values_list("uid", "attempt"))
     assert {uid for uid, attempt in attempts.items() if attempt == 1} == before
     assert 2 in attempts.values()
@@ -235,26 +235,26 @@ def test_pods_of_earlier_attempts_are_kept_and_told_from_those_of_now(
 
 @pytest.mark.parametrize("how", ["Background", "Foreground", "Orphan"])
 def test_a_job_deleted_behind_our_back_is_said_to_be_however_it_was_done(
-    there: Acting, asked: list[str], how: Propagation
+    worker: Acting, requested_steps: list[str], how: Propagation
 ) -> None:
-    workload = there.until(launched(there), "Running")
-    namespace = there.project.namespace
+    workload = worker.until(launch_workload(worker), "Running")
+    namespace = worker.project.namespace
     calls.patch(
-        there.client,
+        worker.client,
         JOBS,
         workload.name,
         {"metadata": {"finalizers": ["example.com/hold"]}},
         namespace=namespace,
     )
-    calls.delete(there.client, JOBS, workload.name, namespace=namespace, propagation=how)
-    there.until(workload, "Stopping")
+    calls.delete(worker.client, JOBS, workload.name, namespace=namespace, propagation=how)
+    worker.until(workload, "Stopping")
     assert workload.reason == "Its job is being deleted in the cluster, and not by Muster."
     held = [
         {"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/hold"},
         {"op": "remove", "path": "/metadata/finalizers/0"},
     ]
-    calls.patch(there.client, JOBS, workload.name, held, kind="json", namespace=namespace)
-    there.until(workload, "Stopped")
+    calls.patch(worker.client, JOBS, workload.name, held, kind="json", namespace=namespace)
+    worker.until(workload, "Stopped")
     assert workload.reason == "Its job was deleted in the cluster, and not by Muster."
     assert workload.events.get(new="Stopped").text == workload.reason
 
@@ -263,15 +263,15 @@ def test_a_job_deleted_behind_our_back_is_said_to_be_however_it_was_done(
 
 
 def test_that_a_kind_is_not_found_for_a_moment_ends_no_stop_and_fails_no_launch(
-    there: Acting, proxy: Proxy, asked: list[str]
+    worker: Acting, proxy: Proxy, requested_steps: list[str]
 ) -> None:
-    running, coming = there.until(launched(there), "Running"), there.submit("train2")
+    running, coming = worker.until(launch_workload(worker), "Running"), worker.submit("train2")
     Workload.objects.filter(pk=running.pk).update(desired="Stopped", status="Stopping")
-    with proxy.always(mishaps.refused(404, "NotFound")):
+    with proxy.always(mishaps.refuse_request(404, "NotFound")):
         tasks.stop(str(running.pk))
         tasks.reconcile(str(running.pk))
         tasks.launch(str(coming.pk))
-        there.poll()
+        worker.poll()
     for each in (running, coming):
         each.refresh_from_db()
     assert (running.status, coming.status) == ("Stopping", "Creating")
@@ -280,12 +280,12 @@ def test_that_a_kind_is_not_found_for_a_moment_ends_no_stop_and_fails_no_launch(
 
 
 def test_a_launch_that_may_have_happened_is_not_called_refused(
-    there: Acting, proxy: Proxy, asked: list[str]
+    worker: Acting, proxy: Proxy, requested_steps: list[str]
 ) -> None:
-    workload = there.submit()
-    with proxy.always(mishaps.lost, of("jobs", method="POST")):
+    workload = worker.submit()
+    with proxy.always(mishaps.lose_answer, match_requests("jobs", method="POST")):
         tasks.launch(str(workload.pk))
-    with proxy.always(mishaps.refused(403, "Forbidden")):
+    with proxy.always(mishaps.refuse_request(403, "Forbidden")):
         tasks.launch(str(workload.pk))
     workload.refresh_from_db()
     assert workload.status == "Creating"
@@ -295,68 +295,70 @@ def test_a_launch_that_may_have_happened_is_not_called_refused(
 
 
 def test_one_kind_that_may_not_be_listed_hides_no_other(
-    there: Acting, proxy: Proxy, asked: list[str]
+    worker: Acting, proxy: Proxy, requested_steps: list[str]
 ) -> None:
-    workload = launched(there)
-    with proxy.always(mishaps.refused(403, "Forbidden"), of("podgroups", "pytorchjobs")):
-        there.until(workload, "Running")
-        cluster = Cluster.objects.get(pk=there.cast.cluster.pk)
+    workload = launch_workload(worker)
+    with proxy.always(
+        mishaps.refuse_request(403, "Forbidden"), match_requests("podgroups", "pytorchjobs")
+    ):
+        worker.until(workload, "Running")
+        cluster = Cluster.objects.get(pk=worker.cast.cluster.pk)
     assert (cluster.unreachable_since, cluster.trouble) == (None, "told")
     assert Event.objects.filter(workload=workload, kind="cluster").exists()
-    there.poll()
+    worker.poll()
     assert Cluster.objects.get(pk=cluster.pk).trouble == ""
 
 
 def test_a_pod_that_had_vanished_by_mistake_is_there_again_after_a_poll(
-    there: Acting, asked: list[str]
+    worker: Acting, requested_steps: list[str]
 ) -> None:
-    workload = there.until(launched(there), "Running")
+    workload = worker.until(launch_workload(worker), "Running")
     Pod.objects.update(vanished_at=timezone.now())
-    there.poll()
+    worker.poll()
     workload.refresh_from_db()
     assert Pod.objects.get().vanished_at is None
     assert (workload.status, workload.running_pods) == ("Running", 1)
 
 
 def test_a_server_that_was_set_back_is_believed(
-    there: Acting, proxy: Proxy, asked: list[str]
+    worker: Acting, proxy: Proxy, requested_steps: list[str]
 ) -> None:
     proxy.shift = 1_000_000
-    workload = there.until(launched(there), "Running")
+    workload = worker.until(launch_workload(worker), "Running")
     assert int(Pod.objects.get().version) > 1_000_000
     proxy.shift = 0
-    namespace, name = there.project.namespace, Pod.objects.get().name
+    namespace, name = worker.project.namespace, Pod.objects.get().name
     calls.patch(
-        there.client,
+        worker.client,
         PODS,
         name,
         {"metadata": {"labels": {"enqueue_after": "yes"}}},
         namespace=namespace,
     )
-    there.poll()
+    worker.poll()
     pod = Pod.objects.get()
     assert int(pod.version) < 1_000_000
     assert pod.data["metadata"]["labels"]["enqueue_after"] == "yes"
-    assert there.until(workload, "Running").running_pods == 1
+    assert worker.until(workload, "Running").running_pods == 1
 
 
 @pytest.mark.parametrize("ahead", [HOURS, -HOURS], ids=["ahead", "behind"])
 def test_a_clock_hours_away_makes_no_age_and_no_order_lie(
-    there: Acting, proxy: Proxy, asked: list[str], ahead: timedelta
+    worker: Acting, proxy: Proxy, requested_steps: list[str], ahead: timedelta
 ) -> None:
     proxy.ahead = ahead
     began = timezone.now()
-    workload = there.until(launched(there), "Running")
+    workload = worker.until(launch_workload(worker), "Running")
     pod = Pod.objects.get()
-    about = {"kind": "Pod", "name": pod.name, "namespace": there.project.namespace, "uid": pod.uid}
+    about = {"kind": "Pod", "name": pod.name, "namespace": worker.project.namespace, "uid": pod.uid}
     told = {
         "metadata": {"name": "told"},
         "involvedObject": about,
         "reason": "Told",
         "lastTimestamp": f"{timezone.now():%Y-%m-%dT%H:%M:%SZ}",
     }
-    calls.create(there.client, EVENTS, told, namespace=there.project.namespace)
-    there.poll()
+    calls.create(worker.client, EVENTS, told, namespace=worker.project.namespace)
+    worker.poll()
     moments = [
         pod.created_at,
         pod.started_at,
@@ -371,16 +373,16 @@ def test_a_clock_hours_away_makes_no_age_and_no_order_lie(
 
 
 def test_a_kind_that_is_not_served_is_not_asked_for_until_it_is(
-    there: Acting, proxy: Proxy, asked: list[str]
+    worker: Acting, proxy: Proxy, requested_steps: list[str]
 ) -> None:
-    there.poll()
+    worker.poll()
     first = {request.path.rsplit("/", 1)[1] for request in proxy.requests}
     assert first == {"jobs", "pytorchjobs", "pods", "podgroups", "events"}
     more = Capabilities(
         served=SERVED.served | {"kubeflow.org/v1/tfjobs", "trainer.kubeflow.org/v1alpha1/trainjobs"}
     )
     Cluster.objects.update(capabilities=more.to_json())
-    there.poll()
+    worker.poll()
     assert {request.path.rsplit("/", 1)[1] for request in proxy.requests} == first | {
         "tfjobs",
         "trainjobs",
@@ -388,9 +390,9 @@ def test_a_kind_that_is_not_served_is_not_asked_for_until_it_is(
 
 
 def test_our_lists_are_paged_and_selected_and_our_watches_ask_for_bookmarks(
-    proxy: Proxy, there: Acting
+    proxy: Proxy, worker: Acting
 ) -> None:
-    there.poll()
+    worker.poll()
     lists = [request.query for request in proxy.requests]
     assert {query["limit"] for query in lists} == {"500"}
     selected = {
@@ -404,22 +406,22 @@ def test_our_lists_are_paged_and_selected_and_our_watches_ask_for_bookmarks(
 @pytest.mark.parametrize(
     "mishap",
     [
-        mishaps.forgotten(is_fresh=False),
-        mishaps.forgotten(is_fresh=True),
-        mishaps.paged(1),
-        mishaps.hollow,
+        mishaps.expire_list(is_fresh=False),
+        mishaps.expire_list(is_fresh=True),
+        mishaps.shorten_pages(1),
+        mishaps.empty_first_page,
     ],
     ids=["expired", "expired, with a fresh token", "short pages", "an empty page"],
 )
 def test_a_list_in_odd_pages_is_whole_or_nothing(
-    there: Acting, proxy: Proxy, asked: list[str], mishap: Mishap
+    worker: Acting, proxy: Proxy, requested_steps: list[str], mishap: Mishap
 ) -> None:
     pods = [
-        there.until(launched(there, f"train{number}"), "Running").pods.get().uid
+        worker.until(launch_workload(worker, f"train{number}"), "Running").pods.get().uid
         for number in range(3)
     ]
     with proxy.always(mishap):
-        there.poll()
+        worker.poll()
     assert set(Pod.objects.filter(vanished_at=None).values_list("uid", flat=True)) == set(pods)
     assert set(Workload.objects.values_list("status", flat=True)) == {"Running"}
 
@@ -446,8 +448,8 @@ def test_several_processes_together_stay_below_the_sum_of_their_rates() -> None:
             for resource in (PODS, JOBS, PYTORCHJOBS):
                 stack.enter_context(Following(client, resource, patience=QUICK_TIMINGS))
         server.wait_for(40)
-        asked, took = len(server.requests), time.monotonic() - began
-    assert asked <= processes * (burst + rate * took) + processes
+        requested_steps, took = len(server.requests), time.monotonic() - began
+    assert requested_steps <= processes * (burst + rate * took) + processes
 
 
 # Credentials.
@@ -455,11 +457,11 @@ def test_several_processes_together_stay_below_the_sum_of_their_rates() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_credentials_that_expire_in_the_middle_of_a_watch_are_told_and_new_ones_go_on(
-    there: Acting, proxy: Proxy
+    worker: Acting, proxy: Proxy
 ) -> None:
-    rows = Cluster.objects.filter(pk=there.cast.cluster.pk)
+    rows = Cluster.objects.filter(pk=worker.cast.cluster.pk)
     with following():
-        workload = launched(there)
+        workload = launch_workload(worker)
         eventually(lambda: Workload.objects.filter(pk=workload.pk, status="Running").exists())
         expired_at = timezone.now()
         proxy.tokens = {"another"}
@@ -469,7 +471,7 @@ def test_credentials_that_expire_in_the_middle_of_a_watch_are_told_and_new_ones_
         assert "credentials" in cluster.trouble
         assert cluster.unreachable_since is not None
         assert abs(cluster.unreachable_since - expired_at) < timedelta(seconds=30)
-        calls.delete(there.client, JOBS, workload.name, namespace=there.project.namespace)
+        calls.delete(worker.client, JOBS, workload.name, namespace=worker.project.namespace)
         cluster.kubeconfig = proxy.kubeconfig("another")
         cluster.save(update_fields=["kubeconfig"])
         eventually(
@@ -478,9 +480,9 @@ def test_credentials_that_expire_in_the_middle_of_a_watch_are_told_and_new_ones_
         eventually(lambda: rows.filter(unreachable_since=None, trouble="").exists())
 
 
-def test_a_credential_that_was_refused_says_what_helps(there: Acting, proxy: Proxy) -> None:
+def test_a_credential_that_was_refused_says_what_helps(worker: Acting, proxy: Proxy) -> None:
     proxy.tokens = set()
-    there.poll()
+    worker.poll()
     assert (
-        "does not accept the credentials" in Cluster.objects.get(pk=there.cast.cluster.pk).trouble
+        "does not accept the credentials" in Cluster.objects.get(pk=worker.cast.cluster.pk).trouble
     )

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cluster import DidNotStart, LocalKube
 from tests.conformance.api import Api, eventually
-from tests.faults.disks import fill
+from tests.faults.disks import fill_disk
 from tests.faults.test_killed_server import running
 from tests.training import PODS
 
@@ -61,7 +61,7 @@ def test_a_full_disk_is_told_and_everything_goes_on_when_there_is_room(
     api = Api.from_kubeconfig(cluster.kubeconfig)
     api.post(PODS, pod("seven", f"while [ ! -e {disk}/go ]; do sleep 0.05; done; exit 7")).ok(201)
     eventually(lambda: phase(api, "seven") == "Running")
-    filler = fill(disk)
+    filler = fill_disk(disk)
     eventually(lambda: refuses(api))
     eventually(lambda: pressure(api) == "True", 30)
     filler.unlink()
@@ -87,7 +87,7 @@ def test_a_stop_on_a_full_disk_ends_every_pod(cluster: LocalKube, disk: Path) ->
     api.post(PODS, pod("endless", "while :; do sleep 0.1; done")).ok(201)
     eventually(lambda: phase(api, "endless") == "Running")
     (cluster.data / "ballast").unlink()
-    fill(disk)
+    fill_disk(disk)
     eventually(lambda: refuses(api))
     api.close()
     assert cluster.stop() == 0
@@ -99,7 +99,7 @@ def test_a_disk_without_any_room_is_a_reason_not_to_start_and_no_traceback(
 ) -> None:
     cluster.stop()
     (cluster.data / "ballast").unlink()
-    filler = fill(disk)
+    filler = fill_disk(disk)
     with pytest.raises(DidNotStart, match=r"exit status 2") as refusal:
         cluster.start()
     assert "Traceback" not in str(refusal.value)

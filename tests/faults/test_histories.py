@@ -18,7 +18,7 @@ from clusters.kube.resources import NAMESPACES
 from console.celery import Step
 from tests.cast import Cast, make_cast
 from tests.cluster import LocalKube
-from tests.faults.agreement import differences
+from tests.faults.agreement import find_differences
 from tests.faults.histories import SERVED, Clients, History
 from tests.faults.proxy import Proxy
 
@@ -88,14 +88,14 @@ def lived(
     cast: Cast,
     proxy: Proxy,
     clients: Clients,
-    asked: list[tuple[str, ...]],
+    requested_steps: list[tuple[str, ...]],
     monkeypatch: pytest.MonkeyPatch,
     steps: Any,
 ) -> None:
     """One history, from an empty database and an empty namespace, and what has to be so at its
     end.
     """
-    asked.clear()
+    requested_steps.clear()
     cast.team_a.namespace = f"muster-{secrets.token_hex(4)}"
     cast.team_a.save()
     calls.create(
@@ -103,7 +103,7 @@ def lived(
         NAMESPACES,
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cast.team_a.namespace}},
     )
-    history = History(cast, proxy, clients, asked, seed=len(steps))
+    history = History(cast, proxy, clients, requested_steps, seed=len(steps))
     monkeypatch.setattr(connections, "get_client", lambda cluster: history.client)
     try:
         for name, a, b in (*PRELUDE, *steps):
@@ -111,7 +111,7 @@ def lived(
         history.all_calm()
         history.at_rest()
         history.poll(0, 0)
-        found = differences(history)
+        found = find_differences(history)
         assert not found, "\n".join(found)
     finally:
         history.close()
@@ -122,7 +122,7 @@ def live(
     db: None,
     proxy: Proxy,
     clients: Clients,
-    asked: list[tuple[str, ...]],
+    requested_steps: list[tuple[str, ...]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Any:
     cast = make_cast(proxy.kubeconfig())
@@ -133,21 +133,23 @@ def live(
 
     def live(steps: Any) -> None:
         with pytest.raises(Undone), transaction.atomic():
-            lived(cast, proxy, clients, asked, monkeypatch, steps)
+            lived(cast, proxy, clients, requested_steps, monkeypatch, steps)
             raise Undone
 
     return live
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+def requested_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The steps that were asked for: there is no broker, and the history is the worker."""
     said: list[tuple[str, ...]] = []
     monkeypatch.setattr(
-        Step, "soon", lambda step, *ids: said.append((step.__name__, *map(str, ids)))
+        Step, "enqueue", lambda step, *ids: said.append((step.__name__, *map(str, ids)))
     )
     monkeypatch.setattr(
-        Step, "later", lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids)))
+        Step,
+        "enqueue_after",
+        lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids))),
     )
     return said
 

@@ -40,7 +40,7 @@ Ways = dict[str, tuple[Project, User]]
 
 def by_page(cast: Cast, name: str, project: Project, user: User) -> Submit:
     """Everything of the wizard but its last button, which is what is to be pressed."""
-    walk = Walk(cast, user.username).started(
+    walk = Walk(cast, user.username).send_start(
         name=name, project=str(project.pk), architecture="Standard"
     )
     one_gpu = {
@@ -50,7 +50,7 @@ def by_page(cast: Cast, name: str, project: Project, user: User) -> Submit:
         "cpu_request": "0.1",
         "memory_request": "10M",
     }
-    walk.set_up(
+    walk.send_setup(
         environment_choice="custom",
         image="any",
         command=" ".join(SLEEP),

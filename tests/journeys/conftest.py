@@ -42,7 +42,7 @@ def unfollowed(
     """A project in the cluster, which nobody follows yet. There is no broker: a step that is asked
     for is found by looking.
     """
-    for way in ("soon", "later"):
+    for way in ("enqueue", "enqueue_after"):
         monkeypatch.setattr(Step, way, lambda step, *ids: None)
     with journey(
         place, cluster_api, User.objects.create(username="alice", is_staff=True, is_superuser=True)

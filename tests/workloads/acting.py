@@ -1,5 +1,6 @@
-"""Doing what the worker does, step by step, in the embedded cluster: nobody follows it here, so
-what happens there is polled for.
+"""The worker's steps in the embedded cluster, one by one.
+
+No follower runs here, so the cluster is polled.
 """
 
 from collections.abc import Callable
@@ -34,9 +35,7 @@ class Acting:
     def submit(
         self, name: str = "train1", command: tuple[str, ...] = SLEEP, **changes: Any
     ) -> Workload:
-        """A submission of a standard workload of one pod, unless changed; its first step is not
-        done yet.
-        """
+        """Submit a standard workload of one pod, unless changed; its first step is not done yet."""
         setup = Setup(environment=Environment(image="any", command=command))
         fields = {
             "architecture": Architecture.STANDARD,
@@ -59,7 +58,7 @@ class Acting:
         )
 
     def objects(self, workload: Workload, resource: Resource) -> list[Object]:
-        """What the cluster has of a workload, of whatever attempt."""
+        """Fetch the workload's objects of all attempts."""
         labels = manifests.build_selector(str(workload.pk))
         return calls.list_page(
             self.client, resource, namespace=self.project.namespace, labels=labels
@@ -86,7 +85,7 @@ class Acting:
         return workload
 
     def repeat(self, step: Any, workload: Workload, until: Callable[[], Any]) -> Workload:
-        """Do a step again, as its own messages would, until it has come to its end."""
+        """Run a step again, as its own messages would, until `until` is true."""
 
         def done() -> bool:
             step(str(workload.pk))
@@ -97,5 +96,5 @@ class Acting:
         return workload
 
     def logs_are_kept(self, workload: Workload) -> None:
-        """As the logbook says once it has read everything."""
+        """Mark the logs as kept, as the logbook does once it has read everything."""
         Pod.objects.filter(workload=workload).update(logs_kept=True)

@@ -1,5 +1,6 @@
-"""The objects of one workload's attempt as a cluster would have them, with labels, uids and
-versions, for tests of the journal.
+"""The objects of one workload's attempt as a cluster would have them, for tests of the journal.
+
+They have labels, uids and versions.
 """
 
 import itertools
@@ -14,10 +15,8 @@ from workloads.models import Workload
 CREATED = "2026-11-21T00:00:00Z"
 
 
-class Made:
-    """Makes the objects of one attempt; every object made has a newer version than those before
-    it.
-    """
+class ClusterObjects:
+    """Makes the objects of one attempt; each has a newer version than those before it."""
 
     def __init__(self, workload: Workload, attempt: int | None = None) -> None:
         self.workload = workload
@@ -26,10 +25,10 @@ class Made:
         self.uid = str(uuid.uuid5(workload.pk, f"job {self.attempt}"))
 
     def job(self, *conditions: Object, **more: Any) -> Object:
-        return self._signed(objects.pytorch(*conditions, **more), self.workload.name, self.uid)
+        return self._signed(objects.pytorch_job(*conditions, **more), self.workload.name, self.uid)
 
     def batch(self, *conditions: Object, **more: Any) -> Object:
-        return self._signed(objects.batch(*conditions, **more), self.workload.name, self.uid)
+        return self._signed(objects.batch_job(*conditions, **more), self.workload.name, self.uid)
 
     def pod(
         self, role: str, index: int = 0, make: Any = objects.pod, tries: int = 0, **more: Any
@@ -40,16 +39,16 @@ class Made:
         )
 
     def queued(self, role: str, index: int = 0, **more: Any) -> Object:
-        return self.pod(role, index, objects.queued, **more)
+        return self.pod(role, index, objects.queued_pod, **more)
 
     def starting(self, role: str, index: int = 0, **more: Any) -> Object:
-        return self.pod(role, index, objects.starting, **more)
+        return self.pod(role, index, objects.starting_pod, **more)
 
     def ended(self, role: str, index: int = 0, **more: Any) -> Object:
-        return self.pod(role, index, objects.ended, **more)
+        return self.pod(role, index, objects.ended_pod, **more)
 
     def group(self, reason: str = "", message: str = "") -> Object:
-        made = objects.group(reason, message)
+        made = objects.pod_group(reason, message)
         made["metadata"] = {
             "name": f"pg-{self.workload.name}-{self.uid}",
             "uid": f"pg{self.uid[:30]}",
@@ -119,5 +118,5 @@ def pods(*objects: Object) -> list[Observation]:
     return [Observation("pod", each) for each in objects]
 
 
-def gone(kind: Any, *objects: Object) -> list[Observation]:
+def observe_gone(kind: Any, *objects: Object) -> list[Observation]:
     return [Observation(kind, each, is_gone=True) for each in objects]

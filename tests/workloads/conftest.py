@@ -30,9 +30,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """
     said: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        Step, "soon", lambda step, *ids: said.append((step.__name__, *map(str, ids)))
+        Step, "enqueue", lambda step, *ids: said.append((step.__name__, *map(str, ids)))
     )
     monkeypatch.setattr(
-        Step, "later", lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids)))
+        Step,
+        "enqueue_after",
+        lambda step, seconds, *ids: said.append((step.__name__, *map(str, ids))),
     )
     return said

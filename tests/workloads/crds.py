@@ -25,20 +25,20 @@ OTHERS: Mapping[str, str] = {
 }
 
 
-def schema(api_version: str, kind: str) -> schemas.Schema:
-    """The schema of a kind: localkube's, or one of the OTHERS."""
+def load_schema(api_version: str, kind: str) -> schemas.Schema:
+    """Load the schema of a kind: localkube's, or one of the OTHERS."""
     if f"{api_version}/{kind}" in OTHERS:
-        return _other(f"{api_version}/{kind}")
+        return _load_other_schema(f"{api_version}/{kind}")
     return schemas.load_schema(
         "persistentvolumeclaims" if kind == "PersistentVolumeClaim" else f"{kind.lower()}s"
     )
 
 
-def refusals(obj: Mapping[str, Any]) -> list[Any]:
+def find_schema_problems(obj: Mapping[str, Any]) -> list[Any]:
     """What is unknown, missing or wrong in an object by its real schema; [] for one that a strict
     server takes.
     """
-    found = schema(obj["apiVersion"], obj["kind"])
+    found = load_schema(obj["apiVersion"], obj["kind"])
     checked = copy.deepcopy(dict(obj))
     return [
         *found.prune(checked),
@@ -47,8 +47,8 @@ def refusals(obj: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def stripped(directory: Path, kind: str) -> Any:
-    """A kind's schema from its upstream file."""
+def load_stripped_schema(directory: Path, kind: str) -> Any:
+    """Load a kind's schema from its upstream file, without descriptions."""
     return build.extract_schema(build.read_crd(directory / OTHERS[kind]))
 
 
@@ -57,7 +57,7 @@ def path_of(kind: str) -> Path:
 
 
 @cache
-def _other(kind: str) -> schemas.Schema:
+def _load_other_schema(kind: str) -> schemas.Schema:
     root = json.loads(gzip.decompress(path_of(kind).read_bytes()))
     root["properties"]["metadata"] = OBJECT_META
     return schemas.Schema(root, custom=True)
@@ -65,5 +65,7 @@ def _other(kind: str) -> schemas.Schema:
 
 if __name__ == "__main__":
     for each in OTHERS:
-        text = json.dumps(stripped(Path(sys.argv[1]), each), separators=(",", ":"), sort_keys=True)
+        text = json.dumps(
+            load_stripped_schema(Path(sys.argv[1]), each), separators=(",", ":"), sort_keys=True
+        )
         path_of(each).write_bytes(gzip.compress(text.encode(), mtime=0))

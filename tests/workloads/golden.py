@@ -1,5 +1,6 @@
-"""The main manifests as files: what each workload becomes, for a person to read. Run this module to
-write them anew.
+"""The main manifests as files: what each workload becomes, for a person to read.
+
+Run this module to write them anew.
 """
 
 from collections.abc import Mapping
@@ -65,12 +66,12 @@ OPERATOR = Capabilities(served=KAI | {"kubeflow.org/v1/mpijobs"})
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class GoldenCase:
     spec: Spec
     capabilities: Capabilities = UNKNOWN
 
 
-def _with(*command: str, **changes: Any) -> Setup:
+def _with_setup(*command: str, **changes: Any) -> Setup:
     return Setup(
         Environment("registry.example.com/team/train:1.2", command=command),
         Compute(Gpus(1)),
@@ -147,20 +148,20 @@ EVERYTHING = Setup(
     topology=Topology("topology.kubernetes.io/zone", required=True),
 )
 
-CASES: Mapping[str, Case] = {
-    "standard": Case(one_pod(runs=4, parallelism=2)),
-    "pytorch": Case(train1()),
-    "pytorch-workers-only": Case(train1(configuration=Configuration.WORKERS_ONLY, workers=4)),
-    "pytorch-elastic": Case(
+CASES: Mapping[str, GoldenCase] = {
+    "standard": GoldenCase(one_pod(runs=4, parallelism=2)),
+    "pytorch": GoldenCase(train1()),
+    "pytorch-workers-only": GoldenCase(train1(configuration=Configuration.WORKERS_ONLY, workers=4)),
+    "pytorch-elastic": GoldenCase(
         train1(
-            setup=_with("torchrun", "/src/train.py"),
+            setup=_with_setup("torchrun", "/src/train.py"),
             configuration=Configuration.WORKERS_ONLY,
             workers=4,
             elastic=ElasticSettings(2, 8, 50),
             lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.RUNNING),
         )
     ),
-    "pytorch-everything": Case(
+    "pytorch-everything": GoldenCase(
         train1(
             setup=EVERYTHING,
             master=MasterChanges(
@@ -182,80 +183,82 @@ CASES: Mapping[str, Case] = {
             ),
         )
     ),
-    "pytorch-without-kai": Case(
-        train1(setup=_with("torchrun", "train.py"), lifecycle=Lifecycle(Priority.HIGH)), PLAIN
+    "pytorch-without-kai": GoldenCase(
+        train1(setup=_with_setup("torchrun", "train.py"), lifecycle=Lifecycle(Priority.HIGH)), PLAIN
     ),
-    "pytorch-trainer-v2": Case(
+    "pytorch-trainer-v2": GoldenCase(
         train1(setup=replace(EVERYTHING, volumes=EVERY_VOLUME[5:6] + EVERY_VOLUME[7:8])), TRAINER
     ),
-    "pytorch-gpu-memory": Case(
-        train1(setup=replace(_with(), compute=Compute(Gpus(2, memory="4Gi"))))
+    "pytorch-gpu-memory": GoldenCase(
+        train1(setup=replace(_with_setup(), compute=Compute(Gpus(2, memory="4Gi"))))
     ),
-    "tensorflow": Case(
-        train1(
-            framework=Framework.TENSORFLOW, setup=_with("python", "train.py"), parameter_servers=2
-        )
-    ),
-    "tensorflow-workers-only": Case(
+    "tensorflow": GoldenCase(
         train1(
             framework=Framework.TENSORFLOW,
-            setup=_with("python", "train.py"),
+            setup=_with_setup("python", "train.py"),
+            parameter_servers=2,
+        )
+    ),
+    "tensorflow-workers-only": GoldenCase(
+        train1(
+            framework=Framework.TENSORFLOW,
+            setup=_with_setup("python", "train.py"),
             configuration=Configuration.WORKERS_ONLY,
         )
     ),
-    "xgboost": Case(
+    "xgboost": GoldenCase(
         train1(
             framework=Framework.XGBOOST,
-            setup=replace(_with("python", "train.py"), compute=Compute(cpu_request="2")),
+            setup=replace(_with_setup("python", "train.py"), compute=Compute(cpu_request="2")),
         )
     ),
-    "jax": Case(
+    "jax": GoldenCase(
         train1(
             framework=Framework.JAX,
-            setup=_with("python", "train.py"),
+            setup=_with_setup("python", "train.py"),
             configuration=Configuration.WORKERS_ONLY,
             workers=4,
         )
     ),
-    "mpi": Case(
+    "mpi": GoldenCase(
         train1(
             framework=Framework.MPI,
-            setup=_with("mpirun", "-np", "4", "python", "train.py"),
+            setup=_with_setup("mpirun", "-np", "4", "python", "train.py"),
             master=MasterChanges(gpus=Gpus(0)),
             mpi=MpiSettings(2, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh"),
         )
     ),
-    "mpi-training-operator": Case(
+    "mpi-training-operator": GoldenCase(
         train1(
             framework=Framework.MPI,
-            setup=_with("mpirun", "-np", "2", "python", "train.py"),
+            setup=_with_setup("mpirun", "-np", "2", "python", "train.py"),
             master=MasterChanges(gpus=Gpus(0)),
         ),
         OPERATOR,
     ),
-    "half-a-gpu": Case(
+    "half-a-gpu": GoldenCase(
         one_pod(
             setup=replace(
-                _with("python", "train.py"), compute=Compute(Gpus(1, portion=Decimal("0.5")))
+                _with_setup("python", "train.py"), compute=Compute(Gpus(1, portion=Decimal("0.5")))
             )
         )
     ),
 }
 
 
-def objects(name: str) -> list[dict[str, Any]]:
+def build_case_objects(name: str) -> list[dict[str, Any]]:
     case = CASES[name]
     return build_objects(case.spec, workload_id=WORKLOAD, capabilities=case.capabilities)
 
 
-def text(name: str) -> str:
-    return dump_yaml(objects(name))
+def render_case(name: str) -> str:
+    return dump_yaml(build_case_objects(name))
 
 
-def path(name: str) -> Path:
+def case_path(name: str) -> Path:
     return DIRECTORY / f"{name}.yaml"
 
 
 if __name__ == "__main__":
     for each in CASES:
-        path(each).write_text(text(each))
+        case_path(each).write_text(render_case(each))

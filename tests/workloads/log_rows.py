@@ -1,4 +1,4 @@
-"""Logs as rows and files, and how the page of logs asks for their lines."""
+"""Logs as rows and files, and requests for their lines."""
 
 import json
 from typing import Any
@@ -31,8 +31,9 @@ def a_log(
     state: str = Log.State.COMPLETE,
     **more: Any,
 ) -> Log:
-    """A log with these lines, a microsecond apart times `step`, beginning `rank` microseconds
-    late.
+    """Create a log with these lines, a microsecond apart times `step`.
+
+    It begins `rank` microseconds late.
     """
     name = f"train1-{rank}"
     pod, _ = Pod.objects.get_or_create(
@@ -49,7 +50,7 @@ def a_log(
     return Log.objects.create(pod=pod, container="main", path=path, size=size, state=state, **more)
 
 
-def numbered(count: int) -> list[bytes]:
+def number_lines(count: int) -> list[bytes]:
     return [b"line %d" % number for number in range(count)]
 
 

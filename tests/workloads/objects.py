@@ -1,4 +1,4 @@
-"""Objects as a cluster gives them, for tests of what is read out of them."""
+"""Cluster objects for tests of the code that reads them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,14 +12,14 @@ def condition(type: str, status: bool = True, **more: str) -> Object:
     return {"type": type, "status": str(status), **more}
 
 
-def pytorch(
+def pytorch_job(
     *conditions: Object,
     workers: int = 2,
     master: bool = True,
     counts: Object | None = None,
     **spec: Any,
 ) -> Object:
-    """A PyTorchJob with this status."""
+    """Return a PyTorchJob with this status."""
     replicas: Object = {"Worker": {"replicas": workers}} | (
         {"Master": {"replicas": 1}} if master else {}
     )
@@ -35,7 +35,7 @@ def pytorch(
     }
 
 
-def training(kind: str, replicas: Mapping[str, int], *conditions: Object) -> Object:
+def training_job(kind: str, replicas: Mapping[str, int], *conditions: Object) -> Object:
     """A training job of any kind, as an attempt of ours: MPIJob, TFJob and so on; of a TrainJob the
     nodes are given as {"nodes": n}.
     """
@@ -53,10 +53,10 @@ def training(kind: str, replicas: Mapping[str, int], *conditions: Object) -> Obj
     }
 
 
-def between(
+def pod_of_batch_job(
     made: Object, *, job: str = "train1-launcher", labels: Mapping[str, str], attempt: str = "1"
 ) -> Object:
-    """The pod as one of a batch Job that stands between it and the training job."""
+    """Return the pod as one of a batch Job that an operator made for the training job."""
     made["metadata"]["ownerReferences"] = [
         {"kind": "Job", "name": job, "uid": "between", "controller": True}
     ]
@@ -64,8 +64,10 @@ def between(
     return made
 
 
-def batch(*conditions: Object, completions: int = 1, parallelism: int = 1, **status: Any) -> Object:
-    """A batch Job with this status."""
+def batch_job(
+    *conditions: Object, completions: int = 1, parallelism: int = 1, **status: Any
+) -> Object:
+    """Return a batch Job with this status."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -123,8 +125,8 @@ def pod(
     }
 
 
-def queued(role: str = "worker", index: int = 0, message: str = "", **more: Any) -> Object:
-    """A pod without a node."""
+def queued_pod(role: str = "worker", index: int = 0, message: str = "", **more: Any) -> Object:
+    """Return a pod without a node."""
     made = pod(role, index, node="", phase="Pending", ready=False, **more)
     made["status"]["conditions"] = [
         condition("PodScheduled", False, reason="Unschedulable", message=message)
@@ -132,14 +134,14 @@ def queued(role: str = "worker", index: int = 0, message: str = "", **more: Any)
     return made
 
 
-def starting(
+def starting_pod(
     role: str = "worker",
     index: int = 0,
     reason: str = "ContainerCreating",
     message: str = "",
     **more: Any,
 ) -> Object:
-    """A pod that has a node and does not run yet."""
+    """Return a pod that has a node and does not run yet."""
     return pod(
         role,
         index,
@@ -150,14 +152,14 @@ def starting(
     )
 
 
-def ended(
+def ended_pod(
     role: str = "worker",
     index: int = 0,
     code: int = 0,
     at: str = "2026-11-21T00:00:10Z",
     **more: Any,
 ) -> Object:
-    """A pod whose container has ended."""
+    """Return a pod whose container has ended."""
     end = {
         "exitCode": code,
         "reason": "Completed" if code == 0 else "Error",
@@ -167,8 +169,8 @@ def ended(
     return pod(role, index, phase=phase, ready=False, state={"terminated": end}, **more)
 
 
-def group(reason: str = "", message: str = "") -> Object:
-    """A PodGroup that waits, if a reason is given."""
+def pod_group(reason: str = "", message: str = "") -> Object:
+    """Return a PodGroup that waits, if a reason is given."""
     reasons = [{"reason": reason, "message": message}]
     waiting = [
         {

@@ -1,4 +1,4 @@
-"""Real pods on a real embedded cluster, for tests of what is captured of them."""
+"""Real pods on a real embedded cluster, for tests of log capture."""
 
 import contextlib
 import threading
@@ -28,7 +28,7 @@ NAMESPACE = "muster-team-a"
 
 
 def eventually(found: Callable[[], T], within: float = 20.0) -> T:
-    """The first answer that is true. Fails after so many seconds."""
+    """Return the first answer that is true. Fails after `within` seconds."""
     until = time.monotonic() + within
     while not (answer := found()):
         assert time.monotonic() < until, f"it did not happen within {within:g} s"
@@ -41,7 +41,7 @@ def client_of(cluster: LocalKube) -> Client:
 
 
 def shell(script: str, *, name: str = "pod", restart: str = "Never", init: str = "") -> Object:
-    """A pod that runs a shell script."""
+    """Return a pod that runs a shell script."""
     spec: Object = {"restartPolicy": restart, "terminationGracePeriodSeconds": 1}
     spec["containers"] = [
         {"name": "main", "image": "busybox", "command": ["/bin/sh", "-c", script]}
@@ -54,7 +54,7 @@ def shell(script: str, *, name: str = "pod", restart: str = "Never", init: str =
 
 
 def start(client: Client, pod: Object) -> Object:
-    """Create the pod in NAMESPACE, and give it as stored."""
+    """Create the pod in NAMESPACE, and return it as stored."""
     try:
         calls.get(client, NAMESPACES, NAMESPACE)
     except Gone:
@@ -73,27 +73,27 @@ def remove_all(client: Client) -> None:
     eventually(lambda: not calls.list_page(client, PODS, namespace=NAMESPACE).items)
 
 
-def read(client: Client, name: str = "pod") -> Object:
+def get_pod(client: Client, name: str = "pod") -> Object:
     return calls.get(client, PODS, name, namespace=NAMESPACE)
 
 
-def ended(client: Client, name: str = "pod") -> Object:
-    """The pod, once it has ended."""
+def wait_until_ended(client: Client, name: str = "pod") -> Object:
+    """Return the pod, once it has ended."""
     return eventually(
-        lambda: (pod := read(client, name))["status"]["phase"] in ("Succeeded", "Failed") and pod
+        lambda: (pod := get_pod(client, name))["status"]["phase"] in ("Succeeded", "Failed") and pod
     )
 
 
 def a_workload(project: Project, name: str = "train1") -> Workload:
-    """The row of a workload that nothing was submitted for."""
+    """Create the row of a workload that was never submitted."""
     spec = encode_spec(a_spec(project, name))
     return Workload.objects.create(
         project=project, cluster=project.cluster, name=name, architecture="Distributed", spec=spec
     )
 
 
-def seen(workload: Workload, pod: Object, *, gone: bool = False, rank: int = 0) -> Pod:
-    """The row of a pod as the journal would keep it."""
+def store_pod(workload: Workload, pod: Object, *, gone: bool = False, rank: int = 0) -> Pod:
+    """Store the row of a pod as the journal would."""
     fields = {
         "attempt": 1,
         "name": pod["metadata"]["name"],
@@ -111,7 +111,7 @@ def seen(workload: Workload, pod: Object, *, gone: bool = False, rank: int = 0) 
 
 @contextmanager
 def collector(cluster: Cluster, client: Client, at_once: int = 8) -> Iterator[LogCollector]:
-    """A collector whose turns the test takes; its threads end with the block."""
+    """Yield a collector whose turns the test runs; its threads end with the block."""
     made = LogCollector(cluster.pk, threading.Event(), threading.Event(), lambda _: client, at_once)
     try:
         yield made
@@ -120,8 +120,8 @@ def collector(cluster: Cluster, client: Client, at_once: int = 8) -> Iterator[Lo
 
 
 @contextmanager
-def reading(capture: LogCapture, client: Client) -> Iterator[threading.Thread]:
-    """Turn after turn in a thread of its own, until the log is settled or the block ends."""
+def read_in_thread(capture: LogCapture, client: Client) -> Iterator[threading.Thread]:
+    """Run turn after turn in a thread, until the log is settled or the block ends."""
     stop = threading.Event()
 
     def turns() -> None:

@@ -1,4 +1,4 @@
-"""Policies for tests: made of rules as JSON has them, and out of hypothesis."""
+"""Policies for tests: built from rules as JSON has them, and hypothesis strategies."""
 
 from typing import Any
 
@@ -27,14 +27,16 @@ WHERE = ("everybody", "cluster here", "department research", "project team-a")
 
 
 def policy(name: str, level: int = 0, **rules: Any) -> PolicyRules:
-    """A policy; a field with a dot in its name is written with two underscores, and `least` and
-    `most` are min and max.
+    """Return a policy with these rules.
+
+    A field with a dot in its name is written with two underscores, and `least` and `most` are min
+    and max.
     """
     given = {field.replace("__", "."): rule for field, rule in rules.items()}
     return PolicyRules(PolicySource(level, name, name, WHERE[level]), parse_rules(given))
 
 
-def merged(*policies: PolicyRules) -> MergedPolicies:
+def merge_policies_of(*policies: PolicyRules) -> MergedPolicies:
     return merge_policies(policies)
 
 

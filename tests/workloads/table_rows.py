@@ -1,4 +1,4 @@
-"""Rows of workloads for tests of pages: as the journal would leave them, without a journal."""
+"""Rows of workloads for tests of pages, as the journal would leave them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +19,7 @@ def a_workload(
     minutes: int = 0,
     **fields: Any,
 ) -> Workload:
-    """One at the journal's next position, created so many minutes after NOON."""
+    """Create a workload at the journal's next position, `minutes` after NOON."""
     created = NOON + timedelta(minutes=minutes)
     given = {
         "architecture": "Distributed",
@@ -37,12 +37,14 @@ def a_workload(
         submitted_by=by,
         **(given | fields),
     )
-    Attempt.objects.create(workload=made, number=made.attempt, status=made.status, asked_at=created)
-    return touched(made)
+    Attempt.objects.create(
+        workload=made, number=made.attempt, status=made.status, requested_at=created
+    )
+    return touch_workload(made)
 
 
-def touched(workload: Workload, **fields: Any) -> Workload:
-    """Changed, at the next position."""
+def touch_workload(workload: Workload, **fields: Any) -> Workload:
+    """Change the workload at the next position."""
     at, _ = Position.objects.get_or_create(pk=1)
     at.value += 1
     at.save()
@@ -52,7 +54,7 @@ def touched(workload: Workload, **fields: Any) -> Workload:
 
 
 def a_pod(workload: Workload, role: str = "worker", index: int = 0, **fields: Any) -> Pod:
-    """One pod's row; `data` may hold the object."""
+    """Create a pod's row; `data` may hold the object."""
     number = Pod.objects.count()
     given = {
         "attempt": workload.attempt,
@@ -68,7 +70,7 @@ def a_pod(workload: Workload, role: str = "worker", index: int = 0, **fields: An
 
 
 def an_event(workload: Workload, text: str = "", *, minutes: int = 0, **fields: Any) -> Event:
-    """One event of the history, so many minutes after NOON."""
+    """Create an event of the history, `minutes` after NOON."""
     given = {
         "attempt": workload.attempt,
         "at": NOON + timedelta(minutes=minutes),

@@ -1,4 +1,4 @@
-"""Templates made of the wizard's answers, and the wizard started from them."""
+"""Templates that are saved from the wizard, and the wizard started from them."""
 
 import re
 from typing import Any
@@ -10,17 +10,17 @@ from workloads.models import Workload
 from workloads.specs import decode_spec
 
 
-def filled(cast: Cast, user: str = "alice", **changes: Any) -> Walk:
-    """At the review, with the walk's answers and these."""
+def fill_wizard(cast: Cast, user: str = "alice", **changes: Any) -> Walk:
+    """Return a walk at the review, with the walk's answers and these changes."""
     walk = (
         Walk(cast, user)
-        .started(project=str(cast.team_a.pk))
-        .set_up(**({"image": "team/mine:1", "workers": "3"} | changes))
+        .send_start(project=str(cast.team_a.pk))
+        .send_setup(**({"image": "team/mine:1", "workers": "3"} | changes))
     )
     return walk.send() if walk.step == "master" else walk
 
 
-def saved(
+def save_template(
     cast: Cast,
     *locked: str,
     name: str = "mine",
@@ -28,8 +28,8 @@ def saved(
     user: str = "alice",
     **changes: Any,
 ) -> Template:
-    """A template that somebody made of the wizard's answers."""
-    walk = filled(cast, user, **changes)
+    """Save a template from the wizard's answers."""
+    walk = fill_wizard(cast, user, **changes)
     given = {
         "name": name,
         "description": "about it",
@@ -41,12 +41,13 @@ def saved(
     return Template.objects.get(name=name)
 
 
-def used(cast: Cast, template: Template, user: str = "bob", **start: str) -> Walk:
-    """At the setup, started from a template."""
-    return Walk(cast, user).started(template=str(template.pk), **start)
+def start_from_template(cast: Cast, template: Template, user: str = "bob", **start: str) -> Walk:
+    """Return a walk at the setup step, started from a template."""
+    return Walk(cast, user).send_start(template=str(template.pk), **start)
 
 
-def the_spec(walk: Walk) -> Any:
+def submit_and_decode(walk: Walk) -> Any:
+    """Walk to the end and return the spec of the new workload."""
     while walk.step != "review":
         assert walk.page.status_code == 200, re.findall(r'_error">.*', walk.text)
         walk.send()

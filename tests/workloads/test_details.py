@@ -99,7 +99,7 @@ def test_all_attempts_stay_visible(cast: Cast) -> None:
         status="Failed",
         reason="it fell",
         ended="1 failed, 2 stopped",
-        asked_by=cast.bob,
+        requested_by=cast.bob,
     )
     html = page(cast.vera, workload)
     for told in ("2 attempts", "it fell", "1 failed, 2 stopped", "by bob"):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.objects import Object, batch, condition, ended, pod, pytorch
+from tests.workloads.objects import Object, batch_job, condition, ended_pod, pod, pytorch_job
 from workloads.diagnosis import Diagnosis, diagnose_failure, find_clue
 
-JOB = pytorch(condition("Created"))
-FAILED = pytorch(condition("Failed", reason="PyTorchJobFailed", message="1 replica failed."))
+JOB = pytorch_job(condition("Created"))
+FAILED = pytorch_job(condition("Failed", reason="PyTorchJobFailed", message="1 replica failed."))
 TRACE = [
     "step 1",
     "Traceback (most recent call last):",
@@ -20,7 +20,7 @@ TRACE = [
 ]
 
 
-def fails(
+def diagnose(
     *pods: Object, logs: Mapping[str, list[str]] | None = None, job: Object = FAILED
 ) -> Diagnosis:
     told = diagnose_failure(job, pods, logs)
@@ -30,12 +30,12 @@ def fails(
 
 def test_the_rank_whose_own_error_it_was_is_named_though_another_ended_before_it() -> None:
     pods = [
-        ended("master", 0, 1, "2026-11-21T00:00:10Z"),
-        ended("worker", 0, 1, "2026-11-21T00:00:11Z"),
-        ended("worker", 1, 143, "2026-11-21T00:00:12Z"),
+        ended_pod("master", 0, 1, "2026-11-21T00:00:10Z"),
+        ended_pod("worker", 0, 1, "2026-11-21T00:00:11Z"),
+        ended_pod("worker", 1, 143, "2026-11-21T00:00:12Z"),
     ]
     logs = {"train1-master-0": ["RuntimeError: Connection reset by peer"], "train1-worker-0": TRACE}
-    told = fails(*pods, logs=logs)
+    told = diagnose(*pods, logs=logs)
     assert told.sentence == "Worker 0 (rank 1) failed first: the program ended with exit code 1."
     assert (told.pod, told.container, told.line, told.line_index) == (
         "train1-worker-0",
@@ -47,34 +47,36 @@ def test_the_rank_whose_own_error_it_was_is_named_though_another_ended_before_it
 
 def test_a_failure_long_before_the_others_is_the_first_whatever_its_log_says() -> None:
     pods = [
-        ended("worker", 0, 1, "2026-11-21T00:05:00Z"),
-        ended("worker", 1, 1, "2026-11-21T00:00:00Z"),
+        ended_pod("worker", 0, 1, "2026-11-21T00:05:00Z"),
+        ended_pod("worker", 1, 1, "2026-11-21T00:00:00Z"),
     ]
-    told = fails(*pods, logs={"train1-worker-0": TRACE, "train1-worker-1": ["connection refused"]})
+    told = diagnose(
+        *pods, logs={"train1-worker-0": TRACE, "train1-worker-1": ["connection refused"]}
+    )
     assert told.pod == "train1-worker-1"
     assert "another pod's log" in told.help
 
 
 WORDS = [
     (
-        ended(
+        ended_pod(
             "worker", 1, 137, end={"reason": "OOMKilled"}, resources={"limits": {"memory": "1Gi"}}
         ),
         "it was killed for using more memory than its limit of 1 GiB",
     ),
-    (ended("worker", 1, 137), "it was killed (SIGKILL, exit code 137)"),
-    (ended("worker", 1, 143), "it was asked to end (SIGTERM, exit code 143)"),
-    (ended("worker", 1, 139), "it crashed with SIGSEGV (exit code 139)"),
-    (ended("worker", 1, 127), "its command was not found (exit code 127)"),
-    (ended("worker", 1, 126), "its command cannot be executed (exit code 126)"),
-    (ended("worker", 1, 255), "the program ended with exit code 255"),
-    (ended("worker", 1, 3, restarts=2), "the program ended with exit code 3, after 2 restarts"),
+    (ended_pod("worker", 1, 137), "it was killed (SIGKILL, exit code 137)"),
+    (ended_pod("worker", 1, 143), "it was asked to end (SIGTERM, exit code 143)"),
+    (ended_pod("worker", 1, 139), "it crashed with SIGSEGV (exit code 139)"),
+    (ended_pod("worker", 1, 127), "its command was not found (exit code 127)"),
+    (ended_pod("worker", 1, 126), "its command cannot be executed (exit code 126)"),
+    (ended_pod("worker", 1, 255), "the program ended with exit code 255"),
+    (ended_pod("worker", 1, 3, restarts=2), "the program ended with exit code 3, after 2 restarts"),
     (
-        ended("worker", 1, 128, end={"reason": "StartError", "message": "no such file"}),
+        ended_pod("worker", 1, 128, end={"reason": "StartError", "message": "no such file"}),
         "its container could not be started: no such file",
     ),
     (
-        ended("worker", 1, 137, reason="Evicted", message="low on disk"),
+        ended_pod("worker", 1, 137, reason="Evicted", message="low on disk"),
         "the cluster ended it (Evicted): low on disk",
     ),
 ]
@@ -82,13 +84,13 @@ WORDS = [
 
 @pytest.mark.parametrize(("obj", "words"), WORDS, ids=[words for _, words in WORDS])
 def test_an_end_is_told_in_words(obj: Object, words: str) -> None:
-    assert fails(pod("master"), obj).sentence == f"Worker 1 (rank 2) failed first: {words}."
+    assert diagnose(pod("master"), obj).sentence == f"Worker 1 (rank 2) failed first: {words}."
 
 
 def test_the_only_pod_is_not_called_the_first() -> None:
-    told = fails(
-        ended("", 0, 1, name="solo-x"),
-        job=batch(condition("Failed", reason="BackoffLimitExceeded")),
+    told = diagnose(
+        ended_pod("", 0, 1, name="solo-x"),
+        job=batch_job(condition("Failed", reason="BackoffLimitExceeded")),
     )
     assert told.sentence == "The pod failed: the program ended with exit code 1."
 
@@ -97,7 +99,7 @@ def test_a_container_that_was_started_again_is_judged_by_its_last_end() -> None:
     again = pod(
         "worker", 0, restarts=1, last={"terminated": {"exitCode": 1, "message": "\n".join(TRACE)}}
     )
-    told = fails(pod("master"), again, job=JOB)
+    told = diagnose(pod("master"), again, job=JOB)
     assert (
         told.sentence
         == "Worker 0 (rank 1) failed first: the program ended with exit code 1, after 1 restart."
@@ -113,8 +115,8 @@ def test_a_run_that_was_asked_to_end_does_not_hide_the_failure_before_it() -> No
             "finishedAt": "2026-11-21T00:00:00Z",
         }
     }
-    pods = [ended("master", 0, 143, restarts=1, last=before), ended("worker", 0, 143)]
-    told = fails(*pods, logs={"train1-master-0": ["step 1 again"]})
+    pods = [ended_pod("master", 0, 143, restarts=1, last=before), ended_pod("worker", 0, 143)]
+    told = diagnose(*pods, logs={"train1-master-0": ["step 1 again"]})
     assert (
         told.sentence
         == "The master (rank 0) failed first: the program ended with exit code 3, after 1 restart."
@@ -124,29 +126,31 @@ def test_a_run_that_was_asked_to_end_does_not_hide_the_failure_before_it() -> No
 
 JOBS = [
     (
-        batch(condition("Failed", reason="DeadlineExceeded", message="too long")),
+        batch_job(condition("Failed", reason="DeadlineExceeded", message="too long")),
         "It ran longer than it was allowed to: too long.",
     ),
     (
-        batch(condition("Failed", reason="BackoffLimitExceeded")),
+        batch_job(condition("Failed", reason="BackoffLimitExceeded")),
         "It was tried as often as its backoff limit allows.",
     ),
     (
-        pytorch(condition("Failed", reason="PyTorchJobFailedValidation", message="no Worker")),
+        pytorch_job(condition("Failed", reason="PyTorchJobFailedValidation", message="no Worker")),
         "The training operator refused it: no Worker.",
     ),
     (FAILED, "1 replica failed."),
-    (pytorch(condition("Failed")), "The job failed (no reason is given)."),
+    (pytorch_job(condition("Failed")), "The job failed (no reason is given)."),
 ]
 
 
 @pytest.mark.parametrize(("job", "sentence"), JOBS, ids=range(len(JOBS)))
 def test_without_a_pod_the_job_says_why(job: Object, sentence: str) -> None:
-    assert fails(job=job).sentence == sentence
+    assert diagnose(job=job).sentence == sentence
 
 
 def test_a_job_that_ended_well_did_not_fail() -> None:
-    assert diagnose_failure(pytorch(condition("Succeeded")), [ended("worker", 0, 1)]) is None
+    assert (
+        diagnose_failure(pytorch_job(condition("Succeeded")), [ended_pod("worker", 0, 1)]) is None
+    )
 
 
 CUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate"
@@ -201,8 +205,8 @@ def test_no_lines_have_no_clue() -> None:
 
 
 def test_help_fits_what_the_log_says() -> None:
-    told = fails(
-        ended("worker", 0, 1),
+    told = diagnose(
+        ended_pod("worker", 0, 1),
         pod("master"),
         logs={"train1-worker-0": ["ModuleNotFoundError: No module named 'x'"]},
     )
@@ -223,7 +227,7 @@ def test_a_huge_hostile_log_is_cut() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=20), st.integers(0, 255))
 def test_any_log_and_exit_code_give_bounded_text(lines: list[str], code: int) -> None:
-    told = diagnose_failure(FAILED, [ended("worker", 0, code)], {"train1-worker-0": lines})
+    told = diagnose_failure(FAILED, [ended_pod("worker", 0, code)], {"train1-worker-0": lines})
     assert told is not None
     assert len(told.sentence) < 2000
     assert "\x1b" not in told.sentence + told.line

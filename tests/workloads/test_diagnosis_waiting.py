@@ -10,12 +10,12 @@ from tests.workloads.objects import (
     Object,
     condition,
     event,
-    group,
     pod,
-    pytorch,
-    queued,
-    starting,
-    training,
+    pod_group,
+    pytorch_job,
+    queued_pod,
+    starting_pod,
+    training_job,
 )
 from workloads.diagnosis import (
     Diagnosis,
@@ -28,19 +28,19 @@ from workloads.diagnosis import (
 GIB = 1024**3
 GPU = {"limits": {"nvidia.com/gpu": "1"}}
 THREE = [
-    queued("master", resources=GPU),
-    queued("worker", 0, resources=GPU),
-    queued("worker", 1, resources=GPU),
+    queued_pod("master", resources=GPU),
+    queued_pod("worker", 0, resources=GPU),
+    queued_pod("worker", 1, resources=GPU),
 ]
-FRACTIONS = [queued("worker", index, annotations={"gpu-fraction": "0.5"}) for index in range(3)]
-JOB = pytorch(condition("Created"))
+FRACTIONS = [queued_pod("worker", index, annotations={"gpu-fraction": "0.5"}) for index in range(3)]
+JOB = pytorch_job(condition("Created"))
 
 HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 POOL = {"key": "pool", "operator": "In", "values": ["a", "c"]}
 TAINT = {"key": "team", "value": "b", "effect": "NoSchedule"}
 
 
-def node(
+def node_capacity(
     gpus: float,
     free: float,
     *,
@@ -55,49 +55,49 @@ def node(
     return NodeCapacity(name, total, left, **more)
 
 
-def waits(pods: list[Object], *nodes: NodeCapacity, **more: Any) -> Diagnosis:
+def diagnose(pods: list[Object], *nodes: NodeCapacity, **more: Any) -> Diagnosis:
     told = diagnose_waiting(JOB, pods, more.pop("pod_group", None), nodes=nodes, **more)
     assert told is not None
     return told
 
 
-def queue(**gpu: float) -> Object:
+def project_queue(**gpu: float) -> Object:
     spec = {"resources": {"gpu": {"quota": gpu["quota"], "limit": gpu["limit"]}}}
     used = {"nvidia.com/gpu": str(gpu["used"])}
     return {"spec": spec, "status": {"allocated": used, "allocatedNonPreemptible": used}}
 
 
 def test_too_few_free_gpus_are_told_with_who_holds_them() -> None:
-    told = waits(THREE, node(4, 1), holders={"": Decimal(3)})
+    told = diagnose(THREE, node_capacity(4, 1), holders={"": Decimal(3)})
     assert told.sentence == "Needs 3 GPUs; 1 of 4 is free; other projects hold 3."
     assert told.help.startswith("It starts by itself as soon as there is room.")
 
 
 ROOM = [
-    (THREE, [node(4, 0)], {}, "Needs 3 GPUs; none of 4 is free."),
+    (THREE, [node_capacity(4, 0)], {}, "Needs 3 GPUs; none of 4 is free."),
     (
         THREE,
-        [node(4, 1)],
+        [node_capacity(4, 1)],
         {"team-b": Decimal(2)},
         "Needs 3 GPUs; 1 of 4 is free; team-b holds 2; this project holds 1.",
     ),
     (
         THREE,
-        [node(4, 1)],
+        [node_capacity(4, 1)],
         {"team-b": Decimal(2), "": Decimal(1)},
         "Needs 3 GPUs; 1 of 4 is free; team-b holds 2; further projects hold 1.",
     ),
-    (THREE, [node(2, 2)], {}, "Needs 3 GPUs; the cluster has 2."),
+    (THREE, [node_capacity(2, 2)], {}, "Needs 3 GPUs; the cluster has 2."),
     (
         THREE,
-        [node(0, 0), node(4, 4, name="n2", taints=[TAINT])],
+        [node_capacity(0, 0), node_capacity(4, 4, name="n2", taints=[TAINT])],
         {},
         "Needs 3 GPUs; the nodes that would take it have 0, "
         "and others keep it away by a taint that it does not tolerate: team=b:NoSchedule.",
     ),
     (
         THREE,
-        [node(1, 1), node(4, 4, name="n2", usable=False)],
+        [node_capacity(1, 1), node_capacity(4, 4, name="n2", is_usable=False)],
         {},
         (
             "Needs 3 GPUs; the nodes that would take it have 1; 1 more has some, and is not "
@@ -106,46 +106,56 @@ ROOM = [
     ),
     (
         THREE,
-        [node(1, 1), node(1, 1, name="n2", taints=[TAINT])],
+        [node_capacity(1, 1), node_capacity(1, 1, name="n2", taints=[TAINT])],
         {},
         "Needs 3 GPUs; the cluster has 2.",
     ),
-    (THREE, [node(2, 1), node(2, 1, name="n2")], {}, "Needs 3 GPUs; 2 of 4 are free."),
-    (THREE, [node(4, 4, usable=False)], {}, "No node of the cluster is ready to take pods."),
-    (FRACTIONS, [node(4, 1.25)], {}, "Needs 1.5 GPUs; 1.25 of 4 are free."),
     (
-        [queued(resources={"limits": {"nvidia.com/gpu": "4"}})],
-        [node(2, 2), node(2, 2, name="b")],
+        THREE,
+        [node_capacity(2, 1), node_capacity(2, 1, name="n2")],
+        {},
+        "Needs 3 GPUs; 2 of 4 are free.",
+    ),
+    (
+        THREE,
+        [node_capacity(4, 4, is_usable=False)],
+        {},
+        "No node of the cluster is ready to take pods.",
+    ),
+    (FRACTIONS, [node_capacity(4, 1.25)], {}, "Needs 1.5 GPUs; 1.25 of 4 are free."),
+    (
+        [queued_pod(resources={"limits": {"nvidia.com/gpu": "4"}})],
+        [node_capacity(2, 2), node_capacity(2, 2, name="b")],
         {},
         "A pod needs 4 GPUs on one node; the largest node has 2.",
     ),
     (
-        [queued(resources={"limits": {"nvidia.com/gpu": "2"}})],
-        [node(2, 1), node(2, 1, name="b")],
+        [queued_pod(resources={"limits": {"nvidia.com/gpu": "2"}})],
+        [node_capacity(2, 1), node_capacity(2, 1, name="b")],
         {},
         "Needs 2 GPUs on one node; as much is free, but not on one node.",
     ),
     (
-        [queued(resources={"requests": {"cpu": "8"}})],
-        [node(0, 0, cpu_free=3)],
+        [queued_pod(resources={"requests": {"cpu": "8"}})],
+        [node_capacity(0, 0, cpu_free=3)],
         {},
         "Needs 8 CPU cores; 3 of 16 are free.",
     ),
     (
-        [queued(resources={"requests": {"memory": "100Gi"}})],
-        [node(0, 0)],
+        [queued_pod(resources={"requests": {"memory": "100Gi"}})],
+        [node_capacity(0, 0)],
         {},
         "Needs 100 GiB of memory; the cluster has 64 GiB.",
     ),
     (
-        [queued(spec={"nodeSelector": {"run.ai/type": "dgx"}})],
-        [node(1, 1)],
+        [queued_pod(spec={"nodeSelector": {"run.ai/type": "dgx"}})],
+        [node_capacity(1, 1)],
         {},
         "No node that can take pods has the label run.ai/type=dgx.",
     ),
     (
         [
-            queued(
+            queued_pod(
                 spec={
                     "affinity": {
                         "nodeAffinity": {
@@ -155,13 +165,13 @@ ROOM = [
                 }
             )
         ],
-        [node(1, 1, labels={"pool": "b"})],
+        [node_capacity(1, 1, labels={"pool": "b"})],
         {},
         "No node that can take pods has the label pool In a, c.",
     ),
     (
-        [queued()],
-        [node(1, 1, taints=[TAINT])],
+        [queued_pod()],
+        [node_capacity(1, 1, taints=[TAINT])],
         {},
         (
             "Every node where it could be keeps it away by a taint that it does not tolerate: "
@@ -169,30 +179,30 @@ ROOM = [
         ),
     ),
     (
-        [queued(message="any", spec={"tolerations": [{"operator": "Exists"}]})],
-        [node(1, 1, taints=[TAINT])],
+        [queued_pod(message="any", spec={"tolerations": [{"operator": "Exists"}]})],
+        [node_capacity(1, 1, taints=[TAINT])],
         {},
         "The scheduler found no place for it: any.",
     ),
     (
-        [queued(message="later", spec={"tolerations": [TAINT]})],
-        [node(1, 1, taints=[TAINT])],
+        [queued_pod(message="later", spec={"tolerations": [TAINT]})],
+        [node_capacity(1, 1, taints=[TAINT])],
         {},
         "The scheduler found no place for it: later.",
     ),
     (
-        [queued(message="0/1 nodes: taint")],
-        [node(1, 1)],
+        [queued_pod(message="0/1 nodes: taint")],
+        [node_capacity(1, 1)],
         {},
         "The scheduler found no place for it: 0/1 nodes: taint.",
     ),
     (
-        [queued(annotations={"gpu-memory": "1024"}, message="no device")],
-        [node(1, 0)],
+        [queued_pod(annotations={"gpu-memory": "1024"}, message="no device")],
+        [node_capacity(1, 0)],
         {},
         "The scheduler found no place for it: no device.",
     ),
-    ([queued()], [], {}, "It is queued: the scheduler has not looked at its pods yet."),
+    ([queued_pod()], [], {}, "It is queued: the scheduler has not looked at its pods yet."),
 ]
 
 
@@ -202,19 +212,19 @@ ROOM = [
 def test_what_the_nodes_lack(
     pods: list[Object], nodes: list[NodeCapacity], holders: Mapping[str, Decimal], sentence: str
 ) -> None:
-    assert waits(pods, *nodes, holders=holders).sentence == sentence
+    assert diagnose(pods, *nodes, holders=holders).sentence == sentence
 
 
 QUEUES = [
     (
         "OverLimit",
-        queue(quota=2, limit=4, used=2),
+        project_queue(quota=2, limit=4, used=2),
         "Needs 3 GPUs; the project may use at most 4 and uses 2.",
     ),
-    ("OverLimit", queue(quota=2, limit=-1, used=2), "CPU limit reached."),
+    ("OverLimit", project_queue(quota=2, limit=-1, used=2), "CPU limit reached."),
     (
         "NonPreemptibleOverQuota",
-        queue(quota=2, limit=4, used=1),
+        project_queue(quota=2, limit=4, used=1),
         (
             "It is not preemptible and so must fit into the project's quota: it needs 3 GPUs; "
             "the quota is 2, of which 1 is in use."
@@ -228,15 +238,16 @@ QUEUES = [
 @pytest.mark.parametrize(("reason", "given", "sentence"), QUEUES, ids=range(len(QUEUES)))
 def test_what_the_project_s_queue_refuses(reason: str, given: Object | None, sentence: str) -> None:
     assert (
-        waits(THREE, pod_group=group(reason, "CPU limit reached"), queue=given).sentence == sentence
+        diagnose(THREE, pod_group=pod_group(reason, "CPU limit reached"), queue=given).sentence
+        == sentence
     )
 
 
-def of_department(reason: str, **numbers: Any) -> Object:
+def department_refusal(reason: str, **numbers: Any) -> Object:
     """The PodGroup of a project's workload that the queue of the department refuses, with its
     numbers of GPUs.
     """
-    refused = group(reason, "research quota has reached the allowable limit")
+    refused = pod_group(reason, "research quota has reached the allowable limit")
     refused["spec"]["queue"] = "team-a"
     said = {
         "name": "research",
@@ -328,17 +339,19 @@ DEPARTMENTS = [
 def test_what_the_department_s_queue_refuses(
     reason: str, numbers: dict[str, Any], sentence: str, advice: str
 ) -> None:
-    told = waits(
-        THREE, pod_group=of_department(reason, **numbers), queue=queue(quota=9, limit=9, used=0)
+    told = diagnose(
+        THREE,
+        pod_group=department_refusal(reason, **numbers),
+        queue=project_queue(quota=9, limit=9, used=0),
     )
     assert told.sentence == sentence
     assert told.help.startswith(advice)
 
 
 def test_a_refusal_by_the_project_s_own_queue_is_the_project_s() -> None:
-    refused = of_department("OverLimit", queueResourceLimits="4", queueAllocatedResources="2")
+    refused = department_refusal("OverLimit", queueResourceLimits="4", queueAllocatedResources="2")
     refused["spec"]["queue"] = "research"
-    told = waits(THREE, pod_group=refused, queue=queue(quota=2, limit=4, used=2))
+    told = diagnose(THREE, pod_group=refused, queue=project_queue(quota=2, limit=4, used=2))
     assert told.sentence == "Needs 3 GPUs; the project may use at most 4 and uses 2."
 
 
@@ -347,20 +360,20 @@ def test_pods_that_the_cluster_refuses_are_told_from_the_events() -> None:
         event("train1", "FailedCreatePod", "old", "2026-11-20T00:00:00Z"),
         event("train1", "FailedCreatePod", "exceeded quota: gpu"),
     ]
-    told = waits([], events=events)
+    told = diagnose([], events=events)
     assert told.sentence == "The cluster refuses to make its pods: exceeded quota: gpu."
     assert "quota of its own" in told.help
-    assert waits([]).sentence == "Its pods have not been made yet."
+    assert diagnose([]).sentence == "Its pods have not been made yet."
 
 
 def test_pods_that_are_refused_beside_others_are_told_too() -> None:
     events = [event("train1", "FailedCreatePod", "exceeded quota: gpu")]
     assert (
-        waits(THREE[:2], events=events).sentence
+        diagnose(THREE[:2], events=events).sentence
         == "The cluster refuses to make its pods: exceeded quota: gpu."
     )
     assert (
-        waits(THREE, events=events).sentence
+        diagnose(THREE, events=events).sentence
         == "It is queued: the scheduler has not looked at its pods yet."
     )
 
@@ -378,7 +391,7 @@ def test_pods_that_are_refused_beside_others_are_told_too() -> None:
 def test_what_operators_say_of_a_job_of_which_they_make_nothing(
     kind: str, subject: str, reason: str
 ) -> None:
-    job = training(kind, {"nodes": 2} if kind == "TrainJob" else {"Launcher": 1, "Worker": 2})
+    job = training_job(kind, {"nodes": 2} if kind == "TrainJob" else {"Launcher": 1, "Worker": 2})
     about = event(subject, reason, "the name is too long") | {
         "involvedObject": {"kind": "Job", "name": subject}
     }
@@ -395,11 +408,11 @@ def test_what_operators_say_of_a_job_of_which_they_make_nothing(
     ],
 )
 def test_a_volume_that_is_not_there_comes_before_room(message: str) -> None:
-    told = waits([queued(message=message, resources=GPU)], node(4, 0))
+    told = diagnose([queued_pod(message=message, resources=GPU)], node_capacity(4, 0))
     assert (told.sentence, told.pod) == (f"It waits for a volume: {message}", "train1-worker-0")
     assert "storage class" in told.help
     assert (
-        waits(THREE, node(4, 0), pod_group=group("Unschedulable", message)).sentence
+        diagnose(THREE, node_capacity(4, 0), pod_group=pod_group("Unschedulable", message)).sentence
         == f"It waits for a volume: {message}"
     )
 
@@ -415,7 +428,7 @@ FETCHING = {
 }
 
 
-def fetching(state: Object, **more: Any) -> Object:
+def fetching_pod(state: Object, **more: Any) -> Object:
     made = pod(
         phase="Pending",
         ready=False,
@@ -431,8 +444,12 @@ def fetching(state: Object, **more: Any) -> Object:
 
 
 def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
-    told = waits(
-        [fetching({"state": {"waiting": {"reason": "ErrImagePull", "message": "no such host"}}})]
+    told = diagnose(
+        [
+            fetching_pod(
+                {"state": {"waiting": {"reason": "ErrImagePull", "message": "no such host"}}}
+            )
+        ]
     )
     assert (
         told.sentence
@@ -440,8 +457,8 @@ def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
     )
     assert told.help.startswith("It is not the workload's own")
     failed = {"terminated": {"exitCode": 1, "message": "fatal: repository not found"}}
-    told = waits(
-        [fetching({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": failed})]
+    told = diagnose(
+        [fetching_pod({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": failed})]
     )
     assert told.sentence == (
         "Fetch-volume-1, which has to end well before worker 0 starts, keeps ending with exit "
@@ -449,9 +466,9 @@ def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
         "after 2 restarts."
     )
     assert "Secret" in told.help
-    ended_for_good = fetching({"state": failed})
+    ended_for_good = fetching_pod({"state": failed})
     ended_for_good["status"]["phase"] = "Failed"
-    told = diagnose_failure(pytorch(condition("Failed")), [ended_for_good])
+    told = diagnose_failure(pytorch_job(condition("Failed")), [ended_for_good])
     assert told is not None
     assert (
         "fetch-volume-1, which has to end well before the program starts, did not" in told.sentence
@@ -462,17 +479,17 @@ def test_what_fetches_is_told_from_the_program_that_waits_for_it() -> None:
 
 STARTS = [
     (
-        starting(reason="ImagePullBackOff", message="not found"),
+        starting_pod(reason="ImagePullBackOff", message="not found"),
         [],
         "The image train:1 of worker 0 cannot be pulled (ImagePullBackOff): not found.",
     ),
     (
-        starting(reason="CreateContainerConfigError", message='secret "s" not found'),
+        starting_pod(reason="CreateContainerConfigError", message='secret "s" not found'),
         [],
         'Worker 0 refers to something that is not there: secret "s" not found.',
     ),
     (
-        starting(reason="RunContainerError", message="exec"),
+        starting_pod(reason="RunContainerError", message="exec"),
         [],
         "The container of worker 0 cannot be started (RunContainerError): exec.",
     ),
@@ -490,12 +507,12 @@ STARTS = [
         ),
     ),
     (
-        starting(),
+        starting_pod(),
         [event("train1-worker-0", "FailedMount", "no such claim")],
         "A volume of worker 0 cannot be mounted: no such claim.",
     ),
     (
-        starting(),
+        starting_pod(),
         [],
         (
             "0 of 1 pods are ready; worker 0 is starting: its image is pulled and its volumes "
@@ -509,12 +526,12 @@ STARTS = [
 def test_why_a_pod_with_a_node_does_not_run(
     obj: Object, events: list[Object], sentence: str
 ) -> None:
-    assert waits([obj], events=events).sentence == sentence
+    assert diagnose([obj], events=events).sentence == sentence
 
 
 @pytest.mark.parametrize("kind", ["Failed", "Succeeded", "Complete", "Suspended"])
 def test_what_has_ended_or_is_held_waits_for_nothing(kind: str) -> None:
-    assert diagnose_waiting(pytorch(condition(kind)), THREE) is None
+    assert diagnose_waiting(pytorch_job(condition(kind)), THREE) is None
 
 
 def test_what_runs_waits_for_nothing() -> None:

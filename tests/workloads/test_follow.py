@@ -44,7 +44,7 @@ def kube(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
 
 
 @pytest.fixture
-def here(kube: LocalKube) -> Iterator[Cast]:
+def running_cast(kube: LocalKube) -> Iterator[Cast]:
     """The cast on a cluster that runs pods, team-a's namespace and queues made."""
     cast = make_cast(kube.kubeconfig.read_text())
     project_provisioning.provision_project(cast.team_a)
@@ -64,7 +64,7 @@ def following(follower: Follower | None = None) -> Iterator[Follower]:
         thread.join()
 
 
-def until(true: Callable[[], bool]) -> None:
+def wait_until(true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < deadline, list(Workload.objects.values()) + list(
@@ -100,11 +100,11 @@ def has(workload: Workload, status: str) -> Callable[[], bool]:
     return lambda: Workload.objects.filter(pk=workload.pk, status=status).exists()
 
 
-def test_a_workload_is_followed_to_its_end(here: Cast) -> None:
+def test_a_workload_is_followed_to_its_end(running_cast: Cast) -> None:
     with following():
-        workload = launch(here, "whole")
-        until(has(workload, "Completed"))
-        until(lambda: Event.objects.filter(reason="PyTorchJobSucceeded").exists())
+        workload = launch(running_cast, "whole")
+        wait_until(has(workload, "Completed"))
+        wait_until(lambda: Event.objects.filter(reason="PyTorchJobSucceeded").exists())
     moves = list(workload.events.exclude(new="").values_list("new", flat=True))
     assert moves[0] == "Creating"
     assert moves[-1] == "Completed"
@@ -115,18 +115,21 @@ def test_a_workload_is_followed_to_its_end(here: Cast) -> None:
     assert Workload.objects.get().ended == "3 succeeded"
 
 
-def test_what_happened_while_nobody_followed_is_found(here: Cast) -> None:
+def test_what_happened_while_nobody_followed_is_found(running_cast: Cast) -> None:
     with following():
-        kept, lost = launch(here, "kept", "sleep", "600"), launch(here, "lost", "sleep", "600")
-        until(has(kept, "Running"))
-        until(has(lost, "Running"))
-    remove(here, lost)
-    late = launch(here, "late", "true")
+        kept, lost = (
+            launch(running_cast, "kept", "sleep", "600"),
+            launch(running_cast, "lost", "sleep", "600"),
+        )
+        wait_until(has(kept, "Running"))
+        wait_until(has(lost, "Running"))
+    remove(running_cast, lost)
+    late = launch(running_cast, "late", "true")
     with following():
-        until(has(lost, "Stopped"))
-        until(has(late, "Completed"))
+        wait_until(has(lost, "Stopped"))
+        wait_until(has(late, "Completed"))
     assert Workload.objects.get(pk=kept.pk).status == "Running"
-    remove(here, kept)
+    remove(running_cast, kept)
 
 
 def test_a_cluster_that_does_not_answer_is_said_to_since_when(
@@ -136,11 +139,11 @@ def test_a_cluster_that_does_not_answer_is_said_to_since_when(
         cluster = make_cast(server.kubeconfig.read_text()).cluster
         rows = Cluster.objects.filter(pk=cluster.pk)
         with following():
-            until(lambda: rows.exclude(last_seen_at=None).exists())
+            wait_until(lambda: rows.exclude(last_seen_at=None).exists())
             server.kill()
-            until(lambda: rows.exclude(unreachable_since=None).exclude(trouble="").exists())
+            wait_until(lambda: rows.exclude(unreachable_since=None).exclude(trouble="").exists())
             server.start()
-            until(lambda: rows.filter(unreachable_since=None, trouble="").exists())
+            wait_until(lambda: rows.filter(unreachable_since=None, trouble="").exists())
     clients.close_all()
 
 
@@ -148,12 +151,12 @@ def test_a_cluster_is_followed_by_one_process_at_a_time() -> None:
     cluster = make_cast().cluster
     first, second = Follower("first"), Follower("second")
     with following(first):
-        until(lambda: Cluster.objects.filter(followed_by="first").exists())
+        wait_until(lambda: Cluster.objects.filter(followed_by="first").exists())
         second.tick()
         assert Cluster.objects.get().followed_by == "first"
     assert Cluster.objects.get().followed_by == ""
     with following(second):
-        until(lambda: Cluster.objects.filter(followed_by="second").exists())
+        wait_until(lambda: Cluster.objects.filter(followed_by="second").exists())
     clients.close_all()
     assert Cluster.objects.get(pk=cluster.pk).followed_until is None
 
@@ -162,7 +165,7 @@ def test_the_cluster_of_a_follower_that_died_is_taken_over_when_its_lease_has_ru
     make_cast()
     Cluster.objects.update(followed_by="dead", followed_until=timezone.now() - timedelta(seconds=1))
     with following(Follower("alive")):
-        until(
+        wait_until(
             lambda: Cluster.objects.filter(
                 followed_by="alive", followed_until__gt=timezone.now()
             ).exists()
@@ -174,18 +177,18 @@ def test_one_of_the_same_name_need_not_wait_until_the_lease_of_a_dead_one_has_ru
     make_cast()
     Cluster.objects.update(followed_by="mine", followed_until=timezone.now() + timedelta(hours=1))
     with following(Follower("mine")) as follower:
-        until(lambda: bool(follower.followed_clusters))
+        wait_until(lambda: bool(follower.followed_clusters))
     clients.close_all()
 
 
 def test_a_lease_that_was_lost_ends_the_following() -> None:
     make_cast()
     with following(Follower("first")) as follower:
-        until(lambda: bool(follower.followed_clusters))
+        wait_until(lambda: bool(follower.followed_clusters))
         Cluster.objects.update(
             followed_by="other", followed_until=timezone.now() + timedelta(hours=1)
         )
-        until(lambda: not follower.followed_clusters)
+        wait_until(lambda: not follower.followed_clusters)
     assert Cluster.objects.get().followed_by == "other"
     clients.close_all()
 
@@ -193,9 +196,9 @@ def test_a_lease_that_was_lost_ends_the_following() -> None:
 def test_clusters_that_come_and_go_are_noticed() -> None:
     with following() as follower:
         made = Cluster.objects.create(name="new", server="https://127.0.0.1:1", kubeconfig=NOWHERE)
-        until(lambda: follower.followed_clusters == {made.pk})
+        wait_until(lambda: follower.followed_clusters == {made.pk})
         made.delete()
-        until(lambda: not follower.followed_clusters)
+        wait_until(lambda: not follower.followed_clusters)
     clients.close_all()
 
 
@@ -203,7 +206,7 @@ def test_more_clusters_are_followed_than_there_are_connections_to_the_database()
     for number in range(18):
         Cluster.objects.create(name=f"c{number}", server="https://127.0.0.1:1", kubeconfig=NOWHERE)
     with following():
-        until(lambda: not Cluster.objects.filter(unreachable_since=None).exists())
+        wait_until(lambda: not Cluster.objects.filter(unreachable_since=None).exists())
     clients.close_all()
 
 
@@ -246,7 +249,7 @@ def test_the_command_follows_until_it_is_told_to_end(tmp_path: Path) -> None:
         command, cwd=ROOT, env=same_database(tmp_path), stdout=log, stderr=log
     )
     try:
-        until(
+        wait_until(
             lambda: process.poll() is not None or Cluster.objects.exclude(followed_by="").exists()
         )
         process.send_signal(signal.SIGTERM)

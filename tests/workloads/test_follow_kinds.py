@@ -16,9 +16,9 @@ from clusters.kube.resources import EVENTS, PODS
 from clusters.models import Cluster
 from projects.models import Project
 from tests.cast import a_spec, make_cast
-from tests.workloads.cluster_objects import Made
+from tests.workloads.cluster_objects import ClusterObjects
 from tests.workloads.objects import condition
-from tests.workloads.test_follow import following, until
+from tests.workloads.test_follow import following, wait_until
 from workloads import journal
 from workloads.following.cluster_follower import ClusterFollower
 from workloads.following.sources import (
@@ -73,7 +73,7 @@ def test_while_nothing_is_known_everything_is_tried() -> None:
     ]
 
 
-def followed(cluster_id: uuid.UUID) -> set[str]:
+def list_followed_kinds(cluster_id: uuid.UUID) -> set[str]:
     """The kinds for which there is a thread."""
     names = [
         thread.name.split(" of ")
@@ -94,16 +94,19 @@ def test_kinds_that_come_and_go_are_followed_and_left_without_a_restart(cluster:
     rows = Cluster.objects.filter(pk=cluster.pk)
     rows.update(capabilities=Capabilities(served=frozenset({BATCH})).to_json())
     with following():
-        until(lambda: followed(cluster.pk) == {"jobs", "pods", "events"})
+        wait_until(lambda: list_followed_kinds(cluster.pk) == {"jobs", "pods", "events"})
         rows.update(
             capabilities=Capabilities(served=frozenset({BATCH, TRAINING, PODGROUPS})).to_json()
         )
-        until(
-            lambda: followed(cluster.pk) == {"jobs", "pytorchjobs", "podgroups", "pods", "events"}
+        wait_until(
+            lambda: (
+                list_followed_kinds(cluster.pk)
+                == {"jobs", "pytorchjobs", "podgroups", "pods", "events"}
+            )
         )
         rows.update(capabilities=Capabilities(served=frozenset({TRAINING})).to_json())
-        until(lambda: followed(cluster.pk) == {"pytorchjobs", "pods", "events"})
-    assert followed(cluster.pk) == set()
+        wait_until(lambda: list_followed_kinds(cluster.pk) == {"pytorchjobs", "pods", "events"})
+    assert list_followed_kinds(cluster.pk) == set()
 
 
 POD = Source("pod", PODS)
@@ -124,7 +127,7 @@ def test_a_kind_that_is_left_is_no_sign_of_life(cluster: Cluster) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_listing_that_comes_in_parts_is_complete_with_its_end(cluster: Cluster) -> None:
-    made = Made(_opened())
+    made = ClusterObjects(_opened())
     journal.record_observations(
         cluster.pk,
         [

@@ -65,14 +65,14 @@ OPERATOR = Capabilities(
 
 @pytest.mark.parametrize("name", golden.CASES)
 def test_the_objects_are_those_of_the_golden_file(name: str) -> None:
-    assert golden.text(name) == golden.path(name).read_text()
+    assert golden.render_case(name) == golden.case_path(name).read_text()
 
 
 @pytest.mark.parametrize("name", golden.CASES)
 def test_the_real_schemas_take_the_golden_objects(name: str) -> None:
     assert find_problems(golden.CASES[name].spec) == ()
-    for obj in golden.objects(name):
-        assert crds.refusals(obj) == []
+    for obj in golden.build_case_objects(name):
+        assert crds.find_schema_problems(obj) == []
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -80,7 +80,7 @@ def test_the_real_schemas_take_the_golden_objects(name: str) -> None:
 def test_the_real_schemas_take_any_valid_spec(spec: Spec) -> None:
     assert find_problems(spec) == ()
     made = build_objects(spec, workload_id="w-1")
-    assert [crds.refusals(obj) for obj in made] == [[]] * len(made)
+    assert [crds.find_schema_problems(obj) for obj in made] == [[]] * len(made)
     assert made[-1]["kind"] == choose_target(spec, Capabilities(known=False)).kind
 
 
@@ -89,7 +89,7 @@ def test_the_real_schemas_take_any_valid_spec(spec: Spec) -> None:
 def test_the_real_schemas_take_mpi_of_the_training_operator(spec: Spec) -> None:
     made = build_objects(spec, workload_id="w-1", capabilities=OPERATOR)
     assert made[-1]["apiVersion"] == "kubeflow.org/v1"
-    assert [crds.refusals(obj) for obj in made] == [[]] * len(made)
+    assert [crds.find_schema_problems(obj) for obj in made] == [[]] * len(made)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -100,7 +100,7 @@ def test_the_real_schemas_take_a_trainjob_of_whatever_is_not_refused(spec: Spec)
     made = build_objects(spec, workload_id="w-1", capabilities=TRAINER)
     assert made[-1]["kind"] == "TrainJob"
     assert made[-1]["spec"]["runtimeRef"]["name"].endswith("-kai-scheduler")
-    assert [crds.refusals(obj) for obj in made] == [[]] * len(made)
+    assert [crds.find_schema_problems(obj) for obj in made] == [[]] * len(made)
 
 
 @pytest.mark.skipif(not CRDS.exists(), reason="the upstream CRD files are not beside this checkout")
@@ -108,8 +108,8 @@ def test_the_real_schemas_take_a_trainjob_of_whatever_is_not_refused(spec: Spec)
 def test_the_carried_schemas_are_the_upstream_ones(kind: str) -> None:
     if not (CRDS / crds.OTHERS[kind]).exists():
         pytest.skip(f"{crds.OTHERS[kind]} is not there")
-    carried = crds.schema(*kind.rsplit("/", 1)).root
-    upstream = crds.stripped(CRDS, kind)
+    carried = crds.load_schema(*kind.rsplit("/", 1)).root
+    upstream = crds.load_stripped_schema(CRDS, kind)
     assert {**carried["properties"], "metadata": None} == {
         **upstream["properties"],
         "metadata": None,
@@ -118,8 +118,8 @@ def test_the_carried_schemas_are_the_upstream_ones(kind: str) -> None:
 
 def test_a_schema_notices_what_is_wrong() -> None:
     (job,) = build_objects(train1(framework=Framework.MPI), workload_id="w-1")
-    assert crds.refusals(job | {"spec": job["spec"] | {"slots": 1}}) != []
-    assert crds.refusals(job | {"spec": {}}) != []
+    assert crds.find_schema_problems(job | {"spec": job["spec"] | {"slots": 1}}) != []
+    assert crds.find_schema_problems(job | {"spec": {}}) != []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from django.utils import timezone
 from console.errors import Clash
 from tests.at_once import at_once
 from tests.cast import a_spec, make_cast
-from tests.workloads.cluster_objects import Made, jobs, pods
+from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from tests.workloads.objects import condition
 from workloads import journal, queries, tasks
 from workloads.models import Attempt, Event, Workload
@@ -43,7 +43,7 @@ def test_whoever_asks_for_what_came_after_misses_nothing_that_is_being_committed
 
     def write(who: int) -> Callable[[], None]:
         def open_and_see(number: int) -> None:
-            made = Made(
+            made = ClusterObjects(
                 journal.create_workload(
                     a_spec(cast.team_a, f"w{who}-{number}"), project=cast.team_a, user=None
                 )
@@ -64,7 +64,7 @@ def test_whoever_asks_for_what_came_after_misses_nothing_that_is_being_committed
 def test_writers_of_one_workload_lose_nothing_of_each_others() -> None:
     cast = make_cast()
     workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
-    made = Made(workload)
+    made = ClusterObjects(workload)
     each_pod = [
         [made.pod("worker", index, ready=bool(number % 2)) for number in range(EACH)]
         for index in range(2)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cast import Cast, a_spec
-from tests.workloads.cluster_objects import Made, gone, jobs, pods
+from tests.workloads.cluster_objects import ClusterObjects, jobs, observe_gone, pods
 from tests.workloads.objects import Object, condition
 from workloads import journal
 from workloads.journal import Observation
@@ -19,21 +19,23 @@ LATER = "2099-01-01T00:00:30Z"
 
 
 @pytest.fixture
-def made(cast: Cast) -> Made:
-    found = Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
+def made(cast: Cast) -> ClusterObjects:
+    found = ClusterObjects(
+        journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
+    )
     journal.record_observations(
         cast.cluster.pk, [*jobs(found.job(condition("Created"))), *pods(found.pod("master"))]
     )
     return found
 
 
-def tell(made: Made, *events: Object) -> int:
+def record_events(made: ClusterObjects, *events: Object) -> int:
     return journal.record_observations(
         made.workload.cluster_id, [Observation("event", event) for event in events]
     )
 
 
-def told() -> list[tuple[Any, ...]]:
+def list_events() -> list[tuple[Any, ...]]:
     return list(
         Event.objects.filter(kind="cluster").values_list(
             "attempt", "subject_kind", "subject", "reason", "text", "count"
@@ -41,7 +43,7 @@ def told() -> list[tuple[Any, ...]]:
     )
 
 
-def test_an_event_is_kept_with_all_that_it_says(made: Made) -> None:
+def test_an_event_is_kept_with_all_that_it_says(made: ClusterObjects) -> None:
     event = made.event(
         made.pod("master"),
         "Failed\x1b[31m",
@@ -50,7 +52,7 @@ def test_an_event_is_kept_with_all_that_it_says(made: Made) -> None:
         firstTimestamp="2098-01-01T00:00:00Z",
         count=3,
     )
-    assert tell(made, event) == 1
+    assert record_events(made, event) == 1
     row = Event.objects.get(kind="cluster")
     assert (row.reason, row.text, row.is_warning, row.source) == (
         "Failed",
@@ -62,12 +64,17 @@ def test_an_event_is_kept_with_all_that_it_says(made: Made) -> None:
     assert row.first_at == datetime(2098, 1, 1, tzinfo=UTC)
 
 
-def test_an_event_told_again_is_counted_and_not_repeated(made: Made) -> None:
+def test_an_event_told_again_is_counted_and_not_repeated(made: ClusterObjects) -> None:
     once = made.event(made.pod("master"), "BackOff", "back-off", count=1)
     often = made.event(
         made.pod("master"), "BackOff", "back-off", series={"count": 7, "lastObservedTime": LATER}
     )
-    assert [tell(made, once), tell(made, once, often), tell(made, often), tell(made, once)] == [
+    assert [
+        record_events(made, once),
+        record_events(made, once, often),
+        record_events(made, often),
+        record_events(made, once),
+    ] == [
         1,
         1,
         0,
@@ -77,11 +84,11 @@ def test_an_event_told_again_is_counted_and_not_repeated(made: Made) -> None:
     assert (row.count, row.at) == (7, datetime(2099, 1, 1, 0, 0, 30, tzinfo=UTC))
 
 
-def test_what_the_cluster_forgets_stays(made: Made) -> None:
+def test_what_the_cluster_forgets_stays(made: ClusterObjects) -> None:
     event = made.event(made.pod("master"), "Started", "")
-    tell(made, event)
-    assert journal.record_observations(made.workload.cluster_id, gone("event", event)) == 0
-    assert len(told()) == 1
+    record_events(made, event)
+    assert journal.record_observations(made.workload.cluster_id, observe_gone("event", event)) == 0
+    assert len(list_events()) == 1
 
 
 SUBJECTS = {
@@ -93,13 +100,13 @@ SUBJECTS = {
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_it_finds_its_workload_by(made: Made, subject: str) -> None:
+def test_it_finds_its_workload_by(made: ClusterObjects, subject: str) -> None:
     kind, make = SUBJECTS[subject]
-    assert tell(made, made.event(make(made), "Happened", "", kind=kind)) == 1
+    assert record_events(made, made.event(make(made), "Happened", "", kind=kind)) == 1
 
 
 def test_events_come_before_anything_else_is_known(cast: Cast) -> None:
-    made = Made(
+    made = ClusterObjects(
         journal.create_workload(a_spec(cast.team_a, "early"), project=cast.team_a, user=None)
     )
     subjects = [
@@ -107,13 +114,13 @@ def test_events_come_before_anything_else_is_known(cast: Cast) -> None:
         ("PodGroup", made.group()),
         ("Pod", made.pod("worker", 0)),
     ]
-    tell(
+    record_events(
         made, *(made.event(subject, "Early", "", kind=kind, uid=kind) for kind, subject in subjects)
     )
-    assert {row[1] for row in told()} == {"PyTorchJob", "PodGroup", "Pod"}
+    assert {row[1] for row in list_events()} == {"PyTorchJob", "PodGroup", "Pod"}
 
 
-def foreign(made: Made, what: str) -> Object:
+def foreign(made: ClusterObjects, what: str) -> Object:
     event = made.event(made.pod("master"), "Happened", "")
     about = event["involvedObject"]
     match what:
@@ -147,34 +154,34 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_it_is_left_out(made: Made, what: str) -> None:
-    assert (tell(made, foreign(made, what)), told()) == (0, [])
+def test_it_is_left_out(made: ClusterObjects, what: str) -> None:
+    assert (record_events(made, foreign(made, what)), list_events()) == (0, [])
 
 
-def test_an_event_belongs_to_the_attempt_of_its_pod_or_job(made: Made) -> None:
+def test_an_event_belongs_to_the_attempt_of_its_pod_or_job(made: ClusterObjects) -> None:
     journal.record_observations(made.workload.cluster_id, jobs(made.job(condition("Failed"))))
     journal.request_run(made.workload.pk, None)
-    second = Made(Workload.objects.get())
+    second = ClusterObjects(Workload.objects.get())
     journal.record_observations(made.workload.cluster_id, jobs(second.job(condition("Created"))))
     subjects = [made.pod("master"), second.pod("worker", 0), made.job(), second.job()]
     kinds = ["Pod", "Pod", "PyTorchJob", "PyTorchJob"]
-    tell(
+    record_events(
         made,
         *(
             made.event(each, "Happened", "", kind=kind, uid=f"e{n}")
             for n, (each, kind) in enumerate(zip(subjects, kinds, strict=True))
         ),
     )
-    assert sorted(row[0] for row in told()) == [1, 1, 2, 2]
+    assert sorted(row[0] for row in list_events()) == [1, 1, 2, 2]
 
 
 def test_late_events_of_a_deleted_workload_do_not_fall_to_its_namesake(
-    cast: Cast, made: Made
+    cast: Cast, made: ClusterObjects
 ) -> None:
     journal.request_deletion(made.workload.pk, None)
     journal.record_release(made.workload.pk)
     journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
-    tell(
+    record_events(
         made,
         made.event(made.pod("master"), "Killing", ""),
         made.event(made.job(), "Deleted", "", kind="PyTorchJob", uid="e2"),
@@ -184,9 +191,9 @@ def test_late_events_of_a_deleted_workload_do_not_fall_to_its_namesake(
     }
 
 
-def test_within_its_second_an_event_comes_when_it_was_heard(made: Made) -> None:
+def test_within_its_second_an_event_comes_when_it_was_heard(made: ClusterObjects) -> None:
     before = Event.objects.latest("at").at
-    tell(
+    record_events(
         made,
         made.event(
             made.pod("master"), "Now", "", lastTimestamp=before.replace(microsecond=0).isoformat()
@@ -206,7 +213,7 @@ def test_within_its_second_an_event_comes_when_it_was_heard(made: Made) -> None:
 def test_what_is_said_of_the_job_between_is_said_of_the_workload(
     cast: Cast, framework: Framework, job_kind: str, subject: str
 ) -> None:
-    made = Made(
+    made = ClusterObjects(
         journal.create_workload(
             a_spec(cast.team_a, "early", framework=framework), project=cast.team_a, user=None
         )
@@ -214,7 +221,7 @@ def test_what_is_said_of_the_job_between_is_said_of_the_workload(
     Workload.objects.filter(pk=made.workload.pk).update(job_kind=job_kind, job_uid="known")
     event = made.event(made.pod("master"), "FailedCreate", "exceeded quota", kind="Job")
     event["involvedObject"] |= {"name": subject or "early-launcher", "uid": "between"}
-    tell(made, event)
-    assert [row[2:5] for row in told()] == (
+    record_events(made, event)
+    assert [row[2:5] for row in list_events()] == (
         [(subject, "FailedCreate", "exceeded quota")] if subject else []
     )

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast, a_spec
-from tests.workloads.cluster_objects import Made, gone, jobs, pods
+from tests.workloads.cluster_objects import ClusterObjects, jobs, observe_gone, pods
 from tests.workloads.objects import Object, condition
 from workloads import journal
 from workloads.journal import KnownObject, Observation
@@ -23,8 +23,10 @@ CREATED = condition("Created")
 
 
 @pytest.fixture
-def made(cast: Cast) -> Made:
-    found = Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
+def made(cast: Cast) -> ClusterObjects:
+    found = ClusterObjects(
+        journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
+    )
     journal.record_observations(
         cast.cluster.pk,
         [
@@ -36,7 +38,11 @@ def made(cast: Cast) -> Made:
 
 
 def listed(
-    made: Made, kind: Any, *objects: Object, began: datetime | None = LONG_AFTER, **more: Any
+    made: ClusterObjects,
+    kind: Any,
+    *objects: Object,
+    began: datetime | None = LONG_AFTER,
+    **more: Any,
 ) -> int:
     return journal.record_listing(made.workload.cluster_id, kind, objects, began, **more)
 
@@ -45,39 +51,39 @@ def there() -> list[str]:
     return sorted(Pod.objects.filter(vanished_at=None).values_list("name", flat=True))
 
 
-def test_what_a_listing_lacks_has_vanished(made: Made) -> None:
+def test_what_a_listing_lacks_has_vanished(made: ClusterObjects) -> None:
     assert listed(made, "pod", made.pod("master")) == 1
     assert there() == ["train1-master-0"]
     assert Workload.objects.get().status == "Degraded"
 
 
-def test_a_listing_without_news_changes_nothing(made: Made) -> None:
+def test_a_listing_without_news_changes_nothing(made: ClusterObjects) -> None:
     objects = list(Pod.objects.values_list("data", flat=True))
     position = Position.objects.get().value
     assert listed(made, "pod", *objects) == 0
     assert Position.objects.get().value == position
 
 
-def test_what_was_made_after_the_listing_began_has_not_vanished(made: Made) -> None:
+def test_what_was_made_after_the_listing_began_has_not_vanished(made: ClusterObjects) -> None:
     assert listed(made, "pod", began=BEFORE) == listed(made, "job", began=BEFORE) == 0
     assert len(there()) == 3
 
 
-def test_what_is_newer_than_the_listings_version_has_not_vanished(made: Made) -> None:
+def test_what_is_newer_than_the_listings_version_has_not_vanished(made: ClusterObjects) -> None:
     versions = sorted(int(version) for version in Pod.objects.values_list("version", flat=True))
     assert listed(made, "pod", began=BEFORE, version=str(versions[1])) == 1
     assert len(there()) == 1
 
 
-def test_what_cannot_be_read_is_still_there(made: Made) -> None:
+def test_what_cannot_be_read_is_still_there(made: ClusterObjects) -> None:
     stubs = [{"metadata": {"uid": uid}} for uid in Pod.objects.values_list("uid", flat=True)]
     assert listed(made, "pod", *stubs) == 0
     assert len(there()) == 3
 
 
-def test_a_listing_of_one_kind_of_jobs_says_nothing_of_the_others(made: Made) -> None:
-    assert listed(made, "job", of=("Job",)) == 0
-    assert listed(made, "job", of=("PyTorchJob",)) == 1
+def test_a_listing_of_one_kind_of_jobs_says_nothing_of_the_others(made: ClusterObjects) -> None:
+    assert listed(made, "job", job_kinds=("Job",)) == 0
+    assert listed(made, "job", job_kinds=("PyTorchJob",)) == 1
     assert Workload.objects.get().status == "Stopped"
 
 
@@ -85,17 +91,17 @@ def test_batch_jobs_are_known_though_lists_do_not_name_them(cast: Cast) -> None:
     spec = a_spec(
         cast.team_a, "solo", architecture=Architecture.STANDARD, framework=None, workers=1
     )
-    made = Made(journal.create_workload(spec, project=cast.team_a, user=None))
+    made = ClusterObjects(journal.create_workload(spec, project=cast.team_a, user=None))
     job = made.batch(condition("Complete"), succeeded=1)
     del job["kind"]
-    listed(made, "job", job, of=("Job",))
+    listed(made, "job", job, job_kinds=("Job",))
     assert (Workload.objects.get().status, Workload.objects.get().ended) == (
         "Completed",
         "1 succeeded",
     )
 
 
-def test_a_pod_group_that_a_listing_lacks_is_forgotten(made: Made) -> None:
+def test_a_pod_group_that_a_listing_lacks_is_forgotten(made: ClusterObjects) -> None:
     group = made.group("OverLimit", "full")
     listed(made, "podgroup", group)
     assert Workload.objects.get().pod_group
@@ -103,11 +109,11 @@ def test_a_pod_group_that_a_listing_lacks_is_forgotten(made: Made) -> None:
     assert Workload.objects.get().pod_group is None
 
 
-def known(made: Made, *kinds: Any) -> list[KnownObject]:
+def known(made: ClusterObjects, *kinds: Any) -> list[KnownObject]:
     return journal.list_known_objects(made.workload.cluster_id, *kinds, workload=made.workload.pk)
 
 
-def test_one_workload_is_reconciled_from_fresh_reads(made: Made) -> None:
+def test_one_workload_is_reconciled_from_fresh_reads(made: ClusterObjects) -> None:
     before = known(made, "job", "pod", "podgroup")
     assert journal.reconcile_workload(
         made.workload.pk, made.job(CREATED), [made.pod("master")], made.group(), known_before=before
@@ -126,25 +132,25 @@ def test_stopping_what_never_reached_the_cluster_ends_when_reconciled(cast: Cast
     workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
     journal.request_stop(workload.pk, None)
     assert journal.reconcile_workload(
-        workload.pk, None, [], None, known_before=known(Made(workload))
+        workload.pk, None, [], None, known_before=known(ClusterObjects(workload))
     )
     assert Workload.objects.get().status == "Stopped"
 
 
-def test_what_was_seen_after_one_had_looked_is_not_missed(made: Made) -> None:
+def test_what_was_seen_after_one_had_looked_is_not_missed(made: ClusterObjects) -> None:
     before = known(made, "job", "pod")
     journal.record_observations(made.workload.cluster_id, pods(made.pod("worker", 2)))
     assert journal.reconcile_workload(made.workload.pk, None, [], None, known_before=before)
     assert there() == ["train1-worker-2"]
 
 
-def test_a_listing_of_what_was_known_needs_no_version_and_no_clock(made: Made) -> None:
+def test_a_listing_of_what_was_known_needs_no_version_and_no_clock(made: ClusterObjects) -> None:
     """As of another cluster behind the same row, whose versions are lower than any that is
     known.
     """
     before = known(made, "pod")
     journal.record_observations(made.workload.cluster_id, pods(made.pod("worker", 2)))
-    assert listed(made, "pod", before=before, began=None) == 1
+    assert listed(made, "pod", known_before=before, began=None) == 1
     assert there() == ["train1-worker-2"]
 
 
@@ -154,7 +160,7 @@ ROLES = (("master", 0), ("worker", 0), ("worker", 1))
 class Cluster:
     """One workload's objects as they change; every change is a frame."""
 
-    def __init__(self, made: Made) -> None:
+    def __init__(self, made: ClusterObjects) -> None:
         self.made = made
         self.job: Object | None = made.job(CREATED)
         self.pods: dict[int, Object] = {}
@@ -170,13 +176,13 @@ class Cluster:
                 self.job = self.made.job(condition("Succeeded") if self.ended else CREATED)
                 self.frames += jobs(self.job)
             case "job" if self.job is not None:
-                self.frames += gone("job", self.made.job(CREATED))
+                self.frames += observe_gone("job", self.made.job(CREATED))
                 self.job = None
             case "group":
                 self.group = self.made.group("OverLimit", f"full {which}")
                 self.frames.append(Observation("podgroup", self.group))
             case "gone" if which in self.pods:
-                self.frames += gone("pod", self._pod("ended", which))
+                self.frames += observe_gone("pod", self._pod("ended", which))
                 del self.pods[which]
             case "queued" | "starting" | "pod" | "ended":
                 if which not in self.pods:
@@ -210,7 +216,9 @@ def test_whatever_is_told_before_a_listing_after_it_the_rows_are_as_the_cluster_
 ) -> None:
     name = f"w{Workload.objects.count()}"
     cluster = Cluster(
-        Made(journal.create_workload(a_spec(cast.team_a, name), project=cast.team_a, user=None))
+        ClusterObjects(
+            journal.create_workload(a_spec(cast.team_a, name), project=cast.team_a, user=None)
+        )
     )
     for what, which in changes:
         cluster.change(what, which)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast, a_spec
-from tests.workloads.cluster_objects import Made, jobs, pods
+from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from tests.workloads.objects import Object, condition
 from workloads import journal
 from workloads.models import Pod, Workload
@@ -38,8 +38,10 @@ FIELDS = (
 
 
 @pytest.fixture
-def made(cast: Cast) -> Made:
-    found = Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
+def made(cast: Cast) -> ClusterObjects:
+    found = ClusterObjects(
+        journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
+    )
     journal.record_observations(
         cast.cluster.pk,
         [
@@ -89,11 +91,11 @@ def told(kind: Any, cast: Cast, objects: Sequence[Object], page: int) -> None:
 )
 def test_page_by_page_is_as_one_by_one(cast: Cast, estate: list[Any], page: int) -> None:
     Workload.objects.all().delete()
-    ways: dict[str, list[Made]] = {"one": [], "all": []}
+    ways: dict[str, list[ClusterObjects]] = {"one": [], "all": []}
     for way, mades in ways.items():
         for number in range(len(estate)):
             mades.append(
-                Made(
+                ClusterObjects(
                     journal.create_workload(
                         a_spec(cast.team_a, f"{way}{number}"), project=cast.team_a, user=None
                     )
@@ -123,7 +125,7 @@ def test_a_page_of_many_is_written_by_as_many_statements_as_one_of_few(cast: Cas
     counts = []
     for number in (2, 40):
         mades = [
-            Made(
+            ClusterObjects(
                 journal.create_workload(
                     a_spec(cast.team_a, f"n{number}-{each}"), project=cast.team_a, user=None
                 )
@@ -140,7 +142,7 @@ def test_a_page_of_many_is_written_by_as_many_statements_as_one_of_few(cast: Cas
     assert counts[0] == counts[1]
 
 
-def test_a_listing_without_news_writes_nothing(made: Made) -> None:
+def test_a_listing_without_news_writes_nothing(made: ClusterObjects) -> None:
     listing = journal.Listing(made.workload.cluster_id, "pod")
     kept = list(Pod.objects.values_list("data", flat=True))
     with CaptureQueriesContext(connection) as captured:
@@ -149,7 +151,7 @@ def test_a_listing_without_news_writes_nothing(made: Made) -> None:
     assert len(captured) == 0
 
 
-def test_what_a_listing_that_began_anew_told_at_first_may_have_gone(made: Made) -> None:
+def test_what_a_listing_that_began_anew_told_at_first_may_have_gone(made: ClusterObjects) -> None:
     listing = journal.Listing(made.workload.cluster_id, "pod")
     both = list(Pod.objects.order_by("name").values_list("data", flat=True))
     listing.add_page(both)
@@ -170,7 +172,7 @@ def set_back(obj: Object) -> Object:
 
 
 @pytest.fixture
-def far_on(made: Made) -> Made:
+def far_on(made: ClusterObjects) -> ClusterObjects:
     """What is known has high versions."""
     for kind, objects in (
         ("job", [made.job(condition("Running"))]),
@@ -185,7 +187,7 @@ def far_on(made: Made) -> Made:
 
 
 def test_a_listing_is_newer_than_what_was_known_when_it_was_asked_for_whatever_its_versions(
-    far_on: Made,
+    far_on: ClusterObjects,
 ) -> None:
     listing = journal.Listing(far_on.workload.cluster_id, "pod")
     listing.add_page([set_back(far_on.starting("master")), set_back(far_on.pod("worker", 0))])
@@ -199,7 +201,9 @@ def test_a_listing_is_newer_than_what_was_known_when_it_was_asked_for_whatever_i
     assert Workload.objects.get().status == "Failed"
 
 
-def test_what_was_seen_after_it_was_asked_for_is_not_older_than_a_listing(far_on: Made) -> None:
+def test_what_was_seen_after_it_was_asked_for_is_not_older_than_a_listing(
+    far_on: ClusterObjects,
+) -> None:
     listing = journal.Listing(far_on.workload.cluster_id, "pod")
     seen = far_on.ended("master")
     seen["metadata"]["resourceVersion"] = str(10**9 + 1)
@@ -209,7 +213,7 @@ def test_what_was_seen_after_it_was_asked_for_is_not_older_than_a_listing(far_on
 
 
 def test_fresh_reads_of_one_workload_are_newer_than_what_was_known_before_them(
-    far_on: Made,
+    far_on: ClusterObjects,
 ) -> None:
     before = journal.list_known_objects(
         far_on.workload.cluster_id, "job", "pod", workload=far_on.workload.pk
@@ -228,7 +232,7 @@ def test_fresh_reads_of_one_workload_are_newer_than_what_was_known_before_them(
 
 
 def test_what_became_known_after_the_listing_was_asked_for_and_it_should_hold_has_vanished(
-    made: Made,
+    made: ClusterObjects,
 ) -> None:
     listing = journal.Listing(made.workload.cluster_id, "pod")
     journal.record_observations(made.workload.cluster_id, pods(made.pod("worker", 1)))

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from clusters.models import Cluster
 from tests.cast import NOWHERE, Cast, a_spec
-from tests.workloads.cluster_objects import Made, gone, jobs, pods
+from tests.workloads.cluster_objects import ClusterObjects, jobs, observe_gone, pods
 from tests.workloads.objects import condition
 from workloads import journal
 from workloads.journal import Observation
@@ -24,11 +24,13 @@ PREEMPTED = condition("DisruptionTarget", reason="PreemptionByScheduler")
 
 
 @pytest.fixture
-def made(cast: Cast) -> Made:
-    return Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
+def made(cast: Cast) -> ClusterObjects:
+    return ClusterObjects(
+        journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
+    )
 
 
-def see(made: Made, *seen: list[Observation], cluster: uuid.UUID | None = None) -> int:
+def see(made: ClusterObjects, *seen: list[Observation], cluster: uuid.UUID | None = None) -> int:
     return journal.record_observations(
         cluster or made.workload.cluster_id, [each for part in seen for each in part]
     )
@@ -38,11 +40,11 @@ def row() -> Workload:
     return Workload.objects.get()
 
 
-def running(made: Made) -> None:
+def running(made: ClusterObjects) -> None:
     see(made, jobs(made.job(CREATED)), pods(*(made.pod(*role) for role in ROLES)))
 
 
-def test_a_whole_life(made: Made) -> None:
+def test_a_whole_life(made: ClusterObjects) -> None:
     see(made, jobs(made.job(CREATED)))
     for make in (made.queued, made.starting, made.pod, made.ended):
         see(made, pods(*(make(*role) for role in ROLES)))
@@ -74,7 +76,7 @@ def test_a_whole_life(made: Made) -> None:
     assert attempt.ended_at
 
 
-def test_a_pods_row_says_what_the_pod_says(made: Made) -> None:
+def test_a_pods_row_says_what_the_pod_says(made: ClusterObjects) -> None:
     annotations = {"gpu-fraction": "0.1"}
     see(
         made,
@@ -109,7 +111,9 @@ def test_a_pods_row_says_what_the_pod_says(made: Made) -> None:
     assert pod.vanished_at is None
 
 
-def test_running_pods_and_gpus_are_those_of_placed_and_unfinished_pods(made: Made) -> None:
+def test_running_pods_and_gpus_are_those_of_placed_and_unfinished_pods(
+    made: ClusterObjects,
+) -> None:
     tenth = {"annotations": {"gpu-fraction": "0.1"}}
     see(
         made,
@@ -130,12 +134,17 @@ def test_running_pods_and_gpus_are_those_of_placed_and_unfinished_pods(made: Mad
     assert row().gpus_requested == Decimal("0.3")
 
 
-def test_ranks_do_not_depend_on_the_order_in_which_pods_are_seen(made: Made) -> None:
+def test_ranks_do_not_depend_on_the_order_in_which_pods_are_seen(made: ClusterObjects) -> None:
     see(made, pods(made.pod("worker", 1)))
     assert Pod.objects.get().rank == 1
     see(made, pods(made.pod("master")))
     assert list(Pod.objects.values_list("role", "rank")) == [("master", 0), ("worker", 2)]
-    see(made, gone("pod", made.pod("master")), jobs(made.job(CREATED)), pods(made.pod("worker", 0)))
+    see(
+        made,
+        observe_gone("pod", made.pod("master")),
+        jobs(made.job(CREATED)),
+        pods(made.pod("worker", 0)),
+    )
     assert set(Pod.objects.values_list("name", "rank")) == {
         ("train1-master-0", 0),
         ("train1-worker-0", 1),
@@ -143,7 +152,7 @@ def test_ranks_do_not_depend_on_the_order_in_which_pods_are_seen(made: Made) -> 
     }
 
 
-def test_the_same_again_is_no_change(made: Made) -> None:
+def test_the_same_again_is_no_change(made: ClusterObjects) -> None:
     seen = [
         *jobs(made.job(CREATED)),
         *pods(*(made.pod(*role) for role in ROLES)),
@@ -155,7 +164,7 @@ def test_the_same_again_is_no_change(made: Made) -> None:
     assert (list(Workload.objects.values()), Position.objects.get().value) == (before, position)
 
 
-def test_an_older_state_never_replaces_a_newer_one(made: Made) -> None:
+def test_an_older_state_never_replaces_a_newer_one(made: ClusterObjects) -> None:
     old, new = made.starting("master"), made.pod("master")
     old_job, new_job = made.job(CREATED), made.job(CREATED, condition("Running"))
     see(made, jobs(new_job), pods(new))
@@ -166,36 +175,36 @@ def test_an_older_state_never_replaces_a_newer_one(made: Made) -> None:
     )
 
 
-def test_versions_compare_as_numbers(made: Made) -> None:
+def test_versions_compare_as_numbers(made: ClusterObjects) -> None:
     old, new = made.starting("master"), made.pod("master")
     old["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"] = "99", "100"
     assert [see(made, pods(new)), see(made, pods(old))] == [1, 0]
 
 
-def test_of_one_batch_the_newest_state_counts(made: Made) -> None:
+def test_of_one_batch_the_newest_state_counts(made: ClusterObjects) -> None:
     old, new = made.starting("master"), made.pod("master")
     see(made, pods(new, old))
     assert Pod.objects.get().phase == "Running"
 
 
-def test_what_is_gone_stays_gone(made: Made) -> None:
+def test_what_is_gone_stays_gone(made: ClusterObjects) -> None:
     pod = made.pod("master")
     late = made.pod("master")
     see(made, jobs(made.job(CREATED)), pods(pod))
-    see(made, gone("pod", pod))
+    see(made, observe_gone("pod", pod))
     see(made, pods(late))
     assert Pod.objects.get().vanished_at
     assert row().running_pods == 0
 
 
-def test_a_pod_made_anew_is_another_pod(made: Made) -> None:
+def test_a_pod_made_anew_is_another_pod(made: ClusterObjects) -> None:
     running(made)
-    see(made, gone("pod", made.pod("worker", 1)), pods(made.starting("worker", 1, tries=1)))
+    see(made, observe_gone("pod", made.pod("worker", 1)), pods(made.starting("worker", 1, tries=1)))
     assert Pod.objects.filter(name="train1-worker-1").count() == 2
     assert (row().status, row().running_pods) == ("Degraded", 2)
 
 
-def test_the_reason_follows_while_the_status_stays(made: Made) -> None:
+def test_the_reason_follows_while_the_status_stays(made: ClusterObjects) -> None:
     waiting = [made.queued(*role) for role in ROLES]
     see(
         made,
@@ -210,11 +219,11 @@ def test_the_reason_follows_while_the_status_stays(made: Made) -> None:
         "the department is full",
     )
     assert Event.objects.filter(new="Pending").count() == 1
-    see(made, gone("podgroup", made.group()))
+    see(made, observe_gone("podgroup", made.group()))
     assert (row().pod_group, row().reason) == (None, "")
 
 
-def test_a_preempted_attempt_is_pending_again_and_says_so(made: Made) -> None:
+def test_a_preempted_attempt_is_pending_again_and_says_so(made: ClusterObjects) -> None:
     running(made)
     assert row().status == "Running"
     see(made, pods(*(made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES)))
@@ -230,64 +239,74 @@ def test_a_preempted_attempt_is_pending_again_and_says_so(made: Made) -> None:
     assert event.is_warning
     see(
         made,
-        gone("pod", *(made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES)),
+        observe_gone(
+            "pod", *(made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES)
+        ),
     )
     see(made, pods(*(made.pod(*role, tries=1) for role in ROLES)))
     assert row().status == "Running"
 
 
-def test_a_preemption_seen_all_at_once_says_so_too(made: Made) -> None:
+def test_a_preemption_seen_all_at_once_says_so_too(made: ClusterObjects) -> None:
     running(made)
     ending = [made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES]
-    see(made, gone("pod", *ending), pods(*(made.queued(*role, tries=1) for role in ROLES)))
+    see(made, observe_gone("pod", *ending), pods(*(made.queued(*role, tries=1) for role in ROLES)))
     assert (row().status, Event.objects.latest("id").reason) == ("Pending", "Preempted")
 
 
-def test_a_job_deleted_behind_our_back_is_stopped_and_says_so(made: Made) -> None:
+def test_a_job_deleted_behind_our_back_is_stopped_and_says_so(made: ClusterObjects) -> None:
     running(made)
-    see(made, gone("job", made.job(CREATED)))
+    see(made, observe_gone("job", made.job(CREATED)))
     assert (row().status, row().desired, row().job) == ("Stopped", "Stopped", None)
     assert "not by Muster" in row().reason
     assert row().ended_at
     assert see(made, jobs(made.job(CREATED))) == 0
 
 
-def test_a_job_that_is_gone_before_its_pods_were_seen_is_stopped_too(made: Made) -> None:
+def test_a_job_that_is_gone_before_its_pods_were_seen_is_stopped_too(made: ClusterObjects) -> None:
     see(made, jobs(made.job(CREATED)))
     assert row().status == "Creating"
-    see(made, gone("job", made.job(CREATED)))
+    see(made, observe_gone("job", made.job(CREATED)))
     assert row().status == "Stopped"
 
 
-def test_an_end_is_an_end(made: Made) -> None:
+def test_an_end_is_an_end(made: ClusterObjects) -> None:
     see(made, jobs(made.job(condition("Failed", message="too bad"))))
     assert (row().status, row().reason) == ("Failed", "too bad")
     running(made)
-    see(made, gone("job", made.job(SUCCEEDED)))
+    see(made, observe_gone("job", made.job(SUCCEEDED)))
     assert (row().status, row().reason, row().desired) == ("Failed", "too bad", "Running")
 
 
-def test_stopping_ends_when_the_last_pod_is_gone(made: Made) -> None:
+def test_stopping_ends_when_the_last_pod_is_gone(made: ClusterObjects) -> None:
     running(made)
     journal.request_stop(made.workload.pk, None)
-    see(made, gone("job", made.job(CREATED)))
+    see(made, observe_gone("job", made.job(CREATED)))
     assert row().status == "Stopping"
-    see(made, gone("pod", *(made.pod(*role) for role in ROLES)))
+    see(made, observe_gone("pod", *(made.pod(*role) for role in ROLES)))
     assert (row().status, row().next_try_at, row().running_pods) == ("Stopped", None, 0)
 
 
-def test_deletion_is_left_to_its_step_which_may_look_at_once(made: Made) -> None:
+def test_deletion_is_left_to_its_step_which_may_look_at_once(made: ClusterObjects) -> None:
     running(made)
     journal.request_deletion(made.workload.pk, None)
-    see(made, gone("job", made.job(CREATED)), gone("pod", *(made.pod(*role) for role in ROLES)))
+    see(
+        made,
+        observe_gone("job", made.job(CREATED)),
+        observe_gone("pod", *(made.pod(*role) for role in ROLES)),
+    )
     assert (row().status, row().released_at) == ("Deleting", None)
     assert row().next_try_at <= timezone.now()  # type: ignore[operator]
 
 
-def test_pods_of_an_attempt_before_change_their_rows_and_not_the_status(made: Made) -> None:
+def test_pods_of_an_attempt_before_change_their_rows_and_not_the_status(
+    made: ClusterObjects,
+) -> None:
     see(made, jobs(made.job(condition("Failed"))), pods(made.pod("master")))
     journal.request_run(made.workload.pk, None)
-    see(made, pods(made.ended("master", code=1)), gone("job", made.job(condition("Failed"))))
+    see(
+        made, pods(made.ended("master", code=1)), observe_gone("job", made.job(condition("Failed")))
+    )
     pod = Pod.objects.get()
     assert (pod.attempt, pod.phase, row().status, row().attempt) == (1, "Failed", "Resuming", 2)
     see(made, [Observation("podgroup", made.group("OverLimit", "of the attempt before"))])
@@ -299,7 +318,7 @@ def asked_two_hours_ago() -> None:
     Workload.objects.update(created_at=then, status_at=then)
 
 
-def test_times_are_the_clusters_within_ours(made: Made) -> None:
+def test_times_are_the_clusters_within_ours(made: ClusterObjects) -> None:
     asked_two_hours_ago()
     up = (timezone.now() - timedelta(hours=1)).replace(microsecond=0)
     ready = condition("Ready", lastTransitionTime=up.isoformat())
@@ -314,7 +333,7 @@ def test_times_are_the_clusters_within_ours(made: Made) -> None:
     assert row().started_at < row().ended_at <= timezone.now()  # type: ignore[operator]
 
 
-def test_what_ran_unseen_has_its_times_all_the_same(made: Made) -> None:
+def test_what_ran_unseen_has_its_times_all_the_same(made: ClusterObjects) -> None:
     asked_two_hours_ago()
     began, ended = (
         (timezone.now() - timedelta(minutes=minutes)).replace(microsecond=0) for minutes in (60, 30)
@@ -327,7 +346,7 @@ def test_what_ran_unseen_has_its_times_all_the_same(made: Made) -> None:
 
 @pytest.mark.parametrize("skew", [timedelta(hours=-1), timedelta(hours=1)])
 def test_a_cluster_whose_clock_is_wrong_does_not_spoil_the_times(
-    made: Made, skew: timedelta
+    made: ClusterObjects, skew: timedelta
 ) -> None:
     asked_two_hours_ago()
     see(made, jobs(made.job(CREATED)), pods(made.starting("master")))
@@ -343,7 +362,7 @@ def test_a_cluster_whose_clock_is_wrong_does_not_spoil_the_times(
     assert before <= row().started_at <= row().ended_at <= timezone.now()  # type: ignore[operator]
 
 
-def stray(made: Made, what: str) -> Any:
+def stray(made: ClusterObjects, what: str) -> Any:
     pod = made.pod("master")
     labels = pod["metadata"]["labels"]
     match what:
@@ -376,19 +395,19 @@ STRAYS = [
 
 
 @pytest.mark.parametrize("what", STRAYS)
-def test_a_stranger_is_left_out(made: Made, what: str) -> None:
+def test_a_stranger_is_left_out(made: ClusterObjects, what: str) -> None:
     see(made, jobs(made.job(CREATED)))
     assert see(made, pods(stray(made, what), made.pod("worker", 0))) == 1
     assert [pod.name for pod in Pod.objects.all()] == ["train1-worker-0"]
 
 
-def test_another_clusters_objects_are_not_ours(made: Made) -> None:
+def test_another_clusters_objects_are_not_ours(made: ClusterObjects) -> None:
     other = Cluster.objects.create(name="other", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
     assert see(made, jobs(made.job(SUCCEEDED)), pods(made.pod("master")), cluster=other.pk) == 0
     assert (row().status, Pod.objects.count()) == ("Creating", 0)
 
 
-def test_a_job_of_another_name_with_our_labels_is_not_ours(made: Made) -> None:
+def test_a_job_of_another_name_with_our_labels_is_not_ours(made: ClusterObjects) -> None:
     job = made.job(SUCCEEDED)
     job["metadata"]["name"] = "copy-of-train1"
     assert (see(made, jobs(job)), row().status) == (0, "Creating")
@@ -398,7 +417,7 @@ def test_the_number_of_queries_does_not_grow_with_the_batch(cast: Cast) -> None:
     counts = []
     for size in (1, 12):
         all_made = [
-            Made(
+            ClusterObjects(
                 journal.create_workload(
                     a_spec(cast.team_a, f"q{size}-{number}"), project=cast.team_a, user=None
                 )

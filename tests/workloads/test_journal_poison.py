@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast, a_spec
-from tests.workloads.cluster_objects import Made, jobs, pods
+from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from tests.workloads.objects import condition
 from workloads import journal
 from workloads.journal import Observation, bulk_sql
@@ -26,8 +26,10 @@ ROLES = (("master", 0), ("worker", 0), ("worker", 1))
 
 
 @pytest.fixture
-def made(cast: Cast) -> Made:
-    found = Made(journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob))
+def made(cast: Cast) -> ClusterObjects:
+    found = ClusterObjects(
+        journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
+    )
     journal.record_observations(cast.cluster.pk, jobs(found.job(condition("Created"))))
     return found
 
@@ -77,7 +79,7 @@ POISON = {
 
 
 @pytest.mark.parametrize("what", POISON)
-def test_a_pod_with_this_stops_no_other(made: Made, what: str) -> None:
+def test_a_pod_with_this_stops_no_other(made: ClusterObjects, what: str) -> None:
     bad = made.pod("master")
     POISON[what](bad)
     journal.record_observations(made.workload.cluster_id, pods(bad, made.pod("worker", 0)))
@@ -86,7 +88,7 @@ def test_a_pod_with_this_stops_no_other(made: Made, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", POISON)
-def test_a_job_with_this_stops_no_pod(made: Made, what: str) -> None:
+def test_a_job_with_this_stops_no_pod(made: ClusterObjects, what: str) -> None:
     bad = made.job(condition("Created"))
     POISON[what](bad)
     journal.record_observations(
@@ -117,7 +119,7 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("what", EVENTS)
-def test_an_event_with_this_stops_no_other(made: Made, what: str) -> None:
+def test_an_event_with_this_stops_no_other(made: ClusterObjects, what: str) -> None:
     bad = made.event(made.pod("master"), "Bad", "", uid="bad") | EVENTS[what]
     good = made.event(made.pod("master"), "Good", "", uid="good")
     journal.record_observations(
@@ -140,7 +142,7 @@ NONSENSE: list[Any] = [
 
 
 @pytest.mark.parametrize("obj", NONSENSE)
-def test_what_is_no_object_is_left_out(made: Made, obj: Any) -> None:
+def test_what_is_no_object_is_left_out(made: ClusterObjects, obj: Any) -> None:
     kinds: list[Any] = ["job", "pod", "podgroup", "event"]
     assert (
         journal.record_observations(
@@ -151,7 +153,7 @@ def test_what_is_no_object_is_left_out(made: Made, obj: Any) -> None:
     journal.record_listing(made.workload.cluster_id, "event", [obj], made.workload.created_at)
 
 
-def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: Made) -> None:
+def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: ClusterObjects) -> None:
     refused = {
         "sqlite": (
             "CREATE TRIGGER refused BEFORE INSERT ON workloads_pod WHEN NEW.node = 'n0' BEGIN "
@@ -174,7 +176,7 @@ def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: Made) -> Non
     ]
 
 
-def test_a_row_that_is_not_as_it_was_read_is_not_written(made: Made) -> None:
+def test_a_row_that_is_not_as_it_was_read_is_not_written(made: ClusterObjects) -> None:
     key = made.workload.pk
     with pytest.raises(bulk_sql.ConcurrentChange):
         bulk_sql.update_rows(
@@ -226,7 +228,7 @@ def test_anything_at_all_can_be_slimmed_and_read(obj: Any) -> None:
     derive_status(slimmed, [slimmed])
 
 
-def test_slimming_keeps_what_is_read_and_nothing_else(made: Made) -> None:
+def test_slimming_keeps_what_is_read_and_nothing_else(made: ClusterObjects) -> None:
     pod = made.ended(
         "worker",
         1,
@@ -247,7 +249,9 @@ def test_slimming_keeps_what_is_read_and_nothing_else(made: Made) -> None:
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_garbage_with_our_labels_never_fails_a_batch(made: Made, kind: Any, obj: Any) -> None:
+def test_garbage_with_our_labels_never_fails_a_batch(
+    made: ClusterObjects, kind: Any, obj: Any
+) -> None:
     dressed = made.pod("master")
     metadata = obj.get("metadata") if isinstance(obj.get("metadata"), dict) else {}
     dressed |= {name: value for name, value in obj.items() if name != "metadata"}

@@ -20,7 +20,7 @@ from clusters.kube.rate_limits import RateLimiter
 from clusters.kube.resources import PODS
 from tests.cluster import LocalKube
 from tests.clusters.kube.faults import Request
-from tests.faults.proxy import Mishap, Passage, Proxy, passes
+from tests.faults.proxy import Mishap, Passage, Proxy, pass_unchanged
 from tests.workloads import pods
 from workloads.logbook.capture import CaptureTarget, LogCapture, TurnEnd, TurnOutcome
 from workloads.logbook.container_runs import RunState, parse_run_state
@@ -102,17 +102,17 @@ def test_a_container_without_a_word_has_an_empty_log(client: Client, tmp_path: P
 
 def test_lines_are_in_the_file_while_the_container_runs(client: Client, tmp_path: Path) -> None:
     reading = capture(pods.start(client, pods.shell("echo line 0; sleep 60")), tmp_path)
-    with pods.reading(reading, client):
+    with pods.read_in_thread(reading, client):
         pods.eventually(lambda: reading.target.path.exists() and texts(reading) == lines(1))
-    assert pods.read(client)["status"]["phase"] == "Running"
+    assert pods.get_pod(client)["status"]["phase"] == "Running"
 
 
 def test_a_reading_that_is_cut_again_and_again_loses_and_doubles_nothing(
     client: Client, tmp_path: Path
 ) -> None:
     reading = capture(pods.start(client, pods.shell(NUMBERED.format(150, 0.01))), tmp_path)
-    while pods.read(client)["status"]["phase"] in ("Pending", "Running"):
-        with pods.reading(reading, client):
+    while pods.get_pod(client)["status"]["phase"] in ("Pending", "Running"):
+        with pods.read_in_thread(reading, client):
             time.sleep(0.05)
     finish(reading, client)
     assert texts(reading) == lines(150)
@@ -123,7 +123,7 @@ def test_a_new_capture_goes_on_where_a_killed_one_was_in_mid_line(
 ) -> None:
     pod = pods.start(client, pods.shell(NUMBERED.format(40, 0.05)))
     first = capture(pod, tmp_path)
-    with pods.reading(first, client):
+    with pods.read_in_thread(first, client):
         pods.eventually(lambda: first.progress.size > 200)
     with first.target.path.open("ab") as file:
         file.write(b"2026-11-21T03:00:00.0000")
@@ -136,7 +136,7 @@ def test_a_new_capture_goes_on_where_a_killed_one_was_in_mid_line(
 def test_a_pod_of_the_same_name_is_another_one(client: Client, tmp_path: Path) -> None:
     pod = pods.start(client, pods.shell("echo other"))
     pod["metadata"]["uid"] = "of-the-one-before"
-    pods.ended(client)
+    pods.wait_until_ended(client)
     reading = capture(pod, tmp_path)
     assert finish(reading, client) == TurnOutcome(
         TurnEnd.LOST, "The pod was gone before its log was read."
@@ -148,7 +148,7 @@ def test_a_pod_that_went_before_the_rest_was_read_leaves_a_gap(
     client: Client, tmp_path: Path
 ) -> None:
     reading = capture(pods.start(client, pods.shell("echo line 0; sleep 60")), tmp_path)
-    with pods.reading(reading, client):
+    with pods.read_in_thread(reading, client):
         pods.eventually(lambda: reading.progress.size)
     calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=0)
     pods.eventually(lambda: gone(client))
@@ -168,7 +168,7 @@ def test_a_pod_that_is_deleted_while_it_is_read_leaves_none(client: Client, tmp_
         ),
         tmp_path,
     )
-    with pods.reading(reading, client) as turn:
+    with pods.read_in_thread(reading, client) as turn:
         pods.eventually(lambda: reading.progress.size)
         calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=5)
         turn.join(30)
@@ -188,7 +188,7 @@ def seen_late(client: Client, meanwhile: Callable[[], object]) -> Iterator[Clien
             begun.set()
         elif begun.is_set() and not happened.is_set():
             return late
-        return passes
+        return pass_unchanged
 
     def late(passage: Passage) -> None:
         happened.set()
@@ -212,7 +212,7 @@ def test_a_pod_that_an_operator_removes_as_its_log_begins_keeps_what_came(
     client: Client, tmp_path: Path
 ) -> None:
     pod = pods.start(client, pods.shell("echo line 0; sleep 60"))
-    pods.eventually(lambda: pods.read(client)["status"]["phase"] == "Running")
+    pods.eventually(lambda: pods.get_pod(client)["status"]["phase"] == "Running")
     reading = capture(pod, tmp_path)
     with seen_late(client, lambda: removed(client)) as through:
         assert finish(reading, through) == TurnOutcome(TurnEnd.COMPLETE)
@@ -223,7 +223,7 @@ def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(
     client: Client, tmp_path: Path
 ) -> None:
     pod = pods.start(client, pods.shell("echo line 0; sleep 60"))
-    pods.eventually(lambda: pods.read(client)["status"]["phase"] == "Running")
+    pods.eventually(lambda: pods.get_pod(client)["status"]["phase"] == "Running")
     reading = capture(pod, tmp_path)
 
     def replaced() -> None:
@@ -239,7 +239,7 @@ def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(
 
 def gone(client: Client) -> bool:
     try:
-        pods.read(client)
+        pods.get_pod(client)
     except Gone:
         return True
     return False
@@ -253,7 +253,7 @@ def test_the_run_before_a_restart_is_read_to_its_end(client: Client, tmp_path: P
     reading = capture(pod, tmp_path, sight=RunState.PREVIOUS)
     pods.eventually(
         lambda: (
-            parse_run_state(pods.read(client), pod["metadata"]["uid"], "main", 0)
+            parse_run_state(pods.get_pod(client), pod["metadata"]["uid"], "main", 0)
             is RunState.PREVIOUS
         )
     )
@@ -281,15 +281,15 @@ import django; django.setup()
 import resource, sys
 from pathlib import Path
 from tests.workloads import pods
-from clusters.kube.access import from_kubeconfig
+from clusters.kube.access import parse_kubeconfig
 from clusters.kube.client import Client
 from tests.workloads.test_log_capture import capture
-client = Client(from_kubeconfig(Path(sys.argv[1]).read_text()))
-reading = capture(pods.read(client), Path(sys.argv[2]))
+client = Client(parse_kubeconfig(Path(sys.argv[1]).read_text()))
+reading = capture(pods.get_pod(client), Path(sys.argv[2]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 1000000))
-print(reading.turn(client).note)
+print(reading.read_turn(client).note)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000000, 1000000))
-print(reading.turn(client).end.value, len(reading.progress.gaps))
+print(reading.read_turn(client).end.value, len(reading.progress.gaps))
 """
 
 
@@ -299,7 +299,7 @@ def test_a_full_disk_pauses_the_capture_and_nothing_is_lost_when_there_is_room_a
     pod = pods.start(
         client, pods.shell("n=0; while [ $n -lt 200 ]; do echo line $n; n=$((n+1)); done")
     )
-    pods.ended(client)
+    pods.wait_until_ended(client)
     done = subprocess.run(
         [sys.executable, "-c", FULL, cluster.kubeconfig, tmp_path],
         capture_output=True,
@@ -318,7 +318,7 @@ def test_a_restart_of_the_api_server_in_mid_stream_loses_and_doubles_nothing(
 ) -> None:
     with LocalKube(tmp_path / "kube") as cluster, pods.client_of(cluster) as client:
         reading = capture(pods.start(client, pods.shell(NUMBERED.format(100, 0.05))), tmp_path)
-        with pods.reading(reading, client) as turns:
+        with pods.read_in_thread(reading, client) as turns:
             for size in (300, 900, 1800):
                 pods.eventually(lambda size=size: reading.progress.size > size)
                 cluster.kill()

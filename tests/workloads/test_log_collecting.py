@@ -15,7 +15,7 @@ from clusters.kube.resources import PODS
 from tests.cast import Cast, make_cast
 from tests.cluster import LocalKube
 from tests.workloads import pods
-from tests.workloads.log_rows import a_log, numbered
+from tests.workloads.log_rows import a_log, number_lines
 from workloads import logbook
 from workloads.logbook import log_paths, retention
 from workloads.logbook.collecting import LogCollector
@@ -65,7 +65,7 @@ def contents(workload: Workload) -> dict[tuple[str, int], list[str]]:
 
 def test_every_container_of_an_ended_pod_is_kept(client: Client, workload: Workload) -> None:
     pods.start(client, pods.shell("echo main", init="echo first"))
-    pods.seen(workload, pods.ended(client))
+    pods.store_pod(workload, pods.wait_until_ended(client))
     assert not logbook.are_logs_kept(workload.pk)
     with pods.collector(workload.cluster, client) as collector:
         until_kept(collector, workload)
@@ -84,7 +84,7 @@ def test_the_runs_before_and_after_a_restart_are_two_logs(
             restart="OnFailure",
         ),
     )
-    pods.seen(workload, pods.ended(client))
+    pods.store_pod(workload, pods.wait_until_ended(client))
     with pods.collector(workload.cluster, client) as collector:
         until_kept(collector, workload)
     assert contents(workload) == {("main", 0): ["one"], ("main", 1): ["second"]}
@@ -94,7 +94,7 @@ def test_keeping_waits_for_the_collector_and_no_longer_than_said(
     client: Client, workload: Workload
 ) -> None:
     pods.start(client, pods.shell("echo line"))
-    pods.seen(workload, pods.ended(client))
+    pods.store_pod(workload, pods.wait_until_ended(client))
     assert not logbook.wait_until_logs_kept(workload.pk, timeout=0.1)
     stop = threading.Event()
     collector = LogCollector(workload.cluster_id, stop, threading.Event(), lambda _: client)
@@ -109,7 +109,7 @@ def test_keeping_waits_for_the_collector_and_no_longer_than_said(
 
 def test_a_pod_that_was_gone_before_is_said_to_be_lost(client: Client, workload: Workload) -> None:
     pods.start(client, pods.shell("echo line"))
-    pods.seen(workload, pods.ended(client), gone=True)
+    pods.store_pod(workload, pods.wait_until_ended(client), gone=True)
     calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=0)
     pods.remove_all(client)
     with pods.collector(workload.cluster, client) as collector:
@@ -123,7 +123,7 @@ def test_logs_beyond_the_bound_wait_their_turn_and_say_so(
 ) -> None:
     for number in range(3):
         pods.start(client, pods.shell("echo line; sleep 60", name=f"pod{number}"))
-        pods.seen(
+        pods.store_pod(
             workload,
             pods.eventually(lambda name=f"pod{number}": running(client, name)),
             rank=number,
@@ -140,15 +140,15 @@ def test_logs_beyond_the_bound_wait_their_turn_and_say_so(
 
 
 def running(client: Client, name: str) -> Any:
-    pod = pods.read(client, name)
+    pod = pods.get_pod(client, name)
     return pod if pod["status"]["phase"] == "Running" else None
 
 
 def test_a_name_that_no_file_may_have_stops_nothing(client: Client, workload: Workload) -> None:
     pods.start(client, pods.shell("echo line"))
-    pod = pods.ended(client)
+    pod = pods.wait_until_ended(client)
     bad = {**pod["status"]["containerStatuses"][0], "name": "../../etc/passwd"}
-    pods.seen(
+    pods.store_pod(
         workload,
         pod
         | {
@@ -173,7 +173,7 @@ def test_a_turn_asks_a_constant_number_of_queries(
             "spec": {"nodeName": "n"},
             "status": {"phase": "Pending"},
         }
-        pods.seen(workload, pod)
+        pods.store_pod(workload, pod)
     with pods.collector(workload.cluster, client) as collector:
         collector.run_turn()
         with django_assert_max_num_queries(1):
@@ -185,7 +185,7 @@ def ended(log: Log, days: float) -> None:
 
 
 def test_old_logs_are_removed_and_say_so(workload: Workload, settings: Any) -> None:
-    old, new = a_log(workload, numbered(3)), a_log(workload, numbered(3), rank=1)
+    old, new = a_log(workload, number_lines(3)), a_log(workload, number_lines(3), rank=1)
     ended(old, 15)
     ended(new, 13)
     assert logbook.remove_old_logs() == 1
@@ -197,7 +197,7 @@ def test_old_logs_are_removed_and_say_so(workload: Workload, settings: Any) -> N
 
 
 def test_the_oldest_logs_make_room(workload: Workload, settings: Any) -> None:
-    logs = [a_log(workload, numbered(100), rank=rank) for rank in range(3)]
+    logs = [a_log(workload, number_lines(100), rank=rank) for rank in range(3)]
     for age, log in enumerate(logs):
         ended(log, 3 - age)
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"log_bytes": 2 * logs[0].size})
@@ -206,7 +206,7 @@ def test_the_oldest_logs_make_room(workload: Workload, settings: Any) -> None:
 
 
 def test_files_of_a_workload_that_is_no_more_are_removed(workload: Workload) -> None:
-    log = a_log(workload, numbered(3))
+    log = a_log(workload, number_lines(3))
     path = log_paths.local_path(log.path)
     workload.delete()
     retention.remove_old_logs()

@@ -211,9 +211,9 @@ def test_what_a_full_disk_took_half_of_is_cut_off_again(tmp_path: Path) -> None:
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from workloads.logbook.log_writer import Writer
+from workloads.logbook.log_writer import LogWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-with Writer(Path(sys.argv[1])) as writer:
+with LogWriter(Path(sys.argv[1])) as writer:
     try:
         while True:
             writer.append([b"x" * 99])

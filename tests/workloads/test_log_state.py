@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tests.cast import Cast
 from tests.workloads import pods
-from tests.workloads.log_rows import HOSTILE, a_log, numbered, window
+from tests.workloads.log_rows import HOSTILE, a_log, number_lines, window
 from workloads.models import Event, Log, Pod, Workload
 
 SENT = {"metadata": {"name": "train1"}}
@@ -169,7 +169,7 @@ def test_it_is_over_when_no_pod_can_come_and_all_is_read(
     over: bool,
     state: str,
 ) -> None:
-    log = a_log(workload, numbered(3), state=state)
+    log = a_log(workload, number_lines(3), state=state)
     becomes(workload, status, attempt=attempt, released_at=timezone.now() if released else None)
     is_read = state == Log.State.COMPLETE
     assert now(bob, workload)["over"] is (over and is_read)
@@ -182,13 +182,13 @@ def test_it_is_over_when_no_pod_can_come_and_all_is_read(
 def test_what_is_read_on_from_a_place_says_nothing_of_how_things_stand(
     bob: Client, workload: Workload
 ) -> None:
-    log = a_log(workload, numbered(3))
+    log = a_log(workload, number_lines(3))
     assert "order" not in window(bob, workload, log=log.pk, after="")[0]
 
 
 def test_the_tabs_are_those_of_the_page(bob: Client, workload: Workload) -> None:
     becomes(workload, "Running")
-    logs = [a_log(workload, numbered(1), rank=rank) for rank in range(2)]
+    logs = [a_log(workload, number_lines(1), rank=rank) for rank in range(2)]
     Pod.objects.filter(pk=logs[0].pod_id).update(phase="Succeeded")
     a_pod(workload, 2)
     for query in ({"attempt": 1}, {"log": logs[1].pk}, {"log": logs[1].pk, "pane": 1}):
@@ -202,7 +202,7 @@ def test_the_tabs_are_those_of_the_page(bob: Client, workload: Workload) -> None
 
 
 def test_names_of_pods_are_text(bob: Client, workload: Workload) -> None:
-    a_log(workload, numbered(1))
+    a_log(workload, number_lines(1))
     Pod.objects.update(name=HOSTILE[0].decode())
     told = now(bob, workload)
     assert "<script" not in "".join(told["tabs"].values())

@@ -11,7 +11,7 @@ from django.core.files.storage import storages
 from projects.models import User
 from tests.cast import Cast
 from tests.workloads import pods
-from tests.workloads.log_rows import a_log, numbered, texts, window
+from tests.workloads.log_rows import a_log, number_lines, texts, window
 from workloads import logbook
 from workloads.logbook import log_paths, object_store, windows
 from workloads.logbook.log_files import open_log
@@ -53,8 +53,8 @@ def names(bucket: Any) -> list[str]:
 
 def test_an_ended_log_is_moved_and_one_that_grows_is_not(store: Any, workload: Workload) -> None:
     done, growing = (
-        a_log(workload, numbered(3)),
-        a_log(workload, numbered(3), rank=1, state=Log.State.CAPTURING),
+        a_log(workload, number_lines(3)),
+        a_log(workload, number_lines(3), rank=1, state=Log.State.CAPTURING),
     )
     assert object_store.move_ended_logs() == 1
     assert names(store) == [f"muster/{done.path.removesuffix('log')}idx", f"muster/{done.path}"]
@@ -75,7 +75,7 @@ def test_a_stored_log_is_read_by_ranges(store: Any, workload: Workload) -> None:
 def test_the_page_shows_a_stored_log_like_any_other(
     client: Any, store: Any, workload: Workload
 ) -> None:
-    log = a_log(workload, numbered(700))
+    log = a_log(workload, number_lines(700))
     object_store.move_ended_logs()
     client.force_login(User.objects.get(username="bob"))
     _, items = window(client, workload, log=log.pk)
@@ -85,7 +85,7 @@ def test_the_page_shows_a_stored_log_like_any_other(
 def test_a_stored_log_goes_when_it_is_too_old(
     store: Any, workload: Workload, settings: Any
 ) -> None:
-    log = a_log(workload, numbered(3))
+    log = a_log(workload, number_lines(3))
     object_store.move_ended_logs()
     Log.objects.filter(pk=log.pk).update(ended_at="2020-01-01T00:00:00Z")
     assert logbook.remove_old_logs() == 1
@@ -95,8 +95,8 @@ def test_a_stored_log_goes_when_it_is_too_old(
 def test_the_store_holds_nothing_of_a_workload_that_is_no_more(
     store: Any, cast: Cast, workload: Workload
 ) -> None:
-    a_log(workload, numbered(3))
-    other = a_log(pods.a_workload(cast.team_b), numbered(3))
+    a_log(workload, number_lines(3))
+    other = a_log(pods.a_workload(cast.team_b), number_lines(3))
     object_store.move_ended_logs()
     workload.delete()
     logbook.remove_old_logs()

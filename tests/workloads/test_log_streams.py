@@ -17,7 +17,7 @@ from django.urls import reverse
 from projects.models import User
 from tests.cast import make_cast
 from tests.workloads import pods
-from tests.workloads.log_rows import START, a_log, numbered
+from tests.workloads.log_rows import START, a_log, number_lines
 from workloads import logbook
 from workloads.logbook import live_logs, log_paths, stamps
 from workloads.logbook.log_writer import LogWriter
@@ -41,7 +41,7 @@ async def signed_in() -> tuple[AsyncClient, Workload]:
 
 async def capturing(workload: Workload, count: int = 0, rank: int = 0) -> Log:
     return await sync_to_async(a_log)(
-        workload, numbered(count), rank=rank, state=Log.State.CAPTURING
+        workload, number_lines(count), rank=rank, state=Log.State.CAPTURING
     )
 
 

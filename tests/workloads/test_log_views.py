@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from tests.cast import Cast
 from tests.workloads import pods
-from tests.workloads.log_rows import HOSTILE, START, a_log, numbered, texts, window
+from tests.workloads.log_rows import HOSTILE, START, a_log, number_lines, texts, window
 from workloads import logbook
 from workloads.logbook import stamps
 from workloads.models import Log, Workload
@@ -32,7 +32,7 @@ def bob(cast: Cast) -> Client:
 
 
 def test_it_opens_at_the_end_and_goes_up_to_the_start(bob: Client, workload: Workload) -> None:
-    log = a_log(workload, numbered(1234))
+    log = a_log(workload, number_lines(1234))
     head, items = window(bob, workload, log=log.pk)
     found = texts(items)
     assert (len(found), head["at_end"], head["at_start"]) == (500, True, False)
@@ -78,7 +78,7 @@ def test_a_long_line_is_shown_in_part(bob: Client, workload: Workload) -> None:
 def test_a_link_to_a_line_shows_it_among_its_neighbours(
     bob: Client, workload: Workload, where: str
 ) -> None:
-    log = a_log(workload, numbered(3000))
+    log = a_log(workload, number_lines(3000))
     data = logbook.read_tail(log, 1 << 20)
     line = data.splitlines()[1500]
     at = {
@@ -95,7 +95,7 @@ def test_a_link_to_a_line_shows_it_among_its_neighbours(
 
 
 def test_the_last_lines_and_the_last_minutes_are_a_floor(bob: Client, workload: Workload) -> None:
-    log = a_log(workload, numbered(3000))
+    log = a_log(workload, number_lines(3000))
     head, items = window(bob, workload, log=log.pk, tail=700)
     above, more = window(bob, workload, log=log.pk, before=head["start"], floor=head["floor"])
     assert texts(more)[0] == "line 2300"
@@ -105,7 +105,7 @@ def test_the_last_lines_and_the_last_minutes_are_a_floor(bob: Client, workload: 
 
 
 def test_a_gap_stands_where_something_is_missing(bob: Client, workload: Workload) -> None:
-    log = a_log(workload, numbered(3))
+    log = a_log(workload, number_lines(3))
     line = log.size // 3
     Log.objects.filter(pk=log.pk).update(
         gaps=[
@@ -124,7 +124,7 @@ def test_a_gap_stands_where_something_is_missing(bob: Client, workload: Workload
 
 
 def test_a_removed_log_says_why(bob: Client, workload: Workload) -> None:
-    log = a_log(workload, numbered(3))
+    log = a_log(workload, number_lines(3))
     Log.objects.filter(pk=log.pk).update(state=Log.State.REMOVED, note="It was too old.")
     head, items = window(bob, workload, log=log.pk)
     assert (items, head["notes"]) == ([], ["It was too old."])
@@ -138,7 +138,7 @@ def search(client: Client, workload: Workload, **query: object) -> dict[str, Any
 
 
 def test_a_search_goes_from_hit_to_hit_and_back(bob: Client, workload: Workload) -> None:
-    log = a_log(workload, numbered(2000))
+    log = a_log(workload, number_lines(2000))
     first = search(bob, workload, log=log.pk, q="LINE 10", case="")
     second = search(bob, workload, log=log.pk, q="line 10\\d$", regex="1", after=first["cursor"])
     back = search(bob, workload, log=log.pk, q="line 10", before=second["cursor"])
@@ -153,7 +153,7 @@ def test_a_search_goes_from_hit_to_hit_and_back(bob: Client, workload: Workload)
 def test_an_expression_that_cannot_be_used_is_refused(
     bob: Client, workload: Workload, bad: str
 ) -> None:
-    log = a_log(workload, numbered(1))
+    log = a_log(workload, number_lines(1))
     assert (
         bob.get(
             reverse("log-search", args=[workload.pk]), {"log": log.pk, "q": bad, "regex": "1"}
@@ -168,20 +168,20 @@ def test_an_expression_that_cannot_be_used_is_refused(
 def test_a_made_up_cursor_is_refused_or_harmless(
     bob: Client, workload: Workload, cursor: str
 ) -> None:
-    log = a_log(workload, numbered(5))
+    log = a_log(workload, number_lines(5))
     assert bob.get(
         reverse("log-window", args=[workload.pk]), {"log": log.pk, "after": cursor}
     ).status_code in (200, 400)
 
 
 def test_a_cursor_in_mid_line_begins_at_the_line(bob: Client, workload: Workload) -> None:
-    log = a_log(workload, numbered(5))
+    log = a_log(workload, number_lines(5))
     assert texts(window(bob, workload, log=log.pk, after=f"{log.pk:x}.3")[1])[0] == "line 0"
 
 
 @pytest.mark.parametrize("name", ["log-window", "log-search", "log-stream", "log-download"])
 def test_another_teams_logs_are_not_there(cast: Cast, workload: Workload, name: str) -> None:
-    log, mallory = a_log(workload, numbered(1)), Client()
+    log, mallory = a_log(workload, number_lines(1)), Client()
     mallory.force_login(cast.mallory)
     for query in ({"log": log.pk}, {"attempt": 1}):
         assert mallory.get(reverse(name, args=[workload.pk]), query | {"q": "x"}).status_code == 404
@@ -190,7 +190,7 @@ def test_another_teams_logs_are_not_there(cast: Cast, workload: Workload, name: 
 def test_a_log_is_only_shown_with_its_own_workload(
     bob: Client, cast: Cast, workload: Workload
 ) -> None:
-    other = a_log(pods.a_workload(cast.team_b), numbered(1))
+    other = a_log(pods.a_workload(cast.team_b), number_lines(1))
     assert bob.get(reverse("log-window", args=[workload.pk]), {"log": other.pk}).status_code == 404
 
 
@@ -198,6 +198,6 @@ def test_the_number_of_queries_does_not_depend_on_the_pods(
     bob: Client, workload: Workload, django_assert_max_num_queries: Any
 ) -> None:
     for rank in range(20):
-        a_log(workload, numbered(2), rank=rank)
+        a_log(workload, number_lines(2), rank=rank)
     with django_assert_max_num_queries(7):
         window(bob, workload, attempt=1)

@@ -25,14 +25,14 @@ from workloads.tasks.sampling import round_to_sample_time
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
 
-def as_(user: User) -> Client:
+def client_of(user: User) -> Client:
     client = Client()
     client.force_login(user)
     return client
 
 
 def html(user: User, address: str = "/overview") -> str:
-    answer = as_(user).get(address)
+    answer = client_of(user).get(address)
     assert answer.status_code == 200, answer.status_code
     return answer.content.decode()
 
@@ -48,7 +48,7 @@ def a_node(cast: Cast, name: str, **fields: Any) -> None:
     Node.objects.create(cluster=cast.cluster, name=name, **({"is_ready": True, "gpus": 8} | fields))
 
 
-def sampled(project: Project, minutes: float = 0, **fields: Any) -> None:
+def add_sample(project: Project, minutes: float = 0, **fields: Any) -> None:
     Sample.objects.create(
         project=project,
         at=round_to_sample_time(timezone.now() - timedelta(minutes=minutes), 60),
@@ -99,19 +99,19 @@ def test_gpus_that_nobody_can_have_now_are_not_free(cast: Cast, unfit: dict[str,
 def test_idle_is_unknown_until_somebody_tells(cast: Cast) -> None:
     a_workload(cast.team_a, gpus_allocated=Decimal(4))
     assert tile(html(cast.alice), "Idle GPUs").startswith("Idle GPUs Unknown")
-    sampled(cast.team_a, gpus_allocated=Decimal(4), gpus_idle=None)
+    add_sample(cast.team_a, gpus_allocated=Decimal(4), gpus_idle=None)
     assert tile(html(cast.alice), "Idle GPUs").startswith("Idle GPUs Unknown")
 
 
 def test_idle_tells_how_much_of_it_is_known(cast: Cast) -> None:
-    sampled(cast.team_a, gpus_allocated=Decimal(4), gpus_idle=Decimal(1))
-    sampled(cast.team_b, gpus_allocated=Decimal(2), gpus_idle=None)
+    add_sample(cast.team_a, gpus_allocated=Decimal(4), gpus_idle=Decimal(1))
+    add_sample(cast.team_b, gpus_allocated=Decimal(2), gpus_idle=None)
     assert "1 and 2 unknown" in tile(html(cast.alice), "Idle GPUs")
     assert "1 of 4 held" in tile(html(cast.bob), "Idle GPUs")
 
 
 def test_a_sample_of_this_morning_says_nothing_of_now(cast: Cast) -> None:
-    sampled(cast.team_a, 90, gpus_allocated=Decimal(4), gpus_idle=Decimal(1))
+    add_sample(cast.team_a, 90, gpus_allocated=Decimal(4), gpus_idle=Decimal(1))
     assert "Unknown" in tile(html(cast.alice), "Idle GPUs")
 
 
@@ -146,7 +146,7 @@ def test_another_team_sees_none_of_it_by_name_or_number(cast: Cast) -> None:
             reason="secret-reason",
             ended_at=timezone.now(),
         )
-    sampled(cast.team_a, gpus_allocated=Decimal(6), gpus_idle=Decimal(3))
+    add_sample(cast.team_a, gpus_allocated=Decimal(6), gpus_idle=Decimal(3))
     page = html(cast.mallory)
     assert "secret" not in page
     assert "team-a" not in page
@@ -156,7 +156,7 @@ def test_another_team_sees_none_of_it_by_name_or_number(cast: Cast) -> None:
     assert "Other projects" in page, (
         "that somebody holds GPUs of the cluster is seen on its nodes as well"
     )
-    chart = as_(cast.mallory).get("/overview/allocation?range=1h").json()
+    chart = client_of(cast.mallory).get("/overview/allocation?range=1h").json()
     assert chart["lines"] == []
     assert not any(chart["running"])
     for name in ("status", "projects", "waiting", "holders"):
@@ -166,9 +166,9 @@ def test_another_team_sees_none_of_it_by_name_or_number(cast: Cast) -> None:
 def test_somebody_without_a_role_is_refused_and_told_why(cast: Cast) -> None:
     stranger = User.objects.create(username="stranger")
     for address in ("/overview", "/overview/allocation", "/overview/status.csv"):
-        answer = as_(stranger).get(address)
+        answer = client_of(stranger).get(address)
         assert answer.status_code == 403
-    assert "view the overview" in as_(stranger).get("/overview").content.decode()
+    assert "view the overview" in client_of(stranger).get("/overview").content.decode()
 
 
 def test_tiles_are_hidden_whose_permission_is_missing(cast: Cast) -> None:
@@ -179,8 +179,8 @@ def test_tiles_are_hidden_whose_permission_is_missing(cast: Cast) -> None:
     assert "Quota by project" in page
     for hidden in ("Ready nodes", "Running", "Longest waiting", "Who holds", "Quota by department"):
         assert hidden not in page
-    assert as_(quiet).get("/overview/waiting.csv").status_code == 404
-    assert as_(quiet).get("/overview/holders.csv").status_code == 404
+    assert client_of(quiet).get("/overview/waiting.csv").status_code == 404
+    assert client_of(quiet).get("/overview/holders.csv").status_code == 404
 
 
 def test_names_and_reasons_are_text(cast: Cast) -> None:
@@ -194,7 +194,7 @@ def test_names_and_reasons_are_text(cast: Cast) -> None:
 
 def test_the_chart_tells_what_each_project_held(cast: Cast) -> None:
     for minutes in range(5):
-        sampled(
+        add_sample(
             cast.team_a,
             minutes,
             gpus_allocated=Decimal(2),
@@ -202,7 +202,7 @@ def test_the_chart_tells_what_each_project_held(cast: Cast) -> None:
             gpus_idle=Decimal(1),
             running=1,
         )
-        sampled(
+        add_sample(
             cast.team_b,
             minutes,
             gpus_allocated=Decimal(minutes),
@@ -210,7 +210,7 @@ def test_the_chart_tells_what_each_project_held(cast: Cast) -> None:
             gpus_idle=None,
             waiting=2,
         )
-    found = as_(cast.alice).get("/overview/allocation?range=1h").json()
+    found = client_of(cast.alice).get("/overview/allocation?range=1h").json()
     assert {line["name"] for line in found["lines"]} == {"team-a", "team-b"}
     assert len({len(found["at"]), *(len(line["points"]) for line in found["lines"])}) == 1
     assert len(found["at"]) == 61
@@ -280,12 +280,12 @@ def test_the_chart_has_few_lines_and_the_rest_as_one(cast: Cast) -> None:
         for n in range(30)
     )
     for number, project in enumerate(projects):
-        sampled(project, 10, gpus_allocated=Decimal(number + 1))
+        add_sample(project, 10, gpus_allocated=Decimal(number + 1))
     for span in ("1h", "24h", "7d", "30d", "nonsense"):
-        found = as_(cast.alice).get(f"/overview/allocation?range={span}").json()
+        found = client_of(cast.alice).get(f"/overview/allocation?range={span}").json()
         assert len(found["lines"]) <= 9
         assert len(found["at"]) <= 181
-    lines = as_(cast.alice).get("/overview/allocation?range=1h").json()["lines"]
+    lines = client_of(cast.alice).get("/overview/allocation?range=1h").json()["lines"]
     assert lines[-1]["name"] == "Other projects"
     assert sum(max(point or 0 for point in line["points"]) for line in lines) == sum(range(1, 31))
 
@@ -294,7 +294,7 @@ def test_the_chart_has_few_lines_and_the_rest_as_one(cast: Cast) -> None:
 def test_the_figures_of_each_picture_are_there_as_a_file(cast: Cast, chart: str) -> None:
     a_node(cast, "one")
     a_workload(cast.team_a, "=cmd", status="Pending", gpus_allocated=Decimal(1))
-    answer = as_(cast.alice).get(f"/overview/{chart}.csv")
+    answer = client_of(cast.alice).get(f"/overview/{chart}.csv")
     assert answer["Content-Type"].startswith("text/csv")
     assert f'filename="{chart}.csv"' in answer["Content-Disposition"]
     lines = answer.content.decode().splitlines()
@@ -303,9 +303,9 @@ def test_the_figures_of_each_picture_are_there_as_a_file(cast: Cast, chart: str)
 
 
 def test_the_allocation_is_there_as_a_file(cast: Cast) -> None:
-    sampled(cast.team_a, 3, gpus_allocated=Decimal(2))
+    add_sample(cast.team_a, 3, gpus_allocated=Decimal(2))
     lines = (
-        as_(cast.alice)
+        client_of(cast.alice)
         .get("/overview/allocation?range=1h&format=csv")
         .content.decode()
         .splitlines()
@@ -315,7 +315,7 @@ def test_the_allocation_is_there_as_a_file(cast: Cast) -> None:
 
 
 def test_a_picture_that_there_is_not(cast: Cast) -> None:
-    assert as_(cast.alice).get("/overview/nothing.csv").status_code == 404
+    assert client_of(cast.alice).get("/overview/nothing.csv").status_code == 404
 
 
 @pytest.mark.parametrize("holding", [0, 3, 8, 14])
@@ -344,7 +344,7 @@ def test_the_highest_and_the_lowest_are_those_of_all_projects(
     for number, project in enumerate(rows[:holding]):
         a_workload(project, gpus_allocated=Decimal(1 + number % 4))
     sight = ViewerScope(cast.alice)
-    _alike(
+    _assert_same_ranking(
         quotas.rank_projects(sight, quotas.load_gpu_usage(sight)),
         quotas.list_projects(sight, quotas.load_gpu_usage(sight)),
         32,
@@ -375,14 +375,16 @@ def test_the_highest_and_the_lowest_are_those_of_all_departments(
         if number % 10 < holding / 3:
             a_workload(made, gpus_allocated=Decimal(1 + number % 4))
     sight = ViewerScope(cast.alice)
-    _alike(
+    _assert_same_ranking(
         quotas.rank_departments(sight, quotas.load_gpu_usage(sight)),
         quotas.list_departments(sight, quotas.load_gpu_usage(sight)),
         Department.objects.count(),
     )
 
 
-def _alike(found: quotas.QuotaRanking, rows: Sequence[quotas.QuotaRow], count: int) -> None:
+def _assert_same_ranking(
+    found: quotas.QuotaRanking, rows: Sequence[quotas.QuotaRow], count: int
+) -> None:
     """What is shown is what a comparison of every row shows."""
     every = quotas.QuotaRanking(rows)
     assert len(rows) == count
@@ -406,7 +408,7 @@ def test_a_project_behind_thousands_by_name_is_compared(cast: Cast) -> None:
     a_workload(cast.team_b, gpus_allocated=Decimal(2))
     sight = ViewerScope(cast.alice)
     assert quotas.rank_projects(sight, quotas.load_gpu_usage(sight)).highest[0].name == "team-b"
-    lines = as_(cast.alice).get("/overview/projects.csv").content.decode().splitlines()
+    lines = client_of(cast.alice).get("/overview/projects.csv").content.decode().splitlines()
     assert (len(lines), lines[1].split(",")[0]) == (2103, "team-b")
 
 
@@ -415,7 +417,7 @@ def test_a_project_behind_thousands_by_name_is_compared(cast: Cast) -> None:
 )
 @pytest.mark.parametrize("who", ["alice", "vera"])
 def test_the_queries_do_not_grow_with_the_rows(cast: Cast, address: str, who: str) -> None:
-    client = as_(getattr(cast, who))
+    client = client_of(getattr(cast, who))
 
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
@@ -431,7 +433,7 @@ def test_the_queries_do_not_grow_with_the_rows(cast: Cast, address: str, who: st
             ended_at=timezone.now(),
             job={},
         )
-    sampled(cast.team_a, 10, gpus_allocated=Decimal(1))
+    add_sample(cast.team_a, 10, gpus_allocated=Decimal(1))
     queries()
     few = queries()
     Workload.objects.bulk_create(

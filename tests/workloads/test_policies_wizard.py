@@ -36,12 +36,12 @@ def note_of(text: str, field: str) -> str:
 
 def test_a_limit_stands_beside_its_field_and_is_refused_there(cast: Cast) -> None:
     policy(cast, workers={"min": 2, "max": 4})
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     assert note_of(walk.text, "workers") == "2 to 4 by policy small-teams."
     control = re.search(r'<input[^>]*name="workers"[^>]*>', walk.text)
     assert control is not None
     assert "id_workers_note" in control[0]
-    walk.set_up(workers="5")
+    walk.send_setup(workers="5")
     assert walk.page.status_code == 422
     assert (
         error_of(walk.text, "workers")
@@ -52,18 +52,18 @@ def test_a_limit_stands_beside_its_field_and_is_refused_there(cast: Cast) -> Non
 
 def test_gpus_by_another_name_are_refused_at_their_row(cast: Cast) -> None:
     policy(cast, gpus__devices={"max": 1})
-    walk = Walk(cast).started()
-    walk.set_up(**{"extended-0-resource": "amd.com/gpu", "extended-0-quantity": "8"})
+    walk = Walk(cast).send_start()
+    walk.send_setup(**{"extended-0-resource": "amd.com/gpu", "extended-0-quantity": "8"})
     assert walk.page.status_code == 422
     assert "amd.com/gpu cannot be asked for here" in error_of(walk.text, "extended-0-resource")
 
 
 def test_defaults_stand_there_and_can_be_changed(cast: Cast) -> None:
     policy(cast, workers={"default": 3}, priority={"default": "high"}, backoff_limit={"default": 2})
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     assert re.search(r'name="workers" value="3"', walk.text)
     assert '<option value="high" selected>' in walk.text
-    walk.set_up(workers="4").send().send()
+    walk.send_setup(workers="4").send().send()
     spec = decode_spec(Workload.objects.get().spec)
     assert (spec.workers, spec.lifecycle.priority, spec.lifecycle.backoff_limit) == (4, "high", 2)
 
@@ -75,10 +75,10 @@ def test_what_is_locked_cannot_be_typed_and_is_so_whatever_is_sent(cast: Cast) -
         host_network={"default": False, "locked": True},
         large_shm={"default": True, "locked": True},
     )
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     assert re.search(r'name="backoff_limit" value="2"[^>]*disabled', walk.text)
     assert note_of(walk.text, "backoff_limit") == "Locked at 2 by policy small-teams."
-    walk.set_up(backoff_limit="50", host_network="on").send().send()
+    walk.send_setup(backoff_limit="50", host_network="on").send().send()
     spec = decode_spec(Workload.objects.get().spec)
     assert spec.lifecycle.backoff_limit == 2
     assert not spec.setup.security.host_network
@@ -94,7 +94,7 @@ def test_cards_that_are_forbidden_cannot_be_chosen_and_say_why(cast: Cast) -> No
         name="bad", image="docker.example.com/a:1", architecture="Distributed"
     )
     big = ComputeResource.objects.create(name="big", gpu_devices=8)
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     card = re.search(rf'id="card-environment_choice-{bad.pk}"[^>]*>.*?</label>', walk.text, re.S)
     assert card is not None
     assert " disabled" in card[0]
@@ -103,7 +103,7 @@ def test_cards_that_are_forbidden_cannot_be_chosen_and_say_why(cast: Cast) -> No
         in card[0]
     )
     assert re.search(rf'id="card-compute_choice-{big.pk}"[^>]* disabled', walk.text)
-    walk.set_up(environment_choice=str(bad.pk))
+    walk.send_setup(environment_choice=str(bad.pk))
     assert walk.page.status_code == 422
     assert "environment_choice_error" in walk.text
     walk.send(environment_choice=key_of("good"), compute_choice=str(big.pk))
@@ -113,7 +113,7 @@ def test_cards_that_are_forbidden_cannot_be_chosen_and_say_why(cast: Cast) -> No
 
 def test_an_own_image_that_is_forbidden_is_refused_at_its_field(cast: Cast) -> None:
     policy(cast, image={"options": ["registry.example.com/*", "muster/*"]})
-    walk = Walk(cast).started().set_up(image="docker.example.com/a")
+    walk = Walk(cast).send_start().send_setup(image="docker.example.com/a")
     assert error_of(walk.text, "image").startswith(
         "Image must be one of registry.example.com/* or muster/*"
     )
@@ -125,7 +125,7 @@ def test_required_rows_are_told_above_them(cast: Cast) -> None:
         labels={"required": ["cost-centre"]},
         variables={"default": {"HTTP_PROXY": "http://proxy"}, "locked": True},
     )
-    walk = Walk(cast).started().set_up()
+    walk = Walk(cast).send_start().send_setup()
     assert walk.page.status_code == 422
     assert "Labels must have cost-centre (policy small-teams of department research)." in walk.text
     assert "HTTP_PROXY=http://proxy is locked by policy small-teams." in walk.text
@@ -134,7 +134,7 @@ def test_required_rows_are_told_above_them(cast: Cast) -> None:
 def test_a_host_path_is_refused_at_its_row(cast: Cast) -> None:
     policy(cast, volumes={"options": ["pvc", "nfs"]})
     row = {"volumes-0-kind": "hostPath", "volumes-0-source": "/data", "volumes-0-path": "/data"}
-    walk = Walk(cast).started().set_up(**row)
+    walk = Walk(cast).send_start().send_setup(**row)
     assert "Volumes can be PVC or NFS only, and not host path" in error_of(
         walk.text, "volumes-0-kind"
     )
@@ -142,14 +142,14 @@ def test_a_host_path_is_refused_at_its_row(cast: Cast) -> None:
 
 def test_an_architecture_that_is_forbidden_is_refused_in_the_first_step(cast: Cast) -> None:
     policy(cast, framework={"options": ["MPI"]})
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     assert walk.page.status_code == 422
     assert "Framework must be MPI (policy small-teams of department research)." in walk.text
 
 
 def test_the_master_is_held_to_the_same(cast: Cast) -> None:
     policy(cast, cpu_request={"max": "2"})
-    walk = Walk(cast).started().set_up()
+    walk = Walk(cast).send_start().send_setup()
     walk.send(differs="cpu_request", cpu_request="3")
     assert walk.page.status_code == 422
     assert error_of(walk.text, "cpu_request").startswith(
@@ -159,21 +159,21 @@ def test_the_master_is_held_to_the_same(cast: Cast) -> None:
 
 def test_what_policies_set_is_told_in_the_history_and_kept_with_the_workload(cast: Cast) -> None:
     made = policy(cast, pull_policy={"default": "Always"})
-    Walk(cast).started().set_up().send().send()
+    Walk(cast).send_start().send_setup().send().send()
     workload = Workload.objects.get()
     assert decode_spec(workload.spec).setup.environment.pull_policy == "Always"
-    told = Event.objects.filter(workload=workload).order_by("pk").first()
-    assert told is not None
+    event = Event.objects.filter(workload=workload).order_by("pk").first()
+    assert event is not None
     assert (
         "Set by policy: Image pull policy Always (policy small-teams of department research)."
-        in told.text
+        in event.text
     )
     used = UsedAsset.objects.get(workload=workload, kind="policy")
     assert (used.asset, used.version) == (made.pk, 1)
 
 
 def test_a_policy_that_comes_while_the_form_is_open_is_told_in_the_end(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send()
+    walk = Walk(cast).send_start().send_setup().send()
     policy(cast, workers={"max": 1})
     walk.send()
     assert walk.page.status_code == 422
@@ -183,12 +183,12 @@ def test_a_policy_that_comes_while_the_form_is_open_is_told_in_the_end(cast: Cas
 
 def test_policies_of_another_department_do_not_hold(cast: Cast) -> None:
     Policy.objects.create(name="theirs", project=cast.team_b, rules={"workers": {"max": 1}})
-    walk = Walk(cast).started().set_up()
+    walk = Walk(cast).send_start().send_setup()
     assert walk.step == "master"
 
 
 def test_many_policies_cost_no_more_queries(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up()
+    walk = Walk(cast).send_start().send_setup()
     address = f"/workloads/new/{Draft.objects.get().pk}/setup"
 
     def queries() -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.workloads.policies import merged, policy, spec
+from tests.workloads.policies import merge_policies_of, policy, spec
 from workloads.policing import (
     complete_spec,
     find_compute_issues,
@@ -44,16 +44,16 @@ from workloads.specs import (
 )
 
 
-def of(**parts: Any) -> Spec:
+def spec_with_setup(**parts: Any) -> Spec:
     """A submission with these parts of its setup."""
     return spec(setup=Setup(**({"environment": Environment("python:3.12")} | parts)))
 
 
-def env(**parts: Any) -> Spec:
-    return of(environment=Environment(**({"image": "python:3.12"} | parts)))
+def spec_with_environment(**parts: Any) -> Spec:
+    return spec_with_setup(environment=Environment(**({"image": "python:3.12"} | parts)))
 
 
-def life(**parts: Any) -> Spec:
+def spec_with_lifecycle(**parts: Any) -> Spec:
     return spec(lifecycle=Lifecycle(**parts))
 
 
@@ -94,205 +94,249 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
     (
         "image",
         {"options": ["registry.example.com/*"]},
-        env(),
+        spec_with_environment(),
         "setup.environment.image",
-        env(image="registry.example.com/a"),
+        spec_with_environment(image="registry.example.com/a"),
     ),
     (
         "pull_policy",
         {"options": ["Always"]},
-        env(),
+        spec_with_environment(),
         "setup.environment.pull_policy",
-        env(image="python"),
+        spec_with_environment(image="python"),
     ),
     (
         "pull_policy",
         {"options": ["IfNotPresent"]},
-        env(image="a:latest"),
+        spec_with_environment(image="a:latest"),
         "setup.environment.pull_policy",
-        env(image="a@sha256:0"),
+        spec_with_environment(image="a@sha256:0"),
     ),
-    ("command", {"locked": True}, env(command=("sh",)), "setup.environment.command", env()),
+    (
+        "command",
+        {"locked": True},
+        spec_with_environment(command=("sh",)),
+        "setup.environment.command",
+        spec_with_environment(),
+    ),
     (
         "args",
         {"default": "--safe", "locked": True},
-        env(args=("--fast",)),
+        spec_with_environment(args=("--fast",)),
         "setup.environment.args",
-        env(args=("--safe",)),
+        spec_with_environment(args=("--safe",)),
     ),
     (
         "working_dir",
         {"options": ["/work/*"]},
-        env(working_dir="/"),
+        spec_with_environment(working_dir="/"),
         "setup.environment.working_dir",
-        env(working_dir="/work/a"),
+        spec_with_environment(working_dir="/work/a"),
     ),
     (
         "variables",
         {"required": ["TEAM"]},
-        env(),
+        spec_with_environment(),
         "setup.environment.variables",
-        env(variables=(Variable("TEAM", source=VariableSource.SECRET, object_name="s", key="k"),)),
+        spec_with_environment(
+            variables=(Variable("TEAM", source=VariableSource.SECRET, object_name="s", key="k"),)
+        ),
     ),
     (
         "variables",
         {"default": {"A": "1"}, "locked": True},
-        env(variables=(Variable("B", "2"), Variable("A", "2"))),
+        spec_with_environment(variables=(Variable("B", "2"), Variable("A", "2"))),
         "setup.environment.variables.1.value",
-        env(variables=(Variable("A", "1"),)),
+        spec_with_environment(variables=(Variable("A", "1"),)),
     ),
-    ("gpus.devices", {"min": 1}, of(), "setup.compute.gpus.devices", of(compute=Compute(Gpus(1)))),
+    (
+        "gpus.devices",
+        {"min": 1},
+        spec_with_setup(),
+        "setup.compute.gpus.devices",
+        spec_with_setup(compute=Compute(Gpus(1))),
+    ),
     (
         "gpus.devices",
         {"max": 1},
-        of(compute=Compute(Gpus(2))),
+        spec_with_setup(compute=Compute(Gpus(2))),
         "setup.compute.gpus.devices",
-        of(compute=Compute(Gpus(0, Decimal("0.5")))),
+        spec_with_setup(compute=Compute(Gpus(0, Decimal("0.5")))),
     ),
     (
         "gpus.portion",
         {"max": "0.5"},
-        of(compute=Compute(Gpus(1))),
+        spec_with_setup(compute=Compute(Gpus(1))),
         "setup.compute.gpus.portion",
-        of(compute=Compute(Gpus(1, Decimal("0.5")))),
+        spec_with_setup(compute=Compute(Gpus(1, Decimal("0.5")))),
     ),
     (
         "gpus.memory",
         {"max": "8Gi"},
-        of(compute=Compute(Gpus(1, None, "9Gi"))),
+        spec_with_setup(compute=Compute(Gpus(1, None, "9Gi"))),
         "setup.compute.gpus.memory",
-        of(compute=Compute(Gpus(1, None, "8192Mi"))),
+        spec_with_setup(compute=Compute(Gpus(1, None, "8192Mi"))),
     ),
     (
         "cpu_request",
         {"min": "1"},
-        of(),
+        spec_with_setup(),
         "setup.compute.cpu_request",
-        of(compute=Compute(cpu_limit="2")),
+        spec_with_setup(compute=Compute(cpu_limit="2")),
     ),
     (
         "cpu_limit",
         {"max": "2"},
-        of(),
+        spec_with_setup(),
         "setup.compute.cpu_limit",
-        of(compute=Compute(cpu_limit="1500m")),
+        spec_with_setup(compute=Compute(cpu_limit="1500m")),
     ),
     (
         "memory_request",
         {"max": "1Gi"},
-        of(compute=Compute(memory_request="1.5Gi")),
+        spec_with_setup(compute=Compute(memory_request="1.5Gi")),
         "setup.compute.memory_request",
-        of(),
+        spec_with_setup(),
     ),
     (
         "memory_limit",
         {"required": True},
-        of(),
+        spec_with_setup(),
         "setup.compute.memory_limit",
-        of(compute=Compute(memory_limit="1Gi")),
+        spec_with_setup(compute=Compute(memory_limit="1Gi")),
     ),
     (
         "large_shm",
         {"default": False, "locked": True},
-        of(compute=Compute(large_shm=True)),
+        spec_with_setup(compute=Compute(large_shm=True)),
         "setup.compute.large_shm",
-        of(),
+        spec_with_setup(),
     ),
-    ("node_type", {"options": ["dgx*"]}, of(), "setup.node_type", of(node_type="dgx-2")),
+    (
+        "node_type",
+        {"options": ["dgx*"]},
+        spec_with_setup(),
+        "setup.node_type",
+        spec_with_setup(node_type="dgx-2"),
+    ),
     (
         "node_pools",
         {"options": ["a", "b"]},
-        of(node_pools=("a", "c")),
+        spec_with_setup(node_pools=("a", "c")),
         "setup.node_pools",
-        of(node_pools=("b", "a")),
+        spec_with_setup(node_pools=("b", "a")),
     ),
     (
         "volumes",
         {"options": ["pvc"]},
-        of(volumes=(Claim(path="/c", claim="c"), HOST_PATH)),
+        spec_with_setup(volumes=(Claim(path="/c", claim="c"), HOST_PATH)),
         "setup.volumes.1.kind",
-        of(volumes=(Claim(path="/c", claim="c", access=VolumeAccess.READ_ONLY),)),
+        spec_with_setup(volumes=(Claim(path="/c", claim="c", access=VolumeAccess.READ_ONLY),)),
     ),
-    ("labels", {"required": ["team"]}, of(), "setup.labels", of(labels=(Pair("team", "x"),))),
+    (
+        "labels",
+        {"required": ["team"]},
+        spec_with_setup(),
+        "setup.labels",
+        spec_with_setup(labels=(Pair("team", "x"),)),
+    ),
     (
         "annotations",
         {"default": {"a": "1"}, "locked": True},
-        of(annotations=(Pair("a", "2"),)),
+        spec_with_setup(annotations=(Pair("a", "2"),)),
         "setup.annotations.0.value",
-        of(annotations=(Pair("a", "1"),)),
+        spec_with_setup(annotations=(Pair("a", "1"),)),
     ),
     (
         "priority",
         {"options": ["low"]},
-        life(priority=Priority.HIGH),
+        spec_with_lifecycle(priority=Priority.HIGH),
         "lifecycle.priority",
-        life(priority=Priority.LOW),
+        spec_with_lifecycle(priority=Priority.LOW),
     ),
     (
         "preemptibility",
         {"options": ["preemptible"]},
-        life(priority=Priority.HIGH),
+        spec_with_lifecycle(priority=Priority.HIGH),
         "lifecycle.preemptibility",
-        life(priority=Priority.HIGH, preemptibility=Preemptibility.PREEMPTIBLE),
+        spec_with_lifecycle(priority=Priority.HIGH, preemptibility=Preemptibility.PREEMPTIBLE),
     ),
-    ("backoff_limit", {"max": 3}, life(), "lifecycle.backoff_limit", life(backoff_limit=3)),
-    ("grace_seconds", {"max": 60}, life(grace_seconds=90), "lifecycle.grace_seconds", life()),
+    (
+        "backoff_limit",
+        {"max": 3},
+        spec_with_lifecycle(),
+        "lifecycle.backoff_limit",
+        spec_with_lifecycle(backoff_limit=3),
+    ),
+    (
+        "grace_seconds",
+        {"max": 60},
+        spec_with_lifecycle(grace_seconds=90),
+        "lifecycle.grace_seconds",
+        spec_with_lifecycle(),
+    ),
     (
         "auto_delete_seconds",
         {"max": 60},
-        life(),
+        spec_with_lifecycle(),
         "lifecycle.auto_delete_seconds",
-        life(auto_delete_seconds=0),
+        spec_with_lifecycle(auto_delete_seconds=0),
     ),
     (
         "restart_policy",
         {"options": ["Never"]},
-        life(restart_policy=RestartPolicy.ALWAYS),
+        spec_with_lifecycle(restart_policy=RestartPolicy.ALWAYS),
         "lifecycle.restart_policy",
-        life(),
+        spec_with_lifecycle(),
     ),
-    ("uid", {"min": 1000}, of(), "setup.security.uid", of(security=Security(uid=1000))),
+    (
+        "uid",
+        {"min": 1000},
+        spec_with_setup(),
+        "setup.security.uid",
+        spec_with_setup(security=Security(uid=1000)),
+    ),
     (
         "non_root",
         {"default": True, "locked": True},
-        of(security=Security(non_root=False)),
+        spec_with_setup(security=Security(non_root=False)),
         "setup.security.non_root",
-        of(security=Security(non_root=True)),
+        spec_with_setup(security=Security(non_root=True)),
     ),
     (
         "host_network",
         {"default": False, "locked": True},
-        of(security=Security(host_network=True)),
+        spec_with_setup(security=Security(host_network=True)),
         "setup.security.host_network",
-        of(),
+        spec_with_setup(),
     ),
     (
         "host_ipc",
         {"default": False, "locked": True},
-        of(security=Security(host_ipc=True)),
+        spec_with_setup(security=Security(host_ipc=True)),
         "setup.security.host_ipc",
-        of(),
+        spec_with_setup(),
     ),
     (
         "privilege_escalation",
         {"default": False, "locked": True},
-        of(),
+        spec_with_setup(),
         "setup.security.privilege_escalation",
-        of(security=Security(privilege_escalation=False)),
+        spec_with_setup(security=Security(privilege_escalation=False)),
     ),
     (
         "capabilities",
         {"options": ["SYS_PTRACE"]},
-        of(security=Security(capabilities=("SYS_ADMIN",))),
+        spec_with_setup(security=Security(capabilities=("SYS_ADMIN",))),
         "setup.security.capabilities",
-        of(),
+        spec_with_setup(),
     ),
     (
         "capabilities",
         {"locked": True},
-        of(security=Security(capabilities=("SYS_ADMIN",))),
+        spec_with_setup(security=Security(capabilities=("SYS_ADMIN",))),
         "setup.security.capabilities",
-        of(),
+        spec_with_setup(),
     ),
 ]
 
@@ -305,7 +349,7 @@ CASES: list[tuple[str, dict[str, Any], Spec, str, Spec]] = [
 def test_a_rule_forbids_and_allows(
     field: str, rule: dict[str, Any], forbidden: Spec, at: str, allowed: Spec
 ) -> None:
-    found = merged(policy("small-teams", 2, **{field.replace(".", "__"): rule}))
+    found = merge_policies_of(policy("small-teams", 2, **{field.replace(".", "__"): rule}))
     [issue] = find_issues(forbidden, found)
     assert issue.field == at
     assert issue.text.endswith("(policy small-teams of department research).")
@@ -313,8 +357,10 @@ def test_a_rule_forbids_and_allows(
 
 
 def test_the_master_is_judged_where_it_differs() -> None:
-    found = merged(policy("p", cpu_request={"max": "2"}, image={"options": ["python:*"]}))
-    submitted = replace(of(), master=MasterChanges(cpu_request="4"))
+    found = merge_policies_of(
+        policy("p", cpu_request={"max": "2"}, image={"options": ["python:*"]})
+    )
+    submitted = replace(spec_with_setup(), master=MasterChanges(cpu_request="4"))
     assert [(issue.field, issue.text) for issue in find_issues(submitted, found)] == [
         (
             "master.compute.cpu_request",
@@ -326,8 +372,12 @@ def test_the_master_is_judged_where_it_differs() -> None:
 
 
 def test_what_nobody_has_said_is_set_for_the_workers_and_a_master_of_its_own() -> None:
-    found = merged(policy("p", pull_policy={"default": "Always"}, working_dir={"default": "/work"}))
-    submitted = replace(env(working_dir="/home"), master=MasterChanges(working_dir=""))
+    found = merge_policies_of(
+        policy("p", pull_policy={"default": "Always"}, working_dir={"default": "/work"})
+    )
+    submitted = replace(
+        spec_with_environment(working_dir="/home"), master=MasterChanges(working_dir="")
+    )
     done = complete_spec(submitted, found)
     assert done.setup.environment.pull_policy is PullPolicy.ALWAYS
     assert (done.setup.environment.working_dir, done.master_setup.environment.working_dir) == (
@@ -338,29 +388,33 @@ def test_what_nobody_has_said_is_set_for_the_workers_and_a_master_of_its_own() -
 
 
 def test_names_that_are_missing_are_added_and_those_that_are_there_stay() -> None:
-    found = merged(
+    found = merge_policies_of(
         policy("p", variables={"default": {"A": "1", "B": "2"}}, labels={"default": {"team": "x"}})
     )
-    done = complete_spec(env(variables=(Variable("B", "mine"),)), found)
+    done = complete_spec(spec_with_environment(variables=(Variable("B", "mine"),)), found)
     assert done.setup.environment.variables == (Variable("B", "mine"), Variable("A", "1"))
     assert done.setup.labels == (Pair("team", "x"),)
 
 
 def test_of_gpus_all_ways_to_ask_for_them_are_one() -> None:
-    found = merged(policy("p", gpus__portion={"default": "0.5"}))
-    assert complete_spec(of(), found, given_fields=()).setup.compute.gpus == Gpus(1, Decimal("0.5"))
+    found = merge_policies_of(policy("p", gpus__portion={"default": "0.5"}))
+    assert complete_spec(spec_with_setup(), found, given_fields=()).setup.compute.gpus == Gpus(
+        1, Decimal("0.5")
+    )
     assert complete_spec(
-        of(compute=Compute(Gpus(2))), found, given_fields={"setup.compute.gpus.devices"}
+        spec_with_setup(compute=Compute(Gpus(2))),
+        found,
+        given_fields={"setup.compute.gpus.devices"},
     ).setup.compute.gpus == Gpus(2)
 
 
 def test_what_a_form_always_says_is_not_set_anew() -> None:
-    found = merged(policy("p", workers={"default": 4}, backoff_limit={"default": 1}))
+    found = merge_policies_of(policy("p", workers={"default": 4}, backoff_limit={"default": 1}))
     assert complete_spec(spec(workers=2), found) == spec(workers=2)
 
 
 def test_who_set_what_is_told() -> None:
-    found = merged(
+    found = merge_policies_of(
         policy("p", 2, backoff_limit={"default": 1}), policy("q", priority={"default": "low"})
     )
     done = complete_spec(spec(), found, given_fields=())
@@ -369,11 +423,11 @@ def test_who_set_what_is_told() -> None:
         ("Backoff limit", "1", "policy p of department research"),
     ]
     assert list(list_setting_policy_ids(done, found)) == ["q", "p"]
-    assert not list_set_values(life(backoff_limit=3, priority=Priority.HIGH), found)
+    assert not list_set_values(spec_with_lifecycle(backoff_limit=3, priority=Priority.HIGH), found)
 
 
 def test_a_card_answers_only_for_what_it_says() -> None:
-    found = merged(
+    found = merge_policies_of(
         policy(
             "p",
             image={"options": ["a/*"]},
@@ -397,13 +451,14 @@ def test_a_card_answers_only_for_what_it_says() -> None:
 
 def test_what_is_no_quantity_is_for_others_to_tell() -> None:
     assert not find_issues(
-        of(compute=Compute(cpu_limit="much")), merged(policy("p", cpu_limit={"max": "2"}))
+        spec_with_setup(compute=Compute(cpu_limit="much")),
+        merge_policies_of(policy("p", cpu_limit={"max": "2"})),
     )
 
 
 def test_a_standard_workload_has_no_rules_of_distributed_ones() -> None:
     standard = spec(architecture=Architecture.STANDARD, framework=None, runs=3)
-    found = merged(policy("p", workers={"min": 2}, runs={"max": 2}))
+    found = merge_policies_of(policy("p", workers={"min": 2}, runs={"max": 2}))
     assert [issue.field for issue in find_issues(standard, found)] == ["runs"]
 
 
@@ -425,7 +480,7 @@ GPU_RULES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def extended(*resources: str) -> Compute:
+def extended_compute(*resources: str) -> Compute:
     return Compute(
         Gpus(1), extended=tuple(ExtendedResource(resource, "8") for resource in resources)
     )
@@ -434,8 +489,8 @@ def extended(*resources: str) -> Compute:
 @pytest.mark.parametrize("resource", GPU_NAMES)
 def test_gpus_by_another_name_are_refused_where_gpus_are_ruled(resource: str) -> None:
     [issue] = find_issues(
-        of(compute=extended("rdma/hca", resource)),
-        merged(policy("small", 2, gpus__devices={"max": 1})),
+        spec_with_setup(compute=extended_compute("rdma/hca", resource)),
+        merge_policies_of(policy("small", 2, gpus__devices={"max": 1})),
     )
     assert (issue.field, issue.rule) == ("setup.compute.extended.1.resource", "gpus.devices.max")
     assert issue.text == (
@@ -448,7 +503,10 @@ def test_gpus_by_another_name_are_refused_where_gpus_are_ruled(resource: str) ->
 
 @pytest.mark.parametrize(("field", "rule", "attribute"), GPU_RULES)
 def test_every_rule_of_gpus_refuses_them(field: str, rule: dict[str, Any], attribute: str) -> None:
-    found = find_issues(of(compute=extended("amd.com/gpu")), merged(policy("p", **{field: rule})))
+    found = find_issues(
+        spec_with_setup(compute=extended_compute("amd.com/gpu")),
+        merge_policies_of(policy("p", **{field: rule})),
+    )
     assert f"{field.replace('__', '.')}.{attribute}" in [
         each.rule for each in found if each.field == "setup.compute.extended.0.resource"
     ]
@@ -456,17 +514,19 @@ def test_every_rule_of_gpus_refuses_them(field: str, rule: dict[str, Any], attri
 
 def test_those_of_a_master_of_its_own_are_refused_there() -> None:
     master = MasterChanges(extended=(ExtendedResource("amd.com/gpu", "1"),))
-    [issue] = find_issues(spec(master=master), merged(policy("p", gpus__devices={"max": 1})))
+    [issue] = find_issues(
+        spec(master=master), merge_policies_of(policy("p", gpus__devices={"max": 1}))
+    )
     assert issue.field == "master.compute.extended.0.resource"
     assert issue.text.startswith("For the master: amd.com/gpu cannot be asked for here")
 
 
 def test_other_resources_and_those_where_no_gpus_are_ruled_are_let_through() -> None:
     assert not find_issues(
-        of(compute=extended("rdma/hca", "example.com/fpga")),
-        merged(policy("p", gpus__devices={"max": 1})),
+        spec_with_setup(compute=extended_compute("rdma/hca", "example.com/fpga")),
+        merge_policies_of(policy("p", gpus__devices={"max": 1})),
     )
     assert not find_issues(
-        of(compute=extended(*GPU_NAMES)),
-        merged(policy("p", gpus__devices={"default": 1}, cpu_limit={"default": "1"})),
+        spec_with_setup(compute=extended_compute(*GPU_NAMES)),
+        merge_policies_of(policy("p", gpus__devices={"default": 1}, cpu_limit={"default": "1"})),
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.workloads.policies import merged, policies, policy, spec, specs
+from tests.workloads.policies import merge_policies_of, policies, policy, spec, specs
 from workloads.policing import PolicyRules, complete_spec, find_issues, merge_policies
 from workloads.policing.limits import FieldLimits
 from workloads.specs import Spec
@@ -91,7 +91,7 @@ def test_what_policies_set_is_as_they_want_it_and_setting_it_again_changes_nothi
 
 
 def test_the_strictest_of_all_levels_holds_with_the_policy_that_says_so() -> None:
-    found = merged(
+    found = merge_policies_of(
         policy("base", workers={"max": 8, "min": 2}),
         policy("small", 2, workers={"max": 4}),
         policy("own", 3, workers={"min": 1}),
@@ -111,16 +111,23 @@ def test_the_strictest_of_all_levels_holds_with_the_policy_that_says_so() -> Non
 def test_of_defaults_the_nearest_stands_unless_a_rule_forbids_it() -> None:
     near = policy("own", 3, backoff_limit={"default": 9})
     wide = policy("base", backoff_limit={"default": 1})
-    assert complete_spec(spec(), merged(wide, near), given_fields=()).lifecycle.backoff_limit == 9
+    assert (
+        complete_spec(
+            spec(), merge_policies_of(wide, near), given_fields=()
+        ).lifecycle.backoff_limit
+        == 9
+    )
     strict = policy("strict", 1, backoff_limit={"max": 5})
     assert (
-        complete_spec(spec(), merged(wide, near, strict), given_fields=()).lifecycle.backoff_limit
+        complete_spec(
+            spec(), merge_policies_of(wide, near, strict), given_fields=()
+        ).lifecycle.backoff_limit
         == 1
     )
 
 
 def test_the_widest_lock_holds_and_the_others_are_told_of() -> None:
-    found = merged(
+    found = merge_policies_of(
         policy("own", 3, priority={"default": "high", "locked": True}),
         policy("base", priority={"default": "low", "locked": True}),
     )
@@ -133,13 +140,15 @@ def test_the_widest_lock_holds_and_the_others_are_told_of() -> None:
 
 
 def test_a_narrower_rule_that_nothing_could_keep_is_set_aside() -> None:
-    found = merged(policy("base", workers={"max": 4}), policy("own", 3, workers={"min": 8}))
+    found = merge_policies_of(
+        policy("base", workers={"max": 4}), policy("own", 3, workers={"min": 8})
+    )
     assert [each.is_set_aside for each in found.idle] == [True]
     assert not find_issues(spec(workers=4), found)
 
 
 def test_a_rule_that_widens_is_told_to_have_no_effect() -> None:
-    found = merged(
+    found = merge_policies_of(
         policy("base", workers={"max": 4}, image={"options": ["a/*"]}),
         policy("own", 3, workers={"max": 9}, image={"options": ["a/b", "c"]}),
     )
@@ -150,7 +159,7 @@ def test_a_rule_that_widens_is_told_to_have_no_effect() -> None:
 
 
 def test_amounts_are_compared_and_not_texts() -> None:
-    found = merged(
+    found = merge_policies_of(
         policy("base", memory_request={"max": "1Gi"}),
         policy("own", 3, memory_request={"max": "1024Mi"}),
     )
@@ -162,7 +171,7 @@ def test_amounts_are_compared_and_not_texts() -> None:
 
 def test_options_that_overlap_leave_what_both_allow() -> None:
     one = policy("a", image={"options": ["registry.example.com/*", "python:3.12"]})
-    found = merged(
+    found = merge_policies_of(
         one, policy("b", 2, image={"options": ["registry.example.com/team/*", "python:*"]})
     )
     limits = found.find_limits("image")

@@ -116,7 +116,7 @@ def test_a_stored_rule_of_another_version_is_left_out() -> None:
 def test_every_field_can_be_spoken_of_and_has_a_place() -> None:
     for name, field in CATALOGUE.items():
         assert field.name == name
-        assert field.has
+        assert field.attributes
         assert field.label
         assert field.path
         assert field.form or isinstance(field.kind, Pairs) or name == "volumes"

@@ -16,7 +16,7 @@ from projects.models import AccessRule, CustomRole, Project, User
 from tests.cast import Cast
 from tests.workloads import objects
 from tests.workloads.table_rows import a_pod, a_workload, an_event
-from tests.workloads.test_overview import HOSTILE, as_, html, sampled, tile
+from tests.workloads.test_overview import HOSTILE, add_sample, client_of, html, tile
 from workloads.models import Workload
 
 
@@ -34,7 +34,7 @@ def waits(cast: Cast, name: str = "waits", gpus: int = 8) -> Workload:
     workload = a_workload(
         cast.team_a, name, status="Pending", job=job, requested_pods=1, gpus_requested=gpus
     )
-    data = objects.queued(
+    data = objects.queued_pod(
         "master",
         0,
         owner=name,
@@ -99,9 +99,9 @@ def test_failures_tell_their_reason_and_idle_workloads_since_when(cast: Cast) ->
         "lazy",
         gpus_allocated=Decimal(1),
         idle_since=timezone.now() - timedelta(minutes=50),
-        use_known=True,
+        is_use_known=True,
     )
-    sampled(cast.team_a, gpus_allocated=Decimal(1), gpus_idle=Decimal(1))
+    add_sample(cast.team_a, gpus_allocated=Decimal(1), gpus_idle=Decimal(1))
     shown = page(cast, cast.bob)
     assert "OOMKilled: worker 3" in shown
     assert re.search(r"GPUs idle since <time[^>]*>50 min ago", shown)
@@ -113,16 +113,16 @@ def test_what_is_not_known_of_its_gpus_is_called_unknown(cast: Cast) -> None:
         "lazy",
         gpus_allocated=Decimal(1),
         idle_since=timezone.now() - timedelta(minutes=50),
-        use_known=True,
+        is_use_known=True,
     )
-    a_workload(cast.team_a, "busy", gpus_allocated=Decimal(1), use_known=True)
+    a_workload(cast.team_a, "busy", gpus_allocated=Decimal(1), is_use_known=True)
     a_workload(cast.team_a, "part", gpus_allocated=Decimal("0.5"))
     a_workload(cast.team_a, "no-gpus")
     shown = page(cast, cast.bob)
     assert (shown.count("GPU use unknown"), shown.count("GPUs idle since")) == (3, 0), (
         "nobody has looked lately"
     )
-    sampled(cast.team_a, gpus_allocated=Decimal("2.5"))
+    add_sample(cast.team_a, gpus_allocated=Decimal("2.5"))
     shown = page(cast, cast.bob)
     assert (shown.count("GPU use unknown"), shown.count("GPUs idle since")) == (1, 1)
     assert shown.index("GPUs idle since") > shown.index(str(lazy.pk))
@@ -133,7 +133,7 @@ def test_idle_gpus_are_unknown_without_prometheus_and_it_says_so(cast: Cast) -> 
         tile(page(cast, cast.vera), "Idle GPUs")
         == "Idle GPUs Unknown its cluster has no Prometheus set"
     )
-    sampled(cast.team_a, gpus_allocated=Decimal(2), gpus_idle=Decimal(1))
+    add_sample(cast.team_a, gpus_allocated=Decimal(2), gpus_idle=Decimal(1))
     assert "1 of 2 held" in tile(page(cast, cast.vera), "Idle GPUs")
 
 
@@ -161,7 +161,7 @@ def test_who_may_not_see_workloads_sees_the_quota_only(cast: Cast) -> None:
     assert "Quota" in shown
     assert "secret" not in shown
     assert "Who holds" not in shown
-    assert as_(user).get(f"/projects/{cast.team_a.pk}/allocation").status_code in (403, 404)
+    assert client_of(user).get(f"/projects/{cast.team_a.pk}/allocation").status_code in (403, 404)
 
 
 def test_another_teams_is_not_there(cast: Cast, client: Client) -> None:
@@ -179,17 +179,17 @@ def test_what_is_asked_for_again_is_the_same_part(cast: Cast) -> None:
 
 
 def test_the_figures_of_its_chart(cast: Cast) -> None:
-    sampled(cast.team_a, 3, gpus_allocated=Decimal(2), gpus_quota=Decimal(2))
-    sampled(cast.team_b, 3, gpus_allocated=Decimal(9))
-    found = as_(cast.vera).get(f"/projects/{cast.team_a.pk}/allocation?range=1h").json()
+    add_sample(cast.team_a, 3, gpus_allocated=Decimal(2), gpus_quota=Decimal(2))
+    add_sample(cast.team_b, 3, gpus_allocated=Decimal(9))
+    found = client_of(cast.vera).get(f"/projects/{cast.team_a.pk}/allocation?range=1h").json()
     assert [line["name"] for line in found["lines"]] == ["team-a"]
     assert max(point or 0 for point in found["quota"]) == 2
-    answer = as_(cast.vera).get(f"/projects/{cast.team_a.pk}/allocation?range=1h&format=csv")
+    answer = client_of(cast.vera).get(f"/projects/{cast.team_a.pk}/allocation?range=1h&format=csv")
     assert 'filename="allocation-team-a.csv"' in answer["Content-Disposition"]
 
 
 def test_the_queries_do_not_grow_with_the_workloads(cast: Cast) -> None:
-    client = as_(cast.vera)
+    client = client_of(cast.vera)
 
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:

@@ -42,7 +42,7 @@ def preempted(cast: Cast, name: str = "train1", *, back: bool = True, **fields: 
     return workload
 
 
-def row_of(client: Client, workload: Workload) -> str:
+def find_row(client: Client, workload: Workload) -> str:
     found = re.search(
         rf'<tr id="w-{workload.pk}".*?</tr>', client.get("/workloads").content.decode(), re.DOTALL
     )
@@ -57,7 +57,7 @@ def alice(cast: Cast) -> Client:
     return client
 
 
-def told_by_rest(user: User, workload: Workload) -> tuple[int, int]:
+def fetch_runtimes(user: User, workload: Workload) -> tuple[int, int]:
     """In the list, and of the workload itself."""
     client = Client()
     body = {"grantType": "password", "username": user.username, "password": PASSWORD}
@@ -77,7 +77,7 @@ def body(answer: Any) -> bytes:
 
 def test_what_runs_again_counts_on_from_when_it_went_on(cast: Cast, alice: Client) -> None:
     workload = preempted(cast)
-    row = row_of(alice, workload)
+    row = find_row(alice, workload)
     since = re.search(r'data-since="([^"]*)" data-before="([^"]*)"', row)
     assert since is not None
     assert abs(datetime.fromisoformat(since[1]) - (timezone.now() - HOUR)) < timedelta(minutes=1)
@@ -87,7 +87,7 @@ def test_what_runs_again_counts_on_from_when_it_went_on(cast: Cast, alice: Clien
 
 def test_what_waits_after_a_preemption_stands_still(cast: Cast, alice: Client) -> None:
     workload = preempted(cast, back=False)
-    assert "data-since" not in row_of(alice, workload)
+    assert "data-since" not in find_row(alice, workload)
     assert rendering.load_runtime(workload).seconds == pytest.approx(2 * 3600, abs=60)
 
 
@@ -104,7 +104,7 @@ def test_page_file_rest_and_limit_tell_the_same(
     lines = body(alice.get("/workloads.csv")).decode().splitlines()
     (line,) = csv.DictReader(lines)
     assert float(line["Runtime (s)"]) == pytest.approx(counted, abs=60)
-    assert told_by_rest(cast.alice, workload) == (
+    assert fetch_runtimes(cast.alice, workload) == (
         pytest.approx(counted, abs=60),
         pytest.approx(counted, abs=60),
     )

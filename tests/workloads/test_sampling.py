@@ -60,7 +60,7 @@ def test_a_moment_is_written_down_once(cast: Cast, at_noon: None) -> None:
 
 
 def test_what_was_deleted_is_not_sampled(cast: Cast) -> None:
-    cast.team_b.left_at = timezone.now()
+    cast.team_b.deleted_at = timezone.now()
     cast.team_b.save()
     sample()
     assert Sample.objects.get().project == cast.team_a

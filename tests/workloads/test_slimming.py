@@ -29,17 +29,18 @@ JSON = st.recursive(
 )
 
 
-def some(*names: str, value: Any = JSON) -> Any:
+def optional_fields(*names: str, value: Any = JSON) -> Any:
     return st.fixed_dictionaries({}, optional=dict.fromkeys(names, value))
 
 
-def mostly(likely: Any) -> Any:
+def likely_or_any(likely: Any) -> Any:
     """What is there in a cluster, or anything at all."""
     return likely | JSON
 
 
 OWNERS = st.lists(
-    mostly(some("kind", "name", "uid", "controller", "blockOwnerDeletion")), max_size=9
+    likely_or_any(optional_fields("kind", "name", "uid", "controller", "blockOwnerDeletion")),
+    max_size=9,
 )
 METADATA = st.fixed_dictionaries(
     {},
@@ -47,50 +48,54 @@ METADATA = st.fixed_dictionaries(
         **dict.fromkeys(
             ("name", "uid", "resourceVersion", "generation", "labels", "managedFields"), JSON
         ),
-        "annotations": mostly(some("gpu-fraction", "gpu-memory", "last-applied")),
-        "ownerReferences": mostly(OWNERS),
+        "annotations": likely_or_any(optional_fields("gpu-fraction", "gpu-memory", "last-applied")),
+        "ownerReferences": likely_or_any(OWNERS),
     },
 )
-CONTAINERS = st.lists(mostly(some("name", "image", "resources", "env")), max_size=3)
+CONTAINERS = st.lists(
+    likely_or_any(optional_fields("name", "image", "resources", "env")), max_size=3
+)
 REPLICAS = st.dictionaries(
     st.sampled_from(["Master", "Worker"]),
-    mostly(some("replicas", "restartPolicy", "template")),
+    likely_or_any(optional_fields("replicas", "restartPolicy", "template")),
     max_size=2,
 )
 SPEC = st.fixed_dictionaries(
     {},
     optional={
         **dict.fromkeys(("nodeName", "suspend", "tolerations", "runPolicy", "volumes"), JSON),
-        **dict.fromkeys(("containers", "initContainers"), mostly(CONTAINERS)),
-        **dict.fromkeys(("pytorchReplicaSpecs", "mpiReplicaSpecs"), mostly(REPLICAS)),
-        "trainer": mostly(some("numNodes", "image")),
+        **dict.fromkeys(("containers", "initContainers"), likely_or_any(CONTAINERS)),
+        **dict.fromkeys(("pytorchReplicaSpecs", "mpiReplicaSpecs"), likely_or_any(REPLICAS)),
+        "trainer": likely_or_any(optional_fields("numNodes", "image")),
     },
 )
-ITEMS = st.lists(mostly(some("type", "name", "state", "lastProbeTime")), max_size=3)
+ITEMS = st.lists(
+    likely_or_any(optional_fields("type", "name", "state", "lastProbeTime")), max_size=3
+)
 STATUS = st.fixed_dictionaries(
     {},
     optional={"phase": JSON, "replicaStatuses": JSON, "hostIP": JSON}
-    | dict.fromkeys(("conditions", "containerStatuses"), mostly(ITEMS)),
+    | dict.fromkeys(("conditions", "containerStatuses"), likely_or_any(ITEMS)),
 )
 OBJECTS = st.fixed_dictionaries(
     {},
     optional={
         "kind": JSON,
         "apiVersion": JSON,
-        "metadata": mostly(METADATA),
-        "spec": mostly(SPEC),
-        "status": mostly(STATUS),
+        "metadata": likely_or_any(METADATA),
+        "spec": likely_or_any(SPEC),
+        "status": likely_or_any(STATUS),
     },
 )
 
 
-def deep(levels: int) -> Any:
-    return "the end" if levels == 0 else {"in": deep(levels - 1)}
+def nested_value(levels: int) -> Any:
+    return "the end" if levels == 0 else {"in": nested_value(levels - 1)}
 
 
 @given(OBJECTS, st.booleans())
-@example({"status": {"replicaStatuses": deep(8)}}, False)
-@example({"status": {"replicaStatuses": deep(9)}}, False)
+@example({"status": {"replicaStatuses": nested_value(8)}}, False)
+@example({"status": {"replicaStatuses": nested_value(9)}}, False)
 @example({"status": {"conditions": [{"type": str(number)} for number in range(65)]}}, False)
 @example({"status": {"jobsStatus": list(range(65))}}, False)
 @example({"metadata": {"labels": {str(number): number for number in range(65)}}}, False)
@@ -142,7 +147,7 @@ def test_a_pod_that_nobody_changes_is_read_once() -> None:
 
 
 def test_all_that_a_view_needs_is_kept() -> None:
-    pod = objects.ended(
+    pod = objects.ended_pod(
         "worker", 1, code=1, end={"message": "Traceback"}, annotations={"gpu-fraction": "0.5"}
     )
     assert build_pod_view(SLIMMING_DECODER.decode(json.dumps(pod).encode())) == build_pod_view(pod)

@@ -70,7 +70,7 @@ def life(**changes: Any) -> Spec:
     return train1(lifecycle=Lifecycle(**changes))
 
 
-def of(field: str, spec: Spec) -> list[str]:
+def problems_of(field: str, spec: Spec) -> list[str]:
     return [problem.text for problem in find_problems(spec) if problem.field == field]
 
 
@@ -117,7 +117,7 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_a_dns_label_that_starts_with_a_letter(name: str) -> None:
-    (text,) = of("name", train1(name=name))
+    (text,) = problems_of("name", train1(name=name))
     assert text.startswith("The name must")
     assert NAMES[name] in text
 
@@ -495,7 +495,7 @@ REFUSED = [
     ids=[f"{field}-{index}" for index, (_, field, _) in enumerate(REFUSED)],
 )
 def test_what_is_wrong_is_said_in_words_with_its_field(spec: Spec, field: str, words: str) -> None:
-    texts = of(field, spec)
+    texts = problems_of(field, spec)
     assert any(words in text for text in texts), find_problems(spec)
     assert all(
         text.endswith(".") and not text.endswith("..") and text[0].isupper() for text in texts
@@ -515,9 +515,12 @@ def test_rank_0_writes_needs_a_master_or_a_single_pod() -> None:
         replace(alike, framework=Framework.JAX),
         replace(alike, elastic=ElasticSettings(1, 3)),
     ):
-        assert "cannot be for rank 0 only without a master" in of("setup.volumes.0.access", spec)[0]
+        assert (
+            "cannot be for rank 0 only without a master"
+            in problems_of("setup.volumes.0.access", spec)[0]
+        )
     mpi = train1(setup=shared, framework=Framework.MPI)
-    assert "whose ranks all run in the workers" in of("setup.volumes.0.access", mpi)[0]
+    assert "whose ranks all run in the workers" in problems_of("setup.volumes.0.access", mpi)[0]
 
 
 def test_the_master_is_set_up_as_the_workers_but_for_what_is_changed() -> None:

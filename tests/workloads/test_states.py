@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from tests.workloads.objects import (
     Object,
-    batch,
-    between,
+    batch_job,
     condition,
-    ended,
-    group,
+    ended_pod,
     pod,
-    pytorch,
-    queued,
-    starting,
-    training,
+    pod_group,
+    pod_of_batch_job,
+    pytorch_job,
+    queued_pod,
+    starting_pod,
+    training_job,
 )
 from workloads import states
 from workloads.kube_objects import build_pod_view, rank_pods
@@ -36,8 +36,8 @@ SUSPENDED = condition("Suspended")
 RESUMED = condition("Suspended", False)
 
 ALL_UP = [pod("master"), pod("worker", 0), pod("worker", 1)]
-WAITING = [queued("master"), queued("worker", 0), queued("worker", 1)]
-PLACED = [starting("master"), starting("worker", 0), starting("worker", 1)]
+WAITING = [queued_pod("master"), queued_pod("worker", 0), queued_pod("worker", 1)]
+PLACED = [starting_pod("master"), starting_pod("worker", 0), starting_pod("worker", 1)]
 
 PYTORCH = [
     # Conditions as the operator leaves them, the pods, the status so far, and the status that
@@ -45,13 +45,13 @@ PYTORCH = [
     ([], [], Status.CREATING, Status.CREATING),
     ([CREATED], [], Status.CREATING, Status.CREATING),
     ([CREATED], [], Status.RESUMING, Status.RESUMING),
-    ([CREATED], [queued("master")], Status.RESUMING, Status.RESUMING),
-    ([CREATED], [queued("master")], Status.CREATING, Status.PENDING),
+    ([CREATED], [queued_pod("master")], Status.RESUMING, Status.RESUMING),
+    ([CREATED], [queued_pod("master")], Status.CREATING, Status.PENDING),
     ([CREATED], WAITING, Status.CREATING, Status.PENDING),
     ([CREATED], WAITING, Status.RESUMING, Status.PENDING),
     (
         [CREATED],
-        [pod("master"), queued("worker", 0), queued("worker", 1)],
+        [pod("master"), queued_pod("worker", 0), queued_pod("worker", 1)],
         Status.PENDING,
         Status.PENDING,
     ),
@@ -61,7 +61,7 @@ PYTORCH = [
     ([CREATED, RUNNING], [pod("master"), *PLACED[1:]], Status.INITIALIZING, Status.INITIALIZING),
     (
         [CREATED, RUNNING],
-        [pod("master"), queued("worker", 0), queued("worker", 1)],
+        [pod("master"), queued_pod("worker", 0), queued_pod("worker", 1)],
         Status.PENDING,
         Status.PENDING,
     ),
@@ -70,11 +70,11 @@ PYTORCH = [
     ([CREATED], ALL_UP, Status.PENDING, Status.RUNNING),
     (
         [CREATED, RUNNING],
-        [pod("master"), ended("worker", 0), pod("worker", 1)],
+        [pod("master"), ended_pod("worker", 0), pod("worker", 1)],
         Status.RUNNING,
         Status.RUNNING,
     ),
-    ([CREATED, RUNNING], [*ALL_UP[:2], ended("worker", 1, 1)], Status.RUNNING, Status.DEGRADED),
+    ([CREATED, RUNNING], [*ALL_UP[:2], ended_pod("worker", 1, 1)], Status.RUNNING, Status.DEGRADED),
     ([CREATED, RUNNING], ALL_UP[:2], Status.RUNNING, Status.DEGRADED),
     (
         [CREATED, RUNNING],
@@ -86,31 +86,46 @@ PYTORCH = [
     # says so.
     (
         [CREATED, RUNNING],
-        [ended("master"), ended("worker", 0), pod("worker", 1, terminating=True)],
+        [ended_pod("master"), ended_pod("worker", 0), pod("worker", 1, terminating=True)],
         Status.RUNNING,
         Status.RUNNING,
     ),
     (
         [CREATED, RUNNING],
-        [ended("master"), ended("worker", 0, 1), pod("worker", 1, terminating=True)],
+        [ended_pod("master"), ended_pod("worker", 0, 1), pod("worker", 1, terminating=True)],
         Status.RUNNING,
         Status.DEGRADED,
     ),
     (
         [CREATED, RUNNING],
-        [ended("master"), pod("worker", 1, terminating=True)],
+        [ended_pod("master"), pod("worker", 1, terminating=True)],
         Status.RUNNING,
         Status.DEGRADED,
     ),
-    ([CREATED, RESTARTING], [*ALL_UP[:2], starting("worker", 1)], Status.RUNNING, Status.DEGRADED),
-    ([CREATED, RESTARTING], [*ALL_UP[:2], starting("worker", 1)], Status.DEGRADED, Status.DEGRADED),
+    (
+        [CREATED, RESTARTING],
+        [*ALL_UP[:2], starting_pod("worker", 1)],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
+    (
+        [CREATED, RESTARTING],
+        [*ALL_UP[:2], starting_pod("worker", 1)],
+        Status.DEGRADED,
+        Status.DEGRADED,
+    ),
     ([CREATED, RESTARTING], ALL_UP, Status.DEGRADED, Status.RUNNING),
-    ([CREATED, RESTARTING], [*ALL_UP[:2], queued("worker", 1)], Status.RUNNING, Status.DEGRADED),
+    (
+        [CREATED, RESTARTING],
+        [*ALL_UP[:2], queued_pod("worker", 1)],
+        Status.RUNNING,
+        Status.DEGRADED,
+    ),
     ([CREATED, RESTARTING], WAITING, Status.RUNNING, Status.PENDING),
     ([CREATED, RESTARTING], [], Status.RUNNING, Status.DEGRADED),
     (
         [CREATED, NOT_RUNNING, SUCCEEDED],
-        [ended("master"), *ALL_UP[1:]],
+        [ended_pod("master"), *ALL_UP[1:]],
         Status.RUNNING,
         Status.COMPLETED,
     ),
@@ -139,67 +154,72 @@ PYTORCH = [
 def test_the_status_of_a_pytorchjob(
     conditions: list[Object], pods: list[Object], before: Status, after: Status
 ) -> None:
-    assert derive_status(pytorch(*conditions), pods, before=before).status == after
+    assert derive_status(pytorch_job(*conditions), pods, before=before).status == after
 
 
 LONE = {"role": "", "name": "solo-abcde"}
 UNSEEN = {"metadata": {"name": "b"}, "spec": {}, "status": {"phase": "Pending"}}
 """A pod that no scheduler has looked at yet."""
 BATCH = [
-    (batch(), [], Status.CREATING, Status.CREATING),
-    (batch(), [queued(**LONE)], Status.CREATING, Status.PENDING),
-    (batch(active=1), [starting(**LONE)], Status.PENDING, Status.INITIALIZING),
-    (batch(active=1, ready=1), [pod(**LONE)], Status.INITIALIZING, Status.RUNNING),
-    (batch(active=1), [ended(**LONE)], Status.RUNNING, Status.RUNNING),
-    (batch(succeeded=1), [ended(**LONE)], Status.RUNNING, Status.RUNNING),
+    (batch_job(), [], Status.CREATING, Status.CREATING),
+    (batch_job(), [queued_pod(**LONE)], Status.CREATING, Status.PENDING),
+    (batch_job(active=1), [starting_pod(**LONE)], Status.PENDING, Status.INITIALIZING),
+    (batch_job(active=1, ready=1), [pod(**LONE)], Status.INITIALIZING, Status.RUNNING),
+    (batch_job(active=1), [ended_pod(**LONE)], Status.RUNNING, Status.RUNNING),
+    (batch_job(succeeded=1), [ended_pod(**LONE)], Status.RUNNING, Status.RUNNING),
     (
-        batch(condition("SuccessCriteriaMet"), succeeded=1),
-        [ended(**LONE)],
+        batch_job(condition("SuccessCriteriaMet"), succeeded=1),
+        [ended_pod(**LONE)],
         Status.RUNNING,
         Status.RUNNING,
     ),
     (
-        batch(condition("SuccessCriteriaMet"), condition("Complete"), succeeded=1),
-        [ended(**LONE)],
+        batch_job(condition("SuccessCriteriaMet"), condition("Complete"), succeeded=1),
+        [ended_pod(**LONE)],
         Status.RUNNING,
         Status.COMPLETED,
     ),
-    (batch(condition("Complete"), succeeded=1), [], Status.PENDING, Status.COMPLETED),
+    (batch_job(condition("Complete"), succeeded=1), [], Status.PENDING, Status.COMPLETED),
     (
-        batch(active=1, failed=1),
-        [ended("", 0, 1, name="a"), UNSEEN],
+        batch_job(active=1, failed=1),
+        [ended_pod("", 0, 1, name="a"), UNSEEN],
         Status.RUNNING,
         Status.DEGRADED,
     ),
     (
-        batch(active=1, failed=1),
-        [ended("", 0, 1, name="a"), queued("", name="b")],
+        batch_job(active=1, failed=1),
+        [ended_pod("", 0, 1, name="a"), queued_pod("", name="b")],
         Status.RUNNING,
         Status.PENDING,
     ),
     (
-        batch(active=1, failed=1),
-        [ended("", 0, 1, name="a"), pod("", name="b")],
+        batch_job(active=1, failed=1),
+        [ended_pod("", 0, 1, name="a"), pod("", name="b")],
         Status.DEGRADED,
         Status.RUNNING,
     ),
     (
-        batch(condition("FailureTarget"), failed=1),
-        [ended("", 0, 1)],
+        batch_job(condition("FailureTarget"), failed=1),
+        [ended_pod("", 0, 1)],
         Status.RUNNING,
         Status.DEGRADED,
     ),
     (
-        batch(condition("FailureTarget"), condition("Failed"), failed=1),
+        batch_job(condition("FailureTarget"), condition("Failed"), failed=1),
         [],
         Status.RUNNING,
         Status.FAILED,
     ),
-    (batch(condition("Suspended")), [pod(**LONE)], Status.RUNNING, Status.STOPPING),
-    (batch(condition("Suspended")), [], Status.STOPPING, Status.STOPPED),
-    (batch(condition("Suspended", False)), [queued(**LONE)], Status.RESUMING, Status.PENDING),
+    (batch_job(condition("Suspended")), [pod(**LONE)], Status.RUNNING, Status.STOPPING),
+    (batch_job(condition("Suspended")), [], Status.STOPPING, Status.STOPPED),
     (
-        batch(completions=4, parallelism=2, succeeded=3),
+        batch_job(condition("Suspended", False)),
+        [queued_pod(**LONE)],
+        Status.RESUMING,
+        Status.PENDING,
+    ),
+    (
+        batch_job(completions=4, parallelism=2, succeeded=3),
         [pod("", name="d")],
         Status.RUNNING,
         Status.RUNNING,
@@ -227,7 +247,7 @@ OTHERS = [
         "MPIJob",
         MPI,
         [CREATED],
-        [between(pod(), labels=LAUNCHER), *WORKERS],
+        [pod_of_batch_job(pod(), labels=LAUNCHER), *WORKERS],
         Status.PENDING,
         Status.RUNNING,
     ),
@@ -235,7 +255,7 @@ OTHERS = [
         "MPIJob",
         MPI,
         [CREATED],
-        [between(pod(), labels=LAUNCHER, attempt="0"), *WORKERS],
+        [pod_of_batch_job(pod(), labels=LAUNCHER, attempt="0"), *WORKERS],
         Status.RUNNING,
         Status.DEGRADED,
     ),
@@ -243,7 +263,7 @@ OTHERS = [
         "MPIJob",
         MPI,
         [CREATED],
-        [between(pod(), labels=LAUNCHER, job="other-launcher"), *WORKERS],
+        [pod_of_batch_job(pod(), labels=LAUNCHER, job="other-launcher"), *WORKERS],
         Status.RUNNING,
         Status.DEGRADED,
     ),
@@ -251,7 +271,7 @@ OTHERS = [
         "MPIJob",
         MPI,
         [CREATED, RUNNING],
-        [between(ended(), labels=LAUNCHER), *WORKERS],
+        [pod_of_batch_job(ended_pod(), labels=LAUNCHER), *WORKERS],
         Status.RUNNING,
         Status.RUNNING,
     ),
@@ -268,7 +288,7 @@ OTHERS = [
         "TFJob",
         {"Chief": 1, "PS": 1},
         [CREATED, RUNNING],
-        [pod("chief"), queued("ps")],
+        [pod("chief"), queued_pod("ps")],
         Status.PENDING,
         Status.PENDING,
     ),
@@ -277,7 +297,7 @@ OTHERS = [
         "TrainJob",
         {"nodes": 1},
         [],
-        [between(pod(), labels=NODE, job="train1-node-0")],
+        [pod_of_batch_job(pod(), labels=NODE, job="train1-node-0")],
         Status.PENDING,
         Status.RUNNING,
     ),
@@ -285,7 +305,7 @@ OTHERS = [
         "TrainJob",
         {"nodes": 2},
         [],
-        [between(pod(), labels=NODE, job="train1-node-0")],
+        [pod_of_batch_job(pod(), labels=NODE, job="train1-node-0")],
         Status.RUNNING,
         Status.DEGRADED,
     ),
@@ -305,7 +325,10 @@ def test_the_status_of_other_training_jobs(
     before: Status,
     after: Status,
 ) -> None:
-    assert derive_status(training(kind, replicas, *conditions), pods, before=before).status == after
+    assert (
+        derive_status(training_job(kind, replicas, *conditions), pods, before=before).status
+        == after
+    )
 
 
 def test_roles_and_ranks_of_other_frameworks() -> None:
@@ -320,7 +343,7 @@ def test_roles_and_ranks_of_other_frameworks() -> None:
         (None, "ps 0"),
     ]
     mpi = [
-        build_pod_view(between(pod(), labels=LAUNCHER)),
+        build_pod_view(pod_of_batch_job(pod(), labels=LAUNCHER)),
         build_pod_view(pod("worker", 0)),
         build_pod_view(pod("worker", 1)),
     ]
@@ -329,13 +352,13 @@ def test_roles_and_ranks_of_other_frameworks() -> None:
         (1, "worker 1"),
         (None, "the launcher"),
     ]
-    (node,) = rank_pods([build_pod_view(between(pod(), labels=NODE, job="train1-node-0"))])
+    (node,) = rank_pods([build_pod_view(pod_of_batch_job(pod(), labels=NODE, job="train1-node-0"))])
     assert (node[0], node[1].title) == (0, "worker 0")
 
 
 def test_running_pods_are_those_that_are_ready() -> None:
     told = derive_status(
-        pytorch(CREATED, RUNNING), [pod("master"), *PLACED[1:]], before=Status.PENDING
+        pytorch_job(CREATED, RUNNING), [pod("master"), *PLACED[1:]], before=Status.PENDING
     )
     assert (told.running, told.requested) == (1, 3)
     assert told.reason == "1 of 3 pods are up."
@@ -343,7 +366,10 @@ def test_running_pods_are_those_that_are_ready() -> None:
 
 def test_a_pod_group_alone_means_pending() -> None:
     told = derive_status(
-        pytorch(CREATED), [], group("Unschedulable", "not enough GPUs"), before=Status.CREATING
+        pytorch_job(CREATED),
+        [],
+        pod_group("Unschedulable", "not enough GPUs"),
+        before=Status.CREATING,
     )
     assert told == DerivedStatus(Status.PENDING, "not enough GPUs", 0, 3)
 
@@ -354,13 +380,13 @@ def test_a_preempted_attempt_is_pending_again_and_says_so() -> None:
         terminating=True,
         conditions=[condition("DisruptionTarget", reason="PreemptionByScheduler")],
     )
-    told = derive_status(pytorch(CREATED, RUNNING), [leaving], before=Status.RUNNING)
+    told = derive_status(pytorch_job(CREATED, RUNNING), [leaving], before=Status.RUNNING)
     assert (told.status, told.requeued) == (Status.PENDING, True)
     assert told.reason == "Its pods lost their places."
     again = derive_status(
-        pytorch(CREATED, RESTARTING),
+        pytorch_job(CREATED, RESTARTING),
         WAITING,
-        group("OverLimit", "limit reached"),
+        pod_group("OverLimit", "limit reached"),
         before=Status.RUNNING,
     )
     assert (again.status, again.requeued, again.reason) == (Status.PENDING, True, "limit reached")
@@ -369,26 +395,28 @@ def test_a_preempted_attempt_is_pending_again_and_says_so() -> None:
 def test_what_is_wrong_with_a_start_is_the_reason() -> None:
     pods = [
         pod("master"),
-        starting("worker", 0),
-        starting("worker", 1, "ImagePullBackOff", "no such image"),
+        starting_pod("worker", 0),
+        starting_pod("worker", 1, "ImagePullBackOff", "no such image"),
     ]
     assert (
-        derive_status(pytorch(CREATED), pods, before=Status.PENDING).reason
+        derive_status(pytorch_job(CREATED), pods, before=Status.PENDING).reason
         == "worker 1: ImagePullBackOff: no such image"
     )
 
 
 def test_the_pod_that_failed_is_named() -> None:
     told = derive_status(
-        pytorch(CREATED, RUNNING), [*ALL_UP[:2], ended("worker", 1, 3)], before=Status.RUNNING
+        pytorch_job(CREATED, RUNNING),
+        [*ALL_UP[:2], ended_pod("worker", 1, 3)],
+        before=Status.RUNNING,
     )
     assert told.reason == "2 of 3 pods are up. worker 1 failed: exit code 3."
 
 
 def test_an_elastic_job_is_degraded_while_workers_above_its_minimum_are_missing() -> None:
-    job = pytorch(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
+    job = pytorch_job(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
     two = [pod("worker", 0), pod("worker", 1)]
-    told = derive_status(job, [*two, queued("worker", 2)], before=Status.PENDING)
+    told = derive_status(job, [*two, queued_pod("worker", 2)], before=Status.PENDING)
     assert (told.status, told.reason) == (
         Status.DEGRADED,
         "2 of 3 pods are up; it runs with 2 or more.",
@@ -396,13 +424,15 @@ def test_an_elastic_job_is_degraded_while_workers_above_its_minimum_are_missing(
     assert derive_status(job, [*two, pod("worker", 2)], before=told.status).status == Status.RUNNING
     assert (
         derive_status(
-            job, [two[0], queued("worker", 1), queued("worker", 2)], before=Status.PENDING
+            job, [two[0], queued_pod("worker", 1), queued_pod("worker", 2)], before=Status.PENDING
         ).status
         == Status.PENDING
     )
-    led = pytorch(CREATED, RUNNING, workers=3, elasticPolicy={"minReplicas": 3})
+    led = pytorch_job(CREATED, RUNNING, workers=3, elasticPolicy={"minReplicas": 3})
     assert (
-        derive_status(led, [pod("master"), *two, queued("worker", 2)], before=Status.PENDING).status
+        derive_status(
+            led, [pod("master"), *two, queued_pod("worker", 2)], before=Status.PENDING
+        ).status
         == Status.DEGRADED
     )
 
@@ -420,7 +450,7 @@ def test_a_job_that_is_not_there_means_what_was_asked_before() -> None:
 
 
 def test_a_job_deleted_behind_our_back_is_stopping_and_not_failed() -> None:
-    job = pytorch(CREATED, FAILED)
+    job = pytorch_job(CREATED, FAILED)
     job["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
     told = derive_status(job, ALL_UP, before=Status.RUNNING)
     assert (told.status, told.reason) == (
@@ -435,20 +465,22 @@ def test_pods_of_a_namesake_before_are_not_counted() -> None:
         pod("worker", 0, owner="0000"),
         pod("worker", 1, owner="0000"),
     ]
-    assert derive_status(pytorch(CREATED), old, before=Status.CREATING).status == Status.CREATING
+    assert (
+        derive_status(pytorch_job(CREATED), old, before=Status.CREATING).status == Status.CREATING
+    )
 
 
 ENDS = [
     (
-        pytorch(SUCCEEDED, counts={"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}}),
+        pytorch_job(SUCCEEDED, counts={"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}}),
         "3 succeeded",
     ),
     (
-        pytorch(FAILED, counts={"Master": {}, "Worker": {"failed": 1, "succeeded": 1}}),
+        pytorch_job(FAILED, counts={"Master": {}, "Worker": {"failed": 1, "succeeded": 1}}),
         "1 succeeded, 1 failed, 1 stopped",
     ),
-    (pytorch(FAILED), ""),
-    (batch(condition("Complete"), succeeded=1, failed=2), "1 succeeded, 2 failed"),
+    (pytorch_job(FAILED), ""),
+    (batch_job(condition("Complete"), succeeded=1, failed=2), "1 succeeded, 2 failed"),
 ]
 
 
@@ -462,7 +494,7 @@ def test_how_the_pods_ended_is_told_from_the_job_even_when_they_are_gone(
 
 
 def test_hostile_text_is_cut_and_has_no_control_bytes() -> None:
-    job = pytorch(condition("Failed", message="<script>\x00\x1b[31m" + "x" * 5000))
+    job = pytorch_job(condition("Failed", message="<script>\x00\x1b[31m" + "x" * 5000))
     reason = derive_status(job, [], before=Status.RUNNING).reason
     assert reason.startswith("<script>x")
     assert len(reason) == 1024
@@ -498,8 +530,8 @@ def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
         st.sampled_from(
             [
                 None,
-                pytorch(*conditions),
-                batch(*conditions),
+                pytorch_job(*conditions),
+                batch_job(*conditions),
                 {"kind": "Job"},
                 {"spec": data.draw(JUNK), "status": {}},
             ]
@@ -507,10 +539,10 @@ def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
     )
     shapes = [
         pod("worker", 0),
-        queued("master"),
-        starting("worker", 1),
-        ended("worker", 1),
-        ended("worker", 2, 1),
+        queued_pod("master"),
+        starting_pod("worker", 1),
+        ended_pod("worker", 1),
+        ended_pod("worker", 2, 1),
         {},
         {"status": data.draw(JUNK)},
     ]
@@ -519,7 +551,7 @@ def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
     told = derive_status(
         job,
         pods,
-        data.draw(st.sampled_from([None, group(), group("OverLimit", "m"), {}])),
+        data.draw(st.sampled_from([None, pod_group(), pod_group("OverLimit", "m"), {}])),
         before=before,
     )
     assert told.status == before or can_move(before, told.status)
@@ -575,15 +607,15 @@ def test_ranks_are_those_the_operator_gives() -> None:
 
 
 VIEWS = [
-    (queued(message="no room"), "Pending", "no room"),
-    (starting(), "Initializing", ""),
-    (starting(reason="ErrImagePull", message="denied"), "ErrImagePull", "denied"),
+    (queued_pod(message="no room"), "Pending", "no room"),
+    (starting_pod(), "Initializing", ""),
+    (starting_pod(reason="ErrImagePull", message="denied"), "ErrImagePull", "denied"),
     (pod(), "Running", ""),
     (pod(terminating=True), "Terminating", ""),
-    (ended(), "Completed", ""),
-    (ended(code=3), "Error", "exit code 3"),
-    (ended(code=137, end={"reason": "OOMKilled"}), "OOMKilled", "exit code 137"),
-    (ended(code=137, reason="Evicted", message="low on disk"), "Evicted", "low on disk"),
+    (ended_pod(), "Completed", ""),
+    (ended_pod(code=3), "Error", "exit code 3"),
+    (ended_pod(code=137, end={"reason": "OOMKilled"}), "OOMKilled", "exit code 137"),
+    (ended_pod(code=137, reason="Evicted", message="low on disk"), "Evicted", "low on disk"),
 ]
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from projects.models import User
 from tests.cast import Cast
-from tests.workloads.table_rows import NOON, a_pod, a_workload, touched
+from tests.workloads.table_rows import NOON, a_pod, a_workload, touch_workload
 from workloads.models import Position, Workload
 from workloads.views import rendering
 
@@ -262,7 +262,7 @@ def test_a_row_is_made_once_for_each_change_and_for_all_viewers(
     for user in (cast.bob, cast.vera, cast.alice):
         html(as_(user))
     assert made == ["train1"]
-    touched(workload, status="Failed")
+    touch_workload(workload, status="Failed")
     assert "Failed" in html(as_(cast.vera))
     assert made == ["train1"] * 2
 
@@ -284,7 +284,7 @@ def test_changes_are_told_once_and_then_there_is_nothing(cast: Cast) -> None:
     client = as_(cast.vera)
     before = other.changed
     assert client.get(f"/workloads/changes?after={before}").status_code == 204
-    touched(workload, status="Failed")
+    touch_workload(workload, status="Failed")
     told = client.get(f"/workloads/changes?after={before}").json()
     assert [row["id"] for row in told["rows"]] == [str(workload.pk)]
     assert "Failed" in told["rows"][0]["html"]
@@ -299,7 +299,7 @@ def test_what_is_not_looked_at_any_more_is_gone(cast: Cast, change: dict[str, An
     workload = a_workload(cast.team_a)
     client = as_(cast.vera)
     before = workload.changed
-    touched(workload, **change)
+    touch_workload(workload, **change)
     told = client.get(f"/workloads/changes?after={before}&status=Running").json()
     assert told["gone"] == [str(workload.pk)]
     assert told["rows"] == []

@@ -16,7 +16,7 @@ from django.utils import timezone
 from projects import user_actions
 from projects.models import AccessRule, User
 from tests.cast import Cast, make_cast
-from tests.workloads.table_rows import a_workload, touched
+from tests.workloads.table_rows import a_workload, touch_workload
 from workloads.views import feeds as feeds_module
 from workloads.views import table
 
@@ -95,7 +95,7 @@ def test_a_changed_row_is_pushed_with_its_position(cast: Cast) -> None:
 
     async def scene() -> None:
         async with Stream(cast.vera, f"/workloads/live?after={workload.changed}") as page:
-            await sync_to_async(touched)(workload, status="Failed")
+            await sync_to_async(touch_workload)(workload, status="Failed")
             told = await page.told()
         assert told["event"] == "rows"
         assert [row["id"] for row in told["rows"]] == [str(workload.pk)]
@@ -108,7 +108,7 @@ def test_a_changed_row_is_pushed_with_its_position(cast: Cast) -> None:
 def test_what_changed_before_a_browser_came_back_is_told_first(cast: Cast) -> None:
     workload = a_workload(cast.team_a)
     before = workload.changed
-    touched(workload, status="Failed")
+    touch_workload(workload, status="Failed")
 
     async def scene() -> None:
         async with Stream(
@@ -126,7 +126,7 @@ def test_a_row_that_fits_the_filter_no_more_is_gone(cast: Cast) -> None:
         async with Stream(
             cast.vera, f"/workloads/live?status=Running&after={workload.changed}"
         ) as page:
-            await sync_to_async(touched)(workload, status="Failed")
+            await sync_to_async(touch_workload)(workload, status="Failed")
             assert (await page.told())["gone"] == [str(workload.pk)]
 
     run(scene)
@@ -138,8 +138,8 @@ def test_somebody_of_another_project_is_told_nothing_of_it(cast: Cast) -> None:
 
     async def scene() -> None:
         async with Stream(cast.mallory, f"/workloads/live?after={own.changed}") as page:
-            await sync_to_async(touched)(theirs)
-            await sync_to_async(touched)(own)
+            await sync_to_async(touch_workload)(theirs)
+            await sync_to_async(touch_workload)(own)
             told = await page.told()
             assert ([row["id"] for row in told["rows"]], told["gone"]) == ([str(own.pk)], [])
 
@@ -167,7 +167,7 @@ def test_many_pages_that_look_at_the_same_share_one_look(
         ):
             reading = [asyncio.create_task(page.told()) for page in (one, two, three)]
             await until(lambda: looks.count(workload.changed) >= 4)
-            await sync_to_async(touched)(workload, status="Failed")
+            await sync_to_async(touch_workload)(workload, status="Failed")
             told = await asyncio.gather(*reading)
         assert told[0] == told[1] == told[2]
         await over()
@@ -288,8 +288,8 @@ def test_the_details_are_told_that_their_workload_changed(cast: Cast) -> None:
         async with Stream(
             cast.vera, f"/workloads/{workload.pk}/live?after={workload.changed}"
         ) as page:
-            await sync_to_async(touched)(other)
-            await sync_to_async(touched)(workload)
+            await sync_to_async(touch_workload)(other)
+            await sync_to_async(touch_workload)(workload)
             told = await page.told()
             assert (told["event"], told["position"], told["id"]) == (
                 "changed",

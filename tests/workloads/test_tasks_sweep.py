@@ -21,7 +21,7 @@ from projects.models import AuditEntry
 from tests.cast import NOWHERE, Cast
 from tests.clusters.kube.faults import FaultServer
 from tests.workloads.acting import QUICK, Acting
-from tests.workloads.cluster_objects import Made, jobs, pods
+from tests.workloads.cluster_objects import ClusterObjects, jobs, pods
 from workloads import journal, tasks
 from workloads.models import Desired, Draft, Event, Workload
 from workloads.specs import CleanPodPolicy, Lifecycle
@@ -256,7 +256,7 @@ def test_what_comes_while_one_looks_is_not_missed_whatever_the_clusters_clock(
 def test_a_kind_that_is_not_served_for_a_moment_ends_nothing(cast: Cast) -> None:
     here = Acting(cast, None)  # type: ignore[arg-type]
     workload = here.submit_distributed()
-    made = Made(workload)
+    made = ClusterObjects(workload)
     journal.record_observations(cast.cluster.pk, [*jobs(made.job()), *pods(made.pod("master"))])
     before = Workload.objects.values().get()
     with FaultServer(lambda exchange: exchange.answer(404, b"404 page not found")) as server:

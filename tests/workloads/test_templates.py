@@ -10,7 +10,12 @@ from environments.models import Template
 from projects.models import AccessRule
 from projects.scopes import TENANT, project_scope
 from tests.cast import Cast, a_spec
-from tests.workloads.templated import filled, saved, the_spec, used
+from tests.workloads.templated import (
+    fill_wizard,
+    save_template,
+    start_from_template,
+    submit_and_decode,
+)
 from tests.workloads.wizarding import Walk
 from workloads import actions
 from workloads.forms import template_locks
@@ -19,9 +24,9 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_review_saves_a_template_and_stays(cast: Cast) -> None:
-    walk = filled(cast)
+    walk = fill_wizard(cast)
     assert f"/workloads/new/{walk.draft.pk}/template" in walk.text
-    template = saved(cast, "image")
+    template = save_template(cast, "image")
     assert (template.project, template.created_by) == (cast.team_a, cast.alice)
     assert (template.architecture, template.framework) == ("Distributed", "PyTorch")
     assert (template.locked, template.form["setup"]["image"]) == (["image"], ["team/mine:1"])
@@ -43,11 +48,14 @@ def test_a_workload_is_saved_as_a_template(cast: Cast) -> None:
     assert client.post(page.request["PATH_INFO"], given, follow=True).status_code == 200
     template = Template.objects.get()
     assert set(template.locked) == {each.key for each in template_locks.SECTIONS["compute"][1]}
-    assert the_spec(used(cast, template, name="train2")).setup == a_spec(cast.team_a).setup
+    assert (
+        submit_and_decode(start_from_template(cast, template, name="train2")).setup
+        == a_spec(cast.team_a).setup
+    )
 
 
 def test_the_page_says_what_each_thing_would_be_locked_to(cast: Cast) -> None:
-    walk = filled(cast)
+    walk = fill_wizard(cast)
     text = walk.client.get(f"/workloads/new/{walk.draft.pk}/template").content.decode()
     assert re.search(r'id="lock-image">\s*team/mine:1', text)
     assert re.search(r'id="lock-compute_choice">\s*small-fraction: 10 % of a GPU', text)
@@ -63,7 +71,7 @@ def test_the_page_says_what_each_thing_would_be_locked_to(cast: Cast) -> None:
     ],
 )
 def test_what_is_wrong_with_it_is_said(cast: Cast, changes: dict[str, Any], words: str) -> None:
-    walk = Walk(cast).started().set_up().send()
+    walk = Walk(cast).send_start().send_setup().send()
     given = {"name": "mine", "scope": f"project:{cast.team_a.pk}", "locked": []} | changes
     answer = walk.client.post(f"/workloads/new/{walk.draft.pk}/template", given)
     assert answer.status_code == 422
@@ -72,8 +80,8 @@ def test_what_is_wrong_with_it_is_said(cast: Cast, changes: dict[str, Any], word
 
 
 def test_a_name_that_is_taken_is_refused_beside_it(cast: Cast) -> None:
-    saved(cast)
-    walk = filled(cast)
+    save_template(cast)
+    walk = fill_wizard(cast)
     answer = walk.client.post(
         f"/workloads/new/{walk.draft.pk}/template",
         {"name": "mine", "scope": f"project:{cast.team_a.pk}"},
@@ -84,14 +92,14 @@ def test_a_name_that_is_taken_is_refused_beside_it(cast: Cast) -> None:
 
 def test_who_may_make_no_templates_is_told_who_can(cast: Cast) -> None:
     AccessRule.objects.filter(user=cast.bob).update(role="l2-researcher")
-    walk = Walk(cast).started().set_up().send()
+    walk = Walk(cast).send_start().send_setup().send()
     assert "Save as template" not in walk.text
     assert walk.client.get(f"/workloads/new/{walk.draft.pk}/template").status_code == 403
     assert walk.client.get("/templates/design").status_code == 403
 
 
 def test_a_draft_is_saved_by_its_owner_only(cast: Cast) -> None:
-    walk = filled(cast)
+    walk = fill_wizard(cast)
     other = Client()
     other.force_login(cast.bob)
     assert other.get(f"/workloads/new/{walk.draft.pk}/template").status_code == 404
@@ -99,7 +107,7 @@ def test_a_draft_is_saved_by_its_owner_only(cast: Cast) -> None:
 
 
 def test_scopes(cast: Cast) -> None:
-    assert (saved(cast, scope="tenant").scope, saved(cast, name="other").scope) == (
+    assert (save_template(cast, scope="tenant").scope, save_template(cast, name="other").scope) == (
         TENANT,
         project_scope(cast.team_a),
     )

@@ -11,14 +11,14 @@ from environments import actions as assets
 from environments.models import Template
 from projects.models import AccessRule
 from tests.cast import Cast
-from tests.workloads.templated import saved
+from tests.workloads.templated import save_template
 from tests.workloads.wizarding import Walk
 from workloads.models import Draft, Workload
 
 pytestmark = pytest.mark.django_db
 
 
-def redesigned(cast: Cast, template: Template, user: str = "alice") -> Walk:
+def open_template(cast: Cast, template: Template, user: str = "alice") -> Walk:
     walk = Walk(cast, user)
     walk.page = walk.client.get(f"/templates/{template.pk}/design", follow=True)
     return walk
@@ -37,7 +37,7 @@ def test_a_template_is_made_from_nothing(cast: Cast) -> None:
     walk.page = walk.client.get("/templates/design", follow=True)
     assert 'name="name"' not in walk.text
     assert 'name="template"' not in walk.text
-    walk = to_save(walk.send(architecture="Distributed", project=str(cast.team_a.pk)).set_up())
+    walk = to_save(walk.send(architecture="Distributed", project=str(cast.team_a.pk)).send_setup())
     walk.page = walk.client.post(
         walk.page.request["PATH_INFO"],
         {"name": "new", "scope": "tenant", "locked": ["workers"]},
@@ -49,8 +49,8 @@ def test_a_template_is_made_from_nothing(cast: Cast) -> None:
 
 
 def test_a_template_is_changed_in_the_wizard(cast: Cast) -> None:
-    template = saved(cast, "image")
-    walk = to_save(redesigned(cast, template).send().send(image="team/newer:2"))
+    template = save_template(cast, "image")
+    walk = to_save(open_template(cast, template).send().send(image="team/newer:2"))
     text = walk.text
     assert 'value="mine"' in text
     assert re.search(r'value="image"[^>]* checked', text)
@@ -73,8 +73,8 @@ def test_a_template_is_changed_in_the_wizard(cast: Cast) -> None:
 
 
 def test_the_second_of_two_learns_what_changed_meanwhile(cast: Cast) -> None:
-    template = saved(cast, "image")
-    walk = to_save(redesigned(cast, template).send().send(image="team/newer:2"))
+    template = save_template(cast, "image")
+    walk = to_save(open_template(cast, template).send().send(image="team/newer:2"))
     sealed = re.search(r'name="started_from" value="([^"]+)"', walk.text)
     assert sealed
     form = template.form | {"setup": template.form["setup"] | {"workers": ["9"]}}
@@ -103,7 +103,7 @@ def test_the_second_of_two_learns_what_changed_meanwhile(cast: Cast) -> None:
 
 
 def test_a_template_that_is_not_ones_own_to_change(cast: Cast) -> None:
-    template = saved(cast, scope="tenant")
+    template = save_template(cast, scope="tenant")
     client = Client()
     client.force_login(cast.bob)
     assert client.get(f"/templates/{template.pk}/design").status_code == 403

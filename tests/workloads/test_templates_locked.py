@@ -7,7 +7,7 @@ import pytest
 from environments import actions as assets
 from environments.models import Template
 from tests.cast import Cast
-from tests.workloads.templated import saved, the_spec, used
+from tests.workloads.templated import save_template, start_from_template, submit_and_decode
 from tests.workloads.wizarding import Walk, form_of
 from workloads.forms import template_locks
 from workloads.forms.setup_form import SetupForm
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_locked_field_is_shown_as_such_and_is_not_sent(cast: Cast) -> None:
-    walk = used(
+    walk = start_from_template(
         cast,
-        saved(
+        save_template(
             cast,
             "image",
             "environment_choice",
@@ -62,48 +62,48 @@ def test_a_locked_field_is_shown_as_such_and_is_not_sent(cast: Cast) -> None:
 def test_a_tampered_request_takes_the_templates_value(
     cast: Cast, locked: str, tampered: dict[str, str]
 ) -> None:
-    template = saved(cast, locked)
-    untouched = the_spec(used(cast, template))
+    template = save_template(cast, locked)
+    untouched = submit_and_decode(start_from_template(cast, template))
     Workload.objects.all().delete()
-    walk = used(cast, template)
+    walk = start_from_template(cast, template)
     walk.client.post(f"{walk.page.request['PATH_INFO']}/typed", tampered | {"at": "1"})
-    assert the_spec(walk.send(**tampered)) == untouched
+    assert submit_and_decode(walk.send(**tampered)) == untouched
 
 
 def test_the_configuration_can_be_locked(cast: Cast) -> None:
     walk = (
         Walk(cast, "alice")
-        .started(configuration="workers-only", project=str(cast.team_a.pk))
-        .set_up()
+        .send_start(configuration="workers-only", project=str(cast.team_a.pk))
+        .send_setup()
     )
     given = {"name": "mine", "scope": "tenant", "locked": ["configuration"]}
     walk.client.post(f"/workloads/new/{walk.draft.pk}/template", given)
-    again = used(cast, Template.objects.get())
+    again = start_from_template(cast, Template.objects.get())
     again.see("start").send(configuration="workers-and-master")
-    assert the_spec(again).configuration is Configuration.WORKERS_ONLY
+    assert submit_and_decode(again).configuration is Configuration.WORKERS_ONLY
 
 
 @pytest.mark.parametrize("locked", ["image", "master"])
 def test_what_is_locked_is_so_for_the_master(cast: Cast, locked: str) -> None:
-    walk = used(cast, saved(cast, locked)).send()
+    walk = start_from_template(cast, save_template(cast, locked)).send()
     assert walk.step == "master"
     assert "Set by the template mine." in walk.text
-    spec = the_spec(walk.send(differs=["image"], image="evil/image"))
+    spec = submit_and_decode(walk.send(differs=["image"], image="evil/image"))
     assert spec.master_setup.environment.image == "team/mine:1"
 
 
 def test_an_older_draft_keeps_the_template_that_it_was_filled_in_with(cast: Cast) -> None:
-    template = saved(cast, "image")
-    walk = used(cast, template)
+    template = save_template(cast, "image")
+    walk = start_from_template(cast, template)
     form = template.form | {"setup": template.form["setup"] | {"image": ["team/newer:2"]}}
     assets.change(template, {"form": form}, scope=template.scope, user=cast.alice)
-    assert the_spec(walk).setup.environment.image == "team/mine:1"
+    assert submit_and_decode(walk).setup.environment.image == "team/mine:1"
     assert Workload.objects.get().assets.get(kind="template").version == 1
 
 
 def test_deleting_a_template_takes_nothing_from_who_started_from_it(cast: Cast) -> None:
-    template = saved(cast)
-    walk = used(cast, template)
+    template = save_template(cast)
+    walk = start_from_template(cast, template)
     assets.remove(template, cast.alice)
     walk = walk.send()
     assert walk.step == "start"

@@ -12,7 +12,7 @@ from projects.models import AccessRule
 from projects.permissions import VIEWER
 from tests.api.calling import Caller, a_body
 from tests.cast import Cast
-from tests.workloads.templated import saved
+from tests.workloads.templated import save_template
 from workloads.models import Workload
 from workloads.specs import decode_spec
 
@@ -40,33 +40,37 @@ def a_template(cast: Cast, name: str = "mine", **more: Any) -> dict[str, Any]:
 
 def test_a_template_is_made_read_and_deleted_over_rest(cast: Cast) -> None:
     bob = Caller(cast.bob)
-    told = bob("POST", TEMPLATES, a_template(cast, locked=["image"]), 202)
-    assert (told["spec"]["image"], told["spec"]["numWorkers"], told["locked"]) == (
+    answer = bob("POST", TEMPLATES, a_template(cast, locked=["image"]), 202)
+    assert (answer["spec"]["image"], answer["spec"]["numWorkers"], answer["locked"]) == (
         "team/mine:1",
         3,
         ["image"],
     )
-    assert (told["meta"]["name"], told["meta"]["projectId"], told["distributedFramework"]) == (
+    assert (
+        answer["meta"]["name"],
+        answer["meta"]["projectId"],
+        answer["distributedFramework"],
+    ) == (
         "mine",
         cast.team_a.pk,
         "PyTorch",
     )
-    one = f"{TEMPLATES}/{told['meta']['id']}"
-    assert bob("GET", one) == told
+    one = f"{TEMPLATES}/{answer['meta']['id']}"
+    assert bob("GET", one) == answer
     assert [each["meta"]["name"] for each in bob("GET", TEMPLATES)["entries"]] == ["mine"]
     bob("DELETE", one, status=202)
     bob("GET", one, status=404)
 
 
 def test_a_template_of_the_page_shows_what_its_assets_give(cast: Cast) -> None:
-    template = saved(cast, image="")
-    told = Caller(cast.bob)("GET", f"{TEMPLATES}/{template.pk}")
-    assert told["spec"]["image"] == "muster/allreduce"
-    assert told["spec"]["compute"]["gpuPortionRequest"] == 0.1
+    template = save_template(cast, image="")
+    answer = Caller(cast.bob)("GET", f"{TEMPLATES}/{template.pk}")
+    assert answer["spec"]["image"] == "muster/allreduce"
+    assert answer["spec"]["compute"]["gpuPortionRequest"] == 0.1
 
 
 def test_templates_of_other_teams_are_not_there(cast: Cast) -> None:
-    template = saved(cast)
+    template = save_template(cast)
     mallory = Caller(cast.mallory)
     assert mallory("GET", TEMPLATES)["entries"] == []
     mallory("GET", f"{TEMPLATES}/{template.pk}", status=404)
@@ -101,13 +105,17 @@ def test_what_is_wrong_with_a_body_is_named(
 
 
 def test_a_standard_template_has_no_framework(cast: Cast) -> None:
-    told = Caller(cast.bob)(
+    answer = Caller(cast.bob)(
         "POST",
         TEMPLATES,
         a_template(cast) | {"spec": {"image": "x", "completions": 4, "parallelism": 2}},
         202,
     )
-    assert (told["architecture"], told["distributedFramework"], told["spec"]["completions"]) == (
+    assert (
+        answer["architecture"],
+        answer["distributedFramework"],
+        answer["spec"]["completions"],
+    ) == (
         "Standard",
         None,
         4,
@@ -119,9 +127,9 @@ def from_template(cast: Cast, template: Template, **spec: Any) -> dict[str, Any]
 
 
 def test_a_submission_is_merged_over_its_template(cast: Cast) -> None:
-    template = saved(cast)
+    template = save_template(cast)
     body = from_template(cast, template, numWorkers=7, compute={"cpuCoreRequest": 2})
-    told = Caller(cast.bob)("POST", "/workloads/distributed", body, 202)
+    answer = Caller(cast.bob)("POST", "/workloads/distributed", body, 202)
     spec = decode_spec(Workload.objects.get().spec)
     assert (spec.workers, spec.setup.environment.image, spec.setup.compute.cpu_request) == (
         7,
@@ -130,7 +138,7 @@ def test_a_submission_is_merged_over_its_template(cast: Cast) -> None:
     )
     assert spec.setup.compute.gpus.portion is not None
     used_kinds = {
-        row.kind: row.name for row in Workload.objects.get(pk=told["workloadId"]).assets.all()
+        row.kind: row.name for row in Workload.objects.get(pk=answer["workloadId"]).assets.all()
     }
     assert used_kinds == {
         "environment": "allreduce",
@@ -160,7 +168,7 @@ def test_a_submission_is_merged_over_its_template(cast: Cast) -> None:
 def test_a_change_of_what_is_locked_is_refused_by_name(
     cast: Cast, locked: str, spec: dict[str, Any], field: str
 ) -> None:
-    template = saved(cast, locked)
+    template = save_template(cast, locked)
     bob = Caller(cast.bob)
     refused = bob("POST", "/workloads/distributed", from_template(cast, template, **spec), 400)
     assert [each["field"] for each in refused["details"]] == [field]
@@ -170,7 +178,7 @@ def test_a_change_of_what_is_locked_is_refused_by_name(
 
 
 def test_a_masters_own_spec_does_not_get_round_a_lock(cast: Cast) -> None:
-    template = saved(cast, "image")
+    template = save_template(cast, "image")
     body = from_template(cast, template) | {
         "masterSpecSameAsWorker": False,
         "masterSpec": {"image": "evil/image"},
@@ -189,7 +197,7 @@ def test_a_template_that_cannot_be_used_is_refused(cast: Cast, key: str) -> None
 
 
 def test_a_template_of_the_other_architecture_is_refused(cast: Cast) -> None:
-    body = from_template(cast, saved(cast), image="x")
+    body = from_template(cast, save_template(cast), image="x")
     assert (
         "another address"
         in Caller(cast.bob)("POST", "/workloads/trainings", body, 400)["details"][0]["message"]
@@ -200,7 +208,7 @@ def test_an_asset_that_is_gone_has_to_be_replaced_by_the_body(cast: Cast) -> Non
     environment = Environment.objects.create(
         name="theirs", image="x", framework="PyTorch", project=cast.team_a
     )
-    template = saved(cast, image="", environment_choice=str(environment.pk))
+    template = save_template(cast, image="", environment_choice=str(environment.pk))
     Environment.objects.filter(pk=environment.pk).delete()
     bob = Caller(cast.bob)
     refused = bob("POST", "/workloads/distributed", from_template(cast, template), 400)
@@ -221,7 +229,7 @@ def test_only_what_the_asker_may_see_is_named_and_the_rest_is_counted(
         )
         for n in range(2 + others)
     ]
-    template = saved(cast)
+    template = save_template(cast)
     names = {str(each.pk): each.name for each in (environment, *sources)}
     template.form["setup"] |= {"image": [""], "environment_choice": [str(environment.pk)]}
     template.form["setup"]["data_sources"] = [*map(str, (each.pk for each in sources)), "by hand"]
@@ -235,16 +243,16 @@ def test_only_what_the_asker_may_see_is_named_and_the_rest_is_counted(
         AccessRule.objects.create(
             user=cast.bob, cluster=Cluster.objects.get(name="other"), role=VIEWER
         )
-    told = Caller(cast.bob)("POST", "/workloads/distributed", from_template(cast, template), 400)[
+    answer = Caller(cast.bob)("POST", "/workloads/distributed", from_template(cast, template), 400)[
         "message"
     ]
-    assert "The template's environment is not there any more, or not for use in team-a." in told
+    assert "The template's environment is not there any more, or not for use in team-a." in answer
     assert (
         f"3 {'more ' if others else ''}of the template's data sources are not there any more"
-        in told
+        in answer
     )
-    assert ("data source hush-0 is" in told) == bool(others)
-    assert told.count("hush-") == others
+    assert ("data source hush-0 is" in answer) == bool(others)
+    assert answer.count("hush-") == others
     for_alice = Caller(cast.alice)(
         "POST", "/workloads/distributed", from_template(cast, template), 400
     )["message"]

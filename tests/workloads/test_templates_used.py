@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from environments import actions as assets
 from environments.models import ComputeResource, Environment, Template
 from tests.cast import Cast
-from tests.workloads.templated import saved, the_spec, used
+from tests.workloads.templated import save_template, start_from_template, submit_and_decode
 from tests.workloads.wizarding import Walk, key_of
 from workloads.models import Workload
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_first_step_shows_the_templates_of_the_project(cast: Cast) -> None:
-    saved(cast)
+    save_template(cast)
     Template.objects.create(name="of-team-b", project=cast.team_b)
     text = Walk(cast).text
     assert re.search(r'name="template" value="scratch"[^>]* checked', text)
@@ -30,22 +30,24 @@ def test_the_first_step_shows_the_templates_of_the_project(cast: Cast) -> None:
 
 
 def test_a_template_fills_the_steps(cast: Cast) -> None:
-    walk = used(cast, saved(cast))
+    walk = start_from_template(cast, save_template(cast))
     assert walk.step == "setup"
     assert 'value="team/mine:1"' in walk.text
-    spec = the_spec(walk)
+    spec = submit_and_decode(walk)
     assert (spec.workers, spec.setup.environment.image) == (3, "team/mine:1")
     made = Workload.objects.get().assets.get(kind="template")
     assert (made.name, made.version) == ("mine", 1)
 
 
 def test_what_is_open_can_be_changed(cast: Cast) -> None:
-    spec = the_spec(used(cast, saved(cast, "image")).send(workers="5"))
+    spec = submit_and_decode(
+        start_from_template(cast, save_template(cast, "image")).send(workers="5")
+    )
     assert (spec.workers, spec.setup.environment.image) == (5, "team/mine:1")
 
 
 def test_the_table_s_use_opens_the_wizard_filled_in(cast: Cast) -> None:
-    template = saved(cast, configuration="workers-only")
+    template = save_template(cast, configuration="workers-only")
     walk = Walk(cast, query=f"?template={template.pk}")
     assert re.search(rf'value="{template.pk}"[^>]* checked', walk.text)
     assert walk.send(name="train1").step == "setup"
@@ -60,31 +62,37 @@ def test_a_template_that_is_not_there_is_not_found(cast: Cast, key: str) -> None
 def test_another_teams_template_is_not_there(cast: Cast) -> None:
     theirs = Template.objects.create(name="theirs", project=cast.team_b)
     assert Walk(cast, query=f"?template={theirs.pk}").page.status_code == 404
-    walk = Walk(cast).started(template=str(theirs.pk))
+    walk = Walk(cast).send_start(template=str(theirs.pk))
     assert walk.page.status_code == 422
     assert "That template is not there any more, or not for use in this project." in walk.text
 
 
 def test_a_template_of_another_kind_is_refused_beside_it(cast: Cast) -> None:
-    walk = Walk(cast).started(template=str(saved(cast).pk), architecture="Standard")
+    walk = Walk(cast).send_start(template=str(save_template(cast).pk), architecture="Standard")
     assert walk.page.status_code == 422
     assert "The template mine is for Distributed, PyTorch, Workers &amp; master." in walk.text
 
 
 def test_back_to_scratch_is_every_field_at_its_default(cast: Cast) -> None:
-    walk = used(cast, saved(cast, "image")).see("start").send(template="scratch")
+    walk = (
+        start_from_template(cast, save_template(cast, "image"))
+        .see("start")
+        .send(template="scratch")
+    )
     assert walk.step == "setup"
     assert "team/mine:1" not in walk.text
     assert "Set by the template" not in walk.text
 
 
 def test_a_refresh_keeps_what_was_typed_over_a_template(cast: Cast) -> None:
-    walk = used(cast, saved(cast)).send(workers="many", go="here").see("setup")
+    walk = (
+        start_from_template(cast, save_template(cast)).send(workers="many", go="here").see("setup")
+    )
     assert 'value="many"' in walk.text
 
 
 def test_the_cards_follow_the_project_that_is_being_chosen(cast: Cast) -> None:
-    saved(cast)
+    save_template(cast)
     Template.objects.create(name="of-team-b", project=cast.team_b)
     walk = Walk(cast, "alice")
     at = f"/workloads/new/{walk.draft.pk}/templates?project="
@@ -96,23 +104,25 @@ def test_an_environment_that_cannot_be_used_is_said_and_open(cast: Cast) -> None
     environment = Environment.objects.create(
         name="theirs", image="x", framework="PyTorch", project=cast.team_a
     )
-    template = saved(cast, "environment_choice", image="", environment_choice=str(environment.pk))
+    template = save_template(
+        cast, "environment_choice", image="", environment_choice=str(environment.pk)
+    )
     Environment.objects.filter(pk=environment.pk).delete()
-    walk = used(cast, template)
+    walk = start_from_template(cast, template)
     assert (
         "The template&#x27;s environment is not there any more, or not for use in team-a. Choose "
         "another." in walk.text
     )
     assert walk.send().page.status_code == 422
     assert (
-        the_spec(walk.send(environment_choice=key_of("allreduce"))).setup.environment.image
+        submit_and_decode(walk.send(environment_choice=key_of("allreduce"))).setup.environment.image
         == "muster/allreduce"
     )
 
 
 def test_a_template_holds_the_assets_that_it_names(cast: Cast) -> None:
     size = ComputeResource.objects.create(name="fifth", gpu_devices=1, project=cast.team_a)
-    saved(cast, compute_choice=str(size.pk))
+    save_template(cast, compute_choice=str(size.pk))
     client = Client()
     client.force_login(cast.alice)
     assert client.post(f"/compute-resources/{size.pk}/delete").status_code == 409
@@ -120,8 +130,8 @@ def test_a_template_holds_the_assets_that_it_names(cast: Cast) -> None:
 
 
 def test_a_copied_workload_starts_from_its_template_while_that_is_as_it_was(cast: Cast) -> None:
-    template = saved(cast, "image")
-    the_spec(used(cast, template))
+    template = save_template(cast, "image")
+    submit_and_decode(start_from_template(cast, template))
     query = f"?copy={Workload.objects.get().pk}"
     assert Walk(cast, query=query).draft.data["template"]["id"] == str(template.pk)
     assets.change(template, {"locked": []}, scope=template.scope, user=cast.alice)

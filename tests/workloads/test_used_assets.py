@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 CREDENTIAL = {"kind": "generic", "public": {"keys": ["TOKEN"]}, "secret": '{"TOKEN": "s3cret"}'}
 
 
-def made(project: Project) -> tuple[Environment, ComputeResource]:
+def create_assets(project: Project) -> tuple[Environment, ComputeResource]:
     """An environment and a compute resource of a project."""
     environment = Environment.objects.create(
         name="mine", image="team/mine:1", command="run it", framework="PyTorch", project=project
@@ -39,9 +39,9 @@ def made(project: Project) -> tuple[Environment, ComputeResource]:
     return environment, size
 
 
-def submitted(cast: Cast, **changes: Any) -> Workload:
+def submit_by_wizard(cast: Cast, **changes: Any) -> Workload:
     """A workload that bob made in the wizard."""
-    Walk(cast).started().set_up(**changes).send().send()
+    Walk(cast).send_start().send_setup(**changes).send().send()
     return Workload.objects.latest("created_at")
 
 
@@ -49,57 +49,57 @@ def rows(workload: Workload) -> list[tuple[str, str, int, str]]:
     return list(workload.assets.order_by("kind").values_list("kind", "name", "version", "part"))
 
 
-def of_chosen(cast: Cast) -> tuple[Environment, ComputeResource, Workload]:
-    environment, size = made(cast.team_a)
+def submit_with_assets(cast: Cast) -> tuple[Environment, ComputeResource, Workload]:
+    environment, size = create_assets(cast.team_a)
     return (
         environment,
         size,
-        submitted(cast, environment_choice=str(environment.pk), compute_choice=str(size.pk)),
+        submit_by_wizard(cast, environment_choice=str(environment.pk), compute_choice=str(size.pk)),
     )
 
 
-def change(asset: Environment | ComputeResource, cast: Cast, **values: Any) -> None:
+def change_asset(asset: Environment | ComputeResource, cast: Cast, **values: Any) -> None:
     assets.change(asset, values, scope=project_scope(cast.team_a), user=cast.bob)
 
 
 def test_a_workload_of_the_wizard_remembers_its_assets(cast: Cast) -> None:
-    _, _, workload = of_chosen(cast)
+    _, _, workload = submit_with_assets(cast)
     assert rows(workload) == [("compute", "fifth", 1, ""), ("environment", "mine", 1, "")]
 
 
 def test_own_values_are_made_from_nothing(cast: Cast) -> None:
-    workload = submitted(
+    workload = submit_by_wizard(
         cast, environment_choice="custom", image="team/own", compute_choice="custom"
     )
     assert rows(workload) == []
 
 
 def test_what_was_refused_remembers_nothing(cast: Cast) -> None:
-    of_chosen(cast)
-    walk = Walk(cast).started(name="train1")
+    submit_with_assets(cast)
+    walk = Walk(cast).send_start(name="train1")
     assert walk.page.status_code == 422
     assert UsedAsset.objects.values("workload").distinct().count() == 1
 
 
 def test_a_change_of_an_asset_changes_no_workload(cast: Cast) -> None:
-    environment, size, workload = of_chosen(cast)
+    environment, size, workload = submit_with_assets(cast)
     before = Workload.objects.filter(pk=workload.pk).values().get()
-    change(environment, cast, image="team/other:2")
-    change(size, cast, gpu_devices=8, gpu_portion=None)
+    change_asset(environment, cast, image="team/other:2")
+    change_asset(size, cast, gpu_devices=8, gpu_portion=None)
     assert Workload.objects.filter(pk=workload.pk).values().get() == before
     assert decode_spec(workload.spec).setup.environment.image == "team/mine:1"
 
 
-def shown(cast: Cast, workload: Workload, user: str = "bob") -> str:
+def fetch_details(cast: Cast, workload: Workload, user: str = "bob") -> str:
     client = Client()
     client.force_login(getattr(cast, user))
     return re.sub(r"\s+", " ", client.get(f"/workloads/{workload.pk}/details").content.decode())
 
 
 def test_the_details_name_the_version_and_whether_it_changed(cast: Cast) -> None:
-    environment, size, workload = of_chosen(cast)
-    change(environment, cast, image="team/other:2")
-    text = shown(cast, workload)
+    environment, size, workload = submit_with_assets(cast)
+    change_asset(environment, cast, image="team/other:2")
+    text = fetch_details(cast, workload)
     assert (
         f'<a href="/environments/{environment.pk}">mine</a>, version 1 (it has changed since)'
         in text
@@ -108,16 +108,16 @@ def test_the_details_name_the_version_and_whether_it_changed(cast: Cast) -> None
 
 
 def test_an_asset_that_is_gone_keeps_its_name_without_a_link(cast: Cast) -> None:
-    environment, _, workload = of_chosen(cast)
+    environment, _, workload = submit_with_assets(cast)
     assets.remove(environment, cast.bob)
-    text = shown(cast, workload)
+    text = fetch_details(cast, workload)
     assert "<dd>mine, version 1</dd>" in text
 
 
 def test_an_asset_that_the_reader_may_not_see_is_no_link(cast: Cast) -> None:
-    environment, _, workload = of_chosen(cast)
+    environment, _, workload = submit_with_assets(cast)
     Environment.objects.filter(pk=environment.pk).update(project=cast.team_b)
-    text = shown(cast, workload)
+    text = fetch_details(cast, workload)
     assert str(environment.pk) not in text
 
 
@@ -192,7 +192,7 @@ def test_the_registry_of_a_workload_is_not_deleted_under_it(cast: Cast) -> None:
 
 
 def test_an_asset_of_workers_and_master_is_remembered_once(cast: Cast) -> None:
-    environment, _ = made(cast.team_a)
+    environment, _ = create_assets(cast.team_a)
     twice = [
         asset_uses.build_asset_reference(environment, "master"),
         asset_uses.build_asset_reference(environment),
@@ -209,12 +209,12 @@ def test_users_of_an_asset_are_those_that_one_may_see(cast: Cast) -> None:
         actions.submit(
             a_spec(project, f"train{number}"), project=project, user=cast.alice, assets=chosen
         )
-    assert [each.name for each in asset_uses.users_of(environment.pk, cast.bob)] == [
+    assert [each.name for each in asset_uses.list_workloads_using(environment.pk, cast.bob)] == [
         "train1",
         "train0",
     ]
-    assert asset_uses.counts([environment.pk], cast.bob) == {environment.pk: 2}
-    assert asset_uses.counts([environment.pk]) == {environment.pk: 3}
+    assert asset_uses.count_workloads([environment.pk], cast.bob) == {environment.pk: 2}
+    assert asset_uses.count_workloads([environment.pk]) == {environment.pk: 3}
 
 
 def test_counting_uses_asks_once_however_many_there_are(cast: Cast) -> None:
@@ -229,21 +229,21 @@ def test_counting_uses_asks_once_however_many_there_are(cast: Cast) -> None:
     cast.bob.refresh_from_db()
     assert cast.bob.rights.everything
     with CaptureQueriesContext(connection) as captured:
-        counted = asset_uses.counts([each.pk for each in environments], cast.bob)
+        counted = asset_uses.count_workloads([each.pk for each in environments], cast.bob)
     assert (len(counted), len(captured)) == (20, 1)
 
 
-def copied(cast: Cast, workload: Workload) -> Walk:
+def open_copy(cast: Cast, workload: Workload) -> Walk:
     return Walk(cast, query=f"?copy={workload.pk}")
 
 
 def test_a_copy_chooses_the_same_assets(cast: Cast) -> None:
-    environment, size, workload = of_chosen(cast)
+    environment, size, workload = submit_with_assets(cast)
     # As good as the one that was used, and not the one that was.
     Environment.objects.create(
         name="also", image="team/mine:1", command="run it", framework="PyTorch", project=cast.team_a
     )
-    setup = copied(cast, workload).draft.data["setup"]
+    setup = open_copy(cast, workload).draft.data["setup"]
     assert (setup["environment_choice"], setup["compute_choice"]) == (
         [str(environment.pk)],
         [str(size.pk)],
@@ -251,17 +251,17 @@ def test_a_copy_chooses_the_same_assets(cast: Cast) -> None:
 
 
 def test_a_copy_keeps_its_environment_and_what_it_gave_then(cast: Cast) -> None:
-    environment, _, workload = of_chosen(cast)
-    change(environment, cast, image="team/other:2")
-    walk = copied(cast, workload)
+    environment, _, workload = submit_with_assets(cast)
+    change_asset(environment, cast, image="team/other:2")
+    walk = open_copy(cast, workload)
     setup = walk.draft.data["setup"]
     assert (setup["environment_choice"], setup["image"]) == ([str(environment.pk)], ["team/mine:1"])
 
 
 def test_a_copy_says_which_asset_has_changed(cast: Cast) -> None:
-    _, size, workload = of_chosen(cast)
-    change(size, cast, gpu_devices=8, gpu_portion=None)
-    walk = copied(cast, workload)
+    _, size, workload = submit_with_assets(cast)
+    change_asset(size, cast, gpu_devices=8, gpu_portion=None)
+    walk = open_copy(cast, workload)
     assert walk.draft.data["setup"]["compute_choice"] == ["custom"]
     assert (
         "The compute resource fifth has changed since: what it gave stands in the form as own "
@@ -270,9 +270,9 @@ def test_a_copy_says_which_asset_has_changed(cast: Cast) -> None:
 
 
 def test_a_copy_says_which_asset_is_not_for_use_any_more(cast: Cast) -> None:
-    environment, _, workload = of_chosen(cast)
+    environment, _, workload = submit_with_assets(cast)
     assets.remove(environment, cast.bob)
-    walk = copied(cast, workload)
+    walk = open_copy(cast, workload)
     assert walk.draft.data["setup"]["environment_choice"] == ["custom"]
     assert "The environment mine is not for use here any more" in walk.text
 
@@ -285,16 +285,16 @@ def test_a_copy_chooses_its_data_sources(cast: Cast) -> None:
         path="/images",
         project=cast.team_a,
     )
-    workload = submitted(
+    workload = submit_by_wizard(
         cast, data_sources=[str(source.pk)], **{f"source_path-{source.pk}": "/elsewhere"}
     )
-    setup = copied(cast, workload).draft.data["setup"]
+    setup = open_copy(cast, workload).draft.data["setup"]
     assert setup["data_sources"] == [str(source.pk)]
     assert setup[f"source_path-{source.pk}"] == ["/elsewhere"]
     assert not any(name.startswith("volumes-") for name in setup)
 
 
 def test_built_in_assets_are_remembered_as_well(cast: Cast) -> None:
-    workload = submitted(cast)
+    workload = submit_by_wizard(cast)
     assert [name for _, name, _, _ in rows(workload)] == ["small-fraction", "allreduce"]
     assert str(workload.assets.get(kind="environment").asset) == key_of("allreduce")

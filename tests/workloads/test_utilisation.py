@@ -66,7 +66,7 @@ def running(
     return workload
 
 
-def again(seconds: int = 60) -> Sample:
+def sample_again(seconds: int = 60) -> Sample:
     """One more sample, so long after the one before."""
     before = list(Sample.objects.all())
     for each in sorted(before, key=lambda each: each.at):
@@ -86,10 +86,10 @@ def test_a_workload_none_of_whose_gpus_is_used_is_idle_from_then_on(
 ) -> None:
     workload = running(cast)
     prometheus.use = {("train1-worker-0", "a"): 0, ("train1-worker-1", "b"): 0}
-    assert again().gpus_idle == 2
+    assert sample_again().gpus_idle == 2
     since = idle_since(workload)
     assert since is not None
-    again()
+    sample_again()
     assert idle_since(workload) == since
 
 
@@ -98,12 +98,12 @@ def test_where_nobody_looked_for_a_while_idleness_begins_anew(
 ) -> None:
     workload = running(cast, pods=1)
     prometheus.use = {("train1-worker-0", "a"): 0}
-    again()
+    sample_again()
     since = timezone.now() - timedelta(hours=3)
     Workload.objects.update(idle_since=since)
-    again(120)
+    sample_again(120)
     assert idle_since(workload) == since
-    again(7200)
+    sample_again(7200)
     assert idle_since(workload) == Sample.objects.latest("at").at
 
 
@@ -111,9 +111,9 @@ def test_all_of_the_time_since_the_last_look_is_asked_for(
     cast: Cast, prometheus: Prometheus
 ) -> None:
     running(cast, pods=1)
-    again()
+    sample_again()
     assert "[60s]" in prometheus.asked
-    again(150)
+    sample_again(150)
     [seconds] = re.findall(r"\[(\d+)s\]", prometheus.asked)
     assert 150 <= int(seconds) <= 150 + 60
 
@@ -129,22 +129,22 @@ def test_whether_its_use_is_known_is_remembered_for_each_workload(
     prometheus.use = {("used-worker-0", "a"): 60, ("idle-worker-0", "b"): 0}
 
     def known() -> list[bool]:
-        return [Workload.objects.get(pk=each.pk).use_known for each in (used, part, idle)]
+        return [Workload.objects.get(pk=each.pk).is_use_known for each in (used, part, idle)]
 
-    again()
+    sample_again()
     assert known() == [True, False, True]
     prometheus.use = {("idle-worker-0", "b"): 0}
-    again()
+    sample_again()
     assert known() == [False, False, True]
     prometheus.status = 500
-    again()
+    sample_again()
     assert known() == [False, False, False]
 
 
 def test_any_use_of_any_gpu_ends_it(cast: Cast, prometheus: Prometheus) -> None:
     workload = running(cast, idle_since=timezone.now() - timedelta(hours=3))
     prometheus.use = {("train1-worker-0", "a"): 0, ("train1-worker-1", "b"): 1}
-    assert again().gpus_idle == 1
+    assert sample_again().gpus_idle == 1
     assert idle_since(workload) is None
 
 
@@ -156,7 +156,7 @@ def test_what_prometheus_does_not_tell_of_is_unknown(
 ) -> None:
     workload = running(cast, idle_since=timezone.now())
     prometheus.use = use
-    assert again().gpus_idle is None
+    assert sample_again().gpus_idle is None
     assert idle_since(workload) is None
 
 
@@ -165,13 +165,13 @@ def test_a_pod_with_two_devices_and_one_figure_is_unknown(
 ) -> None:
     running(cast, gpus="2", pods=1)
     prometheus.use = {("train1-worker-0", "a"): 0}
-    assert again().gpus_idle is None
+    assert sample_again().gpus_idle is None
 
 
 def test_a_part_of_a_device_has_no_figure_of_its_own(cast: Cast, prometheus: Prometheus) -> None:
     workload = running(cast, gpus="0.5", pods=1)
     prometheus.use = {("train1-worker-0", "a"): 0}
-    assert again().gpus_idle is None
+    assert sample_again().gpus_idle is None
     assert idle_since(workload) is None
 
 
@@ -180,7 +180,7 @@ def test_a_prometheus_that_fails_leaves_it_unknown_and_the_sample_is_written(
 ) -> None:
     workload = running(cast, idle_since=timezone.now())
     prometheus.status = 500
-    found = again()
+    found = sample_again()
     assert (found.gpus_idle, found.gpus_allocated) == (None, 2)
     assert idle_since(workload) is None
 
@@ -190,7 +190,7 @@ def test_a_cluster_that_is_disabled_is_not_asked(cast: Cast, prometheus: Prometh
     prometheus.use = {("train1-worker-0", "a"): 0, ("train1-worker-1", "b"): 0}
     cast.cluster.is_enabled = False
     cast.cluster.save()
-    assert again().gpus_idle is None
+    assert sample_again().gpus_idle is None
 
 
 def test_an_address_inside_is_not_asked_where_that_is_not_allowed(
@@ -201,13 +201,13 @@ def test_an_address_inside_is_not_asked_where_that_is_not_allowed(
         "127.0.0.1", "169.254.169.254"
     )
     cast.cluster.save()
-    assert again().gpus_idle is None
+    assert sample_again().gpus_idle is None
 
 
 def test_what_ended_is_not_idle(cast: Cast, prometheus: Prometheus) -> None:
     workload = running(cast, idle_since=timezone.now())
     Workload.objects.update(status="Completed", gpus_allocated=0)
-    again()
+    sample_again()
     assert idle_since(workload) is None
 
 
@@ -215,7 +215,7 @@ def test_the_pods_of_an_earlier_attempt_do_not_count(cast: Cast, prometheus: Pro
     workload = running(cast, attempt=2)
     a_pod(workload, index=7, gpus=Decimal(1), attempt=1)
     prometheus.use = {("train1-worker-0", "a"): 0, ("train1-worker-1", "b"): 0}
-    assert again().gpus_idle == 2
+    assert sample_again().gpus_idle == 2
 
 
 def test_the_same_names_on_another_cluster_are_others() -> None:

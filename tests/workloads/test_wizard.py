@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_walk_ends_in_a_submitted_workload(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up()
+    walk = Walk(cast).send_start().send_setup()
     assert walk.step == "master"
     assert walk.send().step == "review"
     walk.send()
@@ -61,14 +61,14 @@ def test_the_project_used_last_stands_preselected(cast: Cast) -> None:
 def test_a_name_that_cannot_be_is_refused_beside_its_field(
     cast: Cast, name: str, words: str
 ) -> None:
-    walk = Walk(cast).started(name=name)
+    walk = Walk(cast).send_start(name=name)
     assert walk.page.status_code == 422
     assert re.search(rf'id="id_name_error">.*{words}', walk.text)
 
 
 def test_a_taken_name_comes_with_a_free_one(cast: Cast) -> None:
     actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     assert walk.page.status_code == 422
     assert "The name train1 is taken in project team-a" in walk.text
     assert walk.send(take="train1-2").step == "setup"
@@ -76,7 +76,7 @@ def test_a_taken_name_comes_with_a_free_one(cast: Cast) -> None:
 
 
 def test_a_name_taken_meanwhile_opens_the_first_step(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send()
+    walk = Walk(cast).send_start().send_setup().send()
     actions.submit(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     walk.send()
     assert walk.page.status_code == 422
@@ -159,7 +159,7 @@ def test_a_name_taken_meanwhile_opens_the_first_step(cast: Cast) -> None:
 def test_what_is_wrong_stands_beside_its_field(
     cast: Cast, changes: dict[str, str], field: str, words: str
 ) -> None:
-    walk = Walk(cast).started().set_up(**changes)
+    walk = Walk(cast).send_start().send_setup(**changes)
     assert walk.page.status_code == 422
     assert re.search(rf'id="{field}_error">.*{re.escape(words)}', walk.text)
     for name, value in changes.items():
@@ -169,8 +169,8 @@ def test_what_is_wrong_stands_beside_its_field(
 def test_a_refresh_shows_what_was_typed_and_judges_nothing(cast: Cast) -> None:
     walk = (
         Walk(cast)
-        .started()
-        .set_up(workers="many", command="a <b>", volumes__2__path="nowhere")
+        .send_start()
+        .send_setup(workers="many", command="a <b>", volumes__2__path="nowhere")
         .see("setup")
     )
     assert walk.page.status_code == 200
@@ -197,7 +197,7 @@ def test_what_was_sent_earlier_and_comes_later_changes_nothing(cast: Cast) -> No
 
 
 def test_back_and_forward_lose_nothing(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up(working_dir="/work").send(go="back")
+    walk = Walk(cast).send_start().send_setup(working_dir="/work").send(go="back")
     assert walk.step == "setup"
     assert 'value="/work"' in walk.text
     assert walk.send().step == "master"
@@ -209,16 +209,16 @@ def test_a_step_opens_only_after_those_before_it(cast: Cast) -> None:
 
 
 def test_finished_steps_are_links(cast: Cast) -> None:
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     assert f'href="/workloads/new/{walk.draft.pk}/start"' in walk.text
     assert f'href="/workloads/new/{walk.draft.pk}/review"' not in walk.text
 
 
 def test_workers_only_and_standard_have_no_master_step(cast: Cast) -> None:
-    assert Walk(cast).started(configuration="workers-only").set_up().step == "review"
-    standard = Walk(cast).started(architecture="Standard")
+    assert Walk(cast).send_start(configuration="workers-only").send_setup().step == "review"
+    standard = Walk(cast).send_start(architecture="Standard")
     assert (
-        standard.set_up(
+        standard.send_setup(
             environment_choice=key_of("allreduce-single"), runs="3", parallelism="2"
         ).step
         == "review"
@@ -228,8 +228,8 @@ def test_workers_only_and_standard_have_no_master_step(cast: Cast) -> None:
 def test_the_master_differs_only_in_what_is_changed(cast: Cast) -> None:
     walk = (
         Walk(cast)
-        .started()
-        .set_up()
+        .send_start()
+        .send_setup()
         .send(differs=["cpu_request"], cpu_request="2", image="other/image")
     )
     walk.send()
@@ -237,14 +237,22 @@ def test_the_master_differs_only_in_what_is_changed(cast: Cast) -> None:
 
 
 def test_the_masters_problems_stand_beside_its_fields(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send(differs=["memory_request"], memory_request="lots")
+    walk = (
+        Walk(cast).send_start().send_setup().send(differs=["memory_request"], memory_request="lots")
+    )
     assert walk.page.status_code == 422
     assert re.search(r'id="id_memory_request_error">.*For the master: ', walk.text)
 
 
 def test_the_master_follows_workers_that_change_later(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send(differs=["cpu_request"], cpu_request="2").see("setup")
-    walk.set_up(image="other/image").send().send()
+    walk = (
+        Walk(cast)
+        .send_start()
+        .send_setup()
+        .send(differs=["cpu_request"], cpu_request="2")
+        .see("setup")
+    )
+    walk.send_setup(image="other/image").send().send()
     spec = decode_spec(Workload.objects.get().spec)
     assert (spec.master_setup.environment.image, spec.master_setup.compute.cpu_request) == (
         "other/image",
@@ -253,7 +261,9 @@ def test_the_master_follows_workers_that_change_later(cast: Cast) -> None:
 
 
 def test_rows_come_and_go_without_scripts(cast: Cast) -> None:
-    walk = Walk(cast).started().send(add="variables").send(variables__0__name="A", add="variables")
+    walk = (
+        Walk(cast).send_start().send(add="variables").send(variables__0__name="A", add="variables")
+    )
     assert 'name="variables-1-name"' in walk.text
     walk.send(remove="variables-0")
     assert 'name="variables-0-name"' not in walk.text.replace("variables-__n__", "")
@@ -261,7 +271,7 @@ def test_rows_come_and_go_without_scripts(cast: Cast) -> None:
 
 
 def test_the_review_shows_pods_objects_and_the_rest_call(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send()
+    walk = Walk(cast).send_start().send_setup().send()
     assert "<strong>3 pods</strong>, <strong>0.3 GPUs</strong>" in walk.text
     assert "kind: PyTorchJob" in walk.text
     call = walk.page.context["curl"]
@@ -272,7 +282,7 @@ def test_the_review_shows_pods_objects_and_the_rest_call(cast: Cast) -> None:
 
 
 def test_a_second_click_submits_nothing(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send()
+    walk = Walk(cast).send_start().send_setup().send()
     address = walk.page.request["PATH_INFO"]
     walk.send()
     assert walk.client.post(address).status_code == 302
@@ -302,6 +312,6 @@ def test_a_viewer_is_told_why_not(cast: Cast) -> None:
 
 
 def test_somebody_elses_project_cannot_be_chosen(cast: Cast) -> None:
-    walk = Walk(cast).started(project=str(cast.team_b.pk))
+    walk = Walk(cast).send_start(project=str(cast.team_b.pk))
     assert walk.page.status_code == 422
     assert Workload.objects.count() == 0

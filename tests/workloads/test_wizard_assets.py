@@ -14,15 +14,15 @@ pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
 
 
-def at(walk: Walk, kind: str) -> str:
+def asset_url(walk: Walk, kind: str) -> str:
     return f"/workloads/new/{walk.draft.pk}/assets/{kind}"
 
 
 def test_the_new_environment_is_chosen_and_nothing_typed_is_lost(cast: Cast) -> None:
-    walk = Walk(cast).started().send(go="environment", workers="7", working_dir="/typed")
+    walk = Walk(cast).send_start().send(go="environment", workers="7", working_dir="/typed")
     assert walk.step == "environment"
     given = {"name": "pytorch-dt", "image": "team/dt", "scope": f"project:{cast.team_a.pk}"}
-    walk.page = walk.client.post(at(walk, "environment"), given, follow=True)
+    walk.page = walk.client.post(asset_url(walk, "environment"), given, follow=True)
     made = Environment.objects.get(name="pytorch-dt")
     assert (made.project, made.created_by, made.architecture, made.framework) == (
         cast.team_a,
@@ -37,12 +37,12 @@ def test_the_new_environment_is_chosen_and_nothing_typed_is_lost(cast: Cast) -> 
 
 
 def test_in_place_only_the_cards_are_drawn_anew(cast: Cast) -> None:
-    walk = Walk(cast).started()
-    dialog = walk.client.get(at(walk, "environment"), headers=HTMX)
+    walk = Walk(cast).send_start()
+    dialog = walk.client.get(asset_url(walk, "environment"), headers=HTMX)
     assert "CREATE ENVIRONMENT" in dialog.content.decode()
     assert "<html" not in dialog.content.decode()
     given = {"name": "pytorch-dt", "image": "team/dt", "scope": f"project:{cast.team_a.pk}"}
-    answer = walk.client.post(at(walk, "environment"), given, headers=HTMX)
+    answer = walk.client.post(asset_url(walk, "environment"), given, headers=HTMX)
     assert answer.status_code == 200
     assert (answer["HX-Retarget"], answer["HX-Reswap"]) == ("#environment-choice", "outerHTML")
     assert "muster:close" in answer["HX-Trigger-After-Settle"]
@@ -53,7 +53,7 @@ def test_in_place_only_the_cards_are_drawn_anew(cast: Cast) -> None:
 
 
 def test_a_new_compute_resource_is_chosen(cast: Cast) -> None:
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     given = {
         "name": "fifth",
         "gpu_devices": "1",
@@ -61,7 +61,7 @@ def test_a_new_compute_resource_is_chosen(cast: Cast) -> None:
         "gpu_percent": "20",
         "scope": f"project:{cast.team_a.pk}",
     }
-    walk.client.post(at(walk, "compute"), given)
+    walk.client.post(asset_url(walk, "compute"), given)
     made = ComputeResource.objects.get(name="fifth")
     assert str(made.gpu_portion) == "0.200"
     assert walk.draft.data["setup"]["compute_choice"] == [str(made.pk)]
@@ -85,9 +85,9 @@ def test_a_new_compute_resource_is_chosen(cast: Cast) -> None:
 def test_its_errors_stand_beside_their_fields(
     cast: Cast, changes: dict[str, str], field: str, words: str
 ) -> None:
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     given = {"name": "mine", "image": "team/x", "scope": f"project:{cast.team_a.pk}"}
-    answer = walk.client.post(at(walk, "environment"), given | changes, headers=HTMX)
+    answer = walk.client.post(asset_url(walk, "environment"), given | changes, headers=HTMX)
     assert answer.status_code == 422
     assert re.search(rf'id="(asset|id)_{field}_error">.*{words}', answer.content.decode())
     assert not Environment.objects.filter(is_built_in=False).exists()
@@ -95,9 +95,9 @@ def test_its_errors_stand_beside_their_fields(
 
 def test_a_name_that_is_there_is_refused_beside_it(cast: Cast) -> None:
     Environment.objects.create(name="mine", image="x", project=cast.team_a)
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     answer = walk.client.post(
-        at(walk, "environment"),
+        asset_url(walk, "environment"),
         {"name": "mine", "image": "x", "scope": f"project:{cast.team_a.pk}"},
     )
     assert answer.status_code == 422
@@ -105,17 +105,17 @@ def test_a_name_that_is_there_is_refused_beside_it(cast: Cast) -> None:
 
 
 def test_environments_of_another_architecture_are_not_offered(cast: Cast) -> None:
-    assert "allreduce-single" not in Walk(cast).started().text
-    assert "allreduce-single" in Walk(cast).started(architecture="Standard").text
+    assert "allreduce-single" not in Walk(cast).send_start().text
+    assert "allreduce-single" in Walk(cast).send_start(architecture="Standard").text
 
 
 def test_another_projects_assets_are_not_offered(cast: Cast) -> None:
     Environment.objects.create(name="of-team-b", image="x", project=cast.team_b)
-    assert "of-team-b" not in Walk(cast, "alice").started(project=str(cast.team_a.pk)).text
+    assert "of-team-b" not in Walk(cast, "alice").send_start(project=str(cast.team_a.pk)).text
 
 
 def test_the_setup_page_asks_as_much_with_200_assets(cast: Cast) -> None:
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     counts = []
     for number in range(2):
         with CaptureQueriesContext(connection) as captured:

@@ -33,7 +33,7 @@ from workloads.specs import (
 pytestmark = pytest.mark.django_db
 
 
-def copied(cast: Cast, spec: Spec) -> Spec:
+def submit_copy(cast: Cast, spec: Spec) -> Spec:
     """What comes out when a copy is made and nothing is changed."""
     workload = actions.submit(spec, project=cast.team_a, user=cast.bob)
     walk = Walk(cast, query=f"?copy={workload.pk}")
@@ -48,7 +48,7 @@ def copied(cast: Cast, spec: Spec) -> Spec:
 def test_a_copy_is_equal_but_for_its_name(cast: Cast, name: str) -> None:
     spec = a_spec(cast.team_a, setup=SETUPS[name])
     said = replace(spec, name="train1-2")
-    found = copied(cast, spec)
+    found = submit_copy(cast, spec)
     assert replace(found, lifecycle=Lifecycle()) == said
     assert found.is_preemptible
 
@@ -61,7 +61,7 @@ def test_a_copy_has_the_masters_changes_and_the_rest(cast: Cast) -> None:
         master=master,
         lifecycle=Lifecycle(priority=Priority.HIGH, backoff_limit=3),
     )
-    found = copied(cast, spec)
+    found = submit_copy(cast, spec)
     assert (found.master, found.elastic, found.workers) == (spec.master, spec.elastic, 2)
     assert (found.lifecycle.priority, found.lifecycle.backoff_limit) == (Priority.HIGH, 3)
 
@@ -94,7 +94,7 @@ def test_a_draft_of_any_spec_asks_for_the_same(cast: Cast, spec: Spec) -> None:
 def test_a_copy_of_non_preemptible_work_stays_so(cast: Cast) -> None:
     spec = a_spec(cast.team_a, lifecycle=Lifecycle(priority=Priority.HIGH))
     assert not spec.is_preemptible
-    assert not copied(cast, spec).is_preemptible
+    assert not submit_copy(cast, spec).is_preemptible
 
 
 def test_a_copy_of_a_standard_workload(cast: Cast) -> None:
@@ -106,7 +106,7 @@ def test_a_copy_of_a_standard_workload(cast: Cast) -> None:
         runs=4,
         parallelism=2,
     )
-    found = copied(cast, spec)
+    found = submit_copy(cast, spec)
     assert (found.architecture, found.runs, found.parallelism) == (Architecture.STANDARD, 4, 2)
 
 

@@ -57,7 +57,7 @@ def spec_of(walk: Walk) -> Any:
 
 def test_a_chosen_data_source_becomes_a_volume_of_every_pod(cast: Cast) -> None:
     source = images(cast.team_a)
-    spec = spec_of(Walk(cast).started().set_up(data_sources=[str(source.pk)]))
+    spec = spec_of(Walk(cast).send_start().send_setup(data_sources=[str(source.pk)]))
     wanted = (
         Nfs(
             path="/images",
@@ -73,7 +73,7 @@ def test_a_chosen_data_source_becomes_a_volume_of_every_pod(cast: Cast) -> None:
 def test_its_path_can_be_another_for_this_workload(cast: Cast) -> None:
     source = images(cast.team_a)
     path = {f"source_path-{source.pk}": "/data/images"}
-    spec = spec_of(Walk(cast).started().set_up(data_sources=[str(source.pk)], **path))
+    spec = spec_of(Walk(cast).send_start().send_setup(data_sources=[str(source.pk)], **path))
     assert spec.setup.volumes[0].path == "/data/images"
     source.refresh_from_db()
     assert source.path == "/images"
@@ -83,7 +83,7 @@ def test_a_path_of_one_that_is_not_chosen_counts_for_nothing(cast: Cast) -> None
     source = images(cast.team_a)
     assert (
         spec_of(
-            Walk(cast).started().set_up(**{f"source_path-{source.pk}": "nonsense"})
+            Walk(cast).send_start().send_setup(**{f"source_path-{source.pk}": "nonsense"})
         ).setup.volumes
         == ()
     )
@@ -97,14 +97,14 @@ def test_a_wrong_path_is_said_beside_it(cast: Cast) -> None:
         "volumes__0__path": "/tmp/x",
         "volumes__0__size": "1Gi",
     }
-    walk = Walk(cast).started().set_up(data_sources=[str(source.pk)], **path, **given)
+    walk = Walk(cast).send_start().send_setup(data_sources=[str(source.pk)], **path, **given)
     assert walk.page.status_code == 422
     assert re.search(rf'id="id_source_path-{source.pk}_error">.*must start with /', walk.text)
 
 
 def test_two_at_one_path_are_refused(cast: Cast) -> None:
     one, other = images(cast.team_a), images(cast.team_a, name="more")
-    walk = Walk(cast).started().set_up(data_sources=[str(one.pk), str(other.pk)])
+    walk = Walk(cast).send_start().send_setup(data_sources=[str(one.pk), str(other.pk)])
     assert walk.page.status_code == 422
     assert f"id_source_path-{other.pk}_error" in walk.text
 
@@ -113,8 +113,8 @@ def test_a_refresh_keeps_what_was_ticked_and_typed(cast: Cast) -> None:
     source = images(cast.team_a)
     walk = (
         Walk(cast)
-        .started()
-        .set_up(
+        .send_start()
+        .send_setup(
             data_sources=[str(source.pk)], workers="many", **{f"source_path-{source.pk}": "/x <y>"}
         )
         .see("setup")
@@ -126,14 +126,14 @@ def test_a_refresh_keeps_what_was_ticked_and_typed(cast: Cast) -> None:
 def test_only_those_for_use_in_the_project_are_offered(cast: Cast) -> None:
     images(cast.team_b, name="of-team-b")
     images(None, name="of-everybody")
-    text = Walk(cast, "alice").started(project=str(cast.team_a.pk)).text
+    text = Walk(cast, "alice").send_start(project=str(cast.team_a.pk)).text
     assert "of-everybody" in text
     assert "of-team-b" not in text
 
 
 def test_another_teams_data_source_cannot_be_chosen_by_its_id(cast: Cast) -> None:
     theirs = images(cast.team_b)
-    walk = Walk(cast).started().set_up(data_sources=[str(theirs.pk)])
+    walk = Walk(cast).send_start().send_setup(data_sources=[str(theirs.pk)])
     assert walk.page.status_code == 422
     assert "not for use here" in walk.text
     assert "nfs.example.com" not in walk.text
@@ -157,7 +157,7 @@ def test_git_and_s3_open_with_the_secrets_of_their_credentials(cast: Cast) -> No
         path="/bucket",
         credential=key,
     )
-    spec = spec_of(Walk(cast).started().set_up(data_sources=[str(code.pk), str(bucket.pk)]))
+    spec = spec_of(Walk(cast).send_start().send_setup(data_sources=[str(code.pk), str(bucket.pk)]))
     found = {type(volume): volume for volume in spec.setup.volumes}
     assert (found[Git].secret, found[Git].credential) == (secret_name(robot), GitAccess.PASSWORD)
     assert found[S3].secret == secret_name(key)
@@ -174,7 +174,9 @@ def test_a_variable_comes_from_a_shared_secret(cast: Cast) -> None:
         "key": "TOKEN",
     }
     spec = spec_of(
-        Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()})
+        Walk(cast)
+        .send_start()
+        .send_setup(**{f"variables-0-{name}": value for name, value in row.items()})
     )
     wanted = Variable(
         "WANDB", source=VariableSource.SECRET, object_name=secret_name(credential), key="TOKEN"
@@ -202,7 +204,9 @@ def test_a_shared_secret_that_cannot_be_is_refused_beside_its_field(
         "key": "TOKEN",
     } | changes
     walk = (
-        Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()})
+        Walk(cast)
+        .send_start()
+        .send_setup(**{f"variables-0-{name}": value for name, value in row.items()})
     )
     assert walk.page.status_code == 422
     assert re.search(rf'id="id_variables-0-{field}_error">.*{re.escape(words)}', walk.text)
@@ -210,7 +214,7 @@ def test_a_shared_secret_that_cannot_be_is_refused_beside_its_field(
 
 def test_no_secret_is_in_the_page(cast: Cast) -> None:
     token(cast.team_a)
-    text = Walk(cast).started().text
+    text = Walk(cast).send_start().text
     assert "wandb (TOKEN)" in text
     assert "s3cret" not in text
 
@@ -224,14 +228,16 @@ def test_the_master_shows_the_shared_secret_that_it_inherits(cast: Cast) -> None
         "key": "TOKEN",
     }
     walk = (
-        Walk(cast).started().set_up(**{f"variables-0-{name}": value for name, value in row.items()})
+        Walk(cast)
+        .send_start()
+        .send_setup(**{f"variables-0-{name}": value for name, value in row.items()})
     )
     assert walk.step == "master"
     assert re.search(rf'<option value="{secret_name(credential)}" selected>', walk.text)
 
 
 def test_the_type_of_a_new_data_source_is_chosen_first(cast: Cast) -> None:
-    walk = Walk(cast).started().send(go="data-source", workers="7")
+    walk = Walk(cast).send_start().send(go="data-source", workers="7")
     assert walk.step == "data-source"
     assert "?type=nfs" in walk.text
     assert (
@@ -244,7 +250,9 @@ def test_the_type_of_a_new_data_source_is_chosen_first(cast: Cast) -> None:
 
 def test_the_new_data_source_is_chosen_and_nothing_typed_is_lost(cast: Cast) -> None:
     before = images(cast.team_a, name="before")
-    walk = Walk(cast).started().send(go="data-source", workers="7", data_sources=[str(before.pk)])
+    walk = (
+        Walk(cast).send_start().send(go="data-source", workers="7", data_sources=[str(before.pk)])
+    )
     address = f"{walk.page.request['PATH_INFO']}?type=nfs"
     given = {
         "name": "made",
@@ -262,7 +270,7 @@ def test_the_new_data_source_is_chosen_and_nothing_typed_is_lost(cast: Cast) -> 
 
 
 def test_in_place_only_the_cards_are_drawn_anew(cast: Cast) -> None:
-    walk = Walk(cast).started()
+    walk = Walk(cast).send_start()
     at = f"/workloads/new/{walk.draft.pk}/assets/data-source"
     assert "hx-target" in walk.client.get(at, headers=HTMX).content.decode()
     given = {
@@ -283,7 +291,7 @@ def test_in_place_only_the_cards_are_drawn_anew(cast: Cast) -> None:
 
 def test_names_are_shown_as_text(cast: Cast) -> None:
     images(cast.team_a, name="<b>images", description="<script>alert(1)</script>")
-    text = Walk(cast).started().text
+    text = Walk(cast).send_start().text
     assert "&lt;b&gt;images" in text
     assert "<script>alert" not in text
     assert key_of("allreduce") in text

@@ -167,7 +167,7 @@ def form_of(typed: TypedValues, **more: Any) -> SetupForm:
 def test_a_setup_survives_being_typed(name: str) -> None:
     own: TypedValues = {"environment_choice": [CUSTOM], "compute_choice": [CUSTOM]}
     form = form_of(build_setup_defaults() | build_setup_values(SETUPS[name]) | own)
-    assert not form.has_errors
+    assert not form.has_field_or_row_errors
     assert form.setup == SETUPS[name]
 
 

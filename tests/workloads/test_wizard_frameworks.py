@@ -38,7 +38,7 @@ def can(cluster: Cluster, *served: str, **more: Any) -> None:
     cluster.save()
 
 
-def through(
+def submit_wizard(
     cast: Cast,
     framework: Framework,
     setup: Mapping[str, str],
@@ -46,9 +46,9 @@ def through(
     **start: str,
 ) -> Spec:
     """What is submitted when somebody walks through with these answers."""
-    walk = Walk(cast).started(framework=framework.value, **start)
+    walk = Walk(cast).send_start(framework=framework.value, **start)
     assert walk.step == "setup", walk.text
-    walk.set_up(environment_choice="custom", image="team/train", **setup)
+    walk.send_setup(environment_choice="custom", image="team/train", **setup)
     if walk.step == "master":
         walk.send(**(master or {}))
     assert walk.step == "review", walk.text
@@ -57,7 +57,7 @@ def through(
 
 
 def test_tensorflow_has_a_chief_and_parameter_servers(cast: Cast) -> None:
-    spec = through(
+    spec = submit_wizard(
         cast,
         Framework.TENSORFLOW,
         {"parameter_servers": "2"},
@@ -69,7 +69,7 @@ def test_tensorflow_has_a_chief_and_parameter_servers(cast: Cast) -> None:
 
 def test_mpi_has_its_own_fields_and_always_a_launcher(cast: Cast) -> None:
     typed = {"slots": "4", "launcher": "WaitForWorkersReady", "ssh_path": "/home/mpi/.ssh"}
-    spec = through(cast, Framework.MPI, typed, configuration="workers-only")
+    spec = submit_wizard(cast, Framework.MPI, typed, configuration="workers-only")
     assert spec.mpi == MpiSettings(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh")
     assert spec.has_master
 
@@ -79,11 +79,11 @@ def test_a_framework_of_one_configuration_has_that_whatever_the_hidden_card_says
     cast: Cast, framework: Framework, pods: int
 ) -> None:
     other = next(each for each in Configuration if each is not framework.configurations[0])
-    assert through(cast, framework, {}, configuration=other.value).pod_count == pods
+    assert submit_wizard(cast, framework, {}, configuration=other.value).pod_count == pods
 
 
 def test_elastic_pytorch_may_bound_its_restarts(cast: Cast) -> None:
-    assert through(
+    assert submit_wizard(
         cast, Framework.PYTORCH, {"min_workers": "1", "max_restarts": "7"}
     ).elastic == ElasticSettings(1, 2, 7)
 
@@ -96,7 +96,7 @@ def test_the_master_may_be_on_other_nodes(cast: Cast) -> None:
         "topology_required": "",
     }
     typed = {"node_pools": "fast, slow", "topology_key": "rack", "topology_required": "required"}
-    spec = through(cast, Framework.PYTORCH, typed, master)
+    spec = submit_wizard(cast, Framework.PYTORCH, typed, master)
     assert spec.setup.node_pools == ("fast", "slow")
     assert spec.master == MasterChanges(node_pools=("cheap",), topology=None)
 
@@ -108,9 +108,9 @@ def test_the_master_may_be_on_other_nodes(cast: Cast) -> None:
 def test_the_master_is_called_as_the_framework_calls_it(
     cast: Cast, framework: Framework, word: str
 ) -> None:
-    walk = Walk(cast).started(framework=framework.value)
+    walk = Walk(cast).send_start(framework=framework.value)
     assert re.search(rf"steps__number[^<]*>3</span>{word}", walk.text)
-    walk.set_up(environment_choice="custom", image="x")
+    walk.send_setup(environment_choice="custom", image="x")
     assert f"The {word.lower()} has the workers' setup." in walk.text
     walk.send()
     assert f"<dt>{word}</dt>" in walk.text
@@ -118,8 +118,10 @@ def test_the_master_is_called_as_the_framework_calls_it(
 
 
 def test_typed_values_wait_for_the_framework_to_be_chosen_again(cast: Cast) -> None:
-    walk = Walk(cast).started(framework="MPI").send(slots="8", workers="5")
-    walk.see("start").send(framework="TF").set_up(workers="5").see("start").send(framework="MPI")
+    walk = Walk(cast).send_start(framework="MPI").send(slots="8", workers="5")
+    walk.see("start").send(framework="TF").send_setup(workers="5").see("start").send(
+        framework="MPI"
+    )
     assert re.search(r'name="slots"[^>]* value="8"|value="8"[^>]* name="slots"', walk.text)
     walk.see("start").send(architecture="Standard").send(go="here").see("start").send(
         architecture="Distributed"
@@ -135,7 +137,7 @@ def test_each_framework_has_an_environment_to_try(cast: Cast) -> None:
         "JAX": "jax-psum",
         "MPI": "mpi-allreduce",
     }.items():
-        text = walk.see("start").started(framework=framework).text
+        text = walk.see("start").send_start(framework=framework).text
         assert name in text
         assert "pytorch-ddp" not in text
 
@@ -159,7 +161,7 @@ def test_assets_know_the_frameworks_of_workloads() -> None:
 def test_the_step_says_who_writes_where_only_rank_0_may(
     cast: Cast, start: dict[str, str], words: str
 ) -> None:
-    assert words in Walk(cast).started(**start).text
+    assert words in Walk(cast).send_start(**start).text
 
 
 def test_the_cards_have_every_clusters_answer(cast: Cast) -> None:
@@ -199,7 +201,7 @@ def test_without_scripts_a_button_shows_what_the_chosen_cluster_runs(cast: Cast)
 
 def test_a_framework_that_the_cluster_does_not_run_is_refused_beside_its_cards(cast: Cast) -> None:
     can(cast.cluster, PYTORCH)
-    walk = Walk(cast).started(framework="JAX")
+    walk = Walk(cast).send_start(framework="JAX")
     assert walk.page.status_code == 422
     assert re.search(r'id="framework_error">.*does not serve JAXJob objects', walk.text)
 
@@ -214,7 +216,7 @@ def test_a_runtime_of_trainer_v2_is_as_good(cast: Cast) -> None:
     )
     walk = (
         Walk(cast)
-        .started()
+        .send_start()
         .send(
             environment_choice="custom",
             image="x",
@@ -238,7 +240,7 @@ def test_what_a_trainjob_cannot_say_is_refused_at_its_step(cast: Cast) -> None:
     )
     walk = (
         Walk(cast)
-        .started()
+        .send_start()
         .send(
             environment_choice="custom", image="x", compute_choice="custom", restart_policy="Never"
         )
@@ -257,7 +259,7 @@ def test_a_part_of_a_gpu_is_refused_where_it_cannot_be_had(
     cast: Cast, served: tuple[str, ...], sharing: bool | None, why: str
 ) -> None:
     can(cast.cluster, *served, gpu_sharing=sharing)
-    walk = Walk(cast).started().set_up()
+    walk = Walk(cast).send_start().send_setup()
     assert walk.page.status_code == 422
     assert re.search(rf'id="compute_choice_error">.*{why}', walk.text)
     own = {
@@ -266,9 +268,9 @@ def test_a_part_of_a_gpu_is_refused_where_it_cannot_be_had(
         "gpu_share": "memory",
         "gpu_memory": "8Gi",
     }
-    walk.set_up(**own)
+    walk.send_setup(**own)
     assert re.search(rf'id="id_gpu_memory_error">.*{why}', walk.text)
-    walk.set_up(**own | {"gpu_share": "whole"})
+    walk.send_setup(**own | {"gpu_share": "whole"})
     assert walk.step == "master"
     walk.send(differs=["gpus"], gpu_devices="1", gpu_share="portion", gpu_percent="10")
     assert re.search(rf'id="id_gpu_percent_error">.*{why}', walk.text)
@@ -276,7 +278,7 @@ def test_a_part_of_a_gpu_is_refused_where_it_cannot_be_had(
 
 
 def test_the_review_tells_what_the_cluster_has_stopped_doing(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send()
+    walk = Walk(cast).send_start().send_setup().send()
     can(cast.cluster, PYTORCH)
     walk.see("review")
     assert walk.step == "review"
@@ -288,7 +290,7 @@ def test_the_review_tells_what_the_cluster_has_stopped_doing(cast: Cast) -> None
 
 
 def test_a_framework_that_went_away_leaves_no_objects_to_show(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send()
+    walk = Walk(cast).send_start().send_setup().send()
     can(cast.cluster, "trainer.kubeflow.org/v1alpha1/trainjobs")
     walk.see("review")
     assert "without a runtime for PyTorch" in walk.text
@@ -298,8 +300,8 @@ def test_a_framework_that_went_away_leaves_no_objects_to_show(cast: Cast) -> Non
 def test_the_review_says_as_what_it_runs_and_what_is_not_checked(cast: Cast) -> None:
     walk = (
         Walk(cast)
-        .started(framework="TF")
-        .set_up(environment_choice=key_of("tensorflow-workers"), parameter_servers="1")
+        .send_start(framework="TF")
+        .send_setup(environment_choice=key_of("tensorflow-workers"), parameter_servers="1")
         .send()
     )
     assert "It becomes one <strong>TFJob</strong> (kubeflow.org/v1)" in walk.text
@@ -313,8 +315,8 @@ def test_the_review_says_as_what_it_runs_and_what_is_not_checked(cast: Cast) -> 
 def test_the_review_has_all_objects_with_the_job_last(cast: Cast) -> None:
     walk = (
         Walk(cast)
-        .started()
-        .set_up(volumes__0__kind="newPvc", volumes__0__path="/out", volumes__0__size="1Gi")
+        .send_start()
+        .send_setup(volumes__0__kind="newPvc", volumes__0__path="/out", volumes__0__size="1Gi")
         .send()
     )
     assert walk.text.index("kind: PersistentVolumeClaim") < walk.text.index("kind: PyTorchJob")
@@ -330,7 +332,7 @@ def test_a_disabled_cluster_says_so_and_cannot_be_chosen(cast: Cast) -> None:
     assert f'<option value="{cast.cluster.pk}" disabled>here (disabled)</option>' in walk.text
     assert f'<option value="{cast.team_a.pk}" disabled>' in walk.text
     assert f'<option value="{project.pk}" selected>' in walk.text
-    walk.started(cluster=str(cast.cluster.pk), project=str(cast.team_a.pk))
+    walk.send_start(cluster=str(cast.cluster.pk), project=str(cast.team_a.pk))
     assert walk.page.status_code == 422
     assert re.search(
         r'id="id_cluster_error">.*The cluster here is disabled: nothing is launched there',
@@ -339,7 +341,7 @@ def test_a_disabled_cluster_says_so_and_cannot_be_chosen(cast: Cast) -> None:
 
 
 def test_a_cluster_disabled_meanwhile_opens_the_first_step(cast: Cast) -> None:
-    walk = Walk(cast).started().set_up().send()
+    walk = Walk(cast).send_start().send_setup().send()
     Cluster.objects.update(is_enabled=False)
     walk.send()
     assert walk.page.status_code == 422

@@ -1,5 +1,6 @@
-"""Walking through the wizard as a browser without scripts does: every form sent back as it was
-shown, with what a person changed.
+"""A walk through the wizard as a browser without scripts does it.
+
+Every form is sent back as it was shown, with what a person changed.
 """
 
 from html.parser import HTMLParser
@@ -16,7 +17,7 @@ Sent = dict[str, list[str]]
 
 
 class _Form(HTMLParser):
-    """The successful controls of the form with id `wizard`, as HTML says which those are."""
+    """The successful controls of the form with id `wizard`, as HTML defines them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,14 +77,14 @@ class _Form(HTMLParser):
 
 
 def form_of(answer: Any) -> Sent:
-    """What a browser would send back of the page's form, untouched."""
+    """Return what a browser would send back of the page's form, unchanged."""
     parser = _Form()
     parser.feed(answer.content.decode())
     return parser.sent
 
 
 class Walk:
-    """One person's way through the wizard."""
+    """A person's walk through the wizard."""
 
     def __init__(self, cast: Cast, user: str = "bob", query: str = "") -> None:
         builtin_assets.ensure_builtin_assets()
@@ -110,8 +111,9 @@ class Walk:
         return self
 
     def send(self, **changes: str | list[str]) -> "Walk":
-        """Change these fields of the shown form and press a button ("go", "add" and so on, or none
-        of them).
+        """Change these fields of the shown form and press a button.
+
+        `go`, `add` and so on name the button; without them none is pressed.
         """
         given = {
             name.replace("__", "-"): value if isinstance(value, list) else [value]
@@ -122,12 +124,12 @@ class Walk:
         )
         return self
 
-    def started(self, **changes: str) -> "Walk":
-        """Past the first step, with the walk's answers."""
+    def send_start(self, **changes: str) -> "Walk":
+        """Send the first step with the walk's answers."""
         return self.send(**({"name": "train1", "architecture": "Distributed"} | changes))
 
-    def set_up(self, **changes: str | list[str]) -> "Walk":
-        """Past the setup, with the walk's answers."""
+    def send_setup(self, **changes: str | list[str]) -> "Walk":
+        """Send the setup step with the walk's answers."""
         answers = {
             "environment_choice": key_of("allreduce"),
             "compute_choice": key_of("small-fraction"),
@@ -137,6 +139,6 @@ class Walk:
 
 
 def key_of(name: str) -> str:
-    """The id of an asset."""
+    """Return the id of an asset."""
     model = ComputeResource if ComputeResource.objects.filter(name=name).exists() else Environment
     return str(model.objects.get(name=name).pk)

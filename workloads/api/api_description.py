@@ -1,4 +1,4 @@
-"""What the API tells of itself: its description, and that there is nothing at an address."""
+"""The description of the REST API, and the answer at unknown addresses."""
 
 from functools import cache
 from typing import Any, NoReturn
@@ -22,13 +22,13 @@ class SchemaView(ApiView):
 
 @cache
 def build_openapi_document() -> dict[str, Any]:
-    """The OpenAPI document of the whole API."""
+    """Return the OpenAPI document of the whole API. Cached."""
     made: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     return made
 
 
 class NotFoundView(ApiView):
-    """Answers every request to an unknown address, whoever asks."""
+    """Answers every request to an unknown address with 404, signed in or not."""
 
     schema = None
 

@@ -1,4 +1,4 @@
-"""What the REST API tells of one workload: itself, its pods, events and history."""
+"""REST views of one workload: itself, its pods, events and history."""
 
 import uuid
 from typing import Any
@@ -21,8 +21,9 @@ from workloads.models import Event, Pod, Workload
 
 
 def get_workload(user: User, workload_id: uuid.UUID, **conditions: Any) -> Workload:
-    """A workload that the user may see. Raises Http404, whether it does not exist or is not
-    theirs.
+    """Return a workload that the user may see.
+
+    Raises Http404, the same where it does not exist and where the user may not see it.
     """
     rows = (
         Workload.objects.visible_to(user)
@@ -44,21 +45,21 @@ class WorkloadView(ApiView):
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id)
-        waits = workload.status == "Pending" and workload.reason
-        messages = (
-            [
+        waiting_reason = workload.reason if workload.status == "Pending" else ""
+        messages = []
+        if waiting_reason:
+            messages.append(
                 {
                     "nodePool": workload_serializers.DEFAULT_NODE_POOL,
-                    "reason": workload.reason,
-                    "userMessage": workload.reason,
+                    "reason": waiting_reason,
+                    "userMessage": waiting_reason,
                 }
-            ]
-            if waits
-            else []
-        )
-        ran = runtime_limits.load_running_seconds([workload], timezone.now())[workload.pk]
+            )
+        running_seconds = runtime_limits.load_running_seconds([workload], timezone.now())[
+            workload.pk
+        ]
         return Response(
-            workload_serializers.serialize_workload(workload, ran)
+            workload_serializers.serialize_workload(workload, running_seconds)
             | {"pendingSchedulingMessages": messages}
         )
 
@@ -84,17 +85,17 @@ class WorkloadPodsView(ApiView):
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
-        asked, workload = ListQuery(request), get_workload(self.user, workload_id)
-        rows = Pod.objects.filter(workload=workload, vanished_at__isnull=not asked.flag("deleted"))
-        if search := asked.text("search"):
+        query, workload = ListQuery(request), get_workload(self.user, workload_id)
+        rows = Pod.objects.filter(workload=workload, vanished_at__isnull=not query.flag("deleted"))
+        if search := query.text("search"):
             rows = rows.filter(name__icontains=search)
         ranked = rows.order_by("-attempt", F("rank").asc(nulls_last=True), "pk")
-        pods, following = asked.page(ranked.select_related("workload__project"))
+        pods, next_offset = query.page(ranked.select_related("workload__project"))
         return Response(
             build_list_body(
                 "pods",
                 [workload_serializers.serialize_pod(row, full=True) for row in pods],
-                following,
+                next_offset,
             )
         )
 
@@ -119,15 +120,15 @@ class EventsView(ApiView):
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
-        asked, workload = ListQuery(request), get_workload(self.user, workload_id)
+        query, workload = ListQuery(request), get_workload(self.user, workload_id)
         rows = Event.objects.filter(workload=workload).exclude(kind=Event.Kind.STATUS)
-        newest_first = asked.choice("sortOrder", ("desc", "asc")) == "desc"
-        events, following = asked.page(order_by_time(rows, newest_first))
+        newest_first = query.choice("sortOrder", ("desc", "asc")) == "desc"
+        events, next_offset = query.page(order_by_time(rows, newest_first))
         return Response(
             build_list_body(
                 "events",
                 [workload_serializers.serialize_event(row, workload) for row in events],
-                following,
+                next_offset,
             )
         )
 
@@ -144,13 +145,15 @@ class HistoryView(ApiView):
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
-        asked, workload = ListQuery(request), get_workload(self.user, workload_id)
-        events, following = asked.page(order_by_time(Event.objects.filter(workload=workload), True))
+        query, workload = ListQuery(request), get_workload(self.user, workload_id)
+        events, next_offset = query.page(
+            order_by_time(Event.objects.filter(workload=workload), True)
+        )
         return Response(
             build_list_body(
                 "records",
                 [workload_serializers.serialize_history_record(row, workload) for row in events],
-                following,
+                next_offset,
             )
         )
 

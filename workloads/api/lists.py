@@ -1,4 +1,6 @@
-"""Lists of the REST API: workloads and pods that one may see, filtered, sorted and by offset."""
+"""REST lists of the workloads and pods that the user may see: filtered, sorted, and paged by
+offset.
+"""
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -71,21 +73,24 @@ class WorkloadsView(ApiView):
         tags=["workloads"],
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
+        query = ListQuery(request)
         rows = (
-            _filter_workloads(self.user, asked)
+            _filter_workloads(self.user, query)
             .select_related("project__department", "submitted_by")
             .defer("pod_group")
         )
-        found, following = asked.page(
-            filtering.order_rows(rows, asked, WORKLOAD_FIELDS, ("-created_at", "-id")), 50
+        workloads, next_offset = query.page(
+            filtering.order_rows(rows, query, WORKLOAD_FIELDS, ("-created_at", "-id")), 50
         )
-        ran = runtime_limits.load_running_seconds(found, timezone.now())
+        running_seconds = runtime_limits.load_running_seconds(workloads, timezone.now())
         return Response(
             build_list_body(
                 "workloads",
-                [workload_serializers.serialize_workload(each, ran[each.pk]) for each in found],
-                following,
+                [
+                    workload_serializers.serialize_workload(each, running_seconds[each.pk])
+                    for each in workloads
+                ],
+                next_offset,
             )
         )
 
@@ -105,11 +110,14 @@ class WorkloadsCountView(ApiView):
         return Response({"count": _filter_workloads(self.user, ListQuery(request)).count()})
 
 
-def _filter_workloads(user: User, asked: ListQuery) -> "QuerySet[Workload]":
-    """Those that one sees and that are asked for. Raises Invalid."""
-    rows = Workload.objects.visible_to(user).filter(released_at__isnull=not asked.flag("deleted"))
+def _filter_workloads(user: User, query: ListQuery) -> "QuerySet[Workload]":
+    """Return the visible workloads that the query's parameters ask for.
+
+    Raises Invalid.
+    """
+    rows = Workload.objects.visible_to(user).filter(released_at__isnull=not query.flag("deleted"))
     return filtering.filter_and_search(
-        rows, asked, WORKLOAD_FIELDS, ("name", "project__name", "submitted_by__username")
+        rows, query, WORKLOAD_FIELDS, ("name", "project__name", "submitted_by__username")
     )
 
 
@@ -139,30 +147,31 @@ class PodsView(ApiView):
         tags=["workloads"],
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
+        query = ListQuery(request)
         workloads = Workload.objects.visible_to(self.user)
-        rows = Pod.objects.filter(vanished_at__isnull=not asked.flag("deleted"))
+        rows = Pod.objects.filter(vanished_at__isnull=not query.flag("deleted"))
+        # None is every project: then the subquery would only cost.
         if list_visible_project_ids(self.user) is not None:
             rows = rows.filter(workload__in=workloads)
-        completed = asked.choice("completed", ("all", "true", "false"))
+        completed = query.choice("completed", ("all", "true", "false"))
         if completed != "all":
             rows = (
                 rows.filter(phase__in=("Succeeded", "Failed"))
                 if completed == "true"
                 else rows.exclude(phase__in=("Succeeded", "Failed"))
             )
-        rows = filtering.filter_and_search(rows, asked, POD_FIELDS, ("name", "workload__name"))
+        rows = filtering.filter_and_search(rows, query, POD_FIELDS, ("name", "workload__name"))
         rows = rows.select_related("workload__project").defer(
             "workload__job", "workload__pod_group", "workload__spec"
         )
-        full = asked.choice("verbosity", ("brief", "full")) == "full"
+        with_names = query.choice("verbosity", ("brief", "full")) == "full"
         return Response(
             filtering.serialize_page(
                 rows,
-                asked,
+                query,
                 POD_FIELDS,
                 ("-pk",),
                 name="pods",
-                serialize=lambda row: workload_serializers.serialize_pod(row, full=full),
+                serialize=lambda row: workload_serializers.serialize_pod(row, full=with_names),
             )
         )

@@ -1,5 +1,6 @@
-"""`GET /api/v1/workloads/{id}/pods/{name}/logs`: what a pod wrote, as plain text. An addition of
-Muster to the API.
+"""`GET /api/v1/workloads/{id}/pods/{name}/logs`: the log of a pod as plain text.
+
+This address is an addition of Muster to the API.
 """
 
 import time
@@ -25,7 +26,7 @@ from workloads.models import Log, Pod
 CHUNK_BYTES = 256 << 10
 MAX_LINES = 10**9
 RECHECK_SECONDS = 30.0
-"""Seconds between two questions whether somebody who follows a log may still see it."""
+"""Seconds between two checks that the user who follows a log may still see it."""
 
 
 class LogsView(ApiView):
@@ -60,16 +61,17 @@ class LogsView(ApiView):
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID, pod_name: str) -> StreamingHttpResponse:
-        asked, workload = ListQuery(request), get_workload(self.user, workload_id)
-        lines, since = asked.integer("tailLines", -1, 0, MAX_LINES), asked.moment("sinceTime")
-        tail = None if lines < 0 else lines
+        query, workload = ListQuery(request), get_workload(self.user, workload_id)
+        tail_lines, since = query.integer("tailLines", -1, 0, MAX_LINES), query.moment("sinceTime")
+        tail = None if tail_lines < 0 else tail_lines
         since_ns = None if since is None else int(since.timestamp()) * 10**9
-        follow, timestamps = bool(asked.flag("follow")), bool(asked.flag("timestamps"))
+        follow, timestamps = bool(query.flag("follow")), bool(query.flag("timestamps"))
+        # PostgreSQL refuses a null character in a text, also in one to compare with.
         pods = Pod.objects.filter(workload=workload, name=pod_name.replace("\x00", ""))
         log = _get_log(
             pods.order_by("-attempt", "-pk").first(),
-            asked.text("container"),
-            bool(asked.flag("previous")),
+            query.text("container"),
+            bool(query.flag("previous")),
         )
         if follow:
             if logbook.streams.is_full(self.user.pk):
@@ -77,17 +79,18 @@ class LogsView(ApiView):
                     "You follow too many logs at once. End some of the streams, and try again.",
                     status=429,
                 )
-            followed = logbook.follow_log(log, tail=tail, since=since_ns, timestamps=timestamps)
+            chunks = logbook.follow_log(log, tail=tail, since=since_ns, timestamps=timestamps)
             text = _stream_while_allowed(
-                followed, self.user.pk, lambda: _may_see_workload(request, workload_id)
+                chunks, self.user.pk, lambda: _may_see_workload(request, workload_id)
             )
         else:
             text = _stream_chunks(
                 logbook.read_lines(log, tail=tail, since=since_ns, timestamps=timestamps)
             )
-        answer = StreamingHttpResponse(text, content_type="text/plain; charset=utf-8")
-        answer["X-Accel-Buffering"] = "no"
-        return answer
+        response = StreamingHttpResponse(text, content_type="text/plain; charset=utf-8")
+        # Else a proxy such as nginx holds lines back until its buffer is full.
+        response["X-Accel-Buffering"] = "no"
+        return response
 
 
 def _get_log(pod: Pod | None, container: str, previous: bool) -> Log:
@@ -118,48 +121,50 @@ async def _stream_while_allowed(
     is_allowed: Callable[[], bool],
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[bytes]:
-    """What is followed, counted as one of this person's streams; it ends when `allowed`, asked now
-    and then, says no.
+    """Yield the followed text, counted as one of the user's streams.
+
+    The stream ends when `is_allowed`, asked every RECHECK_SECONDS, returns False.
     """
 
-    def still() -> bool:
+    def check_allowed() -> bool:
         try:
             return is_allowed()
         finally:
-            # A thread of the loop's pool: nobody else gives its connection back.
+            # This runs in a thread of the loop's pool, where no end of a request closes the
+            # thread's database connection.
             connections.close_all()
 
-    checked = clock()
+    checked_at = clock()
     with logbook.streams.count_stream(user):
         async for chunk in text:
-            if clock() - checked >= RECHECK_SECONDS:
-                if not await sync_to_async(still, thread_sensitive=False)():
+            if clock() - checked_at >= RECHECK_SECONDS:
+                if not await sync_to_async(check_allowed, thread_sensitive=False)():
                     return
-                checked = clock()
+                checked_at = clock()
             yield chunk
 
 
 def _may_see_workload(request: Request, workload_id: uuid.UUID) -> bool:
-    """Whether the request's token is still good, and its owner still sees the workload."""
+    """Tell whether the request's token is still valid and its owner still sees the workload."""
     try:
-        who = BearerToken().authenticate(request)
-        return who is not None and get_workload(who[0], workload_id) is not None
+        authenticated = BearerToken().authenticate(request)
+        return authenticated is not None and get_workload(authenticated[0], workload_id) is not None
     except (AuthenticationFailed, Http404):
         return False
 
 
 async def _stream_chunks(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The lines in chunks, read by a thread so that nobody else has to wait."""
+    """Yield the lines in chunks, read by a thread to keep the event loop free."""
     while chunk := await sync_to_async(_read_chunk, thread_sensitive=False)(lines):
         yield chunk
 
 
 def _read_chunk(lines: Iterator[bytes]) -> bytes:
-    held: list[bytes] = []
-    count = 0
+    parts: list[bytes] = []
+    size = 0
     for line in lines:
-        held.append(line)
-        count += len(line)
-        if count >= CHUNK_BYTES:
+        parts.append(line)
+        size += len(line)
+        if size >= CHUNK_BYTES:
             break
-    return b"".join(held)
+    return b"".join(parts)

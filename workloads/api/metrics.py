@@ -1,5 +1,6 @@
-"""What a project or a department held over time, as the REST API tells it: from the samples that
-the charts are made of.
+"""REST views of what a project or a department used over time.
+
+The values come from the samples that the charts are made of.
 """
 
 from collections.abc import Mapping
@@ -32,6 +33,8 @@ from workloads.models import Sample
 MAX_SAMPLES = 1000
 MAX_ROWS = 20_000
 MAX_SPAN = timedelta(days=366)
+MAX_ID = (1 << 63) - 1
+"""The largest id of a row; the database raises an error for a larger number."""
 
 METRIC_COLUMNS: Mapping[str, str] = {
     "ALLOCATED_GPU": "gpus_allocated",
@@ -40,7 +43,7 @@ METRIC_COLUMNS: Mapping[str, str] = {
     "RUNNING_WORKLOADS": "running",
     "PENDING_WORKLOADS": "waiting",
 }
-"""What can be asked for, and where samples have it."""
+"""The metrics that can be requested, and the columns of samples that have them."""
 VALUE_SCHEMA = object_schema(["value", "timestamp"], value=TEXT, timestamp=MOMENT)
 MEASUREMENTS_SCHEMA = object_schema(
     ["measurements"],
@@ -85,15 +88,15 @@ class ProjectMetricsView(ApiView):
     )
     def get(self, request: Request, pk: int) -> Response:
         project = (
-            Project.objects.visible_to(self.user).filter(pk=pk).first() if pk < 1 << 63 else None
+            Project.objects.visible_to(self.user).filter(pk=pk).first() if pk <= MAX_ID else None
         )
         if project is None:
             raise Http404("There is no such project, or it is not yours to see.")
         access.require(self.user, Verb.VIEW, Entity.WORKLOADS, project_scope(project))
-        found = {f"of_{name}": F(name) for name in METRIC_COLUMNS.values()}
+        columns = {f"of_{name}": F(name) for name in METRIC_COLUMNS.values()}
         return Response(
             _build_measurements(
-                Sample.objects.filter(project=project).values("at").annotate(**found),
+                Sample.objects.filter(project=project).values("at").annotate(**columns),
                 ListQuery(request),
             )
         )
@@ -113,13 +116,13 @@ class DepartmentMetricsView(ApiView):
     )
     def get(self, request: Request, pk: int) -> Response:
         department = (
-            Department.objects.visible_to(self.user).filter(pk=pk).first() if pk < 1 << 63 else None
+            Department.objects.visible_to(self.user).filter(pk=pk).first() if pk <= MAX_ID else None
         )
         if department is None:
             raise Http404("There is no such department, or it is not yours to see.")
         access.require(self.user, Verb.VIEW, Entity.WORKLOADS, department_scope(department))
         # A sum with something unknown in it is unknown.
-        known = {f"known_{name}": Count(name) for name in METRIC_COLUMNS.values()}
+        known_counts = {f"known_{name}": Count(name) for name in METRIC_COLUMNS.values()}
         sums = {
             f"of_{name}": Case(When(**{f"known_{name}": F("rows")}, then=Sum(name)))
             for name in METRIC_COLUMNS.values()
@@ -128,19 +131,21 @@ class DepartmentMetricsView(ApiView):
             Sample.objects.filter(project__department=department)
             .order_by()
             .values("at")
-            .annotate(rows=Count("pk"), **known)
+            .annotate(rows=Count("pk"), **known_counts)
         )
         return Response(_build_measurements(samples.annotate(**sums), ListQuery(request)))
 
 
-def _build_measurements(samples: Any, asked: ListQuery) -> dict[str, Any]:
-    """Of samples with `at` and each value as "of_<column>"."""
-    types, (start, end) = _parse_metric_types(asked), _parse_span(asked)
-    found = _pick_samples(samples, start, end, asked.integer("numberOfSamples", 20, 0, MAX_SAMPLES))
-    measured = []
+def _build_measurements(samples: Any, query: ListQuery) -> dict[str, Any]:
+    """Build the answer from samples with `at` and each value as "of_<column>"."""
+    types, (start, end) = _parse_metric_types(query), _parse_span(query)
+    samples_by_end = _pick_samples(
+        samples, start, end, query.integer("numberOfSamples", 20, 0, MAX_SAMPLES)
+    )
+    measurements = []
     for name in types:
-        values = [(at, sample[f"of_{METRIC_COLUMNS[name]}"]) for at, sample in found]
-        measured.append(
+        values = [(at, sample[f"of_{METRIC_COLUMNS[name]}"]) for at, sample in samples_by_end]
+        measurements.append(
             {
                 "type": name,
                 "labels": {},
@@ -149,12 +154,12 @@ def _build_measurements(samples: Any, asked: ListQuery) -> dict[str, Any]:
                 ],
             }
         )
-    return {"measurements": measured}
+    return {"measurements": measurements}
 
 
-def _parse_metric_types(asked: ListQuery) -> list[str]:
-    given = [each.strip().upper() for each in asked.text("metricType").split(",") if each.strip()]
-    if not given or set(given) - METRIC_COLUMNS.keys():
+def _parse_metric_types(query: ListQuery) -> list[str]:
+    types = [each.strip().upper() for each in query.text("metricType").split(",") if each.strip()]
+    if not types or set(types) - METRIC_COLUMNS.keys():
         raise Invalid(
             [
                 (
@@ -166,11 +171,11 @@ def _parse_metric_types(asked: ListQuery) -> list[str]:
                 )
             ]
         )
-    return list(dict.fromkeys(given))
+    return list(dict.fromkeys(types))
 
 
-def _parse_span(asked: ListQuery) -> tuple[datetime, datetime]:
-    start, end = asked.moment("start"), asked.moment("end")
+def _parse_span(query: ListQuery) -> tuple[datetime, datetime]:
+    start, end = query.moment("start"), query.moment("end")
     if start is None or end is None:
         name = "start" if start is None else "end"
         raise Invalid([(name, f"{name} must be a moment, as 2026-11-21T12:00:00Z.")])
@@ -182,15 +187,16 @@ def _parse_span(asked: ListQuery) -> tuple[datetime, datetime]:
 def _pick_samples(
     samples: Any, start: datetime, end: datetime, count: int
 ) -> list[tuple[datetime, Mapping[str, Any]]]:
-    """The newest sample of each of so many equal parts, at the end of its part; none for a part
-    without any.
+    """Return the newest sample of each of `count` equal parts, at the end of its part.
+
+    A part without samples has none.
     """
-    found: dict[int, Mapping[str, Any]] = {}
+    newest: dict[int, Mapping[str, Any]] = {}
     part = (end - start) / max(1, count)
     for sample in samples.filter(at__gte=start, at__lt=end).order_by("at")[:MAX_ROWS]:
-        found[int((sample["at"] - start) / part)] = sample
+        newest[int((sample["at"] - start) / part)] = sample
     return (
-        [(start + (number + 1) * part, sample) for number, sample in sorted(found.items())]
+        [(start + (number + 1) * part, sample) for number, sample in sorted(newest.items())]
         if count
         else []
     )

@@ -1,7 +1,7 @@
 """`/api/v2/policy/{distributed,trainings}`: the one policy of a scope and a type of workloads, as
 Run:ai's API has it.
 
-It is one of the scope's policies, by its name; those of other names are to be had at
+It is one of the scope's policies, found by its name; those of other names are at
 /api/v1/asset/policies.
 """
 
@@ -80,8 +80,8 @@ class PolicyView(ApiView):
     """The policy of a scope for the workloads of an architecture."""
 
     architecture: ClassVar[Architecture] = Architecture.DISTRIBUTED
-    word: ClassVar[str] = "distributed"
-    """The name of the policy."""
+    policy_name: ClassVar[str] = "distributed"
+    """The name of the policy among those of its scope."""
 
     @extend_schema(
         description="The policy of a scope, and all that hold there as one.",
@@ -110,18 +110,18 @@ class PolicyView(ApiView):
     )
     def put(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.POLICIES)
-        asked = ListQuery(request)
-        scope = _parse_scope(asked, request.data)
+        query = ListQuery(request)
+        scope = _parse_scope(query, request.data)
         _require_scope_exists(scope)
-        found = self._query_policies(scope).filter(architecture=self.architecture.value).first()
-        access.require(self.user, Verb.EDIT if found else Verb.CREATE, Entity.POLICIES, scope)
-        if found is None:
+        policy = self._query_policies(scope).filter(architecture=self.architecture.value).first()
+        access.require(self.user, Verb.EDIT if policy else Verb.CREATE, Entity.POLICIES, scope)
+        if policy is None:
             self._require_name_free(scope)
         return self._save_policy(
             scope,
-            found,
+            policy,
             self._parse_rules(_drop_nulls(_find_policy_body(request.data))),
-            validate_only=bool(asked.flag("validateOnly")),
+            validate_only=bool(query.flag("validateOnly")),
         )
 
     @extend_schema(
@@ -142,16 +142,18 @@ class PolicyView(ApiView):
     )
     def patch(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.EDIT, Entity.POLICIES)
-        asked = ListQuery(request)
-        found = self._get_policy(_parse_scope(asked, request.data))
-        access.require(self.user, Verb.EDIT, Entity.POLICIES, found.scope)
-        given = _find_policy_body(request.data)
-        now = policy_bodies.serialize_rules(
-            policing.parse_known_rules(found.rules), self.architecture
+        query = ListQuery(request)
+        policy = self._get_policy(_parse_scope(query, request.data))
+        access.require(self.user, Verb.EDIT, Entity.POLICIES, policy.scope)
+        changes = _find_policy_body(request.data)
+        current_rules = policy_bodies.serialize_rules(
+            policing.parse_known_rules(policy.rules), self.architecture
         )
-        rules = self._parse_rules(merge_values(now, given) if isinstance(given, Mapping) else given)
+        rules = self._parse_rules(
+            merge_values(current_rules, changes) if isinstance(changes, Mapping) else changes
+        )
         return self._save_policy(
-            found.scope, found, rules, validate_only=bool(asked.flag("validateOnly"))
+            policy.scope, policy, rules, validate_only=bool(query.flag("validateOnly"))
         )
 
     @extend_schema(
@@ -163,10 +165,10 @@ class PolicyView(ApiView):
     )
     def delete(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.DELETE, Entity.POLICIES)
-        found = self._get_policy(_parse_scope(ListQuery(request)))
-        actions.remove(found, self.user)
+        policy = self._get_policy(_parse_scope(ListQuery(request)))
+        actions.remove(policy, self.user)
         return Response(
-            {"code": 202, "message": f"The policy {found.name} was deleted."}, status=202
+            {"code": 202, "message": f"The policy {policy.name} was deleted."}, status=202
         )
 
     def _save_policy(
@@ -177,8 +179,9 @@ class PolicyView(ApiView):
         *,
         validate_only: bool,
     ) -> Response:
-        """The answer with the policy of a scope as it is then; nothing is written where it is only
-        judged.
+        """Save the policy of a scope, and answer with it.
+
+        With `validate_only` nothing is saved.
         """
         if validate_only:
             return Response(
@@ -188,7 +191,7 @@ class PolicyView(ApiView):
                 }
             )
         values = {
-            "name": self.word,
+            "name": self.policy_name,
             "architecture": self.architecture.value,
             "rules": policing.serialize_rules(rules),
         }
@@ -200,21 +203,25 @@ class PolicyView(ApiView):
 
     def _get_policy(self, scope: Scope) -> Policy:
         rows = self._query_policies(scope).select_related("created_by")
-        found: Policy | None = rows.filter(architecture=self.architecture.value).first()
-        if found is None:
+        policy: Policy | None = rows.filter(architecture=self.architecture.value).first()
+        if policy is None:
             raise Http404("There is no such policy among those that you may see.")
-        return found
+        return policy
 
     def _query_policies(self, scope: Scope) -> QuerySet[Policy]:
-        """Those of the scope that have the name, of whichever workloads: one at most."""
+        """Return the scope's policies of this view's name, for whichever workloads: one at most."""
         rows: QuerySet[Policy] = (
-            Policy.objects.visible_to(self.user).at(scope).with_scope().filter(name=self.word)
+            Policy.objects.visible_to(self.user)
+            .at(scope)
+            .with_scope()
+            .filter(name=self.policy_name)
         )
         return rows
 
     def _require_name_free(self, scope: Scope) -> None:
-        """Raises Clash where the scope's policy of that name is for other workloads: to write it
-        anew would take its rules away.
+        """Check that the scope has no policy of that name for other workloads.
+
+        Writing it anew would take its rules away. Raises Clash.
         """
         other = self._query_policies(scope).first()
         if other is not None:
@@ -224,14 +231,14 @@ class PolicyView(ApiView):
                 else "all workloads"
             )
             raise Clash(
-                f"The policy {self.word} of this scope is for {whose}, and not for "
+                f"The policy {self.policy_name} of this scope is for {whose}, and not for "
                 f"{self.architecture.lower()} ones. Nothing was changed. "
                 f"Rename or delete it first, on its page or at /api/v1/asset/policies/{other.pk}."
             )
 
-    def _parse_rules(self, given: Any) -> dict[str, policing.Rule]:
-        """Raises Invalid."""
-        rules, problems = policy_bodies.parse_rules(given, self.architecture)
+    def _parse_rules(self, body: Any) -> dict[str, policing.Rule]:
+        """Parse and check the rules of a body. Raises Invalid."""
+        rules, problems = policy_bodies.parse_rules(body, self.architecture)
         problems += [
             (policy_bodies.get_body_path(each.field, each.attribute, self.architecture), each.text)
             for each in checking.find_rule_problems(rules)
@@ -240,39 +247,43 @@ class PolicyView(ApiView):
             raise Invalid(problems)
         return policing.parse_rules(rules)
 
-    def _serialize_policy(self, row: Policy) -> dict[str, Any]:
-        around = load_for_scope(row.scope)
-        merged = around.merge(self.architecture)
-        scope = row.scope
+    def _serialize_policy(self, policy: Policy) -> dict[str, Any]:
+        policies = load_for_scope(policy.scope)
+        merged = policies.merge(self.architecture)
+        scope = policy.scope
         meta: dict[str, Any] = {
             "scope": scope.level.value,
-            "name": row.name,
-            "createdBy": row.created_by.username if row.created_by else "Muster",
+            "name": policy.name,
+            "createdBy": policy.created_by.username if policy.created_by else "Muster",
         }
-        meta |= {"createdAt": row.created_at, "updatedAt": row.updated_at, "version": row.version}
+        meta |= {
+            "createdAt": policy.created_at,
+            "updatedAt": policy.updated_at,
+            "version": policy.version,
+        }
         meta |= {_ID_FIELDS[scope.level]: str(scope.id)} if scope.id is not None else {}
         return {
             "meta": meta,
             "policy": policy_bodies.serialize_rules(
-                policing.parse_known_rules(row.rules), self.architecture
+                policing.parse_known_rules(policy.rules), self.architecture
             ),
             "effective": policy_bodies.serialize_rules(
                 policing.build_rules(merged), self.architecture
             ),
-            "effectiveUpdatedAt": max(each.updated_at for each in around.rows),
+            "effectiveUpdatedAt": max(each.updated_at for each in policies.rows),
         }
 
 
-def _parse_scope(asked: ListQuery, body: Any = None) -> Scope:
-    """From the query, or the body's meta. Raises Invalid."""
-    given = body.get("meta") if isinstance(body, dict) else None
-    meta: dict[str, Any] = given if isinstance(given, dict) else {}
+def _parse_scope(query: ListQuery, body: Any = None) -> Scope:
+    """Parse the scope from the query, or from the body's meta. Raises Invalid."""
+    body_meta = body.get("meta") if isinstance(body, dict) else None
+    meta: dict[str, Any] = body_meta if isinstance(body_meta, dict) else {}
 
-    def said(name: str) -> str:
-        return asked.text(name) or str(meta.get(name) or "")[:64]
+    def read_field(name: str) -> str:
+        return query.text(name) or str(meta.get(name) or "")[:64]
 
     # Some clients send ScopeType.PROJECT where "project" is meant.
-    word = said("scope").rpartition(".")[2].lower()
+    word = read_field("scope").rpartition(".")[2].lower()
     if word not in set(Level):
         raise Invalid([("scope", f"scope must be one of {', '.join(Level)}.")])
     level = Level(word)
@@ -280,7 +291,7 @@ def _parse_scope(asked: ListQuery, body: Any = None) -> Scope:
         return TENANT
     name = _ID_FIELDS[level]
     try:
-        return Scope.parse(f"{level}:{said(name)}")
+        return Scope.parse(f"{level}:{read_field(name)}")
     except ValueError:
         raise Invalid([(name, f"{name} must be the id of a {level}.")]) from None
 
@@ -290,7 +301,7 @@ def _find_policy_body(body: Any) -> Any:
 
 
 def _drop_nulls(value: Any) -> Any:
-    """Without what is null, which some clients send for all that nobody said."""
+    """Return a value without nulls, which some clients send for everything that is not given."""
     return (
         {name: _drop_nulls(inner) for name, inner in value.items() if inner is not None}
         if isinstance(value, dict)
@@ -299,6 +310,9 @@ def _drop_nulls(value: Any) -> Any:
 
 
 def _require_scope_exists(scope: Scope) -> None:
-    """Raises Http404 for a scope that does not exist, as for one that may not be seen."""
+    """Check that a scope exists.
+
+    Raises Http404, as for a scope that may not be seen.
+    """
     if not scope_choices.scope_exists(scope):
         raise Http404("There is nothing here that you may see.")

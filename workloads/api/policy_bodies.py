@@ -1,5 +1,6 @@
-"""A policy in the words of Run:ai's API, and back: `defaults` and `rules` by the names that
-submissions have.
+"""Policies in the words of Run:ai's API, parsed and serialized.
+
+`defaults` and `rules` have the names of a submission's fields.
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,15 +60,20 @@ _ATTRIBUTES = {"required": REQUIRED, "min": LEAST, "max": MOST, "step": STEP, "o
 
 
 def _build_field_names(architecture: Architecture) -> dict[str, str]:
-    """Their names with ours. Of a distributed workload everything may stand below `worker`."""
+    """Return the API's field names with ours.
+
+    Of a distributed workload the pods' fields stand below `worker`.
+    """
     if architecture is Architecture.STANDARD:
         return _POD_FIELDS | _WORKLOAD_FIELDS | _STANDARD_FIELDS
-    below = {f"worker.{theirs}": ours for theirs, ours in (_POD_FIELDS | _WORKLOAD_FIELDS).items()}
-    return below | _DISTRIBUTED_FIELDS
+    pod_fields = {
+        f"worker.{api_name}": field for api_name, field in (_POD_FIELDS | _WORKLOAD_FIELDS).items()
+    }
+    return pod_fields | _DISTRIBUTED_FIELDS
 
 
 def parse_rules(body: object, architecture: Architecture) -> tuple[dict[str, Any], Problems]:
-    """Our rules as JSON has them, not judged, and what of the body cannot be understood."""
+    """Return our rules as JSON has them, not validated, and the problems of the body."""
     problems: Problems = []
     if not isinstance(body, Mapping):
         return {}, [("policy", "policy must be an object with defaults and rules.")]
@@ -81,58 +87,63 @@ def parse_rules(body: object, architecture: Architecture) -> tuple[dict[str, Any
             )
     names = _build_field_names(architecture)
     if architecture is Architecture.DISTRIBUTED:
-        # Told without `worker`; Run:ai's clients write it with.
-        names |= {f"worker.{theirs}": ours for theirs, ours in _DISTRIBUTED_FIELDS.items()}
-    found: dict[str, dict[str, Any]] = {}
+        # Answers have these names without `worker`; Run:ai's clients send them with it.
+        names |= {f"worker.{api_name}": field for api_name, field in _DISTRIBUTED_FIELDS.items()}
+    rules: dict[str, dict[str, Any]] = {}
     for place, value in _walk_known_fields(
         body.get("defaults") or {}, names, "policy.defaults", problems
     ):
-        found.setdefault(names[place], {})[DEFAULT] = _flatten_instances(value)
+        rules.setdefault(names[place], {})[DEFAULT] = _flatten_instances(value)
     for place, rule in _walk_known_fields(body.get("rules") or {}, names, "policy.rules", problems):
-        found.setdefault(names[place], {}).update(
+        rules.setdefault(names[place], {}).update(
             _parse_rule(rule, f"policy.rules.{place}", problems)
         )
-    return found, problems
+    return rules, problems
 
 
 def serialize_rules(rules: Mapping[str, Rule], architecture: Architecture) -> dict[str, Any]:
-    """Rules in the words of the API; those of which it has no word are left out."""
-    theirs = {ours: name for name, ours in _build_field_names(architecture).items()}
+    """Return rules in the words of the API.
+
+    Rules for which it has no word are left out.
+    """
+    api_names = {attribute: name for name, attribute in _build_field_names(architecture).items()}
     defaults: dict[str, Any] = {}
-    found: dict[str, Any] = {}
+    api_rules: dict[str, Any] = {}
     for name, rule in policing.serialize_rules(rules).items():
-        if name not in theirs:
+        if name not in api_names:
             continue
         if DEFAULT in rule:
-            _put_at_path(defaults, theirs[name], _serialize_value(name, rule[DEFAULT]))
-        said = {word: rule[ours] for word, ours in _ATTRIBUTES.items() if ours in rule}
+            _put_at_path(defaults, api_names[name], _serialize_value(name, rule[DEFAULT]))
+        api_rule = {
+            word: rule[attribute] for word, attribute in _ATTRIBUTES.items() if attribute in rule
+        }
         if OPTIONS in rule:
-            said["options"] = [{"value": each} for each in rule[OPTIONS]]
+            api_rule["options"] = [{"value": each} for each in rule[OPTIONS]]
         if rule.get(LOCKED):
-            said["canEdit"] = False
-        if said:
-            _put_at_path(found, theirs[name], said)
-    return {"defaults": defaults, "rules": found}
+            api_rule["canEdit"] = False
+        if api_rule:
+            _put_at_path(api_rules, api_names[name], api_rule)
+    return {"defaults": defaults, "rules": api_rules}
 
 
 def get_body_path(field: str, attribute: str, architecture: Architecture) -> str:
-    """Where in the body something of ours is."""
-    theirs = next(
+    """Return where in the body an attribute of one of our fields is."""
+    api_name = next(
         (name for name, ours in _build_field_names(architecture).items() if ours == field), ""
     )
     if attribute == DEFAULT:
-        return f"policy.defaults.{theirs}"
+        return f"policy.defaults.{api_name}"
     word = next(
         (word for word, ours in _ATTRIBUTES.items() if ours == attribute),
         "canEdit" if attribute == LOCKED else "",
     )
-    return ".".join(filter(None, ("policy.rules", theirs, word)))
+    return ".".join(filter(None, ("policy.rules", api_name, word)))
 
 
 def _walk_known_fields(
     tree: object, names: Mapping[str, str], path: str, problems: Problems, prefix: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """What stands at the known names; what stands elsewhere is refused."""
+    """Yield the values at the known names; add a problem for each other name."""
     if not isinstance(tree, Mapping):
         problems.append((path, f"{path} must be an object."))
         return
@@ -160,20 +171,20 @@ def _parse_rule(rule: object, path: str, problems: Problems) -> dict[str, Any]:
     if not isinstance(rule, Mapping):
         problems.append((path, f"{path} must be an object."))
         return {}
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for word, value in rule.items():
         if word == "canEdit":
             if value is False:
-                found[LOCKED] = True
+                attributes[LOCKED] = True
             elif value is not True and value is not None:
                 problems.append((f"{path}.canEdit", f"{path}.canEdit must be true or false."))
         elif word == "options" and isinstance(value, list):
-            found[OPTIONS] = [
+            attributes[OPTIONS] = [
                 each["value"] if isinstance(each, Mapping) and "value" in each else each
                 for each in value
             ]
         elif word in _ATTRIBUTES:
-            found[_ATTRIBUTES[word]] = value
+            attributes[_ATTRIBUTES[word]] = value
         elif value is not None:
             problems.append(
                 (
@@ -181,11 +192,11 @@ def _parse_rule(rule: object, path: str, problems: Problems) -> dict[str, Any]:
                     f"{path}.{str(word)[:40]} is not supported by this version.",
                 )
             )
-    return found
+    return attributes
 
 
 def _flatten_instances(value: Any) -> Any:
-    """Names with values, which the API has as a list."""
+    """Return names with values as an object; the API has them as a list of instances."""
     if isinstance(value, Mapping) and isinstance(value.get("instances"), list):
         return {
             str(each.get("name", "")): str(each.get("value", ""))

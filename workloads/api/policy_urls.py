@@ -1,4 +1,4 @@
-"""The addresses of policies in the second version of the API."""
+"""The addresses of policies in version 2 of the API."""
 
 from django.urls import path
 
@@ -9,7 +9,7 @@ urlpatterns = [
     path("policy/distributed", PolicyView.as_view(), name="api-policy-distributed"),
     path(
         "policy/trainings",
-        PolicyView.as_view(architecture=Architecture.STANDARD, word="trainings"),
+        PolicyView.as_view(architecture=Architecture.STANDARD, policy_name="trainings"),
         name="api-policy-trainings",
     ),
 ]

@@ -1,5 +1,6 @@
-"""The part of a body that is about one kind of pod, as a Setup: what `manifests.rest` writes of
-one, read back.
+"""Parsing of the part of a body about one kind of pod into a Setup.
+
+The reverse of what `manifests.rest_body` writes.
 """
 
 from collections.abc import Iterator
@@ -47,7 +48,10 @@ class IdSource(StrEnum):
 
 
 def parse_setup(spec: BodyFields) -> Setup:
-    """What `spec` says of its pods. What this version cannot heed is refused by name."""
+    """Return the setup of the pods in `spec`.
+
+    Fields that this version does not support are refused by name.
+    """
     spec.refuse_unsupported(
         createHomeDir=(False,),
         exposedUrls=(),
@@ -88,24 +92,25 @@ def parse_setup(spec: BodyFields) -> Setup:
 
 
 def _parse_node_pools(spec: BodyFields) -> tuple[str, ...]:
-    """Clients that know of no pools send `default` alone, which asks for nothing: any node will
-    do.
+    """Return the names of node pools.
+
+    Clients that do not know pools send `default` alone, which requests nothing: any node will do.
     """
     pools = spec.read_texts("nodePools", "node_pools")
     return () if pools == ("default",) else pools
 
 
 def _parse_topology(spec: BodyFields) -> Topology | None:
-    asked = spec.read_object("podAffinity", "topology")
-    key, nearness = (
-        asked.read_text("key", "key"),
-        asked.read_choice("type", AffinityType, "required"),
+    affinity = spec.read_object("podAffinity", "topology")
+    key, affinity_type = (
+        affinity.read_text("key", "key"),
+        affinity.read_choice("type", AffinityType, "required"),
     )
-    return Topology(key, nearness is AffinityType.REQUIRED) if key or nearness else None
+    return Topology(key, affinity_type is AffinityType.REQUIRED) if key or affinity_type else None
 
 
 def format_quantity(number: Decimal | None) -> str:
-    """A number as the text of a quantity; empty for none."""
+    """Return a number as the text of a quantity; "" for None."""
     if number is None:
         return ""
     text = f"{number:f}"
@@ -131,13 +136,13 @@ def _parse_variable(entry: BodyFields) -> Variable:
     entry.read_text("description")
     entry.refuse_unsupported(userCredential=())
     name = entry.read_text("name", "name")
-    given = [each for each in ("value", "secret", "configMap", "podFieldRef") if entry.has(each)]
-    if len(given) > 1:
+    sources = [each for each in ("value", "secret", "configMap", "podFieldRef") if entry.has(each)]
+    if len(sources) > 1:
         entry.refuse(
-            given[1], f"cannot be given together with {given[0]}: a variable has one source"
+            sources[1], f"cannot be given together with {sources[0]}: a variable has one source"
         )
         entry.ignore_rest()
-    elif "podFieldRef" in given:
+    elif "podFieldRef" in sources:
         return Variable(
             name,
             source=VariableSource.POD_FIELD,
@@ -145,13 +150,13 @@ def _parse_variable(entry: BodyFields) -> Variable:
                 "path", "/" + entry.get_spec_path("key")
             ),
         )
-    elif given and given[0] != "value":
-        found = entry.read_object(given[0])
+    elif sources and sources[0] != "value":
+        reference = entry.read_object(sources[0])
         return Variable(
             name,
-            source=VariableSource.SECRET if given[0] == "secret" else VariableSource.CONFIG_MAP,
-            object_name=found.read_text("name", "/" + entry.get_spec_path("object_name")),
-            key=found.read_text("key", "/" + entry.get_spec_path("key")),
+            source=VariableSource.SECRET if sources[0] == "secret" else VariableSource.CONFIG_MAP,
+            object_name=reference.read_text("name", "/" + entry.get_spec_path("object_name")),
+            key=reference.read_text("key", "/" + entry.get_spec_path("key")),
         )
     return Variable(name, entry.read_text("value", "value"))
 

@@ -1,5 +1,6 @@
-"""A body of the REST API as a Spec: the way back of `manifests.rest`. Every field is understood, or
-refused by name.
+"""Parsing of a submission's body into a Spec: the reverse of `manifests.rest_body`.
+
+Every field is understood, or refused by name.
 """
 
 import secrets
@@ -33,9 +34,7 @@ _RANDOM = string.ascii_lowercase + string.digits
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A body that was understood. `spec` lacks what only its project knows; its values are not
-    judged yet.
-    """
+    """A parsed body. `spec` lacks what only its project knows, and is not validated yet."""
 
     spec: Spec
     project_id: str
@@ -44,8 +43,9 @@ class Submission:
     report: BodyReport
 
     def build_spec(self, project: Project) -> Spec:
-        """The Spec that is asked for, in this project. A name that is a prefix gets its random
-        end.
+        """Return the requested Spec in this project.
+
+        A name that is a prefix gets its random end.
         """
         end = (
             f"-{''.join(secrets.choice(_RANDOM) for _ in range(6))}" if self.name_is_prefix else ""
@@ -60,11 +60,11 @@ class Submission:
 
     @property
     def given_fields(self) -> frozenset[str]:
-        """The fields of the Spec that the body gives a value."""
+        """Return the fields of the Spec that have a value in the body."""
         return self.report.given_fields
 
     def translate_problems(self, invalid: Invalid) -> Invalid:
-        """The same problems, with the body's names of the fields."""
+        """Return the same problems with the body's names of the fields."""
         if isinstance(invalid, Noncompliant):
             return Noncompliant(
                 [
@@ -78,13 +78,14 @@ class Submission:
 
 
 def parse_submission(body: object, architecture: Architecture) -> Submission:
-    """The submission that a body asks for. Raises Invalid with everything that cannot be
-    understood.
+    """Return the submission that a body requests.
+
+    Raises Invalid with everything that cannot be understood.
     """
-    findings = BodyReport()
-    top = BodyFields(body, "", "", findings)
+    report = BodyReport()
+    top = BodyFields(body, "", "", report)
     for field in ("project", "namespace", "queue"):
-        findings.record_origin(field, "projectId")
+        report.record_origin(field, "projectId")
     top.refuse_unsupported(templateId=())
     name, project_id, cluster_id = (
         top.read_text("name", "name"),
@@ -92,21 +93,23 @@ def parse_submission(body: object, architecture: Architecture) -> Submission:
         top.read_text("clusterId"),
     )
     name_is_prefix = bool(top.read_flag("useGivenNameAsPrefix"))
-    asked = top.read_object("spec", "setup")
-    read_spec = _parse_distributed if architecture is Architecture.DISTRIBUTED else _parse_standard
-    spec = read_spec(name, top, asked)
+    spec_fields = top.read_object("spec", "setup")
+    parse_spec = _parse_distributed if architecture is Architecture.DISTRIBUTED else _parse_standard
+    spec = parse_spec(name, top, spec_fields)
     for field, value in (("projectId", project_id), ("clusterId", cluster_id)):
-        if not value and not any(place == field for place, _ in findings.problems):
+        if not value and not any(path == field for path, _ in report.problems):
             top.refuse(field, "must be given")
-    findings.refuse_unread_fields()
-    if findings.problems:
-        raise Invalid(findings.problems)
-    return Submission(spec, project_id, cluster_id, name_is_prefix, findings)
+    report.refuse_unread_fields()
+    if report.problems:
+        raise Invalid(report.problems)
+    return Submission(spec, project_id, cluster_id, name_is_prefix, report)
 
 
 def _read_id(top: BodyFields, name: str) -> str:
-    """Ids of projects are text in this API; a number is taken too, as other parts of it show them
-    so.
+    """Return an id as text.
+
+    Ids of projects are text in this API; a number is accepted too, since other parts of it show
+    them so.
     """
     return str(top.read_integer(name)) if top.is_number(name) else top.read_text(name)
 
@@ -130,8 +133,8 @@ def _parse_standard(name: str, top: BodyFields, body: BodyFields) -> Spec:
 
 def _parse_distributed(name: str, top: BodyFields, body: BodyFields) -> Spec:
     framework = body.read_choice("distributedFramework", Framework, "/framework")
-    given = body.read_integer("numWorkers", "/workers")
-    workers = 1 if given is None else given
+    given_workers = body.read_integer("numWorkers", "/workers")
+    workers = 1 if given_workers is None else given_workers
     servers = body.read_integer("parameterServers", "/parameter_servers")
     workers_setup, lifecycle = parse_setup(body), _parse_lifecycle(body)
     configuration, master = _parse_master(top, framework, workers_setup, lifecycle)
@@ -154,36 +157,38 @@ def _parse_distributed(name: str, top: BodyFields, body: BodyFields) -> Spec:
 
 
 def _parse_elastic(body: BodyFields, workers: int) -> ElasticSettings | None:
-    least, most = (
+    minimum, maximum = (
         body.read_integer("minReplicas", "/elastic.min_workers"),
         body.read_integer("maxReplicas", "/elastic.max_workers"),
     )
     restarts = body.read_integer("maxRestarts", "/elastic.max_restarts")
-    body.record_origin("maxReplicas" if least is None else "minReplicas", "/elastic")
-    if least is None and most is None:
+    body.record_origin("maxReplicas" if minimum is None else "minReplicas", "/elastic")
+    if minimum is None and maximum is None:
         if restarts is not None:
             body.refuse("maxRestarts", "can be given only together with minReplicas or maxReplicas")
         return None
     return ElasticSettings(
-        workers if least is None else least, workers if most is None else most, restarts
+        workers if minimum is None else minimum, workers if maximum is None else maximum, restarts
     )
 
 
 def _parse_mpi(body: BodyFields) -> MpiSettings:
-    """What is not said of it is as the API has it by default, whatever the framework."""
-    usual = MpiSettings()
-    given = [
+    """Return the MPI settings; what is not given has the API's default, whatever the framework."""
+    defaults = MpiSettings()
+    given_names = [
         name
         for name in ("slotsPerWorker", "sshAuthMountPath", "mpiLauncherCreationPolicy")
         if body.has(name)
     ]
-    if given:
-        body.record_origin(given[0], "/mpi")
+    if given_names:
+        body.record_origin(given_names[0], "/mpi")
     slots = body.read_integer("slotsPerWorker", "/mpi.slots")
     launcher = body.read_choice("mpiLauncherCreationPolicy", LauncherCreation, "/mpi.launcher")
     path = body.read_text("sshAuthMountPath", "/mpi.ssh_path")
     return MpiSettings(
-        usual.slots if slots is None else slots, launcher or usual.launcher, path or usual.ssh_path
+        defaults.slots if slots is None else slots,
+        launcher or defaults.launcher,
+        path or defaults.ssh_path,
     )
 
 
@@ -213,37 +218,41 @@ def _parse_lifecycle(body: BodyFields) -> Lifecycle:
 def _parse_master(
     top: BodyFields, framework: Framework | None, workers: Setup, lifecycle: Lifecycle
 ) -> tuple[Configuration, MasterChanges]:
-    """Without a word of it the master is as the workers are, where the framework has one.
+    """Return the configuration and the master's changes.
 
-    A masterSpec stands for itself: what it does not say is not the workers'.
+    Where nothing is given the master is as the workers are, if the framework has one. A masterSpec
+    stands for itself: what it does not give is not taken from the workers.
     """
-    same, none = (
+    is_same, has_no_master = (
         top.read_flag("masterSpecSameAsWorker", "master"),
         top.read_flag("noMaster", "configuration"),
     )
-    given = top.has("masterSpec")
-    asked = top.read_object("masterSpec", "master")
-    if none and (same or given):
+    is_given = top.has("masterSpec")
+    master_spec = top.read_object("masterSpec", "master")
+    if has_no_master and (is_same or is_given):
         top.refuse("noMaster", "cannot be true together with masterSpec or masterSpecSameAsWorker")
-    if none:
-        asked.ignore_rest()
+    if has_no_master:
+        master_spec.ignore_rest()
         return Configuration.WORKERS_ONLY, UNCHANGED
-    if not given:
-        if same is False:
+    if not is_given:
+        if is_same is False:
             top.refuse("masterSpec", "must be given where masterSpecSameAsWorker is false")
         return framework.configurations[
             0
         ] if framework else Configuration.WORKERS_AND_MASTER, UNCHANGED
-    if same:
+    if is_same:
         top.refuse("masterSpec", "can be given only where masterSpecSameAsWorker is not true")
     top.record_origin("masterSpec", "configuration")
-    _require_same_lifecycle(asked, lifecycle)
-    return Configuration.WORKERS_AND_MASTER, MasterChanges.from_setups(workers, parse_setup(asked))
+    _require_same_lifecycle(master_spec, lifecycle)
+    return Configuration.WORKERS_AND_MASTER, MasterChanges.from_setups(
+        workers, parse_setup(master_spec)
+    )
 
 
 def _require_same_lifecycle(body: BodyFields, lifecycle: Lifecycle) -> None:
-    """Master and workers share these: the API lets them be said twice, and they may only be said
-    alike.
+    """Refuse lifecycle fields of the master that differ from the workers'.
+
+    Master and workers share them here; the API lets them be given twice.
     """
     shared = {
         "backoffLimit": lifecycle.backoff_limit,
@@ -254,7 +263,7 @@ def _require_same_lifecycle(body: BodyFields, lifecycle: Lifecycle) -> None:
         "preemptibility": lifecycle.preemptibility,
     }
     for name, value in shared.items():
-        said = () if value is None else (value if isinstance(value, int) else str(value),)
+        accepted = () if value is None else (value if isinstance(value, int) else str(value),)
         body.refuse_unsupported(
-            "must be that of spec: this version has one for all pods", **{name: said}
+            "must be that of spec: this version has one for all pods", **{name: accepted}
         )

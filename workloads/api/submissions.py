@@ -1,5 +1,6 @@
-"""Submit, look at, stop, run and delete one workload: the same for distributed and standard ones,
-each at its own address.
+"""REST views that submit, show, stop, run and delete one workload.
+
+They are the same for distributed and standard workloads, each kind at its own address.
 """
 
 import uuid
@@ -24,7 +25,7 @@ from workloads.specs import Architecture
 
 
 class ArchitectureView(ApiView):
-    """What `architecture` the workloads at this address have; others are not there."""
+    """A view of workloads of one architecture; others are not found at its address."""
 
     architecture: ClassVar[Architecture] = Architecture.DISTRIBUTED
 
@@ -48,24 +49,24 @@ class SubmitView(ArchitectureView):
             project = _get_project(
                 _read_id_text(body, "projectId"), _read_id_text(body, "clusterId"), self.user
             )
-            asked, assets = from_template.build_submission(
+            submission, assets = from_template.build_submission(
                 body, self.architecture, project, self.user
             )
         else:
-            asked = parse_submission(body, self.architecture)
-            project = _get_project(asked.project_id, asked.cluster_id, self.user)
+            submission = parse_submission(body, self.architecture)
+            project = _get_project(submission.project_id, submission.cluster_id, self.user)
         try:
             workload = actions.submit(
-                asked.build_spec(project),
+                submission.build_spec(project),
                 project=project,
                 user=self.user,
                 assets=assets,
-                given_fields=asked.given_fields,
+                given_fields=submission.given_fields,
             )
         except Invalid as invalid:
-            raise asked.translate_problems(invalid) from None
+            raise submission.translate_problems(invalid) from None
         return Response(
-            workload_serializers.serialize_submission(workload, asked.spec.name), status=202
+            workload_serializers.serialize_submission(workload, submission.spec.name), status=202
         )
 
 
@@ -128,14 +129,15 @@ class ResumeView(ArchitectureView):
 
 
 def _read_id_text(body: Mapping[str, Any], name: str) -> str:
-    """An id of a body that is not read yet."""
+    """Return an id of a body that is not parsed yet, as text."""
     value = body.get(name)
     return "" if value is None else str(value)
 
 
 def _get_project(project_id: str, cluster_id: str, user: User) -> Project:
-    """The project of a submission. One that the user may not see reads like one that does not
-    exist.
+    """Return the project of a submission.
+
+    Raises Invalid, the same where the user may not see it and where it does not exist.
     """
     key = (
         int(project_id)

@@ -1,7 +1,7 @@
-"""`/api/v1/workload-templates`: templates as Run:ai's clients send them. One is made of a spec, and
-shown as one.
+"""`/api/v1/workload-templates`: templates as Run:ai's clients send them.
 
-The same below `distributed` and `trainings`, each with templates of its architecture alone.
+A template is made of a spec, and shown as one. The same views are below `distributed` and
+`trainings`, each with templates of its architecture alone.
 """
 
 import uuid
@@ -71,7 +71,7 @@ _BODY_SCHEMA = _PATCH_SCHEMA | {"required": ["meta", "spec"]}
 
 
 class TemplateApiView(ApiView):
-    """Which architecture the templates at this address have; others are not there. None is any."""
+    """A view of templates of one architecture, or of all where it is None."""
 
     architecture: ClassVar[Architecture | None] = None
 
@@ -82,15 +82,16 @@ class TemplateApiView(ApiView):
         )
 
     def get_visible_template(self, key: uuid.UUID) -> Template:
-        """The template, if the one who asks may see it. Raises Http404."""
+        """Return the template, if the user may see it. Raises Http404."""
         template = self.query_templates().filter(pk=key).first()
         if template is None:
             raise Http404("There is no such template among those that you may see.")
         return template
 
     def serialize_full_template(self, key: uuid.UUID) -> dict[str, Any]:
-        """With its spec. What the one who asks may not see of the assets that it names is left
-        out.
+        """Return the template with its spec.
+
+        What the user may not see of the assets that it names is left out.
         """
         template = self.get_visible_template(key)
         return _serialize_template(template) | template_bodies.serialize_template_spec(
@@ -107,11 +108,11 @@ class TemplatesView(TemplateApiView):
         tags=["templates"],
     )
     def get(self, request: Request) -> Response:
-        asked = ListQuery(request)
-        rows = filter_assets(self.query_templates().defer("form"), asked)
+        query = ListQuery(request)
+        rows = filter_assets(self.query_templates().defer("form"), query)
         return Response(
             filtering.serialize_page(
-                rows, asked, FIELDS, ("name", "pk"), name="entries", serialize=_serialize_template
+                rows, query, FIELDS, ("name", "pk"), name="entries", serialize=_serialize_template
             )
         )
 
@@ -127,14 +128,14 @@ class TemplatesView(TemplateApiView):
     )
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.TEMPLATES)
-        asked = template_bodies.parse_template(request.data, self.architecture)
-        made = actions.create(
+        body = template_bodies.parse_template(request.data, self.architecture)
+        template = actions.create(
             Template,
-            asked.build_new_values(),
-            scope=_require_scope(asked.scope, self.user),
+            body.build_new_values(),
+            scope=_require_scope(body.scope, self.user),
             user=self.user,
         )
-        return Response(self.serialize_full_template(made.pk), status=202)
+        return Response(self.serialize_full_template(template.pk), status=202)
 
 
 class TemplatesCountView(TemplateApiView):
@@ -176,9 +177,9 @@ class TemplateView(TemplateApiView):
     )
     def put(self, request: Request, key: uuid.UUID) -> Response:
         template = self._get_changeable_template(key)
-        asked = template_bodies.parse_template(request.data, self.architecture)
+        body = template_bodies.parse_template(request.data, self.architecture)
         return self._save_template(
-            template, asked, {"description": "", "locked": []} | asked.build_values()
+            template, body, {"description": "", "locked": []} | body.build_values()
         )
 
     @extend_schema(
@@ -195,10 +196,10 @@ class TemplateView(TemplateApiView):
     def patch(self, request: Request, key: uuid.UUID) -> Response:
         template = self._get_changeable_template(key)
         base = template_bodies.serialize_template_spec(build_template_spec(template, self.user))
-        asked = template_bodies.parse_template(
+        body = template_bodies.parse_template(
             request.data, Architecture(template.architecture), base
         )
-        return self._save_template(template, asked, asked.build_values())
+        return self._save_template(template, body, body.build_values())
 
     @extend_schema(
         description="Delete a template. Workloads that were made from it stay as they are.",
@@ -241,23 +242,28 @@ class TemplateView(TemplateApiView):
 def build_views(
     architecture: Architecture | None, name: str
 ) -> tuple[type[TemplatesView], type[TemplateView]]:
-    """The views of an architecture, or of all; `name` is what operations call its templates."""
-    many = type("Many", (TemplatesView,), {"architecture": architecture})
-    one = type("One", (TemplateView,), {"architecture": architecture})
+    """Return the list view and the item view of an architecture, or of all.
+
+    `name` is what operation ids call its templates.
+    """
+    list_view = type("Many", (TemplatesView,), {"architecture": architecture})
+    item_view = type("One", (TemplateView,), {"architecture": architecture})
     verbs = {"get": "get", "put": "replace", "patch": "change", "delete": "delete"}
-    told = {
+    item_schemas = {
         method: extend_schema(operation_id=f"{verb}_{name}_template")
         for method, verb in verbs.items()
     }
-    list_and_make = {
+    list_schemas = {
         "get": extend_schema(operation_id=f"list_{name}_templates"),
         "post": extend_schema(operation_id=f"create_{name}_template"),
     }
-    return extend_schema_view(**list_and_make)(many), extend_schema_view(**told)(one)
+    return extend_schema_view(**list_schemas)(list_view), extend_schema_view(**item_schemas)(
+        item_view
+    )
 
 
 def _require_scope(scope: Scope | None, user: User) -> Scope:
-    """The scope, if the user may make templates there. Raises Invalid."""
+    """Return the scope, if the user may make templates there. Raises Invalid."""
     if scope is None or scope not in [each for each, _ in list_scope_choices(user, TEMPLATE)]:
         raise Invalid(
             [
@@ -275,13 +281,18 @@ def _require_scope(scope: Scope | None, user: User) -> Scope:
 
 def _serialize_template(template: Template) -> dict[str, Any]:
     scope = template.scope
-    place = {"scopeType": scope.level.value, "scopeId": "" if scope.id is None else str(scope.id)}
-    word = "Distributed" if template.architecture == Architecture.DISTRIBUTED.value else "Training"
+    scope_fields = {
+        "scopeType": scope.level.value,
+        "scopeId": "" if scope.id is None else str(scope.id),
+    }
+    workload_type = (
+        "Distributed" if template.architecture == Architecture.DISTRIBUTED.value else "Training"
+    )
     return {
-        # Run:ai's clients read no empty description.
+        # Null for an empty description: Run:ai's clients refuse an empty text.
         "meta": bodies.serialize_meta(TEMPLATE, template)
-        | place
-        | {"workloadType": word, "description": template.description or None},
+        | scope_fields
+        | {"workloadType": workload_type, "description": template.description or None},
         "architecture": template.architecture,
         "distributedFramework": template.framework or None,
         "locked": list(template_locks.filter_known_keys(template.locked)),

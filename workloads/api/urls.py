@@ -1,5 +1,6 @@
-"""The addresses of this room, the description of the whole API, and the answer for whatever is not
-there.
+"""The addresses of workloads and templates in the REST API.
+
+Also the description of the whole API, and the answer for unknown addresses.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from workloads.specs import Architecture
 
 
 def _build_workload_paths(name: str, architecture: Architecture) -> list[URLPattern]:
-    """The addresses of distributed workloads, or of standard ones."""
+    """Return the addresses of distributed workloads, or of standard ones."""
     views = submissions
     return [
         path(
@@ -41,7 +42,7 @@ def _build_workload_paths(name: str, architecture: Architecture) -> list[URLPatt
 
 
 def _build_template_paths() -> Iterator[URLPattern]:
-    """The addresses of templates: of all, and the same of each architecture."""
+    """Yield the addresses of templates: of all, and the same of each architecture."""
     yield path(
         "workload-templates/count",
         templates.TemplatesCountView.as_view(),
@@ -52,13 +53,15 @@ def _build_template_paths() -> Iterator[URLPattern]:
         ("distributed", Architecture.DISTRIBUTED),
         ("trainings", Architecture.STANDARD),
     ):
-        at, end = (
+        route, suffix = (
             ("workload-templates" + (f"/{name}" if name else "")),
             (f"-{name}" if name else ""),
         )
-        many, one = templates.build_views(architecture, name.removesuffix("s") or "workload")
-        yield path(at, many.as_view(), name=f"api-templates{end}")
-        yield path(f"{at}/<uuid:key>", one.as_view(), name=f"api-template{end}")
+        list_view, item_view = templates.build_views(
+            architecture, name.removesuffix("s") or "workload"
+        )
+        yield path(route, list_view.as_view(), name=f"api-templates{suffix}")
+        yield path(f"{route}/<uuid:key>", item_view.as_view(), name=f"api-template{suffix}")
 
 
 urlpatterns = [
@@ -100,6 +103,6 @@ urlpatterns = [
         name="api-project-metrics",
     ),
     path("schema", SchemaView.as_view(), name="api-schema"),
-    # Last of all rooms: clients of the API read JSON only, so they get their 404 as such.
+    # The last address of the whole API: its clients read JSON only, and so get a 404 as JSON.
     re_path("", NotFoundView.as_view(), name="api-not-there"),
 ]

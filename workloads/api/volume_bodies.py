@@ -1,5 +1,6 @@
-"""The storage of one kind of pod in a body, as volumes: what `manifests.rest` writes of them, read
-back.
+"""Parsing of the storage of one kind of pod in a body into volumes.
+
+The reverse of what `manifests.rest_body` writes.
 """
 
 import re
@@ -37,15 +38,18 @@ class VolumeMode(StrEnum):
 
 
 def parse_volumes(storage: BodyFields) -> tuple[Volume, ...]:
-    """What `storage` says. Kinds that this version does not have are refused by name."""
+    """Return the volumes in `storage`.
+
+    Kinds that this version does not have are refused by name.
+    """
     storage.refuse_unsupported(dataVolume=())
-    found: list[Volume] = []
-    for field, read in _VOLUME_PARSERS.items():
-        for entry in storage.read_objects(field, start=len(found)):
+    parsed: list[Volume] = []
+    for field, parse in _VOLUME_PARSERS.items():
+        for entry in storage.read_objects(field, start=len(parsed)):
             # Muster names the volumes of a pod itself.
             entry.read_text("name")
-            found.append(read(entry))
-    return tuple(found)
+            parsed.append(parse(entry))
+    return tuple(parsed)
 
 
 def _parse_empty_dir(entry: BodyFields) -> Volume:
@@ -189,14 +193,19 @@ _VOLUME_PARSERS: dict[str, Callable[[BodyFields], Volume]] = {
 
 
 def _parse_access(entry: BodyFields, *, read_only: bool = False) -> VolumeAccess:
-    """`read_only` is the API's default, which differs from kind to kind."""
-    said = entry.read_flag("readOnly", "access")
+    """Return who may write to a volume.
+
+    `read_only` is the API's default, which differs from kind to kind.
+    """
+    is_read_only = entry.read_flag("readOnly", "access")
     if rank_0 := _parse_rank_0_access(entry):
-        if said:
+        if is_read_only:
             entry.refuse("readOnly", "cannot be true together with writableByRank0Only")
         return rank_0
     return (
-        VolumeAccess.READ_ONLY if (read_only if said is None else said) else VolumeAccess.READ_WRITE
+        VolumeAccess.READ_ONLY
+        if (read_only if is_read_only is None else is_read_only)
+        else VolumeAccess.READ_WRITE
     )
 
 

@@ -1,4 +1,4 @@
-"""The shapes of workloads in the description of the API (OpenAPI)."""
+"""The schemas of workloads in the description of the API (OpenAPI)."""
 
 from projects.api.schemas import (
     BOOLEAN,

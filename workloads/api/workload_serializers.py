@@ -1,6 +1,4 @@
-"""Rows as the REST API has them: workloads, pods, events and history, in the words of Run:ai's
-API.
-"""
+"""Answers of the REST API: workloads, pods, events and history, in the words of Run:ai's API."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -25,19 +23,19 @@ from workloads.states import ACTIVE, TERMINAL, Status
 Body = dict[str, Any]
 
 TENANT_ID = 1
-"""There is one."""
+"""The id of the only tenant."""
 DEFAULT_NODE_POOL = "default"
-"""What clients expect where no pool was asked for."""
+"""The pool that clients expect where none was requested."""
 PHASES = frozenset(each.value for each in Status)
 
 
 def serialize_submission(workload: Workload, requested_name: str = "") -> Body:
-    """What was submitted, and what became of it."""
+    """Return a submission with the workload's present state."""
     spec = decode_spec(workload.spec)
-    asked = build_rest_body(
+    submission = build_rest_body(
         spec, project_id=str(workload.project_id), cluster_id=str(workload.cluster_id)
     )
-    return asked | {
+    return submission | {
         "requestedName": requested_name or workload.name,
         "workloadId": str(workload.pk),
         "departmentId": str(workload.project.department_id),
@@ -50,8 +48,9 @@ def serialize_submission(workload: Workload, requested_name: str = "") -> Body:
 
 
 def serialize_workload(workload: Workload, running_seconds: float) -> Body:
-    """One of the list, which ran so many seconds. Needs project with department, and
-    submitted_by.
+    """Return a workload as an item of the list.
+
+    Needs the project with its department, and submitted_by.
     """
     spec = decode_spec(workload.spec)
     project = workload.project
@@ -75,7 +74,7 @@ def serialize_workload(workload: Workload, running_seconds: float) -> Body:
         "deletedAt": format_moment(workload.deleted_at),
         "completedAt": format_moment(workload.ended_at) if workload.status in TERMINAL else None,
         "phase": workload.status,
-        # Why it is so; else why what was asked for is not done yet.
+        # The reason of the status; else why a requested change is not done yet.
         "phaseMessage": workload.reason or workload.trouble,
         "phaseUpdatedAt": format_moment(workload.status_at),
         "k8sPhase": next(
@@ -104,13 +103,16 @@ def serialize_workload(workload: Workload, running_seconds: float) -> Body:
 
 
 def serialize_pod(row: Pod, *, full: bool = False) -> Body:
-    """A pod. Needs its workload with project. `full` adds the names of workload and project."""
+    """Return a pod. Needs its workload with project.
+
+    `full` adds the names of workload and project.
+    """
     workload = row.workload
-    setup = nested_dict(row.data, "spec")
+    pod_spec = nested_dict(row.data, "spec")
     updated = (
         row.vanished_at or row.ended_at or row.started_at or row.created_at or workload.created_at
     )
-    shown = {
+    body = {
         "tenantId": TENANT_ID,
         "id": row.uid,
         "name": row.name,
@@ -136,16 +138,17 @@ def serialize_pod(row: Pod, *, full: bool = False) -> Body:
         },
         "ip": clean_text(nested_dict(row.data, "status").get("podIP")),
         "tolerations": [
-            _serialize_toleration(each) for each in nested_list({"of": setup}, "of", "tolerations")
+            _serialize_toleration(each)
+            for each in nested_list({"of": pod_spec}, "of", "tolerations")
         ],
     }
-    return shown | (
+    return body | (
         {"workloadName": workload.name, "projectName": workload.project.name} if full else {}
     )
 
 
 def serialize_event(row: Event, workload: Workload) -> Body:
-    """Something that happened: an event of the cluster, or what somebody did."""
+    """Return an event of the cluster, or an action of a user."""
     return {
         "id": row.uid or str(row.pk),
         "createdAt": format_moment(row.at),
@@ -164,24 +167,24 @@ def serialize_event(row: Event, workload: Workload) -> Body:
 
 
 def serialize_history_record(row: Event, workload: Workload) -> Body:
-    """An entry of the history: a change of status, or an event."""
-    changed = row.new in PHASES
-    what = (
+    """Return an entry of the history: a change of status, or an event."""
+    is_status = row.new in PHASES
+    content = (
         {"phaseUpdate": {"phase": row.new, "phaseMessage": row.text}}
-        if changed
+        if is_status
         else {"event": serialize_event(row, workload)}
     )
     return {
         "meta": {
             "creationTimestamp": format_moment(row.at),
-            "type": "PhaseUpdate" if changed else "Event",
+            "type": "PhaseUpdate" if is_status else "Event",
         },
-        "spec": what,
+        "spec": content,
     }
 
 
 def format_moment(at: datetime | None) -> str | None:
-    """RFC 3339, in UTC."""
+    """Return a moment as RFC 3339 text in UTC."""
     return None if at is None else at.isoformat().replace("+00:00", "Z")
 
 
@@ -190,13 +193,16 @@ def _get_submitter_name(workload: Workload) -> str:
 
 
 def _serialize_requested_pods(spec: Spec) -> Body:
-    asked: Body = {"number": spec.pod_count}
+    body: Body = {"number": spec.pod_count}
     if spec.elastic is not None:
-        head = int(spec.has_master)
-        asked |= {"min": spec.elastic.min_workers + head, "max": spec.elastic.max_workers + head}
+        masters = int(spec.has_master)
+        body |= {
+            "min": spec.elastic.min_workers + masters,
+            "max": spec.elastic.max_workers + masters,
+        }
     if not spec.is_distributed:
-        asked |= {"parallelism": spec.parallelism, "completions": spec.runs}
-    return asked
+        body |= {"parallelism": spec.parallelism, "completions": spec.runs}
+    return body
 
 
 def _serialize_definition(workload: Workload, spec: Spec) -> Body:
@@ -230,10 +236,10 @@ def _serialize_definition(workload: Workload, spec: Spec) -> Body:
 
 def _serialize_pod_resources(setup: Setup) -> Body:
     compute, gpus = setup.compute, setup.compute.gpus
-    whole = Decimal(gpus.device_count) * (1 if gpus.portion is None else gpus.portion)
+    gpu_devices = Decimal(gpus.device_count) * (1 if gpus.portion is None else gpus.portion)
     return {
         "gpuRequestType": _get_gpu_request_type(compute),
-        "gpu": {"request": 0 if gpus.memory else _serialize_number(whole)},
+        "gpu": {"request": 0 if gpus.memory else _serialize_number(gpu_devices)},
         "gpuMemory": {"request": gpus.memory or None},
         "cpu": {
             "request": _parse_cores(compute.cpu_request),
@@ -250,9 +256,9 @@ def _serialize_pod_resources(setup: Setup) -> Body:
 
 
 def _get_gpu_request_type(compute: Compute) -> str | None:
-    return (
-        "memory" if compute.gpus.memory else "portion" if compute.gpus.portion is not None else None
-    )
+    if compute.gpus.memory:
+        return "memory"
+    return None if compute.gpus.portion is None else "portion"
 
 
 def _parse_cores(quantity: str) -> float | int | None:
@@ -260,7 +266,10 @@ def _parse_cores(quantity: str) -> float | int | None:
 
 
 def _serialize_variables(environment: Environment) -> dict[str, str]:
-    """Those with a value of their own; where others come from is in the submission."""
+    """Return the variables with a value of their own.
+
+    Where others come from is in the submission.
+    """
     return {
         each.name: each.value
         for each in environment.variables
@@ -269,24 +278,24 @@ def _serialize_variables(environment: Environment) -> dict[str, str]:
 
 
 def _serialize_conditions(workload: Workload) -> list[Body]:
-    found = []
+    conditions = []
     for each in nested_list(workload.job, "status", "conditions")[:50]:
-        shown = {
+        body = {
             "type": clean_text(each.get("type"), 100),
             "status": clean_text(each.get("status"), 20),
         }
-        shown |= {
+        body |= {
             "reason": clean_text(each.get("reason")),
             "message": clean_text(each.get("message")),
         }
         if isinstance(changed := each.get("lastTransitionTime"), str):
-            shown["lastTransitionTime"] = clean_text(changed, 40)
-        found.append(shown)
-    return found
+            body["lastTransitionTime"] = clean_text(changed, 40)
+        conditions.append(body)
+    return conditions
 
 
 def _serialize_containers(row: Pod) -> list[Body]:
-    began = {
+    started = {
         str(each.get("name")): nested_dict(each, "state", "running").get("startedAt")
         or nested_dict(each, "state", "terminated").get("startedAt")
         for each in nested_list(row.data, "status", "containerStatuses")
@@ -295,7 +304,7 @@ def _serialize_containers(row: Pod) -> list[Body]:
         {
             "name": clean_text(each.get("name")),
             "image": clean_text(each.get("image")),
-            "startedAt": began.get(str(each.get("name"))),
+            "startedAt": started.get(str(each.get("name"))),
         }
         for each in nested_list(row.data, "spec", "containers")
     ]
@@ -305,13 +314,13 @@ def _serialize_containers(row: Pod) -> list[Body]:
 
 
 def _serialize_toleration(toleration: Body) -> Body:
-    shown = {
+    body = {
         name: clean_text(toleration.get(name))
         for name in ("key", "operator", "value", "effect")
         if toleration.get(name)
     }
     seconds = toleration.get("tolerationSeconds")
-    return shown | ({"tolerationSeconds": seconds} if isinstance(seconds, int) else {})
+    return body | ({"tolerationSeconds": seconds} if isinstance(seconds, int) else {})
 
 
 def _serialize_number(value: Decimal | None) -> int | float | None:

@@ -1,5 +1,6 @@
-"""Why a workload waits and why it failed, each in a sentence. Pure functions over the cluster's
-objects and the ends of logs.
+"""Why a workload waits and why it failed, each in a sentence.
+
+Pure functions over the cluster's objects and the ends of logs.
 """
 
 from workloads.diagnosis.failing import diagnose_failure

@@ -1,4 +1,4 @@
-"""Reads Kubernetes events, in the old and the new form."""
+"""Readers of Kubernetes events, in the old and the new form."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ from workloads.kube_objects import INDIRECT_KINDS, Object, nested_dict
 
 
 def filter_events_about(events: Iterable[Object], name: str) -> Sequence[Object]:
-    """The events about the object of this name."""
+    """Return the events about the object of this name."""
     return [
         event
         for event in events
@@ -16,8 +16,8 @@ def filter_events_about(events: Iterable[Object], name: str) -> Sequence[Object]
 
 
 def filter_job_events(events: Iterable[Object], job: Object) -> Sequence[Object]:
-    """The events about a job, and about the batch Jobs that its operator makes of it."""
-    name, found = str(nested_dict(job, "metadata").get("name") or ""), []
+    """Return the events about a job, and about the batch Jobs that its operator creates."""
+    name, job_events = str(nested_dict(job, "metadata").get("name") or ""), []
     for event in events:
         subject = nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
         is_between = (
@@ -26,12 +26,12 @@ def filter_job_events(events: Iterable[Object], job: Object) -> Sequence[Object]
             and str(subject.get("name")).startswith(f"{name}-")
         )
         if subject.get("name") == name or is_between:
-            found.append(event)
-    return found
+            job_events.append(event)
+    return job_events
 
 
 def find_newest(events: Iterable[Object], *reasons: str) -> Object | None:
-    """The last event with one of these reasons."""
+    """Return the last event with one of these reasons; None where there is none."""
     return max(
         (event for event in events if event.get("reason") in reasons), key=_get_time, default=None
     )

@@ -1,11 +1,10 @@
-"""Why did it fail: which pod was first among all ranks, how it ended in words, and the line of its
-log that started it.
-"""
+"""Why a workload failed: the first pod, how it ended, and the line of its log that says why."""
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import IntEnum
 
 from workloads import quantities
 from workloads.diagnosis.log_clues import Clue, find_clue
@@ -25,16 +24,21 @@ from workloads.kube_objects import (
 )
 
 SAME_CAUSE_WINDOW = timedelta(seconds=15)
-"""Pods that end within this of the first one may have died of the same cause: the clock does not
-tell which one's it was.
+"""Pods that end within this time of the first may share its cause: the clock does not tell which
+pod caused it.
 """
 
 TERM, KILL = 128 + signal.SIGTERM, 128 + signal.SIGKILL
 
-OWN, UNKNOWN, ECHO = range(3)
-"""How likely an end is the cause of the others: the pod's own doing, not known, or the echo of
-another pod's end.
-"""
+
+class Cause(IntEnum):
+    """What ended a pod; a lower value is likelier the cause of the other pods' ends."""
+
+    OWN = 0
+    UNKNOWN = 1
+    ECHO = 2
+    """Another pod's end."""
+
 
 _ENDED_BY_CLUSTER = {
     "Evicted": (
@@ -66,7 +70,7 @@ _JOB_ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Suspect:
-    """A pod that failed; `end` is None when no container of it tells how."""
+    """A pod that failed; `end` is None when no container of it says how."""
 
     view: PodView
     pod: Object
@@ -74,7 +78,7 @@ class _Suspect:
     end: ContainerExit | None
     clue: Clue | None
     from_log: bool
-    """Whether the clue is a line of the given log, and not of the message that the container left.
+    """Whether the clue is a line of the given log, and not of the container's termination message.
     """
 
     @property
@@ -82,35 +86,34 @@ class _Suspect:
         return _parse_time(self.end.finished_at if self.end else "")
 
     @property
-    def weight(self) -> int:
+    def cause(self) -> Cause:
         end = self.end
         if end is None or end.reason == "OOMKilled" or self.view.status in _ENDED_BY_CLUSTER:
-            return OWN
+            return Cause.OWN
         if end.exit_code == TERM or (self.clue and self.clue.is_echo):
-            return ECHO
-        return OWN if self.clue and self.clue.is_sure else UNKNOWN
+            return Cause.ECHO
+        return Cause.OWN if self.clue and self.clue.is_sure else Cause.UNKNOWN
 
 
 def diagnose_failure(
     job: Object, pods: Iterable[Object], logs: Mapping[str, Sequence[str]] | None = None
 ) -> Diagnosis | None:
-    """The first failure of a job's pods, or what the job itself says; None when nothing failed, or
-    it ended well in spite of it.
+    """Return the first failure of a job's pods, or what the job itself reports.
 
-    `logs` are the last lines of each pod's log, by pod name; a pod without any is judged by its
-    termination message.
+    None when nothing failed, or when the job succeeded nevertheless. `logs` are the last lines of
+    each pod's log, by pod name; a pod without any is judged by its termination message.
     """
     if find_true_condition(job, "Succeeded", "Complete"):
         return None
-    mine = filter_own_pods(job, pods)
-    by_name = {str(nested_dict(pod, "metadata").get("name")): pod for pod in mine}
-    views = rank_pods([build_pod_view(pod) for pod in mine])
+    own_pods = filter_own_pods(job, pods)
+    by_name = {str(nested_dict(pod, "metadata").get("name")): pod for pod in own_pods}
+    views = rank_pods([build_pod_view(pod) for pod in own_pods])
     suspects = [
         _build_suspect(rank, each, by_name[each.name], logs or {})
         for rank, each in views
         if _has_failed(each)
     ]
-    # While some pods have failed for good, those that were started again are not what ended it.
+    # Once pods have failed finally, pods that merely restarted did not end the job.
     final = [each for each in suspects if each.view.phase == "Failed"]
     culprit = _choose_culprit(final or suspects)
     condition = find_true_condition(job, "Failed")
@@ -129,19 +132,21 @@ def _build_suspect(
     rank: int | None, view: PodView, pod: Object, logs: Mapping[str, Sequence[str]]
 ) -> _Suspect:
     bad = [end for end in view.ends if end.exit_code]
-    # A run that was asked to end hides how the run before it failed; the log at hand is that of the
-    # newest run.
+    # A run that was ended by SIGTERM hides how the run before it failed: prefer that one. But the
+    # given log is the newest run's, so an earlier run is judged by its message.
     end = min(
         bad, key=lambda end: (end.exit_code == TERM, not end.current, end.finished_at), default=None
     )
-    told = end.message.splitlines() if end else []
+    message_lines = end.message.splitlines() if end else []
     log = logs.get(view.name) or ()
-    lines = (told or log) if end and not end.current else (log or told)
+    lines = (message_lines or log) if end and not end.current else (log or message_lines)
     return _Suspect(view, pod, rank, end, find_clue(lines), from_log=lines is log)
 
 
 def _choose_culprit(suspects: Sequence[_Suspect]) -> _Suspect | None:
-    """Of those that ended with the first, the one whose end is most its own doing; then the
+    """Return the pod that most likely caused the failure.
+
+    Of the pods that ended with the first one: the one whose end is most its own doing; then the
     earliest, then the lowest rank.
     """
     if not suspects:
@@ -156,24 +161,26 @@ def _choose_culprit(suspects: Sequence[_Suspect]) -> _Suspect | None:
     late = datetime.max.replace(tzinfo=start.tzinfo) if start else datetime.max
     return min(
         near,
-        key=lambda each: (each.weight, each.ended_at or late, each.rank is None, each.rank or 0),
+        key=lambda each: (each.cause, each.ended_at or late, each.rank is None, each.rank or 0),
     )
 
 
 def _build_diagnosis(suspect: _Suspect, *, alone: bool, restarts: int) -> Diagnosis:
     view, clue = suspect.view, suspect.clue
-    told, advice = _describe_end(suspect)
+    end_words, advice = _describe_end(suspect)
     if suspect.end is not None and view.is_init(suspect.end.container):
-        told = (
+        end_words = (
             f"{suspect.end.container}, which has to end well before the program starts, did not: "
-            f"{told}"
+            f"{end_words}"
         )
         advice = FETCHER_ADVICE if suspect.end.container.startswith("fetch-") else advice
     who = "The pod" if alone and not view.role else view.title
     rank = f" (rank {suspect.rank})" if suspect.rank is not None and view.role else ""
     again = f", after {quantities.format_count(restarts, 'restart')}" if restarts else ""
     return Diagnosis(
-        sentence=build_sentence(f"{who}{rank} failed{'' if alone else ' first'}: {told}{again}"),
+        sentence=build_sentence(
+            f"{who}{rank} failed{'' if alone else ' first'}: {end_words}{again}"
+        ),
         help=(clue.help if clue else "") or advice,
         pod=view.name,
         container=suspect.end.container if suspect.end else "",
@@ -183,7 +190,7 @@ def _build_diagnosis(suspect: _Suspect, *, alone: bool, restarts: int) -> Diagno
 
 
 def _describe_end(suspect: _Suspect) -> tuple[str, str]:
-    """How it ended, and what would help as far as that alone tells."""
+    """Return how the container ended, and advice that follows from that alone."""
     view, end = suspect.view, suspect.end
     if view.status in _ENDED_BY_CLUSTER:
         reason = f": {view.reason}" if view.reason else ""
@@ -226,15 +233,15 @@ def _describe_memory_limit(pod: Object, container: str) -> str:
 
 def _describe_exit_code(end: ContainerExit) -> tuple[str, str]:
     code, number = end.exit_code, end.signal or (end.exit_code - 128 if end.exit_code > 128 else 0)
-    shown = f"exit code {code}"
+    code_words = f"exit code {code}"
     if code == 126:
         return (
-            f"its command cannot be executed ({shown})",
+            f"its command cannot be executed ({code_words})",
             "Check that the command is a program and may be executed.",
         )
     if code == 127:
         return (
-            f"its command was not found ({shown})",
+            f"its command was not found ({code_words})",
             "Check the command against what the image contains.",
         )
     try:
@@ -243,7 +250,7 @@ def _describe_exit_code(end: ContainerExit) -> tuple[str, str]:
         name = ""
     if name == "SIGKILL":
         return (
-            f"it was killed ({name}, {shown})",
+            f"it was killed ({name}, {code_words})",
             (
                 "Most often the node was out of memory, or the pod did not end within its grace "
                 "period."
@@ -251,15 +258,15 @@ def _describe_exit_code(end: ContainerExit) -> tuple[str, str]:
         )
     if name == "SIGTERM":
         return (
-            f"it was asked to end ({name}, {shown})",
+            f"it was asked to end ({name}, {code_words})",
             "Look for what stopped it: an eviction, a preemption or another pod's failure.",
         )
     if name:
         return (
-            f"it crashed with {name} ({shown})",
+            f"it crashed with {name} ({code_words})",
             "The program crashed in native code: check the versions of its libraries.",
         )
-    return f"the program ended with {shown}", "Look into its log."
+    return f"the program ended with {code_words}", "Look into its log."
 
 
 def _diagnose_by_condition(condition: Object) -> Diagnosis:

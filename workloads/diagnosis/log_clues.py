@@ -1,5 +1,6 @@
-"""Finds in the last lines of a log the one that tells why the program ended. Heuristics; the lines
-are a stranger's text.
+"""Finds the line that says why a program ended, in the last lines of its log.
+
+Heuristics; the lines are hostile text.
 """
 
 import re
@@ -10,7 +11,7 @@ from workloads.kube_objects import clean_text
 
 LONGEST_LINE = 500
 MOST_LINES = 2000
-"""Of a longer tail only the last ones are looked at."""
+"""Of a longer log only the last lines are searched."""
 
 TRACEBACK = "Traceback (most recent call last):"
 
@@ -21,8 +22,9 @@ _ERROR = re.compile(r"^(?!INFO|DEBUG|WARN)[A-Za-z_][\w.]{0,120}(: |$)")
 
 @dataclass(frozen=True, slots=True)
 class FailureSign:
-    """A pattern in a line in lower case, what would help, and whether it rather tells of another
-    pod's failure.
+    """A pattern for a line in lower case, and what would help.
+
+    `is_echo` says that the line rather tells of another pod's failure.
     """
 
     pattern: re.Pattern[str]
@@ -122,15 +124,17 @@ SIGNS: Sequence[FailureSign] = (
 )
 
 _ANY_SIGN = re.compile("|".join(sign.pattern.pattern for sign in SIGNS))
-"""Tells of most lines in one go that they have none."""
+"""Tells of most lines in one match that they have no sign."""
 
 _ERROR_WORD = re.compile(r"\b(fatal|panic|critical|error)\b|(Error|Exception)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """`index` is the line's place in the lines given. `sure` is False for a mere last line; `echo`
-    points to another pod.
+    """A line of a log that says why the program ended.
+
+    `index` is the line's place in the given lines. `is_sure` is False for a mere last line;
+    `is_echo` points to another pod.
     """
 
     line: str
@@ -141,18 +145,18 @@ class Clue:
 
 
 def find_clue(lines: Sequence[str]) -> Clue | None:
-    """The line that started it: the error of the first traceback, else the first line with a known
-    sign, else the first loud one.
+    """Return the line that most likely started the failure; None without any text.
 
-    Without any of these the last line that is not blank; None when there is none.
+    The error of the first traceback, else the first line with a known sign, else the first line
+    with a word such as "error", else the last line that is not blank.
     """
     start = max(0, len(lines) - MOST_LINES)
     cleaned = [(index, _strip_line(lines[index])) for index in range(start, len(lines))]
-    found = _find_traceback_error(cleaned) or next(_iterate_signed_lines(cleaned), None)
-    if found is None:
-        found = next(((index, text) for index, text in cleaned if _ERROR_WORD.search(text)), None)
-    if found is not None:
-        index, text = found
+    match = _find_traceback_error(cleaned) or next(_iterate_signed_lines(cleaned), None)
+    if match is None:
+        match = next(((index, text) for index, text in cleaned if _ERROR_WORD.search(text)), None)
+    if match is not None:
+        index, text = match
         sign = _find_sign(text)
         return Clue(
             text, index, sign.help if sign else "", is_echo=sign is not None and sign.is_echo
@@ -169,8 +173,9 @@ def _find_sign(text: str) -> FailureSign | None:
 
 
 def _strip_line(line: str) -> str:
-    """A line without time stamp, the rank that torchrun puts before it, colours and control bytes;
-    its indentation is kept.
+    """Return a line without time stamp, torchrun's rank prefix, colours and control bytes.
+
+    Its indentation is kept.
     """
     indent = line[:LONGEST_LINE]
     text = _RANK.sub("", _STAMP.sub("", indent))
@@ -180,9 +185,7 @@ def _strip_line(line: str) -> str:
 
 
 def _find_traceback_error(lines: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
-    """The error that the first traceback ends with: the first line after it that is not
-    indented.
-    """
+    """Return the error that ends the first traceback: the first unindented line after it."""
     inside = False
     for index, text in lines:
         if TRACEBACK in text:
@@ -195,7 +198,7 @@ def _find_traceback_error(lines: Sequence[tuple[int, str]]) -> tuple[int, str] |
 
 
 def _iterate_signed_lines(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Lines with a known sign; those that tell of another pod come last."""
+    """Yield lines with a known sign; those that tell of another pod come last."""
     echoes = []
     for index, text in lines:
         sign = _find_sign(text)

@@ -1,6 +1,4 @@
-"""What a node offers and how much of it is free: the numbers behind "will it fit?" and "why does it
-wait?".
-"""
+"""What a node has in total and free: the numbers behind "will it fit?" and "why does it wait?"."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,8 +44,10 @@ class ResourceAmounts:
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
-    """One node as last seen. `usable` is whether new pods may come: it is ready and not cordoned.
-    `taints` are as the API has them.
+    """One node as last seen.
+
+    `is_usable` is whether new pods may come: it is ready and not cordoned. `taints` are as the API
+    has them.
     """
 
     name: str
@@ -59,7 +59,7 @@ class NodeCapacity:
 
     @classmethod
     def from_node(cls, node: Object, pods: Iterable[Object]) -> "NodeCapacity":
-        """From a Node and all unfinished pods on it, whoever's they are."""
+        """Build it from a Node and all unfinished pods on it, whoever's they are."""
         offered = nested_dict(node, "status", "allocatable") or nested_dict(
             node, "status", "capacity"
         )
@@ -82,8 +82,9 @@ class NodeCapacity:
 
 
 def calculate_demand(pod: Object) -> ResourceAmounts:
-    """What one pod asks for; GPU memory of shared devices is not counted, for the part of a device
-    it makes is not known.
+    """Return what one pod requests.
+
+    GPU memory of shared devices is not counted: what part of a device it is, is unknown.
     """
     return ResourceAmounts(
         parse_gpu_request(pod)[0] or NONE,
@@ -97,8 +98,9 @@ def sum_amounts(amounts: Iterable[ResourceAmounts]) -> ResourceAmounts:
 
 
 def has_wanted_labels(node: NodeCapacity, pod_spec: Object) -> bool:
-    """Whether a node has the labels that a pod asks for: by its nodeSelector, and by one of the
-    terms of its required node affinity.
+    """Return whether a node has the labels that a pod requires.
+
+    By its nodeSelector, and by one of the terms of its required node affinity.
     """
     labels = node.labels or {}
     if any(
@@ -116,9 +118,7 @@ def has_wanted_labels(node: NodeCapacity, pod_spec: Object) -> bool:
 
 
 def find_repelling_taint(node: NodeCapacity, pod_spec: Object) -> Object | None:
-    """The first taint of a node that keeps a pod away, for it does not tolerate it; None where
-    there is none.
-    """
+    """Return the first taint of a node that the pod does not tolerate; None without one."""
     tolerations = nested_list(pod_spec, "tolerations")
     hard = (taint for taint in node.taints if taint.get("effect") in ("NoSchedule", "NoExecute"))
     return next(
@@ -128,7 +128,7 @@ def find_repelling_taint(node: NodeCapacity, pod_spec: Object) -> Object | None:
 
 
 def filter_open_nodes(nodes: Sequence[NodeCapacity], pod_spec: Object) -> Sequence[NodeCapacity]:
-    """The usable nodes where a pod may be, as far as labels and taints go."""
+    """Return the usable nodes where a pod may run, by labels and taints."""
     return [
         node
         for node in nodes
@@ -149,7 +149,7 @@ def _matches_expression(labels: Mapping[str, str], expression: Object) -> bool:
             return key in labels
         case "DoesNotExist":
             return key not in labels
-    # Comparisons of numbers: nothing of ours asks for them.
+    # Gt and Lt compare numbers; none of our objects uses them.
     return True
 
 

@@ -1,4 +1,4 @@
-"""The answer to "why?"."""
+"""The answer of a diagnosis."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ class Diagnosis:
     """One sentence with numbers, and one about what would help.
 
     The rest is there when it applies: the pod and container it is about, and the line of its log
-    that started it, with its place among the lines that were given. All of it may hold words of a
+    that started the failure, with its index among the given lines. All of it may hold words of a
     pod or of the cluster: text, bounded, to be escaped where it is shown.
     """
 
@@ -21,9 +21,7 @@ class Diagnosis:
 
 
 def build_sentence(*parts: str) -> str:
-    """The parts as one sentence: joined with spaces, a capital at the start and a stop at the
-    end.
-    """
+    """Join the parts with spaces into a sentence with a capital and a full stop."""
     text = " ".join(part for part in parts if part).strip()
     if not text:
         return ""

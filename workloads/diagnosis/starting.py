@@ -30,7 +30,8 @@ FETCHER_ADVICE = (
 
 
 def diagnose_start(pods: Sequence[PodView], events: Sequence[Object]) -> Diagnosis | None:
-    """What is wrong with the first pod that something is wrong with, else what is still going on;
+    """Return what is wrong with the first such pod, else what is still going on.
+
     None when all pods are ready.
     """
     waiting = [pod for pod in pods if not pod.ready]
@@ -38,10 +39,10 @@ def diagnose_start(pods: Sequence[PodView], events: Sequence[Object]) -> Diagnos
         return None
     for pod in waiting:
         for wait in pod.waits:
-            if told := _diagnose_wait(pod, wait):
-                return told
-        if told := _diagnose_by_events(pod, events):
-            return told
+            if diagnosis := _diagnose_wait(pod, wait):
+                return diagnosis
+        if diagnosis := _diagnose_by_events(pod, events):
+            return diagnosis
     up = f"{len(pods) - len(waiting)} of {len(pods)} pods are ready"
     return Diagnosis(
         build_sentence(
@@ -100,17 +101,17 @@ def _diagnose_wait(pod: PodView, wait: ContainerWait) -> Diagnosis | None:
             if pod.is_init(wait.container)
             else pod.title
         )
-        told = (
+        text = (
             f"{who} keeps ending{codes[0] if codes else ''} and waits before it is started again, "
             f"after {restarts}"
         )
         advice = FETCHER_ADVICE if wait.container.startswith("fetch-") else "Look into its log."
-        return Diagnosis(build_sentence(told), advice, pod.name, wait.container)
+        return Diagnosis(build_sentence(text), advice, pod.name, wait.container)
     return None
 
 
 def _diagnose_by_events(pod: PodView, events: Sequence[Object]) -> Diagnosis | None:
-    mine = filter_events_about(events, pod.name)
+    pod_events = filter_events_about(events, pod.name)
     for reasons, what, advice in (
         (
             VOLUME_REASONS,
@@ -123,7 +124,7 @@ def _diagnose_by_events(pod: PodView, events: Sequence[Object]) -> Diagnosis | N
             "Ask the administrator of the cluster to look at the node.",
         ),
     ):
-        event = find_newest(mine, *reasons)
+        event = find_newest(pod_events, *reasons)
         if event is not None:
             text = clean_text(event.get("message") or event.get("note"))
             return Diagnosis(build_sentence(f"{what.format(pod.title)}: {text}"), advice, pod.name)

@@ -1,6 +1,4 @@
-"""Why is it waiting: for pods, for a place in its queue or on a node, or for its containers to
-start.
-"""
+"""Why a workload waits: for pods, for a place in its queue or on a node, or for containers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -45,7 +43,7 @@ INVALID_REASONS = (
     "TrainJobResourcesCreationFailed",
     "ErrResourceExists",
 )
-"""Those of operators that make nothing of a job, and tell it nowhere else."""
+"""Reasons of operators that create nothing for a job, and report it nowhere else."""
 
 Formatter = Callable[[Decimal], str]
 
@@ -60,28 +58,27 @@ def diagnose_waiting(
     events: Sequence[Object] = (),
     holders: Mapping[str, Decimal] | None = None,
 ) -> Diagnosis | None:
-    """What keeps a job's pods from running; None when nothing does, or the job has ended or is
-    held.
+    """Return what keeps a job's pods from running; None when nothing does.
 
-    `queue` is the project's Queue, `events` those of the job and its pods, `holders` the GPUs that
-    other projects hold now, by name, those whose names the reader may not see together under "".
-    What is not given is not spoken of.
+    Also None when the job has ended or is suspended. `queue` is the project's Queue, `events` those
+    of the job and its pods, `holders` the GPUs that other projects hold now by project name; those
+    whose names the reader may not see are together under "". What is not given is not mentioned.
     """
     if find_true_condition(job, "Failed", "Succeeded", "Complete", "Suspended"):
         return None
-    there = [
+    remaining = [
         pod
         for pod in filter_own_pods(job, pods)
         if not nested_dict(pod, "metadata").get("deletionTimestamp")
     ]
     live = [
         pod
-        for pod in there
+        for pod in remaining
         if nested_dict(pod, "status").get("phase") not in ("Succeeded", "Failed")
     ]
     if not live:
         return _diagnose_without_pods(job, events)
-    if len(there) < count_requested_pods(job) and (
+    if len(remaining) < count_requested_pods(job) and (
         refused := _diagnose_refused_pods(job, events, REFUSAL_REASONS)
     ):
         return refused
@@ -110,9 +107,7 @@ def _diagnose_without_pods(job: Object, events: Sequence[Object]) -> Diagnosis |
 def _diagnose_refused_pods(
     job: Object, events: Sequence[Object], reasons: Sequence[str]
 ) -> Diagnosis | None:
-    """What the cluster has against the pods, by the events of the job, or of a batch Job that its
-    operator made.
-    """
+    """Return the refusal of the pods, by the events of the job or of its batch Jobs."""
     refused = find_newest(filter_job_events(events, job), *reasons)
     if refused is None:
         return None
@@ -150,11 +145,11 @@ def _diagnose_unplaced(
     for refusal in refusals:
         above = own_queue and refusal.numbers.get("name") not in (None, "", own_queue)
         if (
-            told := _diagnose_by_department(refusal, total)
+            diagnosis := _diagnose_by_department(refusal, total)
             if above
             else _diagnose_by_queue(refusal.reason, refusal.message, total, queue)
         ):
-            return told
+            return diagnosis
     first = next(each for _, each in rank_pods([build_pod_view(pod) for pod in pods]))
     grouping = find_newest(filter_events_about(events, first.name), "PodGrouperWarning")
     if grouping is not None:
@@ -164,18 +159,19 @@ def _diagnose_unplaced(
                 f"{clean_text(grouping.get('message'))}"
             )
         )
-    if told := _diagnose_missing_claim(pods, refusals):
-        return told
-    # Where a pod asks for GPU memory the numbers do not tell whether it fits: the scheduler's own
-    # words do.
+    if diagnosis := _diagnose_missing_claim(pods, refusals):
+        return diagnosis
+    # With requests for GPU memory the amounts do not show whether a pod fits; the scheduler's own
+    # message does.
     counted = nodes and not any(build_pod_view(pod).gpu_memory for pod in pods)
-    told = _diagnose_by_nodes(pods[0], needs, total, nodes, holders) if counted else None
-    return told or _diagnose_by_scheduler(refusals, first)
+    diagnosis = _diagnose_by_nodes(pods[0], needs, total, nodes, holders) if counted else None
+    return diagnosis or _diagnose_by_scheduler(refusals, first)
 
 
 class _SchedulingRefusal(NamedTuple):
-    """Why the scheduler places nothing; `numbers` are those of the queue that is full, where it is
-    that.
+    """Why the scheduler places nothing.
+
+    `numbers` are those of the full queue, where a queue is the reason.
     """
 
     reason: str
@@ -186,11 +182,11 @@ class _SchedulingRefusal(NamedTuple):
 def _diagnose_missing_claim(
     pods: Sequence[Object], refusals: Sequence[_SchedulingRefusal]
 ) -> Diagnosis | None:
-    """A volume that is not there: before it is, no scheduler looks for room."""
-    told = [(each.message, "") for each in refusals] + [
+    """Return a missing volume: until it exists, no scheduler looks for room."""
+    messages = [(each.message, "") for each in refusals] + [
         (each.reason, each.name) for each in map(build_pod_view, pods)
     ]
-    for message, name in told:
+    for message, name in messages:
         if "persistentvolumeclaim" in message.lower():
             advice = (
                 "Check that the claim exists in the project's namespace, and that its storage "
@@ -201,11 +197,11 @@ def _diagnose_missing_claim(
 
 
 def _list_refusals(pod_group: Object | None) -> list[_SchedulingRefusal]:
-    """Those of the PodGroup's scheduling conditions."""
-    found = []
+    """Return the refusals in the PodGroup's scheduling conditions."""
+    refusals = []
     for condition in nested_list(pod_group, "status", "schedulingConditions"):
         entries = nested_list(condition, "reasons") or [condition]
-        found += [
+        refusals += [
             _SchedulingRefusal(
                 str(entry.get("reason") or ""),
                 clean_text(entry.get("message")),
@@ -213,13 +209,13 @@ def _list_refusals(pod_group: Object | None) -> list[_SchedulingRefusal]:
             )
             for entry in entries
         ]
-    return found
+    return refusals
 
 
 def _diagnose_by_queue(
     reason: str, message: str, total: ResourceAmounts, queue: Object | None
 ) -> Diagnosis | None:
-    """A refusal by the project's queue, with the GPU numbers if GPUs are what is short."""
+    """Return a refusal by the project's queue, with GPU numbers if GPUs are short."""
     gpu = nested_dict(queue, "spec", "resources", "gpu")
     status = nested_dict(queue, "status")
     needs = quantities.format_count(total.gpus, "GPU")
@@ -230,7 +226,7 @@ def _diagnose_by_queue(
         )
     if reason == "OverLimit":
         limit, used = quantities.parse_or_zero(gpu.get("limit")), _parse_gpus(status, "allocated")
-        told = (
+        text = (
             f"Needs {needs}; the project may use at most {quantities.format_number(limit)} and "
             f"uses {quantities.format_number(used)}"
         )
@@ -244,7 +240,7 @@ def _diagnose_by_queue(
                 "start."
             )
         return Diagnosis(
-            build_sentence(told if limit and total.gpus and used + total.gpus > limit else message),
+            build_sentence(text if limit and total.gpus and used + total.gpus > limit else message),
             advice,
         )
     if reason == "NonPreemptibleOverQuota":
@@ -252,14 +248,14 @@ def _diagnose_by_queue(
             quantities.parse_or_zero(gpu.get("quota")),
             _parse_gpus(status, "allocatedNonPreemptible"),
         )
-        told = (
+        text = (
             f"It is not preemptible and so must fit into the project's quota: it needs {needs}; "
             f"the quota is {quantities.format_number(quota)}, of which "
             f"{quantities.format_number(used)} is in use"
         )
         advice = "Make it preemptible, ask for less, or ask an administrator for more quota."
         return Diagnosis(
-            build_sentence(told if "quota" in gpu and used + total.gpus > quota else message),
+            build_sentence(text if "quota" in gpu and used + total.gpus > quota else message),
             advice,
         )
     if reason == "PreemptionDelayNotElapsed":
@@ -273,8 +269,9 @@ def _diagnose_by_queue(
 def _diagnose_by_department(
     refusal: _SchedulingRefusal, total: ResourceAmounts
 ) -> Diagnosis | None:
-    """A refusal by a queue above the project's, with its GPU numbers if GPUs are what is short, or
-    in the scheduler's words.
+    """Return a refusal by a queue above the project's.
+
+    With its GPU numbers if GPUs are short, else in the scheduler's words.
     """
     numbers = refusal.numbers
     if refusal.reason == "OverLimit":
@@ -284,7 +281,7 @@ def _diagnose_by_department(
         )
         needed = _parse_gpus(numbers, "podGroupRequestedResources") or total.gpus
         needs = quantities.format_count(needed, "GPU")
-        told = (
+        text = (
             f"Needs {needs}; the department may use at most {quantities.format_number(limit)} and "
             f"uses {quantities.format_number(used)}"
         )
@@ -302,7 +299,7 @@ def _diagnose_by_department(
         )
         return Diagnosis(
             build_sentence(
-                told
+                text
                 if is_short
                 else f"It would pass the limit of its department: {refusal.message}"
             ),
@@ -314,7 +311,7 @@ def _diagnose_by_department(
             _parse_gpus(numbers, "queueAllocatedNonPreemptibleResources"),
         )
         needed = _parse_gpus(numbers, "podGroupRequestedNonPreemptibleResources") or total.gpus
-        told = "It is not preemptible and so must fit into the quota of its department, too"
+        text = "It is not preemptible and so must fit into the quota of its department, too"
         advice = (
             "Make it preemptible, ask for less, or ask an administrator for more quota for the "
             "department."
@@ -325,15 +322,15 @@ def _diagnose_by_department(
                 f"the quota is {quantities.format_number(quota)}, of which "
                 f"{quantities.format_number(used)} is in use"
             )
-            return Diagnosis(build_sentence(f"{told}: it needs {needs}; {in_use}"), advice)
-        return Diagnosis(build_sentence(f"{told}: {refusal.message}"), advice)
+            return Diagnosis(build_sentence(f"{text}: it needs {needs}; {in_use}"), advice)
+        return Diagnosis(build_sentence(f"{text}: {refusal.message}"), advice)
     return None
 
 
 def _has_gpu_bound(numbers: Object, field: str) -> bool:
-    """Whether there is a bound of GPUs; -1 is none."""
-    said = str(nested_dict(numbers, field).get("nvidia.com/gpu", ""))
-    return bool(said) and not said.startswith("-")
+    """Return whether there is a bound of GPUs; -1 is none."""
+    bound = str(nested_dict(numbers, field).get("nvidia.com/gpu", ""))
+    return bool(bound) and not bound.startswith("-")
 
 
 def _parse_gpus(status: Object, field: str) -> Decimal:
@@ -347,7 +344,7 @@ def _diagnose_by_nodes(
     nodes: Sequence[NodeCapacity],
     holders: Mapping[str, Decimal],
 ) -> Diagnosis | None:
-    """What the nodes lack; None when by these numbers the pods would fit."""
+    """Return what the nodes lack; None when by these numbers the pods would fit."""
     spec = nested_dict(pod, "spec")
     usable = filter_open_nodes(nodes, spec)
     if not usable:
@@ -357,45 +354,53 @@ def _diagnose_by_nodes(
         sum_amounts(node.free for node in usable),
     )
     for attribute, show in _RESOURCE_FORMATTERS.items():
-        need, has, left = (getattr(amounts, attribute) for amounts in (total, offered, free))
-        most = max(needs, key=lambda each: getattr(each, attribute))
+        need, total_amount, free_amount = (
+            getattr(amounts, attribute) for amounts in (total, offered, free)
+        )
+        largest_need = max(needs, key=lambda each: getattr(each, attribute))
         largest = max(getattr(node.total, attribute) for node in usable)
-        one = getattr(most, attribute)
+        pod_need = getattr(largest_need, attribute)
         if not need:
             continue
-        if need > has:
-            return _diagnose_shortage(spec, attribute, need, has, nodes)
-        if one > largest:
-            told = (
-                f"A pod needs {show(one)} on one node; the largest node has "
+        if need > total_amount:
+            return _diagnose_shortage(spec, attribute, need, total_amount, nodes)
+        if pod_need > largest:
+            text = (
+                f"A pod needs {show(pod_need)} on one node; the largest node has "
                 f"{_format_amount(attribute, largest)}"
             )
             return Diagnosis(
-                build_sentence(told),
+                build_sentence(text),
                 "Ask for less for each pod, and for more workers if the work can be spread.",
             )
-        if need > left:
-            held = _describe_holders(holders, has - left) if attribute == "gpus" else ""
-            told = f"Needs {show(need)}; {_describe_share(attribute, left, has)} free{held}"
+        if need > free_amount:
+            holders_text = (
+                _describe_holders(holders, total_amount - free_amount)
+                if attribute == "gpus"
+                else ""
+            )
+            share = _describe_share(attribute, free_amount, total_amount)
+            text = f"Needs {show(need)}; {share} free{holders_text}"
             return Diagnosis(
-                build_sentence(told),
+                build_sentence(text),
                 f"{STARTS_BY_ITSELF} To start sooner, ask for less or stop another workload.",
             )
     if not any(need.fits_in(node.free) for need in needs for node in usable):
-        told = (
+        text = (
             f"Needs {_describe_demand(needs[0])} on one node; as much is free, but not on one node"
         )
         return Diagnosis(
-            build_sentence(told), f"{STARTS_BY_ITSELF} Smaller pods find a place sooner."
+            build_sentence(text), f"{STARTS_BY_ITSELF} Smaller pods find a place sooner."
         )
     return None
 
 
 def _diagnose_shortage(
-    spec: Object, attribute: str, need: Decimal, has: Decimal, nodes: Sequence[NodeCapacity]
+    spec: Object, attribute: str, need: Decimal, permitted: Decimal, nodes: Sequence[NodeCapacity]
 ) -> Diagnosis:
-    """More than the nodes that it may be on have together: for nodes that would have it keep it
-    away, or because it is too much.
+    """Return why the permitted nodes together have too little.
+
+    Either taints or closed nodes keep the pods from more, or the cluster has too little.
     """
     show = _RESOURCE_FORMATTERS[attribute]
     having = [
@@ -409,28 +414,33 @@ def _diagnose_shortage(
         if node.is_usable and (taint := find_repelling_taint(node, spec))
     ]
     closed = [node for node in having if not node.is_usable]
-    here = f"Needs {show(need)}; the nodes that would take it have {_format_amount(attribute, has)}"
-    if tainted and has + sum(getattr(node.total, attribute) for node, _ in tainted) >= need:
+    lead = (
+        f"Needs {show(need)}; the nodes that would take it have "
+        f"{_format_amount(attribute, permitted)}"
+    )
+    if tainted and permitted + sum(getattr(node.total, attribute) for node, _ in tainted) >= need:
         return Diagnosis(
             build_sentence(
-                f"{here}, and others keep it away by a taint that it does not tolerate: "
+                f"{lead}, and others keep it away by a taint that it does not tolerate: "
                 f"{_describe_taints(tainted)}"
             ),
             _TOLERATION_ADVICE,
         )
-    if closed and has + sum(getattr(node.total, attribute) for node in closed) >= need:
-        more = (
+    if closed and permitted + sum(getattr(node.total, attribute) for node in closed) >= need:
+        closed_words = (
             "1 more has some, and is"
             if len(closed) == 1
             else f"{len(closed)} more have some, and are"
         )
         return Diagnosis(
-            build_sentence(f"{here}; {more} not ready or closed to pods"),
+            build_sentence(f"{lead}; {closed_words} not ready or closed to pods"),
             "Ask the administrator of the cluster, or ask for less.",
         )
-    whole = sum((getattr(node.total, attribute) for node in having), Decimal(0))
+    cluster_total = sum((getattr(node.total, attribute) for node in having), Decimal(0))
     return Diagnosis(
-        build_sentence(f"Needs {show(need)}; the cluster has {_format_amount(attribute, whole)}"),
+        build_sentence(
+            f"Needs {show(need)}; the cluster has {_format_amount(attribute, cluster_total)}"
+        ),
         "Ask for less: as it is, it can never start.",
     )
 
@@ -457,8 +467,8 @@ def _diagnose_no_usable_node(spec: Object, usable: Sequence[NodeCapacity]) -> Di
 
 
 def _describe_wanted_labels(spec: Object) -> str:
-    """The labels that a pod asks for, in words."""
-    wanted = [f"{key}={value}" for key, value in nested_dict(spec, "nodeSelector").items()]
+    """Describe the labels that a pod requires."""
+    labels = [f"{key}={value}" for key, value in nested_dict(spec, "nodeSelector").items()]
     required = nested_dict(
         spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -468,13 +478,13 @@ def _describe_wanted_labels(spec: Object) -> str:
         for each in nested_list(term, "matchExpressions")
     ):
         values = expression.get("values")
-        wanted.append(
+        labels.append(
             (
                 f"{expression.get('key')} {expression.get('operator')} "
                 f"{', '.join(map(str, values or ()))}"
             ).strip()
         )
-    return clean_text(f"the label {', '.join(wanted)}", 200)
+    return clean_text(f"the label {', '.join(labels)}", 200)
 
 
 def _describe_taints(tainted: Sequence[tuple[NodeCapacity, Object]]) -> str:
@@ -505,19 +515,20 @@ def _format_amount(attribute: str, amount: Decimal) -> str:
     )
 
 
-def _describe_share(attribute: str, left: Decimal, has: Decimal) -> str:
-    """ "1 of 4 is", "none of 4 is", "2 of 4 are"."""
-    if not left:
-        return f"none of {_format_amount(attribute, has)} is"
+def _describe_share(attribute: str, free: Decimal, total_amount: Decimal) -> str:
+    """Describe what is free of a total: "1 of 4 is", "none of 4 is", "2 of 4 are"."""
+    if not free:
+        return f"none of {_format_amount(attribute, total_amount)} is"
     return (
-        f"{_format_amount(attribute, left)} of {_format_amount(attribute, has)} "
-        f"{'is' if left <= 1 or attribute == 'memory' else 'are'}"
+        f"{_format_amount(attribute, free)} of {_format_amount(attribute, total_amount)} "
+        f"{'is' if free <= 1 or attribute == 'memory' else 'are'}"
     )
 
 
 def _describe_holders(holders: Mapping[str, Decimal], used: Decimal) -> str:
-    """Who holds the GPUs that are not free: projects by name, then the rest of the others, then the
-    own project.
+    """Describe who holds the GPUs that are not free.
+
+    Projects by name, then the other projects together, then this project.
     """
     parts = [
         f"{clean_text(name, 80)} holds {quantities.format_number(gpus)}"
@@ -536,12 +547,12 @@ def _describe_holders(holders: Mapping[str, Decimal], used: Decimal) -> str:
 
 
 def _describe_demand(need: ResourceAmounts) -> str:
-    shown = [
+    texts = [
         show(getattr(need, attribute))
         for attribute, show in _RESOURCE_FORMATTERS.items()
         if getattr(need, attribute)
     ]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def _diagnose_by_scheduler(refusals: Sequence[_SchedulingRefusal], pod: PodView) -> Diagnosis:

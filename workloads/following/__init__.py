@@ -1,5 +1,6 @@
-"""The threads behind `manage.py follow`: every cluster is followed by one process at a time, kind
-by kind, into the journal.
+"""The threads behind `manage.py follow`, which record every cluster in the journal.
+
+One process at a time follows a cluster, kind by kind.
 """
 
 from workloads.following.leases import Follower

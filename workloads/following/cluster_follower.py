@@ -1,4 +1,4 @@
-"""One cluster being followed: its threads, and the writer behind them."""
+"""Following one cluster: its threads, and the writer behind them."""
 
 import logging
 import queue
@@ -34,29 +34,28 @@ from workloads.journal import Observation
 log = logging.getLogger(__name__)
 
 GATHER_SECONDS = 0.02
-"""Seconds for which what arrives is gathered before it is written together."""
+"""Seconds for which arriving items are gathered, to be written together."""
 CROWD_SIZE = 8
 CROWD_GATHER_SECONDS = 0.1
-"""Where so much arrives in that time, the seconds for which it is gathered: each time costs a
+"""Seconds for which items are gathered once CROWD_SIZE have arrived: each write costs a
 transaction.
 """
 BATCH_SIZE = 400
 QUEUE_SIZE = 1000
-"""Objects that may wait to be written; the cluster's connections wait meanwhile."""
+"""Items that may wait to be written; the cluster's connections wait meanwhile."""
 JOBS_FIRST_SECONDS = 2.0
-"""Seconds that pods wait for the listings of their jobs, so that a status is told once, from all
-that there is.
+"""Seconds that pods wait for the listings of jobs.
+
+A status is then derived once, from all objects.
 """
 RETRY_SECONDS = 1.0
-"""Seconds until a database or a thread that failed is tried again."""
+"""Seconds until a failed database or thread is tried again."""
 UNAUTHORIZED_RETRY_SECONDS = 10.0
 """Seconds until credentials that were not accepted are tried again."""
 
 
 class ClusterFollower:
-    """One cluster being followed: a thread for each source, one that writes, and one that collects
-    logs.
-    """
+    """Follows one cluster: a thread for each source, a writer, and a collector of logs."""
 
     def __init__(self, cluster_id: uuid.UUID, capabilities: Capabilities = UNKNOWN) -> None:
         self.cluster_id = cluster_id
@@ -67,13 +66,13 @@ class ClusterFollower:
         self._health = ClusterHealth(cluster_id)
         self._threads: list[threading.Thread] = []
         self._stop_events: dict[Source, threading.Event] = {}
-        """What is followed, and what ends it."""
+        """The event that ends the thread of each followed source."""
         self._unlisted_job_sources: set[Source] = set()
         self._jobs_listed = threading.Event()
         self._pods_listed = threading.Event()
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start the threads; returns at once."""
         self._unlisted_job_sources = {
             source for source in list_sources(self._capabilities) if source.kind == "job"
         }
@@ -82,23 +81,21 @@ class ClusterFollower:
         self._start_thread(f"logs of {self.cluster_id}", self._collect_logs, self._stop)
 
     def update_capabilities(self, capabilities: Capabilities) -> None:
-        """What the cluster can do now: kinds that have come are followed from here on, and those
-        that have gone are not.
-        """
+        """Follow the kinds that the cluster serves now, and no others."""
         if capabilities != self._capabilities:
             self._capabilities = capabilities
             self._follow_served_kinds()
 
     def stop(self) -> None:
-        """Ask everything to end."""
+        """Ask all threads to end."""
         self._stop.set()
-        for each in (self._logs_wakeup, self._jobs_listed, self._pods_listed):
-            each.set()
+        for event in (self._logs_wakeup, self._jobs_listed, self._pods_listed):
+            event.set()
         for end in self._stop_events.values():
             end.set()
 
     def join(self) -> None:
-        """Wait until all has ended; what had arrived is written."""
+        """Wait until all threads have ended; what had arrived is written."""
         for thread in self._threads:
             thread.join()
 
@@ -129,37 +126,36 @@ class ClusterFollower:
         thread.start()
 
     def _run_until_stopped(self, name: str, work: Callable[[], None], end: threading.Event) -> None:
-        """Do it until it is to end, whatever happens to it."""
+        """Run the work again and again until `end` is set, whatever it raises."""
         while not end.is_set():
             try:
                 work()
-            except (
-                Exception
-            ):  # a thread that ends would leave a cluster half followed, and nobody to see it
+            # A thread that ends would leave the cluster half followed, and nobody would notice.
+            except Exception:
                 log.exception("%s failed and begins again", name)
             finally:
                 connections.close_all()
             end.wait(RETRY_SECONDS)
 
     def _follow_source(self, source: Source, end: threading.Event) -> None:
-        """Hand on what one source tells."""
+        """Queue the items of one source."""
         since = timezone.now()
         if source.kind == "pod":
             self._jobs_listed.wait(JOBS_FIRST_SECONDS)
         try:
             client = clients.get_client(self.cluster_id)
-            before: ListPage | None = None
+            last_page: ListPage | None = None
             for item in watch_source(self.cluster_id, source, client, end):
                 if isinstance(item, ListPage | SourceFailed):
-                    # A listing begins with what is known; and a process follows more clusters than
-                    # it may have connections.
+                    # The source has read the known objects. Its connection is given back, because a
+                    # process follows more clusters than it may have connections.
                     connections.close_all()
                 since = since if isinstance(item, SourceFailed) else timezone.now()
-                # While one part of a listing is written the next one is read, and no more, or all
-                # of them would be in memory.
-                if not self._wait_until_written(before, end) or not self._enqueue(item, end):
+                # While one page of a listing is written only the next one is read, or a large
+                # cluster's pods would all be in memory.
+                if not self._wait_until_written(last_page, end) or not self._enqueue(item, end):
                     break
-                before = item if isinstance(item, ListPage) else before
+                last_page = item if isinstance(item, ListPage) else last_page
         except Unauthorized as error:
             self._enqueue(SourceFailed(source, error, since), end)
             end.wait(UNAUTHORIZED_RETRY_SECONDS)
@@ -169,7 +165,7 @@ class ClusterFollower:
             self._enqueue(SourceRemoved(source), self._stop)
 
     def _enqueue(self, item: Item, end: threading.Event) -> bool:
-        """Hand it to the writer; False when that is not wanted any more."""
+        """Queue an item for the writer. Return False once `end` is set."""
         while not end.is_set():
             try:
                 self._queue.put(item, timeout=0.2)
@@ -179,22 +175,20 @@ class ClusterFollower:
         return False
 
     def _collect_logs(self) -> None:
-        """Collect logs, once it is known whose: hundreds of streams that begin would only delay
-        that.
-        """
+        """Collect logs, after the pods are known: hundreds of starting streams would delay that."""
         self._pods_listed.wait()
         logbook.collect_logs(self.cluster_id, self._stop, self._logs_wakeup)
 
     @staticmethod
     def _wait_until_written(page: ListPage | None, end: threading.Event) -> bool:
-        """Wait until a part of a listing is written; False when that is not wanted any more."""
+        """Wait until a page of a listing is written. Return False once `end` is set."""
         while page is not None and not page.written.wait(0.2):
             if end.is_set():
                 return False
         return True
 
     def _write_items(self) -> None:
-        """Write what arrives, until it is to stop and nothing is left."""
+        """Write what arrives, until the follower is stopped and the queue is empty."""
         while True:
             batch = self._gather_batch()
             if batch:
@@ -207,7 +201,7 @@ class ClusterFollower:
                 connections.close_all()
 
     def _gather_batch(self) -> list[Item]:
-        """What arrives within a moment of the first one."""
+        """Return the items that arrive within a moment of the first one."""
         batch: list[Item] = []
         first = time.monotonic()
         deadline = first + (0.0 if self._stop.is_set() else 0.2)
@@ -217,6 +211,7 @@ class ClusterFollower:
             except queue.Empty:
                 break
             if isinstance(batch[-1], ListPage):
+                # Its source waits until it is written.
                 break
             if len(batch) == 1:
                 first = time.monotonic()
@@ -226,12 +221,13 @@ class ClusterFollower:
         return batch
 
     def _write_with_retries(self, batch: Sequence[Item]) -> None:
-        """Write a batch; a database that does not answer is asked until it does."""
+        """Write a batch; retry while the database does not answer."""
         while True:
             try:
                 self._write_batch(batch)
                 return
             except (DatabaseError, InterfaceError) as error:
+                # The whole batch is written again: the journal ignores what it knows already.
                 log.warning("the database does not take what was seen: %s", error)
                 connections.close_all()
                 if self._stop.wait(RETRY_SECONDS):
@@ -239,27 +235,29 @@ class ClusterFollower:
                     return
 
     def _write_batch(self, batch: Sequence[Item]) -> None:
-        seen: list[Observation] = []
-        heard: dict[Resource, Heartbeat] = {}
+        observations: list[Observation] = []
+        heartbeats: dict[Resource, Heartbeat] = {}
         for item in batch:
             match item:
                 case Observation():
-                    seen.append(item)
+                    observations.append(item)
                     continue
                 case Heartbeat():
-                    heard[item.source.resource] = item
+                    heartbeats[item.source.resource] = item
                     continue
-            if seen:
-                journal.record_observations(self.cluster_id, seen)
-                seen = []
+            # Observations must be written before a later end of a listing, which decides what has
+            # vanished.
+            if observations:
+                journal.record_observations(self.cluster_id, observations)
+                observations = []
             match item:
-                case ListPage(source, listing, objects, first):
-                    if first:
+                case ListPage(source, listing, objects, is_first):
+                    if is_first:
                         listing.restart()
                     listing.add_page(objects)
                     item.written.set()
-                case ListDone(source, listing, began, version):
-                    listing.finish(began, version)
+                case ListDone(source, listing, started_at, version):
+                    listing.finish(started_at, version)
                     log.info(
                         "%s of cluster %s are listed, and followed from there",
                         source.resource.plural,
@@ -267,19 +265,19 @@ class ClusterFollower:
                     )
                     self._mark_listed(source)
                 case SourceFailed(source, error, since):
-                    heard.pop(source.resource, None)
+                    heartbeats.pop(source.resource, None)
                     self._health.record_failure(source, error, since)
                     self._mark_listed(source)
                 case SourceRemoved(source):
-                    heard.pop(source.resource, None)
+                    heartbeats.pop(source.resource, None)
                     self._health.remove_source(source)
-        if seen:
-            journal.record_observations(self.cluster_id, seen)
-        for sign in heard.values():
-            self._health.record_heartbeat(sign.source)
+        if observations:
+            journal.record_observations(self.cluster_id, observations)
+        for heartbeat in heartbeats.values():
+            self._health.record_heartbeat(heartbeat.source)
 
     def _mark_listed(self, source: Source) -> None:
-        """Nothing else is to be heard of this source for now."""
+        """Record that the first listing of a source is over, successful or not."""
         self._unlisted_job_sources.discard(source)
         if not self._unlisted_job_sources:
             self._jobs_listed.set()

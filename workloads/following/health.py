@@ -1,4 +1,4 @@
-"""Whether a cluster answers, as its sources tell."""
+"""Whether a cluster answers, judged by its sources."""
 
 import logging
 import time
@@ -15,11 +15,11 @@ from workloads.following.sources import Source
 log = logging.getLogger(__name__)
 
 WRITE_SECONDS = 5.0
-"""Seconds between two notes that a cluster was heard."""
+"""Seconds between two writes of the time of a cluster's last answer."""
 
 
 class ClusterHealth:
-    """Keeps it in the cluster's row. Written rarely: the row is for people."""
+    """Records in the cluster's row whether it answers. Writes rarely: the row is for people."""
 
     def __init__(self, cluster_id: uuid.UUID) -> None:
         self._rows = Cluster.objects.filter(pk=cluster_id)
@@ -28,22 +28,25 @@ class ClusterHealth:
         self._written_at = -WRITE_SECONDS
 
     def record_heartbeat(self, source: Source) -> None:
-        """A sign of life: the first one after a loss is written at once."""
-        new = not self._answering
+        """Record a sign of life; the first one after a failure is written at once."""
+        is_first = not self._answering
         self._answering.add(source.resource)
         if self._logged_failures.pop(source.resource, None) is not None:
             log.info("%s are followed again", source.resource.plural)
-        if new or time.monotonic() - self._written_at >= WRITE_SECONDS:
+        if is_first or time.monotonic() - self._written_at >= WRITE_SECONDS:
             self._written_at = time.monotonic()
             self._rows.update(last_seen_at=timezone.now(), unreachable_since=None, trouble="")
 
     def remove_source(self, source: Source) -> None:
-        """Nothing more is asked of this source, so it is no sign of anything."""
+        """Forget a source that is not followed any more."""
         self._answering.discard(source.resource)
         self._logged_failures.pop(source.resource, None)
 
     def record_failure(self, source: Source, error: KubeError, since: datetime) -> None:
-        """The cluster does not answer once none of its sources is up. A refusal is an answer."""
+        """Record a failed source; without any working source the cluster counts as unreachable.
+
+        A refusal is an answer, so it does not count.
+        """
         if self._logged_failures.get(source.resource) != error.message:
             log.warning(
                 "%s are not followed: %s (%s)", source.resource.plural, error.message, error.detail
@@ -52,5 +55,6 @@ class ClusterHealth:
         self._answering.discard(source.resource)
         if self._answering or isinstance(error, Rejected):
             return
+        # Only where it is empty: later failures must not move the beginning of the outage.
         self._rows.filter(unreachable_since=None).update(unreachable_since=since)
         self._rows.update(trouble=error.message)

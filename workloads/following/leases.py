@@ -1,6 +1,4 @@
-"""Which process follows which cluster: a lease in the cluster's row, renewed while its holder
-lives.
-"""
+"""Which process follows which cluster: a lease in the cluster's row, renewed by its holder."""
 
 import logging
 import os
@@ -24,14 +22,14 @@ from workloads.following.cluster_follower import ClusterFollower
 log = logging.getLogger(__name__)
 
 LEASE_DURATION = timedelta(seconds=10)
-"""After which another process may follow a cluster whose follower is silent."""
+"""After this time another process may follow a cluster whose follower is silent."""
 TICK_SECONDS = 2.0
-"""Seconds between two looks at the clusters, and two renewals of a lease."""
+"""Seconds between two checks of the clusters, and two renewals of a lease."""
 
 
 @dataclass(slots=True)
 class _ClusterLease:
-    """A cluster that this process follows."""
+    """The lease of a cluster that this process follows. `renewed_at` is in monotonic seconds."""
 
     kubeconfig: str
     follower: ClusterFollower
@@ -39,8 +37,9 @@ class _ClusterLease:
 
 
 class Follower:
-    """Follows every cluster whose lease this process can get, until it is stopped. `holder` names
-    the process in the lease.
+    """Follows every cluster whose lease this process can get, until it is stopped.
+
+    `holder` names the process in the lease.
     """
 
     def __init__(self, holder: str = "") -> None:
@@ -51,11 +50,11 @@ class Follower:
 
     @property
     def followed_clusters(self) -> set[uuid.UUID]:
-        """The clusters that are followed now."""
+        """Return the ids of the clusters that are followed now."""
         return set(self._leases)
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop`; then everything is ended and the leases are given back."""
+        """Follow until `stop` is set; then end everything and give the leases back."""
         try:
             while not stop.is_set():
                 self.tick()
@@ -66,9 +65,7 @@ class Follower:
             connections.close_all()
 
     def tick(self) -> None:
-        """Renew what is held, take what is free, and let go of what is gone or has other
-        credentials now.
-        """
+        """Renew our leases, take free ones, and end those of removed or reconnected clusters."""
         try:
             rows = set(Cluster.objects.in_use().values_list("pk", flat=True))
             for cluster_id in rows:
@@ -76,12 +73,14 @@ class Follower:
         except (DatabaseError, InterfaceError) as error:
             log.warning("the leases cannot be renewed: %s", error)
             connections.close_all()
-            late = [
+            # After LEASE_DURATION another process may follow the cluster. Both would ask it for
+            # everything and write the same rows.
+            expired = [
                 pk
-                for pk, held in self._leases.items()
-                if time.monotonic() - held.renewed_at > LEASE_DURATION.total_seconds()
+                for pk, lease in self._leases.items()
+                if time.monotonic() - lease.renewed_at > LEASE_DURATION.total_seconds()
             ]
-            self._stop_following(late)
+            self._stop_following(expired)
             return
         self._stop_following([pk for pk in self._leases if pk not in rows])
 
@@ -91,19 +90,20 @@ class Follower:
         except Unreadable as error:
             log.error("cluster %s cannot be followed: %s", cluster_id, error)
             row = None
-        held = self._leases.get(cluster_id)
+        lease = self._leases.get(cluster_id)
         if row is None:
             self._stop_following([cluster_id])
             return
-        if held is not None and held.kubeconfig != row.kubeconfig:
+        # Other credentials may mean another cluster: a new follower lists everything anew.
+        if lease is not None and lease.kubeconfig != row.kubeconfig:
             self._stop_following([cluster_id])
-            held = None
+            lease = None
         if not self._take_lease(cluster_id):
             self._stop_following([cluster_id])
             return
-        if held is not None:
-            held.renewed_at = time.monotonic()
-            held.follower.update_capabilities(row.can)
+        if lease is not None:
+            lease.renewed_at = time.monotonic()
+            lease.follower.update_capabilities(row.can)
             return
         log.info("following cluster %s", cluster_id)
         self._leases[cluster_id] = _ClusterLease(
@@ -112,9 +112,11 @@ class Follower:
         self._leases[cluster_id].follower.start()
 
     def _take_lease(self, cluster_id: uuid.UUID) -> bool:
-        """Take or renew the lease; False while another process has it."""
+        """Take or renew the lease. Return False while another process has it."""
         now = timezone.now()
         free = Q(followed_by=self.holder) | Q(followed_until=None) | Q(followed_until__lt=now)
+        # The condition is part of the UPDATE: of two processes that see a free lease, only one
+        # matches it, because the other one waits for the row's lock.
         return (
             Cluster.objects.filter(free, pk=cluster_id).update(
                 followed_by=self.holder, followed_until=now + LEASE_DURATION
@@ -123,11 +125,12 @@ class Follower:
         )
 
     def _stop_following(self, cluster_ids: Sequence[uuid.UUID]) -> None:
-        ending = [self._leases.pop(pk).follower for pk in cluster_ids if pk in self._leases]
-        for following in ending:
-            following.stop()
-        for following in ending:
-            following.join()
+        followers = [self._leases.pop(pk).follower for pk in cluster_ids if pk in self._leases]
+        # All are asked first, so that they end at the same time.
+        for follower in followers:
+            follower.stop()
+        for follower in followers:
+            follower.join()
 
     def _release_leases(self, cluster_ids: Sequence[uuid.UUID]) -> None:
         self._stop_following(cluster_ids)

@@ -1,4 +1,4 @@
-"""What is followed of a cluster, kind by kind, and what each source tells."""
+"""The sources of a cluster, one for each kind, and the items that they yield."""
 
 import logging
 import threading
@@ -26,13 +26,14 @@ from workloads.slimming import SLIMMING_DECODER
 log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0
-"""Seconds between two signs of life, at least: each change is one."""
+"""Minimum seconds between two heartbeats of a source: each change would be one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One list-watch. `of` is the kind of its objects where another source has objects of the same
-    `kind`.
+    """One list-watch.
+
+    `job_kind` is the kind of its objects where another source has objects of the same `kind`.
     """
 
     kind: Kind
@@ -43,7 +44,7 @@ class Source:
 
 
 def list_sources(capabilities: Capabilities) -> Sequence[Source]:
-    """What is to be followed of a cluster that can do this. Jobs come before their pods."""
+    """List the sources of a cluster with these capabilities. Jobs come before their pods."""
     jobs = [
         Source("job", resource, build_selector(), job_kind=kind)
         for kind, resource in list_job_resources(capabilities)
@@ -59,8 +60,8 @@ def list_sources(capabilities: Capabilities) -> Sequence[Source]:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """Some of the objects of a source's listing; with `first` what came before it of that listing
-    does not count.
+    """Some objects of a source's listing; with `is_first`, earlier pages of that listing do not
+    count.
     """
 
     source: Source
@@ -68,16 +69,15 @@ class ListPage:
     objects: Sequence[Object]
     is_first: bool
     written: threading.Event = field(default_factory=threading.Event)
-    """Set when they are written: whoever has told them tells no more until then, so that few are in
-    memory.
+    """Set when the objects are written.
+
+    The source yields no more until then, so that few objects are in memory.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ListDone:
-    """A listing of a source is complete: nothing else was there when it was asked for, or at its
-    version.
-    """
+    """A listing is complete: nothing else existed when it was requested, or at its version."""
 
     source: Source
     listing: journal.Listing
@@ -87,14 +87,14 @@ class ListDone:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A source said that it is alive."""
+    """A source gave a sign of life."""
 
     source: Source
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFailed:
-    """A source cannot be followed at the moment, and was last heard `since`."""
+    """A source cannot be followed at the moment; its last sign of life was at `since`."""
 
     source: Source
     error: KubeError
@@ -118,15 +118,15 @@ def watch_source(
     stop: threading.Event,
     patience: watch.WatchTimings | None = None,
 ) -> Iterator[Item]:
-    """What a source of a cluster tells, until `stop`. While there are signs of life Heard comes now
-    and then. Raises Unauthorized.
+    """Yield the items of a source until `stop` is set, with a Heartbeat now and then. Raises
+    Unauthorized.
     """
     decoder = SLIMMING_DECODER if source.is_slimmed else OBJECT_DECODER
-    began = timezone.now()
-    of = (source.job_kind,) if source.job_kind else ()
+    started_at = timezone.now()
+    job_kinds = (source.job_kind,) if source.job_kind else ()
     listing = journal.Listing(cluster_id, source.kind, known_before=())
-    heard = -HEARTBEAT_SECONDS
-    told = watch.follow(
+    heartbeat_at = -HEARTBEAT_SECONDS
+    watched = watch.follow(
         client,
         source.resource,
         stop=stop,
@@ -135,10 +135,13 @@ def watch_source(
         timings=patience,
         parts=True,
     )
-    for item in told:
+    for item in watched:
         match item:
             case watch.ListingStarted():
-                began, listing = timezone.now(), journal.Listing(cluster_id, source.kind, of)
+                started_at, listing = (
+                    timezone.now(),
+                    journal.Listing(cluster_id, source.kind, job_kinds),
+                )
                 continue
             case watch.ListingPart():
                 yield ListPage(
@@ -151,13 +154,14 @@ def watch_source(
                     item.first,
                 )
             case watch.Listing():
-                yield ListDone(source, listing, began, item.version)
+                yield ListDone(source, listing, started_at, item.version)
             case watch.ObjectChange():
                 yield Observation(
                     source.kind, _add_kind(item.object, source), is_gone=item.type == "DELETED"
                 )
             case watch.WatchFailed():
-                heard = -HEARTBEAT_SECONDS
+                # The next item gives a heartbeat at once, which ends the outage in the row.
+                heartbeat_at = -HEARTBEAT_SECONDS
                 yield SourceFailed(source, item.error, item.since)
                 continue
             case UnreadableObject():
@@ -168,20 +172,20 @@ def watch_source(
                     item.name,
                     item.reason,
                 )
-        if time.monotonic() - heard >= HEARTBEAT_SECONDS:
-            heard = time.monotonic()
+        if time.monotonic() - heartbeat_at >= HEARTBEAT_SECONDS:
+            heartbeat_at = time.monotonic()
             yield Heartbeat(source)
 
 
 def _add_kind(obj: Object, source: Source) -> Object:
-    """The items of a list may not say what they are, and of a job a status depends on it."""
+    """Set the kind of a listed object that lacks it: a job's status depends on it."""
     if source.job_kind and "kind" not in obj:
         obj |= {"kind": source.job_kind, "apiVersion": source.resource.api_version}
     return obj
 
 
 def _build_stub(unreadable: UnreadableObject) -> Object:
-    """Of an object that nobody can read it is known at least that it is there."""
+    """Return an object for one that cannot be read: it is known at least to exist."""
     return {
         "metadata": {
             "namespace": unreadable.namespace,

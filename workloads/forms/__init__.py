@@ -1,3 +1,4 @@
-"""The wizard's steps as forms, and the Spec that they make. What is right is decided by
-`specs.problems`; here it finds its field.
+"""The wizard's steps as forms, and the Spec that they make.
+
+`specs.find_problems` decides what is valid; here each problem finds its field.
 """

@@ -1,5 +1,6 @@
-"""Credentials as a form offers them: by the Secrets that they are in a project's namespace, with
-the keys that can be had of them.
+"""Credentials as a form offers them for environment variables.
+
+Each is named by its Secret in the project's namespace, and has the keys that a variable can read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from environments.models import Credential
 
 @dataclass(frozen=True, slots=True)
 class CredentialChoice:
-    """A credential: the name of its Secret, its own, and its keys."""
+    """A credential that can be chosen: the name of its Secret, its own name, and its keys."""
 
     secret: str
     name: str
@@ -19,11 +20,12 @@ class CredentialChoice:
 
     @property
     def label(self) -> str:
+        """Return the credential's name with its keys."""
         return f"{self.name} ({', '.join(self.keys)})"
 
 
 def list_credential_choices(credentials: Iterable[Credential]) -> Sequence[CredentialChoice]:
-    """The credentials that variables can be had from."""
+    """Return the credentials from which variables can take their values."""
     return [
         CredentialChoice(secret_name(each), each.name, list_secret_keys(each))
         for each in credentials

@@ -1,5 +1,6 @@
-"""A template in a draft: what it fills in, what of that stays as it is, and a template's form made
-of what was typed.
+"""Templates in drafts.
+
+What a template fills in, how a draft keeps it, and the form of a template that is made of a draft.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +15,11 @@ from workloads.forms.setup_form import CUSTOM
 from workloads.forms.source_fields import DATA_SOURCES_FIELD
 
 APPLIED_TEMPLATE = "template"
-"""What of a draft's data tells the template that was filled in."""
+"""The key of a draft's data with the template that was filled in."""
 NEW_TEMPLATE = "making"
-"""And the template that the draft is to become, where it is to become one."""
+"""The key of a draft's data with the template that it is to become."""
 ASSET_NAMES = "names"
-"""In a template's form: what the assets that it chooses were called, by their ids."""
+"""The key of a template's form with the names of the chosen assets, by their ids."""
 TEMPLATE_START_FIELDS = ("architecture", "framework", "configuration")
 ASSET_NOUNS = {
     "environment_choice": "environment",
@@ -29,8 +30,9 @@ ASSET_NOUNS = {
 
 @dataclass(frozen=True)
 class AppliedTemplate:
-    """A template as it was when it was filled in: a draft keeps that, whatever becomes of the
-    template.
+    """A template as it was when it was filled in.
+
+    The draft keeps it so, whatever becomes of the template.
     """
 
     id: str
@@ -41,7 +43,7 @@ class AppliedTemplate:
 
     @classmethod
     def from_draft(cls, data: Mapping[str, Any]) -> "AppliedTemplate | None":
-        """That of a draft's data; None where there is none."""
+        """Return the template of a draft's data, or None."""
         stored = data.get(APPLIED_TEMPLATE)
         if stored is None:
             return None
@@ -54,19 +56,20 @@ class AppliedTemplate:
         )
 
     def get_values(self, step: str) -> TypedValues:
-        found: TypedValues = self.form.get(step, {})
-        return found
+        values: TypedValues = self.form.get(step, {})
+        return values
 
     @property
     def note(self) -> str:
-        """What stands beside a locked field."""
+        """Return the note that stands beside a locked field."""
         return f"Set by the template {self.name}."
 
 
 @dataclass(frozen=True)
 class MissingAsset:
-    """An asset that a template chooses and that cannot be used: where it is chosen, and a
-    sentence.
+    """An asset that a template chooses and that is not available.
+
+    `key` is the field that chooses it, `text` a sentence for the user.
     """
 
     key: str
@@ -74,8 +77,9 @@ class MissingAsset:
 
 
 def apply_template(data: Mapping[str, Any], template: Template) -> dict[str, Any]:
-    """A draft's data with a template filled in: its values take the place of what was typed into
-    the steps that it fills.
+    """Return a draft's data with a template filled in.
+
+    The template's values replace what was typed into the steps that it fills.
     """
     form: Mapping[str, Any] = template.form
     start = data.get("start", {}) | {
@@ -83,17 +87,17 @@ def apply_template(data: Mapping[str, Any], template: Template) -> dict[str, Any
         for name, values in form.get("start", {}).items()
         if name in TEMPLATE_START_FIELDS
     }
-    found = {name: value for name, value in data.items() if name not in ("setup", "master")}
-    found |= {
+    merged = {name: value for name, value in data.items() if name not in ("setup", "master")}
+    merged |= {
         "start": start | {"template": [str(template.pk)]},
         "setup": setup_form.build_setup_defaults() | form.get("setup", {}),
     }
-    found |= {"master": form["master"]} if form.get("master") else {}
-    return found | {APPLIED_TEMPLATE: serialize_template(template)}
+    merged |= {"master": form["master"]} if form.get("master") else {}
+    return merged | {APPLIED_TEMPLATE: serialize_template(template)}
 
 
 def serialize_template(template: Template) -> dict[str, Any]:
-    """A template as a draft keeps it."""
+    """Return a template as a draft keeps it."""
     return {
         "id": str(template.pk),
         "name": template.name,
@@ -104,11 +108,12 @@ def serialize_template(template: Template) -> dict[str, Any]:
 
 
 def remove_template(data: Mapping[str, Any], *, is_there: bool) -> dict[str, Any]:
-    """A draft's data without its template. Its values go with it, unless it is not there any more:
-    nobody chose to lose them.
+    """Return a draft's data without its template.
+
+    Its values go too, unless the template does not exist any more: nobody chose to lose them then.
     """
-    gone = (APPLIED_TEMPLATE, "setup", "master") if is_there else (APPLIED_TEMPLATE,)
-    return {name: value for name, value in data.items() if name not in gone}
+    removed = (APPLIED_TEMPLATE, "setup", "master") if is_there else (APPLIED_TEMPLATE,)
+    return {name: value for name, value in data.items() if name not in removed}
 
 
 def find_missing_assets(
@@ -117,22 +122,22 @@ def find_missing_assets(
     project: Project | None,
     load_names: Callable[[str, Sequence[str]], Mapping[str, str]],
 ) -> Sequence[MissingAsset]:
-    """What of the template's choices is not among what is `available` at each place.
+    """Return the template's choices that are not among the `available` ids of their field.
 
-    `seen` gives the names, by id, of those of a place's assets that the reader may see: no other is
-    named.
+    `load_names` returns the names, by id, of those of a field's assets that the reader may see: no
+    other is named.
     """
     where = f"for use in {project.name}" if project else "for use there"
 
-    def absent() -> Iterator[MissingAsset]:
-        for key, there in available.items():
-            lost = [
+    def find_missing() -> Iterator[MissingAsset]:
+        for key, available_ids in available.items():
+            missing_ids = [
                 each
                 for each in template.get_values("setup").get(key, [])
-                if each not in ("", CUSTOM) and each not in there
+                if each not in ("", CUSTOM) and each not in available_ids
             ]
-            names = load_names(key, lost) if lost else {}
-            for name in (names[each] for each in lost if each in names):
+            names = load_names(key, missing_ids) if missing_ids else {}
+            for name in (names[each] for each in missing_ids if each in names):
                 yield MissingAsset(
                     key,
                     (
@@ -140,33 +145,38 @@ def find_missing_assets(
                         f"{where}. Choose another."
                     ),
                 )
-            hidden = sum(each not in names for each in lost)
+            hidden = sum(each not in names for each in missing_ids)
             if hidden == 1:
-                which = (
+                subject = (
                     f"Another {ASSET_NOUNS[key]} of the template"
                     if names
                     else f"The template's {ASSET_NOUNS[key]}"
                 )
                 yield MissingAsset(
-                    key, f"{which} is not there any more, or not {where}. Choose another."
+                    key, f"{subject} is not there any more, or not {where}. Choose another."
                 )
             elif hidden:
-                which = f"{hidden} {'more ' if names else ''}of the template's {ASSET_NOUNS[key]}s"
+                subject = (
+                    f"{hidden} {'more ' if names else ''}of the template's {ASSET_NOUNS[key]}s"
+                )
                 yield MissingAsset(
-                    key, f"{which} are not there any more, or not {where}. Choose others."
+                    key, f"{subject} are not there any more, or not {where}. Choose others."
                 )
 
-    return list(absent())
+    return list(find_missing())
 
 
 def is_usable_in(template: Template, project: Project) -> bool:
-    """Whether a template is for use in a project."""
+    """Tell whether a template is available in a project."""
     pairs = (
         (template.project_id, project.pk),
         (template.department_id, project.department_id),
         (template.cluster_id, project.cluster_id),
     )
-    return all(own is None or own == theirs for own, theirs in pairs)
+    return all(
+        template_part is None or template_part == project_part
+        for template_part, project_part in pairs
+    )
 
 
 def build_template_form(
@@ -175,8 +185,9 @@ def build_template_form(
     master_values: TypedValues,
     names: Mapping[str, str],
 ) -> dict[str, Any]:
-    """A template's form of what was typed into the steps. Where it runs and what it is called are
-    not the template's.
+    """Return a template's form from what was typed into the steps.
+
+    Cluster, project and name are not the template's.
     """
     form: dict[str, Any] = {
         "start": {

@@ -1,5 +1,7 @@
-"""A template as a Spec: in a project where a workload is made from it, or by itself, as far as
-somebody sees what it is made of.
+"""Specs that templates make.
+
+Either in a project where a workload is made from the template, or without a project, as far as a
+user may see the assets that it names.
 """
 
 from collections.abc import Sequence
@@ -23,24 +25,27 @@ from workloads.specs import Spec
 
 
 def build_project_draft(template: Template, project: Project, user: User, name: str) -> WizardDraft:
-    """A draft that nothing was changed in."""
+    """Return a draft of a template in a project, with nothing changed."""
     start = {"cluster": [str(project.cluster_id)], "project": [str(project.pk)], "name": [name]}
     return WizardDraft(apply_template({"start": start}, template), user)
 
 
 def build_template_spec(template: Template, user: User) -> Spec:
-    """What it makes, in no project; assets that the user may not see give nothing."""
+    """Return the Spec that a template makes, without a project.
+
+    Assets that the user may not see give nothing.
+    """
     return _ScopelessDraft(template, user).build_spec()
 
 
 def build_form_from_spec(spec: Spec) -> dict[str, Any]:
-    """The form of a template that makes this."""
+    """Return the form of a template that makes this spec."""
     data = workload_copies.build_draft_data(spec, project=None, name=TEMPLATE_WORKLOAD_NAME)
     return build_template_form(data["start"], data["setup"], data.get("master", {}), {})
 
 
 class _ScopelessDraft(WizardDraft):
-    """A draft of a template, with the assets that it names wherever these are."""
+    """A draft of a template with the assets that it names, whatever their scope."""
 
     def __init__(self, template: Template, user: User) -> None:
         data = apply_template({}, template)
@@ -58,7 +63,7 @@ class _ScopelessDraft(WizardDraft):
 
 
 class _NamedAssets(ProjectAssets):
-    """These assets, wherever they are, as far as a user sees them."""
+    """The named assets, whatever their scope, as far as a user may see them."""
 
     def __init__(self, asset_ids: Sequence[str], user: User) -> None:
         super().__init__(None, visible_to=user)
@@ -74,15 +79,24 @@ class _NamedAssets(ProjectAssets):
 
 
 def find_unusable_values(draft: WizardDraft) -> Sequence[str]:
-    """What of a template cannot be used where it is to be, beside the assets that are missing."""
+    """Return what of a template cannot be used in the draft's project.
+
+    Missing assets are not among it: `WizardDraft.missing_assets` has those.
+    """
     form = draft.get_form(Step.SETUP)
     form.quiet = False
-    chosen = {each.key for each in draft.missing_assets}
-    found = [
-        str(text) for name, texts in form.all_errors.items() if name not in chosen for text in texts
+    missing_fields = {each.key for each in draft.missing_assets}
+    problems = [
+        str(text)
+        for name, texts in form.all_errors.items()
+        if name not in missing_fields
+        for text in texts
     ]
     for rows in draft.setup.rows.values():
-        found += [
-            str(text) for row in rows.filled_rows for texts in row.wrong.values() for text in texts
+        problems += [
+            str(text)
+            for row in rows.filled_rows
+            for texts in row.all_errors.values()
+            for text in texts
         ]
-    return found
+    return problems

@@ -1,5 +1,6 @@
-"""What a draft says of each thing that a template can lock, in words: the form that saves a
-template shows it beside the box.
+"""Descriptions of the values in a draft that a template can lock.
+
+The form that saves a template shows each beside its box.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,10 @@ OWN_VALUES = "own values"
 
 
 def describe_locks(draft: WizardDraft) -> Mapping[str, str]:
-    """By the locks' keys. What its kind of workload does not have is left out."""
+    """Return a description of each lockable value, by the locks' keys.
+
+    What the draft's kind of workload does not have is left out.
+    """
     return dict(_iterate_descriptions(draft))
 
 

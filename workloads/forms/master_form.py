@@ -1,6 +1,4 @@
-"""The master step: the master is set up as the workers are, except in what is changed here, field
-by field.
-"""
+"""The master step: the master has the workers' setup, except where it is changed field by field."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,8 +71,9 @@ SECTIONS = {
 
 @dataclass(frozen=True)
 class MasterFieldGroup:
-    """One thing in which the master can differ: its fields or rows, and the workers' value in
-    words.
+    """One thing in which the master can differ: its fields or rows.
+
+    `inherited` describes the workers' value.
     """
 
     key: str
@@ -88,8 +87,9 @@ class MasterFieldGroup:
 
 
 class MasterForm(PodForm):
-    """`differs` names the things that are changed; the fields of the others show the workers'
-    values and count for nothing.
+    """The master's setup. `differs` names what is changed.
+
+    The fields of everything else show the workers' values and are ignored.
     """
 
     differs = forms.MultipleChoiceField(
@@ -115,17 +115,17 @@ class MasterForm(PodForm):
         self._note = ""
 
     def lock_keys(self, keys: Collection[str], note: str) -> None:
-        """These cannot be changed, for the reason that the note says."""
+        """Lock these, so that they cannot be changed; `note` says why."""
         self._locked, self._note = keys, note
 
     @property
     def changes(self) -> MasterChanges:
-        """Only what was changed, and is another value than the workers'."""
-        found = {key: self._get_value(key) for key in self.changed_keys}
+        """Return what was changed to another value than the workers'."""
+        values = {key: self._get_value(key) for key in self.changed_keys}
         return MasterChanges(
             **{
                 key: value
-                for key, value in found.items()
+                for key, value in values.items()
                 if value != get_inherited_value(self.workers, key)
             }
         )
@@ -133,9 +133,9 @@ class MasterForm(PodForm):
     def _get_value(self, key: str) -> Any:
         if key in ROW_FORMS:
             return self.build_row_parts(key)
-        for whole in (self.environment, self.compute):
-            if hasattr(whole, key):
-                return getattr(whole, key)
+        for part in (self.environment, self.compute):
+            if hasattr(part, key):
+                return getattr(part, key)
         return getattr(self, key) if key in ("security", "topology") else self.read(key, "")
 
     @property
@@ -158,28 +158,31 @@ class MasterForm(PodForm):
 
 
 def get_master_fields(key: str) -> tuple[tuple[str, ...], str]:
-    """The fields of one thing in which the master can differ, and how the names of its rows' fields
-    begin: "" where it has no rows.
+    """Return the fields of one thing in which the master can differ, and its rows' prefix.
+
+    The prefix is how the names of its rows' fields begin; "" where it has no rows.
     """
     return _TITLES_AND_FIELDS[key][1], f"{key}-" if key in ROW_FORMS else ""
 
 
 def get_inherited_value(workers: Setup, key: str) -> Any:
-    """The workers' value of what the master may change."""
+    """Return the workers' value of something that the master may change."""
     parts = (workers.environment, workers.compute, workers)
     return next(getattr(part, key) for part in parts if hasattr(part, key))
 
 
 def _merge_inherited(data: TypedValues, workers: Setup, changed: list[str]) -> TypedValues:
-    """What was typed for the changed things, and the workers' values, as they are now, for the
-    others.
-    """
-    own = tuple(f"{key}-" for key in changed if key in ROW_FORMS)
+    """Return what was typed for the changed keys, and the workers' values for the rest."""
+    changed_prefixes = tuple(f"{key}-" for key in changed if key in ROW_FORMS)
     fields = {name for key in changed for name in _TITLES_AND_FIELDS[key][1]}
-    mine = {name: values for name, values in data.items() if name in fields or name.startswith(own)}
-    theirs = {
+    changed_values = {
+        name: values
+        for name, values in data.items()
+        if name in fields or name.startswith(changed_prefixes)
+    }
+    inherited_values = {
         name: values
         for name, values in build_setup_values(workers).items()
-        if name not in fields and not name.startswith(own)
+        if name not in fields and not name.startswith(changed_prefixes)
     }
-    return theirs | mine | {DIFFERS: changed}
+    return inherited_values | changed_values | {DIFFERS: changed}

@@ -1,4 +1,4 @@
-"""How many pods there are, and what only one of the frameworks has besides."""
+"""The number of pods, and the fields that only one of the frameworks has."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,13 +30,14 @@ KIND_SPECIFIC_FIELDS = frozenset(
         *(name for names in FRAMEWORK_FIELDS.values() for name in names),
     )
 )
-"""Fields that not every workload has. What was typed into them is kept while another kind of
-workload is chosen.
+"""Fields that not every kind of workload has.
+
+Their typed values are kept while another kind of workload is chosen.
 """
 
 
 class CountFields(TypedForm):
-    """The fields of every kind of workload; `fit_to` leaves those that the chosen one has."""
+    """The fields of every kind of workload; `drop_other_kinds` keeps those of the chosen one."""
 
     workers = forms.IntegerField(
         label="Number of workers", error_messages={"required": "Say how many workers."}
@@ -100,22 +101,23 @@ class CountFields(TypedForm):
     )
 
     def drop_other_kinds(self, framework: Framework | None, configuration: Configuration) -> None:
-        """Drop the fields that this kind of workload does not have; without a framework it is a
-        standard one.
+        """Drop the fields that this kind of workload does not have.
+
+        Without a framework it is a standard one.
         """
-        shown = (
+        fields_of_kind = (
             (*DISTRIBUTED_FIELDS, *FRAMEWORK_FIELDS.get(framework, ()))
             if framework
             else STANDARD_FIELDS
         )
-        for name in KIND_SPECIFIC_FIELDS.difference(shown):
+        for name in KIND_SPECIFIC_FIELDS.difference(fields_of_kind):
             del self.fields[name]
         if framework:
             self.fields["workers"].help_text = _describe_workers(framework, configuration)
 
     @property
     def framework_fields(self) -> Sequence[forms.BoundField]:
-        """What only the chosen framework has."""
+        """Return the fields that only the chosen framework has."""
         return [
             self[name]
             for names in FRAMEWORK_FIELDS.values()
@@ -138,7 +140,10 @@ class CountFields(TypedForm):
 
     @property
     def elastic(self) -> ElasticSettings | None:
-        """Either bound makes it elastic; the other is then the number of workers."""
+        """Return the elastic settings, or None.
+
+        Either bound makes a workload elastic; the other is then the number of workers.
+        """
         least, most = self.read("min_workers"), self.read("max_workers")
         if least is None and most is None:
             return None
@@ -151,7 +156,7 @@ class CountFields(TypedForm):
 
     @property
     def mpi(self) -> MpiSettings:
-        """What is left empty is as MPI has it by default."""
+        """Return the MPI settings; empty fields have MPI's defaults."""
         chosen = self.read("launcher", "")
         return MpiSettings(
             self.read("slots", DEFAULT_MPI.slots),

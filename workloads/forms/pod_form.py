@@ -1,5 +1,6 @@
-"""Everything about one kind of pod as a form: the workers' setup and the master's changes are both
-made of it.
+"""A form of everything about one kind of pod.
+
+The workers' setup and the master's changes both use it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,13 +59,14 @@ PART_FIELDS = {
     "security": {},
     "topology": {"": "topology_key", "key": "topology_key", "required": "topology_required"},
 }
-"""The parts of a Setup whose fields stand in the form without the part's name, and which of them
-are called otherwise.
+"""The parts of a Setup whose fields stand in the form without the part's name.
+
+For each part, its fields that the form names otherwise.
 """
 
 
 class CommandLineField(forms.CharField):
-    """A command or arguments: one text that is split as a shell does. Its value are the words."""
+    """A command or arguments: one text that is split as a shell does. Its value is the words."""
 
     def to_python(self, value: Any) -> Any:
         try:
@@ -73,6 +75,8 @@ class CommandLineField(forms.CharField):
             raise forms.ValidationError(f"{self.label} {error}.") from error
 
     def run_validators(self, value: Any) -> None:
+        # The value is a tuple of words, and CharField's validators expect a text; `specs` checks
+        # the words.
         return None
 
 
@@ -88,8 +92,8 @@ def build_command_line_field(label: str, help_text: str) -> CommandLineField:
 class PodForm(ComputeFields):
     """The fields of a Setup. Empty ones are left to the image, the cluster or the chosen asset.
 
-    `storage_classes` are those of the cluster, for a new claim to choose from; `credentials` those
-    that variables can be had from.
+    `storage_classes` are those of the cluster, for a new claim to choose from; `credentials` are
+    those that variables can use.
     """
 
     image = text_field("Image", "As registry.example.com/team/train:1.2")
@@ -173,34 +177,35 @@ class PodForm(ComputeFields):
         return {**ROW_FORMS, "variables": partial(row_forms.VariableRow, credentials=credentials)}
 
     def clean_supplemental_groups(self) -> tuple[int, ...]:
-        given = str(self.cleaned_data["supplemental_groups"]).replace(",", " ").split()
-        if not all(each.isdecimal() and each.isascii() and len(each) < 12 for each in given):
+        groups = str(self.cleaned_data["supplemental_groups"]).replace(",", " ").split()
+        if not all(each.isdecimal() and each.isascii() and len(each) < 12 for each in groups):
             raise forms.ValidationError(
                 "Supplementary groups must be whole numbers, separated by spaces."
             )
-        return tuple(map(int, given))
+        return tuple(map(int, groups))
 
     def clean_node_pools(self) -> tuple[str, ...]:
         return tuple(str(self.cleaned_data["node_pools"]).replace(",", " ").split())
 
     def show_errors(self, quiet: bool = False) -> None:
-        """From now on errors show, those of rows too; or, quiet, they do not."""
+        """Show errors from now on, those of rows too; with `quiet`, hide them."""
         self.quiet = quiet
         for each in self.rows.values():
             each.quiet = quiet
 
     @property
     def shows_row_errors(self) -> bool:
-        """Whether errors of rows show."""
+        """Tell whether errors of rows show."""
         return not self.quiet and any(each.has_errors for each in self.rows.values())
 
     @property
-    def has_errors(self) -> bool:
+    def has_field_or_row_errors(self) -> bool:
+        """Tell whether a field or a row is wrong, whether its error shows or not."""
         return self.has_errors or any(each.has_errors for each in self.rows.values())
 
     def build_row_parts(self, name: str) -> tuple[Any, ...]:
-        """The parts of a Spec that the rows of this name make."""
-        return tuple(row.part() for row in self.rows[name].filled_rows)
+        """Return the parts of a Spec that the rows of this name make."""
+        return tuple(row.build_part() for row in self.rows[name].filled_rows)
 
     @property
     def environment(self) -> Environment:
@@ -239,8 +244,10 @@ class PodForm(ComputeFields):
         )
 
     def add_error_at_path(self, path: str, text: str) -> None:
-        """Put a problem of a Setup, as "environment.image" or "volumes.1.path", beside its field;
-        else above all fields.
+        """Add a problem at a path of a Setup as an error of its field.
+
+        Paths are such as "environment.image" or "volumes.1.path"; without a field of its own the
+        error stands above all fields.
         """
         part, _, rest = path.partition(".")
         if part in PART_FIELDS:
@@ -260,7 +267,7 @@ class PodForm(ComputeFields):
             self.add_error_once(None, text)
             return
         row = filled[number]
-        row.blame(
+        row.add_error_once(
             field if field in row.fields else row_forms.RENAMED_VOLUME_FIELDS.get(field, field),
             text,
         )
@@ -271,7 +278,7 @@ _YES_NO_WORDS = {value: word for word, value in _YES_NO_VALUES.items()}
 
 
 def build_environment_values(environment: Environment) -> TypedValues:
-    """An environment as it would be typed."""
+    """Return an environment as it would be typed."""
     texts = {
         "image": environment.image,
         "pull_policy": environment.pull_policy.value if environment.pull_policy else "",
@@ -286,11 +293,11 @@ def build_environment_values(environment: Environment) -> TypedValues:
 
 
 def build_compute_values(compute: Compute) -> dict[str, Any]:
-    """By the names of the fields of a ComputeResource."""
+    """Return compute by the names of the fields of a ComputeResource."""
     gpus = compute.gpus
     fields = ("cpu_request", "cpu_limit", "memory_request", "memory_limit", "large_shm")
-    given = {name: getattr(compute, name) for name in fields}
-    return given | {
+    values = {name: getattr(compute, name) for name in fields}
+    return values | {
         "gpu_devices": gpus.device_count,
         "gpu_portion": gpus.portion,
         "gpu_memory": gpus.memory,
@@ -316,8 +323,8 @@ def build_security_values(security: Security) -> TypedValues:
 
 
 def build_setup_values(setup: Setup) -> TypedValues:
-    """A whole setup as it would be typed."""
-    listed: Iterable[TypedValues] = (
+    """Return a whole setup as it would be typed."""
+    row_values: Iterable[TypedValues] = (
         build_row_values("extended", map(row_forms.build_extended_texts, setup.compute.extended)),
         build_row_values("volumes", map(row_forms.build_volume_texts, setup.volumes)),
         build_row_values("tolerations", map(row_forms.build_toleration_texts, setup.tolerations)),
@@ -333,7 +340,7 @@ def build_setup_values(setup: Setup) -> TypedValues:
         | build_typed_compute(build_compute_values(setup.compute))
         | build_security_values(setup.security)
     )
-    for each in listed:
+    for each in row_values:
         typed |= each
     return typed
 

@@ -1,6 +1,4 @@
-"""The assets that the wizard offers in a project: those that are for use there, in the order of
-their names.
-"""
+"""The assets that the wizard offers in a project: those available there, ordered by name."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,13 +10,14 @@ from workloads.forms.credential_choices import CredentialChoice, list_credential
 from workloads.specs import Architecture, Framework
 
 MAX_CARDS = 500
-"""Assets of a kind that one page offers."""
+"""The most assets of a kind that one page offers."""
 
 
 class ProjectAssets:
-    """The assets for use in a project, none without one. Who may launch there may use them all.
+    """The assets available in a project; none without a project.
 
-    `seen_by` narrows them to what a user sees: a template is made by people who may not launch.
+    Whoever may launch there may use them all. `visible_to` narrows them to what a user may see: a
+    template is made by people who may not launch.
     """
 
     def __init__(self, project: Project | None, *, visible_to: User | None = None) -> None:
@@ -27,7 +26,7 @@ class ProjectAssets:
 
     @property
     def storage_classes(self) -> Sequence[str]:
-        """Those of the project's cluster."""
+        """Return the storage classes of the project's cluster."""
         return (
             [each.name for each in self._project.cluster.parsed_findings.storage_classes]
             if self._project
@@ -57,14 +56,14 @@ class ProjectAssets:
     def environments(
         self, architecture: Architecture, framework: Framework | None
     ) -> Sequence[Environment]:
-        """Those that run this kind of workload."""
+        """Return the environments that run this kind of workload."""
         fitting = self.query_assets(Environment).filter(architecture=architecture.value)
         if framework is not None:
             fitting = fitting.filter(framework__in=("", framework.value))
         return list(fitting[:MAX_CARDS])
 
     def query_assets(self, model: Any) -> Any:
-        """Those of one kind, all of them."""
+        """Return a queryset of all available assets of one model."""
         rows = model.objects.with_scope().order_by("name", "id")
         if self._project is None:
             return rows.none()

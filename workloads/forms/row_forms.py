@@ -1,5 +1,6 @@
-"""Rows that repeat: variables, volumes, tolerations and the like, and the parts of a Spec that they
-make.
+"""Rows that repeat: variables, volumes, tolerations and the like.
+
+Each row builds its part of a Spec.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ ACCESS_LABELS = {
     VolumeAccess.RANK_0_WRITES: "Writable by rank 0 only",
 }
 READ_ONLY_KINDS = (ConfigMap.kind, Secret.kind, S3.kind)
-"""Kinds that can only be read."""
+"""The kinds of volumes that can only be read."""
 CLAIM_ACCESS_LABELS = {
     ClaimAccess.ONE_NODE: "Pods of one node (ReadWriteOnce)",
     ClaimAccess.MANY_READ: "All pods, to read (ReadOnlyMany)",
@@ -50,12 +51,14 @@ STORAGE_CLASS_LIST_ID = "storage-classes"
 """The id of the page's list of the cluster's storage classes."""
 EPHEMERAL = "ephemeral"
 CREDENTIAL_SOURCE = "credential"
-"""The source of a variable that a credential gives."""
+"""The source of a variable that takes its value from a credential."""
 
 
 class VariableRow(RowForm):
-    """A variable: a value of its own, or a key of a shared secret, of a Secret or ConfigMap, or a
-    field of the pod.
+    """An environment variable.
+
+    It has a value of its own, or takes it from a credential, a Secret, a ConfigMap, or a field of
+    the pod.
     """
 
     content_fields = ("name", "value", "object_name", "credential", "key")
@@ -150,7 +153,7 @@ class PairRow(RowForm):
 
 
 class AnnotationRow(PairRow):
-    """An annotation's value may be any text, of several lines and with spaces around it."""
+    """An annotation. Its value may be any text, of several lines and with spaces around it."""
 
     value = lines_field("Value", strip=False)
 
@@ -184,7 +187,7 @@ class TolerationRow(RowForm):
 
 
 class VolumeRow(RowForm):
-    """A volume of any kind: which fields matter depends on `kind`."""
+    """A volume of any kind; `kind` decides which fields matter."""
 
     content_fields = (
         "path",
@@ -280,29 +283,29 @@ class VolumeRow(RowForm):
 
     def build_part(self) -> Volume:
         kind = self.read("kind") or Claim.kind
-        make, fields = _VOLUME_BUILDERS[kind]
-        given: dict[str, Any] = {"path": self.read("path", "")} | {
-            ours: self.read(theirs, "") for ours, theirs in fields.items()
+        volume_class, fields = _VOLUME_BUILDERS[kind]
+        values: dict[str, Any] = {"path": self.read("path", "")} | {
+            attribute: self.read(form_field, "") for attribute, form_field in fields.items()
         }
         if kind not in READ_ONLY_KINDS:
-            given["access"] = VolumeAccess(self.read("access") or VolumeAccess.READ_WRITE)
+            values["access"] = VolumeAccess(self.read("access") or VolumeAccess.READ_WRITE)
         match kind:
             case ConfigMap.kind | Secret.kind:
-                given["mode"] = int(mode, 8) if (mode := self.read("mode", "")) else None
+                values["mode"] = int(mode, 8) if (mode := self.read("mode", "")) else None
             case EmptyDir.kind:
-                given["memory"] = self.read("medium") == "memory"
+                values["memory"] = self.read("medium") == "memory"
             case HostPath.kind:
-                given["propagate"] = bool(self.read("propagate"))
+                values["propagate"] = bool(self.read("propagate"))
             case Git.kind:
-                given["credential"] = (
+                values["credential"] = (
                     GitAccess(chosen) if (chosen := self.read("credential")) else None
                 )
             case NewClaim.kind:
-                given["modes"] = tuple(ClaimAccess(each) for each in self.read("modes", ())) or (
+                values["modes"] = tuple(ClaimAccess(each) for each in self.read("modes", ())) or (
                     ClaimAccess.ONE_NODE,
                 )
-                given["ephemeral"] = self.read("lifetime") == EPHEMERAL
-        return make(**given)
+                values["ephemeral"] = self.read("lifetime") == EPHEMERAL
+        return volume_class(**values)
 
 
 _VOLUME_BUILDERS: dict[str, tuple[Callable[..., Volume], dict[str, str]]] = {
@@ -322,17 +325,19 @@ RENAMED_VOLUME_FIELDS = {
     "prefix": "below",
     "ephemeral": "lifetime",
 }
-"""Where the row shows a field of a volume under another name."""
+"""The fields of a volume that the row shows under another name."""
 
 
 def build_variable_texts(variable: Variable) -> dict[str, str]:
-    shared = variable.source is VariableSource.SECRET and is_secret_name(variable.object_name)
+    is_from_credential = variable.source is VariableSource.SECRET and is_secret_name(
+        variable.object_name
+    )
     return {
         "name": variable.name,
-        "source": CREDENTIAL_SOURCE if shared else variable.source.value,
+        "source": CREDENTIAL_SOURCE if is_from_credential else variable.source.value,
         "value": variable.value,
-        "object_name": "" if shared else variable.object_name,
-        "credential": variable.object_name if shared else "",
+        "object_name": "" if is_from_credential else variable.object_name,
+        "credential": variable.object_name if is_from_credential else "",
         "key": variable.key,
     }
 
@@ -358,26 +363,26 @@ def build_toleration_texts(toleration: Toleration) -> dict[str, str]:
 
 
 def build_volume_texts(volume: Volume) -> dict[str, str | list[str]]:
-    """A volume as it would be typed: `part` of the row makes an equal one."""
+    """Return a volume as it would be typed; the row's `build_part` builds an equal one."""
     _, fields = _VOLUME_BUILDERS[volume.kind]
-    given: dict[str, str | list[str]] = {
+    texts: dict[str, str | list[str]] = {
         "kind": volume.kind,
         "path": volume.path,
         "access": volume.access.value,
     }
-    given |= {theirs: getattr(volume, ours) for ours, theirs in fields.items()}
+    texts |= {form_field: getattr(volume, attribute) for attribute, form_field in fields.items()}
     match volume:
         case EmptyDir(memory=True):
-            given["medium"] = "memory"
+            texts["medium"] = "memory"
         case HostPath(propagate=True):
-            given["propagate"] = "on"
+            texts["propagate"] = "on"
         case ConfigMap(mode=int() as mode) | Secret(mode=int() as mode):
-            given["mode"] = f"{mode:04o}"
+            texts["mode"] = f"{mode:04o}"
         case Git(credential=GitAccess() as credential):
-            given["credential"] = credential.value
+            texts["credential"] = credential.value
         case NewClaim():
-            given |= {
+            texts |= {
                 "modes": [mode.value for mode in volume.modes],
                 "lifetime": EPHEMERAL if volume.ephemeral else "",
             }
-    return given
+    return texts

@@ -1,4 +1,4 @@
-"""Values of a Setup in a few words, for pages."""
+"""Descriptions of the values of a Setup in a few words, for pages."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from workloads.specs import (
 
 
 def describe_value(value: Any) -> str:
-    """A value of a setup as the page shows it, in one line."""
+    """Describe a value of a setup in one line."""
     match value:
         case None | "" | ():
             return "none, or the default"
@@ -42,7 +42,7 @@ def describe_value(value: Any) -> str:
 
 
 def describe_configuration(configuration: Configuration, framework: Framework | None) -> str:
-    """With the framework's own word for its one-of-a-kind pod: "Workers & chief"."""
+    """Describe a configuration with the framework's word for its master: "Workers & chief"."""
     if configuration is Configuration.WORKERS_ONLY or framework is None:
         return configuration.label
     return f"Workers & {framework.master_name}"
@@ -51,26 +51,29 @@ def describe_configuration(configuration: Configuration, framework: Framework | 
 def describe_kind(
     architecture: Architecture, framework: Framework | None, configuration: Configuration | None
 ) -> str:
-    """The kind of a workload; a framework that has but one configuration need not say it."""
+    """Describe the kind of a workload.
+
+    The configuration is left out where the framework has only one.
+    """
     if architecture is not Architecture.DISTRIBUTED or framework is None:
         return architecture.label
-    both = configuration is not None and len(framework.configurations) > 1
-    shape = describe_configuration(configuration, framework) if both and configuration else ""
+    has_choice = configuration is not None and len(framework.configurations) > 1
+    shape = describe_configuration(configuration, framework) if has_choice and configuration else ""
     return ", ".join(filter(None, (architecture.label, framework.label, shape)))
 
 
 def describe_gpus(gpus: Gpus) -> str:
-    """ "2 GPUs", "10 % of a GPU", "500M of the memory of 1 GPU", "no GPU"."""
+    """Describe GPUs: "2 GPUs", "10 % of a GPU", "500M of the memory of 1 GPU", "no GPU"."""
     if gpus.memory:
         return f"{gpus.memory} of the memory of {quantities.format_count(gpus.device_count, 'GPU')}"
     if gpus.is_shared and gpus.portion is not None:
-        whole = "a GPU" if gpus.device_count == 1 else f"each of {gpus.device_count} GPUs"
-        return f"{quantities.format_number(gpus.portion * 100)} % of {whole}"
+        devices = "a GPU" if gpus.device_count == 1 else f"each of {gpus.device_count} GPUs"
+        return f"{quantities.format_number(gpus.portion * 100)} % of {devices}"
     return quantities.format_count(gpus.device_count, "GPU") if gpus.device_count else "no GPU"
 
 
 def describe_compute(compute: Compute) -> str:
-    """ "10 % of a GPU, 0.1 CPU, 100M memory"."""
+    """Describe compute: "10 % of a GPU, 0.1 CPU, 100M memory"."""
     parts = [describe_gpus(compute.gpus)]
     parts += [f"{compute.cpu_request} CPU"] if compute.cpu_request else []
     parts += [f"{compute.memory_request} memory"] if compute.memory_request else []
@@ -78,12 +81,12 @@ def describe_compute(compute: Compute) -> str:
 
 
 def describe_volume(volume: Volume) -> str:
-    """ "Git repository at /code, writable by rank 0 only"."""
-    written = {
+    """Describe a volume: "Git repository at /code, writable by rank 0 only"."""
+    access_notes = {
         VolumeAccess.READ_ONLY: ", read-only",
         VolumeAccess.RANK_0_WRITES: ", writable by rank 0 only",
     }
-    return f"{volume.noun} at {volume.path}{written.get(volume.access, '')}"
+    return f"{volume.noun} at {volume.path}{access_notes.get(volume.access, '')}"
 
 
 def _describe_item(item: Any) -> str:

@@ -1,6 +1,4 @@
-"""The setup step: what runs, what it gets, how many of it, what it reads, and what happens around
-it.
-"""
+"""The setup step: environment, compute, number of pods, data, and lifecycle."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +33,10 @@ from workloads.specs import (
 CUSTOM = "custom"
 MAX_GRACE_SECONDS = 300
 NOT_CHOSEN = "not-chosen"
-"""An image that stands where none is chosen yet, so that only the choice is asked for."""
+"""An image for a spec in which no environment is chosen yet.
+
+With it only the choice is missing, and not the image too.
+"""
 
 
 def _build_optional_choices(enum: Any, empty_label: str) -> list[tuple[str, str]]:
@@ -43,8 +44,9 @@ def _build_optional_choices(enum: Any, empty_label: str) -> list[tuple[str, str]
 
 
 class SetupForm(PodForm, CountFields, SourceFields):
-    """A chosen asset gives the values; what is typed in its fields besides takes their place for
-    this workload.
+    """The workers' setup. A chosen asset gives the values.
+
+    What is typed in its fields takes their place for this workload.
     """
 
     environment_choice = forms.ChoiceField(
@@ -139,22 +141,22 @@ class SetupForm(PodForm, CountFields, SourceFields):
         self.offer_sources(sources)
         self.environments = {str(each.pk): each for each in environments}
         self.resources = {str(each.pk): each for each in resources}
-        own = (CUSTOM, "Own values")
+        custom_choice = (CUSTOM, "Own values")
         self.fields["environment_choice"].choices = [  # type: ignore[attr-defined]
-            *((key, it.name) for key, it in self.environments.items()),
-            own,
+            *((key, asset.name) for key, asset in self.environments.items()),
+            custom_choice,
         ]
         self.fields["compute_choice"].choices = [  # type: ignore[attr-defined]
-            *((key, it.name) for key, it in self.resources.items()),
-            own,
+            *((key, asset.name) for key, asset in self.resources.items()),
+            custom_choice,
         ]
         self.drop_other_kinds(framework, configuration)
         if framework is Framework.MPI:
-            told = (
+            launcher_note = (
                 "It is the launcher's: the workers wait to be told, unless the launcher gets its "
                 "own in the next step."
             )
-            self.fields["command"].help_text = f"{told} {self.fields['command'].help_text}"
+            self.fields["command"].help_text = f"{launcher_note} {self.fields['command'].help_text}"
         for name in ("command", "args", "working_dir", "image", "pull_policy"):
             self.fields[
                 name
@@ -169,15 +171,18 @@ class SetupForm(PodForm, CountFields, SourceFields):
         return cleaned
 
     def add_error_at_path(self, path: str, text: str) -> None:
-        """As for any pod; but what a chosen card gives is the card's to answer for."""
+        """Add a problem at a path of a Setup as an error of its field.
+
+        What a chosen compute resource or data source gives is an error of that choice.
+        """
         part, _, rest = path.partition(".")
         field = PART_FIELDS["compute"].get(rest, rest)
-        own = self.read("compute_choice") in (CUSTOM, None)
+        is_custom = self.read("compute_choice") in (CUSTOM, None)
         if (
             part == "compute"
             and field in ComputeFields.base_fields
             and field != "large_shm"
-            and not own
+            and not is_custom
         ):
             self.add_error_once("compute_choice", text)
         elif (
@@ -218,7 +223,7 @@ class SetupForm(PodForm, CountFields, SourceFields):
 
     @property
     def resource_cards(self) -> list[tuple[str, ComputeResource, str]]:
-        """Each compute resource with its key, and what it gives in words."""
+        """Return each compute resource with its key and a description of what it gives."""
         return [
             (key, asset, describe_compute(asset_rules.build_compute(vars(asset))))
             for key, asset in self.resources.items()
@@ -226,14 +231,15 @@ class SetupForm(PodForm, CountFields, SourceFields):
 
     @property
     def open_sections(self) -> dict[str, bool]:
-        """Which of the folded sections hold something that one should see: an error, or what was
-        typed.
+        """Return which of the folded sections are open.
+
+        A section is open while it holds something to see: an error, or something typed.
         """
         custom = self.read("environment_choice") == CUSTOM
-        found = {
+        is_open = {
             name: self._has_content(names, rows) for name, (names, rows) in _FOLDED_SECTIONS.items()
         }
-        return found | {"environment": found["environment"] or custom}
+        return is_open | {"environment": is_open["environment"] or custom}
 
     def _has_content(self, names: Sequence[str], rows: Sequence[str]) -> bool:
         fields = [self[name] for name in names if name in self.fields]
@@ -275,12 +281,16 @@ class SetupForm(PodForm, CountFields, SourceFields):
 
 
 OVERRIDABLE_FIELDS = ("image", "pull_policy", "command", "args", "working_dir")
-"""What of an environment can be typed for one workload, empty to leave it as it is."""
+"""The fields of an environment that can be typed for one workload.
+
+Empty ones stay as they are.
+"""
 
 
 def override_environment(chosen: Environment, own: Environment) -> Environment:
-    """A chosen environment with what was typed for this workload. Its variables follow the typed
-    ones, unless one of these names them.
+    """Return a chosen environment with what was typed for this workload.
+
+    Its variables follow the typed ones, except those of the same names.
     """
     named = {variable.name for variable in own.variables}
     # The rows come first, so that problems of the n-th variable are those of the n-th row.
@@ -288,8 +298,8 @@ def override_environment(chosen: Environment, own: Environment) -> Environment:
         *own.variables,
         *(variable for variable in chosen.variables if variable.name not in named),
     )
-    given = {name: value for name in OVERRIDABLE_FIELDS if (value := getattr(own, name))}
-    return replace(chosen, pull_secrets=own.pull_secrets, variables=variables, **given)
+    overrides = {name: value for name in OVERRIDABLE_FIELDS if (value := getattr(own, name))}
+    return replace(chosen, pull_secrets=own.pull_secrets, variables=variables, **overrides)
 
 
 _DEFAULT_VALUES = {"backoff_limit": "6", "preemptibility": Preemptibility.PREEMPTIBLE.value}
@@ -320,18 +330,18 @@ _FOLDED_SECTIONS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
 
 
 def build_setup_defaults() -> TypedValues:
-    """The step before anything is typed."""
+    """Return the values of the step before anything is typed."""
     blank = dict.fromkeys(
         ("environment_choice", "compute_choice", "min_workers", "max_workers"), ""
     )
     numbers = {"workers": "1", "runs": "1", "parallelism": "1", "backoff_limit": "6"}
     general = {"preemptibility": Preemptibility.PREEMPTIBLE.value, "priority": "", "slots": "1"}
-    own = build_typed_compute(vars(ComputeResource(gpu_devices=0)))
-    return own | {name: [value] for name, value in (blank | numbers | general).items()}
+    own_compute = build_typed_compute(vars(ComputeResource(gpu_devices=0)))
+    return own_compute | {name: [value] for name, value in (blank | numbers | general).items()}
 
 
 def build_project_defaults(project: Project | None) -> TypedValues:
-    """What a project chooses of it where nobody does."""
+    """Return the values that a project presets where nobody chose."""
     if project is None or project.default_preemptible:
         return {}
     return {"preemptibility": [Preemptibility.NON_PREEMPTIBLE.value]}

@@ -1,5 +1,6 @@
-"""Data sources that are chosen for a workload: cards to tick, each with the path at which this
-workload has its files.
+"""Data sources of a workload: cards to tick.
+
+Each has a field for the path at which this workload mounts its files.
 """
 
 from collections.abc import Sequence
@@ -18,12 +19,12 @@ from workloads.specs import Volume
 
 DATA_SOURCES_FIELD = "data_sources"
 PATH_PREFIX = "source_path-"
-"""How the name of the field with a data source's path begins; its id follows."""
+"""The beginning of the name of a data source's path field; its id follows."""
 
 
 @dataclass(frozen=True)
 class SourceCard:
-    """A data source to choose, with what it is in words and the field for its path."""
+    """A data source to choose, with its description and the field for its path."""
 
     key: str
     source: DataSource
@@ -48,7 +49,7 @@ class SourceFields(TypedForm):
     )
 
     def offer_sources(self, sources: Sequence[DataSource]) -> None:
-        """Let these be chosen."""
+        """Let these data sources be chosen."""
         self.sources = {str(each.pk): each for each in sources}
         self.fields[DATA_SOURCES_FIELD].choices = [  # type: ignore[attr-defined]
             (key, each.name) for key, each in self.sources.items()
@@ -61,7 +62,7 @@ class SourceFields(TypedForm):
 
     @property
     def chosen_sources(self) -> Sequence[DataSource]:
-        """Those that are ticked, in the order of the page."""
+        """Return the ticked data sources, in the order of the page."""
         chosen = set(self.read(DATA_SOURCES_FIELD, ()))
         return [source for key, source in self.sources.items() if key in chosen]
 
@@ -87,8 +88,9 @@ class SourceFields(TypedForm):
         ]
 
     def add_source_error(self, number: int, field: str, text: str) -> None:
-        """Put a problem of the n-th chosen data source's volume beside its path, or beside the
-        choice where that is not its path's.
+        """Add a problem of the n-th chosen data source's volume.
+
+        The error stands beside its path, or beside the choice where it is not about the path.
         """
         chosen = self.chosen_sources
         if not 0 <= number < len(chosen):
@@ -100,7 +102,10 @@ class SourceFields(TypedForm):
 
 
 def build_source_volume(source: DataSource, path: str = "") -> Volume:
-    """What a workload mounts of a data source; at this path, or where the data source says."""
+    """Return the volume that a workload mounts of a data source.
+
+    At this path, or where the data source says.
+    """
     volume = asset_rules.build_volume(vars(source) | {"credential": source.credential})
     return replace(volume, path=path) if path else volume
 
@@ -108,20 +113,23 @@ def build_source_volume(source: DataSource, path: str = "") -> Volume:
 def match_sources(
     volumes: Sequence[Volume], sources: Sequence[DataSource]
 ) -> tuple[TypedValues, tuple[Volume, ...]]:
-    """The data sources that give some of these volumes, as if they had been ticked, and the volumes
-    that none gives.
+    """Return the data sources that give some of these volumes, and the other volumes.
+
+    The data sources are returned as if they had been ticked.
     """
-    left, typed, chosen = list(volumes), dict[str, list[str]](), list[str]()
+    unmatched, typed, chosen = list(volumes), dict[str, list[str]](), list[str]()
     for source in sources:
-        plain = build_source_volume(source)
-        found = next((each for each in left if _is_same_except_path(each, plain)), None)
-        if found is None:
+        source_volume = build_source_volume(source)
+        matching = next(
+            (each for each in unmatched if _is_same_except_path(each, source_volume)), None
+        )
+        if matching is None:
             continue
-        left.remove(found)
+        unmatched.remove(matching)
         chosen.append(str(source.pk))
-        if found.path != plain.path:
-            typed[f"{PATH_PREFIX}{source.pk}"] = [found.path]
-    return typed | ({DATA_SOURCES_FIELD: chosen} if chosen else {}), tuple(left)
+        if matching.path != source_volume.path:
+            typed[f"{PATH_PREFIX}{source.pk}"] = [matching.path]
+    return typed | ({DATA_SOURCES_FIELD: chosen} if chosen else {}), tuple(unmatched)
 
 
 def _is_same_except_path(one: Volume, other: Volume) -> bool:

@@ -1,4 +1,4 @@
-"""The first step: where, of what kind, and under which name."""
+"""The first step: where the workload runs, its kind, and its name."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ FRAMEWORK_NOTES = {
     Framework.JAX: "JAX has workers only: they are all alike, and the first of them coordinates.",
     Framework.MPI: "MPI has a launcher beside its workers. It runs mpirun and counts as no rank.",
 }
-"""What frameworks of one configuration look like, where others have a choice."""
+"""Descriptions of frameworks with one configuration, which have no cards to choose from."""
 
 
 @dataclass(frozen=True)
 class FrameworkAnswer:
-    """Why one cluster does not run a framework; "" where it does. `here`: it is the chosen one."""
+    """Why one cluster does not run a framework; "" where it does."""
 
     cluster: str
     text: str
@@ -38,8 +38,9 @@ class FrameworkAnswer:
 
 @dataclass(frozen=True)
 class FrameworkCard:
-    """A framework to choose, with the answer of every cluster. One that is chosen stays so, for the
-    step to say what is wrong with it.
+    """A framework to choose, with the answer of every cluster.
+
+    A chosen framework stays enabled, so that the step can say what is wrong with it.
     """
 
     framework: Framework
@@ -49,13 +50,13 @@ class FrameworkCard:
     @property
     def is_disabled(self) -> bool:
         return not self.is_chosen and any(
-            why.is_chosen_cluster and why.text for why in self.answers
+            answer.is_chosen_cluster and answer.text for answer in self.answers
         )
 
 
 @dataclass(frozen=True)
 class ConfigurationCard:
-    """A configuration, in the words of each framework that has it beside another."""
+    """A configuration, in the words of each framework that has more than one."""
 
     configuration: Configuration
     titles: Sequence[tuple[Framework, str]]
@@ -63,25 +64,25 @@ class ConfigurationCard:
 
 
 class SelectWithDisabledOptions(forms.Select):
-    """A select some of whose options cannot be chosen; the one that is chosen stays, so that
-    nothing is lost.
+    """A select some of whose options are disabled.
+
+    The selected option stays enabled: a browser does not send a disabled one, and the choice would
+    be lost.
     """
 
-    off: frozenset[str] = frozenset()
+    disabled_values: frozenset[str] = frozenset()
 
     def create_option(
         self, name: str, value: Any, label: Any, selected: bool, *more: Any, **named: Any
     ) -> dict[str, Any]:
         option = super().create_option(name, value, label, selected, *more, **named)
-        if str(value) in self.off and not selected:
+        if str(value) in self.disabled_values and not selected:
             option["attrs"]["disabled"] = True
         return option
 
 
 class StartForm(TypedForm):
-    """Choices that the cards of the first step show; all of them are native radio buttons and
-    selects.
-    """
+    """The choices of the first step. Its cards are native radio buttons and selects."""
 
     cluster = forms.ChoiceField(
         label="Cluster",
@@ -144,7 +145,7 @@ class StartForm(TypedForm):
         else:
             self.fields["template"].choices = [  # type: ignore[attr-defined]
                 (SCRATCH, "Start from scratch"),
-                *((key, it.name) for key, it in self.templates.items()),
+                *((key, template.name) for key, template in self.templates.items()),
             ]
         self.projects = {str(project.pk): project for project in projects}
         self.clusters = {str(project.cluster_id): project.cluster for project in projects}
@@ -152,16 +153,18 @@ class StartForm(TypedForm):
             (key, _build_cluster_label(cluster)) for key, cluster in self.clusters.items()
         ]
         self.fields[("project")].choices = _build_project_choices(projects, len(self.clusters) > 1)  # type: ignore[attr-defined]
-        off = frozenset(key for key, cluster in self.clusters.items() if not cluster.is_enabled)
-        self.fields["cluster"].widget.off = off
-        self.fields["project"].widget.off = frozenset(
-            key for key, project in self.projects.items() if str(project.cluster_id) in off
+        disabled = frozenset(
+            key for key, cluster in self.clusters.items() if not cluster.is_enabled
         )
-        refused = "{} that is not there any more, or where you may not launch. Choose another."
-        self.fields["cluster"].error_messages["invalid_choice"] = refused.format(
+        self.fields["cluster"].widget.disabled_values = disabled
+        self.fields["project"].widget.disabled_values = frozenset(
+            key for key, project in self.projects.items() if str(project.cluster_id) in disabled
+        )
+        message = "{} that is not there any more, or where you may not launch. Choose another."
+        self.fields["cluster"].error_messages["invalid_choice"] = message.format(
             "This is a cluster"
         )
-        self.fields["project"].error_messages["invalid_choice"] = refused.format(
+        self.fields["project"].error_messages["invalid_choice"] = message.format(
             "This is a project"
         )
 
@@ -208,13 +211,13 @@ class StartForm(TypedForm):
 
     @property
     def chosen_card(self) -> str:
-        """The value of the card that is chosen: "scratch", or a template's key."""
+        """Return the value of the chosen card: "scratch", or a template's key."""
         value = str(self["template"].value() or SCRATCH)
         return value if value in self.templates else SCRATCH
 
     @property
     def template_cards(self) -> Sequence[tuple[str, Template, str]]:
-        """Each template with its key, and what it is for in words."""
+        """Return each template with its key and a description of what it is for."""
         return [
             (key, template, describe_template_kind(template))
             for key, template in self.templates.items()
@@ -226,7 +229,7 @@ class StartForm(TypedForm):
 
     @property
     def chosen_cluster(self) -> Cluster | None:
-        """The cluster whose answers the page shows, whether it can be used or not."""
+        """Return the cluster whose answers the page shows, whether it can be used or not."""
         return self.clusters.get(str(self["cluster"].value() or ""))
 
     @property
@@ -235,7 +238,10 @@ class StartForm(TypedForm):
 
     @property
     def chosen_framework(self) -> Framework | None:
-        """None for a standard workload, which has none, whatever its hidden field says."""
+        """Return the chosen framework; None for a standard workload.
+
+        A standard workload has none, whatever its hidden field says.
+        """
         chosen = (
             self.read("framework") if self.chosen_architecture is Architecture.DISTRIBUTED else ""
         )
@@ -243,7 +249,10 @@ class StartForm(TypedForm):
 
     @property
     def chosen_configuration(self) -> Configuration:
-        """That of the hidden cards does not count: a framework that has but one has that."""
+        """Return the chosen configuration.
+
+        Ignore the configuration of hidden cards; a framework with one configuration always uses it.
+        """
         chosen = (
             self.read("configuration")
             if self.chosen_architecture is Architecture.DISTRIBUTED
@@ -263,35 +272,43 @@ class StartForm(TypedForm):
 
     @property
     def frameworks(self) -> Sequence[FrameworkCard]:
-        here, chosen = self.chosen_cluster, self["framework"].value()
+        chosen_cluster, chosen_value = self.chosen_cluster, self["framework"].value()
         answers = {key: cluster.can for key, cluster in self.clusters.items()}
 
-        def whys(framework: Framework) -> Sequence[FrameworkAnswer]:
+        def build_answers(framework: Framework) -> Sequence[FrameworkAnswer]:
             return [
                 FrameworkAnswer(
-                    key, describe_unavailable(framework, can), here is self.clusters[key]
+                    key,
+                    describe_unavailable(framework, capabilities),
+                    chosen_cluster is self.clusters[key],
                 )
-                for key, can in answers.items()
+                for key, capabilities in answers.items()
             ]
 
-        return [FrameworkCard(each, whys(each), each.value == chosen) for each in Framework]
+        return [
+            FrameworkCard(each, build_answers(each), each.value == chosen_value)
+            for each in Framework
+        ]
 
     @property
     def configurations(self) -> Sequence[ConfigurationCard]:
-        both = [each for each in Framework if len(each.configurations) > 1]
+        with_choice = [framework for framework in Framework if len(framework.configurations) > 1]
 
-        def about(framework: Framework, configuration: Configuration) -> str:
+        def describe(framework: Framework, configuration: Configuration) -> str:
             if configuration is Configuration.WORKERS_ONLY:
                 return "All pods are alike; the first of them has rank 0."
             return f"One pod, the {framework.master_name}, leads: it has rank 0."
 
         return [
             ConfigurationCard(
-                each,
-                [(one, describe_configuration(each, one)) for one in both],
-                [(one, about(one, each)) for one in both],
+                configuration,
+                [
+                    (framework, describe_configuration(configuration, framework))
+                    for framework in with_choice
+                ],
+                [(framework, describe(framework, configuration)) for framework in with_choice],
             )
-            for each in Configuration
+            for configuration in Configuration
         ]
 
     @property
@@ -300,7 +317,7 @@ class StartForm(TypedForm):
 
 
 def describe_template_kind(template: Template) -> str:
-    """The workloads that a template is for, in words: "Distributed, PyTorch, Workers only"."""
+    """Describe the workloads that a template is for: "Distributed, PyTorch, Workers only"."""
     if template.architecture != Architecture.DISTRIBUTED.value:
         return Architecture.STANDARD.label
     framework = (
@@ -308,8 +325,8 @@ def describe_template_kind(template: Template) -> str:
         if template.framework in Framework.__members__.values()
         else None
     )
-    said = (template.form.get("start", {}).get("configuration") or [""])[0]
-    configuration = Configuration(said) if said in Configuration.__members__.values() else None
+    value = (template.form.get("start", {}).get("configuration") or [""])[0]
+    configuration = Configuration(value) if value in Configuration.__members__.values() else None
     return describe_kind(Architecture.DISTRIBUTED, framework, configuration)
 
 
@@ -320,7 +337,7 @@ def _build_cluster_label(cluster: Cluster) -> str:
 def _build_project_choices(
     projects: Sequence[Project], by_cluster: bool
 ) -> list[tuple[str, object]]:
-    """Projects as a select's options, below their clusters where there are several."""
+    """Return projects as options of a select; with `by_cluster`, grouped by cluster."""
     if not by_cluster:
         return [(str(project.pk), project.name) for project in projects]
     clusters = {project.cluster_id: project.cluster for project in projects}
@@ -334,8 +351,10 @@ def _build_project_choices(
 
 
 def build_start_defaults(projects: Sequence[Project], last: int | None) -> TypedValues:
-    """The step before anything is typed: the project used last, else the first one, on a cluster
-    that is not disabled if there is one.
+    """Return the values of the step before anything is typed.
+
+    The project is the one used last, else the first one; on a cluster that is not disabled if there
+    is one.
     """
     usable = [project for project in projects if project.cluster.is_enabled] or projects
     chosen = next((project for project in usable if project.pk == last), next(iter(usable), None))

@@ -31,7 +31,7 @@ _FORM_FIELDS = {
     "namespace": "project",
     "queue": "project",
 }
-"""Where the forms show a field of a Spec under another name."""
+"""The fields of a Spec that the forms show under another name."""
 _START_FIELDS = (
     "name",
     "project",
@@ -44,12 +44,12 @@ _START_FIELDS = (
 
 
 def get_step(field: str) -> Step:
-    """The step that shows a field of a Spec, as `problems` names it."""
+    """Return the step that shows a field of a Spec, as `find_problems` names it."""
     if field.partition(".")[0] == "master":
         return Step.MASTER
     return Step.START if field in _START_FIELDS else Step.SETUP
 
 
 def get_form_field(field: str) -> str:
-    """What the forms of the wizard call a field of a Spec."""
+    """Return the name of the wizard's form field for a field of a Spec."""
     return _FORM_FIELDS.get(field, field).removeprefix("setup.").removeprefix("lifecycle.")

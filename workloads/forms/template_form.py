@@ -1,6 +1,4 @@
-"""The form that makes a template of a draft: what it is called, who can use it, and what of it
-stays as it is.
-"""
+"""The form that saves a draft as a template: its name, its scope, and what it locks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ LOCKED = "locked"
 
 @dataclass(frozen=True)
 class LockCard:
-    """One thing to lock, with the value that it would be locked to, in words."""
+    """One value that can be locked, with a description of the draft's value."""
 
     key: str
     title: str
@@ -28,7 +26,7 @@ class LockCard:
 
 @dataclass(frozen=True)
 class LockSection:
-    """A section of the form: ticked as a whole, or thing by thing."""
+    """A section of the form, which can be locked as a whole or value by value."""
 
     key: str
     title: str
@@ -37,7 +35,10 @@ class LockSection:
 
 
 class SavedTemplateForm(TemplateForm):
-    """`content` is what the draft makes: architecture, framework and form."""
+    """The form of a template that is saved from a draft.
+
+    `draft` has what the template is made of: architecture, framework and form.
+    """
 
     locked = forms.MultipleChoiceField(
         label="Locked",
@@ -70,14 +71,15 @@ class SavedTemplateForm(TemplateForm):
 
     @property
     def sections(self) -> Sequence[LockSection]:
-        """What can be locked of this draft: things that its kind of workload does not have are left
-        out.
+        """Return what of this draft can be locked.
+
+        Locks that its kind of workload does not have are left out.
         """
         ticked = set(self[LOCKED].value() or ())
         form: Mapping[str, Any] = self._draft["form"]
         return [
-            _build_section(name, title, those, form, ticked, self._lock_descriptions)
-            for name, (title, those) in template_locks.SECTIONS.items()
+            _build_section(name, title, section_locks, form, ticked, self._lock_descriptions)
+            for name, (title, section_locks) in template_locks.SECTIONS.items()
         ]
 
 
@@ -89,10 +91,13 @@ def _build_section(
     ticked: set[str],
     lock_descriptions: Mapping[str, str],
 ) -> LockSection:
-    whole = f"section:{name}" in ticked
+    is_ticked = f"section:{name}" in ticked
     cards = [
         LockCard(
-            each.key, each.title, lock_descriptions.get(each.key, ""), whole or each.key in ticked
+            each.key,
+            each.title,
+            lock_descriptions.get(each.key, ""),
+            is_ticked or each.key in ticked,
         )
         for each in section_locks
         if each.key in lock_descriptions
@@ -100,7 +105,7 @@ def _build_section(
     return LockSection(
         f"section:{name}",
         title,
-        whole or (bool(cards) and all(card.is_locked for card in cards)),
+        is_ticked or (bool(cards) and all(card.is_locked for card in cards)),
         cards,
     )
 
@@ -108,12 +113,12 @@ def _build_section(
 def build_template_values(
     name: str, description: str, scope: str, locked: Sequence[str]
 ) -> TypedValues:
-    """The form as it starts."""
+    """Return the form's initial values for a new template."""
     return {"name": [name], "description": [description], "scope": [scope], LOCKED: list(locked)}
 
 
 def build_existing_template_values(template: Template) -> TypedValues:
-    """A template that is there, as if it had been typed."""
+    """Return the form's values for an existing template, as if they had been typed."""
     return build_template_values(
         template.name,
         template.description,

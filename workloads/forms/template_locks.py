@@ -1,5 +1,7 @@
-"""What of a template can be locked: the fields of the wizard that say it, the master's, and the
-values of a Spec that may not differ.
+"""What a template can lock.
+
+Each lock names the wizard's fields that it covers, what it locks of the master, and the values of a
+Spec that may not differ.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,11 +19,12 @@ OWN_COMPUTE_FIELDS = (*GPU_FIELDS, "cpu_request", "cpu_limit", "memory_request",
 
 @dataclass(frozen=True)
 class Lock:
-    """One thing that can be locked. `typed` are the fields of a step that say it, `prefixes` how
-    the names of more of them begin.
+    """Something that a template can lock.
 
-    `setup` or `spec` give what may not differ; `rest` is where a body of the REST API says it.
-    `master` are the master's names for it.
+    `fields` are the form fields of a step that it covers; `field_prefixes` are how the names of
+    further ones begin. `get_setup_value` or `get_spec_value` return the value that may not differ.
+    `rest_path` is where a body of the REST API gives it, and `master_keys` are the master's names
+    for it.
     """
 
     key: str
@@ -35,11 +38,14 @@ class Lock:
     is_in_start: bool = False
 
     def covers_field(self, name: str) -> bool:
-        """Whether a typed field says a part of it."""
+        """Tell whether a form field belongs to this lock."""
         return name in self.fields or name.startswith(self.field_prefixes)
 
     def get_values(self, spec: Spec) -> Any:
-        """What of a workload may not differ; None where only the page can say it."""
+        """Return the values of a spec that may not differ.
+
+        None where only the page knows them.
+        """
         if self.get_setup_value is not None:
             return (
                 self.get_setup_value(spec.setup),
@@ -54,7 +60,7 @@ def _build_environment_lock(name: str, title: str, rest: str) -> Lock:
         title,
         (name,),
         rest_path=f"spec.{rest}",
-        get_setup_value=lambda it: getattr(it.environment, name),
+        get_setup_value=lambda setup: getattr(setup.environment, name),
         master_keys=(name,),
     )
 
@@ -93,14 +99,14 @@ SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
                 "variables",
                 "Environment variables",
                 "environmentVariables",
-                lambda it: it.environment.variables,
+                lambda setup: setup.environment.variables,
             ),
             Lock(
                 "security",
                 "Security",
                 SECURITY_FIELDS,
                 rest_path="spec.security",
-                get_setup_value=lambda it: it.security,
+                get_setup_value=lambda setup: setup.security,
                 master_keys=("security",),
             ),
         ),
@@ -113,9 +119,9 @@ SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
                 "Compute resource",
                 ("compute_choice", *OWN_COMPUTE_FIELDS),
                 rest_path="spec.compute",
-                get_setup_value=lambda it: (
-                    it.compute.gpus,
-                    *(getattr(it.compute, name) for name in OWN_COMPUTE_FIELDS[4:]),
+                get_setup_value=lambda setup: (
+                    setup.compute.gpus,
+                    *(getattr(setup.compute, name) for name in OWN_COMPUTE_FIELDS[4:]),
                 ),
                 master_keys=("gpus", *OWN_COMPUTE_FIELDS[4:]),
             ),
@@ -124,21 +130,21 @@ SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
                 "Increase shared memory",
                 ("large_shm",),
                 rest_path="spec.compute.largeShmRequest",
-                get_setup_value=lambda it: it.compute.large_shm,
+                get_setup_value=lambda setup: setup.compute.large_shm,
                 master_keys=("large_shm",),
             ),
             _build_rows_lock(
                 "extended",
                 "Extended resources",
                 "compute.extendedResources",
-                lambda it: it.compute.extended,
+                lambda setup: setup.compute.extended,
             ),
             Lock(
                 "node_type",
                 "Node type",
                 ("node_type",),
                 rest_path="spec.nodeType",
-                get_setup_value=lambda it: it.node_type,
+                get_setup_value=lambda setup: setup.node_type,
                 master_keys=("node_type",),
             ),
             Lock(
@@ -146,7 +152,7 @@ SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
                 "Node pools",
                 ("node_pools",),
                 rest_path="spec.nodePools",
-                get_setup_value=lambda it: it.node_pools,
+                get_setup_value=lambda setup: setup.node_pools,
                 master_keys=("node_pools",),
             ),
             Lock(
@@ -154,11 +160,11 @@ SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
                 "Topology",
                 ("topology_key", "topology_required"),
                 rest_path="spec.podAffinity",
-                get_setup_value=lambda it: it.topology,
+                get_setup_value=lambda setup: setup.topology,
                 master_keys=("topology",),
             ),
             _build_rows_lock(
-                "tolerations", "Tolerations", "tolerations", lambda it: it.tolerations
+                "tolerations", "Tolerations", "tolerations", lambda setup: setup.tolerations
             ),
         ),
     ),
@@ -170,15 +176,17 @@ SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
                 "Configuration",
                 ("configuration",),
                 rest_path="noMaster",
-                get_spec_value=lambda it: it.configuration,
+                get_spec_value=lambda spec: spec.configuration,
                 is_in_start=True,
             ),
-            _build_field_lock("workers", "Number of workers", "numWorkers", lambda it: it.workers),
+            _build_field_lock(
+                "workers", "Number of workers", "numWorkers", lambda spec: spec.workers
+            ),
             _build_field_lock(
                 "min_workers",
                 "Elastic workers",
                 "minReplicas",
-                lambda it: it.elastic,
+                lambda spec: spec.elastic,
                 "max_workers",
                 "max_restarts",
             ),
@@ -186,18 +194,22 @@ SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
                 "parameter_servers",
                 "Parameter servers",
                 "parameterServers",
-                lambda it: it.parameter_servers,
+                lambda spec: spec.parameter_servers,
             ),
             _build_field_lock(
                 "slots",
                 "Slots, launcher and SSH path",
                 "slotsPerWorker",
-                lambda it: it.mpi,
+                lambda spec: spec.mpi,
                 "launcher",
                 "ssh_path",
             ),
             _build_field_lock(
-                "runs", "Runs", "completions", lambda it: (it.runs, it.parallelism), "parallelism"
+                "runs",
+                "Runs",
+                "completions",
+                lambda spec: (spec.runs, spec.parallelism),
+                "parallelism",
             ),
         ),
     ),
@@ -210,55 +222,58 @@ SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
                 (DATA_SOURCES_FIELD,),
                 (PATH_PREFIX,),
                 rest_path="spec.storage",
-                get_setup_value=lambda it: it.volumes,
+                get_setup_value=lambda setup: setup.volumes,
                 master_keys=("volumes",),
             ),
-            _build_rows_lock("volumes", "Volumes", "storage", lambda it: it.volumes),
+            _build_rows_lock("volumes", "Volumes", "storage", lambda setup: setup.volumes),
         ),
     ),
     "general": (
         "General",
         (
             _build_field_lock(
-                "priority", "Priority", "priorityClass", lambda it: it.lifecycle.priority
+                "priority", "Priority", "priorityClass", lambda spec: spec.lifecycle.priority
             ),
             _build_field_lock(
-                "preemptibility", "Preemptibility", "preemptibility", lambda it: it.is_preemptible
+                "preemptibility",
+                "Preemptibility",
+                "preemptibility",
+                lambda spec: spec.is_preemptible,
             ),
             _build_field_lock(
                 "grace_seconds",
                 "Grace period",
                 "terminationGracePeriodSeconds",
-                lambda it: it.lifecycle.grace_seconds,
+                lambda spec: spec.lifecycle.grace_seconds,
             ),
             _build_field_lock(
                 "backoff_limit",
                 "Backoff limit",
                 "backoffLimit",
-                lambda it: it.lifecycle.backoff_limit,
+                lambda spec: spec.lifecycle.backoff_limit,
             ),
             _build_field_lock(
                 "auto_delete_seconds",
                 "Auto-deletion after the end",
                 "autoDeletionTimeAfterCompletionSeconds",
-                lambda it: it.lifecycle.auto_delete_seconds,
+                lambda spec: spec.lifecycle.auto_delete_seconds,
             ),
             _build_field_lock(
                 "restart_policy",
                 "Restart policy",
                 "restartPolicy",
-                lambda it: it.lifecycle.restart_policy,
+                lambda spec: spec.lifecycle.restart_policy,
             ),
             _build_field_lock(
                 "clean_pod_policy",
                 "Pods to delete at the end",
                 "cleanPodPolicy",
-                lambda it: it.lifecycle.clean_pod_policy,
+                lambda spec: spec.lifecycle.clean_pod_policy,
             ),
             _build_rows_lock(
-                "annotations", "Annotations", "annotations", lambda it: it.annotations
+                "annotations", "Annotations", "annotations", lambda setup: setup.annotations
             ),
-            _build_rows_lock("labels", "Labels", "labels", lambda it: it.labels),
+            _build_rows_lock("labels", "Labels", "labels", lambda setup: setup.labels),
         ),
     ),
     "master": (
@@ -268,19 +283,20 @@ SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
                 "master",
                 "In what the master differs",
                 rest_path="masterSpec",
-                get_spec_value=lambda it: it.master,
+                get_spec_value=lambda spec: spec.master,
             ),
         ),
     ),
 }
-"""The locks by section, with the section's title."""
+"""The locks by section, each with the section's title."""
 LOCKS: Mapping[str, Lock] = {lock.key: lock for _, locks in SECTIONS.values() for lock in locks}
 _MASTER_KEY = "master"
 
 
 def filter_known_keys(keys: Iterable[str]) -> tuple[str, ...]:
-    """Those of the keys that there are, each once, in the order of the page; "section:data" stands
-    for all of a section.
+    """Return the keys that exist, each once, in the order of the page.
+
+    "section:data" stands for all keys of a section.
     """
     wanted = set(keys)
     for name, (_, locks) in SECTIONS.items():
@@ -292,7 +308,7 @@ def filter_known_keys(keys: Iterable[str]) -> tuple[str, ...]:
 def lock_start_values(
     step_values: TypedValues, template_values: TypedValues, keys: Collection[str]
 ) -> TypedValues:
-    """What was typed into the first step, with the template's values of what is locked."""
+    """Return the values of the first step, with the template's values of what is locked."""
     return _overlay_template(
         step_values, template_values, [LOCKS[key] for key in keys if LOCKS[key].is_in_start]
     )
@@ -301,7 +317,7 @@ def lock_start_values(
 def lock_setup_values(
     step_values: TypedValues, template_values: TypedValues, keys: Collection[str]
 ) -> TypedValues:
-    """What was typed into the setup, with the template's values of what is locked."""
+    """Return the values of the setup step, with the template's values of what is locked."""
     return _overlay_template(
         step_values, template_values, [LOCKS[key] for key in keys if not LOCKS[key].is_in_start]
     )
@@ -310,27 +326,28 @@ def lock_setup_values(
 def lock_master_values(
     step_values: TypedValues, template_values: TypedValues, keys: Collection[str]
 ) -> TypedValues:
-    """What was typed for the master: it differs in what is locked as the template's does, or not at
-    all.
+    """Return the values of the master step, with what is locked as the template has it.
+
+    There the master differs as the template's master does, or not at all.
     """
     if _MASTER_KEY in keys:
         return dict(template_values)
     for name in dict.fromkeys(name for key in keys for name in LOCKS[key].master_keys):
-        own, prefix = get_master_fields(name)
-        rest = {
+        fields, prefix = get_master_fields(name)
+        kept = {
             each: values
             for each, values in step_values.items()
-            if each not in own and not (prefix and each.startswith(prefix))
+            if each not in fields and not (prefix and each.startswith(prefix))
         }
         differs = [each for each in step_values.get(DIFFERS, []) if each != name]
         if name in template_values.get(DIFFERS, []):
             differs.append(name)
-            rest |= {
+            kept |= {
                 each: values
                 for each, values in template_values.items()
-                if each in own or (prefix and each.startswith(prefix))
+                if each in fields or (prefix and each.startswith(prefix))
             }
-        step_values = rest | {DIFFERS: differs}
+        step_values = kept | {DIFFERS: differs}
     return step_values
 
 
@@ -352,9 +369,7 @@ def _overlay_template(
 
 
 def mark_locked_fields(form: TypedForm, keys: Collection[str], note: str) -> None:
-    """Show what is locked as such: its fields cannot be typed into, and `note` stands beside
-    them.
-    """
+    """Disable the locked fields of a form, and add `note` to them."""
     rows = getattr(form, "rows", {})
     for key in keys:
         for name, field in form.fields.items():
@@ -366,8 +381,9 @@ def mark_locked_fields(form: TypedForm, keys: Collection[str], note: str) -> Non
 
 
 def list_locked_master_keys(keys: Collection[str]) -> Collection[str]:
-    """The things in which the master cannot differ otherwise than the template says; all of them
-    where the master itself is locked.
+    """Return in what the master may not differ from the template.
+
+    That is everything where the master itself is locked.
     """
     if _MASTER_KEY in keys:
         return frozenset(name for lock in LOCKS.values() for name in lock.master_keys)
@@ -375,7 +391,7 @@ def list_locked_master_keys(keys: Collection[str]) -> Collection[str]:
 
 
 def find_broken_locks(spec: Spec, template: Spec, keys: Collection[str]) -> Sequence[Lock]:
-    """The locks that a workload does not keep."""
+    """Return the locks that a workload breaks."""
     return [
         LOCKS[key] for key in keys if LOCKS[key].get_values(spec) != LOCKS[key].get_values(template)
     ]

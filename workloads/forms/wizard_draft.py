@@ -1,5 +1,7 @@
-"""A draft as the steps of the wizard: what was typed into each, the Spec that they make together,
-and which step a problem belongs to.
+"""A draft as the steps of the wizard.
+
+It has what was typed into each step, the Spec that the steps make together, and the step to which a
+problem belongs.
 """
 
 import uuid
@@ -56,19 +58,21 @@ from workloads.specs import (
 from workloads.specs import Environment as SpecEnvironment
 
 TEMPLATE_WORKLOAD_NAME = "template"
-"""The name of the workload that a template is judged as."""
+"""The name of the workload as which a template is validated."""
 
 
 def keep_other_kinds(sent: TypedValues, before: TypedValues) -> TypedValues:
-    """What was typed into the setup, with what was typed before into fields that the workload
-    chosen now does not have.
+    """Return the sent values of the setup, with earlier values that are hidden now.
+
+    Those are the values of fields that the chosen kind of workload does not have.
     """
     return {name: values for name, values in before.items() if name in KIND_SPECIFIC_FIELDS} | sent
 
 
 class WizardDraft:
-    """What is in a draft, for the one who fills it in. Forms are quiet until `judge` makes them
-    speak.
+    """The content of a draft, as the user who fills it in sees it.
+
+    Forms hide their errors until `validate_step` makes them show.
     """
 
     def __init__(self, data: Mapping[str, Any], user: User) -> None:
@@ -79,26 +83,27 @@ class WizardDraft:
         """A name to offer instead of one that is taken."""
 
     def get_values(self, step: Step) -> TypedValues:
-        """What was typed into a step, its defaults where nothing was; and of what a policy or its
-        template locks, the values there.
+        """Return the typed values of a step, or its defaults where nothing was typed.
+
+        Values that a policy or the template locks take the place of typed ones.
         """
-        typed, template = self._get_unlocked_values(step), self.template
+        values, template = self._get_unlocked_values(step), self.template
         if template is not None:
-            keep = {
+            apply_locks = {
                 Step.START: template_locks.lock_start_values,
                 Step.SETUP: template_locks.lock_setup_values,
                 Step.MASTER: template_locks.lock_master_values,
             }[step]
-            typed = keep(
-                typed,
+            values = apply_locks(
+                values,
                 template.get_values(step),
                 template.locked if step is Step.START else self.locked_keys,
             )
-        # A policy goes before a template, which may be older.
+        # Policies are applied last: a template may be older than they are.
         return (
-            wizard_policies.apply_policy_locks(typed, self.merged_policies)
+            wizard_policies.apply_policy_locks(values, self.merged_policies)
             if step is Step.SETUP
-            else typed
+            else values
         )
 
     def _get_unlocked_values(self, step: Step) -> TypedValues:
@@ -106,57 +111,64 @@ class WizardDraft:
             stored: TypedValues = self.data[step]
             return stored
         if step is Step.START:
-            last = (
+            last_project_id = (
                 Workload.objects.filter(submitted_by=self.user)
                 .order_by("-created_at")
                 .values_list("project_id", flat=True)
                 .first()
             )
-            return start_step.build_start_defaults(self.projects, last)
+            return start_step.build_start_defaults(self.projects, last_project_id)
+        if step is not Step.SETUP:
+            return {}
         return (
             setup_step.build_setup_defaults()
             | setup_step.build_project_defaults(self.project)
             | wizard_policies.build_policy_defaults(self.merged_policies)
-            if step is Step.SETUP
-            else {}
         )
 
     @cached_property
     def _policies(self) -> PoliciesInForce | None:
-        """Those of the chosen project. A template is judged where it is used."""
+        """Return the policies in force in the chosen project.
+
+        None for a template, which is judged where it is used.
+        """
         return (
             load_for_project(self.project) if self.project and self.new_template is None else None
         )
 
     @cached_property
     def merged_policies(self) -> MergedPolicies:
-        """What policies want of the chosen kind of workload."""
+        """Return the merged policies for the chosen kind of workload."""
         return (
             self._policies.merge(self.start.chosen_architecture) if self._policies else NO_POLICIES
         )
 
     @cached_property
     def template(self) -> AppliedTemplate | None:
-        """The template that was filled in."""
+        """Return the template that was filled in, or None."""
         return AppliedTemplate.from_draft(self.data)
 
     @property
     def new_template(self) -> Mapping[str, Any] | None:
-        """What is known of the template that the draft is to become; None where it becomes a
-        workload.
+        """Return the data of the template that the draft is to become.
+
+        None where it becomes a workload.
         """
         return self.data.get(NEW_TEMPLATE)
 
     @cached_property
     def projects(self) -> Sequence[Project]:
-        """Where the user may launch; for a template, where they may look at what it is made of."""
-        making = self.new_template is not None
-        found = (
+        """Return the projects where the user may launch.
+
+        For a template: those that the user may see.
+        """
+        is_template = self.new_template is not None
+        rows = (
             Project.objects.visible_to(self.user)
-            if making
+            if is_template
             else list_permitted_projects(self.user, Verb.CREATE, Entity.WORKLOADS)
         )
-        return list(found.select_related("cluster").order_by("name"))
+        return list(rows.select_related("cluster").order_by("name"))
 
     @cached_property
     def start(self) -> StartForm:
@@ -172,7 +184,7 @@ class WizardDraft:
 
     @cached_property
     def _templates(self) -> Sequence[Template]:
-        """Those for use in the project that is chosen."""
+        """Return the templates available in the chosen project."""
         chosen = (self.get_values(Step.START).get("project") or [""])[-1]
         project = next((each for each in self.projects if str(each.pk) == chosen), None)
         if project is None or self.new_template is not None:
@@ -185,25 +197,26 @@ class WizardDraft:
 
     @cached_property
     def missing_assets(self) -> Sequence[MissingAsset]:
-        """What the template chooses and nobody can: it has to be chosen anew."""
+        """Return the assets that the template chooses and that are not available.
+
+        Each has to be chosen anew.
+        """
         if self.template is None or self.project is None:
             return []
-        there = {
+        available = {
             "environment_choice": self._environments,
             "compute_choice": self.project_assets.resources,
             DATA_SOURCES_FIELD: self.project_assets.sources,
         }
         return find_missing_assets(
             self.template,
-            {key: {str(each.pk) for each in rows} for key, rows in there.items()},
+            {key: {str(each.pk) for each in rows} for key, rows in available.items()},
             self.project,
             self._load_asset_names,
         )
 
     def _load_asset_names(self, key: str, chosen: Sequence[str]) -> Mapping[str, str]:
-        """What those of these assets are called that the one who fills it in may see, by their
-        ids.
-        """
+        """Return the names, by id, of those of these assets that the user may see."""
         model: Any = {
             "environment_choice": Environment,
             "compute_choice": ComputeResource,
@@ -216,9 +229,13 @@ class WizardDraft:
 
     @cached_property
     def locked_keys(self) -> Sequence[str]:
-        """What the template locks. A choice that cannot be had is open."""
-        gone = {each.key for each in self.missing_assets}
-        return [key for key in self.template.locked if key not in gone] if self.template else []
+        """Return the keys of what the template locks. The choice of a missing asset is open."""
+        missing_fields = {each.key for each in self.missing_assets}
+        return (
+            [key for key in self.template.locked if key not in missing_fields]
+            if self.template
+            else []
+        )
 
     @cached_property
     def setup(self) -> SetupForm:
@@ -245,7 +262,7 @@ class WizardDraft:
 
     @cached_property
     def project_assets(self) -> ProjectAssets:
-        """The assets to choose among in the chosen project."""
+        """Return the assets to choose from in the chosen project."""
         return ProjectAssets(
             self.project, visible_to=self.user if self.new_template is not None else None
         )
@@ -274,26 +291,26 @@ class WizardDraft:
 
     @property
     def used_assets(self) -> Sequence[AssetReference]:
-        """The assets that were chosen, as they are now, and the template that was filled in."""
+        """Return references to the chosen assets and to the template that was filled in."""
         form = self.setup
         environment = form.environments.get(form.read("environment_choice", ""))
         size = form.resources.get(form.read("compute_choice", ""))
-        found = [
+        references = [
             build_asset_reference(each)
             for each in (environment, size, *form.chosen_sources)
             if each is not None
         ]
         if self.template is not None:
-            found.append(
+            references.append(
                 AssetReference(
                     TEMPLATE, uuid.UUID(self.template.id), self.template.name, self.template.version
                 )
             )
-        return found
+        return references
 
     @property
     def template_form_data(self) -> dict[str, Any]:
-        """What a template of this draft keeps."""
+        """Return the form that a template of this draft stores."""
         assert self.project is not None
         named = [
             each
@@ -311,7 +328,7 @@ class WizardDraft:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the chosen project's cluster can do."""
+        """Return the capabilities of the chosen project's cluster."""
         return self.project.cluster.can if self.project else UNKNOWN
 
     @property
@@ -331,14 +348,15 @@ class WizardDraft:
 
     @property
     def master_name(self) -> str:
-        """What the chosen framework calls its master."""
+        """Return what the chosen framework calls its master."""
         framework = self.start.chosen_framework
         return framework.master_name if framework else "master"
 
     @property
     def rank_0_note(self) -> str:
-        """What volumes that rank 0 alone may write to mean for the chosen framework; "" where there
-        are no ranks.
+        """Explain volumes that only rank 0 may write to, for the chosen framework.
+
+        "" where there are no ranks.
         """
         framework = self.start.chosen_framework
         if framework is None:
@@ -356,7 +374,7 @@ class WizardDraft:
 
     @property
     def kind_label(self) -> str:
-        """The kind of workload that is chosen: "Distributed, PyTorch, Workers only"."""
+        """Describe the chosen kind of workload: "Distributed, PyTorch, Workers only"."""
         return describe_kind(
             self.start.chosen_architecture,
             self.start.chosen_framework,
@@ -364,7 +382,7 @@ class WizardDraft:
         )
 
     def get_step_label(self, step: Step) -> str:
-        """The step's name, with the framework's own word."""
+        """Return the step's name, with the framework's own word for the master."""
         return self.master_name.capitalize() if step is Step.MASTER else step.label
 
     def get_form(self, step: Step) -> TypedForm:
@@ -376,11 +394,12 @@ class WizardDraft:
         return forms[step]
 
     def build_spec(self, *, last_step: Step = Step.REVIEW) -> Spec:
-        """What the steps before `until`, and it, make; values that could not be read are left at
-        their defaults.
+        """Return the Spec that the steps up to and including `last_step` make.
+
+        Values that could not be parsed are left at their defaults.
         """
         start, project = self.start, self.project
-        head: dict[str, Any] = {
+        basics: dict[str, Any] = {
             "name": start.read("name", "") if self.new_template is None else TEMPLATE_WORKLOAD_NAME,
             "project": project.name if project else "none",
             "namespace": project.namespace if project else "none",
@@ -390,13 +409,13 @@ class WizardDraft:
             "configuration": start.chosen_configuration,
         }
         if last_step is Step.START:
-            return Spec(**head, setup=Setup(SpecEnvironment(setup_step.NOT_CHOSEN)))
+            return Spec(**basics, setup=Setup(SpecEnvironment(setup_step.NOT_CHOSEN)))
         setup = self.setup
         changes = (
             self.master.changes if self.has_master and last_step is not Step.SETUP else UNCHANGED
         )
         spec = Spec(
-            **head,
+            **basics,
             setup=setup.setup,
             workers=setup.read("workers", 1),
             elastic=setup.elastic if self.is_distributed else None,
@@ -410,8 +429,9 @@ class WizardDraft:
         return complete_spec(spec, self.merged_policies) if last_step is Step.REVIEW else spec
 
     def validate_step(self, step: Step) -> bool:
-        """Whether nothing is wrong with a step (before review); what is, stands beside its field
-        from now on.
+        """Tell whether a step (before review) is valid.
+
+        Its errors show beside their fields from now on.
         """
         if step not in self._step_validity:
             form = self.get_form(step)
@@ -426,7 +446,7 @@ class WizardDraft:
         return self._step_validity[step]
 
     def _add_policy_errors(self, step: Step) -> None:
-        """Put what policies do not allow of a step beside its fields."""
+        """Add what policies forbid of a step as errors of its fields."""
         form = None if step is Step.START else self.setup
         for field, text in wizard_policies.find_policy_issues(
             self.build_spec(last_step=step), self.merged_policies, form
@@ -435,35 +455,38 @@ class WizardDraft:
                 self.add_error(Problem(field, text))
 
     def add_refusals(self, step: Step) -> bool:
-        """Whether the chosen cluster cannot do what a step asks for in which nothing else is wrong:
-        that stands beside its field then.
+        """Add errors for what the chosen cluster cannot do of a step.
+
+        Only where nothing else is wrong with the spec. Returns whether there are any.
         """
         spec = self.build_spec(last_step=step)
-        found = (
+        refusals = (
             []
             if find_problems(spec)
             else [each for each in self._find_refusals(spec) if get_step(each.field) is step]
         )
-        for problem in found:
+        for problem in refusals:
             self.add_error(problem)
-        return bool(found)
+        return bool(refusals)
 
     def _find_refusals(self, spec: Spec) -> Sequence[Problem]:
-        placed = placement_rules.find_pool_problems(spec, self.project) if self.project else ()
-        return [*find_refusals(spec, self.capabilities), *placed]
+        pool_problems = (
+            placement_rules.find_pool_problems(spec, self.project) if self.project else ()
+        )
+        return [*find_refusals(spec, self.capabilities), *pool_problems]
 
     def hide_errors(self, step: Step) -> None:
         """Show a step without its errors again."""
         self._show_errors(self.get_form(step), quiet=True)
 
     def find_invalid_step(self, before: Step) -> Step | None:
-        """The first step before this one with anything wrong."""
+        """Return the first invalid step before this one, or None."""
         steps = self.steps
         earlier = steps[: steps.index(before)] if before in steps else steps[:-1]
         return next((step for step in earlier if not self.validate_step(step)), None)
 
     def add_error(self, problem: Problem) -> Step:
-        """Put a problem beside its field; the step that shows it."""
+        """Add a problem as an error of its field; return the step that shows it."""
         step = get_step(problem.field)
         step = step if step in self.steps else Step.START
         form = self.get_form(step)
@@ -477,7 +500,7 @@ class WizardDraft:
         return step
 
     def report_taken_name(self, text: str) -> None:
-        """Say so beside the name, and offer a free one."""
+        """Add an error to the name, and offer a free one."""
         self._show_errors(self.start)
         self.start.add_error_once("name", text)
         if self.project is not None:
@@ -489,6 +512,8 @@ class WizardDraft:
         if self.new_template is not None:
             return
         name, project = self.start.read("name"), self.project
+        # Only early advice: another submission may take the name until this one is journalled,
+        # which raises Clash then.
         if (
             project
             and Workload.objects.filter(project=project, name=name, released_at=None).exists()
@@ -504,11 +529,13 @@ class WizardDraft:
             form.quiet = quiet
 
     def _has_errors(self, form: TypedForm) -> bool:
+        if isinstance(form, SetupForm | MasterForm):
+            return form.has_field_or_row_errors
         return form.has_errors
 
 
 def _is_uuid(text: str) -> bool:
-    """A template that was written by hand may choose anything."""
+    """Tell whether a text is a UUID. A template written by hand may choose anything."""
     try:
         uuid.UUID(text)
     except ValueError:

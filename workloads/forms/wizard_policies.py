@@ -1,6 +1,4 @@
-"""Policies in the wizard: their defaults filled in, their locks kept, their limits beside the
-fields, and the cards that they forbid.
-"""
+"""Policies in the wizard: defaults, locks, limits beside the fields, and forbidden cards."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,23 +17,24 @@ from workloads.policing.merging import AnyLimits, MergedPolicies
 from workloads.specs import Pair, Spec, Variable, join_command_line
 
 CHECKBOX_FLAGS = ("large_shm", "read_only_root", "host_ipc", "host_network")
-"""Flags that are a box to tick; others are a choice of yes and no."""
+"""Flags that are a checkbox; other flags are a choice of yes and no."""
 _ENVIRONMENT_PREFIX = "setup.environment."
 
 
 def build_policy_defaults(merged: MergedPolicies) -> TypedValues:
-    """What policies set of a setup into which nothing was typed; what an environment says is left
-    to the chosen one.
+    """Return what policies preset in a setup into which nothing was typed.
+
+    Values of the environment are left to the chosen environment.
     """
-    found: TypedValues = {}
+    defaults: TypedValues = {}
     for limits in merged.limits.values():
         if limits.fallback is not None and limits.field.section != ENVIRONMENT:
-            found |= _build_field_values(limits.field, limits.fallback.value)
-    return found
+            defaults |= _build_field_values(limits.field, limits.fallback.value)
+    return defaults
 
 
 def apply_policy_locks(step_values: TypedValues, merged: MergedPolicies) -> TypedValues:
-    """What was typed into a setup, with the values of what is locked."""
+    """Return the values of the setup step, with the policies' values of what is locked."""
     for limits in merged.limits.values():
         if isinstance(limits, FieldLimits) and limits.locked is not None:
             step_values = step_values | _build_field_values(limits.field, limits.locked.value)
@@ -45,8 +44,9 @@ def apply_policy_locks(step_values: TypedValues, merged: MergedPolicies) -> Type
 def mark_policy_limits(
     form: TypedForm, merged: MergedPolicies, *, disable_locked: bool = True
 ) -> None:
-    """Say beside each field what policies want of it; with `locks`, what is locked cannot be typed
-    into.
+    """Add a note to each field with what policies require of it.
+
+    With `disable_locked`, locked fields are disabled.
     """
     rows = getattr(form, "rows", {})
     for name, limits in merged.limits.items():
@@ -66,28 +66,31 @@ def mark_forbidden_cards(
     resources: Iterable[ComputeResource],
     merged: MergedPolicies,
 ) -> None:
-    """Put on each asset why it is `forbidden`, "" where it is not."""
+    """Set `forbidden` on each asset: why policies forbid it, or ""."""
     for environment in environments:
-        found = policing.find_environment_issues(
+        issues = policing.find_environment_issues(
             asset_rules.build_environment(vars(environment)), merged
         )
-        environment.forbidden = " ".join(each.text for each in found)  # type: ignore[attr-defined]
+        environment.forbidden = " ".join(each.text for each in issues)  # type: ignore[attr-defined]
     for resource in resources:
-        about = policing.find_compute_issues(asset_rules.build_compute(vars(resource)), merged)
-        resource.forbidden = " ".join(each.text for each in about)  # type: ignore[attr-defined]
+        issues = policing.find_compute_issues(asset_rules.build_compute(vars(resource)), merged)
+        resource.forbidden = " ".join(each.text for each in issues)  # type: ignore[attr-defined]
 
 
 def find_policy_issues(
     spec: Spec, merged: MergedPolicies, form: SetupForm | None
 ) -> Sequence[tuple[str, str]]:
-    """What policies do not allow: (field, sentence) pairs. What a chosen card says is the card's to
-    answer for: "environment_choice".
+    """Return what policies do not allow, as (field, sentence) pairs.
+
+    A value that a chosen environment gives is an issue of the field "environment_choice".
     """
     spec = policing.complete_spec(spec, merged)
-    found = policing.find_issues(spec, merged)
+    policy_issues = policing.find_issues(spec, merged)
     if spec.setup.environment.image == NOT_CHOSEN:
-        found = [issue for issue in found if not issue.field.startswith(_ENVIRONMENT_PREFIX)]
-    return [(_find_form_field(issue.field, form), issue.text) for issue in found]
+        policy_issues = [
+            issue for issue in policy_issues if not issue.field.startswith(_ENVIRONMENT_PREFIX)
+        ]
+    return [(_find_form_field(issue.field, form), issue.text) for issue in policy_issues]
 
 
 def _find_form_field(field: str, form: SetupForm | None) -> str:
@@ -103,22 +106,24 @@ def _find_form_field(field: str, form: SetupForm | None) -> str:
 
 
 def _describe_limits(limits: AnyLimits) -> list[str]:
-    by = policing.describe_sources(limits.sources, short=True)
+    sources = policing.describe_sources(limits.sources, short=True)
     if isinstance(limits, FieldLimits) and limits.locked is not None:
-        return [f"Locked at {limits.field.kind.describe(limits.locked.value)} by {by}."]
-    found = []
+        return [f"Locked at {limits.field.kind.describe(limits.locked.value)} by {sources}."]
+    notes = []
     if words := limits.range_words:
-        found.append(f"{words[0].upper()}{words[1:]} by {by}.")
+        notes.append(f"{words[0].upper()}{words[1:]} by {sources}.")
     if isinstance(limits, FieldLimits) and limits.required:
-        found.append(f"Must be given, by {policing.describe_sources(limits.required, short=True)}.")
+        notes.append(f"Must be given, by {policing.describe_sources(limits.required, short=True)}.")
     if limits.fallback is not None:
-        theirs = policing.describe_sources(limits.fallback.sources, short=True)
-        found.append(f"Default {limits.field.kind.describe(limits.fallback.value)} by {theirs}.")
-    return found
+        fallback_sources = policing.describe_sources(limits.fallback.sources, short=True)
+        notes.append(
+            f"Default {limits.field.kind.describe(limits.fallback.value)} by {fallback_sources}."
+        )
+    return notes
 
 
 def _build_field_values(field: PolicyField, value: Any) -> TypedValues:
-    """A value as it would be typed into the fields that the policy's field stands beside."""
+    """Return a value as it would be typed into the form fields of the policy's field."""
     kind = field.kind
     if isinstance(kind, Pairs):
         if field.name == "variables":

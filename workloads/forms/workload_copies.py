@@ -1,4 +1,4 @@
-"""A workload's Spec as a draft: every step as if it had been typed."""
+"""A copy of a workload: its Spec as a draft, with every step as if it had been typed."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -25,7 +25,7 @@ from workloads.specs import Environment as SpecEnvironment
 
 @dataclass(frozen=True)
 class AvailableAssets:
-    """What is for use where the copy is to be launched."""
+    """The assets that can be used where the copy is to be launched."""
 
     environments: Sequence[Environment] = ()
     resources: Sequence[ComputeResource] = ()
@@ -44,8 +44,9 @@ def build_copy_data(
     assets: AvailableAssets,
     used: Sequence[UsedAsset],
 ) -> tuple[dict[str, Any], Sequence[str]]:
-    """A Draft's data, and what to tell of it: the assets of the workload are chosen again where
-    they still give what it was made of.
+    """Return a Draft's data for a copy, and notes about it for the user.
+
+    The workload's assets are chosen again where they still give the values that it was made of.
     """
     data = build_draft_data(
         spec, project=project, name=name, assets=assets, used={row.asset for row in used}
@@ -56,17 +57,17 @@ def build_copy_data(
         *setup["compute_choice"],
         *setup.get(DATA_SOURCES_FIELD, []),
     }
-    there = {
+    available = {
         str(each.pk): each for each in (*assets.environments, *assets.resources, *assets.sources)
     }
     notes = []
     for row in used:
-        asset = there.get(str(row.asset))
+        asset = available.get(str(row.asset))
         if row.kind in _ASSET_NOUNS and str(row.asset) not in chosen:
-            what = "has changed since" if asset else "is not for use here any more"
+            reason = "has changed since" if asset else "is not for use here any more"
             notes.append(
-                f"The {_ASSET_NOUNS[row.kind]} {row.name} {what}: what it gave stands in the form "
-                "as own values."
+                f"The {_ASSET_NOUNS[row.kind]} {row.name} {reason}: what it gave stands in the "
+                "form as own values."
             )
     return data | _build_template_data(used, assets), notes
 
@@ -79,17 +80,18 @@ _ASSET_NOUNS = {
 
 
 def _build_template_data(used: Sequence[UsedAsset], assets: AvailableAssets) -> dict[str, Any]:
-    """Its template as well, while it is as it was: a newer one could lock what the workload has
-    otherwise.
+    """Return the draft data of the workload's template, while the template is unchanged.
+
+    A newer version could lock a value that the workload has otherwise.
     """
     row = next((each for each in used if each.kind == "template"), None)
     if row is None or assets.templates is None:
         return {}
-    found = assets.templates.filter(pk=row.asset, version=row.version).first()
+    template = assets.templates.filter(pk=row.asset, version=row.version).first()
     return (
         {}
-        if found is None
-        else {draft_templates.APPLIED_TEMPLATE: draft_templates.serialize_template(found)}
+        if template is None
+        else {draft_templates.APPLIED_TEMPLATE: draft_templates.serialize_template(template)}
     )
 
 
@@ -101,11 +103,11 @@ def build_draft_data(
     assets: AvailableAssets = NO_ASSETS,
     used: Collection[uuid.UUID] = (),
 ) -> dict[str, Any]:
-    """A Draft's data. `project` is where the copy is to be launched, and `name` what it is to be
-    called there.
+    """Return a Draft's data for a spec.
 
-    An asset is chosen where it gives the spec's values, one of the `used` rather than another; else
-    they stand in the form as own ones.
+    `project` is where the copy is to be launched, and `name` what it is to be called there. An
+    asset is chosen where it gives the spec's values, one of the `used` rather than another;
+    otherwise the values stand in the form as own ones.
     """
     data: dict[str, Any] = {
         "start": _build_start_values(spec, project, name),
@@ -135,19 +137,21 @@ def _build_start_values(spec: Spec, project: Project | None, name: str) -> Typed
 def _build_setup_values(
     spec: Spec, assets: AvailableAssets, used: Collection[uuid.UUID]
 ) -> TypedValues:
-    def first(asset: Asset) -> tuple[bool, bool]:
+    def sort_key(asset: Asset) -> tuple[bool, bool]:
         # What people made comes before what is built in: of two alike, theirs is the one they
         # chose.
         return asset.pk not in used, asset.is_built_in
 
-    sources, volumes = match_sources(spec.setup.volumes, sorted(assets.sources, key=first))
+    sources, volumes = match_sources(spec.setup.volumes, sorted(assets.sources, key=sort_key))
     setup = replace(spec.setup, volumes=volumes)
     typed = setup_step.build_setup_defaults() | build_setup_values(setup) | sources
-    fitting = (
+    candidates = (
         (each, _find_own_values(spec, each, each.pk in used))
-        for each in sorted(assets.environments, key=first)
+        for each in sorted(assets.environments, key=sort_key)
     )
-    same, own = next(((each, own) for each, own in fitting if own is not None), (None, None))
+    environment, own = next(
+        ((each, own) for each, own in candidates if own is not None), (None, None)
+    )
     if own is not None:
         typed = {
             name: value
@@ -155,12 +159,17 @@ def _build_setup_values(
             if name not in OVERRIDABLE_FIELDS and not name.startswith("variables-")
         }
         typed |= build_environment_values(own)
-    bare = replace(setup.compute, extended=())
-    size = next(
-        (each for each in sorted(assets.resources, key=first) if _gives_compute(each, bare)), None
+    plain_compute = replace(setup.compute, extended=())
+    resource = next(
+        (
+            each
+            for each in sorted(assets.resources, key=sort_key)
+            if _gives_compute(each, plain_compute)
+        ),
+        None,
     )
-    typed["environment_choice"] = [str(same.pk) if same else CUSTOM]
-    typed["compute_choice"] = [str(size.pk) if size else CUSTOM]
+    typed["environment_choice"] = [str(environment.pk) if environment else CUSTOM]
+    typed["compute_choice"] = [str(resource.pk) if resource else CUSTOM]
     numbers: dict[str, Any] = {
         "workers": spec.workers,
         "runs": spec.runs,
@@ -179,8 +188,10 @@ def _build_setup_values(
 
 
 def _find_own_values(spec: Spec, asset: Environment, was_used: bool) -> SpecEnvironment | None:
-    """What to type beside this environment for the spec's; None where it cannot be had of it, or
-    nobody chose it and it is another.
+    """Return what to type beside this environment to get the spec's environment.
+
+    None where the spec's environment cannot be had this way, or where values would have to be typed
+    beside an environment that was not used.
     """
     if asset.architecture != spec.architecture.value or asset.framework not in (
         "",
@@ -194,19 +205,22 @@ def _find_own_values(spec: Spec, asset: Environment, was_used: bool) -> SpecEnvi
         for name in OVERRIDABLE_FIELDS
         if getattr(wanted, name) != getattr(chosen, name)
     }
-    mine = tuple(each for each in wanted.variables if each not in chosen.variables)
-    if (changed or mine) and not was_used:
+    own_variables = tuple(each for each in wanted.variables if each not in chosen.variables)
+    if (changed or own_variables) and not was_used:
         return None
     own = SpecEnvironment(
-        **({"image": ""} | changed), variables=mine, pull_secrets=wanted.pull_secrets
+        **({"image": ""} | changed), variables=own_variables, pull_secrets=wanted.pull_secrets
     )
     return own if setup_step.override_environment(chosen, own) == wanted else None
 
 
 def _gives_compute(asset: ComputeResource, wanted: Compute) -> bool:
-    """Whether it gives this. Shared memory can be ticked for one workload."""
-    given = asset_rules.build_compute(vars(asset))
-    return replace(given, large_shm=given.large_shm or wanted.large_shm) == wanted
+    """Tell whether a compute resource gives what is wanted.
+
+    Shared memory does not matter: it can be ticked for one workload.
+    """
+    compute = asset_rules.build_compute(vars(asset))
+    return replace(compute, large_shm=compute.large_shm or wanted.large_shm) == wanted
 
 
 def _build_lifecycle_values(spec: Spec) -> TypedValues:

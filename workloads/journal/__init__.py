@@ -1,5 +1,6 @@
-"""The only writer of a workload's status, attempts, pods and events. Every change has a position,
-and wakes the pages that show it.
+"""The only writer of workloads' status, attempts, pods and events.
+
+Every change gets a position and wakes the pages that show it.
 """
 
 from workloads.journal.cluster_removal import abandon_workloads

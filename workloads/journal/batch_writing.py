@@ -1,4 +1,4 @@
-"""A batch of what was seen becomes rows, in one turn and a constant number of statements."""
+"""A batch of observations becomes rows, in one transaction and a constant number of statements."""
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,42 +30,43 @@ def write_batch(
     *,
     recheck_ids: Collection[uuid.UUID] = (),
 ) -> set[uuid.UUID]:
-    """Write what these tell. The answer is which workloads changed. The status of those in `look`
-    is told anew in any case.
+    """Write these objects and events. Return the ids of the workloads that changed.
+
+    The status of those in `recheck_ids` is derived anew in any case.
     """
     now = timezone.now()
-    cases = load_updates(cluster_id, objects, cluster_events, recheck_ids)
-    if not cases:
+    updates = load_updates(cluster_id, objects, cluster_events, recheck_ids)
+    if not updates:
         return set()
-    ahead = connections.clock_offset(cluster_id)
-    for each in cases.values():
-        each.clock_lead = ahead
-    by_name = _index_by_name(cases.values())
-    for thing in sorted(objects, key=lambda thing: _KIND_ORDER[thing.kind]):
-        case = _find_update(thing, cases, by_name)
-        if case is not None:
-            object_merging.merge_object(case, thing, now)
+    clock_lead = connections.clock_offset(cluster_id)
+    for update in updates.values():
+        update.clock_lead = clock_lead
+    by_name = _index_by_name(updates.values())
+    for obj in sorted(objects, key=lambda obj: _KIND_ORDER[obj.kind]):
+        owner = _find_update(obj, updates, by_name)
+        if owner is not None:
+            object_merging.merge_object(owner, obj, now)
     for pk in recheck_ids:
-        if pk in cases:
-            cases[pk].affects_status = True
+        if pk in updates:
+            updates[pk].affects_status = True
     events = [
         event
-        for case in cases.values()
-        if case.affects_status and (event := status_derivation.apply_derived_status(case, now))
+        for update in updates.values()
+        if update.affects_status and (event := status_derivation.apply_derived_status(update, now))
     ]
-    counted = _collect_events(cluster_events, by_name, events, now)
-    _write_rows(journal_tx, cases, events, counted)
-    return {pk for pk, case in cases.items() if case.affects_pages or case.new_values}
+    event_changes = _collect_events(cluster_events, by_name, events, now)
+    _write_rows(journal_tx, updates, events, event_changes)
+    return {pk for pk, update in updates.items() if update.affects_pages or update.new_values}
 
 
 def _index_by_name(
     updates: Iterable[WorkloadUpdate],
 ) -> Mapping[tuple[str, str], list[WorkloadUpdate]]:
-    """The cases by namespace and name, the one that has the name now first."""
-    found: dict[tuple[str, str], list[WorkloadUpdate]] = {}
-    for case in sorted(updates, key=lambda case: case.workload.released_at is not None):
-        found.setdefault((case.namespace, case.workload.name), []).append(case)
-    return found
+    """Return the updates by namespace and name; the current holder of a name comes first."""
+    by_name: dict[tuple[str, str], list[WorkloadUpdate]] = {}
+    for update in sorted(updates, key=lambda update: update.workload.released_at is not None):
+        by_name.setdefault((update.namespace, update.workload.name), []).append(update)
+    return by_name
 
 
 def _find_update(
@@ -73,13 +74,14 @@ def _find_update(
     updates: Mapping[uuid.UUID, WorkloadUpdate],
     by_name: Mapping[tuple[str, str], list[WorkloadUpdate]],
 ) -> WorkloadUpdate | None:
-    """Whose it is. A label alone is not enough: anybody may write it, but only in a namespace of
-    their own.
+    """Return the update of the workload that an object belongs to.
+
+    A label alone is not enough: anybody may write it, but only in their own namespace.
     """
     if obj.workload is None:
         return next(iter(by_name.get((obj.namespace, obj.name), ())), None)
-    case = updates.get(obj.workload)
-    return case if case is not None and obj.namespace in ("", case.namespace) else None
+    update = updates.get(obj.workload)
+    return update if update is not None and obj.namespace in ("", update.namespace) else None
 
 
 def _collect_events(
@@ -88,72 +90,74 @@ def _collect_events(
     events: list[Event],
     now: datetime,
 ) -> list[bulk_sql.RowChange]:
-    """New events of the cluster are added to `events`; the answer is what becomes of those that
-    were told again.
-    """
-    found = {
-        each.uid: (each, *owner) for each in cluster_events if (owner := _find_owner(each, by_name))
+    """Append new cluster events to `events`. Return the changes of the repeated ones."""
+    owned = {
+        event.uid: (event, *owner)
+        for event in cluster_events
+        if (owner := _find_owner(event, by_name))
     }
-    if not found:
+    if not owned:
         return []
-    wanted = Event.objects.filter(
-        workload__in={case.workload.pk for _, case, _ in found.values()}, uid__in=found
+    stored = Event.objects.filter(
+        workload__in={update.workload.pk for _, update, _ in owned.values()}, uid__in=owned
     )
     known = {
         (row.workload_id, row.uid): row
-        for row in wanted.only("workload", "uid", "count", "at").order_by()
+        for row in stored.only("workload", "uid", "count", "at").order_by()
     }
     changes = []
-    for each, case, attempt in found.values():
-        row = known.get((case.workload.pk, each.uid))
+    for event, update, attempt in owned.values():
+        row = known.get((update.workload.pk, event.uid))
         if row is None:
-            events.append(_build_event_row(each, case, attempt, now))
-        elif supersedes(each, row.count, row.at):
+            events.append(_build_event_row(event, update, attempt, now))
+        elif supersedes(event, row.count, row.at):
             changes.append(
                 bulk_sql.RowChange(
                     row.pk,
                     new_values={
-                        "count": max(each.count, row.count),
-                        "at": max(each.at, row.at),
-                        "text": each.text,
+                        "count": max(event.count, row.count),
+                        "at": max(event.at, row.at),
+                        "text": event.text,
                     },
                 )
             )
         else:
             continue
-        case.affects_pages = True
+        update.affects_pages = True
     return changes
 
 
 def _find_owner(
     event: ClusterEvent, by_name: Mapping[tuple[str, str], list[WorkloadUpdate]]
 ) -> tuple[WorkloadUpdate, int] | None:
-    """The workload and the attempt that an event is about."""
-    candidates = [case for name in event.names for case in by_name.get((event.namespace, name), ())]
-    for case in candidates:
-        if event.subject_uid in case.pods:
-            return case, case.pods[event.subject_uid].attempt
-        if event.subject_uid and event.subject_uid == case["job_uid"]:
-            return case, case.workload.attempt
+    """Return the workload and the attempt that an event is about."""
+    candidates = [
+        update for name in event.names for update in by_name.get((event.namespace, name), ())
+    ]
+    for update in candidates:
+        if event.subject_uid in update.pods:
+            return update, update.pods[event.subject_uid].attempt
+        if event.subject_uid and event.subject_uid == update["job_uid"]:
+            return update, update.workload.attempt
         owner = event.subject[-36:] if event.subject_kind == "PodGroup" else event.subject_uid
-        if owner in case.job_uids:
-            return case, case.job_uids[owner]
-    for case in candidates:
-        # It may come before what it is about; but not what is about somebody of the same name
-        # before.
-        name, kind = case.workload.name, case.workload.job_kind.rpartition("/")[2]
+        if owner in update.job_uids:
+            return update, update.job_uids[owner]
+    for update in candidates:
+        # An event may arrive before its object. One about an earlier workload of the same name is
+        # told by its uid or its time.
+        name, kind = update.workload.name, update.workload.job_kind.rpartition("/")[2]
         if event.subject_kind == "Job" and event.subject != name and kind not in INDIRECT_KINDS:
             continue
         is_made = event.subject_kind == "Pod" or (
             event.subject_kind == "Job" and kind in INDIRECT_KINDS
         )
-        unknown = is_made or not case["job_uid"] or not event.subject_uid
+        unknown = is_made or not update["job_uid"] or not event.subject_uid
         if (
             unknown
-            and case.workload.released_at is None
-            and event.at > case.workload.created_at - MAX_CLOCK_LAG
+            and update.workload.released_at is None
+            and event.at > update.workload.created_at - MAX_CLOCK_LAG
         ):
-            return case, case.workload.attempt
+            return update, update.workload.attempt
     return None
 
 
@@ -183,22 +187,25 @@ def _write_rows(
     events: Sequence[Event],
     event_changes: Sequence[bulk_sql.RowChange],
 ) -> None:
-    pods = [case.pods[uid] for case in updates.values() for uid in case.changed_pod_uids]
+    pods = [update.pods[uid] for update in updates.values() for uid in update.changed_pod_uids]
+    # New and known pods alike: one statement instead of two.
     bulk_sql.insert_rows(Pod, pods, conflict_fields=("workload", "uid"), update_fields=_POD_FIELDS)
     changed, mirrored = [], []
-    for case in updates.values():
-        row = case.workload
-        if not (case.affects_pages or case.new_values):
+    for update in updates.values():
+        row = update.workload
+        if not (update.affects_pages or update.new_values):
             continue
         journal_tx.mark_changed(row.project_id)
         changed.append(
             bulk_sql.RowChange(
                 row.pk,
                 {"status": row.status, "attempt": row.attempt},
-                {**case.new_values, "changed": journal_tx.position},
+                {**update.new_values, "changed": journal_tx.position},
             )
         )
-        mirror = {name: case.new_values[name] for name in ATTEMPT_FIELDS if name in case.new_values}
+        mirror = {
+            name: update.new_values[name] for name in ATTEMPT_FIELDS if name in update.new_values
+        }
         if mirror and row.status != Status.DELETING:
             mirrored.append(bulk_sql.RowChange(row.pk, {"number": row.attempt}, mirror))
     bulk_sql.update_rows(Workload, "id", changed)

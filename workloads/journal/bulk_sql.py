@@ -1,6 +1,4 @@
-"""Many rows written by few statements: one for all that change the same fields, however many they
-are.
-"""
+"""Many rows written by few statements: one for all rows that change the same fields."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,15 +11,17 @@ from django.db import connection, models
 
 
 class ConcurrentChange(Exception):
-    """A row was not as it had been read: somebody wrote it beside the journal. Nothing may be kept
-    of the turn.
+    """A row changed after it was read: somebody wrote it beside the journal.
+
+    Nothing of the transaction may be kept.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """What one row, found by its `key`, becomes (`to`), provided that it is as `was` says. Both are
-    values by field name.
+    """The `new_values` of one row, found by its `key`, provided that its fields equal `expected`.
+
+    Both are values by field name.
     """
 
     key: Any
@@ -30,8 +30,9 @@ class RowChange:
 
 
 def update_rows(model: type[models.Model], key: str, changes: Iterable[RowChange]) -> None:
-    """Change the rows whose field `key` is one of the changes' keys. Raises Raced when one is not
-    as it was.
+    """Update the rows whose field `key` is one of the changes' keys.
+
+    Raises ConcurrentChange when a row is not as expected.
     """
     alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[RowChange]] = {}
     for change in changes:
@@ -39,19 +40,24 @@ def update_rows(model: type[models.Model], key: str, changes: Iterable[RowChange
             alike.setdefault(
                 (tuple(sorted(change.expected)), tuple(sorted(change.new_values))), []
             ).append(change)
-    for (was, to), listed in alike.items():
-        found = [_Column(model, key, [change.key for change in listed])]
-        found += [
-            _Column(model, name, [change.expected[name] for change in listed]) for name in was
+    for (expected, new_names), group in alike.items():
+        where_columns = [_Column(model, key, [change.key for change in group])]
+        where_columns += [
+            _Column(model, name, [change.expected[name] for change in group]) for name in expected
         ]
         count = _execute_update(
             model,
-            found,
-            [_Column(model, name, [change.new_values[name] for change in listed]) for name in to],
+            where_columns,
+            [
+                _Column(model, name, [change.new_values[name] for change in group])
+                for name in new_names
+            ],
         )
-        if count != len(listed):
+        # Writers of the journal exclude each other; this finds any other writer before it is
+        # overwritten.
+        if count != len(group):
             raise ConcurrentChange(
-                f"{count} of {len(listed)} rows of {model.__name__} were as they had been read"
+                f"{count} of {len(group)} rows of {model.__name__} were as they had been read"
             )
 
 
@@ -62,8 +68,9 @@ def insert_rows(
     conflict_fields: Sequence[str] = (),
     update_fields: Sequence[str] = (),
 ) -> None:
-    """Add these rows, whose keys the database makes. Where there is one with the same `unique`
-    fields, its fields of `update` change.
+    """Insert these rows; the database makes their keys.
+
+    Where a row with the same `conflict_fields` exists, its `update_fields` are updated.
     """
     if not rows:
         return
@@ -97,7 +104,7 @@ def insert_rows(
 def _execute_update(
     model: type[models.Model], where_columns: Sequence["_Column"], set_columns: Sequence["_Column"]
 ) -> int:
-    """How many rows there were that are as `found` says, and now are as `set_` says as well."""
+    """Update the rows that match `where_columns`. Return how many there were."""
     table = _quote_table(model)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -120,11 +127,12 @@ def _execute_update(
             where = " AND ".join(f"{each.name} = %s" for each in where_columns)
             sql = f"UPDATE {table} SET {setting} WHERE {where}"  # noqa: S608 - see insert
             cursor.executemany(sql, _transpose_columns([*set_columns, *where_columns]))
+        # Also after executemany: rowcount is the sum of all statements, in sqlite3 too.
         return int(cursor.rowcount)
 
 
 def _build_unnest(columns: Sequence["_Column"]) -> str:
-    """The lines as a table, one parameter a column."""
+    """Return SQL for the rows as a table, with one parameter for each column."""
     return f"unnest({', '.join(f'%s::{column.type}[]' for column in columns)})"
 
 
@@ -137,43 +145,41 @@ def _quote_table(model: type[models.Model]) -> str:
 
 
 def _quote_column(model: type[models.Model], name: str) -> str:
-    found = model._meta.get_field(name)
-    assert isinstance(found, models.Field)
-    assert found.column
-    return connection.ops.quote_name(found.column)
+    field = model._meta.get_field(name)
+    assert isinstance(field, models.Field)
+    assert field.column
+    return connection.ops.quote_name(field.column)
 
 
 class _Column:
-    """One column of all lines: its quoted name, its type, and its values as the database takes
-    them.
-    """
+    """One column of all rows: its quoted name, its type, and its database values."""
 
     def __init__(self, model: type[models.Model], name: str, values: list[Any]) -> None:
-        found = model._meta.get_field(name)
-        assert isinstance(found, models.Field)
+        field = model._meta.get_field(name)
+        assert isinstance(field, models.Field)
         self.name = _quote_column(model, name)
-        self.type = found.db_type(connection)
+        self.type = field.db_type(connection)
         self.values: list[Any]
-        if isinstance(found, models.JSONField):
+        if isinstance(field, models.JSONField):
             self.values = [
                 None if value is None else msgspec.json.encode(value).decode() for value in values
             ]
         elif isinstance(
-            found,
+            field,
             models.CharField
             | models.TextField
             | models.IntegerField
             | models.BooleanField
             | models.FloatField,
         ):
-            named = any(issubclass(kind, Enum) for kind in set(map(type, values)))
+            has_enums = any(issubclass(kind, Enum) for kind in set(map(type, values)))
             self.values = (
                 [value.value if isinstance(value, Enum) else value for value in values]
-                if named
+                if has_enums
                 else values
             )
         else:
             # Of moments, amounts and the ids of workloads there are few different ones in many
             # rows.
-            known = {value: found.get_db_prep_save(value, connection) for value in set(values)}
-            self.values = [known[value] for value in values]
+            prepared = {value: field.get_db_prep_save(value, connection) for value in set(values)}
+            self.values = [prepared[value] for value in values]

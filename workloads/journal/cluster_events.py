@@ -1,4 +1,7 @@
-"""The cluster's own events: whose they are, and their rows, each once however often it is told."""
+"""The cluster's own events, and the workloads that they may be about.
+
+Each is stored once, however often it is reported.
+"""
 
 import functools
 import logging
@@ -13,8 +16,9 @@ from workloads.kube_objects import Object, clean_text, int_or_zero, nested_dict
 log = logging.getLogger(__name__)
 
 MAX_CLOCK_LAG = timedelta(minutes=1)
-"""By how much the cluster's clock may be behind ours: what it dates yet earlier is of something
-before, or not to be believed.
+"""How far the cluster's clock may be behind ours.
+
+An earlier time belongs to something before, or is not credible.
 """
 
 _REPLICA_NAME = re.compile(r"(.+)-[a-z]{1,16}-[0-9]{1,6}")
@@ -25,8 +29,10 @@ _MAX_INT = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """An event of the cluster. `names` are those of the workloads that it may be about,
-    `subject_uid` the uid of what it names.
+    """An event of the cluster.
+
+    `names` are the workloads that it may be about; `subject_uid` is the uid of the object that it
+    names.
     """
 
     uid: str
@@ -47,59 +53,65 @@ class ClusterEvent:
 def parse_events(
     observations: Iterable[Observation], clock_lead: timedelta = timedelta(0)
 ) -> Iterator[ClusterEvent]:
-    """The events among these that may be about a workload of ours, each once, as last told. `ahead`
-    is the cluster's clock, of ours.
+    """Return the events that may be about our workloads, each once, in its latest state.
+
+    `clock_lead` is how far the cluster's clock is ahead of ours.
     """
     newest: dict[str, ClusterEvent] = {}
-    for each in observations:
-        if each.kind != "event" or each.is_gone:
-            # That the cluster forgets an event is no news: the row stays.
+    for observation in observations:
+        if observation.kind != "event" or observation.is_gone:
+            # The API server deletes events after an hour (--event-ttl); the row stays.
             continue
-        told = _parse_event(each.object if isinstance(each.object, dict) else {}, clock_lead)
-        if told is not None and (
-            told.uid not in newest or supersedes(told, newest[told.uid].count, newest[told.uid].at)
+        event = _parse_event(
+            observation.object if isinstance(observation.object, dict) else {}, clock_lead
+        )
+        if event is not None and (
+            event.uid not in newest
+            or supersedes(event, newest[event.uid].count, newest[event.uid].at)
         ):
-            newest[told.uid] = told
+            newest[event.uid] = event
     return iter(newest.values())
 
 
 def supersedes(event: ClusterEvent, count: int, at: datetime) -> bool:
-    """Whether it says more than what was told so far."""
+    """Return whether the event is newer than the stored count and time."""
     return (event.count, event.at) > (count, at)
 
 
 def parse_moment(value: object, clock_lead: timedelta = timedelta(0)) -> datetime | None:
-    """RFC 3339 text as a moment of ours, told by a clock that is so much ahead; None for anything
-    else.
+    """Parse RFC 3339 text into a moment of our clock; None for anything else.
+
+    `clock_lead` is how far the clock that wrote it is ahead of ours.
     """
-    found = _parse_moment_text(value) if isinstance(value, str) and len(value) < 64 else None
+    parsed = _parse_moment_text(value) if isinstance(value, str) and len(value) < 64 else None
     try:
-        return found - clock_lead if found is not None else None
+        return parsed - clock_lead if parsed is not None else None
     except OverflowError:
         return None
 
 
 @functools.lru_cache(1024)
 def _parse_moment_text(text: str) -> datetime | None:
-    """What happens to many pods at once is known to the second, so it is the same text."""
+    """Parse RFC 3339 text, cached: many pods change in the same second and share the text."""
     try:
-        found = datetime.fromisoformat(text)
-        return found.astimezone(UTC) if found.tzinfo else None
+        parsed = datetime.fromisoformat(text)
+        return parsed.astimezone(UTC) if parsed.tzinfo else None
     except (ValueError, OverflowError):
         return None
 
 
 def refine_moment(at: datetime, now: datetime) -> datetime:
-    """A moment of the cluster's that is known to the second: as late in it as we may have heard, so
-    that our own moments compare.
+    """Return a moment known only to the second, moved to the latest possible fraction.
+
+    Our own moments then compare with it.
     """
     return at if at.microsecond or now < at else min(now, at + _SECOND)
 
 
 def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
-    about = nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
+    involved = nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
     namespace, subject, kind = (
-        clean_text(about.get(name), 253) for name in ("namespace", "name", "kind")
+        clean_text(involved.get(name), 253) for name in ("namespace", "name", "kind")
     )
     names = _guess_workload_names(kind, subject)
     uid = uid_of(event)
@@ -113,7 +125,8 @@ def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
         metadata.get("creationTimestamp"),
     ]
     at = next(
-        (found for each in moments if (found := parse_moment(each, clock_lead)) is not None), None
+        (parsed for moment in moments if (parsed := parse_moment(moment, clock_lead)) is not None),
+        None,
     )
     if at is None:
         return None
@@ -128,7 +141,7 @@ def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
         names=names,
         subject_kind=kind[:64],
         subject=subject,
-        subject_uid=clean_text(about.get("uid"), 64),
+        subject_uid=clean_text(involved.get("uid"), 64),
         at=at,
         first_at=parse_moment(event.get("firstTimestamp"), clock_lead)
         or parse_moment(event.get("eventTime"), clock_lead),
@@ -143,16 +156,16 @@ def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
 
 
 def _guess_workload_names(kind: str, subject: str) -> tuple[str, ...]:
-    """The workloads whose object, pod or PodGroup may have this name."""
+    """Return the workloads whose object, pod or PodGroup may have this name."""
     if kind == "PodGroup":
         name, _ = parse_pod_group_name(subject)
         return (name,) if name else ()
     if kind == "Pod":
-        found = (pattern.fullmatch(subject) for pattern in (_REPLICA_NAME, _JOB_POD_NAME))
-        return tuple(dict.fromkeys(match[1] for match in found if match is not None))
+        matches = (pattern.fullmatch(subject) for pattern in (_REPLICA_NAME, _JOB_POD_NAME))
+        return tuple(dict.fromkeys(match[1] for match in matches if match is not None))
     if kind == "Job":
-        # Also one that the operator of an MPIJob or a TrainJob has made.
+        # May also be a Job that the operator of an MPIJob or a TrainJob has made.
         match = _REPLICA_NAME.fullmatch(subject)
-        made = (subject.removesuffix("-launcher"), match[1] if match else subject)
-        return tuple(dict.fromkeys((subject, *made))) if subject else ()
+        candidates = (subject.removesuffix("-launcher"), match[1] if match else subject)
+        return tuple(dict.fromkeys((subject, *candidates))) if subject else ()
     return (subject,) if kind.endswith("Job") and subject else ()

@@ -1,6 +1,4 @@
-"""What becomes of workloads whose cluster was removed: nobody can be asked any more, so they are
-over here.
-"""
+"""The end of workloads whose cluster was removed: no cluster can be asked any more."""
 
 import uuid
 from typing import Any
@@ -16,38 +14,37 @@ from workloads.models import Desired, Event, Pod, Workload
 from workloads.states import RESTING, Status
 
 BATCH_SIZE = 100
-"""Workloads of one turn."""
+"""Workloads of one transaction."""
 ABANDONED = "Abandoned"
 
 
 def abandon_workloads(cluster_id: uuid.UUID, reason: str, user: User | None) -> int:
-    """Every workload of a cluster that it had not let go of is deleted and released here, with an
-    entry; its history stays. Gives how many.
+    """Delete and release every workload of a removed cluster; its history stays. Return how many.
 
-    Nothing is asked of the cluster: what runs there goes on.
+    Writes an audit entry for each. Nothing is asked of the cluster: what runs there goes on.
     """
     count = 0
-    while some := _abandon_batch(cluster_id, reason, user):
-        count += some
+    while abandoned := _abandon_batch(cluster_id, reason, user):
+        count += abandoned
     return count
 
 
 def _abandon_batch(cluster_id: uuid.UUID, reason: str, user: User | None) -> int:
-    with journal_transaction() as mine:
+    with journal_transaction() as journal_tx:
         rows = list(
             Workload.objects.filter(cluster_id=cluster_id, released_at=None).order_by(
                 "created_at", "id"
             )[:BATCH_SIZE]
         )
         now = timezone.now()
-        asked = [each for each in rows if each.status != Status.DELETING]
-        gone = [
+        requested = [each for each in rows if each.status != Status.DELETING]
+        entries = [
             audit.AuditedObject(each.pk, each.name, project_scope(each.project_id))
-            for each in asked
+            for each in requested
         ]
-        audit.record_all(audit.Event.DELETE, "workload", gone, by=user, text=reason)
+        audit.record_all(audit.Event.DELETE, "workload", entries, by=user, text=reason)
         for workload in rows:
-            resting = Status(workload.status) in RESTING
+            is_resting = Status(workload.status) in RESTING
             values: dict[str, Any] = {
                 "status": Status.DELETING,
                 "reason": reason,
@@ -70,12 +67,14 @@ def _abandon_batch(cluster_id: uuid.UUID, reason: str, user: User | None) -> int
             if workload.started_at is not None and workload.ended_at is None:
                 values["ended_at"] = now
             # An attempt that has come to its end keeps it.
-            workload_writing.update_workload(mine, workload, values, update_attempt=not resting)
+            workload_writing.update_workload(
+                journal_tx, workload, values, update_attempt=not is_resting
+            )
             Event.objects.create(
                 workload=workload,
                 attempt=workload.attempt,
                 kind=Event.Kind.STATUS,
-                is_warning=not resting,
+                is_warning=not is_resting,
                 old=workload.status,
                 new=Status.DELETING,
                 reason=ABANDONED,

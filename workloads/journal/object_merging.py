@@ -1,5 +1,6 @@
-"""What one object says, laid over its workload's case. What is older than what is known, or
-somebody else's, changes nothing.
+"""Merging one observed object into its workload's update.
+
+Objects that are older than the known state, or somebody else's, change nothing.
 """
 
 import uuid
@@ -20,7 +21,7 @@ _POD_DEFAULTS = [(field.attname, field.get_default()) for field in Pod._meta.con
 
 
 def merge_object(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> None:
-    """Lay one object over its case."""
+    """Merge one object into its workload's update."""
     if update.workload.released_at is None or obj.kind == "pod":
         _MERGE_BY_KIND[obj.kind](update, obj, now)
 
@@ -29,8 +30,7 @@ def _merge_job(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
     if obj.attempt != update.workload.attempt or (obj.name and obj.name != update.workload.name):
         return
     if obj.data and (obj.owner or obj.data.get("kind", _job_kind(update)) != _job_kind(update)):
-        # Somebody else's under our labels: nothing controls what we make, and it is of the kind
-        # that we make.
+        # Somebody else's job under our labels: ours has no controller, and is of our kind.
         return
     uid, known = update["job_uid"], update.job
     if obj.is_gone:
@@ -39,8 +39,8 @@ def _merge_job(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
             update.affects_status = update.affects_pages = True
         return
     if known is None:
-        # What has gone does not come back; another one is the attempt's only as long as the attempt
-        # goes on.
+        # A uid that is gone does not come back: the watch may repeat an old state of it. Another
+        # uid is the attempt's job only while the attempt goes on.
         if uid == obj.uid or (uid and Status(update.workload.status) in RESTING):
             return
     elif not obj.supersedes(version_of(known)):
@@ -65,25 +65,25 @@ def _merge_pod_group(update: WorkloadUpdate, obj: ObservedObject, now: datetime)
 
 def _merge_pod(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> None:
     row = update.pods.get(obj.uid)
-    current = obj.attempt == update.workload.attempt
+    is_current = obj.attempt == update.workload.attempt
     if row is None:
         if not obj.data or obj.attempt > update.workload.attempt or _is_foreign_pod(update, obj):
             return
         row = _build_pod_row(update.workload.pk, obj.attempt, obj.uid)
-        is_back, news = False, True
+        is_back, is_news = False, True
     else:
-        # It had vanished by a cluster's mistake, or was restored with it: what is in a listing that
-        # was asked for later is there.
+        # A listing that was requested after the pod vanished proves that it exists: the cluster was
+        # wrong before, or was restored from a backup.
         is_back = (
             row.vanished_at is not None
             and obj.requested_at is not None
             and row.vanished_at < obj.requested_at
         )
-        news = bool(obj.data) and (is_back or obj.supersedes(row.version))
-        if obj.data and not news and not (obj.is_gone and row.vanished_at is None):
+        is_news = bool(obj.data) and (is_back or obj.supersedes(row.version))
+        if obj.data and not is_news and not (obj.is_gone and row.vanished_at is None):
             return
     before = _without_version(row.data)
-    if obj.data and news:
+    if obj.data and is_news:
         fill_pod_row(row, obj.data, update.clock_lead)
     if is_back:
         row.vanished_at = None
@@ -96,21 +96,20 @@ def _merge_pod(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
     update.changed_pod_uids.add(row.uid)
     update.affects_pages = True
     update.affects_status = (
-        update.affects_status or current or update.workload.status == Status.DELETING
+        update.affects_status or is_current or update.workload.status == Status.DELETING
     )
 
 
 def _build_pod_row(workload_id: uuid.UUID, attempt: int, uid: str) -> Pod:
-    """A new row. Made of all its values at once, which takes half the time where thousands are
-    made.
-    """
-    given = {"workload_id": workload_id, "attempt": attempt, "uid": uid}
-    return Pod(*(given.get(name, default) for name, default in _POD_DEFAULTS))
+    """Return a new pod row, built from all values at once: half the time for thousands."""
+    values = {"workload_id": workload_id, "attempt": attempt, "uid": uid}
+    return Pod(*(values.get(name, default) for name, default in _POD_DEFAULTS))
 
 
 def _is_foreign_pod(update: WorkloadUpdate, obj: ObservedObject) -> bool:
-    """Whether a pod with our labels belongs to somebody else. As long as its attempt's job is not
-    known it is judged by that one's name.
+    """Return whether a pod with our labels belongs to somebody else.
+
+    While its attempt's job is unknown, it is judged by the job's name.
     """
     uid = (
         update["job_uid"]
@@ -132,33 +131,34 @@ _MERGE_BY_KIND: Mapping[Kind, Callable[[WorkloadUpdate, ObservedObject, datetime
 
 
 def fill_pod_row(row: Pod, data: Object, clock_lead: timedelta = timedelta(0)) -> None:
-    """The pod's row from its object, told by a clock so much ahead of ours; its rank depends on the
-    others and is not touched.
+    """Fill a pod's row from its object. The rank depends on other pods and is not touched.
+
+    `clock_lead` is how far the cluster's clock is ahead of ours.
     """
-    seen = build_pod_view(data)
-    row.name = clean_text(seen.name, 253)
-    row.role = clean_text(seen.role, 16)
-    row.index = seen.index
-    row.phase = clean_text(seen.phase, 16)
-    row.status = clean_text(seen.status, 64)
-    row.reason = seen.reason
-    row.is_ready = seen.ready
-    row.node = clean_text(seen.node, 253)
-    row.gpus = None if seen.gpus is None else clamp_gpus(seen.gpus)
-    row.restarts = min(_MAX_INT, max(0, seen.restarts))
-    row.image = clean_text(seen.image, 512)
-    row.created_at = parse_moment(seen.created_at, clock_lead)
-    row.started_at = parse_moment(seen.started_at, clock_lead)
+    pod = build_pod_view(data)
+    row.name = clean_text(pod.name, 253)
+    row.role = clean_text(pod.role, 16)
+    row.index = pod.index
+    row.phase = clean_text(pod.phase, 16)
+    row.status = clean_text(pod.status, 64)
+    row.reason = pod.reason
+    row.is_ready = pod.ready
+    row.node = clean_text(pod.node, 253)
+    row.gpus = None if pod.gpus is None else clamp_gpus(pod.gpus)
+    row.restarts = min(_MAX_INT, max(0, pod.restarts))
+    row.image = clean_text(pod.image, 512)
+    row.created_at = parse_moment(pod.created_at, clock_lead)
+    row.started_at = parse_moment(pod.started_at, clock_lead)
     row.ended_at = (
         max(
             (
                 at
-                for end in seen.ends
+                for end in pod.ends
                 if end.current and (at := parse_moment(end.finished_at, clock_lead))
             ),
             default=None,
         )
-        if seen.finished
+        if pod.finished
         else None
     )
     row.version = version_of(data)[:32]
@@ -166,7 +166,7 @@ def fill_pod_row(row: Pod, data: Object, clock_lead: timedelta = timedelta(0)) -
 
 
 def clamp_gpus(amount: Decimal) -> Decimal:
-    """As the column holds it, whatever a pod may ask for."""
+    """Return the amount as the column can hold it, whatever a pod may ask for."""
     return min(amount, MOST_GPUS).quantize(Decimal("0.001"))
 
 

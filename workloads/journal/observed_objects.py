@@ -1,5 +1,5 @@
-"""What was seen in a cluster, made ready before the transaction: bounded, named, and told apart
-from garbage.
+"""Objects observed in a cluster, prepared before the transaction: slimmed, identified and
+validated.
 """
 
 import functools
@@ -21,12 +21,11 @@ Kind = Literal["job", "pod", "podgroup", "event"]
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One object as the cluster told it; with `gone` it is not there any more, and the object is
-    how it last was.
+    """One object as the cluster reported it; with `is_gone`, its last state before removal.
 
-    `instead_of` is the version of it that was known before the cluster was asked: that one is
-    older, whatever the numbers say. `asked_at` is when the cluster was asked for all there is, and
-    showed it.
+    `replaced_version` is the version that was known before the cluster was asked: it is older,
+    whatever the numbers say. `requested_at` is when the complete listing that contains the object
+    was requested.
     """
 
     kind: Kind
@@ -38,11 +37,11 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ObservedObject:
-    """A job, pod or PodGroup. `workload` and `attempt` are those of its labels, and `owner` is the
-    uid of what controls it.
+    """A job, pod or PodGroup that may be ours.
 
-    A PodGroup has no such labels: its `name` and `owner` are those of the job it is for. What is
-    known to be gone from a listing only has no `data`.
+    `workload` and `attempt` come from its labels; `owner` is the uid of its controller. A PodGroup
+    has no such labels: its `name` and `owner` are those of its job. An object that is known to be
+    gone only from a listing has no `data`.
     """
 
     kind: Kind
@@ -59,45 +58,51 @@ class ObservedObject:
     requested_at: datetime | None = None
 
     def supersedes(self, version: str) -> bool:
-        """Whether it is newer than what is known of it, which has this version."""
+        """Return whether this object is newer than the known version."""
         return is_newer(self.version, version) or (
             version != "" and version == self.replaced_version
         )
 
 
 def parse_objects(observations: Iterable[Observation]) -> Iterator[ObservedObject]:
-    """The jobs, pods and PodGroups that may be ours, of each object the newest state; what cannot
-    be one is logged and left out.
+    """Return the newest state of each job, pod and PodGroup that may be ours.
+
+    Objects that cannot be ours are logged and left out.
     """
     newest: dict[tuple[str, str], ObservedObject] = {}
-    for each in observations:
-        if each.kind == "event":
+    for observation in observations:
+        if observation.kind == "event":
             continue
-        thing = _parse_object(each)
-        if thing is None:
+        obj = _parse_object(observation)
+        if obj is None:
             log.info(
                 "a %s that cannot be one of ours is left out: %r",
-                each.kind,
-                _describe_object(each.object),
+                observation.kind,
+                _describe_object(observation.object),
             )
             continue
-        key = (thing.kind, thing.uid)
+        key = (obj.kind, obj.uid)
         before = newest.pop(key, None)
-        # What comes last stays last: the end of one job comes before the beginning of the next.
-        newest[key] = thing if before is None else _choose_newer(before, thing)
+        # Popped and added again to keep the order of arrival: the end of one job must be merged
+        # before the beginning of the next.
+        newest[key] = obj if before is None else _choose_newer(before, obj)
     return iter(newest.values())
 
 
 def is_newer(version: str, other: str) -> bool:
-    """Whether a resource version is newer than another one; one that is no number is taken for
-    newer than any.
+    """Return whether a resource version is newer than another one.
+
+    A version that is no number counts as newer than any other, and any other as newer than it.
     """
     new, old = parse_version(version), parse_version(other)
     return new is None or old is None or new > old
 
 
 def parse_version(version: str) -> int | None:
-    """Versions of one kind in one cluster compare as numbers."""
+    """Return a resource version as a number, None if it is none.
+
+    Versions of one kind in one cluster compare as numbers.
+    """
     return int(version) if version.isascii() and version.isdigit() and len(version) <= 20 else None
 
 
@@ -106,7 +111,7 @@ def version_of(obj: Object | None) -> str:
 
 
 def uid_of(obj: object) -> str:
-    """The uid of whatever it is; "" where there is none that could be one."""
+    """Return the uid of any object; "" if it has none that could be one."""
     uid = nested_dict(obj if isinstance(obj, dict) else {}, "metadata").get("uid")
     return clean_text(uid) if isinstance(uid, str) and len(uid) <= 64 else ""
 
@@ -133,7 +138,7 @@ def _parse_object(observation: Observation) -> ObservedObject | None:
         and "kind" not in data
         and not any(name.endswith("ReplicaSpecs") for name in data["spec"])
     ):
-        # The items of a list of a built-in kind do not say what they are.
+        # The API server leaves out `kind` in the items of a list of a built-in kind.
         data["kind"] = "Job"
     owner = clean_text(find_controller(data).get("uid"), 64)
     name = str(metadata.get("name") or "")
@@ -156,8 +161,9 @@ def _parse_object(observation: Observation) -> ObservedObject | None:
 
 
 def parse_pod_group_name(name: str) -> tuple[str, str]:
-    """The name and the uid of the job that a PodGroup is for: KAI calls it pg-NAME-UID. Empty for
-    any other name.
+    """Return the name and the uid of the job that a PodGroup belongs to.
+
+    KAI names PodGroups pg-NAME-UID. Both are "" for any other name.
     """
     return (
         (name[3:-37], name[-36:])
@@ -172,7 +178,7 @@ def _parse_workload_id(value: object) -> uuid.UUID | None:
 
 @functools.lru_cache(512)
 def _parse_uuid(text: str) -> uuid.UUID | None:
-    """Pods of one workload come together."""
+    """Parse a UUID, cached because pods of one workload arrive together."""
     try:
         return uuid.UUID(text)
     except ValueError:

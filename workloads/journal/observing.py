@@ -1,5 +1,6 @@
-"""What is seen in a cluster, one by one or as a complete listing: batches, and what a poisonous
-object may not do to them.
+"""Recording what a cluster contains: observations one by one, and complete listings.
+
+Batches are split so that one malformed object cannot keep others from being written.
 """
 
 import itertools
@@ -28,26 +29,28 @@ T = TypeVar("T")
 
 BATCH_SIZE = 500
 CREATION_TIME_STEP = timedelta(seconds=1)
-"""The cluster's times of creation are whole seconds, rounded down."""
+"""Resolution of the cluster's creation times: whole seconds, rounded down."""
 
 
 def record_observations(cluster_id: uuid.UUID, observations: Sequence[Observation]) -> int:
-    """Take in what was seen, in any order and however often. The answer is how many workloads
-    changed.
+    """Record observations, in any order and however often. Return how many workloads changed.
 
-    What is known already, older than what is known, garbage, or somebody else's changes nothing,
-    and an object that cannot be written is logged and keeps no other from being so. Raises
-    OperationalError when the database cannot be reached: ask again.
+    Known, older, malformed or foreign objects change nothing. An object that cannot be written is
+    logged and does not stop the others. Raises OperationalError when the database cannot be
+    reached: call again.
     """
-    told = list(cluster_events.parse_events(observations, connections.clock_offset(cluster_id)))
+    events = list(cluster_events.parse_events(observations, connections.clock_offset(cluster_id)))
     return len(
-        _write_in_batches(cluster_id, [*observed_objects.parse_objects(observations), *told])
+        _write_in_batches(cluster_id, [*observed_objects.parse_objects(observations), *events])
     )
 
 
 @dataclass(frozen=True, slots=True)
 class KnownObject:
-    """What is known of one object: enough to tell whether a listing has news of it, or lacks it."""
+    """One object as the database has it.
+
+    Enough to tell whether a listing has news of it, or lacks it.
+    """
 
     kind: Kind
     workload: uuid.UUID
@@ -58,15 +61,13 @@ class KnownObject:
 
     @property
     def as_vanished(self) -> ObservedObject:
-        """That it is not there any more."""
+        """Return the observation that this object no longer exists."""
         return ObservedObject(
             self.kind, self.uid, is_gone=True, workload=self.workload, attempt=self.attempt
         )
 
     def is_older_than_listing(self, started_at: datetime, version: str) -> bool:
-        """Whether a listing asked for then, or of that version, would hold it if it still
-        existed.
-        """
+        """Return whether a listing of that time or version would contain this object."""
         mine, theirs = (
             observed_objects.parse_version(self.version),
             observed_objects.parse_version(version),
@@ -82,27 +83,29 @@ def list_known_objects(
     workload: uuid.UUID | None = None,
     job_kinds: Iterable[str] = (),
 ) -> list[KnownObject]:
-    """What we take for being in the cluster, or of one workload there; of the kinds of jobs only
-    those of `of`, if it names any.
+    """List the known objects of these kinds in a cluster, or of one workload there.
 
-    Whoever reads this first and asks the cluster then may say of all that the answer lacks that it
-    has vanished: no clock and no version has to be compared, which neither another machine's clock
-    nor another cluster behind the same row would allow.
+    Known is what exists by the database. `job_kinds` limits jobs to these kinds; empty means all.
+
+    A caller who reads this first and asks the cluster afterwards may treat every object that the
+    answer lacks as vanished. No clocks or versions are compared, because another machine's clock or
+    another cluster behind the same row would break such a comparison.
     """
     return [
-        each
+        known
         for kind in kinds
-        for each in _iterate_known_objects(cluster_id, kind, frozenset(job_kinds), workload)
+        for known in _iterate_known_objects(cluster_id, kind, frozenset(job_kinds), workload)
     ]
 
 
 class Listing:
-    """A complete listing of one kind that is about to be asked for, taken in page by page: what we
-    know beside it has vanished.
+    """A complete listing of one kind, recorded page by page.
 
-    A listing of "job" is of every kind of jobs, unless `of` names those that it is of (PyTorchJob,
-    Job). Events never vanish. What is known now is older than what the cluster will answer,
-    whatever the versions say: it may have been set back.
+    Known objects that it lacks have vanished. Events never vanish. A listing of "job" covers every
+    kind of jobs, unless `job_kinds` names some (PyTorchJob, Job).
+
+    Create it before asking the cluster: what is known then counts as older than the answer,
+    whatever the versions say, because the cluster may have been restored from a backup.
     """
 
     def __init__(
@@ -128,45 +131,47 @@ class Listing:
         self._requested_at = timezone.now() if known_before is None else None
 
     def restart(self) -> None:
-        """The listing begins anew: what was taken in may have gone meanwhile."""
+        """Forget the pages so far: the listing begins anew, and their objects may be gone."""
         self._listed_uids = set()
 
     def add_page(self, objects: Iterable[Object]) -> int:
-        """Take in some of its objects. The answer is how many workloads changed."""
+        """Record some objects of the listing. Return how many workloads changed."""
         count = 0
         for batch in _split_batches(objects, BATCH_SIZE):
-            fresh = [seen for each in batch if (seen := self._find_change(each)) is not None]
-            count += record_observations(self._cluster_id, fresh) if fresh else 0
+            observations = [
+                observation for obj in batch if (observation := self._find_change(obj)) is not None
+            ]
+            count += record_observations(self._cluster_id, observations) if observations else 0
         return count
 
     def finish(self, started_at: datetime | None = None, version: str = "") -> int:
-        """Nothing else is there. The answer is how many workloads changed.
+        """Mark known objects that were not listed as vanished. Return how many workloads changed.
 
-        With `began` that is also said of what has become known since it was asked for then, if a
-        listing of that version would hold it.
+        With `started_at`, objects that became known after that are included, if a listing of that
+        version would contain them.
         """
-        gone = [
-            each.as_vanished
-            for uid, each in self._known_before.items()
+        vanished = [
+            known.as_vanished
+            for uid, known in self._known_before.items()
             if uid not in self._listed_uids
         ]
         if started_at is not None:
             later = (
-                each
-                for each in list_known_objects(
+                known
+                for known in list_known_objects(
                     self._cluster_id, self._kind, job_kinds=self._job_kinds
                 )
-                if each.uid not in self._known_before
+                if known.uid not in self._known_before
             )
-            gone += [
-                each.as_vanished
-                for each in later
-                if each.uid not in self._listed_uids
-                and each.is_older_than_listing(started_at, version)
+            vanished += [
+                known.as_vanished
+                for known in later
+                if known.uid not in self._listed_uids
+                and known.is_older_than_listing(started_at, version)
             ]
         return sum(
             len(_write_in_batches(self._cluster_id, batch))
-            for batch in _split_batches(gone, BATCH_SIZE)
+            for batch in _split_batches(vanished, BATCH_SIZE)
         )
 
     def _find_change(self, obj: Object) -> Observation | None:
@@ -192,12 +197,11 @@ def record_listing(
     job_kinds: Iterable[str] = (),
     known_before: Iterable[KnownObject] | None = None,
 ) -> int:
-    """Take in a complete listing of one kind: what we know beside it has vanished. The answer is
-    how many workloads changed.
+    """Record a complete listing of one kind. Return how many workloads changed.
 
-    `before` is what was `known` when it was asked for. Where nobody has read that, the listing was
-    asked for at `began`, and `version` is its resource version, if known: what may have been made
-    after it does not count as vanished. See Listing for `of`.
+    `known_before` is the result of `list_known_objects` from before the request. Without it, the
+    listing was requested at `started_at`, and `version` is its resource version, if known: objects
+    that may have been created later do not count as vanished. For `job_kinds` see Listing.
     """
     listing = Listing(
         cluster_id, kind, job_kinds, known_before=() if known_before is None else known_before
@@ -215,24 +219,27 @@ def reconcile_workload(
     *,
     known_before: Iterable[KnownObject],
 ) -> bool:
-    """Take in all that the cluster has of one workload. Whether anything changed.
+    """Record everything that the cluster has of one workload. Return whether anything changed.
 
-    `before` is what was `known` of it before the cluster was asked: what of that is not among these
-    has vanished.
+    `known_before` is the result of `list_known_objects` from before the request: objects in it that
+    are not passed here have vanished.
     """
     cluster_id = Workload.objects.values_list("cluster", flat=True).get(pk=workload_id)
-    ours = {each.uid: each for each in known_before}
-    found: list[tuple[Kind, Object]] = [("job", job)] if job else []
-    found += [("pod", pod) for pod in pods]
-    found += [("podgroup", pod_group)] if pod_group else []
-    seen = []
-    for kind, obj in found:
-        was = ours.pop(observed_objects.uid_of(obj), None)
-        seen.append(Observation(kind, obj, replaced_version=was.version if was else ""))
-    gone = [each.as_vanished for each in ours.values()]
-    changed = _write_in_batches(cluster_id, [*observed_objects.parse_objects(seen), *gone])
-    with journal_transaction() as mine:
-        changed |= write_batch(mine, cluster_id, [], recheck_ids=[workload_id])
+    known_objects = {each.uid: each for each in known_before}
+    present: list[tuple[Kind, Object]] = [("job", job)] if job else []
+    present += [("pod", pod) for pod in pods]
+    present += [("podgroup", pod_group)] if pod_group else []
+    observations = []
+    for kind, obj in present:
+        known = known_objects.pop(observed_objects.uid_of(obj), None)
+        observations.append(Observation(kind, obj, replaced_version=known.version if known else ""))
+    vanished = [each.as_vanished for each in known_objects.values()]
+    changed = _write_in_batches(
+        cluster_id, [*observed_objects.parse_objects(observations), *vanished]
+    )
+    # Derived anew even where no object changed: with nothing left, Stopping becomes Stopped.
+    with journal_transaction() as journal_tx:
+        changed |= write_batch(journal_tx, cluster_id, [], recheck_ids=[workload_id])
     return bool(changed)
 
 
@@ -242,7 +249,7 @@ def _iterate_known_objects(
     job_kinds: frozenset[str],
     workload_id: uuid.UUID | None = None,
 ) -> Iterator[KnownObject]:
-    """What we take for being in the cluster."""
+    """Iterate over the objects of one kind that the database has of a cluster."""
     if kind == "event":
         return
     if kind == "pod":
@@ -259,11 +266,11 @@ def _iterate_known_objects(
     ).order_by()
     rows = rows.filter(pk=workload_id) if workload_id else rows
     fields = ("kind", "metadata__uid", "metadata__resourceVersion", "metadata__creationTimestamp")
-    texts = {f"at_{name}": KT(f"{column}__{name}") for name in fields}
-    for workload, attempt, what, uid, version, created_at in rows.annotate(**texts).values_list(
-        "pk", "attempt", *texts
-    ):
-        if not job_kinds or what in job_kinds:
+    annotations = {f"at_{name}": KT(f"{column}__{name}") for name in fields}
+    for workload, attempt, job_kind, uid, version, created_at in rows.annotate(
+        **annotations
+    ).values_list("pk", "attempt", *annotations):
+        if not job_kinds or job_kind in job_kinds:
             yield KnownObject(
                 kind,
                 workload,
@@ -286,16 +293,17 @@ def _write_in_batches(
 def _write_or_split(
     cluster_id: uuid.UUID, parts: Sequence[ObservedObject | ClusterEvent]
 ) -> set[uuid.UUID]:
-    things = [each for each in parts if isinstance(each, ObservedObject)]
-    told = [each for each in parts if isinstance(each, ClusterEvent)]
+    objects = [each for each in parts if isinstance(each, ObservedObject)]
+    events = [each for each in parts if isinstance(each, ClusterEvent)]
     if not parts:
         return set()
     try:
-        with journal_transaction() as mine:
-            return write_batch(mine, cluster_id, things, told)
+        with journal_transaction() as journal_tx:
+            return write_batch(journal_tx, cluster_id, objects, events)
     except (OperationalError, InterfaceError):
+        # The database is away: single parts would fail as well, and be lost with it.
         raise
-    # what is in an object of the cluster's, and what it makes of the code, is not ours to foresee
+    # An object of the cluster may have any content: what that raises here cannot be foreseen.
     except Exception:
         if len(parts) == 1:
             log.exception("a %s could not be taken in and is left out", _describe_part(parts[0]))

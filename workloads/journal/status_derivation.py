@@ -1,6 +1,4 @@
-"""What follows for a workload from its objects: the counts, the ranks, the status, and the event
-that tells of it.
-"""
+"""Derivation of a workload's counts, ranks, status and event from its objects."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,24 +34,24 @@ REQUEUED = "Its pods lost their places, and it waits for its turn again."
 
 
 def apply_derived_status(update: WorkloadUpdate, now: datetime) -> Event | None:
-    """Set what follows on the case; the event of its change of status, if there is one."""
+    """Set the values that follow from the objects. Return the event of a status change, if any."""
     workload, job = update.workload, update.job
     before = Status(workload.status)
     live = update.live_pods()
     objects = [pod.data for pod in live]
     if job is not None:
-        mine = {id(each) for each in filter_own_pods(job, objects)}
-        live = [pod for pod in live if id(pod.data) in mine]
-    told = derive_status(
+        own_ids = {id(each) for each in filter_own_pods(job, objects)}
+        live = [pod for pod in live if id(pod.data) in own_ids]
+    derived = derive_status(
         job, objects, update["pod_group"], before=_find_status_before(update, before)
     )
     if (
         before is Status.STOPPING
         and workload.reason.startswith(BY_ITSELF)
-        and told.status in (Status.STOPPING, Status.STOPPED)
+        and derived.status in (Status.STOPPING, Status.STOPPED)
     ):
-        # Why it is stopped matters more than how far that is.
-        told = replace(told, reason=workload.reason)
+        # The reason for the stop matters more than its progress.
+        derived = replace(derived, reason=workload.reason)
     placed = (
         pod.gpus
         for pod in live
@@ -64,38 +62,40 @@ def apply_derived_status(update: WorkloadUpdate, now: datetime) -> Event | None:
         gpus_allocated=clamp_gpus(sum(placed, Decimal(0))),
     )
     if job is not None and before is not Status.DELETING:
-        update.set_values(requested_pods=max(0, min(told.requested, (1 << 31) - 1)))
+        update.set_values(requested_pods=max(0, min(derived.requested, (1 << 31) - 1)))
     _assign_ranks(update, live, _has_master(job))
     if (
         before is Status.DELETING
         and job is None
         and not any(pod.vanished_at is None for pod in update.pods.values())
     ):
-        # The step that deletes may look at once whether all is gone.
+        # The step `remove` may check at once whether everything is gone.
         update.set_values(next_try_at=min(workload.next_try_at or now, now))
-    if told.status is not before and can_move(before, told.status):
-        return _apply_status_change(update, told, live, now)
+    if derived.status is not before and can_move(before, derived.status):
+        return _apply_status_change(update, derived, live, now)
     if before in TERMINAL:
-        update.set_values(ended=told.ended or workload.ended)
+        update.set_values(ended=derived.ended or workload.ended)
     elif (
         before not in RESTING
-        and told.status is before
-        and (told.reason or before is not Status.STOPPING)
+        and derived.status is before
+        and (derived.reason or before is not Status.STOPPING)
     ):
-        # Why it began to stop is still why.
-        update.set_values(reason=told.reason)
+        # While it stops without a reason of its own, the reason that it began with stays.
+        update.set_values(reason=derived.reason)
     return None
 
 
 def _find_status_before(update: WorkloadUpdate, before: Status) -> Status:
-    """An attempt whose job was there and is not any more has begun, however soon that was; and it
-    only stops where that was asked for.
+    """Return the status that the derivation starts from.
+
+    An attempt whose job existed and is gone has begun, however short that was; and it only stops
+    where stopping was requested.
     """
-    is_asked = update.workload.desired != Desired.RUNNING
+    is_to_end = update.workload.desired != Desired.RUNNING
     is_gone = update.job is None and update["job_uid"]
     return (
         Status.PENDING
-        if is_gone and (before in STARTING or (before is Status.STOPPING and not is_asked))
+        if is_gone and (before in STARTING or (before is Status.STOPPING and not is_to_end))
         else before
     )
 
@@ -111,9 +111,11 @@ def _apply_status_change(
         )
     if new in RESTING:
         if workload.started_at is None and new in TERMINAL:
-            first = min((pod.started_at for pod in live if pod.started_at), default=None)
+            first_started_at = min((pod.started_at for pod in live if pod.started_at), default=None)
             update.set_values(
-                started_at=_clamp_moment(workload.status_at, first, now) if first else None
+                started_at=_clamp_moment(workload.status_at, first_started_at, now)
+                if first_started_at
+                else None
             )
         ended = (
             parse_moment(nested_dict(update.job, "status").get("completionTime"), update.clock_lead)
@@ -154,8 +156,9 @@ def _apply_status_change(
 
 
 def _clamp_moment(earliest: datetime, at: datetime | None, now: datetime) -> datetime:
-    """The cluster's moment as far as ours allow it; where its clock is far behind ours that is when
-    we heard of it.
+    """Limit the cluster's moment to the range that our own moments allow.
+
+    Where the cluster's clock is far behind ours, the result is `now`, when we heard of it.
     """
     return (
         now
@@ -165,20 +168,23 @@ def _clamp_moment(earliest: datetime, at: datetime | None, now: datetime) -> dat
 
 
 def _find_last_ready_moment(update: WorkloadUpdate) -> datetime | None:
-    """When the last of the pods that are up became so."""
-    told = (find_true_condition(pod.data, "Ready") for pod in update.live_pods() if pod.is_ready)
+    """Return when the last of the ready pods became ready."""
+    conditions = (
+        find_true_condition(pod.data, "Ready") for pod in update.live_pods() if pod.is_ready
+    )
     return max(
         (
             at
-            for each in told
-            if each and (at := parse_moment(each.get("lastTransitionTime"), update.clock_lead))
+            for condition in conditions
+            if condition
+            and (at := parse_moment(condition.get("lastTransitionTime"), update.clock_lead))
         ),
         default=None,
     )
 
 
 def _has_master(job: Object | None) -> bool:
-    """Whether the job has a pod that leads, before that pod is there."""
+    """Return whether the job will have a leading pod, even before that pod exists."""
     kinds = [
         kind
         for name in nested_dict(job, "spec")

@@ -1,4 +1,4 @@
-"""How the steps of a workload went: made in the cluster, refused by it, put off, let go of."""
+"""Results of a workload's steps: objects created, refused, delayed or released."""
 
 import uuid
 from datetime import timedelta
@@ -16,62 +16,63 @@ from workloads.states import ENDING, STARTING, Status
 
 
 def record_launch(workload_id: uuid.UUID, attempt: int, job: Object) -> bool:
-    """The attempt's objects are in the cluster, and this is its job. False when there is another
-    attempt by now.
+    """Record that the attempt's objects are in the cluster, with its job. Return False for an older
+    attempt.
     """
-    seen = list(parse_objects([Observation("job", job)]))
-    with journal_transaction() as mine:
+    objects = list(parse_objects([Observation("job", job)]))
+    with journal_transaction() as journal_tx:
         workload = Workload.objects.only("cluster", "project", "attempt", "desired").get(
             pk=workload_id
         )
         if workload.attempt != attempt:
             return False
-        write_batch(mine, workload.cluster_id, seen)
+        write_batch(journal_tx, workload.cluster_id, objects)
         if workload.desired == Desired.RUNNING:
-            _clear_trouble(mine, workload)
+            _clear_trouble(journal_tx, workload)
     return True
 
 
 def record_refusal(workload_id: uuid.UUID, attempt: int, reason: str) -> bool:
-    """The cluster does not take the attempt's objects: Failed, with its reason. False when the
-    attempt is not starting (any more).
+    """Mark the attempt as Failed because the cluster refused its objects.
+
+    Return False when the attempt is not starting (any more).
     """
-    with journal_transaction() as mine:
+    with journal_transaction() as journal_tx:
         workload = Workload.objects.get(pk=workload_id)
         if workload.attempt != attempt or workload.status not in STARTING:
             return False
         now, text = timezone.now(), clean_text(reason)
         values = {"status": Status.FAILED, "reason": text, "status_at": now, "ended_at": now}
         workload_writing.update_workload(
-            mine, workload, {**values, "next_try_at": None, "tries": 0, "trouble": ""}
+            journal_tx, workload, {**values, "next_try_at": None, "tries": 0, "trouble": ""}
         )
         _create_event(workload, Status.FAILED, "Refused", text, is_warning=True)
     return True
 
 
 def record_delay(workload_id: uuid.UUID, reason: str, seconds: float) -> int:
-    """The step that is wanted did not work this time; the sweep asks for it again in so many
-    seconds. Gives how often that was so.
+    """Record that the wanted step failed; the sweep asks again in `seconds`. Return the number of
+    tries.
 
-    Where the workload has come to where it is wanted meanwhile, that is counted and nothing else:
-    nothing is outstanding, and no trouble.
+    A workload that has reached its wanted state meanwhile only gets its tries counted: no step is
+    outstanding, so there is no trouble to show.
     """
-    with journal_transaction() as mine:
+    with journal_transaction() as journal_tx:
         rows = Workload.objects.filter(pk=workload_id)
         workload = rows.only(
             "project", "status", "desired", "job_uid", "released_at", "tries", "trouble"
         ).get()
         tries: int = workload.tries + 1
-        to: dict[str, Any] = {"tries": tries}
+        values: dict[str, Any] = {"tries": tries}
         if _has_outstanding_step(workload):
-            to |= {
+            values |= {
                 "trouble": clean_text(reason),
                 "next_try_at": timezone.now() + timedelta(seconds=seconds),
             }
-            if to["trouble"] != workload.trouble:
-                to["changed"] = mine.position
-                mine.mark_changed(workload.project_id)
-        rows.update(**to)
+            if values["trouble"] != workload.trouble:
+                values["changed"] = journal_tx.position
+                journal_tx.mark_changed(workload.project_id)
+        rows.update(**values)
     return tries
 
 
@@ -83,10 +84,11 @@ def _has_outstanding_step(workload: Workload) -> bool:
 
 
 def record_release(workload_id: uuid.UUID) -> bool:
-    """The cluster has let go of all objects of a workload that is being deleted: its name is free.
-    False when it was so already.
+    """Record that all objects of a deleted workload are gone: its name is free.
+
+    Return False when that was recorded before.
     """
-    with journal_transaction() as mine:
+    with journal_transaction() as journal_tx:
         workload = Workload.objects.get(pk=workload_id)
         if workload.status != Status.DELETING or workload.released_at is not None:
             return False
@@ -101,7 +103,7 @@ def record_release(workload_id: uuid.UUID) -> bool:
         if workload.started_at is not None and workload.ended_at is None:
             values["ended_at"] = now
         workload_writing.update_workload(
-            mine, workload, {**values, "next_try_at": None, "tries": 0, "trouble": ""}
+            journal_tx, workload, {**values, "next_try_at": None, "tries": 0, "trouble": ""}
         )
         Pod.objects.filter(workload=workload, vanished_at=None).update(vanished_at=now)
         _create_event(workload, None, "Deleted", "The cluster has let go of all its objects.")
@@ -109,7 +111,7 @@ def record_release(workload_id: uuid.UUID) -> bool:
 
 
 def _clear_trouble(journal_tx: JournalTransaction, workload: Workload) -> None:
-    """Nothing is outstanding any more."""
+    """Record that no step is outstanding any more."""
     Workload.objects.filter(pk=workload.pk).update(
         tries=0, trouble="", next_try_at=None, changed=journal_tx.position
     )

@@ -1,4 +1,4 @@
-"""A turn at the journal: one transaction, one position, all writers one after the other."""
+"""The journal's transaction: one position each, all writers one after the other."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,8 +10,10 @@ from workloads.models import Position
 
 
 class JournalTransaction:
-    """`position` is that of everything written in this turn. It is taken only if something is: see
-    `changed`.
+    """One transaction of the journal.
+
+    `position` belongs to everything that it writes. The stored position is raised only if
+    `mark_changed` was called.
     """
 
     def __init__(self, position: int) -> None:
@@ -19,22 +21,26 @@ class JournalTransaction:
         self.projects: set[int] = set()
 
     def mark_changed(self, project_id: int) -> None:
-        """Something of this project is written in this turn."""
+        """Record that a row of this project is written in this transaction."""
         self.projects.add(project_id)
 
 
 @contextlib.contextmanager
 def journal_transaction() -> Iterator[JournalTransaction]:
-    """A transaction that nobody else's turn overlaps, so that positions are committed in their
-    order. Keep it short.
+    """Open a transaction that no other writer of the journal overlaps.
 
-    At its end the position is raised, and open pages are woken once it is committed; a turn that
+    Positions are therefore committed in their order. Keep it short: all other writers wait.
+
+    On exit the position is raised, and open pages are woken after the commit. A transaction that
     changed nothing leaves no trace.
     """
     with transaction.atomic():
+        # This row's lock lets writers through one by one. Without it position 8 could be committed
+        # before 7, and a page that has read up to 8 would never see 7. SQLite has no row locks:
+        # there transactions are IMMEDIATE (console/settings.py), with the same effect.
         row, _ = Position.objects.select_for_update().get_or_create(pk=1)
-        mine = JournalTransaction(row.value + 1)
-        yield mine
-        if mine.projects:
-            Position.objects.filter(pk=1).update(value=mine.position)
-            wake_ups.publish_wake_up(mine.projects, mine.position)
+        journal_tx = JournalTransaction(row.value + 1)
+        yield journal_tx
+        if journal_tx.projects:
+            Position.objects.filter(pk=1).update(value=journal_tx.position)
+            wake_ups.publish_wake_up(journal_tx.projects, journal_tx.position)

@@ -1,5 +1,6 @@
-"""What people ask for: a new workload, to stop it, run it again, delete it. The sweep finds it,
-whatever else fails.
+"""Requests of users: create, stop, run or delete a workload.
+
+The sweep finds each request in the database, whatever else fails.
 """
 
 import re
@@ -33,11 +34,10 @@ def create_workload(
     note: str = "",
     assets: Sequence[AssetReference] = (),
 ) -> Workload:
-    """A new workload, in Creating, with its first attempt and event, made from these assets. `note`
-    is added to the event's text.
+    """Create a workload in Creating, with its first attempt and event, made from these assets.
 
-    Raises Clash (field "name") when another workload of the project has the name; the text offers
-    one that is free.
+    `note` is added to the event's text. Raises Clash (field "name") when another workload of the
+    project has the name; its text offers a free one.
     """
     totals = spec.totals
     workload = Workload(
@@ -59,9 +59,11 @@ def create_workload(
         idle_limit_seconds=project.idle_limit,
     )
     workload.next_try_at = timezone.now() + workload_writing.STEP_CHECK_DELAY
-    with journal_transaction() as mine:
-        workload.changed = mine.position
+    with journal_transaction() as journal_tx:
+        workload.changed = journal_tx.position
         try:
+            # A savepoint: after a failed INSERT, PostgreSQL refuses every other statement of the
+            # transaction, also the query for the reason below.
             with transaction.atomic():
                 workload.save(force_insert=True)
         except IntegrityError as error:
@@ -75,19 +77,19 @@ def create_workload(
             workload=workload,
             number=1,
             status=workload.status,
-            asked_by=user,
-            asked_at=workload.created_at,
+            requested_by=user,
+            requested_at=workload.created_at,
         )
         text = f"It was submitted. {note}".strip()
         workload_writing.create_action_event(
             workload, workload_writing.SUBMITTED, text, user, new_status=workload.status
         )
-        mine.mark_changed(project.pk)
+        journal_tx.mark_changed(project.pk)
     return workload
 
 
 def suggest_free_name(project: Project, name: str) -> str:
-    """A name like this one that no workload of the project has now; this one, if it is free."""
+    """Return this name if it is free in the project, else a similar one."""
     stem = _NUMBER_SUFFIX.sub("", name)
     taken = set(
         Workload.objects.filter(
@@ -97,9 +99,9 @@ def suggest_free_name(project: Project, name: str) -> str:
     if name not in taken:
         return name
     return next(
-        found
+        candidate
         for number in range(2, len(taken) + 3)
-        if (found := _add_number(stem, number)) not in taken
+        if (candidate := _add_number(stem, number)) not in taken
     )
 
 
@@ -126,13 +128,13 @@ def request_stop(
     event_reason: str = "Stop",
     attempt: int | None = None,
 ) -> bool:
-    """Stopping, for the step `stop` to do. False when it is stopping or stopped already, or is in
-    another attempt than `attempt`.
+    """Set the workload to Stopping, for the step `stop`.
 
-    `why` begins with BY_ITSELF where Muster does it by itself: that stays its reason once it has
-    stopped. Raises Clash when it has ended or is deleted.
+    Return False when it is stopping or stopped already, or in another attempt than `attempt`.
+    `reason` begins with BY_ITSELF where Muster stops it: it stays the reason once it has stopped.
+    Raises Clash when the workload has ended or is deleted.
     """
-    with journal_transaction() as mine:
+    with journal_transaction() as journal_tx:
         workload = Workload.objects.get(pk=workload_id)
         if attempt not in (None, workload.attempt):
             return False
@@ -152,7 +154,7 @@ def request_stop(
         values = {"desired": Desired.STOPPED, **workload_writing.build_due_step_fields()}
         if new is not status:
             values |= {"status": new, "reason": reason, "status_at": timezone.now()}
-        workload_writing.update_workload(mine, workload, values)
+        workload_writing.update_workload(journal_tx, workload, values)
         workload_writing.create_action_event(
             workload, event_reason, reason or "Stopping was asked for.", user, new_status=new
         )
@@ -162,10 +164,11 @@ def request_stop(
 def record_warning(
     workload_id: uuid.UUID, event_reason: str, text: str, *, attempt: int, since: datetime | None
 ) -> bool:
-    """A warning in the history, given once `since` a moment; None is once ever. False when it was
-    given, or it is in another attempt.
+    """Record a warning in the history, once after `since`; None means once ever.
+
+    Return False when it was recorded before, or the workload is in another attempt.
     """
-    with journal_transaction() as mine:
+    with journal_transaction() as journal_tx:
         rows = Workload.objects.filter(pk=workload_id, attempt=attempt, desired=Desired.RUNNING)
         rows = rows.filter(limit_warned_at=None) if since is None else rows
         workload = rows.only("project", "status", "attempt").first()
@@ -175,7 +178,7 @@ def record_warning(
         ):
             return False
         values = {"limit_warned_at": timezone.now()} if since is None else {}
-        Workload.objects.filter(pk=workload_id).update(changed=mine.position, **values)
+        Workload.objects.filter(pk=workload_id).update(changed=journal_tx.position, **values)
         Event.objects.create(
             workload=workload,
             attempt=attempt,
@@ -185,15 +188,16 @@ def record_warning(
             text=text,
             at=timezone.now(),
         )
-        mine.mark_changed(workload.project_id)
+        journal_tx.mark_changed(workload.project_id)
     return True
 
 
 def request_run(workload_id: uuid.UUID, user: User | None) -> bool:
-    """Resuming, as a new attempt, for the step `launch` to do. False when it was just asked for.
-    Raises Clash when it is not at rest.
+    """Set the workload to Resuming, as a new attempt, for the step `launch`.
+
+    Return False when that was just requested. Raises Clash when it is not at rest.
     """
-    with journal_transaction() as mine:
+    with journal_transaction() as journal_tx:
         workload = Workload.objects.get(pk=workload_id)
         status = Status(workload.status)
         if status in STARTING:
@@ -221,12 +225,16 @@ def request_run(workload_id: uuid.UUID, user: User | None) -> bool:
             "job_uid": "",
             "pod_group": None,
             "idle_since": None,
-            "use_known": False,
+            "is_use_known": False,
             **workload_writing.build_due_step_fields(),
         }
-        workload_writing.update_workload(mine, workload, values, update_attempt=False)
+        workload_writing.update_workload(journal_tx, workload, values, update_attempt=False)
         Attempt.objects.create(
-            workload=workload, number=number, status=Status.RESUMING, asked_by=user, asked_at=now
+            workload=workload,
+            number=number,
+            status=Status.RESUMING,
+            requested_by=user,
+            requested_at=now,
         )
         workload_writing.create_action_event(
             workload,
@@ -251,8 +259,8 @@ def _describe_why_not_run(name: str, status: Status) -> str:
 
 
 def request_deletion(workload_id: uuid.UUID, user: User | None) -> bool:
-    """Deleting, for the step `remove` to do. False when that was asked for already."""
-    with journal_transaction() as mine:
+    """Set the workload to Deleting, for the step `remove`. Return False when it is already."""
+    with journal_transaction() as journal_tx:
         workload = Workload.objects.get(pk=workload_id)
         status = Status(workload.status)
         if status is Status.DELETING:
@@ -268,7 +276,7 @@ def request_deletion(workload_id: uuid.UUID, user: User | None) -> bool:
         }
         # An attempt that has come to its end keeps it: only its workload is deleted.
         workload_writing.update_workload(
-            mine, workload, values, update_attempt=status not in RESTING
+            journal_tx, workload, values, update_attempt=status not in RESTING
         )
         workload_writing.create_action_event(
             workload, "Delete", "Deletion was asked for.", user, new_status=Status.DELETING

@@ -1,4 +1,4 @@
-"""The workloads that a batch concerns, as they are and as they will be."""
+"""Workloads that a batch concerns: their rows as they are, and their new values."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -26,54 +26,53 @@ _DEFERRED_FIELDS = (
     "gpus_requested",
     "gpu_memory_requested",
 )
-"""Of a workload's row what nothing follows from."""
+"""Fields of a workload's row that no update depends on."""
 _JSON_DECODER = msgspec.json.Decoder(dict)
-"""What is read for every change is read fast."""
+"""A fast decoder: pods' objects are decoded for every change."""
 LATE_EVENTS_WINDOW = timedelta(hours=2)
-"""For so long the events about a workload that the cluster has let go of still find it: the cluster
-keeps events for an hour.
-"""
+"""How long events still find a workload after its release. The cluster keeps events for an hour."""
 
 
 @dataclass(slots=True)
 class WorkloadUpdate:
-    """One workload: its row and pods as they were read, and what becomes of them."""
+    """One workload: its row and pods as they were read, and their new values."""
 
     workload: Workload
     namespace: str
     pods: dict[str, Pod] = field(default_factory=dict)
-    """By uid: those that are there, of all attempts, and those that the batch speaks of."""
+    """Pods by uid: those that exist, of all attempts, and those that the batch mentions."""
     job_uids: dict[str, int] = field(default_factory=dict)
-    """Its attempts by the uids of their jobs; filled where the batch speaks of something by name,
-    or of earlier attempts.
+    """Attempt numbers by the uid of their job.
+
+    Filled only where the batch mentions objects by name or earlier attempts.
     """
     new_values: dict[str, Any] = field(default_factory=dict)
-    """New values of the workload's fields."""
+    """New values of the workload's fields, by name."""
     changed_pod_uids: set[str] = field(default_factory=set)
-    """The uids of the pods whose rows changed."""
+    """Uids of the pods whose rows changed."""
     clock_lead: timedelta = timedelta(0)
-    """By how much the cluster's clock is ahead of ours."""
+    """How far the cluster's clock is ahead of ours."""
     affects_status: bool = False
-    """Whether anything changed from which the status may follow."""
+    """Whether anything changed that the status is derived from."""
     affects_pages: bool = False
     """Whether anything changed that a page could show."""
 
     def __getitem__(self, name: str) -> Any:
-        """A field of the workload as it will be."""
+        """Return a field of the workload with its new value, if it has one."""
         return self.new_values[name] if name in self.new_values else getattr(self.workload, name)
 
     def set_values(self, **values: Any) -> None:
-        """Set fields; what is so already is no change."""
+        """Set fields of the workload; equal values are no change."""
         for name, value in values.items():
             if self[name] != value:
                 self.new_values[name] = value
 
     def find_job_uid(self, attempt: int) -> str:
-        """The uid of the job of an attempt before this one; "" where it never had one."""
+        """Return the uid of the job of an earlier attempt, "" if it never had one."""
         return next((uid for uid, number in self.job_uids.items() if number == attempt), "")
 
     def live_pods(self) -> list[Pod]:
-        """The pods of the current attempt that are there."""
+        """Return the pods of the current attempt that still exist."""
         return [
             pod
             for pod in self.pods.values()
@@ -82,8 +81,8 @@ class WorkloadUpdate:
 
     @property
     def job(self) -> Object | None:
-        found: Object | None = self["job"]
-        return found
+        job: Object | None = self["job"]
+        return job
 
 
 def load_updates(
@@ -92,33 +91,37 @@ def load_updates(
     cluster_events: Sequence[ClusterEvent],
     recheck_ids: Collection[uuid.UUID],
 ) -> dict[uuid.UUID, WorkloadUpdate]:
-    """The cases of all that these may concern, by id, in three queries however many there are."""
-    ids = {thing.workload for thing in objects if thing.workload is not None} | set(recheck_ids)
-    names = {(thing.namespace, thing.name) for thing in objects if thing.workload is None}
+    """Load the updates of all workloads that these may concern, by id.
+
+    Makes three queries, however many there are.
+    """
+    ids = {obj.workload for obj in objects if obj.workload is not None} | set(recheck_ids)
+    names = {(obj.namespace, obj.name) for obj in objects if obj.workload is None}
     names |= {(each.namespace, name) for each in cluster_events for name in each.names}
-    cases = {
+    updates = {
         row.pk: WorkloadUpdate(row, row.namespace)
         for row in _load_workload_rows(cluster_id, ids, names)
     }
-    if not cases:
+    if not updates:
         return {}
-    uids = {thing.uid for thing in objects if thing.kind == "pod"} | {
+    uids = {obj.uid for obj in objects if obj.kind == "pod"} | {
         each.subject_uid for each in cluster_events
     }
-    pods = Pod.objects.filter(Q(vanished_at=None) | Q(uid__in=uids), workload__in=list(cases))
+    pods = Pod.objects.filter(Q(vanished_at=None) | Q(uid__in=uids), workload__in=list(updates))
+    # The text is decoded here, because Django's JSONField decodes with the slow json module.
     for pod in pods.defer("data").annotate(written=Cast("data", TextField())):
         pod.data = KeptObject(_JSON_DECODER.decode(pod.written))
-        cases[pod.workload_id].pods[pod.uid] = pod
+        updates[pod.workload_id].pods[pod.uid] = pod
     is_earlier = any(
-        each.workload in cases and each.attempt != cases[each.workload].workload.attempt
+        each.workload in updates and each.attempt != updates[each.workload].workload.attempt
         for each in objects
         if each.workload
     )
     if names or is_earlier:
-        attempts = Attempt.objects.filter(workload__in=list(cases)).exclude(job_uid="")
+        attempts = Attempt.objects.filter(workload__in=list(updates)).exclude(job_uid="")
         for workload_id, number, uid in attempts.values_list("workload", "number", "job_uid"):
-            cases[workload_id].job_uids[uid] = number
-    return cases
+            updates[workload_id].job_uids[uid] = number
+    return updates
 
 
 def _load_workload_rows(
@@ -133,7 +136,7 @@ def _load_workload_rows(
         )
     elif not ids:
         return []
-    found = Workload.objects.filter(wanted, cluster=cluster_id).annotate(
+    rows = Workload.objects.filter(wanted, cluster=cluster_id).annotate(
         namespace=F("project__namespace")
     )
-    return list(found.defer(*_DEFERRED_FIELDS).order_by())
+    return list(rows.defer(*_DEFERRED_FIELDS).order_by())

@@ -1,4 +1,4 @@
-"""How one workload's change is written: the guarded UPDATE, its attempt's row, and its event."""
+"""Writing one workload's change: the guarded UPDATE, its attempt's row, and its event."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,12 +12,10 @@ from workloads.journal.transactions import JournalTransaction
 from workloads.models import Attempt, Event, Workload
 
 STEP_CHECK_DELAY = timedelta(seconds=10)
-"""After which the sweep looks whether a step that was asked for has been done: its message may be
-lost.
-"""
+"""Time after which the sweep checks whether a requested step was done. Its message may be lost."""
 
 ATTEMPT_FIELDS = ("status", "reason", "started_at", "ended_at", "ended", "job_uid")
-"""What the current attempt's row has of its workload's."""
+"""Fields that the current attempt's row copies from its workload."""
 
 
 def update_workload(
@@ -27,14 +25,15 @@ def update_workload(
     *,
     update_attempt: bool = True,
 ) -> None:
-    """Give one workload these values, if it is still as it was read. `mirror`: its current
-    attempt's row as well.
+    """Set these values if the workload's row is still as it was read.
+
+    `update_attempt` copies them to its current attempt's row as well. Raises ConcurrentChange.
     """
-    was = {"status": workload.status, "attempt": workload.attempt}
+    expected = {"status": workload.status, "attempt": workload.attempt}
     bulk_sql.update_rows(
         Workload,
         "id",
-        [bulk_sql.RowChange(workload.pk, was, {**new_values, "changed": journal_tx.position})],
+        [bulk_sql.RowChange(workload.pk, expected, {**new_values, "changed": journal_tx.position})],
     )
     mirrored = {name: new_values[name] for name in ATTEMPT_FIELDS if name in new_values}
     if update_attempt and mirrored:
@@ -53,7 +52,7 @@ def create_action_event(
     new_status: str = "",
     attempt: int | None = None,
 ) -> None:
-    """An event for what somebody did; with `new` it is a change of status, too."""
+    """Create an event for a user's action; with `new_status`, it is a change of status too."""
     Event.objects.create(
         workload=workload,
         attempt=attempt or workload.attempt,
@@ -70,5 +69,5 @@ SUBMITTED = "Submitted"
 
 
 def build_due_step_fields() -> dict[str, Any]:
-    """The fields of a workload for which a step was just asked."""
+    """Return the fields of a workload for which a step was just requested."""
     return {"tries": 0, "trouble": "", "next_try_at": timezone.now() + STEP_CHECK_DELAY}

@@ -1,6 +1,4 @@
-"""Pods' logs: captured while they run, kept when they end, and read in windows however large they
-are.
-"""
+"""Pods' logs: captured while they run, kept after their end, read in windows."""
 
 from workloads.logbook.collecting import collect_logs
 from workloads.logbook.live_logs import follow_log, streams

@@ -1,6 +1,4 @@
-"""How an attempt stands for who reads its logs: its pods, the logs they have, and whether any more
-is to come.
-"""
+"""The state of an attempt for readers of its logs: pods, logs, completeness."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from workloads.models import Log, Pod, Workload
 from workloads.states import RESTING
 
 MOST_PODS = 400
-"""Pods of one attempt that are told of, by rank."""
+"""Pods of one attempt that are listed, by rank."""
 WORKLOAD_FIELDS = (
     "id",
     "attempt",
@@ -21,15 +19,15 @@ WORKLOAD_FIELDS = (
     "project_id",
     "cluster_id",
 )
-"""The columns of a workload that are needed for it, and to tell whose it is."""
+"""Fields of a workload that are needed here, and to check who may see it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptState:
     """One attempt as its rows are now. `logs` are by the pod's id.
 
-    `at_rest` says that no pod will be made any more; `settled` that nothing will be written, and
-    all that was is here.
+    `is_at_rest` says that no more pods will be made; `is_settled` that nothing more will be
+    written, and everything written is here.
     """
 
     workload: Workload
@@ -41,8 +39,9 @@ class AttemptState:
 
 
 def load_attempt_state(workload: Workload, attempt: int) -> AttemptState:
-    """How this attempt stands; the workload is loaded with what is SHOWN. Two queries, and one or
-    two more once it is at rest.
+    """Load the state of this attempt. The workload must have WORKLOAD_FIELDS loaded.
+
+    Makes two queries, and one or two more once it is at rest.
     """
     is_current = attempt == workload.attempt and workload.released_at is None
     at_rest = not is_current or workload.status in RESTING
@@ -60,9 +59,7 @@ def load_attempt_state(workload: Workload, attempt: int) -> AttemptState:
 
 
 def _is_settled(workload: Workload, attempt: int) -> bool:
-    """Whether each pod that has ended, or is gone, was looked through for logs, and all of these
-    are read to their ends.
-    """
+    """Return whether every ended pod was searched for logs, and all are read."""
     pods = Pod.objects.filter(workload=workload, attempt=attempt)
     if pods.filter(ENDED, logs_kept=False).exists():
         return False

@@ -1,5 +1,6 @@
-"""Reading the log of one run of a container to its end, whatever happens in between. Runs in a
-thread; knows no database.
+"""Reading the log of one run of a container to its end, whatever happens in between.
+
+Runs in a thread, without database access.
 """
 
 import errno
@@ -33,7 +34,7 @@ DISK_FULL = "The disk for logs is full: capture pauses until there is room."
 
 @dataclass(frozen=True, slots=True)
 class CaptureTarget:
-    """Which log, and where it goes. `bound` is how many bytes of it are kept."""
+    """Which log to capture, and where to. At most `max_bytes` of it are kept."""
 
     namespace: str
     pod: str
@@ -54,8 +55,10 @@ class TurnEnd(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """`note` says in a sentence why the log is not read on, or is lost; `wait` is in seconds,
-    before the next turn.
+    """The result of a turn.
+
+    `note` says in a sentence why the log is not read on, or is lost; `wait` is the seconds before
+    the next turn.
     """
 
     end: TurnEnd
@@ -65,8 +68,8 @@ class TurnOutcome:
 
 @dataclass(slots=True)
 class CaptureProgress:
-    """What is captured so far, for whoever writes it into the database. Replaced field by field,
-    read without a lock.
+    """What is captured so far, for the database. Fields are replaced one by one, read without a
+    lock.
     """
 
     size: int = 0
@@ -80,7 +83,7 @@ class _CaptureStopped(Exception):
 
 
 class _OtherRun(Exception):
-    """The log that came is that of another run, or cannot be told to be of ours."""
+    """The log that came is that of another run, or cannot be verified to be ours."""
 
     def __init__(self, state: RunState) -> None:
         super().__init__(state.value)
@@ -88,8 +91,10 @@ class _OtherRun(Exception):
 
 
 class LogCapture:
-    """One log. `turn` reads until the end, a failure, or `cut`; call it again, in one thread at a
-    time, after AGAIN.
+    """Captures one log.
+
+    `read_turn` reads until the end, a failure, or `interrupt`. After AGAIN call it once more, in
+    one thread at a time.
     """
 
     def __init__(
@@ -106,27 +111,28 @@ class LogCapture:
         self._wire = Cancellation()
         self._lock = threading.Lock()
         self._is_read_cleanly = False
-        """The last reading came to an end by itself, and there was no trouble since: nothing was
-        missed. A status may lag behind it.
+        """Whether the last reading ended by itself, without trouble since: nothing was missed.
+
+        The pod's status may lag behind it.
         """
         self._trouble = ""
-        """What kept it from being read, the last time; "" once it was read again."""
+        """Why the log could not be read the last time; "" once it was read again."""
 
     def interrupt(self) -> None:
-        """End the turn that runs, from any thread."""
+        """End the running turn, from any thread."""
         with self._lock:
             self._wire.cancel()
 
     def update_state(self, state: RunState) -> None:
-        """What the pod's row says now. A stream that may be of a later run, and silent, is
-        ended.
+        """Take over the state in the pod's row. Interrupts a stream that may be silent because of a
+        later run.
         """
         if state in (RunState.PREVIOUS, RunState.OVER) and self._state is RunState.RUNNING:
             self._state = state
             self.interrupt()
 
     def read_turn(self, client: Client) -> TurnOutcome:
-        """Read on. What the disk and the cluster raise becomes an outcome."""
+        """Read on. Errors of the disk and the cluster become an outcome."""
         with self._lock:
             self._wire = Cancellation()
         try:
@@ -156,7 +162,7 @@ class LogCapture:
         return TurnOutcome(TurnEnd.AGAIN, trouble, wait)
 
     def finish_without_pod(self) -> TurnOutcome:
-        """The pod is not there any more: whether that leaves the log whole."""
+        """Return the outcome for a pod that no longer exists: is the log complete or not?"""
         if self._is_read_cleanly:
             return TurnOutcome(TurnEnd.COMPLETE)
         if not self.progress.size:
@@ -170,41 +176,41 @@ class LogCapture:
 
     def _read_all(self, client: Client, writer: LogWriter) -> TurnOutcome:
         self._update_progress(writer)
-        # What the pod's row said may be old: whose log comes is known only of a pod that was there
-        # just before it was asked for.
-        sight = self._fetch_state(client)
+        # The pod's row may be old. The API names a log by the pod's name, not its uid: only a check
+        # before and after the answer begins tells whose log it is.
+        state = self._fetch_state(client)
         while True:
-            self._state = known = sight
-            if known in (RunState.GONE, RunState.REPLACED):
+            self._state = expected = state
+            if expected in (RunState.GONE, RunState.REPLACED):
                 return self.finish_without_pod()
-            if known is RunState.OVER:
+            if expected is RunState.OVER:
                 return self._finish_dropped()
-            if known is RunState.NOT_STARTED:
+            if expected is RunState.NOT_STARTED:
                 return TurnOutcome(TurnEnd.AGAIN, "", 2 * SOON_SECONDS)
             try:
-                if not self._read_answer(client, writer, known):
+                if not self._read_answer(client, writer, expected):
                     return TurnOutcome(TurnEnd.COMPLETE)
                 self._is_read_cleanly = True
-                # An end that came when the run had ended is the end; before that, the server may
-                # just have gone away.
-                if known in (RunState.ENDED, RunState.PREVIOUS):
+                # The end of the stream is the end of the log only if the run had ended before;
+                # otherwise the API server may just have gone away.
+                if expected in (RunState.ENDED, RunState.PREVIOUS):
                     return TurnOutcome(TurnEnd.COMPLETE)
-                sight = self._fetch_state(client)
-            except _OtherRun as other:
-                sight = other.state
+                state = self._fetch_state(client)
+            except _OtherRun as other_run:
+                state = other_run.state
             except Gone:
                 return self.finish_without_pod()
             except ContainerNotStarted:
                 return TurnOutcome(TurnEnd.AGAIN, "", SOON_SECONDS)
             except Rejected as refusal:
                 return self._handle_refusal(client, refusal)
-            if sight in (RunState.RUNNING, RunState.NOT_STARTED):
+            if state in (RunState.RUNNING, RunState.NOT_STARTED):
                 return TurnOutcome(TurnEnd.AGAIN, "", SOON_SECONDS)
 
     def _read_answer(self, client: Client, writer: LogWriter, state: RunState) -> bool:
-        """One answer of the cluster to its end; False when the file has reached its bound."""
+        """Read one answer of the cluster to its end. Return False once the file is at its limit."""
         target = self.target
-        overlap, splitter, sure = (
+        overlap, splitter, is_checked = (
             Overlap(LogFile(writer.handle), writer.size),
             LineSplitter(),
             False,
@@ -223,17 +229,17 @@ class LogCapture:
         )
         with stream:
             for chunk in stream:
-                if not sure:
+                if not is_checked:
                     self._check_run(client, state)
-                    sure, self._is_read_cleanly = True, False
+                    is_checked, self._is_read_cleanly = True, False
                 if not self._append_new_lines(writer, overlap, splitter.feed(chunk)):
                     return False
         if self._wire.is_cancelled:
             raise _CaptureStopped
-        if not sure:
+        if not is_checked:
             self._check_run(client, state)
         rest = splitter.take_rest()
-        # A line without its end is told again, and whole, as long as the run goes on.
+        # While the run goes on, a line without its end comes again, complete.
         return (
             rest is None
             or state is RunState.RUNNING
@@ -243,24 +249,24 @@ class LogCapture:
     def _append_new_lines(
         self, writer: LogWriter, overlap: Overlap, lines: Sequence[bytes]
     ) -> bool:
-        fresh = [line for line in lines if overlap.is_new(line)]
+        new_lines = [line for line in lines if overlap.is_new(line)]
         if overlap.has_missing_lines:
             overlap.has_missing_lines = False
             self._add_gap(
                 "The cluster had dropped older lines of this log before they were read.",
                 offset=writer.size,
             )
-        room = self.target.max_bytes - writer.size
-        kept: list[bytes] = []
-        for line in fresh:
-            room -= len(line) + 1
-            if room < 0:
+        free_bytes = self.target.max_bytes - writer.size
+        fitting: list[bytes] = []
+        for line in new_lines:
+            free_bytes -= len(line) + 1
+            if free_bytes < 0:
                 break
-            kept.append(line)
-        writer.append(kept)
+            fitting.append(line)
+        writer.append(fitting)
         self._trouble = ""
         self._update_progress(writer)
-        if len(kept) < len(fresh):
+        if len(fitting) < len(new_lines):
             self._add_gap(
                 f"The log is longer than the {self.target.max_bytes >> 20} MiB that are kept of "
                 "one: the rest is not here."
@@ -269,18 +275,18 @@ class LogCapture:
         return True
 
     def _check_run(self, client: Client, expected: RunState) -> None:
-        """The answer has begun: it is of this run if the run was the newest before it and still is,
-        or the one before, likewise.
+        """Raise _OtherRun unless the answer that has begun is of the expected run.
 
-        So is that of a pod that was there just before, and whose name nobody has now: operators
+        It is if the run was the newest before the answer and still is, or likewise the previous
+        one. It also is if the pod existed just before, and nobody has its name now: operators
         remove the last pods of a job as they end.
         """
-        sight = self._fetch_state(client)
-        if sight in (expected, RunState.GONE) or (
-            expected is RunState.RUNNING and sight is RunState.ENDED
+        state = self._fetch_state(client)
+        if state in (expected, RunState.GONE) or (
+            expected is RunState.RUNNING and state is RunState.ENDED
         ):
             return
-        raise _OtherRun(sight)
+        raise _OtherRun(state)
 
     def _fetch_state(self, client: Client) -> RunState:
         target = self.target

@@ -1,8 +1,7 @@
-"""Capturing the logs of one cluster while its pods run: who is read, by how many at once, and what
-is told of it in the database.
+"""Capturing the logs of one cluster while its pods run, and recording the progress.
 
-Each log is read in a thread of its own that knows no database; this one knows, and is the only one
-that writes the rows.
+Each log is read in a thread of its own without database access. The collector's thread alone writes
+the rows.
 """
 
 import logging
@@ -40,7 +39,7 @@ SLICE_SECONDS = 20.0
 """Seconds for which a log is read when others wait for their turn."""
 LONGEST_WAIT_SECONDS = 10.0
 STOP_SECONDS = 15.0
-"""Seconds for the threads to end when the collecting is stopped."""
+"""Seconds for the threads to end when collecting is stopped."""
 WAITING_NOTE = (
     "It waits for its turn: {} logs of this cluster are being read, which is the most at once."
 )
@@ -48,7 +47,7 @@ WAITING_NOTE = (
 
 @dataclass(eq=False, slots=True)
 class _CaptureJob:
-    """One log that is to be read on: by a thread now, or at `not_before`."""
+    """One log to be read: by a thread now, or after `not_before`. Times are monotonic seconds."""
 
     id: int
     pod: int
@@ -79,8 +78,9 @@ def _get_client(cluster: uuid.UUID) -> Client:
 
 
 class LogCollector:
-    """The logs of one cluster. `turn` does what there is to do now; `run` does so until it is
-    stopped.
+    """Captures the logs of one cluster.
+
+    `run_turn` does what there is to do now; `run` repeats it until stopped.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class LogCollector:
         self._mover: threading.Thread | None = None
 
     def run(self) -> None:
-        """Until `stop`; nothing that goes wrong ends it."""
+        """Run turns until `stop` is set; no error ends it."""
         try:
             while not self._stop.is_set():
                 try:
@@ -124,16 +124,14 @@ class LogCollector:
             self.close()
 
     def run_turn(self) -> None:
-        """Take in what has ended, find what is new, start what can be started, and tell how far all
-        of it is.
-        """
+        """Reap ended jobs, find new pods, start waiting jobs, and record the progress."""
         self._reap_jobs()
         self._find_pods()
         self._start_jobs()
         self._record_progress()
 
     def close(self) -> None:
-        """End all threads, and tell how far they came."""
+        """Stop all threads, and record how far they came."""
         running = [job for job in self._jobs.values() if job.thread is not None]
         until = time.monotonic() + STOP_SECONDS
         for job in running:
@@ -156,21 +154,21 @@ class LogCollector:
             )
 
     def _find_pods(self) -> None:
-        seen = log_records.load_unread_pods(self._cluster)
-        known = {each.id for each in seen}
-        for pod in [pod for pod in self._pods if pod not in known]:
-            self._forget_pod(pod)
-        changed = [each for each in seen if self._is_changed(each)]
+        pods = log_records.load_unread_pods(self._cluster)
+        known = {pod.id for pod in pods}
+        for pod_id in [pod_id for pod_id in self._pods if pod_id not in known]:
+            self._forget_pod(pod_id)
+        changed = [pod for pod in pods if self._is_changed(pod)]
         for begin in range(0, len(changed), POD_BATCH_SIZE):
-            some = changed[begin : begin + POD_BATCH_SIZE]
-            logs = log_records.enter_logs(each.id for each in some)
-            for each in some:
-                self._add_pod(each, logs.get(each.id, []))
-        kept = [each.id for each in seen if each.has_ended and not self._pods[each.id].open_logs]
-        if kept:
-            log_records.mark_logs_kept(kept)
-            for pod in kept:
-                self._forget_pod(pod)
+            batch = changed[begin : begin + POD_BATCH_SIZE]
+            logs = log_records.enter_logs(pod.id for pod in batch)
+            for pod in batch:
+                self._add_pod(pod, logs.get(pod.id, []))
+        finished = [pod.id for pod in pods if pod.has_ended and not self._pods[pod.id].open_logs]
+        if finished:
+            log_records.mark_logs_kept(finished)
+            for pod_id in finished:
+                self._forget_pod(pod_id)
 
     def _is_changed(self, pod: UnreadPod) -> bool:
         state = self._pods.get(pod.id)
@@ -180,14 +178,14 @@ class LogCollector:
         state = _PodState(pod.version, pod.is_gone, {row.pk for row, _ in logs})
         self._pods[pod.id] = state
         for row, run in logs:
-            urgent = run.state is not RunState.RUNNING
+            is_urgent = run.state is not RunState.RUNNING
             if (job := self._jobs.get(row.pk)) is not None:
                 job.capture.update_state(run.state)
-                if urgent and not job.is_urgent:
+                if is_urgent and not job.is_urgent:
                     job.is_urgent, job.not_before = True, 0.0
                 continue
             namespace = row.pod.workload.project.namespace
-            bound = settings.OPTIONS.log_bytes_container
+            max_bytes = settings.OPTIONS.log_bytes_container
             target = CaptureTarget(
                 namespace,
                 row.pod.name,
@@ -195,17 +193,21 @@ class LogCollector:
                 row.container,
                 row.run,
                 log_paths.local_path(row.path),
-                bound,
+                max_bytes,
             )
-            told = (row.size, len(row.gaps), row.note)
+            recorded = (row.size, len(row.gaps), row.note)
             self._jobs[row.pk] = _CaptureJob(
-                row.pk, pod.id, LogCapture(target, run.state, row.gaps), urgent, recorded_state=told
+                row.pk,
+                pod.id,
+                LogCapture(target, run.state, row.gaps),
+                is_urgent,
+                recorded_state=recorded,
             )
 
-    def _forget_pod(self, pod: int) -> None:
-        state = self._pods.pop(pod)
-        for each in state.open_logs:
-            job = self._jobs.pop(each, None)
+    def _forget_pod(self, pod_id: int) -> None:
+        state = self._pods.pop(pod_id)
+        for log_id in state.open_logs:
+            job = self._jobs.pop(log_id, None)
             if job is not None:
                 job.capture.interrupt()
 
@@ -229,11 +231,12 @@ class LogCollector:
         waiting = ready[room:]
         for job in waiting:
             job.note = job.note or WAITING_NOTE.format(self._max_streams)
-        held = sorted(
+        long_running = sorted(
             (job for job in running if now - job.started_at > SLICE_SECONDS),
             key=lambda job: job.started_at,
         )
-        for job in held[: len(waiting)]:
+        # One stream gives up its place for each waiting log, or silent pods would block the rest.
+        for job in long_running[: len(waiting)]:
             job.capture.interrupt()
 
     def _find_client(self) -> Client | None:
@@ -261,7 +264,7 @@ class LogCollector:
         over: dict[int, tuple[str, str]] = {}
         for job in self._jobs.values():
             if job.thread is None or job.thread.is_alive():
-                # A log that is read has no trouble; what it had is told until then.
+                # A log that is being read has no trouble; its last note stays until then.
                 job.note = (
                     ""
                     if job.thread is not None and now - job.started_at > TURN_SECONDS
@@ -286,6 +289,7 @@ class LogCollector:
                     outcome.note,
                 )
         if over:
+            # The sizes before the states: a reader that sees a settled log must see all of it.
             log_records.record_progress(
                 {pk: (self._jobs[pk].capture.progress, over[pk][1]) for pk in over}
             )
@@ -297,8 +301,9 @@ class LogCollector:
                     state.open_logs.discard(pk)
 
     def _start_mover(self) -> None:
-        """Put what has ended into the object store, where there is one; what fails is found by the
-        hourly sweep.
+        """Start moving ended logs to the object store, if there is one.
+
+        The hourly sweep finds what fails.
         """
         if object_store.is_configured() and not (self._mover and self._mover.is_alive()):
             self._mover = threading.Thread(
@@ -310,14 +315,14 @@ class LogCollector:
         now = time.monotonic()
         if now - self._recorded_at < PROGRESS_SECONDS and not is_forced:
             return
-        news = {
+        changed = {
             job.id: job for job in self._jobs.values() if job.current_state != job.recorded_state
         }
-        if news:
+        if changed:
             log_records.record_progress(
-                {pk: (job.capture.progress, job.note) for pk, job in news.items()}
+                {pk: (job.capture.progress, job.note) for pk, job in changed.items()}
             )
-            for job in news.values():
+            for job in changed.values():
                 job.recorded_state = job.current_state
         self._recorded_at = now
 
@@ -334,14 +339,16 @@ def _move_ended_logs() -> None:
 
 
 def _job_priority(job: _CaptureJob) -> tuple[bool, float]:
-    """What has ended may be removed by the cluster at any time, so it comes first; then whoever
-    waits longest.
+    """Return the sort key of a job: ended logs first, then those that wait longest.
+
+    The cluster may remove an ended pod at any time.
     """
     return not job.is_urgent, job.started_at
 
 
 def collect_logs(cluster_id: uuid.UUID, stop: threading.Event, wakeup: threading.Event) -> None:
-    """Capture the logs of a cluster's pods until `stop`, in this thread and one for each log.
-    `woken` says that pods have changed.
+    """Capture the logs of a cluster's pods until `stop` is set. Uses a thread for each log.
+
+    `wakeup` is set when pods have changed.
     """
     LogCollector(cluster_id, stop, wakeup).run()

@@ -1,4 +1,7 @@
-"""What a pod's status says of one run of a container, and so how its log can be had."""
+"""The state of one run of a container by its pod's status.
+
+It decides how the run's log can be read.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,25 +11,25 @@ from workloads.kube_objects import Object, int_or_zero, nested_dict, nested_list
 
 
 class RunState(Enum):
-    """Where a run stands."""
+    """The state of a run."""
 
     NOT_STARTED = "not started"
     RUNNING = "running"
     ENDED = "ended"
-    """And no other has followed it: its log is the container's."""
+    """No other run has followed it: its log is the container's."""
     PREVIOUS = "previous"
-    """Another has followed it: its log is the previous one."""
+    """Another run has followed it: its log is the previous one."""
     OVER = "over"
-    """More than one has followed it: its log is gone."""
+    """More than one run has followed it: its log is gone."""
     GONE = "gone"
-    """The pod is not there any more."""
+    """The pod does not exist any more."""
     REPLACED = "replaced"
     """Another pod has its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerRun:
-    """One run of a container whose log there is, or was."""
+    """One run of a container whose log exists, or did."""
 
     container: str
     run: int
@@ -35,7 +38,7 @@ class ContainerRun:
 
 
 def list_runs(pod: Object) -> Iterator[ContainerRun]:
-    """The runs that the status tells of: at most two of each container."""
+    """Yield the runs that the status mentions: at most two of each container."""
     for field, is_init in (("initContainerStatuses", True), ("containerStatuses", False)):
         for status in nested_list(pod, "status", field):
             name, newest = str(status.get("name") or ""), int_or_zero(status.get("restartCount"))
@@ -48,7 +51,7 @@ def list_runs(pod: Object) -> Iterator[ContainerRun]:
 
 
 def parse_run_state(pod: Object, uid: str, container: str, run: int) -> RunState:
-    """Where this run stands by the pod as it is now."""
+    """Return the state of this run by the pod as it is now."""
     if nested_dict(pod, "metadata").get("uid") != uid:
         return RunState.REPLACED
     for field in ("initContainerStatuses", "containerStatuses"):

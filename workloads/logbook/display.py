@@ -1,5 +1,6 @@
-"""A line as a page shows it: text, and which parts of it are coloured. What a program wrote is a
-stranger's text, here and in the page.
+"""A line as a page shows it: text, and its coloured parts.
+
+Programs' output is untrusted text, here and in the page.
 """
 
 import re
@@ -9,7 +10,7 @@ from workloads.logbook import stamps
 from workloads.logbook.windows import LONGEST_SHOWN
 
 Span = tuple[int, int, str]
-"""Characters from, to, and the classes they have, by a blank."""
+"""From and to, in characters, and the CSS classes, separated by a blank."""
 
 _ESCAPE = re.compile(
     r"\x1b\[([0-9;:]{0,64})m"  # a colour
@@ -58,7 +59,7 @@ _CUBE_STEPS = (0, 95, 135, 175, 215, 255)
 
 @dataclass(frozen=True, slots=True)
 class DisplayLine:
-    """`cut` is how many bytes of a long line are left out."""
+    """A line for display. `omitted_bytes` counts the bytes of a long line that are left out."""
 
     text: str
     spans: tuple[Span, ...] = ()
@@ -66,39 +67,41 @@ class DisplayLine:
 
 
 def decode_line(raw: bytes) -> DisplayLine:
-    """What a person sees of a stored line, without its time. Control characters become visible
-    signs, escape sequences do not.
+    """Convert a stored line for display, without its time.
+
+    Control characters become visible signs; escape sequences are removed.
     """
     _, begin = stamps.parse_stamp(raw[:64])
     body = raw[begin : begin + LONGEST_SHOWN]
     text = body.decode("utf-8", "replace").removesuffix("\r")
-    cut = len(raw) - begin - len(body)
+    omitted = len(raw) - begin - len(body)
     if "\x1b" not in text and "\x9b" not in text:
-        return DisplayLine(text.translate(_CONTROLS), (), cut)
+        return DisplayLine(text.translate(_CONTROLS), (), omitted)
     plain, spans = parse_colours(text)
-    return DisplayLine(plain, spans, cut)
+    return DisplayLine(plain, spans, omitted)
 
 
 def strip_for_search(raw: bytes) -> bytes:
-    """What a search looks at: the whole line, without its time and without escape sequences."""
+    """Return the whole line for a search, without its time and escape sequences."""
     _, begin = stamps.parse_stamp(raw[:64])
     body = raw[begin:]
     return _ESCAPE_BYTES.sub(b"", body) if b"\x1b" in body else body
 
 
 def parse_colours(text: str) -> tuple[str, tuple[Span, ...]]:
-    """The text without escape sequences, and what its colours were. Colours beyond the sixteen
-    become the nearest of these.
+    """Return the text without escape sequences, and its coloured spans.
+
+    Colours beyond the sixteen become the nearest of these.
     """
     parts: list[str] = []
     spans: list[Span] = []
     style = _Style()
     at = done = 0
-    for found in _ESCAPE.finditer(text):
-        at = _add_piece(text[done : found.start()], at, style, parts, spans)
-        done = found.end()
-        if found[1] is not None:
-            style.apply_codes(found[1])
+    for escape in _ESCAPE.finditer(text):
+        at = _add_piece(text[done : escape.start()], at, style, parts, spans)
+        done = escape.end()
+        if escape[1] is not None:
+            style.apply_codes(escape[1])
     _add_piece(text[done:], at, style, parts, spans)
     return "".join(parts), tuple(spans)
 
@@ -113,7 +116,7 @@ def _add_piece(piece: str, at: int, style: "_Style", parts: list[str], spans: li
 
 
 class _Style:
-    """What SGR sequences have set so far."""
+    """The style that SGR sequences have set so far."""
 
     def __init__(self) -> None:
         self._flags: set[str] = set()

@@ -1,8 +1,9 @@
-"""The sparse index beside a log: for a line about every 64 KiB where it begins, which it is, and
-the latest time before it.
+"""The sparse index beside a log.
 
-It says where a moment is without reading the log. It may lag behind the log, or be missing: then
-more of the log is read.
+About every 64 KiB it has a line's offset, number, and the latest time before it.
+
+It finds a moment without reading the log. It may lag behind the log, or be missing: then more of
+the log is read.
 """
 
 import struct
@@ -27,24 +28,26 @@ class LogIndex:
         self._count = source.size() // ENTRY_FORMAT.size
 
     def find_last(self, goes_on: Callable[[Entry], bool]) -> Entry:
-        """The last entry for which `goes_on` is true; it is true up to some entry, and false from
-        there on.
+        """Return the last entry for which `goes_on` is true.
+
+        It must be true up to some entry, and false from there on.
         """
         low, high = 0, self._count
-        found = START_ENTRY
+        last = START_ENTRY
         while low < high:
             middle = (low + high) // 2
             data = self._source.read(middle * ENTRY_FORMAT.size, ENTRY_FORMAT.size)
             if len(data) == ENTRY_FORMAT.size and goes_on(entry := ENTRY_FORMAT.unpack(data)):
-                low, found = middle + 1, entry
+                low, last = middle + 1, entry
             else:
                 high = middle
-        return found
+        return last
 
 
 def find_time(log: ByteSource, index: LogIndex, ns: int) -> int:
-    """Where the first line of that time or later begins; the end of the last whole line where there
-    is none.
+    """Return the offset of the first line of that time or later.
+
+    Return the end of the last complete line where there is none.
     """
     offset, _, _ = index.find_last(lambda entry: entry[2] < ns)
     end = offset

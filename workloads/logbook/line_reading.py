@@ -1,17 +1,18 @@
-"""Lines out of a file, forwards and backwards, by ranged reads: memory and time do not depend on
-how large the file is.
+"""Reading lines of a file, forwards and backwards, by ranged reads.
+
+Memory and time do not depend on the size of the file.
 """
 
 from collections.abc import Iterator
 from typing import Protocol
 
 LONGEST_LINE = 1 << 20
-"""Bytes of one line that are kept; the rest of it is dropped, with a note in its place."""
+"""Bytes of one line that are kept. The rest is dropped, with a note in its place."""
 BLOCK_SIZE = 64 << 10
 
 
 class ByteSource(Protocol):
-    """Bytes that can be read anywhere. Reading beyond the end gives what there is."""
+    """Bytes that can be read at any offset. Reading beyond the end returns what there is."""
 
     def size(self) -> int: ...
     def read(self, offset: int, count: int) -> bytes: ...
@@ -20,8 +21,9 @@ class ByteSource(Protocol):
 def read_forward(
     source: ByteSource, offset: int, end: int | None = None, block: int = BLOCK_SIZE
 ) -> Iterator[tuple[int, bytes]]:
-    """(offset, line without its newline) from a line's beginning on. A last line that is still
-    being written is left out.
+    """Yield (offset, line without its newline) from the beginning of a line on.
+
+    A last line that is still being written is left out.
     """
     rest = b""
     begin = offset
@@ -39,8 +41,9 @@ def read_forward(
 def read_backward(
     source: ByteSource, offset: int, block: int = BLOCK_SIZE
 ) -> Iterator[tuple[int, bytes]]:
-    """(offset, line) of the lines before `offset`, which is a line's beginning, the nearest
-    first.
+    """Yield (offset, line) of the lines before `offset`, the nearest first.
+
+    `offset` must be the beginning of a line.
     """
     rest = b""
     end = offset
@@ -63,21 +66,22 @@ def read_backward(
 
 
 def find_last_line_end(source: ByteSource) -> int:
-    """Where the last whole line ends: what a writer has only half written is left out."""
+    """Return the offset after the last complete line: a half written one is left out."""
     size = source.size()
     end = size
     while end > 0:
         begin = max(0, end - BLOCK_SIZE)
-        found = source.read(begin, end - begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        newline = source.read(begin, end - begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
         end = begin
     return 0
 
 
 def align_to_line(source: ByteSource, offset: int) -> int:
-    """The beginning of the line that holds this byte; the end of the last whole line for one beyond
-    it.
+    """Return the offset of the line that contains this byte.
+
+    Beyond the last complete line, return the end of that line.
     """
     end = find_last_line_end(source)
     at = max(0, min(offset, end))
@@ -86,16 +90,17 @@ def align_to_line(source: ByteSource, offset: int) -> int:
     stop = at
     while stop > 0:
         begin = max(0, stop - BLOCK_SIZE)
-        found = source.read(begin, stop - begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
+        newline = source.read(begin, stop - begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
         stop = begin
     return 0
 
 
 class LineSplitter:
-    """Makes lines of chunks; a line longer than LONGEST is cut, and ends with a note that says how
-    much of it is missing.
+    """Splits chunks into lines.
+
+    A line longer than LONGEST_LINE is cut, and ends with a note of how many bytes are missing.
     """
 
     def __init__(self) -> None:
@@ -104,7 +109,7 @@ class LineSplitter:
         self._dropped_bytes = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk completes, without their newlines."""
+        """Return the lines that this chunk completes, without their newlines."""
         *ends, rest = chunk.split(b"\n")
         lines = []
         for end in ends:
@@ -115,7 +120,7 @@ class LineSplitter:
         return lines
 
     def take_rest(self) -> bytes | None:
-        """The last line, if it came without a newline."""
+        """Return the last line, if it came without a newline."""
         return self._take_line() if self._line_size or self._dropped_bytes else None
 
     def _add_part(self, part: bytes) -> None:

@@ -1,5 +1,6 @@
-"""Logs that grow while somebody looks: one poller for each attempt and process looks at rows and
-files for all its viewers.
+"""Logs that grow while somebody looks: one poller for each attempt and process.
+
+It checks rows and files for all its viewers.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from workloads.models import Log, Workload
 
 CHECK_SECONDS = 0.2
 RELOAD_SECONDS = 2.0
-"""Seconds between two looks at the files, and at the rows."""
+"""Seconds between two checks of the files, and two loads of the rows."""
 
 streams = StreamCounter(20)
 """Logs that one person follows, on pages and through the API."""
@@ -33,10 +34,10 @@ Key = tuple[uuid.UUID, int]
 
 
 class LogFeed:
-    """One attempt's logs. `version` grows with every change; `sizes` are those of the files now, by
-    the log's id.
+    """One attempt's logs. `version` grows with every change.
 
-    `standing` is None once there is no such workload.
+    `sizes` are those of the files now, by the log's id. `state` is None once the workload no longer
+    exists.
     """
 
     def __init__(self, key: Key) -> None:
@@ -50,30 +51,30 @@ class LogFeed:
         self.task: asyncio.Task[None] | None = None
 
     async def load_rows(self) -> None:
-        """Read the rows anew."""
+        """Load the rows anew."""
         self.state, self.logs = await sync_to_async(_load_rows, thread_sensitive=False)(*self._key)
         self.check_files()
         self._notify_viewers()
 
     def check_files(self) -> bool:
-        """Whether a file has grown since the last look."""
+        """Return whether a file has grown since the last check."""
         sizes = {log.pk: _find_file_size(log) for log in self.logs}
-        grown, self.sizes = sizes != self.sizes, sizes
-        return grown
+        has_grown, self.sizes = sizes != self.sizes, sizes
+        return has_grown
 
     async def run(self) -> None:
         clock = asyncio.get_running_loop().time
-        asked = clock()
+        loaded_at = clock()
         while True:
             await asyncio.sleep(CHECK_SECONDS)
-            if clock() - asked > RELOAD_SECONDS:
+            if clock() - loaded_at > RELOAD_SECONDS:
                 await self.load_rows()
-                asked = clock()
+                loaded_at = clock()
             elif self.check_files():
                 self._notify_viewers()
 
     async def wait_for_change(self, version: int, timeout: float) -> bool:
-        """Whether there is something newer than `version`, now or within so many seconds."""
+        """Return whether there is news since `version`, waiting at most `timeout` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while self.version == version and not self.is_broken:
@@ -82,9 +83,7 @@ class LogFeed:
 
     @property
     def is_broken(self) -> bool:
-        """Whether nobody looks any more: the database did not answer. Whoever watches begins
-        anew.
-        """
+        """Whether the poller has ended because the database did not answer; viewers begin anew."""
         return self.task is not None and self.task.done()
 
     def _notify_viewers(self) -> None:
@@ -98,7 +97,7 @@ _feeds: dict[Key, LogFeed] = {}
 
 @contextlib.asynccontextmanager
 async def watch_attempt(workload: uuid.UUID, attempt: int) -> AsyncIterator[LogFeed]:
-    """The attempt's feed, shared by all who watch it in this process."""
+    """Return the attempt's feed, shared by all who watch it in this process."""
     key = (workload, attempt)
     feed = _feeds.get(key)
     if feed is None or feed.is_broken:
@@ -106,6 +105,7 @@ async def watch_attempt(workload: uuid.UUID, attempt: int) -> AsyncIterator[LogF
     feed.viewers += 1
     try:
         if feed.task is None:
+            # Others may have joined during the await: only the first task is kept.
             await feed.load_rows()
             feed.task = feed.task or asyncio.create_task(feed.run())
         yield feed
@@ -119,22 +119,23 @@ async def watch_attempt(workload: uuid.UUID, attempt: int) -> AsyncIterator[LogF
 
 
 def read_window(logs: Iterable[Log], cursor: Cursor, sizes: dict[int, int]) -> Window:
-    """What of these logs comes after the cursor; those that have not grown are not opened."""
+    """Return the lines of these logs after the cursor. Logs that have not grown are not opened."""
     with ExitStack() as stack:
         grown = [
             stack.enter_context(open_log(log))
             for log in logs
             if sizes.get(log.pk, 1) > cursor.get(log.pk, 0)
         ]
-        found = windows.window_after(grown, cursor)
-    return Window(found.lines, cursor, dict(cursor) | found.end, found.at_start, found.at_end)
+        news = windows.window_after(grown, cursor)
+    return Window(news.lines, cursor, dict(cursor) | news.end, news.at_start, news.at_end)
 
 
 async def follow_log(
     log: Log, *, tail: int | None = None, since: int | None = None, timestamps: bool = False
 ) -> AsyncIterator[bytes]:
-    """A log's lines, each with its newline, those there are and those that come, until the run has
-    ended. In bounded chunks.
+    """Yield a log's lines, present and coming, in bounded chunks until the run has ended.
+
+    Each line has its newline.
     """
     at = await sync_to_async(_find_start, thread_sensitive=False)(log, tail, since)
     async with watch_attempt(log.pod.workload_id, log.pod.attempt) as feed:
@@ -151,35 +152,38 @@ async def follow_log(
 
 
 def _find_start(log: Log, tail: int | None, since: int | None) -> int:
-    with open_log(log) as here:
-        return plain_text.find_start(here, tail, since)
+    with open_log(log) as log_file:
+        return plain_text.find_start(log_file, tail, since)
 
 
 def _read_chunk(log: Log, at: int, timestamps: bool) -> tuple[bytes, int]:
-    held: list[bytes] = []
+    pending: list[bytes] = []
     count = 0
-    with open_log(log) as here:
-        for offset, line in read_forward(here.source, at):
-            held.append(plain_text.format_line(line, timestamps))
+    with open_log(log) as log_file:
+        for offset, line in read_forward(log_file.source, at):
+            pending.append(plain_text.format_line(line, timestamps))
             at = offset + len(line) + 1
             count += len(line)
             if count >= plain_text.CHUNK_SIZE:
                 break
-    return b"".join(held), at
+    return b"".join(pending), at
 
 
 def _load_rows(key: uuid.UUID, attempt: int) -> tuple[AttemptState | None, list[Log]]:
-    """How the attempt stands, and after that its logs: what is settled is all among them."""
+    """Load the state of the attempt, and after that its logs.
+
+    In this order, so that the logs of a settled attempt are complete.
+    """
     # A thread of the loop's pool: nobody else gives its connection back.
     try:
         workload = Workload.objects.only(*attempt_state.WORKLOAD_FIELDS).filter(pk=key).first()
-        now = None if workload is None else attempt_state.load_attempt_state(workload, attempt)
+        state = None if workload is None else attempt_state.load_attempt_state(workload, attempt)
         logs = (
             Log.objects.filter(pod__workload=key, pod__attempt=attempt)
             .select_related("pod")
             .defer("pod__data")
         )
-        return now, list(logs.order_by("pod__rank", "pod_id", "id")[: windows.MOST_LOGS * 4])
+        return state, list(logs.order_by("pod__rank", "pod_id", "id")[: windows.MOST_LOGS * 4])
     finally:
         connections.close_all()
 

@@ -1,4 +1,4 @@
-"""Opening a log to read it, wherever it lies."""
+"""Opening a log for reading, wherever it is stored."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ NOT_HERE = "The log's file is not on this machine."
 
 
 class LogFile:
-    """A file of this machine; `taken` counts the bytes that were read of it."""
+    """A file of this machine; `bytes_read` counts the bytes that were read of it."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -31,7 +31,7 @@ class LogFile:
 
 
 class MemorySource:
-    """Bytes that are here already."""
+    """Bytes that are in memory."""
 
     def __init__(self, data: bytes = b"") -> None:
         self._data = data
@@ -45,8 +45,9 @@ class MemorySource:
 
 @dataclass(frozen=True, slots=True)
 class OpenLog:
-    """A log that can be read. `missing` says, in a sentence, why there is nothing to read, or only
-    part of it; "" when all is here.
+    """A log that can be read.
+
+    `missing_note` says, in a sentence, why nothing or only a part can be read; "" when all is here.
     """
 
     log: Log
@@ -57,7 +58,10 @@ class OpenLog:
 
 @contextmanager
 def open_log(log: Log) -> Iterator[OpenLog]:
-    """The log's file, closed afterwards; an empty one where there is none, with the reason."""
+    """Open the log's file, and close it afterwards.
+
+    Where there is none, the log is empty and has the reason.
+    """
     handles: list[int] = []
     try:
         yield _open_sources(log, handles)

@@ -1,5 +1,6 @@
-"""Where logs lie: one file for each run of a container, and its index beside it. Names come from a
-cluster, so they are checked.
+"""Paths of logs: one file for each run of a container, and its index beside it.
+
+Names come from a cluster, so they are checked.
 """
 
 import os
@@ -14,7 +15,7 @@ _PATH = re.compile(
     rf"[0-9a-f-]{{36}}/{NAME_PATTERN.pattern}/{NAME_PATTERN.pattern}\.\d{{1,9}}\.log"
 )
 NEARLY_FULL = 64 << 20
-"""Bytes that are left on the disk when people are told."""
+"""Bytes left on the disk below which it is reported as full."""
 
 
 class BadLogPath(ValueError):
@@ -22,36 +23,36 @@ class BadLogPath(ValueError):
 
 
 def logs_root() -> Path:
-    """The folder of all logs."""
+    """Return the folder of all logs."""
     return Path(settings.OPTIONS.data_dir) / "logs"
 
 
 def build_log_path(workload: uuid.UUID, pod_uid: str, container: str, run: int) -> str:
-    """The path of a log below `root()`. Raises BadPlace."""
+    """Return the path of a log below `logs_root()`. Raises BadLogPath."""
     path = f"{workload}/{pod_uid}/{container}.{run}.log"
     check_path(path)
     return path
 
 
 def check_path(path: str) -> str:
-    """The path, if it is one that `place` makes. Raises BadPlace."""
+    """Return the path if `build_log_path` makes such paths. Raises BadLogPath."""
     if not _PATH.fullmatch(path) or ".." in path:
         raise BadLogPath("this is not the name of a log")
     return path
 
 
 def local_path(path: str) -> Path:
-    """Where the file is, or would be, on this machine. Raises BadPlace."""
+    """Return where the file is, or would be, on this machine. Raises BadLogPath."""
     return logs_root() / check_path(path)
 
 
 def index_path(path: Path) -> Path:
-    """The file beside a log that makes finding a place in it cheap."""
+    """Return the path of a log's index."""
     return path.with_suffix(".idx")
 
 
 def describe_trouble() -> str:
-    """What is wrong with the place for logs, in a sentence; "" while all is well."""
+    """Describe what is wrong with the disk for logs; "" while all is well."""
     folder = logs_root()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

@@ -1,5 +1,6 @@
-"""Writing the log of one run: whole lines only, by one writer at a time, so that a kill costs
-nothing that is not read again.
+"""Writing the log of one run: whole lines only, by one writer at a time.
+
+A kill therefore loses nothing that is not read again.
 """
 
 import fcntl
@@ -18,14 +19,14 @@ WriteFunction = Callable[[int, bytes], int]
 
 
 class Busy(Exception):
-    """Another process writes this log."""
+    """Another process is writing this log."""
 
 
 class LogWriter:
-    """One log and its index, open for appending. What a kill left half written is cut off, and the
-    index's tail made anew.
+    """One log and its index, open for appending.
 
-    Raises OSError as the disk does, with the file left at its last whole line; Busy when another
+    Opening cuts off what a kill left half written, and rebuilds the end of the index. Raises
+    OSError as the disk does, with the file left at its last complete line; Busy when another
     process has it open.
     """
 
@@ -36,6 +37,7 @@ class LogWriter:
         self._index = -1
         try:
             try:
+                # The kernel drops this lock with the process, so that no kill leaves it behind.
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Busy(str(path)) from None
@@ -50,16 +52,17 @@ class LogWriter:
     size: int
     lines: int
     first_ns: int | None
-    """The time of the first line that has one, in nanoseconds."""
+    """The time of the first line that has one, in nanoseconds since 1970."""
     latest_ns: int
-    """The greatest time so far, NEVER before the first."""
+    """The greatest time so far, NO_TIME before the first."""
     last_ns: int | None
     """The time of the last line that has one."""
     _indexed_size: int
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Add whole lines, given without their newlines. Either all of them are there afterwards,
-        or OSError says why none is.
+        """Append whole lines, given without their newlines: all of them, or none.
+
+        Raises OSError when none was written.
         """
         if not lines:
             return
@@ -95,7 +98,7 @@ class LogWriter:
 
     @property
     def handle(self) -> int:
-        """The open file, for reading what is held."""
+        """Return the open file's descriptor, for reading what is stored."""
         return self._file
 
     def close(self) -> None:
@@ -124,7 +127,7 @@ class LogWriter:
             self.last_ns, self.latest_ns = time, max(time, self.latest_ns)
 
     def _write_all(self, handle: int, data: bytes, size: int) -> None:
-        """All of the data, or an OSError and a file of the size it had."""
+        """Write all of the data, or restore the file's size and raise OSError."""
         view = memoryview(data)
         try:
             while view:
@@ -172,9 +175,7 @@ class LogWriter:
         self._write_entries(entries)
 
     def _read_last_entry(self, end: int) -> Entry:
-        """The last entry that the log's size bears out; those after it, and half of one, are cut
-        off.
-        """
+        """Return the last index entry that the log's size confirms; cut off those after it."""
         size = os.fstat(self._index).st_size
         count = size // ENTRY_FORMAT.size
         entry = START_ENTRY

@@ -1,5 +1,6 @@
-"""Ended logs in an object store, where one is set: written once, whole, and read by ranges. The
-alias is STORAGES["logs"].
+"""Ended logs in an object store: written once, whole, and read by ranges.
+
+The alias is STORAGES["logs"].
 """
 
 import logging
@@ -21,7 +22,7 @@ BATCH_SIZE = 100
 
 
 class StoredObject:
-    """An object in the store, read by ranges; `taken` counts the bytes that were read of it."""
+    """An object in the store, read by ranges. `bytes_read` counts what was read of it."""
 
     def __init__(self, name: str) -> None:
         self._object: Any = _get_storage().bucket.Object(_object_key(name))
@@ -41,52 +42,51 @@ class StoredObject:
 
 
 def is_configured() -> bool:
-    """Whether ended logs go to an object store."""
+    """Return whether ended logs go to an object store."""
     return ALIAS in settings.STORAGES
 
 
 def has_file(path: str) -> bool:
-    """Whether the store has this file."""
+    """Return whether the store has this file."""
     return is_configured() and _get_storage().exists(path)
 
 
 def move_log(row: Log) -> bool:
-    """Put an ended log and its index into the store, then remove the files here. False where there
-    was nothing to move.
-    """
+    """Move an ended log and its index into the store. Return False if there was no file."""
     path = log_paths.local_path(row.path)
     if not path.exists():
         return False
-    for each in (log_paths.index_path(path), path):
-        name = os.fspath(each.relative_to(log_paths.logs_root()))
-        if each.exists():
-            with each.open("rb") as file:
+    # The log comes last, because readers look for it: once it is there, so is its index.
+    for file_path in (log_paths.index_path(path), path):
+        name = os.fspath(file_path.relative_to(log_paths.logs_root()))
+        if file_path.exists():
+            with file_path.open("rb") as file:
                 _get_storage().save(name, DjangoFile(file))
-    for each in (path, log_paths.index_path(path)):
-        each.unlink(missing_ok=True)
+    for file_path in (path, log_paths.index_path(path)):
+        file_path.unlink(missing_ok=True)
     return True
 
 
 def remove_log(path: str) -> None:
-    """Remove a log and its index from the store, where they are there."""
+    """Remove a log and its index from the store, where they exist."""
     if is_configured():
         _get_storage().delete(path)
         _get_storage().delete(path.removesuffix(".log") + ".idx")
 
 
 def list_folders() -> list[str]:
-    """The names of the folders in the store: the ids of workloads."""
+    """List the folders in the store: the ids of workloads."""
     return list(_get_storage().listdir("")[0]) if is_configured() else []
 
 
 def remove_folder(name: str) -> None:
-    """Remove everything that the store holds of a workload."""
+    """Remove everything that the store has of a workload."""
     if is_configured():
         _get_storage().bucket.objects.filter(Prefix=f"{_object_key(name)}/").delete()
 
 
 def move_ended_logs() -> int:
-    """Move what has ended and is still here; gives how many logs were moved."""
+    """Move the ended logs that are still here. Return how many."""
     if not is_configured():
         return 0
     moved = 0

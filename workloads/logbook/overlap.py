@@ -1,5 +1,6 @@
-"""Going on with a log after a break: the cluster tells again what was said since a whole second,
-and exactly what is held is dropped.
+"""Resuming a log after a break: exactly the stored lines that the cluster repeats are dropped.
+
+The repetition starts at a whole second.
 """
 
 from collections.abc import Iterator
@@ -8,15 +9,14 @@ from workloads.logbook import stamps
 from workloads.logbook.line_reading import ByteSource, read_backward, read_forward
 
 MAX_SEARCH_BYTES = 64 << 20
-"""Bytes before the end in which lines of the last second are looked for."""
+"""Bytes before the end that are searched for lines of the last second."""
 
 
 class Overlap:
-    """Compares the lines that come with those held since the second of the last one; made for one
-    answer of the cluster.
+    """Compares the lines of one answer with those stored since the second of the last one.
 
-    `since` is what to ask the cluster for, None for everything. `missing` tells, once lines have
-    come, that some between those held and those that came cannot be had any more.
+    `since` is the time to ask the cluster for, None for everything. `has_missing_lines` tells, once
+    lines have come, that lines between the stored ones and these cannot be had any more.
     """
 
     def __init__(self, stored: ByteSource, size: int) -> None:
@@ -42,7 +42,7 @@ class Overlap:
         self._next_expected = next(self._expected_lines, None)
 
     def is_new(self, line: bytes) -> bool:
-        """Whether this line, the next one of the answer, is not held."""
+        """Return whether this line, the next one of the answer, is not stored yet."""
         if self._next_expected is None:
             return True
         if self._next_expected[1] == line or self._skip_to(line):
@@ -50,32 +50,34 @@ class Overlap:
             return False
         ns, _ = stamps.parse_stamp(line)
         if ns is not None and self._last_ns is not None and ns > self._last_ns:
-            # The last line held was not told again: the cluster has forgotten it, and perhaps
+            # The last stored line was not repeated: the kubelet has rotated it away, and perhaps
             # others after it.
             self._next_expected, self.has_missing_lines = None, True
         return True
 
     def _skip_to(self, line: bytes) -> bool:
-        """Whether the line is held further on: then those before it are ones that the cluster has
-        forgotten.
+        """Skip to this line if it is stored further on; return whether it is.
+
+        The cluster has forgotten the lines before it.
         """
         assert self._next_expected is not None
-        ahead = self._repeated_lines(self._next_expected[0])
-        for at, held in ahead:
-            if held == line:
-                self._next_expected, self._expected_lines = (at, held), ahead
+        further = self._repeated_lines(self._next_expected[0])
+        for at, stored in further:
+            if stored == line:
+                self._next_expected, self._expected_lines = (at, stored), further
                 return True
         return False
 
     def _repeated_lines(self, at: int) -> Iterator[tuple[int, bytes]]:
-        """The held lines from there on that the cluster tells again: those older than what it was
-        asked for are left out.
+        """Yield the stored lines from there on that the cluster repeats.
+
+        Lines older than what it was asked for are left out.
         """
-        told = True
+        is_repeated = True
         for begin, line in read_forward(self._stored, at, self._size):
             ns, _ = stamps.parse_stamp(line)
-            told = told if ns is None else ns >= self._floor_ns
-            if told:
+            is_repeated = is_repeated if ns is None else ns >= self._floor_ns
+            if is_repeated:
                 yield begin, line
 
     def _find_begin(self) -> int:

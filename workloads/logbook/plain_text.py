@@ -1,6 +1,4 @@
-"""A log as plain bytes: its tail for whoever looks for a cause, and its lines for programs and
-downloads.
-"""
+"""A log as plain bytes: its end for diagnosis, its lines for programs and downloads."""
 
 from collections.abc import Iterator
 
@@ -14,18 +12,19 @@ CHUNK_SIZE = 256 << 10
 
 
 def read_tail(log: Log, max_bytes: int) -> bytes:
-    """The last whole lines of a log, so many bytes at most, each with its time in front as stored;
+    """Return the last complete lines of a log, at most `max_bytes`, with their stored times.
+
     b"" where there is nothing.
     """
     return read_tail_with_offset(log, max_bytes)[1]
 
 
 def read_tail_with_offset(log: Log, max_bytes: int) -> tuple[int, bytes]:
-    """The same, and the byte of the log where it begins."""
-    with open_log(log) as here:
-        end = find_last_line_end(here.source)
-        begin = align_to_line(here.source, max(0, end - max_bytes))
-        data = here.source.read(begin, end - begin)
+    """Return the same as read_tail, with the byte of the log where it begins."""
+    with open_log(log) as log_file:
+        end = find_last_line_end(log_file.source)
+        begin = align_to_line(log_file.source, max(0, end - max_bytes))
+        data = log_file.source.read(begin, end - begin)
     if end - begin > max_bytes:
         skipped = data.find(b"\n") + 1
         return begin + skipped, data[skipped:]
@@ -35,16 +34,17 @@ def read_tail_with_offset(log: Log, max_bytes: int) -> tuple[int, bytes]:
 def read_lines(
     log: Log, *, tail: int | None = None, since: int | None = None, timestamps: bool = False
 ) -> Iterator[bytes]:
-    """The lines of a log, each with its newline: the last `tail` ones, and those since so many
-    nanoseconds after 1970.
+    """Yield the lines of a log, each with its newline.
+
+    `tail` limits them to the last ones, `since` to a time in nanoseconds after 1970.
     """
-    with open_log(log) as here:
-        for _, line in read_forward(here.source, find_start(here, tail, since)):
+    with open_log(log) as log_file:
+        for _, line in read_forward(log_file.source, find_start(log_file, tail, since)):
             yield format_line(line, timestamps)
 
 
 def find_start(log_file: OpenLog, tail: int | None, since: int | None) -> int:
-    """Where to begin so that both bounds hold: the later of them."""
+    """Return the offset where both bounds hold: the later of the two."""
     first = (
         0 if tail is None else windows.find_tail_floor([log_file], max(0, tail))[log_file.log.pk]
     )
@@ -52,19 +52,19 @@ def find_start(log_file: OpenLog, tail: int | None, since: int | None) -> int:
 
 
 def format_line(line: bytes, timestamps: bool) -> bytes:
-    """A stored line as a program gets it, with its newline."""
+    """Return a stored line for a program, with its newline."""
     return (line if timestamps else line[stamps.parse_stamp(line[:64])[1] :]) + b"\n"
 
 
 def read_chunks(log: Log, timestamps: bool, size: int = CHUNK_SIZE) -> Iterator[bytes]:
-    """The whole log in chunks of about `size` bytes."""
-    held: list[bytes] = []
+    """Yield the whole log in chunks of about `size` bytes."""
+    pending: list[bytes] = []
     count = 0
     for line in read_lines(log, timestamps=timestamps):
-        held.append(line)
+        pending.append(line)
         count += len(line)
         if count >= size:
-            yield b"".join(held)
-            held, count = [], 0
-    if held:
-        yield b"".join(held)
+            yield b"".join(pending)
+            pending, count = [], 0
+    if pending:
+        yield b"".join(pending)

@@ -1,6 +1,4 @@
-"""A log whose file is on another machine, read from the cluster while its pod is there: its end,
-bounded.
-"""
+"""Logs on another machine: their ends, read from the cluster while the pods exist."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,14 +20,14 @@ PART_NOTE = (
 )
 
 open_local_log = log_files.open_log
-"""A log as it is on this machine, without asking a cluster."""
+"""Opens a log as it is on this machine, without asking a cluster."""
 
 
 @contextmanager
 def open_log_anywhere(log: Log) -> Iterator[OpenLog]:
-    """The log as it is here or in the object store; failing that, its end from the cluster."""
-    with log_files.open_log(log) as found:
-        yield found if found.missing_note != NOT_HERE else _fetch_from_cluster(log)
+    """Open the log here or in the object store; failing that, its end from the cluster."""
+    with log_files.open_log(log) as log_file:
+        yield log_file if log_file.missing_note != NOT_HERE else _fetch_from_cluster(log)
 
 
 def _fetch_from_cluster(log: Log) -> OpenLog:

@@ -1,4 +1,4 @@
-"""Whether a workload's logs are safe, waiting for that, and letting go of old ones."""
+"""Whether a workload's logs are kept, waiting for that, and removing old ones."""
 
 import logging
 import shutil
@@ -25,67 +25,68 @@ NO_ROOM_NOTE = "It was removed to make room: {} MiB of logs are kept, and it was
 
 
 def are_logs_kept(workload_id: uuid.UUID) -> bool:
-    """Whether of every pod that has ended, or is gone, everything that can be had of its logs is
-    here.
-    """
+    """Return whether all obtainable logs of the workload's ended or vanished pods are here."""
     return not Pod.objects.filter(ENDED, workload=workload_id, logs_kept=False).exists()
 
 
 def wait_until_logs_kept(workload_id: uuid.UUID, timeout: float = 5.0) -> bool:
-    """Wait, so many seconds at most, until `is_kept`, and say whether it is. Not to be called in a
-    transaction.
+    """Wait until `are_logs_kept`, at most `timeout` seconds, and return whether it is so.
+
+    Must not be called in a transaction.
     """
     until = time.monotonic() + timeout
-    while not (safe := are_logs_kept(workload_id)) and time.monotonic() < until:
+    while not (are_kept := are_logs_kept(workload_id)) and time.monotonic() < until:
         time.sleep(CHECK_SECONDS)
-    return safe
+    return are_kept
 
 
 def abandon_logs(cluster_id: uuid.UUID, note: str) -> None:
-    """Of the logs in a cluster that was removed no more is to be had than is here; those of which
-    there is nothing are lost.
+    """Settle the logs in a removed cluster: no more can be read than is here.
+
+    Those of which there is nothing are lost.
     """
-    unread = Log.objects.filter(pod__workload__cluster_id=cluster_id, state=Log.State.CAPTURING)
-    unread.filter(size__gt=0).update(
+    capturing = Log.objects.filter(pod__workload__cluster_id=cluster_id, state=Log.State.CAPTURING)
+    capturing.filter(size__gt=0).update(
         state=Log.State.COMPLETE, note=note[:500], ended_at=timezone.now()
     )
-    unread.update(state=Log.State.LOST, note=note[:500], ended_at=timezone.now())
+    capturing.update(state=Log.State.LOST, note=note[:500], ended_at=timezone.now())
     Pod.objects.filter(workload__cluster_id=cluster_id, logs_kept=False).update(logs_kept=True)
 
 
 def remove_old_logs(now: datetime | None = None) -> int:
-    """Remove logs that ended too long ago, then the oldest while all together are too large, and
-    files without a workload.
+    """Remove expired logs, then the oldest while all together are too large. Return how many.
 
-    A removed log's row stays and says why. Gives how many logs were removed.
+    A removed log's row stays and says why. Also removes files without a workload.
     """
     options = settings.OPTIONS
-    settled = Log.objects.filter(state__in=(Log.State.COMPLETE, Log.State.LOST)).order_by(
+    ended = Log.objects.filter(state__in=(Log.State.COMPLETE, Log.State.LOST)).order_by(
         "ended_at", "id"
     )
     limit = (now or timezone.now()) - timedelta(days=options.log_days)
     removed = 0
-    while rows := list(settled.filter(ended_at__lt=limit)[:BATCH_SIZE]):
+    while rows := list(ended.filter(ended_at__lt=limit)[:BATCH_SIZE]):
         removed += _remove_logs(rows, TOO_OLD_NOTE.format(options.log_days))
     excess = (
         Log.objects.exclude(state=Log.State.REMOVED).aggregate(total=Sum("size"))["total"] or 0
     ) - options.log_bytes
-    while excess > 0 and (rows := list(settled.filter(size__gt=0)[:BATCH_SIZE])):
-        enough = []
+    while excess > 0 and (rows := list(ended.filter(size__gt=0)[:BATCH_SIZE])):
+        chosen = []
         for row in rows:
             if excess <= 0:
                 break
-            enough.append(row)
+            chosen.append(row)
             excess -= row.size
-        removed += _remove_logs(enough, NO_ROOM_NOTE.format(options.log_bytes >> 20))
+        removed += _remove_logs(chosen, NO_ROOM_NOTE.format(options.log_bytes >> 20))
     _sweep_folders(log_paths.logs_root())
     object_store.move_ended_logs()
     return removed
 
 
 def _remove_logs(rows: Iterable[Log], note: str) -> int:
-    """The rows say so first: a file that a crash leaves behind goes with its workload, but a row
-    without its file is a riddle.
+    """Mark the rows as removed, then delete the files.
+
+    In this order because a file that a crash leaves behind goes with its workload, but a row
+    without its file could not be explained.
     """
     chosen = list(rows)
     Log.objects.filter(pk__in=[row.pk for row in chosen]).update(state=Log.State.REMOVED, note=note)
@@ -107,18 +108,20 @@ def _delete_files(path: Path) -> None:
 
 
 def _sweep_folders(root: Path) -> None:
-    """Remove the files, here and in the object store, of workloads that are no more."""
-    here = {name.name: name for name in root.iterdir() if name.is_dir()} if root.exists() else {}
-    ids = [name for name in {*here, *object_store.list_folders()} if _is_workload_id(name)]
+    """Remove the files, here and in the object store, of workloads that no longer exist."""
+    local_folders = (
+        {name.name: name for name in root.iterdir() if name.is_dir()} if root.exists() else {}
+    )
+    ids = [name for name in {*local_folders, *object_store.list_folders()} if _is_workload_id(name)]
     for begin in range(0, len(ids), BATCH_SIZE):
-        some = ids[begin : begin + BATCH_SIZE]
+        batch = ids[begin : begin + BATCH_SIZE]
         known = {
-            str(pk) for pk in Workload.objects.filter(pk__in=some).values_list("pk", flat=True)
+            str(pk) for pk in Workload.objects.filter(pk__in=batch).values_list("pk", flat=True)
         }
-        for name in some:
+        for name in batch:
             if name not in known:
-                if name in here:
-                    shutil.rmtree(here[name], ignore_errors=True)
+                if name in local_folders:
+                    shutil.rmtree(local_folders[name], ignore_errors=True)
                 object_store.remove_folder(name)
                 log.info("removed the logs of workload %s, which is no more", name)
 

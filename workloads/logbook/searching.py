@@ -1,6 +1,4 @@
-"""Searching logs with a person's words or expression: in linear time, and never longer or further
-than said.
-"""
+"""Searching logs for words or an expression, in linear time, with bounds."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +21,14 @@ MOST_MARKS = 50
 
 
 class BadExpression(ValueError):
-    """The text says what is wrong with it."""
+    """The expression cannot be used; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The first line that matches, or None; where the search stands; how many bytes it read; and
-    whether it came to the end.
+    """The first line that matches, or None, and how far the search went.
+
+    `cursor` is where it stands; `is_finished` says that it came to the end.
     """
 
     line: LogLine | None
@@ -39,7 +38,7 @@ class SearchResult:
 
 
 class Query:
-    """What is looked for: words as they are, or a regular expression (RE2's syntax). Raises
+    """What is searched for: literal words, or a regular expression (RE2's syntax). Raises
     BadExpression.
     """
 
@@ -53,23 +52,23 @@ class Query:
         try:
             self._pattern: Any = re2.compile(text if regex else re2.escape(text), options)
         except re2.error as error:
-            said = error.args[0] if error.args else ""
-            why = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-            raise BadExpression(f"This expression cannot be used: {why[:200]}.") from None
+            detail = error.args[0] if error.args else ""
+            reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
+            raise BadExpression(f"This expression cannot be used: {reason[:200]}.") from None
 
     def matches(self, raw: bytes) -> bool:
-        """Whether a stored line has it, leaving its time and its colours out."""
+        """Return whether a stored line matches, without its time and its colours."""
         return self._pattern.search(strip_for_search(raw)) is not None
 
     def find_marks(self, text: str) -> list[tuple[int, int]]:
-        """Where it is in a text that is shown, in characters."""
-        found: list[tuple[int, int]] = []
-        for each in self._pattern.finditer(text):
-            if len(found) >= MOST_MARKS:
+        """Return where a shown text matches, in characters."""
+        marks: list[tuple[int, int]] = []
+        for match in self._pattern.finditer(text):
+            if len(marks) >= MOST_MARKS:
                 break
-            if each.end() > each.start():
-                found.append((each.start(), each.end()))
-        return found
+            if match.end() > match.start():
+                marks.append((match.start(), match.end()))
+        return marks
 
 
 def find_match(
@@ -82,19 +81,20 @@ def find_match(
     clock: Callable[[], float] = time.monotonic,
     most_bytes: int = MOST_BYTES,
 ) -> SearchResult:
-    """The next match from a cursor on, or before it. Gives up after MOST_SECONDS or so many bytes:
-    go on from its cursor.
+    """Find the next match from a cursor on, or before it.
+
+    Stops after MOST_SECONDS or `most_bytes`: go on from the result's cursor.
     """
-    run: Iterator[LogLine] = (
+    lines: Iterator[LogLine] = (
         windows.read_up(logs, cursor, floor) if up else windows.read_down(logs, cursor)
     )
-    here = {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
+    position = {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
     until, searched = clock() + MOST_SECONDS, 0
-    for number, line in enumerate(run, 1):
-        here[line.log] = line.offset if up else line.end
+    for number, line in enumerate(lines, 1):
+        position[line.log] = line.offset if up else line.end
         searched += len(line.raw) + 1
         if query.matches(line.raw):
-            return SearchResult(line, here, searched, False)
+            return SearchResult(line, position, searched, False)
         if searched >= most_bytes or (number % _CLOCK_CHECK_LINES == 0 and clock() > until):
-            return SearchResult(None, here, searched, False)
-    return SearchResult(None, here, searched, True)
+            return SearchResult(None, position, searched, False)
+    return SearchResult(None, position, searched, True)

@@ -1,5 +1,6 @@
-"""The time in front of a line, as a cluster writes it with timestamps=true: RFC 3339, to the
-nanosecond.
+"""The time in front of a line: RFC 3339, to the nanosecond.
+
+A cluster writes it with timestamps=true.
 """
 
 import functools
@@ -12,40 +13,41 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_stamp(line: bytes) -> tuple[int | None, int]:
-    """Nanoseconds since 1970 and where the text begins; (None, 0) for a line that does not begin
-    with a time.
+    """Return a line's time in nanoseconds since 1970, and where its text begins.
+
+    (None, 0) for a line that does not begin with a time.
     """
-    found = _STAMP.match(line)
-    if found is None:
+    match = _STAMP.match(line)
+    if match is None:
         return None, 0
-    seconds = _parse_seconds(found[1], found[3])
+    seconds = _parse_seconds(match[1], match[3])
     if seconds is None:
         return None, 0
-    return seconds * SECOND + int((found[2] or b"0").ljust(9, b"0")), found.end()
+    return seconds * SECOND + int((match[2] or b"0").ljust(9, b"0")), match.end()
 
 
 def parse_time(text: str) -> int | None:
-    """The same for a time by itself; None for what is none."""
+    """Parse a time by itself into nanoseconds since 1970; None if it is none."""
     return parse_stamp(text.encode("ascii", "replace"))[0]
 
 
 def format_time(ns: int) -> str:
-    """As RFC 3339 in UTC with nine digits."""
+    """Format a time as RFC 3339 in UTC with nine digits."""
     return f"{to_datetime(ns):%Y-%m-%dT%H:%M:%S}.{ns % SECOND:09d}Z"
 
 
 def format_second(ns: int) -> str:
-    """The whole second it lies in: what every API server understands alike."""
+    """Format the second that contains a time: every API server understands that alike."""
     return f"{to_datetime(ns):%Y-%m-%dT%H:%M:%S}Z"
 
 
 def to_datetime(ns: int) -> datetime:
-    """As a datetime, to the microsecond."""
+    """Convert nanoseconds since 1970 to a datetime, which has microseconds."""
     return datetime.fromtimestamp(ns // SECOND, UTC).replace(microsecond=ns % SECOND // 1000)
 
 
 def to_nanoseconds(at: datetime) -> int:
-    """The other way round."""
+    """Convert a datetime to nanoseconds since 1970."""
     since = at - _EPOCH
     return (since.days * 86400 + since.seconds) * SECOND + since.microseconds * 1000
 

@@ -1,7 +1,7 @@
-"""A part of one log, or of several merged by time: bounded however large they are.
+"""Windows: a part of one log, or of several merged by time, of bounded size.
 
-A cursor says of each log how far one is in it, so going on from a cursor neither loses nor repeats
-a line, whatever order lines come in.
+A cursor contains the position in each log. Going on from a cursor neither loses nor repeats a line,
+whatever order lines come in.
 """
 
 import heapq
@@ -20,12 +20,12 @@ from workloads.logbook.line_reading import (
 from workloads.logbook.log_files import OpenLog
 
 Cursor = dict[int, int]
-"""The byte offset in each log, by the log's id. A log that is not named has not been begun."""
+"""The byte offset in each log, by the log's id. A log that is not in it has not been begun."""
 
 MOST_LINES = 500
 MOST_BYTES = 256 << 10
 MOST_READ = 4 << 20
-"""Bytes of long lines that one window may span, though it shows less of them."""
+"""Bytes of long lines that one window may span, though it shows fewer of them."""
 MOST_LOGS = 256
 LONGEST_SHOWN = 16 << 10
 _MERGED_BLOCKS = 1 << 20
@@ -33,13 +33,14 @@ _SMALLEST_BLOCK = 4 << 10
 
 
 class BadCursor(ValueError):
-    """What was given is no cursor of ours."""
+    """The text is not a cursor of ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line as stored, its time in front. `ns` is None for a line without one; it then belongs
-    to the line before it.
+    """One line as stored, its time in front.
+
+    `ns` is None for a line without a time; it then belongs to the line before it.
     """
 
     log: int
@@ -54,7 +55,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Lines in order, and where one goes on from: upwards from `start`, downwards from `end`."""
+    """Lines in order, with the cursors to go on: upwards from `start`, downwards from `end`."""
 
     lines: Sequence[LogLine]
     start: Cursor
@@ -64,12 +65,12 @@ class Window:
 
 
 def format_cursor(cursor: Cursor) -> str:
-    """A cursor as text that is fit for an address."""
+    """Format a cursor as text that is fit for an address."""
     return "-".join(f"{log:x}.{offset:x}" for log, offset in sorted(cursor.items()))
 
 
 def parse_cursor(text: str) -> Cursor:
-    """The other way round. Raises BadCursor."""
+    """Parse the text of a cursor. Raises BadCursor."""
     pairs = [pair.split(".") for pair in text.split("-")] if text else []
     try:
         if len(pairs) > 2 * MOST_LOGS or any(len(number) > 15 for pair in pairs for number in pair):
@@ -83,7 +84,7 @@ def parse_cursor(text: str) -> Cursor:
 
 
 def end_cursor(logs: Iterable[OpenLog]) -> Cursor:
-    """Behind the last whole line of each."""
+    """Return the cursor behind the last complete line of each log."""
     return {each.log.pk: find_last_line_end(each.source) for each in logs}
 
 
@@ -92,68 +93,67 @@ def start_cursor(logs: Iterable[OpenLog]) -> Cursor:
 
 
 def cursor_at_time(logs: Iterable[OpenLog], ns: int) -> Cursor:
-    """Before the first line of that time or later."""
+    """Return the cursor before the first line of that time or later."""
     return {each.log.pk: find_time(each.source, each.index, ns) for each in logs}
 
 
 def cursor_at_line(logs: Sequence[OpenLog], log: int, offset: int) -> Cursor:
-    """Before the line of `log` that holds this byte, and before what the others wrote at that
-    time.
+    """Return the cursor before the line of `log` that contains this byte.
+
+    In the other logs it is before what they wrote at that time.
     """
-    there = next((each for each in logs if each.log.pk == log), None)
-    if there is None:
+    chosen = next((each for each in logs if each.log.pk == log), None)
+    if chosen is None:
         return end_cursor(logs)
-    offset = align_to_line(there.source, offset)
+    offset = align_to_line(chosen.source, offset)
     ns = next(
         (
             time
-            for _, line in read_forward(there.source, offset)
+            for _, line in read_forward(chosen.source, offset)
             if (time := stamps.parse_stamp(line)[0]) is not None
         ),
         None,
     )
-    others = [each for each in logs if each is not there]
+    others = [each for each in logs if each is not chosen]
     return (end_cursor(others) if ns is None else cursor_at_time(others, ns)) | {log: offset}
 
 
 def align_cursor(logs: Iterable[OpenLog], cursor: Cursor) -> Cursor:
-    """A cursor that somebody sent, with every offset at a line's beginning and only of these
-    logs.
-    """
+    """Move a received cursor to beginnings of lines, and keep only these logs."""
     return {each.log.pk: align_to_line(each.source, cursor.get(each.log.pk, 0)) for each in logs}
 
 
 def read_down(logs: Sequence[OpenLog], cursor: Cursor) -> Iterator[LogLine]:
-    """The lines from a cursor on, by time; each log's own lines stay in its order."""
+    """Yield the lines from a cursor on, by time; each log's own lines stay in order."""
     block = _block_size(logs)
-    runs = [
+    merged = [
         _read_log_down(each, order, cursor.get(each.log.pk, 0), block)
         for order, each in enumerate(logs)
     ]
-    return (line for _, _, line in heapq.merge(*runs, key=lambda item: item[:2]))
+    return (line for _, _, line in heapq.merge(*merged, key=lambda item: item[:2]))
 
 
 def read_up(
     logs: Sequence[OpenLog], cursor: Cursor, floor: Cursor | None = None
 ) -> Iterator[LogLine]:
-    """The lines before a cursor, the latest first, down to a floor."""
+    """Yield the lines before a cursor, the latest first, down to a floor."""
     block = _block_size(logs)
-    low = floor or {}
-    runs = [
-        _read_log_up(each, order, cursor.get(each.log.pk, 0), low.get(each.log.pk, 0), block)
+    floors = floor or {}
+    merged = [
+        _read_log_up(each, order, cursor.get(each.log.pk, 0), floors.get(each.log.pk, 0), block)
         for order, each in enumerate(logs)
     ]
-    return (line for _, _, line in heapq.merge(*runs, key=lambda item: item[:2], reverse=True))
+    return (line for _, _, line in heapq.merge(*merged, key=lambda item: item[:2], reverse=True))
 
 
 def window_after(logs: Sequence[OpenLog], cursor: Cursor, most_lines: int = MOST_LINES) -> Window:
-    """The window that begins at a cursor."""
-    run = read_down(logs, cursor)
-    lines, more = _take_lines(run, most_lines)
+    """Return the window that begins at a cursor."""
+    ahead = read_down(logs, cursor)
+    lines, has_more = _take_lines(ahead, most_lines)
     end = start_cursor(logs) | {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
     for line in lines:
         end[line.log] = line.end
-    return Window(lines, dict(cursor), end, not any(cursor.values()), not more)
+    return Window(lines, dict(cursor), end, not any(cursor.values()), not has_more)
 
 
 def window_before(
@@ -162,37 +162,37 @@ def window_before(
     most_lines: int = MOST_LINES,
     floor: Cursor | None = None,
 ) -> Window:
-    """The window that ends at a cursor."""
-    lines, more = _take_lines(read_up(logs, cursor, floor), most_lines)
+    """Return the window that ends at a cursor."""
+    lines, has_more = _take_lines(read_up(logs, cursor, floor), most_lines)
     start = {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
     for line in lines:
         start[line.log] = line.offset
-    return Window(lines[::-1], start, dict(cursor), not more, cursor == end_cursor(logs))
+    return Window(lines[::-1], start, dict(cursor), not has_more, cursor == end_cursor(logs))
 
 
 def find_tail_floor(logs: Sequence[OpenLog], lines: int) -> Cursor:
-    """Where the last so many lines begin."""
+    """Return the cursor where the last so many lines begin."""
     floor = end_cursor(logs)
-    run = read_up(logs, dict(floor))
-    for _, line in zip(range(lines), run, strict=False):
+    lines_up = read_up(logs, dict(floor))
+    for _, line in zip(range(lines), lines_up, strict=False):
         floor[line.log] = line.offset
     return floor
 
 
-def _take_lines(run: Iterator[LogLine], most_lines: int) -> tuple[list[LogLine], bool]:
-    """As many lines as one window may have, one at least, and whether there are more."""
+def _take_lines(source: Iterator[LogLine], most_lines: int) -> tuple[list[LogLine], bool]:
+    """Return the lines of one window, at least one, and whether there are more."""
     lines: list[LogLine] = []
-    shown = taken = 0
-    for line in run:
+    shown_bytes = read_bytes = 0
+    for line in source:
         size = min(len(line.raw), LONGEST_SHOWN) + 64
         if lines and (
             len(lines) >= most_lines
-            or shown + size > MOST_BYTES
-            or taken + len(line.raw) > MOST_READ
+            or shown_bytes + size > MOST_BYTES
+            or read_bytes + len(line.raw) > MOST_READ
         ):
             return lines, True
         lines.append(line)
-        shown, taken = shown + size, taken + len(line.raw)
+        shown_bytes, read_bytes = shown_bytes + size, read_bytes + len(line.raw)
     return lines, False
 
 
@@ -204,6 +204,8 @@ _KeyedLine = tuple[int, int, LogLine]
 
 
 def _read_log_down(log: OpenLog, order: int, offset: int, block: int) -> Iterator[_KeyedLine]:
+    # Lines without a time, or with an earlier one, get the time before them: heapq.merge needs
+    # sorted keys, and must keep the order of each log.
     key = NO_TIME
     for at, raw in read_forward(log.source, offset, block=block):
         ns, _ = stamps.parse_stamp(raw)

@@ -1,5 +1,6 @@
-"""From a Spec to Kubernetes objects, one module a framework; what a cluster refuses; the same as
-YAML and as a REST call. Pure.
+"""From a Spec to Kubernetes objects: a module for each framework, YAML, and the REST body. Pure.
+
+Also what a cluster cannot do of a spec (`job_targets`).
 """
 
 from workloads.manifests.building import CannotBuild, build_objects

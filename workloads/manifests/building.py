@@ -1,6 +1,4 @@
-"""From a Spec to Kubernetes objects: which builder is whose, and what every workload has beside its
-job.
-"""
+"""From a Spec to Kubernetes objects: the builder for each kind, and claims beside the job."""
 
 from collections.abc import Callable, Mapping
 
@@ -35,14 +33,15 @@ BUILDERS: Mapping[str, Builder] = {
     "kubeflow.org/v2beta1/MPIJob": mpi.build_job,
     "kubeflow.org/v1/MPIJob": mpi.build_job_v1,
 }
-"""By the kind that stands for the workload, one module a framework. A TrainJob needs its runtime
-besides.
+"""By the kind that represents the workload, a module for each framework. A TrainJob also needs its
+runtime.
 """
 
 
 class CannotBuild(Exception):
-    """There is no builder for what is asked; `problems` and `refusals` say so before, in words for
-    the person.
+    """There is no builder for the spec.
+
+    `find_problems` and `find_refusals` report this before, in words for the person.
     """
 
 
@@ -57,15 +56,16 @@ def build_objects(
     pull_secrets: tuple[str, ...] = (),
     pools: NodePools = NO_POOLS,
 ) -> list[Object]:
-    """The objects of one attempt, in the order in which to create them; the last one stands for the
-    workload.
+    """Build the objects of one attempt, in the order in which to create them.
 
-    Pure: the same arguments give the same objects, names included, so that a second try finds what
-    the first one made. Expects a spec without problems that the cluster does not refuse.
-    Auto-deletion is not handed to the cluster: it would take the job away before its end has been
-    seen. `job_kind` is the kind that was decided on before ("kubeflow.org/v1/PyTorchJob"),
-    `pull_secrets` are those of the project, beside the environment's own; `pools` are the
-    cluster's. Raises CannotBuild.
+    The last one represents the workload. Pure: the same arguments give the same objects, names
+    included, so that a retry finds what the first try created. Expects a valid spec that the
+    cluster does not refuse. Auto-deletion is not handed to the cluster, which would remove the job
+    before its end has been seen.
+
+    `job_kind` is the kind that was decided on before ("kubeflow.org/v1/PyTorchJob"), `pull_secrets`
+    are those of the project, beside the environment's own; `pools` are the cluster's. Raises
+    CannotBuild.
     """
     if spec.is_distributed and spec.framework is None:
         raise CannotBuild("a distributed workload has a framework")
@@ -73,32 +73,32 @@ def build_objects(
         workload_id,
         attempt,
         scheduler=keys.KAI if capabilities.has_kai else "",
-        # KAI reads the label, and falls back to its default where the class is missing; the
-        # cluster's own scheduler does neither.
+        # Only for the cluster's own scheduler: KAI reads the label instead, and falls back to its
+        # default where the class is missing.
         classes=frozenset() if capabilities.has_kai else capabilities.priority_classes,
         images=images,
         pull_secrets=pull_secrets,
         pools=pools,
     )
-    wanted = job_kind or job_targets.choose_target(spec, capabilities).job_kind
-    return [*_build_claims(spec, identity), *_build_job(spec, identity, capabilities, wanted)]
+    target_kind = job_kind or job_targets.choose_target(spec, capabilities).job_kind
+    return [*_build_claims(spec, identity), *_build_job(spec, identity, capabilities, target_kind)]
 
 
 def _build_job(
     spec: Spec, identity: Identity, capabilities: Capabilities, job_kind: str
 ) -> list[Object]:
     if job_kind == job_targets.TRAINJOB.job_kind and spec.framework is not None:
-        chosen = trainjob.find_runtime(spec.framework, capabilities)
-        if chosen is None:
+        runtime = trainjob.find_runtime(spec.framework, capabilities)
+        if runtime is None:
             raise CannotBuild(f"no runtime of the cluster serves {spec.framework.label}")
-        return trainjob.build_job(spec, identity, chosen)
+        return trainjob.build_job(spec, identity, runtime)
     if job_kind not in BUILDERS:
         raise CannotBuild(f"nothing builds {job_kind}")
     return BUILDERS[job_kind](spec, identity)
 
 
 def _build_claims(spec: Spec, identity: Identity) -> list[Object]:
-    """What outlives an attempt carries the workload's id without the attempt's number."""
+    """Build claims; they carry no attempt number, for they outlive an attempt."""
     marked = {
         keys.MANAGED_BY: keys.MUSTER,
         keys.WORKLOAD: identity.workload_id,

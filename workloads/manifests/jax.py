@@ -9,9 +9,10 @@ CONTAINER = "jax"
 
 
 def build_job(spec: Spec, identity: Identity) -> list[Object]:
-    """One JAXJob. All its pods are workers; worker 0 is the coordinator, and all must succeed.
+    """Build a JAXJob.
 
-    So what still runs at the end is what a failure left behind, which would keep its GPUs.
+    All its pods are workers; worker 0 is the coordinator, and all must succeed. A pod that still
+    runs at the end is left over from a failure and would keep its GPUs, so it is removed.
     """
     worker = training.build_replica(
         spec,

@@ -1,5 +1,6 @@
-"""Which kind of object a spec becomes on a cluster, and what that cluster cannot do of it, from
-what its discovery told.
+"""The kind of object that a spec becomes on a cluster, and what that cluster cannot do.
+
+The answers come from the cluster's discovery.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +13,9 @@ from workloads.specs import Framework, Problem, Spec
 
 @dataclass(frozen=True, slots=True)
 class JobTarget:
-    """A kind of the API that stands for a workload. `operator` is what has to be installed for it,
-    as its makers call it.
+    """A kind of the API that represents a workload.
+
+    `operator` is what has to be installed for it, as its makers call it.
     """
 
     api_version: str
@@ -23,12 +25,12 @@ class JobTarget:
 
     @property
     def path(self) -> str:
-        """As `Capabilities.served` has it."""
+        """The kind as `Capabilities.served` has it."""
         return f"{self.api_version}/{self.plural}"
 
     @property
     def job_kind(self) -> str:
-        """As a workload's row keeps it: "kubeflow.org/v1/PyTorchJob"."""
+        """The kind as a workload's row has it: "kubeflow.org/v1/PyTorchJob"."""
         return f"{self.api_version}/{self.kind}"
 
 
@@ -54,9 +56,9 @@ TARGETS: Mapping[Framework, Sequence[JobTarget]] = {
     ),
     Framework.JAX: (JobTarget("kubeflow.org/v1", "JAXJob", "jaxjobs", TRAINING_OPERATOR), TRAINJOB),
 }
-"""Best first: a TrainJob cannot say as much, so it is made only where nothing else is served.
+"""Best first: a TrainJob has fewer fields, so it is used only where nothing else is served.
 
-MPI never is one: its launcher is a replicated job of its own in the runtime, which may count as a
+MPI never uses it: its launcher is a replicated job of its own in the runtime, which may count as a
 node or not, and whose pods would come without our labels.
 """
 
@@ -67,8 +69,9 @@ _BY_KIND = {
 
 
 def choose_target(spec: Spec, capabilities: Capabilities) -> JobTarget:
-    """The kind that this spec becomes there; the best one where the cluster serves none, for
-    `refusals` to tell of.
+    """Return the kind that this spec becomes on the cluster.
+
+    Where the cluster serves none, the best one, which `find_refusals` then reports.
     """
     if not spec.is_distributed or spec.framework is None:
         return BATCH_JOB
@@ -76,7 +79,7 @@ def choose_target(spec: Spec, capabilities: Capabilities) -> JobTarget:
 
 
 def find_available_target(framework: Framework, capabilities: Capabilities) -> JobTarget | None:
-    """The kind that a framework's workloads become there, None where it cannot be run."""
+    """Return the kind that a framework's workloads become; None where they cannot run."""
     for each in TARGETS[framework]:
         if capabilities.serves(each.path) and (
             each is not TRAINJOB or trainjob.find_runtime(framework, capabilities) is not None
@@ -86,34 +89,36 @@ def find_available_target(framework: Framework, capabilities: Capabilities) -> J
 
 
 def describe_unavailable(framework: Framework, capabilities: Capabilities) -> str:
-    """Why a framework cannot be launched there and what to do, in a sentence; "" where it can."""
+    """Describe why a framework cannot run there and what to do; "" where it can."""
     if find_available_target(framework, capabilities) is not None:
         return ""
-    wanted = TARGETS[framework][0]
+    best_target = TARGETS[framework][0]
     if TRAINJOB in TARGETS[framework] and capabilities.serves(TRAINJOB.path):
         missing = f"a runtime for {framework.label}" + (
             " that names the KAI scheduler" if capabilities.has_kai else ""
         )
         return (
             f"The cluster has {TRAINER} without {missing}. Ask its administrator to make one, or "
-            f"to install {wanted.operator}."
+            f"to install {best_target.operator}."
         )
     return (
-        f"The cluster does not serve {wanted.kind} objects. Ask its administrator to install "
-        f"{wanted.operator}."
+        f"The cluster does not serve {best_target.kind} objects. Ask its administrator to install "
+        f"{best_target.operator}."
     )
 
 
 def get_target(job_kind: str) -> JobTarget:
-    """The target that a workload's row names. Raises KeyError for one that this version does not
-    know.
+    """Return the target that a workload's row names.
+
+    Raises KeyError for one that this version does not know.
     """
     return _BY_KIND[job_kind]
 
 
 def find_refusals(spec: Spec, capabilities: Capabilities) -> Sequence[Problem]:
-    """What a cluster cannot do of a spec without problems, each with what would work; nothing of
-    one that was never asked.
+    """Return what a cluster cannot do of a valid spec, each with what would work.
+
+    Empty for a cluster whose discovery was never read.
     """
     return tuple(_iterate_refusals(spec, capabilities))
 

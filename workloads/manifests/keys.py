@@ -1,11 +1,9 @@
-"""The names, labels and annotations by which Muster, the training operators and the KAI scheduler
-know our objects.
-"""
+"""Names, labels and annotations that Muster, the training operators and KAI use on our objects."""
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MUSTER = "muster"
 WORKLOAD = "muster.dev/workload"
-"""The workload's id: what is checked when an object of the name exists already."""
+"""The workload's id, which is checked when an object of the name exists already."""
 ATTEMPT = "muster.dev/attempt"
 PROJECT = "muster.dev/project"
 
@@ -15,14 +13,14 @@ PREEMPTIBILITY = "kai.scheduler/preemptibility"
 PRIORITY_CLASS = "priorityClassName"
 
 NODE_POOL = "kai.scheduler/node-pool"
-"""The label of nodes that says to which pool they belong."""
+"""The label of nodes that names their pool."""
 NODE_TYPE = "run.ai/type"
-"""The label of nodes that a node type selects."""
+"""The label of nodes that a workload's node type selects."""
 
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a mount path
 
 
 def build_selector(workload_id: str | None = None) -> str:
-    """The label selector of everything Muster makes, or of one workload's objects and pods."""
+    """Return the label selector of all Muster objects, or of one workload's objects and pods."""
     ours = f"{MANAGED_BY}={MUSTER}"
     return ours if workload_id is None else f"{ours},{WORKLOAD}={workload_id}"

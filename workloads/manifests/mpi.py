@@ -1,5 +1,5 @@
-"""A distributed MPI workload as an MPIJob: of the MPI operator (v2beta1), or of the training
-operator (v1) where that is what there is.
+"""A distributed MPI workload as an MPIJob of the MPI operator (v2beta1), else of the training
+operator (v1).
 """
 
 from workloads.kube_objects import Object
@@ -11,8 +11,9 @@ CONTAINER = "mpi"
 
 
 def build_job(spec: Spec, identity: Identity) -> list[Object]:
-    """One MPIJob, v2beta1. Its launcher runs mpirun and counts as no rank; the workers wait to be
-    told.
+    """Build an MPIJob, v2beta1.
+
+    Its launcher runs mpirun and has no rank; the workers wait for it.
     """
     body: Object = {
         "slotsPerWorker": spec.mpi.slots,
@@ -25,11 +26,13 @@ def build_job(spec: Spec, identity: Identity) -> list[Object]:
 
 
 def build_job_v1(spec: Spec, identity: Identity) -> list[Object]:
-    """One MPIJob, v1: it reaches the workers by kubectl, so it has no SSH keys, and its launcher
-    always waits for them.
+    """Build an MPIJob, v1.
+
+    It reaches the workers by kubectl, so it has no SSH keys, and its launcher always waits for
+    them.
     """
     replicas = _build_replicas(spec, identity, RestartPolicy.NEVER)
-    # The launcher asks the API for its workers, with a key that the operator gives it.
+    # The v1 launcher reaches its workers through the API, with the operator's service account.
     del replicas["Launcher"]["template"]["spec"]["automountServiceAccountToken"]
     body: Object = {
         "slotsPerWorker": spec.mpi.slots,
@@ -40,10 +43,11 @@ def build_job_v1(spec: Spec, identity: Identity) -> list[Object]:
 
 
 def _build_replicas(spec: Spec, identity: Identity, launcher: RestartPolicy) -> Object:
-    """What both versions call alike. A command that both would have is the launcher's: the workers
-    wait as the operator says.
+    """Build the replica map that both versions share.
+
+    A command for both kinds of pods goes to the launcher: the operator makes the workers wait.
     """
-    made = {
+    replicas = {
         "Launcher": training.build_replica(
             spec, spec.master_setup, identity, 1, container=CONTAINER, default=launcher
         ),
@@ -56,17 +60,18 @@ def _build_replicas(spec: Spec, identity: Identity, launcher: RestartPolicy) -> 
             default=RestartPolicy.NEVER,
         ),
     }
-    worker = made["Worker"]["template"]["spec"]["containers"][0]
+    worker = replicas["Worker"]["template"]["spec"]["containers"][0]
     if spec.master.command is INHERITED and spec.setup.environment.command:
         worker.pop("command", None)
         worker.pop("args", None)
     elif spec.master.args is INHERITED:
         worker.pop("args", None)
-    return made
+    return replicas
 
 
 def _build_run_policy(spec: Spec) -> Object:
-    """Workers never end by themselves, so unless asked otherwise they are removed when the launcher
-    has.
+    """Build the run policy.
+
+    Workers never end by themselves, so by default they are removed when the launcher has ended.
     """
     return training.build_run_policy(spec, CleanPodPolicy.RUNNING)

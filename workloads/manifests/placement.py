@@ -1,4 +1,4 @@
-"""On which nodes the pods of a workload may be, and how close together."""
+"""The nodes on which a workload's pods may run, and how close together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ from workloads.manifests.volumes import drop_unset
 from workloads.specs import Setup, Toleration, TolerationEffect, TolerationOperator, Topology
 
 HEAVIEST = 100
-"""What Kubernetes lets a preference weigh at most."""
+"""The largest weight that Kubernetes allows for a preference."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodePools:
-    """The node pools of a cluster by name, each as the key and value of a label, and those that a
-    workload that names none is kept to.
+    """The node pools of a cluster by name, each as the key and value of a label.
 
-    A pool that is not known here is one of KAI's, whose label has its name.
+    `default_names` are those to which a workload that names none is limited. A pool that is not
+    listed is one of KAI's, whose label has its name.
     """
 
     labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -31,7 +31,7 @@ NO_POOLS = NodePools()
 
 
 def build_placement(setup: Setup, workload_id: str, pools: NodePools = NO_POOLS) -> Object:
-    """The fields of a pod that say where it may be; {} for anywhere."""
+    """Build the fields of a pod that choose its nodes; {} for any node."""
     affinity = {
         **_build_node_affinity(setup.node_pools, pools),
         **_build_pod_affinity(setup.topology, workload_id),
@@ -43,28 +43,28 @@ def build_placement(setup: Setup, workload_id: str, pools: NodePools = NO_POOLS)
     )
 
 
-def _build_node_affinity(named: tuple[str, ...], pools: NodePools) -> Object:
-    """Only nodes of these pools, and of the first before the second: the weights fall."""
-    names = named or pools.default_names
+def _build_node_affinity(pool_names: tuple[str, ...], pools: NodePools) -> Object:
+    """Require nodes of these pools, and prefer earlier pools by falling weights."""
+    names = pool_names or pools.default_names
     if not names:
         return {}
     values: dict[str, list[str]] = {}
     for name in names:
         key, value = pools.get_label(name)
         values.setdefault(key, []).append(value)
-    # Of several terms one has to hold.
-    wanted: Object = {
+    # Kubernetes combines several nodeSelectorTerms by OR: a node of any one pool is enough.
+    affinity: Object = {
         "requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [_build_in_term(*each) for each in values.items()]
         }
     }
-    if len(named) > 1:
-        step = max(1, HEAVIEST // len(named))
-        wanted["preferredDuringSchedulingIgnoredDuringExecution"] = [
+    if len(pool_names) > 1:
+        step = max(1, HEAVIEST // len(pool_names))
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
             {"weight": max(1, HEAVIEST - number * step), "preference": _build_in_term(key, [value])}
-            for number, (key, value) in enumerate(map(pools.get_label, named))
+            for number, (key, value) in enumerate(map(pools.get_label, pool_names))
         ]
-    return {"nodeAffinity": wanted}
+    return {"nodeAffinity": affinity}
 
 
 def _build_in_term(key: str, values: list[str]) -> Object:
@@ -72,8 +72,9 @@ def _build_in_term(key: str, values: list[str]) -> Object:
 
 
 def _build_pod_affinity(topology: Topology | None, workload_id: str) -> Object:
-    """Near the other pods of the workload. The first of them is placed anywhere: a pod that matches
-    its own rule may be.
+    """Place the pod near the other pods of the workload.
+
+    The first pod goes anywhere: Kubernetes exempts a pod that matches its own rule.
     """
     if topology is None:
         return {}

@@ -13,7 +13,7 @@ from workloads.specs import Compute, Gpus, Pair, Security, Setup, Spec, Variable
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose objects these are, and what their cluster has for them.
+    """The workload and attempt that objects belong to, and what their cluster has for them.
 
     `scheduler` places their pods, "" is the cluster's own; `classes` are the PriorityClasses that
     its pods name.
@@ -29,22 +29,23 @@ class Identity:
 
 
 def build_metadata(spec: Spec, identity: Identity) -> Object:
-    """The metadata of the object that stands for the workload."""
-    made: Object = {
+    """Build the metadata of the object that represents the workload."""
+    metadata: Object = {
         "name": spec.name,
         "namespace": spec.namespace,
         "labels": build_labels(spec, identity, spec.setup.labels),
     }
     if spec.setup.annotations:
-        made["annotations"] = pairs_to_dict(spec.setup.annotations)
-    return made
+        metadata["annotations"] = pairs_to_dict(spec.setup.annotations)
+    return metadata
 
 
-def build_labels(spec: Spec, identity: Identity, chosen: Iterable[Pair]) -> dict[str, str]:
-    """The person's labels and ours. They are on the job and in every template, for no engine copies
-    them.
+def build_labels(spec: Spec, identity: Identity, own_labels: Iterable[Pair]) -> dict[str, str]:
+    """Build the person's labels and ours.
+
+    They are on the job and in every template, because no operator copies them.
     """
-    made = pairs_to_dict(chosen) | {
+    labels = pairs_to_dict(own_labels) | {
         keys.MANAGED_BY: keys.MUSTER,
         keys.WORKLOAD: identity.workload_id,
         keys.ATTEMPT: str(identity.attempt),
@@ -53,14 +54,14 @@ def build_labels(spec: Spec, identity: Identity, chosen: Iterable[Pair]) -> dict
         keys.PREEMPTIBILITY: "preemptible" if spec.is_preemptible else "non-preemptible",
     }
     if spec.lifecycle.priority is not None:
-        # As a label only: a pod that names a PriorityClass which is not there is refused, while KAI
-        # falls back to its default.
-        made[keys.PRIORITY_CLASS] = spec.lifecycle.priority.value
-    return made
+        # A label, which KAI reads with a default: a pod that names a missing PriorityClass in its
+        # spec is refused (see `Identity.classes`).
+        labels[keys.PRIORITY_CLASS] = spec.lifecycle.priority.value
+    return labels
 
 
 def with_labels(obj: Object, marked: Mapping[str, str]) -> Object:
-    """The object with these labels."""
+    """Return the object with these labels."""
     return obj | {"metadata": obj["metadata"] | {"labels": dict(marked)}}
 
 
@@ -73,20 +74,20 @@ def build_pod_template(
     rank_0: bool,
     variables: Mapping[str, str] | None = None,
 ) -> Object:
-    """A pod template whose one container has this name. `rank_0` pods may write where only rank 0
-    may.
+    """Build a pod template with one container of this name.
 
-    `variables` are defaults that the person's own variables of the same name replace.
+    `rank_0` pods may write where only rank 0 may. `variables` are defaults that the person's own
+    variables of the same name replace.
     """
-    made = _build_container(setup, container, rank_0, variables or {})
+    container_object = _build_container(setup, container, rank_0, variables or {})
     return {
         "metadata": build_template_metadata(spec, setup, identity),
-        "spec": _build_pod_spec(spec, setup, identity, made),
+        "spec": _build_pod_spec(spec, setup, identity, container_object),
     }
 
 
 def build_template_metadata(spec: Spec, setup: Setup, identity: Identity) -> Object:
-    """The metadata of a pod template: labels, and annotations where there are any."""
+    """Build the metadata of a pod template: labels, and annotations where there are any."""
     annotations = pairs_to_dict(setup.annotations) | _build_gpu_annotations(setup.compute)
     head: Object = {"labels": build_labels(spec, identity, setup.labels)}
     return head | ({"annotations": annotations} if annotations else {})
@@ -98,8 +99,8 @@ def _build_pod_spec(spec: Spec, setup: Setup, identity: Identity, container: Obj
         setup, identity.images, build_resources(replace(setup.compute, gpus=Gpus(), extended=()))
     ):
         pod["initContainers"] = fetching
-    if made := volumes.build_pod_volumes(spec, setup):
-        pod["volumes"] = made
+    if pod_volumes := volumes.build_pod_volumes(spec, setup):
+        pod["volumes"] = pod_volumes
     if identity.scheduler:
         pod["schedulerName"] = identity.scheduler
     if spec.lifecycle.priority is not None and spec.lifecycle.priority.value in identity.classes:
@@ -110,15 +111,16 @@ def _build_pod_spec(spec: Spec, setup: Setup, identity: Identity, container: Obj
     if spec.lifecycle.grace_seconds is not None:
         pod["terminationGracePeriodSeconds"] = spec.lifecycle.grace_seconds
     pod |= build_pod_security(setup.security)
-    # Training code needs no key to the cluster, and no variables about its neighbours' services.
+    # Training code needs neither credentials for the API nor variables of other services.
     pod["automountServiceAccountToken"] = False
     pod["enableServiceLinks"] = False
     return pod
 
 
 def build_pull_secrets(setup: Setup, identity: Identity) -> list[Object]:
-    """The environment's own and the project's: a pod that names any gets none of its service
-    account's.
+    """Return the environment's pull secrets and the project's.
+
+    A pod that names any gets none of its service account's.
     """
     return [
         {"name": name}
@@ -146,18 +148,18 @@ def _build_container(setup: Setup, name: str, rank_0: bool, defaults: Mapping[st
         container["volumeMounts"] = mounts
     if security := build_container_security(setup.security):
         container["securityContext"] = security
-    # The end of the log of a container that failed is so kept in the pod's status.
+    # Keeps the end of a failed container's log in the pod's status, for the diagnosis.
     container["terminationMessagePolicy"] = "FallbackToLogsOnError"
     return container
 
 
 def build_environment(setup: Setup, defaults: Mapping[str, str] | None = None) -> list[Object]:
-    """The variables of a container: the person's, after those `defaults` that they do not
-    replace.
-    """
-    own = {variable.name for variable in setup.environment.variables}
+    """Build the variables of a container: `defaults` that are not replaced, then the person's."""
+    own_names = {variable.name for variable in setup.environment.variables}
     variables: list[Object] = [
-        {"name": key, "value": value} for key, value in (defaults or {}).items() if key not in own
+        {"name": key, "value": value}
+        for key, value in (defaults or {}).items()
+        if key not in own_names
     ]
     return [*variables, *(_build_variable(variable) for variable in setup.environment.variables)]
 
@@ -179,37 +181,37 @@ def _build_variable(variable: Variable) -> Object:
 
 
 def build_resources(compute: Compute) -> Object:
-    """Requests and limits of a container; {} where nothing is asked for."""
+    """Build requests and limits of a container; {} where nothing is requested."""
     requests: Object = {"cpu": compute.cpu_request, "memory": compute.memory_request}
     limits: Object = {"cpu": compute.cpu_limit, "memory": compute.memory_limit}
-    # What cannot be shared out in parts is asked for as a limit; the request follows it.
+    # Kubernetes accepts extended resources only as limits; requests default to them.
     if compute.gpus.device_count and not compute.gpus.is_shared:
         limits[kube_objects.GPU] = str(compute.gpus.device_count)
     limits |= {each.resource: each.quantity for each in compute.extended}
     parts = {"requests": requests, "limits": limits}
-    kept = {
+    given_parts = {
         part: {name: amount for name, amount in amounts.items() if amount}
         for part, amounts in parts.items()
     }
-    return {part: amounts for part, amounts in kept.items() if amounts}
+    return {part: amounts for part, amounts in given_parts.items() if amounts}
 
 
 def _build_gpu_annotations(compute: Compute) -> dict[str, str]:
-    """Parts of devices, as the KAI scheduler takes them."""
+    """Build the annotations by which the KAI scheduler allocates parts of devices."""
     gpus = compute.gpus
     if not gpus.is_shared:
         return {}
     if gpus.memory:
-        asked = {kube_objects.GPU_MEMORY: str(quantities.to_mebibytes(gpus.memory))}
+        annotations = {kube_objects.GPU_MEMORY: str(quantities.to_mebibytes(gpus.memory))}
     else:
-        asked = {kube_objects.GPU_FRACTION: f"{(gpus.portion or Decimal(0)).normalize():f}"}
-    return asked | (
+        annotations = {kube_objects.GPU_FRACTION: f"{(gpus.portion or Decimal(0)).normalize():f}"}
+    return annotations | (
         {kube_objects.GPU_DEVICES: str(gpus.device_count)} if gpus.device_count > 1 else {}
     )
 
 
 def build_pod_security(security: Security) -> Object:
-    """The fields of a pod that say as whom it runs."""
+    """Build the security fields of a pod."""
     context = volumes.drop_unset(
         runAsUser=security.uid,
         runAsGroup=security.gid,
@@ -225,7 +227,7 @@ def build_pod_security(security: Security) -> Object:
 
 
 def build_container_security(security: Security) -> Object:
-    """The securityContext of the container; {} for the cluster's own."""
+    """Build the securityContext of the container; {} for the cluster's default."""
     return volumes.drop_unset(
         readOnlyRootFilesystem=security.read_only_root or None,
         allowPrivilegeEscalation=security.privilege_escalation,
@@ -234,5 +236,5 @@ def build_container_security(security: Security) -> Object:
 
 
 def pairs_to_dict(pairs: Iterable[Pair]) -> dict[str, str]:
-    """Labels or annotations as an object has them."""
+    """Return labels or annotations as an object has them."""
     return {pair.key: pair.value for pair in pairs}

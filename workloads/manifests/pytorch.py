@@ -9,20 +9,19 @@ CONTAINER = "pytorch"
 """The operator looks for a container of this name."""
 
 MAX_RESTARTS = 1000
-"""How often an elastic group may form anew unless the person says so: each pod that leaves or joins
-costs one.
-"""
+"""How often an elastic group may form anew by default: each pod that leaves or joins costs one."""
 
 RENDEZVOUS = {"keep_alive_interval": "1", "keep_alive_max_attempt": "3", "last_call_timeout": "2"}
-"""A lost pod is noticed within seconds; torch's defaults take half a minute and a failed attempt.
+"""With these a lost pod is noticed within seconds; torch's defaults take half a minute and a failed
+attempt.
 """
 
 ELASTIC_VARIABLES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""Without it torch 2.13 never lets in a pod that joins later."""
+"""Without this torch 2.13 never admits a pod that joins later."""
 
 
 def build_job(spec: Spec, identity: Identity) -> list[Object]:
-    """One PyTorchJob."""
+    """Build a PyTorchJob."""
     variables = ELASTIC_VARIABLES if spec.elastic else None
     replicas = training.build_replicas(
         spec,
@@ -39,11 +38,11 @@ def build_job(spec: Spec, identity: Identity) -> list[Object]:
 
 
 def _build_run_policy(spec: Spec) -> Object:
-    """Unless asked otherwise workers that outlive their master are removed: they would keep their
-    GPUs.
+    """Build the run policy; by default workers that outlive their master are removed.
 
-    Without a master the first worker to succeed ends the job, and the others may be about to
-    finish: the operator leaves them alone, and Muster removes those that run on.
+    They would keep their GPUs. Without a master the first worker to succeed ends the job, and the
+    others may be about to finish: the operator leaves them alone, and Muster removes those that run
+    on.
     """
     return training.build_run_policy(
         spec, CleanPodPolicy.RUNNING if spec.has_distinct_first_pod else CleanPodPolicy.NONE
@@ -51,8 +50,10 @@ def _build_run_policy(spec: Spec) -> Object:
 
 
 def _build_elastic_policy(spec: Spec) -> Object | None:
-    """The elastic policy. Without a master even a fixed number of workers needs one: else the
-    operator tells no rank where to meet.
+    """Build the elastic policy; None where the job needs none.
+
+    Without a master even a fixed number of workers needs one: otherwise the operator tells no rank
+    where to meet.
     """
     if spec.elastic is None:
         if spec.has_distinct_first_pod:

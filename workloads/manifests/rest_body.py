@@ -1,4 +1,4 @@
-"""The same submission as a body for the REST API, as Run:ai's clients send it."""
+"""A submission as the body of a REST call, as Run:ai's clients send it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -46,23 +46,23 @@ STANDARD_PATH = "/api/v1/workloads/trainings"
 
 
 def get_rest_path(spec: Spec) -> str:
-    """Where to POST `as_rest`."""
+    """Return the path to which `build_rest_body` is posted."""
     return DISTRIBUTED_PATH if spec.is_distributed else STANDARD_PATH
 
 
 def build_rest_body(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
-    """The body that submits this spec.
+    """Build the body that submits this spec.
 
-    Extensions of ours, for what the API has no field for: `noMaster`, `parameterServers`,
+    Our extensions, for what the API has no field for: `noMaster`, `parameterServers`,
     `maxRestarts`, `writableByRank0Only`, a bucket's `prefix`, `readOnly` of an empty directory and
     a Git repository, and the restart policy ExitCode.
     """
     body: Body = {"name": spec.name, "projectId": project_id, "clusterId": cluster_id}
-    wanted = _serialize_setup(spec.setup) | _serialize_lifecycle(spec.lifecycle)
+    spec_fields = _serialize_setup(spec.setup) | _serialize_lifecycle(spec.lifecycle)
     if not spec.is_distributed:
         runs = {} if spec.runs == 1 else {"completions": spec.runs, "parallelism": spec.parallelism}
-        return body | {"spec": wanted | runs}
-    body["spec"] = _serialize_distributed(spec) | wanted
+        return body | {"spec": spec_fields | runs}
+    body["spec"] = _serialize_distributed(spec) | spec_fields
     if not spec.has_master:
         return body | {"noMaster": True}
     if spec.master == UNCHANGED:
@@ -74,7 +74,7 @@ def build_rest_body(spec: Spec, *, project_id: str, cluster_id: str) -> Body:
 
 
 def _serialize_distributed(spec: Spec) -> Body:
-    """What only distributed workloads have, or only one of the frameworks."""
+    """Return the fields that only distributed workloads have, or only one framework."""
     head: Body = {
         "distributedFramework": spec.framework.value if spec.framework else None,
         "numWorkers": spec.workers,
@@ -121,7 +121,7 @@ def _serialize_setup(setup: Setup) -> Body:
 
 
 def _serialize_lifecycle(lifecycle: Lifecycle) -> Body:
-    chosen = {
+    values = {
         "backoffLimit": lifecycle.backoff_limit,
         "restartPolicy": lifecycle.restart_policy,
         "cleanPodPolicy": lifecycle.clean_pod_policy,
@@ -130,10 +130,10 @@ def _serialize_lifecycle(lifecycle: Lifecycle) -> Body:
         "priorityClass": lifecycle.priority,
         "preemptibility": lifecycle.preemptibility,
     }
-    # A number of 0 is a choice here, unlike an empty text.
+    # Not `_drop_empty`: 0 is a chosen value here, unlike an empty text.
     return {
         name: value if isinstance(value, int) else value.value
-        for name, value in chosen.items()
+        for name, value in values.items()
         if value is not None
     }
 
@@ -153,7 +153,11 @@ def _serialize_variable(variable: Variable) -> Body:
 
 def _serialize_compute(compute: Compute) -> Body:
     gpus = compute.gpus
-    kind = "memory" if gpus.memory else "portion" if gpus.portion is not None else None
+    kind = None
+    if gpus.memory:
+        kind = "memory"
+    elif gpus.portion is not None:
+        kind = "portion"
     return _drop_empty(
         gpuDevicesRequest=gpus.device_count,
         gpuRequestType=kind,
@@ -180,7 +184,7 @@ def _serialize_storage(volumes: Iterable[Volume]) -> Body:
         field, entry = _STORAGE_SERIALIZERS[type(volume)](volume)
         access: Body = {}
         if field in ("pvc", "nfs", "hostPath"):
-            # Always said: the API's own defaults differ from kind to kind.
+            # Always set: the API's own defaults differ between these kinds.
             access["readOnly"] = volume.access is VolumeAccess.READ_ONLY
         elif field in ("emptyDirVolume", "git") and volume.access is VolumeAccess.READ_ONLY:
             access["readOnly"] = True
@@ -273,12 +277,12 @@ def _serialize_topology(topology: Topology | None) -> Body | None:
 
 
 def _serialize_toleration(number: int, toleration: Toleration) -> Body:
-    named = {
+    fields = {
         "name": f"toleration-{number}",
         "operator": toleration.operator.value,
         "effect": toleration.effect.value,
     }
-    return named | _drop_empty(
+    return fields | _drop_empty(
         key=toleration.key, value=toleration.value, seconds=toleration.seconds
     )
 
@@ -286,7 +290,7 @@ def _serialize_toleration(number: int, toleration: Toleration) -> Body:
 def _serialize_security(security: Security) -> Body:
     custom = security.uid is not None or security.gid is not None or security.supplemental_groups
     groups = ",".join(map(str, security.supplemental_groups))
-    chosen = {
+    values = {
         "uidGidSource": "custom" if custom else None,
         "runAsUid": security.uid,
         "runAsGid": security.gid,
@@ -299,7 +303,7 @@ def _serialize_security(security: Security) -> Body:
         "hostNetwork": security.host_network or None,
         "seccompProfileType": security.seccomp and security.seccomp.value,
     }
-    return {name: value for name, value in chosen.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _serialize_pairs(pairs: Iterable[Pair]) -> list[Body]:
@@ -307,5 +311,5 @@ def _serialize_pairs(pairs: Iterable[Pair]) -> list[Body]:
 
 
 def _drop_empty(**values: Any) -> Body:
-    """What is not empty: the API takes a field that is missing for its default."""
+    """Return the values that are not empty: the API takes a missing field for its default."""
     return {name: value for name, value in values.items() if value}

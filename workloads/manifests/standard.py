@@ -9,8 +9,10 @@ CONTAINER = "main"
 
 
 def build_job(spec: Spec, identity: Identity) -> list[Object]:
-    """One Job. Unless asked otherwise a failed pod is replaced and not restarted in place: so the
-    log of each try stays.
+    """Build a Job.
+
+    By default a failed pod is replaced and not restarted in place, so that the log of each try
+    stays.
     """
     template = pod_templates.build_pod_template(
         spec, spec.setup, identity, container=CONTAINER, rank_0=True

@@ -1,5 +1,6 @@
-"""A distributed TensorFlow workload as a TFJob of the training operator (kubeflow.org/v1), which
-writes TF_CONFIG.
+"""A distributed TensorFlow workload as a TFJob of the training operator (kubeflow.org/v1).
+
+The operator writes TF_CONFIG.
 """
 
 from workloads.kube_objects import Object
@@ -8,11 +9,14 @@ from workloads.manifests.pod_templates import Identity
 from workloads.specs import CleanPodPolicy, RestartPolicy, Spec
 
 CONTAINER = "tensorflow"
-"""The operator gives TF_CONFIG to the container of this name alone."""
+"""The operator sets TF_CONFIG only in the container of this name."""
 
 
 def build_job(spec: Spec, identity: Identity) -> list[Object]:
-    """One TFJob. The master is its Chief; without one worker 0 leads, and its end is the job's."""
+    """Build a TFJob.
+
+    The master is its Chief; without one worker 0 leads, and the job ends with it.
+    """
     replicas = training.build_replicas(
         spec, identity, "Chief", container=CONTAINER, default=RestartPolicy.ON_FAILURE
     )
@@ -25,7 +29,7 @@ def build_job(spec: Spec, identity: Identity) -> list[Object]:
             container=CONTAINER,
             default=RestartPolicy.ON_FAILURE,
         )
-    # Parameter servers never end by themselves, so what runs at the end is removed.
+    # Parameter servers never end by themselves: remove what still runs at the end.
     body = {
         "runPolicy": training.build_run_policy(spec, CleanPodPolicy.RUNNING),
         "tfReplicaSpecs": replicas,

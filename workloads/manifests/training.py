@@ -1,6 +1,4 @@
-"""What the training kinds of kubeflow.org have in common: replicas of a template, and the policy of
-a run.
-"""
+"""What the training kinds of kubeflow.org share: replicas of a template, and the run policy."""
 
 from collections.abc import Mapping
 
@@ -15,7 +13,7 @@ GROUP = "kubeflow.org"
 def build_training_job(
     spec: Spec, identity: Identity, kind: str, body: Object, *, version: str = "v1"
 ) -> Object:
-    """The object that stands for the workload."""
+    """Build the object that represents the workload."""
     return {
         "apiVersion": f"{GROUP}/{version}",
         "kind": kind,
@@ -35,8 +33,9 @@ def build_replica(
     rank_0: bool = False,
     variables: Mapping[str, str] | None = None,
 ) -> Object:
-    """One entry of a replica map, whose count is always written: the scheduler counts what is
-    written.
+    """Build one entry of a replica map.
+
+    The count is always written: the scheduler counts what is written.
     """
     return {
         "replicas": count,
@@ -56,9 +55,7 @@ def build_replicas(
     default: RestartPolicy,
     variables: Mapping[str, str] | None = None,
 ) -> Object:
-    """The replica map of a framework with a one-of-a-kind pod, where the spec has one, and
-    workers.
-    """
+    """Build the replica map of workers and, where the spec has it, a single first pod."""
     setup, workers = spec.master_setup if spec.has_master else spec.setup, spec.workers
     replicas: Object = {}
     if spec.has_distinct_first_pod:
@@ -87,15 +84,15 @@ def build_replicas(
 
 
 def build_run_policy(spec: Spec, default: CleanPodPolicy) -> Object:
-    """How often is tried again, and which pods go at the end.
+    """Build the policy of retries, and of the pods to remove at the end.
 
-    A log goes with its pod, so the operator may not remove pods that have finished: Muster does,
-    once their logs are kept.
+    A pod's log goes with it, so the operator may not remove pods that have finished: Muster removes
+    them once their logs are stored.
     """
-    chosen = spec.lifecycle.clean_pod_policy or default
+    clean_pod_policy = spec.lifecycle.clean_pod_policy or default
     return {
         "backoffLimit": spec.lifecycle.backoff_limit,
         "cleanPodPolicy": (
-            CleanPodPolicy.RUNNING if chosen is CleanPodPolicy.ALL else chosen
+            CleanPodPolicy.RUNNING if clean_pod_policy is CleanPodPolicy.ALL else clean_pod_policy
         ).value,
     }

@@ -1,8 +1,7 @@
-"""A distributed workload as a TrainJob of Kubeflow Trainer v2 (2.2 and later), for clusters that
-serve nothing else.
+"""A distributed workload as a TrainJob of Kubeflow Trainer v2 (2.2 and later).
 
-A TrainJob changes a runtime that the cluster's administrator made: what it has no field for is
-refused, with what would work.
+For clusters that serve nothing else. A TrainJob changes a runtime that the cluster's administrator
+made: what it has no field for is refused, with what would work.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,8 +20,8 @@ CONTAINER = "node"
 PATCHES = "runtimePatches"
 MANAGER = "muster.dev/manager"
 LONGEST_NAME = 48
-"""Of a name, for up to ten nodes: JobSet appends "-node-0-N-abcde"; each further digit of N costs
-one.
+"""Characters of a name, for up to ten nodes: JobSet appends "-node-0-N-abcde", and each further
+digit of N costs one.
 """
 
 FRAMEWORKS: Mapping[Framework, str] = {
@@ -30,22 +29,23 @@ FRAMEWORKS: Mapping[Framework, str] = {
     Framework.XGBOOST: "xgboost",
     Framework.JAX: "jax",
 }
-"""What the label `trainer.kubeflow.org/framework` of a runtime says."""
+"""Values of the label `trainer.kubeflow.org/framework` of a runtime."""
 
 
 def find_runtime(framework: Framework, capabilities: Capabilities) -> TrainingRuntime | None:
-    """The runtime that a framework's workloads take: one that names the KAI scheduler where there
-    is one. None where none serves.
+    """Return the runtime for a framework's workloads; None where none serves.
+
+    On a cluster with the KAI scheduler only one that names it, elsewhere one that names none.
     """
     fitting = [
         each for each in capabilities.runtimes if each.framework == FRAMEWORKS.get(framework)
     ]
-    wanted = keys.KAI if capabilities.has_kai else ""
-    return next((each for each in fitting if each.scheduler == wanted), None)
+    scheduler = keys.KAI if capabilities.has_kai else ""
+    return next((each for each in fitting if each.scheduler == scheduler), None)
 
 
 def build_job(spec: Spec, identity: Identity, runtime: TrainingRuntime) -> list[Object]:
-    """One TrainJob. A master that is set up as the workers are is its first node."""
+    """Build a TrainJob; a master that is set up as the workers are is its first node."""
     trainer: Object = {"image": spec.setup.environment.image_reference, "numNodes": spec.pod_count}
     for field, value in (
         ("command", spec.setup.environment.command),
@@ -83,7 +83,7 @@ def build_job(spec: Spec, identity: Identity, runtime: TrainingRuntime) -> list[
 
 
 def _build_patch(spec: Spec, identity: Identity) -> Object:
-    """Everything about the pods that is no field of the trainer."""
+    """Build everything about the pods that is no field of the trainer."""
     setup = spec.setup
     container: Object = {"name": CONTAINER}
     if mounted := volumes.build_mounts(setup, rank_0=True):
@@ -95,8 +95,8 @@ def _build_patch(spec: Spec, identity: Identity) -> Object:
         **placement.build_placement(setup, identity.workload_id, identity.pools),
     }
     pod |= pod_templates.build_pod_security(setup.security)
-    if made := volumes.build_pod_volumes(spec, setup):
-        pod["volumes"] = made
+    if pod_volumes := volumes.build_pod_volumes(spec, setup):
+        pod["volumes"] = pod_volumes
     if secrets := pod_templates.build_pull_secrets(setup, identity):
         pod["imagePullSecrets"] = secrets
     if spec.lifecycle.grace_seconds is not None:
@@ -109,7 +109,7 @@ def _build_patch(spec: Spec, identity: Identity) -> Object:
 
 
 def find_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
-    """What a TrainJob cannot say of a spec."""
+    """Yield what a TrainJob cannot express of a spec."""
     if PATCHES not in capabilities.trainjob_fields:
         yield Problem(
             "framework",
@@ -152,12 +152,14 @@ def _find_unsupported(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def _find_unsupported_lifecycle(lifecycle: Lifecycle) -> Iterator[tuple[str, str]]:
-    chosen: tuple[tuple[str, str, Any], ...] = (
+    optional_fields: tuple[tuple[str, str, Any], ...] = (
         ("restart_policy", "A restart policy", lifecycle.restart_policy),
         ("clean_pod_policy", "Which pods are deleted at the end", lifecycle.clean_pod_policy),
     )
     yield from (
-        (f"lifecycle.{field}", words) for field, words, value in chosen if value is not None
+        (f"lifecycle.{field}", words)
+        for field, words, value in optional_fields
+        if value is not None
     )
     if lifecycle.backoff_limit != Lifecycle().backoff_limit:
         yield "lifecycle.backoff_limit", "A backoff limit"

@@ -1,6 +1,4 @@
-"""The volumes of a pod: what they are, where its container sees them, and what has to be fetched or
-made before it starts.
-"""
+"""The volumes of a pod: their sources, their mounts, and what is fetched or created first."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +26,7 @@ from workloads.specs import (
 GIT_ROOT = "/git"
 GIT_LINK = "code"
 """git-sync checks out beside this link, which always leads to a complete tree; the container mounts
-what it leads to.
+its target.
 """
 GIT_SECRET = "/etc/git-secret"  # noqa: S105 - a mount path
 S3_ROOT = "/data"
@@ -39,18 +37,18 @@ OTHER = "Other"
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What fetches files before the containers start: git-sync (v4) and rclone."""
+    """Images that fetch files before the containers start: git-sync (v4) and rclone."""
 
     git: str = "registry.k8s.io/git-sync/git-sync:v4.4.0"
     s3: str = "docker.io/rclone/rclone:1.68"
 
 
 IMAGES = Images()
-"""Where nothing else is set."""
+"""The images where no others are configured."""
 
 
 def build_pod_volumes(spec: Spec, setup: Setup) -> list[Object]:
-    """The volumes of a pod, those with the secrets of their fetchers included."""
+    """Build the volumes of a pod, including those with the fetchers' secrets."""
     return [
         entry
         for name, volume in _name_volumes(setup)
@@ -59,33 +57,36 @@ def build_pod_volumes(spec: Spec, setup: Setup) -> list[Object]:
 
 
 def build_mounts(setup: Setup, *, rank_0: bool) -> list[Object]:
-    """Where the training container has them. Only `rank_0` writes where only rank 0 may."""
+    """Build the mounts of the training container.
+
+    Only `rank_0` writes where only rank 0 may.
+    """
     return [_build_mount(name, volume, rank_0) for name, volume in _name_volumes(setup)]
 
 
 def build_fetchers(setup: Setup, images: Images, resources: Object) -> list[Object]:
-    """The init containers that fetch Git repositories and buckets, in the order of the volumes.
+    """Build the init containers that fetch Git repositories and buckets, in volume order.
 
-    `resources` are what the training container has of CPU and memory. It waits meanwhile, so that
-    the pod needs no more for it, and a namespace with a quota refuses a pod of which a container
-    names none.
+    `resources` are the training container's CPU and memory. It waits meanwhile, so the pod needs no
+    more for the fetchers; and a namespace with a quota refuses a pod of which a container names
+    none.
     """
     given_resources = {"resources": resources} if resources else {}
     return [fetcher | given_resources for fetcher in _iterate_fetchers(setup, images)]
 
 
 def build_claims(spec: Spec) -> list[Object]:
-    """The new claims that all pods of the workload share, without their labels."""
+    """Build the new claims that all pods of the workload share, without their labels."""
     return [_build_claim(spec, volume) for volume in _list_shared_claims(spec)]
 
 
 def drop_unset(**values: Any) -> Object:
-    """The fields that have a value."""
+    """Return the fields that have a value."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _name_volumes(setup: Setup) -> Sequence[tuple[str, Volume]]:
-    """The volumes with the names they have in the pod."""
+    """Return the volumes with their names in the pod."""
     named: list[tuple[str, Volume]] = [
         (f"volume-{number}", volume) for number, volume in enumerate(setup.volumes, 1)
     ]
@@ -114,8 +115,8 @@ def _build_mount(name: str, volume: Volume, rank_0: bool) -> Object:
 def _build_entries(spec: Spec, name: str, volume: Volume, *, is_root: bool) -> Iterator[Object]:
     yield {"name": name, **_build_source(spec, volume)}
     if isinstance(volume, Git) and volume.secret:
-        # The files are root's: another user could not read them otherwise, and ssh refuses a key of
-        # its own user that others can read.
+        # The files belong to root: other users can read them only with 0444, while ssh refuses a
+        # key of its own user (root) that others can read.
         yield {
             "name": f"{name}-secret",
             "secret": {"secretName": volume.secret, "defaultMode": 0o400 if is_root else 0o444},
@@ -150,7 +151,7 @@ def _build_source(spec: Spec, volume: Volume) -> Object:
 
 
 def _list_shared_claims(spec: Spec) -> list[NewClaim]:
-    """Workers' and master's; one that both have is one."""
+    """Return the new claims of workers and master; one that both have counts once."""
     both = (*spec.setup.volumes, *(spec.master_setup.volumes if spec.has_master else ()))
     return list(
         dict.fromkeys(each for each in both if isinstance(each, NewClaim) and not each.ephemeral)
@@ -187,8 +188,8 @@ def _iterate_fetchers(setup: Setup, images: Images) -> Iterator[Object]:
                     name, images.git, _build_git_variables(volume), _build_git_mounts(name, volume)
                 )
             case S3():
-                # Kubernetes would read $(NAME) in an argument as a variable, and the keys are among
-                # them.
+                # Kubernetes expands $(NAME) in arguments, and the S3 keys are variables here: a
+                # bucket named so would leak them into the arguments.
                 place = "/".join(filter(None, (volume.bucket, volume.prefix))).replace("$(", "$$(")
                 fetcher = _build_fetcher(
                     name,
@@ -211,8 +212,10 @@ def _build_fetcher(name: str, image: str, variables: list[Object], mounts: list[
 
 
 def _build_git_variables(volume: Git) -> list[Object]:
-    """git-sync's settings. The host of an SSH address must be in `known_hosts` of the Secret:
-    whoever answers is not to be believed.
+    """Build git-sync's settings.
+
+    The host of an SSH address must be in `known_hosts` of the Secret: an unknown host is not
+    trusted.
     """
     plain = {
         "REPO": volume.repository,
@@ -229,7 +232,7 @@ def _build_git_variables(volume: Git) -> list[Object]:
             "SSH_KEY_FILE": f"{GIT_SECRET}/ssh-privatekey",
             "SSH_KNOWN_HOSTS_FILE": f"{GIT_SECRET}/known_hosts",
         }
-        # ssh refuses to run for a user ID that has no name.
+        # ssh refuses to run for a user ID without an entry in /etc/passwd.
         plain["ADD_USER"] = "true"
     elif volume.credential is GitAccess.PASSWORD:
         plain["PASSWORD_FILE"] = f"{GIT_SECRET}/password"
@@ -247,7 +250,7 @@ def _build_git_mounts(name: str, volume: Git) -> list[Object]:
 
 
 def _build_s3_variables(volume: S3) -> list[Object]:
-    """rclone's settings of a remote; without keys it asks as anybody."""
+    """Build rclone's settings of a remote; without keys it connects anonymously."""
     plain = {"TYPE": "s3", "PROVIDER": OTHER if volume.url else AMAZON} | (
         {"ENDPOINT": volume.url} if volume.url else {}
     )

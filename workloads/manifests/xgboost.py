@@ -9,9 +9,10 @@ CONTAINER = "xgboost"
 
 
 def build_job(spec: Spec, identity: Identity) -> list[Object]:
-    """One XGBoostJob. The master is rank 0 and has the tracker; its end is the job's.
+    """Build an XGBoostJob.
 
-    Any failed pod fails an XGBoostJob, so containers are restarted in place unless asked otherwise.
+    The master is rank 0 and has the tracker; the job ends with it. Any failed pod fails an
+    XGBoostJob, so by default containers are restarted in place.
     """
     replicas = training.build_replicas(
         spec, identity, "Master", container=CONTAINER, default=RestartPolicy.ON_FAILURE

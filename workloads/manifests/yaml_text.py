@@ -9,11 +9,11 @@ import yaml
 from workloads.kube_objects import Object
 
 _BLOCK = re.compile(r"[^\s][ -~\n]*[!-~]\n?")
-"""Several lines of plain ASCII: what a block shows as it is."""
+"""Several lines of plain ASCII: text that a block shows as it is."""
 
 _AMBIGUOUS = re.compile(r"[-+.]?[0-9].*|[yYnN]", re.DOTALL)
-"""Texts that some parser takes for a number, a time or a truth value: kubectl's reads `1e3` and `y`
-so.
+"""Texts that some parser takes for a number, a time or a truth value, as kubectl's does with `1e3`
+and `y`.
 """
 
 _UNUSUAL = re.compile(r"[^ -~\n\u00a1-\u1fff\u3000-\ud7ff]")
@@ -21,9 +21,7 @@ _UNUSUAL = re.compile(r"[^ -~\n\u00a1-\u1fff\u3000-\ud7ff]")
 
 
 class _ReadableDumper(yaml.SafeDumper):
-    """Keeps the order of keys, writes texts of several lines as blocks, indents lists, and writes
-    everything out where it stands.
-    """
+    """Dump keys in order, long texts as blocks, lists indented, and no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -45,7 +43,7 @@ _ReadableDumper.add_representer(str, _represent_text)
 
 
 def dump_yaml(objects: Iterable[Object]) -> str:
-    """All objects in one text, separated by `---`. Reading it gives equal objects."""
+    """Return all objects in one text, separated by `---`; parsing it gives equal objects."""
     return yaml.dump_all(
         objects, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=120
     )

@@ -1,6 +1,5 @@
-"""What the overview and a project's page tell at a glance: what there is, who holds it, what waits
-and why, what failed, and how it was.
+"""What the overview and a project's page show at a glance: allocation, waiting, failures, history.
 
-Reads the database only, the same few queries however many rows there are, and only what the reader
+Reads only the database, with the same few queries for any number of rows, and only what the reader
 may see.
 """

@@ -1,6 +1,4 @@
-"""The workloads that somebody should look at: what waits longest and why, what failed last, what
-runs and does not use its GPUs.
-"""
+"""The workloads that need attention: waiting longest and why, failed last, running idle."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +49,7 @@ _COLUMNS = (
         "project__name",
         "submitted_by__username",
         "idle_since",
-        "use_known",
+        "is_use_known",
     ),
 )
 _DIAGNOSIS_COLUMNS = ("job", "pod_group", "project__gpu_quota", "project__gpu_limit")
@@ -66,11 +64,11 @@ class WaitingWorkload:
 
     @property
     def sentence(self) -> str:
-        """Never empty: where nothing is known that is said."""
+        """Never empty: where the cause is unknown, it says so."""
         if self.diagnosis is not None:
             return self.diagnosis.sentence
-        said = (self.workload.trouble or self.workload.reason)[:LONGEST_REASON]
-        return said or _STARTING_TEXTS.get(
+        text = (self.workload.trouble or self.workload.reason)[:LONGEST_REASON]
+        return text or _STARTING_TEXTS.get(
             Status(self.workload.status), "The cluster has not said why yet."
         )
 
@@ -87,23 +85,29 @@ _STARTING_TEXTS = {
 
 
 def count_by_status(rows: InProject) -> dict[Status, int]:
-    """How many there are of each status. One query."""
-    found = dict(rows.order_by().values_list("status").annotate(Count("id")))
-    return {status: found.get(status.value, 0) for status in Status if found.get(status.value, 0)}
+    """Count the workloads of each status.
+
+    One query.
+    """
+    counts = dict(rows.order_by().values_list("status").annotate(Count("id")))
+    return {status: counts.get(status.value, 0) for status in Status if counts.get(status.value, 0)}
 
 
 def load_longest_waiting(
     rows: InProject, user: User, most: int = MOST_WAITING
 ) -> Sequence[WaitingWorkload]:
-    """Those that have waited longest, the first of them first."""
-    found = _load_rows(
+    """Load those that have waited longest, the longest first."""
+    workloads = _load_rows(
         rows.filter(status__in=[each.value for each in WAITING_STATUSES]),
         ("status_at", "id"),
         most,
         *_DIAGNOSIS_COLUMNS,
     )
-    told = waiting.diagnose_waiting_workloads(found, user)
-    return [WaitingWorkload(each, told[each.pk][0] if each.pk in told else None) for each in found]
+    diagnoses = waiting.diagnose_waiting_workloads(workloads, user)
+    return [
+        WaitingWorkload(each, diagnoses[each.pk][0] if each.pk in diagnoses else None)
+        for each in workloads
+    ]
 
 
 def load_last_failed(rows: InProject, most: int = MOST_FAILED) -> Sequence[Workload]:
@@ -113,7 +117,7 @@ def load_last_failed(rows: InProject, most: int = MOST_FAILED) -> Sequence[Workl
 
 
 def load_largest_running(rows: InProject, most: int = MOST_RUNNING) -> Sequence[Workload]:
-    """Those that hold most, and of equal ones the newest."""
+    """Load those that hold most GPUs, and of equal ones the newest first."""
     return _load_rows(
         rows.filter(status__in=[each.value for each in RUNNING_STATUSES]),
         ("-gpus_allocated", "-created_at", "-id"),
@@ -122,13 +126,13 @@ def load_largest_running(rows: InProject, most: int = MOST_RUNNING) -> Sequence[
 
 
 def _load_rows(rows: InProject, order: tuple[str, ...], most: int, *more: str) -> list[Workload]:
-    """The keys first: the rows are large, and few of them are wanted."""
+    """Load the keys first, then the rows: the rows are large, and few are wanted."""
     keys: list[Any] = list(rows.order_by(*order).values_list("pk", flat=True)[:most])
     columns = (*_COLUMNS, *more)
-    found = (
+    rows_by_key = (
         Workload.objects.select_related("project", "submitted_by")
         .only(*columns)
         .order_by()
         .in_bulk(keys)
     )
-    return [found[key] for key in keys if key in found]
+    return [rows_by_key[key] for key in keys if key in rows_by_key]

@@ -1,6 +1,4 @@
-"""A quota, a limit and what is held as a picture: where the parts of a bar begin and end, in
-thousandths of its width. Pure.
-"""
+"""A quota, a limit and an allocation as a bar, in thousandths of its width. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,13 +10,14 @@ BAR_WIDTH = 1000
 T = TypeVar("T")
 _ZERO = Decimal(0)
 _SPARE = Decimal("1.08")
-"""How much wider than its last mark a bar is where nothing limits it."""
+"""How much wider than its last mark a bar without a limit is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`within` is held of the quota, `over` beyond it; marks are None where there is no such bound.
-    `words` say all of it.
+    """`within` is allocated within the quota, `over` beyond it.
+
+    Marks are None where there is no such bound. `words` describe all of it.
     """
 
     allocated: Decimal
@@ -36,23 +35,24 @@ class Bar:
 
     @property
     def percent(self) -> int | None:
-        """What is held of the quota; None where that says nothing."""
+        """The allocation in percent of the quota; None without a quota."""
         return round(100 * self.allocated / self.quota) if self.quota else None
 
 
 def build_bar(
     allocated: Decimal, quota: Decimal | None, limit: Decimal | None, *, unit: str = "GPUs"
 ) -> Bar:
-    """The bar is as wide as its limit, or a little more than its last mark where nothing limits
-    it.
+    """Build a bar that is as wide as its limit.
+
+    Without a limit it is a little wider than its last mark.
     """
     bounds = [each for each in (quota, limit) if each is not None]
-    most = max([allocated, *bounds, _ZERO])
+    widest = max([allocated, *bounds, _ZERO])
     if limit is None:
-        most *= _SPARE
-    scale = BAR_WIDTH / most if most else _ZERO
-    own = allocated if quota is None else min(allocated, quota)
-    within = _scale_position(own, scale)
+        widest *= _SPARE
+    scale = BAR_WIDTH / widest if widest else _ZERO
+    within_quota = allocated if quota is None else min(allocated, quota)
+    within = _scale_position(within_quota, scale)
     return Bar(
         allocated=allocated,
         quota=quota,
@@ -66,14 +66,15 @@ def build_bar(
 
 
 def split_bar(counts: Mapping[T, int]) -> Iterator[tuple[T, int, int, int]]:
-    """Each with its count, and where its part of one bar begins and how wide it is. What there is
-    little of is seen as well.
+    """Yield each key with its count, and where its part of one bar begins and how wide it is.
+
+    Small counts stay visible.
     """
     total, at = sum(counts.values()), 0
     shares = {key: max(4, BAR_WIDTH * count // total) for key, count in counts.items() if count}
     spare = BAR_WIDTH - sum(shares.values())
     for key, wide in shares.items():
-        # The widest one gives, or takes, what rounding left.
+        # The widest part absorbs the rounding error, so that the widths sum to BAR_WIDTH.
         wide += spare if key == max(shares, key=lambda each: shares[each]) else 0
         yield key, counts[key], at, wide
         at += wide
@@ -86,16 +87,16 @@ def _scale_position(amount: Decimal, scale: Decimal) -> int:
 def _describe_bar(
     allocated: Decimal, quota: Decimal | None, limit: Decimal | None, unit: str
 ) -> str:
-    told = f"{_format_amount(allocated)} {unit} allocated"
+    text = f"{_format_amount(allocated)} {unit} allocated"
     if quota is None:
-        told += ", without a quota"
+        text += ", without a quota"
     elif allocated > quota:
-        told += (
+        text += (
             f", {_format_amount(allocated - quota)} more than the quota of {_format_amount(quota)}"
         )
     else:
-        told += f" of a quota of {_format_amount(quota)}"
-    return f"{told}, at most {_format_amount(limit)}" if limit is not None else told
+        text += f" of a quota of {_format_amount(quota)}"
+    return f"{text}, at most {_format_amount(limit)}" if limit is not None else text
 
 
 def _format_amount(amount: Decimal) -> str:

@@ -20,10 +20,10 @@ _TAKES_PODS = Q(is_ready=True, is_schedulable=True)
 
 @dataclass(frozen=True, slots=True)
 class NodeTotals:
-    """Nodes and their GPUs. `allocated` counts what anybody's pods hold; of the rest, `away` are on
-    nodes that take no pods now.
+    """Nodes and their GPUs.
 
-    `seen_at` is the age of the oldest of it.
+    `allocated` counts what anybody's pods hold; of the rest, `unavailable` are on nodes that accept
+    no pods now. `seen_at` is the age of the oldest of the data.
     """
 
     nodes: int
@@ -41,8 +41,9 @@ class NodeTotals:
 
 @dataclass(frozen=True, slots=True)
 class IdleGpus:
-    """GPUs that are held and not used; of those in `unknown` nobody knows. `at` is None where
-    nobody looked lately.
+    """GPUs that are allocated and not used; the use of `unknown` ones is not known.
+
+    `at` is None without a recent sample.
     """
 
     gpus: Decimal
@@ -60,33 +61,37 @@ class IdleGpus:
 
 
 def load_unavailable_gpus(clusters: Collection[UUID]) -> Decimal:
-    """GPUs that nobody holds and nobody can have now, for their nodes are not ready or closed. One
-    query, two where there are any.
+    """Load the free GPUs on nodes that are not ready or closed.
+
+    One query, two where there are any.
     """
     unfit = Node.objects.filter(cluster__in=clusters, gpus__gt=0).exclude(_TAKES_PODS)
-    left = {
+    free_gpus = {
         (cluster, name): gpus - used
         for cluster, name, gpus, used in unfit.values_list(
             "cluster_id", "name", "gpus", "used_gpus"
         )
     }
-    if not left:
+    if not free_gpus:
         return _ZERO
     pods = Pod.objects.filter(
-        node__in={name for _, name in left}, phase__in=("Pending", "Running"), vanished_at=None
+        node__in={name for _, name in free_gpus}, phase__in=("Pending", "Running"), vanished_at=None
     )
     ours = pods.order_by().values_list("workload__cluster_id", "node").annotate(gpus=Sum("gpus"))
     for cluster, name, gpus in ours:
-        if (cluster, name) in left:
-            left[cluster, name] -= gpus or _ZERO
-    return sum((max(gpus, _ZERO) for gpus in left.values()), _ZERO)
+        if (cluster, name) in free_gpus:
+            free_gpus[cluster, name] -= gpus or _ZERO
+    return sum((max(gpus, _ZERO) for gpus in free_gpus.values()), _ZERO)
 
 
 def load_node_totals(
     clusters: Collection[UUID], holdings: GpuHoldings, unavailable: Decimal
 ) -> NodeTotals:
-    """Of these clusters, whose `held` GPUs, and those that are `away`, are known. One query."""
-    found = Node.objects.filter(cluster__in=clusters).aggregate(
+    """Load the totals of these clusters.
+
+    Their `holdings` and `unavailable` GPUs are given. One query.
+    """
+    totals = Node.objects.filter(cluster__in=clusters).aggregate(
         nodes=Count("id"),
         ready=Count("id", filter=_TAKES_PODS),
         gpus=Sum("gpus"),
@@ -94,30 +99,37 @@ def load_node_totals(
         used=Sum("used_gpus"),
         seen=Min("seen_at"),
     )
-    ours = sum((each.gpus for some in holdings.values() for each in some), _ZERO)
-    gpus = found["gpus"] or _ZERO
-    allocated = ours + (found["used"] or _ZERO)
+    ours = sum(
+        (each.gpus for cluster_holdings in holdings.values() for each in cluster_holdings), _ZERO
+    )
+    gpus = totals["gpus"] or _ZERO
+    allocated = ours + (totals["used"] or _ZERO)
     return NodeTotals(
-        found["nodes"],
-        found["ready"],
+        totals["nodes"],
+        totals["ready"],
         gpus,
-        found["unhealthy"] or _ZERO,
+        totals["unhealthy"] or _ZERO,
         allocated,
         unavailable,
-        found["seen"],
+        totals["seen"],
     )
 
 
 def load_idle_gpus(projects: ProjectIds) -> IdleGpus:
-    """Of these projects, as their newest samples tell. Two queries."""
+    """Load the idle GPUs of these projects, by their newest samples.
+
+    Two queries.
+    """
     at = utilisation.find_latest_sample_time()
     if at is None:
         return IdleGpus(_ZERO, _ZERO, _ZERO, None)
     rows = Sample.objects.filter(at=at)
     rows = rows if projects is None else rows.filter(project__in=projects)
-    found = rows.aggregate(
+    totals = rows.aggregate(
         gpus=Sum("gpus_idle"),
         held=Sum("gpus_allocated"),
         unknown=Sum("gpus_allocated", filter=Q(gpus_idle=None)),
     )
-    return IdleGpus(found["gpus"] or _ZERO, found["unknown"] or _ZERO, found["held"] or _ZERO, at)
+    return IdleGpus(
+        totals["gpus"] or _ZERO, totals["unknown"] or _ZERO, totals["held"] or _ZERO, at
+    )

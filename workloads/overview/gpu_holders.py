@@ -1,6 +1,4 @@
-"""Who holds GPUs: projects by name where the reader may see their workloads, everybody else
-together.
-"""
+"""Who holds GPUs: projects by name where the reader may see them, all others together."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -19,8 +17,9 @@ _ZERO = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """`project` is None for what has no name here; `preemptible` is the part that others' quotas
-    can reclaim.
+    """`project` is None for a holder that is not named here.
+
+    `preemptible` is the part that others' quotas can reclaim.
     """
 
     name: str
@@ -31,8 +30,9 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """The largest ones, and what all of them together hold of how many GPUs; of the rest, `away`
-    are on nodes that take no pods now.
+    """The largest holders, and what all of them together hold.
+
+    `unavailable` GPUs are free, on nodes that accept no pods now.
     """
 
     rows: Sequence[Holder]
@@ -51,20 +51,23 @@ def load_holders(
     holdings: GpuHoldings,
     unavailable: Decimal,
 ) -> Holders:
-    """Of these clusters, whose `held` GPUs, and those that are `away`, are known. One query."""
+    """Load the holders of these clusters.
+
+    Their `holdings` and `unavailable` GPUs are given. One query.
+    """
     nodes = Node.objects.filter(cluster__in=clusters).aggregate(
         gpus=Sum("gpus"), used=Sum("used_gpus")
     )
-    found: dict[int | None, list[Decimal]] = {}
+    sums_by_project: dict[int | None, list[Decimal]] = {}
     names: dict[int | None, str] = {None: "Other projects"}
-    for each in (each for some in holdings.values() for each in some):
+    for each in (each for cluster_holdings in holdings.values() for each in cluster_holdings):
         key = each.project_id if visible is None or each.project_id in visible else None
         names[key] = each.name if key is not None else names[None]
-        sums = found.setdefault(key, [_ZERO, _ZERO])
+        sums = sums_by_project.setdefault(key, [_ZERO, _ZERO])
         sums[0] += each.gpus
         sums[1] += each.gpus if each.preemptible else _ZERO
     rows = sorted(
-        (Holder(names[key], key, *sums) for key, sums in found.items()),
+        (Holder(names[key], key, *sums) for key, sums in sums_by_project.items()),
         key=lambda row: (row.project is None, -row.gpus),
     )
     foreign = nodes["used"] or _ZERO
@@ -79,14 +82,14 @@ def load_holders(
 
 
 def _merge_smallest(rows: list[Holder]) -> list[Holder]:
-    """The first MOST, and all that come after them as one."""
+    """Return the first MOST_HOLDERS rows, with all that come after as one."""
     if len(rows) <= MOST_HOLDERS:
         return rows
     rest = rows[MOST_HOLDERS - 1 :]
-    more = Holder(
+    merged = Holder(
         f"{len(rest)} more",
         None,
         sum((row.gpus for row in rest), _ZERO),
         sum((row.preemptible for row in rest), _ZERO),
     )
-    return [*rows[: MOST_HOLDERS - 1], more]
+    return [*rows[: MOST_HOLDERS - 1], merged]

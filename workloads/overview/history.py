@@ -1,5 +1,6 @@
-"""How it was: what projects held over time, from the samples. As many points as a chart can show,
-however many samples there are.
+"""The charts over time: what projects had allocated, from the samples.
+
+As many points as a chart can show, however many samples there are.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +20,12 @@ from workloads.overview.viewer_scope import ProjectIds
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time, its words, and how far its points are apart."""
+    """A length of time, its words, and the distance of its points."""
 
     words: str
     length: timedelta
     step: int
-    """Seconds."""
+    """Seconds between two points."""
 
 
 SPANS: Mapping[str, Span] = {
@@ -35,16 +36,16 @@ SPANS: Mapping[str, Span] = {
 }
 DEFAULT = "24h"
 MOST_LINES = 8
-"""Projects that have an area of their own; the others are one."""
+"""Projects with an area of their own; the others are one."""
 SAMPLE_TRIES = 3
-"""Samples after a point's moment that may stand for it, and before now that are the newest: a beat
-may come late.
+"""Samples after a point's moment that may stand for it, and before now that may be the newest: a
+beat may come late.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """One project's, or all others'. A point is None where nobody looked."""
+    """One project's line, or all others'. A point is None where there is no sample."""
 
     name: str
     project: int | None
@@ -53,14 +54,14 @@ class ChartLine:
 
 @dataclass(frozen=True, slots=True)
 class AllocationHistory:
-    """Everything has as many points as there are moments."""
+    """The lines of a chart; each has as many points as there are moments."""
 
     moments: Sequence[datetime]
     lines: Sequence[ChartLine]
     quota: Sequence[float | None]
-    """Together; None where one of them is without limit."""
+    """Of all projects together; None where one of them has no quota."""
     idle: Sequence[float | None]
-    """None where it is not known of all."""
+    """None where it is not known of all projects."""
     running: Sequence[float | None]
     waiting: Sequence[float | None]
 
@@ -68,27 +69,30 @@ class AllocationHistory:
 def load_history(
     projects: ProjectIds, span: Span, now: datetime | None = None
 ) -> AllocationHistory:
-    """Of these projects together, and of those that held most each by itself. Five queries."""
+    """Load the sums of these projects, and a line for each that held most.
+
+    Five queries.
+    """
     rows = Sample.objects.all() if projects is None else Sample.objects.filter(project__in=projects)
-    moments, found = _choose_moments(rows, span, now or timezone.now())
-    chosen = rows.filter(at__in=list(found.values())).order_by()
-    sums = _sum_samples(chosen)
+    moments, sample_times = _choose_moments(rows, span, now or timezone.now())
+    samples = rows.filter(at__in=list(sample_times.values())).order_by()
+    sums = _sum_samples(samples)
     largest = (
-        chosen.values_list("project_id")
+        samples.values_list("project_id")
         .annotate(gpus=Sum("gpus_allocated"))
         .order_by("-gpus", "project_id")
     )
     keys = [key for key, gpus in largest[:MOST_LINES] if gpus]
     names = dict(Project.objects.filter(pk__in=keys).values_list("pk", "name"))
-    own = {
+    project_points = {
         (at, key): gpus
-        for at, key, gpus in chosen.filter(project__in=keys).values_list(
+        for at, key, gpus in samples.filter(project__in=keys).values_list(
             "at", "project_id", "gpus_allocated"
         )
     }
-    at = [found.get(moment) for moment in moments]
+    at = [sample_times.get(moment) for moment in moments]
     lines = [
-        ChartLine(names[key], key, [_get_point(own, sums, moment, key) for moment in at])
+        ChartLine(names[key], key, [_get_point(project_points, sums, moment, key) for moment in at])
         for key in keys
         if key in names
     ]
@@ -105,10 +109,9 @@ def load_history(
 def _choose_moments(
     rows: "QuerySet[Sample]", span: Span, now: datetime
 ) -> tuple[list[datetime], dict[datetime, datetime]]:
-    """The points of the chart, and for each the sample's moment that stands for it, where there is
-    one.
+    """Return the points of the chart, and the time of the sample for each, where there is one.
 
-    They are a step apart, but for the last: that is the newest sample, so that nobody waits for a
+    Points are a step apart, except the last: that is the newest sample, so that nobody waits for a
     step to see that something is known.
     """
     pace = settings.OPTIONS.sample_seconds
@@ -118,7 +121,7 @@ def _choose_moments(
         _from_timestamp(last - number * step)
         for number in range(int(span.length.total_seconds() // step), -1, -1)
     ]
-    # Samples are at multiples of their pace, which a point's moment need not be.
+    # Samples lie at multiples of their pace; a point's moment may not, so round it up.
     first = [_from_timestamp(-(-moment.timestamp() // pace) * pace) for moment in moments]
     near = [
         [
@@ -130,17 +133,19 @@ def _choose_moments(
     newest = [
         _from_timestamp((now.timestamp() // pace - number) * pace) for number in range(SAMPLE_TRIES)
     ]
-    wanted = [at for some in [*near, newest] for at in some]
-    there = set(rows.filter(at__in=wanted).order_by().values_list("at", flat=True).distinct())
-    found = {
-        moment: next((at for at in some if at in there), None)
-        for moment, some in zip(moments, near, strict=True)
+    candidates = [at for times in [*near, newest] for at in times]
+    existing = set(
+        rows.filter(at__in=candidates).order_by().values_list("at", flat=True).distinct()
+    )
+    chosen_times = {
+        moment: next((at for at in times if at in existing), None)
+        for moment, times in zip(moments, near, strict=True)
     }
-    now_known = next((at for at in newest if at in there), None)
-    if now_known is not None and now_known > (found[moments[-1]] or moments[-1]):
+    now_known = next((at for at in newest if at in existing), None)
+    if now_known is not None and now_known > (chosen_times[moments[-1]] or moments[-1]):
         moments.append(now_known)
-        found[now_known] = now_known
-    return moments, {moment: at for moment, at in found.items() if at is not None}
+        chosen_times[now_known] = now_known
+    return moments, {moment: at for moment, at in chosen_times.items() if at is not None}
 
 
 def _from_timestamp(seconds: float) -> datetime:
@@ -148,8 +153,9 @@ def _from_timestamp(seconds: float) -> datetime:
 
 
 def _sum_samples(rows: "QuerySet[Sample]") -> dict[datetime, dict[str, Any]]:
-    """Of all projects together at each moment; `blind` and `unlimited` count those that have no
-    number.
+    """Return the sums of all projects at each moment.
+
+    `blind` and `unlimited` count those that have no number.
     """
     added = rows.values("at").annotate(
         held=Sum("gpus_allocated"),
@@ -169,34 +175,37 @@ def _pick_sum(
     name: str,
     unless: str = "",
 ) -> list[float | None]:
-    """One of the sums at each moment; None where nobody looked, and where some have no number."""
-    found: list[float | None] = []
+    """Return one of the sums at each moment.
+
+    None without a sample, and where some projects have no number.
+    """
+    values: list[float | None] = []
     for moment in at:
         row = sums.get(moment) if moment is not None else None
-        known = row is not None and row[name] is not None and not (unless and row[unless])
-        found.append(float(row[name]) if row is not None and known else None)
-    return found
+        is_known = row is not None and row[name] is not None and not (unless and row[unless])
+        values.append(float(row[name]) if row is not None and is_known else None)
+    return values
 
 
 def _get_point(
-    own: Mapping[tuple[datetime, int], Decimal],
+    project_points: Mapping[tuple[datetime, int], Decimal],
     sums: Mapping[datetime, Any],
     at: datetime | None,
     key: int,
 ) -> float | None:
-    """What one project held; nothing while it was not there and others were looked at."""
-    return float(own.get((at, key), 0)) if at is not None and at in sums else None
+    """Return what one project held; 0 where only others were sampled."""
+    return float(project_points.get((at, key), 0)) if at is not None and at in sums else None
 
 
 def _build_rest_line(
-    lines: Sequence[ChartLine], held: Sequence[float | None]
+    lines: Sequence[ChartLine], totals: Sequence[float | None]
 ) -> Iterator[ChartLine]:
-    """What is held by those that have no line of their own, where that is anything."""
+    """Yield the line of the projects without a line of their own, if they held anything."""
     rest = [
         None
         if total is None
         else max(0.0, round(total - sum(line.points[number] or 0 for line in lines), 3))
-        for number, total in enumerate(held)
+        for number, total in enumerate(totals)
     ]
     if any(rest):
         yield ChartLine("Other projects", None, rest)

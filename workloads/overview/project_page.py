@@ -1,5 +1,6 @@
-"""The part of a project's page that tells how it stands now. `settings.PROJECT_PAGE` names this
-room: projects lie floors below.
+"""The part of a project's page with its current state.
+
+`settings.PROJECT_PAGE` names this module, because the `projects` app must not import this one.
 """
 
 from collections.abc import Sequence
@@ -27,11 +28,10 @@ SCRIPTS = ("vendor/uplot-1.6.32/uPlot.iife.min.js", "js/charts.js")
 GIB = Decimal(1 << 30)
 
 
-def now(project: Project, user: User) -> dict[str, Any]:
-    """What TEMPLATE needs: quotas as pictures, and the workloads where the user may see them. The
-    same queries however many there are.
+def build_context(project: Project, user: User) -> dict[str, Any]:
+    """Build the context of TEMPLATE: quota bars, and workloads where the user may see them.
 
-    The project is loaded with its cluster.
+    The same queries for any number of them. The project is loaded with its cluster.
     """
     context: dict[str, Any] = {
         "project": project,
@@ -47,9 +47,9 @@ def now(project: Project, user: User) -> dict[str, Any]:
     running = sum(counts.get(status, 0) for status in attention.RUNNING_STATUSES)
     up, idle = attention.load_largest_running(rows), figures.load_idle_gpus(frozenset({project.pk}))
     if idle.at is None:
-        # Nobody has looked lately: what was known then says nothing of now.
+        # No recent sample: what `idle_since` recorded then says nothing about now.
         for each in up:
-            each.idle_since, each.use_known = None, False
+            each.idle_since, each.is_use_known = None, False
     return context | {
         "sees_workloads": True,
         "running_count": running,
@@ -69,39 +69,39 @@ def now(project: Project, user: User) -> dict[str, Any]:
 
 
 def _load_holders(project: Project, user: User) -> Holders:
-    there = [project.cluster_id]
+    cluster_ids = [project.cluster_id]
     return load_holders(
-        there,
+        cluster_ids,
         user.rights.project_ids(view_permission(Entity.WORKLOADS)),
-        load_gpu_holdings(there),
-        figures.load_unavailable_gpus(there),
+        load_gpu_holdings(cluster_ids),
+        figures.load_unavailable_gpus(cluster_ids),
     )
 
 
 def _build_gpu_bar(project: Project) -> Bar:
-    held = quotas.sum_project_gpus(project)
-    return build_bar(held, project.gpu_quota, project.gpu_limit)
+    allocated = quotas.sum_project_gpus(project)
+    return build_bar(allocated, project.gpu_quota, project.gpu_limit)
 
 
 def _build_other_bars(project: Project) -> Sequence[tuple[str, str, Bar]]:
-    """CPU and memory as the project's Queue told last, where it has told."""
-    found = []
+    """Build bars of CPU and memory, where the project's Queue has reported them."""
+    bars = []
     for key, name, unit, share, scale in (
         ("cpu", "CPU", "cores", project.shares.cpu, Decimal(1)),
         ("memory", "Memory", "GiB", project.shares.memory, GIB),
     ):
-        told = _parse_number(project.allocated.get(key))
-        if told is not None:
+        amount = _parse_number(project.allocated.get(key))
+        if amount is not None:
             quota, limit = (
                 None if each is None else each / scale for each in (share.quota, share.limit)
             )
-            found.append((name, unit, build_bar(told / scale, quota, limit, unit=unit)))
-    return found
+            bars.append((name, unit, build_bar(amount / scale, quota, limit, unit=unit)))
+    return bars
 
 
-def _parse_number(told: object) -> Decimal | None:
+def _parse_number(value: object) -> Decimal | None:
     try:
-        found = Decimal(str(told)) if told is not None else None
+        number = Decimal(str(value)) if value is not None else None
     except ArithmeticError:
         return None
-    return found if found is not None and found.is_finite() else None
+    return number if number is not None and number.is_finite() else None

@@ -1,4 +1,4 @@
-"""Quotas against what is held: of each project, and of each department's projects together."""
+"""Quotas against allocations, of each project and of each department's projects together."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,7 @@ from workloads.states import ACTIVE, ENDING
 MOST_SHOWN = 5
 """Of the highest, and of the lowest."""
 _ENOUGH = 2 * MOST_SHOWN + 1
-"""Of those that are equal, so many from either end decide what is shown, and that not all of it is.
-"""
+"""Of equal ratios, so many rows from either end decide what is shown, and that not all of it is."""
 _ZERO = Decimal(0)
 
 AnyModel = TypeVar("AnyModel", bound=Model)
@@ -27,7 +26,7 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 @dataclass(frozen=True)
 class QuotaRow:
-    """`ratio` is what is held of the quota; None where there is no quota to compare with."""
+    """`ratio` is the allocated part of the quota; None without a quota."""
 
     id: int
     name: str
@@ -46,7 +45,7 @@ class QuotaRow:
 
 @dataclass(frozen=True)
 class QuotaRanking:
-    """All rows, the ones with the highest ratio first; those without one come last."""
+    """All rows, the highest ratio first; rows without a ratio come last."""
 
     rows: Sequence[QuotaRow]
 
@@ -56,13 +55,16 @@ class QuotaRanking:
 
     @cached_property
     def lowest(self) -> Sequence[QuotaRow]:
-        """Empty where `highest` has all of them."""
+        """Empty where `highest` has all rows."""
         compared = [row for row in self.rows if row.ratio is not None]
         return compared[MOST_SHOWN:][-MOST_SHOWN:] if len(self.rows) > 2 * MOST_SHOWN else ()
 
 
 def sum_project_gpus(project: Project) -> Decimal:
-    """GPUs that the workloads of a project hold now. One query."""
+    """Return the GPUs that a project's workloads hold now.
+
+    One query.
+    """
     return (
         _filter_active().filter(project=project).aggregate(gpus=Sum("gpus_allocated"))["gpus"]
         or _ZERO
@@ -77,18 +79,21 @@ def _filter_active() -> "QuerySet[Workload]":
 
 @dataclass(frozen=True, slots=True)
 class GpuUsage:
-    """What is held now: the rows of the projects that hold something, and what the projects of
-    departments do, each by id.
-    """
+    """The current allocation: rows of projects that hold GPUs, and sums of departments, by id."""
 
     projects: Mapping[int, QuotaRow]
     departments: Mapping[int, Decimal]
 
 
 def load_gpu_usage(scope: ViewerScope) -> GpuUsage:
-    """Of the projects and of the departments that are seen. One query."""
-    mine = Q(project__in=scope.projects or ()) | Q(project__department__in=scope.departments or ())
-    seen = Q() if scope.projects is None or scope.departments is None else mine
+    """Load the allocation of the visible projects and departments.
+
+    One query.
+    """
+    is_visible = Q(project__in=scope.projects or ()) | Q(
+        project__department__in=scope.departments or ()
+    )
+    visibility = Q() if scope.projects is None or scope.departments is None else is_visible
     columns = (
         "project__department_id",
         "project_id",
@@ -98,7 +103,7 @@ def load_gpu_usage(scope: ViewerScope) -> GpuUsage:
     )
     rows = (
         _filter_active()
-        .filter(Q(project__left_at=None), seen)
+        .filter(Q(project__deleted_at=None), visibility)
         .order_by()
         .values_list(*columns)
         .annotate(Sum("gpus_allocated"))
@@ -114,33 +119,36 @@ def load_gpu_usage(scope: ViewerScope) -> GpuUsage:
 
 
 def rank_projects(scope: ViewerScope, usage: GpuUsage) -> QuotaRanking:
-    """Of the projects that are seen, those among which the highest and the lowest of all of them
-    are. Three queries.
+    """Return the visible projects among which the highest and lowest ratios are.
+
+    Three queries.
     """
     has_quota = Q(gpu_quota__gt=0)
     ends = {
         row.id: row
-        for some in _select_extremes(scope.project_rows(), has_quota, len(usage.projects))
-        for row in _build_empty_rows(some)
+        for extreme_rows in _select_extremes(scope.project_rows(), has_quota, len(usage.projects))
+        for row in _build_empty_rows(extreme_rows)
     }
-    # Something may have been given away between two queries.
+    # A project may have allocated GPUs between the two queries: its row from the first counts.
     return _rank_rows(
         [*usage.projects.values(), *(row for key, row in ends.items() if key not in usage.projects)]
     )
 
 
 def list_projects(scope: ViewerScope, usage: GpuUsage) -> Sequence[QuotaRow]:
-    """Every project that is seen, the one with the highest ratio first. One query."""
+    """Return every visible project, the highest ratio first.
+
+    One query.
+    """
     return _rank_rows(
         [usage.projects.get(row.id, row) for row in _build_empty_rows(scope.project_rows())]
     ).rows
 
 
 def rank_departments(scope: ViewerScope, usage: GpuUsage) -> QuotaRanking:
-    """Of the departments that are seen, those among which the highest and the lowest of all of them
-    are. Five queries.
+    """Return the visible departments among which the highest and lowest ratios are.
 
-    The quota is their own, or the sum of their projects'.
+    Five queries. The quota is their own, or the sum of their projects'.
     """
     rows = scope.department_rows()
     projects = Project.objects.there().filter(department=OuterRef("pk"))
@@ -148,28 +156,30 @@ def rank_departments(scope: ViewerScope, usage: GpuUsage) -> QuotaRanking:
     has_quota = Q(gpu_quota__gt=0) | Q(Q(gpu_quota=None), has_sum)
     ends = {
         key
-        for some in _select_extremes(rows, has_quota, len(usage.departments))
-        for key in some.values_list("pk", flat=True)
+        for extreme_rows in _select_extremes(rows, has_quota, len(usage.departments))
+        for key in extreme_rows.values_list("pk", flat=True)
     }
     return _build_department_ranking(rows.filter(pk__in=ends | usage.departments.keys()), usage)
 
 
 def list_departments(scope: ViewerScope, usage: GpuUsage) -> Sequence[QuotaRow]:
-    """Every department that is seen, the one with the highest ratio first. Two queries."""
+    """Return every visible department, the highest ratio first.
+
+    Two queries.
+    """
     return _build_department_ranking(scope.department_rows(), usage).rows
 
 
 def _select_extremes(
     rows: "QuerySet[AnyModel]", has_quota: Q, holding: int
 ) -> "Sequence[QuerySet[AnyModel]]":
-    """Of rows of which so many hold something, those others among which the highest and the lowest
-    are.
+    """Return rows without an allocation that may be among the highest or lowest.
 
-    Each of the others is at nothing of its quota, or has none: only the first and the last of them
-    by name, as the database orders names, can be shown.
+    `holding` is the number of rows with one. Rows without an allocation use none of their quota, or
+    have none: only the first and the last of them by name, in the database's order, can be shown.
     """
     with_quota, without = rows.filter(has_quota), rows.exclude(has_quota)
-    # Those that hold something may come first: so many more are looked at.
+    # Up to `holding` of the first rows have an allocation and are dropped by the caller.
     return [
         order[: _ENOUGH + holding]
         for order in (
@@ -188,7 +198,10 @@ def _build_empty_rows(rows: "QuerySet[Project]") -> Sequence[QuotaRow]:
 
 
 def _build_department_ranking(rows: "QuerySet[Department]", usage: GpuUsage) -> QuotaRanking:
-    """Two queries."""
+    """Rank these departments by their own quotas, or the sums of their projects'.
+
+    Two queries.
+    """
     projects = (
         Project.objects.there()
         .filter(department__in=rows.order_by().values("pk"))
@@ -205,10 +218,12 @@ def _build_department_ranking(rows: "QuerySet[Department]", usage: GpuUsage) -> 
                 pk,
                 name,
                 usage.departments.get(pk, _ZERO),
-                sums.get(pk, _ZERO) if own is None else own,
+                sums.get(pk, _ZERO) if own_quota is None else own_quota,
                 limit,
             )
-            for pk, name, own, limit in rows.values_list("pk", "name", "gpu_quota", "gpu_limit")
+            for pk, name, own_quota, limit in rows.values_list(
+                "pk", "name", "gpu_quota", "gpu_limit"
+            )
         ]
     )
 

@@ -1,5 +1,6 @@
-"""Who sees what of the overview: a tile tells of where one may view both the overview and what the
-tile is about.
+"""What a user sees of the overview.
+
+A tile counts what lies where the user may view both the overview and the tile's subject.
 """
 
 from dataclasses import dataclass
@@ -18,28 +19,28 @@ from workloads.queries import list_in_projects
 MOST_CLUSTERS = 200
 
 ProjectIds = frozenset[int] | None
-"""None means every one."""
+"""None means every project."""
 
 
 @dataclass(frozen=True)
 class ViewerScope:
-    """What one person sees of it."""
+    """What one user sees of the overview."""
 
     user: User
 
     @cached_property
     def workloads(self) -> ProjectIds:
-        """The projects whose workloads are told of."""
+        """The projects whose workloads are visible."""
         return self._intersect_with_overview(Entity.WORKLOADS)
 
     @cached_property
     def projects(self) -> ProjectIds:
-        """The projects whose quotas are told of."""
+        """The projects whose quotas are visible."""
         return self._intersect_with_overview(Entity.PROJECTS)
 
     @cached_property
     def departments(self) -> ProjectIds:
-        """The departments whose quotas are told of."""
+        """The departments whose quotas are visible."""
         where = self.user.rights.permitted_scopes(view_permission(Entity.DEPARTMENTS))
         return None if where.tenant else where.departments
 
@@ -64,29 +65,29 @@ class ViewerScope:
 
     @cached_property
     def clusters(self) -> list[Cluster]:
-        """Those whose nodes are counted, without their secrets."""
+        """The clusters whose nodes are counted, without their secrets."""
         if not self.sees_nodes:
             return []
-        seen = Cluster.objects.visible_to(self.user).filter(is_enabled=True)
+        visible = Cluster.objects.visible_to(self.user).filter(is_enabled=True)
         return list(
-            seen.only("id", "name", "prometheus_url", "unreachable_since", "last_seen_at")[
+            visible.only("id", "name", "prometheus_url", "unreachable_since", "last_seen_at")[
                 :MOST_CLUSTERS
             ]
         )
 
     def workload_rows(self) -> InProject:
-        """The workloads that are told of; not those that the cluster has let go of."""
+        """Return the visible workloads, without released ones."""
         rows: InProject = list_in_projects(self.workloads).filter(released_at=None)
         return rows if self.sees_workloads else Workload.objects.none()
 
     def project_rows(self) -> "QuerySet[Project]":
-        """The projects whose quotas are told of."""
-        found: QuerySet[Project] = Project.objects.there()
-        return found if self.projects is None else found.filter(pk__in=self.projects)
+        """Return the projects whose quotas are visible."""
+        rows: QuerySet[Project] = Project.objects.there()
+        return rows if self.projects is None else rows.filter(pk__in=self.projects)
 
     def department_rows(self) -> "QuerySet[Department]":
-        found: QuerySet[Department] = Department.objects.there()
-        return found if self.departments is None else found.filter(pk__in=self.departments)
+        rows: QuerySet[Department] = Department.objects.there()
+        return rows if self.departments is None else rows.filter(pk__in=self.departments)
 
     def _intersect_with_overview(self, entity: Entity) -> ProjectIds:
         overview, others = (

@@ -1,9 +1,8 @@
-"""Policies: what the fields of a submission must be, merged from all levels, and judged on the
-final object. No Django.
+"""Policies: rules for the fields of a submission, merged from all scopes and checked. No Django.
 
-`kinds` are the values' kinds, `fields` and `catalogue` what can be spoken of, `rules` what one
-policy says, `limits` and `pairs` what a field may be, `merging` all policies as one, `judging` a
-submission, and `checking` what is wrong with a policy itself.
+`kinds` are the kinds of values, `fields` and `catalogue` the fields that rules can name, `rules`
+the rules of one policy, `limits` and `pairs` what a field may be, `merging` all policies as one,
+`judging` the check of a submission, and `checking` the check of a policy itself.
 """
 
 from workloads.policing.catalogue import CATALOGUE

@@ -1,6 +1,4 @@
-"""The fields that policies can speak of, in the order and the sections in which pages show them.
-Pure.
-"""
+"""The fields that policies can rule, in the order and sections of the pages. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -62,7 +60,7 @@ def _enum_setter(enum: Any, path: str) -> Setter:
 
 
 def _effective_pull_policy(setup: Setup) -> str:
-    """The pull policy that a cluster takes where none is said."""
+    """Return the pull policy that a cluster applies where none is set."""
     environment = setup.environment
     if environment.pull_policy is not None:
         return environment.pull_policy.value
@@ -72,8 +70,9 @@ def _effective_pull_policy(setup: Setup) -> str:
 
 
 def _effective_portion(setup: Setup) -> Decimal | None:
-    """What pods get of each device; a whole one is 1. None without GPUs, and where memory is asked
-    for.
+    """Return the part of each device that a pod gets; a whole one is 1.
+
+    None without GPUs, and where GPU memory is requested.
     """
     gpus = setup.compute.gpus
     if gpus.memory or not gpus.device_count:
@@ -87,7 +86,7 @@ def _set_portion(setup: Setup, value: Decimal) -> Setup:
 
 
 def _request_getter(resource: str) -> Getter:
-    """A request; where only a limit is said, clusters take that."""
+    """Return a function that reads a request; a limit without a request counts as one."""
 
     def value(setup: Setup) -> str:
         compute = setup.compute
@@ -103,7 +102,7 @@ def _volume_kinds(setup: Setup) -> tuple[str, ...] | None:
 
 
 def _variable_values(setup: Setup) -> dict[str, str | None] | None:
-    """Their values by name; None for a value that comes from elsewhere."""
+    """Return the values of variables by name; None for a value from a Secret or the like."""
     return {
         each.name: each.value if each == Variable(each.name, each.value) else None
         for each in setup.environment.variables
@@ -154,30 +153,33 @@ def _preemptibility(spec: Spec) -> str:
 
 
 def _environment_fields() -> list[PolicyField]:
-    where, here = ENVIRONMENT, "environment."
-    pull = {"value": _effective_pull_policy, "set": _enum_setter(PullPolicy, f"{here}pull_policy")}
+    where, prefix = ENVIRONMENT, "environment."
+    pull = {
+        "value": _effective_pull_policy,
+        "set": _enum_setter(PullPolicy, f"{prefix}pull_policy"),
+    }
     lines = [
         build_field(
             name,
             label,
             CommandLine(),
-            f"{here}{name}",
+            f"{prefix}{name}",
             name,
             where,
-            value=build_lens(f"{here}{name}")[0],
+            value=build_lens(f"{prefix}{name}")[0],
         )
         for name, label in (("command", "Command"), ("args", "Arguments"))
     ]
     get = {"raw": _variable_values, "value": _variable_values, "set": _set_variables}
     return [
         build_field(
-            "image", "Image", PrefixText(), f"{here}image", "image", where, about=_PREFIX_HELP
+            "image", "Image", PrefixText(), f"{prefix}image", "image", where, about=_PREFIX_HELP
         ),
         build_field(
             "pull_policy",
             "Image pull policy",
             _build_choice(PullPolicy),
-            f"{here}pull_policy",
+            f"{prefix}pull_policy",
             "pull_policy",
             where,
             **pull,
@@ -187,44 +189,44 @@ def _environment_fields() -> list[PolicyField]:
             "working_dir",
             "Working directory",
             PrefixText(),
-            f"{here}working_dir",
+            f"{prefix}working_dir",
             "working_dir",
             where,
             about=_PREFIX_HELP,
         ),
         build_field(
-            "variables", "Environment variables", Pairs(), f"{here}variables", (), where, **get
+            "variables", "Environment variables", Pairs(), f"{prefix}variables", (), where, **get
         ),
     ]
 
 
 def _compute_fields() -> list[PolicyField]:
-    where, here = COMPUTE, "compute."
-    gpus = tuple(f"{here}gpus.{part}" for part in ("devices", "portion", "memory"))
+    where, prefix = COMPUTE, "compute."
+    gpus = tuple(f"{prefix}gpus.{part}" for part in ("devices", "portion", "memory"))
     devices = {
         "value": lambda setup: setup.compute.gpus.device_count,
-        "said_by": gpus,
+        "given_paths": gpus,
         "implied": True,
     }
     portion = {
         "value": _effective_portion,
         "set": _set_portion,
-        "said_by": gpus,
+        "given_paths": gpus,
         "implied": True,
-        "has": Portion().has - {LOCKED},
+        "attributes": Portion().attributes - {LOCKED},
     }
     memory = {
         "set": _set_gpu_memory,
-        "said_by": gpus,
+        "given_paths": gpus,
         "implied": True,
-        "has": Quantity().has - {LOCKED},
+        "attributes": Quantity().attributes - {LOCKED},
     }
     amounts = [
         build_field(
             f"{resource}_{bound}",
             f"{words} {bound}",
             Quantity(),
-            f"{here}{resource}_{bound}",
+            f"{prefix}{resource}_{bound}",
             f"{resource}_{bound}",
             where,
             **({"is_open": True} if bound == "limit" else {"value": _request_getter(resource)}),
@@ -272,7 +274,7 @@ def _compute_fields() -> list[PolicyField]:
             "large_shm",
             "Increase shared memory",
             Flag(),
-            f"{here}large_shm",
+            f"{prefix}large_shm",
             "large_shm",
             where,
             implied=True,
@@ -285,7 +287,7 @@ def _compute_fields() -> list[PolicyField]:
 def _placement_fields() -> list[PolicyField]:
     labels, annotations = _pair_accessors("labels"), _pair_accessors("annotations")
     kinds = TextList(
-        has=frozenset((OPTIONS,)),
+        attributes=frozenset((OPTIONS,)),
         choices=tuple((each.kind, each.noun) for each in VOLUME_TYPES),
         nothing="no volumes",
     )
@@ -333,11 +335,11 @@ def _placement_fields() -> list[PolicyField]:
 
 
 def _security_fields() -> list[PolicyField]:
-    where, here = SECURITY, "security."
+    where, prefix = SECURITY, "security."
     capabilities = TextList(
         choices=tuple((each, each) for each in sorted(CAPABILITIES)), nothing="none"
     )
-    has = capabilities.has - {REQUIRED}
+    attributes = capabilities.attributes - {REQUIRED}
     flags = (
         ("non_root", "Refuse to run as root", False),
         ("read_only_root", "Read-only root file system", True),
@@ -347,28 +349,28 @@ def _security_fields() -> list[PolicyField]:
     )
     return [
         *(
-            build_field(name, label, WholeNumber(), f"{here}{name}", name, where, is_open=True)
+            build_field(name, label, WholeNumber(), f"{prefix}{name}", name, where, is_open=True)
             for name, label in (("uid", "User ID"), ("gid", "Group ID"))
         ),
         build_field(
             "capabilities",
             "Linux capabilities",
             capabilities,
-            f"{here}capabilities",
+            f"{prefix}capabilities",
             "capabilities",
             where,
-            has=has,
+            attributes=attributes,
         ),
         *(
             build_field(
                 name,
                 label,
                 Flag(),
-                f"{here}{name}",
+                f"{prefix}{name}",
                 name,
                 where,
                 implied=implied,
-                raw=(get := build_lens(f"{here}{name}")[0]),
+                raw=(get := build_lens(f"{prefix}{name}")[0]),
                 value=get,
             )
             for name, label, implied in flags
@@ -382,14 +384,14 @@ _WORKERS = ("workers", "elastic.min_workers", "elastic.max_workers")
 def _count_fields() -> list[PolicyField]:
     where: dict[str, Any] = {"of_pods": False, "implied": True}
     distributed, standard = (
-        where | {"of": Architecture.DISTRIBUTED},
-        where | {"of": Architecture.STANDARD},
+        where | {"architecture": Architecture.DISTRIBUTED},
+        where | {"architecture": Architecture.STANDARD},
     )
-    only = {"of_pods": False, "has": frozenset((OPTIONS,)), "set": None}
-    most = WholeNumber(has=RANGE)
+    only = {"of_pods": False, "attributes": frozenset((OPTIONS,)), "set": None}
+    upper_bound = WholeNumber(attributes=RANGE)
     bound = {
         "of_pods": False,
-        "of": Architecture.DISTRIBUTED,
+        "architecture": Architecture.DISTRIBUTED,
         "raw": _max_workers,
         "value": _max_workers,
         "set": None,
@@ -411,7 +413,7 @@ def _count_fields() -> list[PolicyField]:
             "framework",
             "framework",
             COUNT,
-            of=Architecture.DISTRIBUTED,
+            architecture=Architecture.DISTRIBUTED,
             **only,
         ),
         build_field(
@@ -421,13 +423,13 @@ def _count_fields() -> list[PolicyField]:
             "workers",
             "workers",
             COUNT,
-            said_by=_WORKERS,
+            given_paths=_WORKERS,
             **distributed,
         ),
         build_field(
             "elastic.max_workers",
             "Maximum of workers",
-            most,
+            upper_bound,
             "elastic.max_workers",
             "max_workers",
             COUNT,
@@ -486,7 +488,7 @@ def _lifecycle_fields() -> list[PolicyField]:
             "clean_pod_policy",
             "Pods to delete at the end",
             CleanPodPolicy,
-            of=Architecture.DISTRIBUTED,
+            architecture=Architecture.DISTRIBUTED,
         ),
     ]
 

@@ -1,6 +1,4 @@
-"""What is wrong with a policy itself: rules that cannot be read, that nothing could keep, or whose
-own default breaks them. Pure.
-"""
+"""The problems of a policy: unreadable or impossible rules, and defaults that break them. Pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -33,11 +31,11 @@ _MINIMAL_SPEC = Spec(
     workers=1,
     setup=Setup(environment=Environment(image="")),
 )
-"""A submission that says as little as one can."""
+"""A submission that gives as little as possible."""
 
 
 def find_rule_problems(given: object) -> Sequence[RuleProblem]:
-    """Everything that is wrong with the rules of a policy as JSON has them."""
+    """Return everything that is wrong with a policy's rules, given as JSON."""
     try:
         rules = parse_rules(given)
     except BadRules as bad:
@@ -87,8 +85,9 @@ def _check_rule(field: PolicyField, rule: Rule) -> Iterator[RuleProblem]:
 
 
 def _find_default_problems(field: PolicyField, rule: Rule) -> list[str]:
-    """Why a submission with this default, which is a text, would be refused: everybody's who says
-    nothing of the field.
+    """Return why a submission with this default, a text, would be refused.
+
+    Every submission that leaves the field out would be.
     """
     with_it = complete_spec(
         _MINIMAL_SPEC,

@@ -1,6 +1,4 @@
-"""A field of the final Spec that a policy can speak of: how it is read, set and called. Pure; the
-catalogue names them all.
-"""
+"""A field of the final Spec that policies can rule: how it is read, set and named. Pure."""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
@@ -15,12 +13,12 @@ Setter = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class PolicyField:
-    """A field of a Setup, judged for the workers and the master alike, or of a whole Spec where
-    `of_pods` is not set.
+    """A field of a Setup or, where `of_pods` is not set, of a whole Spec.
 
-    `path` is where problems have it, `form` the fields of the wizard that it stands beside, `raw`
-    what was said and `value` what comes of it. None of either is nothing. `implied` fields always
-    have a value: whether it was said is known from elsewhere, by `said_by`.
+    A field of a Setup is judged for the workers and the master alike. `path` is where problems
+    point, `form` the fields of the wizard that it stands beside, `raw` reads what was given and
+    `value` what results from it; None of either is no value. `implied` fields always have a value:
+    whether one was given shows in `given_paths`.
     """
 
     name: str
@@ -33,37 +31,39 @@ class PolicyField:
     value: Getter
     set: Setter | None = None
     of_pods: bool = True
-    of: Architecture | None = None
+    architecture: Architecture | None = None
     implied: bool = False
-    said_by: tuple[str, ...] = ()
+    given_paths: tuple[str, ...] = ()
     is_open: bool = False
-    """Saying nothing leaves it free, so that a limit on what it may be asks for it to be said."""
-    has: frozenset[str] = frozenset()
+    """Whether a missing value leaves the field unlimited, so that a limit makes it required."""
+    attributes: frozenset[str] = frozenset()
     about: str = ""
 
     def applies_to(self, spec: Spec) -> bool:
-        """Whether a workload has this field."""
-        return self.of is None or self.of is spec.architecture
+        """Return whether a workload of this spec has the field."""
+        return self.architecture is None or self.architecture is spec.architecture
 
     def is_omitted(self, part: Any, prefix: str, given_fields: Container[str] | None) -> bool:
-        """Whether a submission says nothing of it. `said` are the paths that it gave; None is where
-        all that has a value was said.
+        """Return whether a submission gives no value for the field.
+
+        `given_fields` are the paths that it gave; None where everything with a value was given.
         """
         if self.implied:
             return given_fields is not None and not any(
-                f"{prefix}{path}" in given_fields for path in self.said_by
+                f"{prefix}{path}" in given_fields for path in self.given_paths
             )
         return self.raw(part) is None
 
     @property
-    def parts(self) -> str:
-        """For which pods it is judged, in words."""
+    def pods_words(self) -> str:
+        """The pods for which the field is judged, in words."""
         return "Workers and master" if self.of_pods else "Workload"
 
 
 def build_lens(path: str) -> tuple[Getter, Setter]:
-    """How what lies at a path is read out of a part of a Spec, and how one like it is made with
-    another value there.
+    """Return a getter and a setter for a path inside a part of a Spec.
+
+    The setter returns a changed copy.
     """
     first, _, rest = path.partition(".")
     if not rest:
@@ -77,13 +77,13 @@ def build_lens(path: str) -> tuple[Getter, Setter]:
 
 
 def _none_if_empty(get: Getter) -> Getter:
-    """None for what is empty."""
+    """Return a getter that gives None for an empty value."""
 
-    def said(whole: Any) -> Any:
-        value = get(whole)
+    def get_non_empty(part: Any) -> Any:
+        value = get(part)
         return None if value is None or value in ("", ()) else value
 
-    return said
+    return get_non_empty
 
 
 def build_field(
@@ -95,18 +95,18 @@ def build_field(
     section: str,
     **more: Any,
 ) -> PolicyField:
-    """A field that lies at its path, save for what is said otherwise."""
+    """Build a field at a path; keywords replace the defaults of its attributes."""
     get, change = build_lens(path)
     raw = _none_if_empty(get)
-    given: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "raw": raw,
         "value": raw,
         "set": change,
-        "has": kind.has,
-        "said_by": (path,),
+        "attributes": kind.attributes,
+        "given_paths": (path,),
     } | more
-    if given.get("implied"):
-        given["has"] -= {REQUIRED}
+    if attributes.get("implied"):
+        attributes["attributes"] -= {REQUIRED}
     return PolicyField(
-        name, label, kind, path, (form,) if isinstance(form, str) else form, section, **given
+        name, label, kind, path, (form,) if isinstance(form, str) else form, section, **attributes
     )

@@ -1,6 +1,4 @@
-"""A submission against what holds for its project: completed with what policies set, and judged as
-the object that it then is. Pure.
-"""
+"""A submission against the merged policies of its project: completed, then judged. Pure."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,8 +25,10 @@ _GPUS = ("gpus.devices", "gpus.portion", "gpus.memory")
 
 @dataclass(frozen=True, slots=True)
 class PolicyIssue:
-    """A rule that a submission breaks: `field` as `specs.problems` names it, a sentence, and the
-    rule's name, as "workers.max".
+    """A rule that a submission breaks.
+
+    `field` is named as by `specs.find_problems`, `text` is a sentence, and `rule` the rule's name,
+    as "workers.max".
     """
 
     field: str
@@ -39,36 +39,36 @@ class PolicyIssue:
 def complete_spec(
     spec: Spec, merged: MergedPolicies, given_fields: Container[str] | None = None
 ) -> Spec:
-    """The submission with what policies set where it says nothing.
+    """Return the spec with the values that policies set where it gives none.
 
-    `said` are the paths of what it gave; None where everything that has a value was given, as by a
-    form.
+    `given_fields` are the paths that were given; None where everything with a value was given, as
+    by a form.
     """
-    given = [
+    fallbacks = [
         (limits.field, limits.fallback.value)
         for limits in merged.limits.values()
         if limits.fallback is not None
     ]
-    whole = spec
-    for field, value in given:
+    completed = spec
+    for field, value in fallbacks:
         if not field.of_pods and field.applies_to(spec):
-            whole = _set_value(
-                field, whole, value, is_omitted=field.is_omitted(spec, "", given_fields)
+            completed = _set_value(
+                field, completed, value, is_omitted=field.is_omitted(spec, "", given_fields)
             )
-    setup = _complete_setup(spec.setup, WORKERS, given, given_fields)
+    setup = _complete_setup(spec.setup, WORKERS, fallbacks, given_fields)
     if spec.has_master and spec.master != UNCHANGED:
-        master = _complete_setup(spec.master_setup, MASTER, given, given_fields)
-        whole = replace(whole, master=MasterChanges.from_setups(setup, master))
-    return whole if setup == spec.setup else replace(whole, setup=setup)
+        master = _complete_setup(spec.master_setup, MASTER, fallbacks, given_fields)
+        completed = replace(completed, master=MasterChanges.from_setups(setup, master))
+    return completed if setup == spec.setup else replace(completed, setup=setup)
 
 
 def find_issues(spec: Spec, merged: MergedPolicies) -> Sequence[PolicyIssue]:
-    """Everything in which a completed submission is not as the policies want it."""
+    """Return every rule that a completed spec breaks."""
     return tuple(dict.fromkeys(_iterate_issues(spec, merged)))
 
 
 def list_set_values(spec: Spec, merged: MergedPolicies) -> Sequence[tuple[str, str, str]]:
-    """What is as policies set it: (label, value, policies) in words."""
+    """Return what equals a value set by policies: (label, value, policies) in words."""
     return [
         (limits.field.label, limits.field.kind.describe(value), describe_sources(by))
         for limits, value, by in _list_set_limits(spec, merged)
@@ -76,7 +76,7 @@ def list_set_values(spec: Spec, merged: MergedPolicies) -> Sequence[tuple[str, s
 
 
 def list_setting_policy_ids(spec: Spec, merged: MergedPolicies) -> Sequence[str]:
-    """The ids of the policies that have set something."""
+    """Return the ids of the policies that have set a value."""
     return tuple(
         dict.fromkeys(source.key for _, _, by in _list_set_limits(spec, merged) for source in by)
     )
@@ -85,12 +85,12 @@ def list_setting_policy_ids(spec: Spec, merged: MergedPolicies) -> Sequence[str]
 def find_environment_issues(
     environment: Environment, merged: MergedPolicies
 ) -> Sequence[PolicyIssue]:
-    """Why an environment cannot be chosen as it is."""
+    """Return why an environment cannot be chosen as it is."""
     return _find_asset_issues(Setup(environment), ENVIRONMENT, merged)
 
 
 def find_compute_issues(compute: Compute, merged: MergedPolicies) -> Sequence[PolicyIssue]:
-    """Why a compute resource cannot be chosen as it is."""
+    """Return why a compute resource cannot be chosen as it is."""
     return _find_asset_issues(Setup(Environment("none"), compute), COMPUTE, merged)
 
 
@@ -98,23 +98,26 @@ def _list_set_limits(
     spec: Spec, merged: MergedPolicies
 ) -> Iterator[tuple[AnyLimits, Any, PolicySources]]:
     for limits in merged.limits.values():
-        field, given = limits.field, limits.fallback
-        if given is None or not field.applies_to(spec):
+        field, fallback = limits.field, limits.fallback
+        if fallback is None or not field.applies_to(spec):
             continue
         value = field.value(spec.setup if field.of_pods else spec)
         kind = field.kind
         same = (
-            _has_pairs(value, given.value)
+            _has_pairs(value, fallback.value)
             if isinstance(kind, Pairs)
-            else value is not None and kind.comparable(value) == kind.comparable(given.value)
+            else value is not None and kind.comparable(value) == kind.comparable(fallback.value)
         )
         if same:
-            yield limits, given.value, given.sources
+            yield limits, fallback.value, fallback.sources
 
 
 def _find_asset_issues(setup: Setup, section: str, merged: MergedPolicies) -> Sequence[PolicyIssue]:
-    """Only what it says itself counts: what it leaves open is typed besides, or set by a policy."""
-    found: list[PolicyIssue] = []
+    """Judge only the fields that the asset sets.
+
+    The others are typed in the form, or set by a policy.
+    """
+    issues: list[PolicyIssue] = []
     for limits in merged.limits.values():
         field = limits.field
         if (
@@ -122,8 +125,8 @@ def _find_asset_issues(setup: Setup, section: str, merged: MergedPolicies) -> Se
             and not isinstance(field.kind, Pairs)
             and field.raw(setup) is not None
         ):
-            found += _judge_field(limits, setup, "", field.label)
-    return found
+            issues += _judge_field(limits, setup, "", field.label)
+    return issues
 
 
 def _iterate_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]:
@@ -137,9 +140,9 @@ def _iterate_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]
         wrong = list(_judge_field(limits, spec.setup, WORKERS, field.label))
         yield from wrong
         if spec.has_master and spec.master != UNCHANGED:
-            told = {(issue.text, issue.rule) for issue in wrong}
+            reported = {(issue.text, issue.rule) for issue in wrong}
             for issue in _judge_field(limits, spec.master_setup, MASTER, field.label):
-                if (issue.text, issue.rule) not in told:
+                if (issue.text, issue.rule) not in reported:
                     yield replace(issue, text=f"For the master: {_lower_first(issue.text)}")
     yield from _find_vendor_gpu_issues(spec, merged)
     workers = merged.find_limits("workers")
@@ -148,9 +151,7 @@ def _iterate_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]
 
 
 def _find_vendor_gpu_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]:
-    """GPUs that are asked for by the names of a cluster's resources, where a policy has a rule of
-    GPUs.
-    """
+    """Yield issues for GPUs requested by a cluster's resource names, where GPUs are ruled."""
     rule = next(filter(None, (_find_first_rule(merged.limits.get(name)) for name in _GPUS)), None)
     if rule is None:
         return
@@ -165,48 +166,53 @@ def _find_vendor_gpu_issues(spec: Spec, merged: MergedPolicies) -> Iterator[Poli
     for lead, prefix, setup in setups:
         for index, each in enumerate(setup.compute.extended):
             if is_gpu_resource(each.resource):
-                told = (
+                text = (
                     f"{lead}{each.resource} cannot be asked for here: it stands for GPUs, and what "
                     "is ruled of GPUs cannot be held against its quantity "
                     f"({describe_sources(by)}). Ask for GPU devices instead, or ask who set the "
                     "policy."
                 )
-                yield PolicyIssue(f"{prefix}compute.extended.{index}.resource", told, name)
+                yield PolicyIssue(f"{prefix}compute.extended.{index}.resource", text, name)
 
 
 def _find_first_rule(limits: AnyLimits | None) -> tuple[str, PolicySources] | None:
-    """The first thing that is ruled about a field, more than what stands where nothing is said: the
-    rule's name, and whose it is.
+    """Return the name and the sources of the first rule of a field.
+
+    Defaults do not count. None where the field has no rule.
     """
     if not isinstance(limits, FieldLimits):
         return None
-    said = (
+    limits_by_attribute = (
         (LOCKED, limits.locked),
         (MOST, limits.most),
         (LEAST, limits.least),
         (OPTIONS, limits.options),
         (STEP, next(iter(limits.steps), None)),
     )
-    found = next(((attribute, each.sources) for attribute, each in said if each is not None), None)
-    return (f"{limits.field.name}.{found[0]}", found[1]) if found else None
+    first = next(
+        ((attribute, each.sources) for attribute, each in limits_by_attribute if each is not None),
+        None,
+    )
+    return (f"{limits.field.name}.{first[0]}", first[1]) if first else None
 
 
-def _find_growth_issues(most: int, workers: FieldLimits) -> Iterator[PolicyIssue]:
-    """What is wrong with the workers that an elastic workload may grow to: no more than there may
-    be without growing.
+def _find_growth_issues(max_workers: int, workers: FieldLimits) -> Iterator[PolicyIssue]:
+    """Yield issues with the workers that an elastic workload may grow to.
+
+    The limits are those for workers without growing.
     """
     path, label, locked = (
         "elastic.max_workers",
         CATALOGUE["elastic.max_workers"].label,
         workers.locked,
     )
-    if locked is not None and most > (locked.value or 0):
-        told = f"must be at most {locked.value or 0:,}, at which the workers are locked"
+    if locked is not None and max_workers > (locked.value or 0):
+        words = f"must be at most {locked.value or 0:,}, at which the workers are locked"
         yield PolicyIssue(
-            path, f"{label} {told} ({describe_sources(locked.sources)}).", f"workers.{LOCKED}"
+            path, f"{label} {words} ({describe_sources(locked.sources)}).", f"workers.{LOCKED}"
         )
         return
-    for breach in workers.find_value_breaches(most):
+    for breach in workers.find_value_breaches(max_workers):
         if breach.attribute == MOST:
             yield PolicyIssue(
                 path,
@@ -216,7 +222,7 @@ def _find_growth_issues(most: int, workers: FieldLimits) -> Iterator[PolicyIssue
 
 
 def _lower_first(sentence: str) -> str:
-    """A sentence as it goes on after other words: "CPU" stays."""
+    """Return a sentence as it goes on after other words; "CPU" stays."""
     return sentence if sentence[1:2].isupper() else sentence[0].lower() + sentence[1:]
 
 
@@ -226,7 +232,7 @@ def _judge_field(limits: AnyLimits, part: Any, prefix: str, label: str) -> Itera
     try:
         breaches = list(limits.find_breaches(value, is_omitted=is_omitted))
     except ValueError:
-        # It is no quantity: that is told of already, and by who knows more about it.
+        # The value is not a quantity: `specs` reports that, with a better message.
         return
     for breach in breaches:
         path = f"{prefix}{field.path}{_locate_breach(field, breach, part)}"
@@ -238,7 +244,7 @@ def _judge_field(limits: AnyLimits, part: Any, prefix: str, label: str) -> Itera
 
 
 def _locate_breach(field: PolicyField, breach: Breach, part: Any) -> str:
-    """Where in a list it is."""
+    """Return where below the field's path the breach is, as ".0.kind"; "" for the field itself."""
     if not breach.position:
         return ""
     if field.name == "volumes":
@@ -262,30 +268,31 @@ def _locate_breach(field: PolicyField, breach: Breach, part: Any) -> str:
 def _complete_setup(
     setup: Setup,
     prefix: str,
-    given: Sequence[tuple[PolicyField, Any]],
+    fallbacks: Sequence[tuple[PolicyField, Any]],
     given_fields: Container[str] | None,
 ) -> Setup:
-    found = setup
-    for field, value in given:
+    completed = setup
+    for field, value in fallbacks:
         if field.of_pods:
-            found = _set_value(
-                field, found, value, is_omitted=field.is_omitted(setup, prefix, given_fields)
+            completed = _set_value(
+                field, completed, value, is_omitted=field.is_omitted(setup, prefix, given_fields)
             )
-    return found
+    return completed
 
 
 def _set_value(field: PolicyField, part: Any, value: Any, *, is_omitted: bool) -> Any:
-    """A part of a Spec with a value where nothing was said; of pairs with those whose names are
-    missing.
+    """Return a part of a Spec with a value where none was given.
+
+    Of pairs, those are added whose names are missing.
     """
     if field.set is None:
         return part
     if isinstance(field.kind, Pairs):
-        there = field.value(part) or {}
-        missing = {name: text for name, text in value.items() if name not in there}
+        pairs = field.value(part) or {}
+        missing = {name: text for name, text in value.items() if name not in pairs}
         return field.set(part, missing) if missing else part
     return field.set(part, value) if is_omitted and value != field.kind.empty else part
 
 
-def _has_pairs(there: Mapping[str, Any] | None, wanted: Mapping[str, str]) -> bool:
-    return there is not None and all(there.get(name) == value for name, value in wanted.items())
+def _has_pairs(pairs: Mapping[str, Any] | None, expected: Mapping[str, str]) -> bool:
+    return pairs is not None and all(pairs.get(name) == value for name, value in expected.items())

@@ -1,6 +1,4 @@
-"""The kinds of values that a policy speaks of: how one is read from JSON, told in words, compared,
-and matched with options.
-"""
+"""The kinds of values that policies rule: parsed from JSON, described, compared, matched."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,23 +21,25 @@ DEFAULT, REQUIRED, LEAST, MOST, STEP, OPTIONS, LOCKED = (
     "locked",
 )
 ATTRIBUTES = (DEFAULT, REQUIRED, LEAST, MOST, STEP, OPTIONS, LOCKED)
-"""What a rule may say of a field, as JSON has it, in the order in which pages show it."""
+"""The attributes of a rule, as JSON names them, in the order of the pages."""
 RANGE = frozenset((LEAST, MOST))
 
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """Texts that are compared as they are; the base of all kinds. `has` are the attributes that
-    make sense.
+    """Texts that are compared as they are; the base of all kinds.
+
+    `attributes` are the attributes of a rule that make sense for the kind.
     """
 
-    has: frozenset[str] = frozenset((DEFAULT, REQUIRED, OPTIONS, LOCKED))
+    attributes: frozenset[str] = frozenset((DEFAULT, REQUIRED, OPTIONS, LOCKED))
     empty: Any = None
-    """The value that is none, where a lock can keep a field at it."""
+    """The value that means none, at which a lock can keep a field."""
 
     def parse(self, given: object) -> Any:
-        """The value of what JSON has. Raises ValueError with what follows the field's name in a
-        sentence.
+        """Return the value of what JSON has.
+
+        Raises ValueError with the words that follow the field's name in a sentence.
         """
         if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_TEXT:
             raise ValueError(f"must be a text of at most {LONGEST_TEXT} characters")
@@ -49,25 +49,25 @@ class ValueKind:
         return self.parse(given)
 
     def to_json(self, value: Any) -> Any:
-        """As JSON has it."""
+        """Return the value as JSON has it."""
         return value
 
     def describe(self, value: Any) -> str:
-        """For a sentence."""
+        """Describe the value for a sentence."""
         return str(value)
 
     def comparable(self, value: Any) -> Any:
-        """What is compared: equal amounts are equal values."""
+        """Return what is compared: values are equal where this is."""
         return value
 
     def matches_option(self, value: Any, option: Any) -> bool:
-        """Whether a value is what an option allows."""
+        """Return whether an option allows a value."""
         return bool(self.comparable(value) == self.comparable(option))
 
     def intersect_options(self, ones: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
-        """The options that allow what both lists allow."""
-        known = {self.comparable(each) for each in others}
-        return tuple(each for each in ones if self.comparable(each) in known)
+        """Return the options that allow what both lists allow."""
+        allowed = {self.comparable(each) for each in others}
+        return tuple(each for each in ones if self.comparable(each) in allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,10 @@ class PrefixText(ValueKind):
         return str(value).startswith(option[:-1]) if option.endswith("*") else bool(value == option)
 
     def intersect_options(self, ones: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
-        # Of two that overlap one is within the other, as beginnings are.
-        within = [one for one in ones if any(self.matches_option(one, other) for other in others)]
+        # Of two prefixes that overlap, one is always a prefix of the other.
+        within = [
+            option for option in ones if any(self.matches_option(option, other) for other in others)
+        ]
         return tuple(
             dict.fromkeys(
                 (
@@ -87,7 +89,7 @@ class PrefixText(ValueKind):
                     *(
                         other
                         for other in others
-                        if any(self.matches_option(other, one) for one in ones)
+                        if any(self.matches_option(other, option) for option in ones)
                     ),
                 )
             )
@@ -102,9 +104,9 @@ class Choice(ValueKind):
     """(value, label) pairs."""
 
     def parse(self, given: object) -> Any:
-        known = [value for value, _ in self.choices]
-        if given not in known:
-            raise ValueError(f"must be one of {', '.join(known)}")
+        values = [value for value, _ in self.choices]
+        if given not in values:
+            raise ValueError(f"must be one of {', '.join(values)}")
         return given
 
     def describe(self, value: Any) -> str:
@@ -115,7 +117,7 @@ class Choice(ValueKind):
 class Flag(ValueKind):
     """Yes or no."""
 
-    has: frozenset[str] = frozenset((DEFAULT, LOCKED))
+    attributes: frozenset[str] = frozenset((DEFAULT, LOCKED))
 
     def parse(self, given: object) -> Any:
         if not isinstance(given, bool):
@@ -130,7 +132,7 @@ class Flag(ValueKind):
 class WholeNumber(ValueKind):
     """Whole numbers."""
 
-    has: frozenset[str] = frozenset(ATTRIBUTES)
+    attributes: frozenset[str] = frozenset(ATTRIBUTES)
     largest: int = LARGEST
 
     def parse(self, given: object) -> Any:
@@ -144,9 +146,9 @@ class WholeNumber(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class Portion(ValueKind):
-    """Parts of a device, above 0 and at most 1; JSON has them as numbers, or as texts."""
+    """Parts of a device, above 0 and at most 1; JSON has them as numbers or as texts."""
 
-    has: frozenset[str] = frozenset(ATTRIBUTES) - {STEP}
+    attributes: frozenset[str] = frozenset(ATTRIBUTES) - {STEP}
 
     def parse(self, given: object) -> Any:
         try:
@@ -172,7 +174,7 @@ class Portion(ValueKind):
 class Quantity(ValueKind):
     """Kubernetes quantities, compared as amounts: 1Gi is 1024Mi."""
 
-    has: frozenset[str] = frozenset(ATTRIBUTES) - {STEP}
+    attributes: frozenset[str] = frozenset(ATTRIBUTES) - {STEP}
 
     def parse(self, given: object) -> Any:
         text = (
@@ -194,7 +196,7 @@ class Quantity(ValueKind):
 class CommandLine(ValueKind):
     """A command or arguments: one line, split as a shell does."""
 
-    has: frozenset[str] = frozenset((DEFAULT, LOCKED))
+    attributes: frozenset[str] = frozenset((DEFAULT, LOCKED))
     empty: Any = ()
 
     def parse(self, given: object) -> Any:
@@ -214,8 +216,9 @@ class CommandLine(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class TextList(ValueKind):
-    """Several texts; options are those that may be among them. `choices` are all that there can be,
-    where that is known.
+    """Several texts; options are those that may be among them.
+
+    `choices` are all possible texts, where that is known.
     """
 
     choices: tuple[tuple[str, str], ...] = ()
@@ -230,9 +233,9 @@ class TextList(ValueKind):
     def parse_option(self, given: object) -> Any:
         if not isinstance(given, str) or not given.strip() or len(given) > LONGEST_TEXT:
             raise ValueError(f"must be texts of at most {LONGEST_TEXT} characters")
-        known = [value for value, _ in self.choices]
-        if known and given not in known:
-            raise ValueError(f"must be of {', '.join(known)}")
+        values = [value for value, _ in self.choices]
+        if values and given not in values:
+            raise ValueError(f"must be of {', '.join(values)}")
         return given.strip()
 
     def to_json(self, value: Any) -> Any:
@@ -249,11 +252,12 @@ class TextList(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class Pairs(ValueKind):
-    """Names with values: variables, labels, annotations. `required` lists names; locked, the names
-    of the default keep its values.
+    """Names with values: variables, labels, annotations.
+
+    `required` lists names. `locked` keeps the values of the default's names.
     """
 
-    has: frozenset[str] = frozenset((DEFAULT, REQUIRED, LOCKED))
+    attributes: frozenset[str] = frozenset((DEFAULT, REQUIRED, LOCKED))
 
     def parse(self, given: object) -> Any:
         if not isinstance(given, Mapping) or len(given) > MOST_OPTIONS:
@@ -261,7 +265,7 @@ class Pairs(ValueKind):
         return {self._parse_name(name): self._parse_value(value) for name, value in given.items()}
 
     def parse_names(self, given: object) -> tuple[str, ...]:
-        """The names that must be there."""
+        """Return the required names."""
         if not isinstance(given, list | tuple) or len(given) > MOST_OPTIONS:
             raise ValueError(f"must be a list of at most {MOST_OPTIONS} names")
         return tuple(dict.fromkeys(map(self._parse_name, given)))
@@ -283,6 +287,6 @@ class Pairs(ValueKind):
 
 
 def join_listing(words: Sequence[str], word: str = "or") -> str:
-    """ "a, b or c"; of many the first few."""
-    shown = list(words[:8]) + (["others"] if len(words) > 8 else [])
-    return f" {word} ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+    """Join words as "a, b or c"; of many words the first eight."""
+    first_words = list(words[:8]) + (["others"] if len(words) > 8 else [])
+    return f" {word} ".join(filter(None, (", ".join(first_words[:-1]), *first_words[-1:])))

@@ -1,6 +1,4 @@
-"""What one field may be, by all policies that speak of it: each limit with the policies that set
-it. Pure.
-"""
+"""What one field may be by all policies, each limit with the policies that set it. Pure."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,9 +21,7 @@ from workloads.policing.rules import Rule
 
 @dataclass(frozen=True, slots=True, order=True)
 class PolicySource:
-    """A policy: how wide its scope is (0 is everybody's), its name and id, and its scope as in a
-    sentence.
-    """
+    """A policy: the width of its scope (0 is everybody's), its name, id, and its scope in words."""
 
     level: int
     name: str
@@ -42,7 +38,7 @@ PolicySources = tuple[PolicySource, ...]
 
 @dataclass(frozen=True, slots=True)
 class SourcedValue:
-    """Something with the policies that say it."""
+    """A value with the policies that set it."""
 
     value: Any
     sources: PolicySources
@@ -50,15 +46,18 @@ class SourcedValue:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A rule that a value breaks: which attribute, a text that follows the field's name in a
-    sentence, and whose rule it is.
+    """A rule that a value breaks.
+
+    `attribute` is the rule's attribute, `text` follows the field's name in a sentence, and
+    `sources` are the policies with the rule.
     """
 
     attribute: str
     text: str
     sources: PolicySources
     position: str = ""
-    """Where below the field it is, as ".0.kind"."""
+    """Which entry of the field it concerns, as a kind of volume or a name; "" for the whole field.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +74,11 @@ class FieldLimits:
     default: SourcedValue | None = None
 
     def narrow(self, rule: Rule, source: PolicySource) -> Self | None:
-        """With one more policy's rule; None where nothing could be both. A default is not looked
-        at.
+        """Return the limits with one more policy's rule; None where no value could satisfy both.
+
+        A default is not considered.
         """
-        found = replace(
+        narrowed = replace(
             self,
             required=(*self.required, source) if rule.required else self.required,
             least=self._choose_stricter(self.least, rule.least, source, 1),
@@ -94,14 +94,14 @@ class FieldLimits:
                 value
             ):
                 return None
-            found = replace(
-                found,
+            narrowed = replace(
+                narrowed,
                 locked=SourcedValue(value, (*(self.locked.sources if self.locked else ()), source)),
             )
-        return found if found._is_possible else None
+        return narrowed if narrowed._is_possible else None
 
     def with_default(self, value: Any, source: PolicySource) -> Self:
-        """With a default, if it may be; one that is there stays."""
+        """Return the limits with a default, if it is allowed; an earlier default stays."""
         if (
             self.default is not None
             or self.locked is not None
@@ -113,12 +113,13 @@ class FieldLimits:
 
     @property
     def fallback(self) -> SourcedValue | None:
-        """What stands where nothing is said."""
+        """The value that applies where none is given."""
         return self.locked or self.default
 
     def find_breaches(self, value: Any, *, is_omitted: bool) -> Iterator[Breach]:
-        """What is wrong with a value; `silent`, nothing was said, and the value is what comes of
-        that.
+        """Yield the rules that a value breaks.
+
+        Where `is_omitted`, none was given, and the value is what results from that.
         """
         if self.locked is not None:
             if self._comparable(
@@ -139,7 +140,7 @@ class FieldLimits:
             yield from self.find_value_breaches(value)
 
     def find_value_breaches(self, value: Any) -> Iterator[Breach]:
-        """What is wrong with a value that was said."""
+        """Yield the rules that a given value breaks."""
         amount = self._comparable(value)
         if self.least is not None and amount < self._comparable(self.least.value):
             yield Breach(
@@ -157,8 +158,8 @@ class FieldLimits:
 
     @property
     def range_words(self) -> str:
-        """ "2 to 8", "at most 4", "one of a or b", "multiples of 2": what is limited, without who
-        says so.
+        """The limits without their sources: "2 to 8", "at most 4", "one of a or b", "multiples of
+        2".
         """
         parts = []
         if self.least is not None and self.most is not None:
@@ -169,23 +170,18 @@ class FieldLimits:
             parts.append(f"{'at least' if self.least else 'at most'} {self._describe(bound.value)}")
         parts += [f"multiples of {step.value:,}" for step in self.steps]
         if self.options is not None:
-            words = (
-                "only"
-                if isinstance(self.field.kind, TextList)
-                else "one of"
-                if len(self.options.value) > 1
-                else "only"
-            )
+            is_choice = len(self.options.value) > 1 and not isinstance(self.field.kind, TextList)
+            words = "one of" if is_choice else "only"
             options = join_listing([self._describe(each) for each in self.options.value])
             parts.append(f"{words} {options or self.field.kind.describe(())}")
         return ", ".join(parts)
 
     @property
     def as_rule(self) -> Rule:
-        """As one rule. Of several steps it has the first that is a multiple of all."""
-        given = self.fallback
+        """The limits as one rule; of several steps their least common multiple."""
+        fallback = self.fallback
         return Rule(
-            default=None if given is None else given.value,
+            default=None if fallback is None else fallback.value,
             required=bool(self.required),
             least=self.least.value if self.least else None,
             most=self.most.value if self.most else None,
@@ -196,11 +192,14 @@ class FieldLimits:
 
     @property
     def sources(self) -> PolicySources:
-        """All policies whose limits these are."""
-        said = [self.least, self.most, *self.steps, self.options, self.locked]
+        """All policies with these limits."""
+        values = [self.least, self.most, *self.steps, self.options, self.locked]
         return tuple(
             dict.fromkeys(
-                [*self.required, *(by for each in said if each is not None for by in each.sources)]
+                [
+                    *self.required,
+                    *(by for each in values if each is not None for by in each.sources),
+                ]
             )
         )
 
@@ -236,7 +235,7 @@ class FieldLimits:
 
     @property
     def _is_possible(self) -> bool:
-        """Whether any value could be."""
+        """Whether any value satisfies the limits."""
         if self.locked is not None:
             unset = self.locked.value == self.field.kind.empty
             return not (self.required and unset) and not any(
@@ -252,7 +251,7 @@ class FieldLimits:
             return self._has_fitting_step
         if isinstance(self.field.kind, TextList):
             return bool(self.options.value) or not (self.required or self.field.is_open)
-        # An option with a star is no value: that there are any is enough.
+        # An option with a star is no value that could be tested: its presence is enough.
         bounded = self.least is not None or self.most is not None or self.steps
         free = replace(self, options=None)
         return any(
@@ -264,20 +263,23 @@ class FieldLimits:
     def _has_fitting_step(self) -> bool:
         if not self.steps or self.most is None:
             return True
-        step, least = (
+        step, lower_bound = (
             math.lcm(*(each.value for each in self.steps)),
             self.least.value if self.least else 0,
         )
-        return bool(-(-least // step) * step <= self.most.value)
+        return bool(-(-lower_bound // step) * step <= self.most.value)
 
     def _choose_stricter(
-        self, mine: SourcedValue | None, theirs: Any, source: PolicySource, sign: int
+        self, current: SourcedValue | None, new_value: Any, source: PolicySource, sign: int
     ) -> SourcedValue | None:
-        if theirs is None:
-            return mine
-        if mine is None or (self._comparable(theirs) - self._comparable(mine.value)) * sign > 0:
-            return SourcedValue(theirs, (source,))
-        return mine
+        if new_value is None:
+            return current
+        if (
+            current is None
+            or (self._comparable(new_value) - self._comparable(current.value)) * sign > 0
+        ):
+            return SourcedValue(new_value, (source,))
+        return current
 
     def _narrow_options(self, rule: Rule, source: PolicySource) -> SourcedValue | None:
         if rule.options is None or self.options is None:
@@ -295,7 +297,7 @@ class FieldLimits:
 
 
 def describe_sources(sources: Sequence[PolicySource], *, short: bool = False) -> str:
-    """ "policy a of department research and policy b of everybody"."""
+    """Describe policies: "policy a of department research and policy b of everybody"."""
     return join_listing(
         [f"policy {each.name}" if short else each.description for each in sources], "and"
     )

@@ -1,10 +1,9 @@
-"""All policies that hold for a project as one: what each field may be, what stands where nothing is
-said, and what has no effect. Pure.
+"""All policies of a project as one: what each field may be, defaults, and idle rules. Pure.
 
-Every rule holds, of whatever level. Where two contradict each other, so that nothing could be both,
-the wider one holds and the other is set aside, and told of: who manages a project can neither
-permit what is forbidden to it nor shut it by accident. Of defaults the nearest one stands, unless a
-rule forbids it.
+Every rule applies, of whatever level. Where two contradict each other, so that no value could
+satisfy both, the wider one applies and the other is set aside and reported: a manager of a project
+can neither permit what is forbidden to it nor block it by accident. Of defaults the nearest one
+applies, unless a rule forbids it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ AnyLimits = FieldLimits | PairLimits
 
 @dataclass(frozen=True, slots=True)
 class PolicyRules:
-    """A policy as far as merging goes."""
+    """The rules of a policy and where they come from, for merging."""
 
     source: PolicySource
     rules: Mapping[str, Rule]
@@ -30,8 +29,9 @@ class PolicyRules:
 
 @dataclass(frozen=True, slots=True)
 class IdleRule:
-    """A policy's rule of one field that has no effect, or only in part, and why, as a sentence.
-    `set_aside`: it contradicts wider ones.
+    """A policy's rule of one field that has no effect, or only in part, and why.
+
+    `text` is a sentence. `is_set_aside`: the rule contradicts wider ones.
     """
 
     source: PolicySource
@@ -42,7 +42,7 @@ class IdleRule:
 
 @dataclass(frozen=True)
 class MergedPolicies:
-    """What holds. `policies` go from the widest to the nearest."""
+    """The result of merging. `policies` go from the widest to the nearest."""
 
     limits: Mapping[str, AnyLimits]
     idle: Sequence[IdleRule] = ()
@@ -53,20 +53,20 @@ class MergedPolicies:
 
     @cached_property
     def conflicts(self) -> Mapping[str, Sequence[str]]:
-        """What to say beside a field of rules that were set aside."""
-        found: dict[str, list[str]] = {}
+        """Sentences about rules that were set aside, by field."""
+        texts: dict[str, list[str]] = {}
         for each in self.idle:
             if each.is_set_aside:
-                found.setdefault(each.field, []).append(each.text)
-        return found
+                texts.setdefault(each.field, []).append(each.text)
+        return texts
 
 
 NO_POLICIES = MergedPolicies({})
-"""Without any policy."""
+"""The result without any policy."""
 
 
 def merge_policies(policies: Iterable[PolicyRules]) -> MergedPolicies:
-    """The policies as one, in whatever order they come."""
+    """Merge policies, given in any order."""
     ordered = sorted(policies, key=lambda each: each.source)
     limits: dict[str, AnyLimits] = {}
     idle: list[IdleRule] = []
@@ -91,16 +91,16 @@ def merge_policies(policies: Iterable[PolicyRules]) -> MergedPolicies:
                 IdleRule(policy.source, name, text, False)
                 for text in _describe_ineffective(rule, before)
             ]
-    # The nearest last of all levels, and of one level the first by name: so that one default can
-    # follow another that is forbidden.
+    # Nearest level first, within a level by name: the first default that the limits allow stays
+    # (`with_default`), so a forbidden one gives way to the next.
     for source, name, rule in sorted(heeded, key=lambda each: (-each[0].level, each[0])):
         limits[name] = limits[name].with_default(rule.default, source)
-    shown = {name: limits[name] for name in CATALOGUE if name in limits}
-    return MergedPolicies(shown, idle, ordered)
+    in_order = {name: limits[name] for name in CATALOGUE if name in limits}
+    return MergedPolicies(in_order, idle, ordered)
 
 
 def build_rules(merged: MergedPolicies) -> dict[str, Rule]:
-    """What holds as the rules of one policy that says the same."""
+    """Return the merged limits as the rules of one equivalent policy."""
     return {
         name: limits.as_rule
         for name, limits in merged.limits.items()
@@ -109,7 +109,7 @@ def build_rules(merged: MergedPolicies) -> dict[str, Rule]:
 
 
 def build_limits(rule: Rule, name: str) -> AnyLimits | None:
-    """The limits of one rule; None where nothing could be as it says."""
+    """Return the limits of one rule; None where no value could satisfy it."""
     return _build_blank_limits(name).narrow(rule, PolicySource(0, ""))
 
 
@@ -128,30 +128,31 @@ def _describe_conflict(name: str, rule: Rule, before: AnyLimits, source: PolicyS
 
 
 def _describe_ineffective(rule: Rule, before: AnyLimits) -> list[str]:
-    """What of a rule the wider ones have made narrower already."""
+    """Describe the parts of a rule that wider rules have narrowed already."""
     if isinstance(before, PairLimits):
         return []
-    kind, label, found = before.field.kind, before.field.label, []
+    kind, label, texts = before.field.kind, before.field.label, []
     bounds = (("at least", rule.least, before.least, 1), ("at most", rule.most, before.most, -1))
-    for words, mine, theirs, sign in bounds:
+    for words, new_bound, wider_bound, sign in bounds:
         if (
-            mine is not None
-            and theirs is not None
-            and (kind.comparable(theirs.value) - kind.comparable(mine)) * sign > 0
+            new_bound is not None
+            and wider_bound is not None
+            and (kind.comparable(wider_bound.value) - kind.comparable(new_bound)) * sign > 0
         ):
-            found.append(
-                f"{words} {kind.describe(mine)} has no effect, for "
-                f"{describe_sources(theirs.sources)} says {words} {kind.describe(theirs.value)}"
+            texts.append(
+                f"{words} {kind.describe(new_bound)} has no effect, for "
+                f"{describe_sources(wider_bound.sources)} says {words} "
+                f"{kind.describe(wider_bound.value)}"
             )
     if rule.options is not None and before.options is not None:
-        lost = [
+        excluded = [
             each
             for each in rule.options
             if not kind.intersect_options((each,), before.options.value)
         ]
-        if lost:
-            found.append(
-                f"{', '.join(map(kind.describe, lost[:5]))} cannot be chosen, for "
+        if excluded:
+            texts.append(
+                f"{', '.join(map(kind.describe, excluded[:5]))} cannot be chosen, for "
                 f"{describe_sources(before.options.sources)} does not allow it"
             )
-    return [f"{label}: {each}." for each in found]
+    return [f"{label}: {each}." for each in texts]

@@ -1,6 +1,4 @@
-"""What names with values may be, by all policies that speak of them: names that must be there, and
-those whose values are locked. Pure.
-"""
+"""What names with values may be by all policies: required names, and locked values. Pure."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -23,13 +21,16 @@ class PairLimits:
     default: Mapping[str, SourcedValue] = dataclasses.field(default_factory=dict)
 
     def narrow(self, rule: Rule, source: PolicySource) -> Self | None:
-        """With one more policy's rule; None where it locks a name at another value."""
+        """Return the limits with one more policy's rule.
+
+        None where it locks a name at another value.
+        """
         locked = dict(self.locked)
         for name, value in (rule.default or {}).items() if rule.locked else ():
-            mine = locked.get(name)
-            if mine is not None and mine.value != value:
+            earlier = locked.get(name)
+            if earlier is not None and earlier.value != value:
                 return None
-            locked[name] = SourcedValue(value, (*(mine.sources if mine else ()), source))
+            locked[name] = SourcedValue(value, (*(earlier.sources if earlier else ()), source))
         required = {
             **self.required,
             **{name: (*self.required.get(name, ()), source) for name in rule.names},
@@ -37,7 +38,7 @@ class PairLimits:
         return replace(self, required=required, locked=locked)
 
     def with_default(self, value: Any, source: PolicySource) -> Self:
-        """With defaults for the names that have none."""
+        """Return the limits with defaults for the names that have none."""
         added = {
             name: SourcedValue(text, (source,))
             for name, text in (value or {}).items()
@@ -47,32 +48,32 @@ class PairLimits:
 
     @property
     def fallback(self) -> SourcedValue | None:
-        """What stands for the names of which nothing is said."""
-        found = {**self.default, **self.locked}
-        if not found:
+        """The values that apply to names for which none is given."""
+        values = {**self.default, **self.locked}
+        if not values:
             return None
         return SourcedValue(
-            {name: each.value for name, each in found.items()},
-            tuple(dict.fromkeys(by for each in found.values() for by in each.sources)),
+            {name: each.value for name, each in values.items()},
+            tuple(dict.fromkeys(by for each in values.values() for by in each.sources)),
         )
 
     def find_breaches(
         self, value: Mapping[str, str | None] | None, *, is_omitted: bool
     ) -> Iterator[Breach]:
-        """What is wrong with these names and values."""
-        there = value or {}
+        """Yield the rules that these names and values break."""
+        pairs = value or {}
         for name, by in self.required.items():
-            if name not in there:
+            if name not in pairs:
                 yield Breach(REQUIRED, f"must have {name}", by)
         for name, each in self.locked.items():
-            if there.get(name) != each.value or name not in there:
+            if pairs.get(name) != each.value or name not in pairs:
                 yield Breach(
                     LOCKED, f"must have {name}={each.value}, which is locked", each.sources, name
                 )
 
     @property
     def range_words(self) -> str:
-        """What is limited, without who says so."""
+        """The limits without their sources."""
         parts = [f"{name} must be there" for name in self.required if name not in self.locked]
         return ", ".join(
             [*parts, *(f"{name}={each.value} is locked" for name, each in self.locked.items())]
@@ -80,16 +81,16 @@ class PairLimits:
 
     @property
     def as_rule(self) -> Rule:
-        """As one rule, which is locked where all of its names are."""
-        given = self.fallback
+        """The limits as one rule, which is locked where all of its names are."""
+        fallback = self.fallback
         return Rule(
-            default=None if given is None else given.value,
+            default=None if fallback is None else fallback.value,
             names=tuple(self.required),
             locked=bool(self.locked) and not self.default,
         )
 
     @property
     def sources(self) -> PolicySources:
-        """All policies whose limits these are."""
-        said = [*self.required.values(), *(each.sources for each in self.locked.values())]
-        return tuple(dict.fromkeys(by for each in said for by in each))
+        """All policies with these limits."""
+        sources = [*self.required.values(), *(each.sources for each in self.locked.values())]
+        return tuple(dict.fromkeys(by for each in sources for by in each))

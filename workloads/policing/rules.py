@@ -1,4 +1,4 @@
-"""What one policy says: rules as JSON has them, read, judged and told. Pure."""
+"""The rules of one policy: parsed from JSON, and serialized. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +32,9 @@ ATTRIBUTE_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a policy says of one field; None and False say nothing. `names` are those of pairs that
-    must be there.
+    """What a policy rules about one field; None and False mean nothing.
+
+    `names` are the required names of pairs.
     """
 
     default: Any = None
@@ -52,8 +53,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """What is wrong with the rules of a policy: the field's name, the attribute ("" for the whole
-    rule), and a sentence.
+    """A problem with a policy's rules.
+
+    `field` is the field's name, `attribute` is "" for the whole rule, and `text` a sentence.
     """
 
     field: str
@@ -62,7 +64,7 @@ class RuleProblem:
 
 
 class BadRules(ValueError):
-    """Rules that cannot be read."""
+    """The rules cannot be parsed."""
 
     def __init__(self, problems: Sequence[RuleProblem]) -> None:
         super().__init__(" ".join(each.text for each in problems))
@@ -70,8 +72,9 @@ class BadRules(ValueError):
 
 
 def parse_rules(given: object) -> dict[str, Rule]:
-    """The rules of a policy by field, in the catalogue's order. Raises BadRules with everything
-    that cannot be read.
+    """Return the rules of a policy by field, in the catalogue's order.
+
+    Raises BadRules with everything that cannot be parsed.
     """
     if not isinstance(given, Mapping):
         raise BadRules(
@@ -90,34 +93,34 @@ def parse_rules(given: object) -> dict[str, Rule]:
                 )
             ]
         )
-    found: list[RuleProblem] = []
+    problems: list[RuleProblem] = []
     for name in given:
         if name not in CATALOGUE:
-            found.append(
+            problems.append(
                 RuleProblem("", "", f"{str(name)[:60]} is not a field that a policy can speak of.")
             )
     rules = {
-        field.name: _parse_rule(field, given[field.name], found)
+        field.name: _parse_rule(field, given[field.name], problems)
         for field in CATALOGUE.values()
         if field.name in given
     }
-    if found:
-        raise BadRules(found)
+    if problems:
+        raise BadRules(problems)
     return {name: rule for name, rule in rules.items() if not rule.is_blank}
 
 
 def parse_known_rules(given: object) -> dict[str, Rule]:
-    """The rules of a stored policy; what this version does not know of them is left out."""
+    """Return the rules of a stored policy, without what this version does not know."""
     rules = {}
     for name, rule in given.items() if isinstance(given, Mapping) else ():
-        found: list[RuleProblem] = []
+        ignored: list[RuleProblem] = []
         if name in CATALOGUE:
-            rules[name] = _parse_rule(CATALOGUE[name], rule, found)
+            rules[name] = _parse_rule(CATALOGUE[name], rule, ignored)
     return {name: rules[name] for name in CATALOGUE if name in rules and not rules[name].is_blank}
 
 
 def serialize_rules(rules: Mapping[str, Rule]) -> dict[str, Any]:
-    """As JSON has them: `read` gives equal ones."""
+    """Return the rules as JSON has them; `parse_rules` makes equal ones."""
     return {
         name: _serialize_rule(CATALOGUE[name], rule)
         for name, rule in rules.items()
@@ -127,21 +130,21 @@ def serialize_rules(rules: Mapping[str, Rule]) -> dict[str, Any]:
 
 def _serialize_rule(field: PolicyField, rule: Rule) -> dict[str, Any]:
     kind = field.kind
-    given: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     if rule.default is not None:
-        given[DEFAULT] = kind.to_json(rule.default)
+        attributes[DEFAULT] = kind.to_json(rule.default)
     if rule.required or rule.names:
-        given[REQUIRED] = list(rule.names) or True
+        attributes[REQUIRED] = list(rule.names) or True
     for attribute, value in ((LEAST, rule.least), (MOST, rule.most)):
         if value is not None:
-            given[attribute] = kind.to_json(value)
+            attributes[attribute] = kind.to_json(value)
     if rule.step is not None:
-        given[STEP] = rule.step
+        attributes[STEP] = rule.step
     if rule.options is not None:
-        given[OPTIONS] = [
+        attributes[OPTIONS] = [
             kind.to_json(each) if not isinstance(each, str) else each for each in rule.options
         ]
-    return given | ({LOCKED: True} if rule.locked else {})
+    return attributes | ({LOCKED: True} if rule.locked else {})
 
 
 def _parse_rule(field: PolicyField, given: object, problems: list[RuleProblem]) -> Rule:
@@ -152,7 +155,7 @@ def _parse_rule(field: PolicyField, given: object, problems: list[RuleProblem]) 
     for attribute in given:
         if attribute not in ATTRIBUTE_WORDS:
             reader.add_problem("", f"{str(attribute)[:40]} is not something that a rule can say")
-        elif attribute not in field.has and given[attribute] not in (None, False):
+        elif attribute not in field.attributes and given[attribute] not in (None, False):
             reader.add_problem(attribute, f"{ATTRIBUTE_WORDS[attribute]} makes no sense for it")
     kind = field.kind
     pairs = isinstance(kind, Pairs)
@@ -172,11 +175,11 @@ def _parse_rule(field: PolicyField, given: object, problems: list[RuleProblem]) 
 
 class _RuleParser:
     def __init__(
-        self, field: PolicyField, given: Mapping[Any, Any], found: list[RuleProblem]
+        self, field: PolicyField, given: Mapping[Any, Any], problems: list[RuleProblem]
     ) -> None:
         self._field = field
         self._given = given
-        self._found = found
+        self._found = problems
 
     def add_problem(self, attribute: str, text: str) -> None:
         self._found.append(
@@ -184,9 +187,12 @@ class _RuleParser:
         )
 
     def parse_attribute(self, attribute: str, parse: Callable[[object], Any]) -> Any:
-        """What is given, read; None where nothing is, or it does not belong there."""
+        """Return the parsed value of an attribute.
+
+        None where none is given, or where the field does not have the attribute.
+        """
         given = self._given.get(attribute)
-        if given is None or attribute not in self._field.has:
+        if given is None or attribute not in self._field.attributes:
             return None
         try:
             return parse(given)

@@ -1,12 +1,12 @@
-"""What pages and the REST API read. Every function takes rows or a user, reads a bounded number of
-rows, and changes nothing.
+"""The queries of pages and of the REST API.
+
+Every function takes rows or a user, reads a bounded number of rows, and changes nothing.
 """
 
 from workloads.queries.changes import Changes, load_changes, load_position
 from workloads.queries.history import HistoryFilter, load_history
-from workloads.queries.node_capacity import rooms
-from workloads.queries.pods import MOST_PODS as MOST_PODS
-from workloads.queries.pods import load_pods
+from workloads.queries.node_capacity import load_node_capacities
+from workloads.queries.pods import MOST_PODS, load_pods
 from workloads.queries.table import (
     NEWEST,
     ORDERS,
@@ -28,8 +28,8 @@ __all__ = [
     "list_visible_workloads",
     "load_changes",
     "load_history",
+    "load_node_capacities",
     "load_pods",
     "load_position",
-    "rooms",
     "select_table_columns",
 ]

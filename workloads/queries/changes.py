@@ -1,4 +1,4 @@
-"""What changed since a position of the journal."""
+"""The workloads that changed since a position of the journal."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -9,17 +9,17 @@ from workloads.models import Position, Workload
 from workloads.queries.table import list_in_projects, select_table_columns
 
 MOST_ROWS = 200
-"""Changed rows told at once; who has missed more looks at the table anew."""
+"""Changed rows in one answer; a page that missed more reloads the table."""
 MOST_SCANNED = 2000
-"""Changed rows of all projects that are gone through to find the visible ones."""
+"""Changed rows of all projects that are searched for visible ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Up to `position`: the rows that changed and are looked at, and the ids of those that changed
-    and are not, or not any more.
+    """The changes up to `position`.
 
-    `reset` says that there were too many to tell: look at the table anew.
+    `rows` changed and pass the filters, `gone_ids` changed and do not, or no longer. `needs_reset`
+    says that there were too many: reload the table.
     """
 
     position: int
@@ -32,8 +32,9 @@ class Changes:
 
 
 def load_position() -> int:
-    """The journal's position now. Read it before the rows: what changes between the two is then
-    told twice, not never.
+    """Return the journal's current position.
+
+    Load it before the rows: what changes between the two is then reported twice, not never.
     """
     return Position.objects.values_list("value", flat=True).order_by("pk").first() or 0
 
@@ -41,27 +42,28 @@ def load_position() -> int:
 def load_changes(
     after: int, visible: frozenset[int] | None, narrow: Callable[[InProject], InProject]
 ) -> Changes:
-    """What changed after a position in these projects; `narrowed` leaves the rows that are looked
-    at. At most three queries.
+    """Load what changed after a position in these projects.
+
+    `narrow` applies the page's filters. At most three queries.
     """
     now = load_position()
     if now <= after:
-        # A position that has not been reached yet is of another database: what its page shows is as
-        # old.
+        # A position ahead of ours comes from another database, as after a restored backup: the
+        # page's rows are stale, so reset it.
         return Changes(now, needs_reset=now < after)
-    # By position alone: this index finds the few that changed, where one on projects would go
-    # through all of theirs.
-    news = (
+    # Filter by position alone: its index finds the few changed rows, while an index on projects
+    # would scan all rows of theirs.
+    changed_rows = (
         Workload.objects.filter(changed__gt=after, changed__lte=now)
         .order_by("changed")
         .values_list("id", "project_id")
     )
-    changed = list(news[: MOST_SCANNED + 1])
+    changed = list(changed_rows[: MOST_SCANNED + 1])
     ids = [id for id, project in changed if visible is None or project in visible]
     if len(changed) > MOST_SCANNED or len(ids) > MOST_ROWS:
         return Changes(now, needs_reset=True)
     if not ids:
         return Changes(now)
     rows = list(select_table_columns(narrow(list_in_projects(visible)).filter(pk__in=ids)))
-    left = {row.pk for row in rows}
-    return Changes(now, rows, [id for id in ids if id not in left])
+    visible_ids = {row.pk for row in rows}
+    return Changes(now, rows, [id for id in ids if id not in visible_ids])

@@ -1,5 +1,6 @@
-"""Which frameworks a cluster runs, and as what. `settings.FRAMEWORKS` names this room: the pages of
-clusters lie floors below.
+"""The frameworks that a cluster runs, and the kinds they become.
+
+`settings.FRAMEWORKS` names the function, because the `clusters` app must not import this one.
 """
 
 from collections.abc import Sequence
@@ -12,18 +13,18 @@ from workloads.specs import Framework
 
 @dataclass(frozen=True, slots=True)
 class FrameworkOffer:
-    """A framework: the kind that its workloads become, or "" and why they cannot be run."""
+    """A framework and the kind that its workloads become, or "" and why they cannot run."""
 
     name: str
     kind: str
     why: str
 
 
-def frameworks(can: Capabilities) -> Sequence[FrameworkOffer]:
-    """Every framework, Standard first."""
-    found = [FrameworkOffer("Standard", f"{BATCH_JOB.kind} ({BATCH_JOB.api_version})", "")]
+def list_framework_offers(can: Capabilities) -> Sequence[FrameworkOffer]:
+    """Return every framework, Standard first."""
+    offers = [FrameworkOffer("Standard", f"{BATCH_JOB.kind} ({BATCH_JOB.api_version})", "")]
     for framework in Framework:
         target = find_available_target(framework, can)
         kind = f"{target.kind} ({target.api_version})" if target else ""
-        found.append(FrameworkOffer(framework.label, kind, describe_unavailable(framework, can)))
-    return found
+        offers.append(FrameworkOffer(framework.label, kind, describe_unavailable(framework, can)))
+    return offers

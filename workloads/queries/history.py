@@ -1,6 +1,4 @@
-"""The event history of a workload: changes of status, what people did, and the cluster's events, in
-one order of time.
-"""
+"""The event history of a workload: changes of status, people's actions, and cluster events."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +14,7 @@ PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class HistoryFilter:
-    """Which events are looked at; nothing chosen means all."""
+    """The chosen events; an empty filter lets everything through."""
 
     kinds: tuple[str, ...] = ()
     warnings: bool = False
@@ -25,7 +23,7 @@ class HistoryFilter:
 
     @classmethod
     def from_query(cls, query: QueryDict) -> "HistoryFilter":
-        """From an address: kind=, warnings=1, attempt=, pod= (the name of an object)."""
+        """Parse it from an address: kind=, warnings=1, attempt=, pod= (the name of an object)."""
         attempt = query.get("attempt", "")
         return cls(
             kinds=tuple(
@@ -42,26 +40,26 @@ class HistoryFilter:
         return bool(self.kinds or self.warnings or self.attempt is not None or self.subject)
 
     def query_pairs(self) -> list[tuple[str, Any]]:
-        chosen = [("kind", kind) for kind in self.kinds]
-        named = (
+        kind_pairs = [("kind", kind) for kind in self.kinds]
+        other_pairs = (
             ("warnings", "1" if self.warnings else ""),
             ("attempt", self.attempt),
             ("pod", self.subject),
         )
-        return chosen + [(name, str(value)) for name, value in named if value]
+        return kind_pairs + [(name, str(value)) for name, value in other_pairs if value]
 
 
 def load_history(
-    workload: Workload, wanted: HistoryFilter, cursor: str = "", size: int = PAGE
+    workload: Workload, event_filter: HistoryFilter, cursor: str = "", size: int = PAGE
 ) -> "pagination.Page[Event]":
-    """Events, the newest first, a page at a cursor of `NEWEST`."""
+    """Load a page of events, newest first, at a cursor of `NEWEST`."""
     events = Event.objects.filter(workload=workload).select_related("by")
-    if wanted.kinds:
-        events = events.filter(kind__in=wanted.kinds)
-    if wanted.warnings:
+    if event_filter.kinds:
+        events = events.filter(kind__in=event_filter.kinds)
+    if event_filter.warnings:
         events = events.filter(is_warning=True)
-    if wanted.attempt is not None:
-        events = events.filter(attempt=wanted.attempt)
-    if wanted.subject:
-        events = events.filter(subject=wanted.subject)
+    if event_filter.attempt is not None:
+        events = events.filter(attempt=event_filter.attempt)
+    if event_filter.subject:
+        events = events.filter(subject=event_filter.subject)
     return pagination.load_page(events, NEWEST, cursor, size)

@@ -1,5 +1,6 @@
-"""What a cluster's nodes offer and what of it is free: others' pods as the heartbeat counted them,
-ours from their rows.
+"""What a cluster's nodes have in total and free.
+
+Others' pods are counted as of the last heartbeat, ours from their rows.
 """
 
 import uuid
@@ -18,8 +19,8 @@ from workloads.models import Pod, Workload
 from workloads.specs import Compute, UnreadableSpec, decode_spec
 
 CACHE_SECONDS = 5
-"""Seconds for which an answer is good: many pages may ask the same, and each adds up all running
-pods.
+"""Seconds for which an answer is cached: many pages ask the same, and each answer adds up all
+running pods.
 """
 MOST_NODES = 5000
 MOST_WORKLOADS = 2000
@@ -29,19 +30,22 @@ _MASTER_ROLES = LEADER_ROLES | {"launcher"}
 """The roles of pods that are set up as the spec's master."""
 
 
-def rooms(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
-    """Every node with its total and free amounts."""
-    key = f"rooms:{cluster_id}"
-    known: Sequence[NodeCapacity] | None = cache.get(key)
-    if known is None:
-        known = _compute_node_capacities(cluster_id)
-        cache.set(key, known, CACHE_SECONDS)
-    return known
+def load_node_capacities(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
+    """Return every node with its total and free amounts.
+
+    The answer may be CACHE_SECONDS old.
+    """
+    key = f"node-capacity:{cluster_id}"
+    capacities: Sequence[NodeCapacity] | None = cache.get(key)
+    if capacities is None:
+        capacities = _compute_node_capacities(cluster_id)
+        cache.set(key, capacities, CACHE_SECONDS)
+    return capacities
 
 
 def _compute_node_capacities(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
     ours = _load_own_demand(cluster_id)
-    found = []
+    capacities = []
     for node in Node.objects.filter(cluster_id=cluster_id)[:MOST_NODES]:
         total = ResourceAmounts(node.gpus, node.cpu, Decimal(node.memory))
         used = (
@@ -58,7 +62,7 @@ def _compute_node_capacities(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
             if isinstance(node.taints, list)
             else []
         )
-        found.append(
+        capacities.append(
             NodeCapacity(
                 node.name,
                 total,
@@ -68,12 +72,13 @@ def _compute_node_capacities(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
                 taints,
             )
         )
-    return found
+    return capacities
 
 
 def _load_own_demand(cluster_id: uuid.UUID) -> dict[str, ResourceAmounts]:
-    """What our unfinished pods hold on each node; pods of one workload and role ask for the
-    same.
+    """Return what our unfinished pods hold on each node.
+
+    Pods of one workload and role request the same.
     """
     running = Pod.objects.filter(
         workload__cluster_id=cluster_id, phase__in=("Pending", "Running"), vanished_at=None
@@ -83,25 +88,26 @@ def _load_own_demand(cluster_id: uuid.UUID) -> dict[str, ResourceAmounts]:
         .values("node", "workload_id", "role")
         .annotate(pods=Count("id"), devices=Sum("gpus"))
     )
-    asked = _load_pod_requests({group["workload_id"] for group in groups})
-    held: dict[str, ResourceAmounts] = defaultdict(ResourceAmounts)
+    requests = _load_pod_requests({group["workload_id"] for group in groups})
+    demand_by_node: dict[str, ResourceAmounts] = defaultdict(ResourceAmounts)
     for group in groups:
-        cpu, memory = asked.get(
+        cpu, memory = requests.get(
             (group["workload_id"], group["role"] in _MASTER_ROLES), (_NONE, _NONE)
         )
-        held[group["node"]] += ResourceAmounts(
+        demand_by_node[group["node"]] += ResourceAmounts(
             group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"]
         )
-    return held
+    return demand_by_node
 
 
 def _load_pod_requests(
     ids: set[uuid.UUID],
 ) -> dict[tuple[uuid.UUID, bool], tuple[Decimal, Decimal]]:
-    """CPU cores and bytes of memory that a pod of each workload asks for, by workload and whether
-    it is the master.
+    """Return cores and bytes that a pod of each workload requests.
+
+    By workload, and by whether the pod is the master.
     """
-    found = {}
+    requests = {}
     for id, stored in Workload.objects.filter(pk__in=list(ids)[:MOST_WORKLOADS]).values_list(
         "id", "spec"
     ):
@@ -109,9 +115,9 @@ def _load_pod_requests(
             spec = decode_spec(stored)
         except (UnreadableSpec, AttributeError):
             continue
-        found[id, False] = _parse_requests(spec.setup.compute)
-        found[id, True] = _parse_requests(spec.master_setup.compute)
-    return found
+        requests[id, False] = _parse_requests(spec.setup.compute)
+        requests[id, True] = _parse_requests(spec.master_setup.compute)
+    return requests
 
 
 def _parse_requests(compute: Compute) -> tuple[Decimal, Decimal]:

@@ -1,5 +1,6 @@
-"""Our pods on a cluster's nodes. `settings.NODE_PODS` names this room: the pages of clusters lie
-floors below.
+"""Our pods on a cluster's nodes.
+
+`settings.NODE_PODS` names this module, because the `clusters` app must not import this one.
 """
 
 import uuid
@@ -21,7 +22,7 @@ MOST_PODS = 500
 
 @dataclass(frozen=True, slots=True)
 class NodePod:
-    """A pod as a node's page shows it; `asks` are cores and bytes."""
+    """A pod as a node's page shows it; `cpu` in cores, `memory` in bytes."""
 
     name: str
     status: str
@@ -36,31 +37,37 @@ class NodePod:
 
 @dataclass(frozen=True, slots=True)
 class NodePods:
-    """The pods of one node that somebody may see, and how many of ours there are beside them."""
+    """The pods of one node that a user may see, and the number of our other pods there."""
 
     pods: Sequence[NodePod]
     others: int
 
 
-def counts(cluster_id: uuid.UUID) -> dict[str, int]:
-    """How many of our pods hold something on each node. One query."""
+def count_pods_by_node(cluster_id: uuid.UUID) -> dict[str, int]:
+    """Count our pods that hold something on each node.
+
+    One query.
+    """
     return dict(_filter_running(cluster_id).order_by().values_list("node").annotate(Count("id")))
 
 
-def pods_on(cluster_id: uuid.UUID, node: str, user: User) -> NodePods:
-    """Our pods on a node, by name. Two queries, whoever asks."""
+def load_node_pods(cluster_id: uuid.UUID, node: str, user: User) -> NodePods:
+    """Load our pods on a node, by name.
+
+    Two queries for any user.
+    """
     running = _filter_running(cluster_id).filter(node=node)
     visible = list_visible_project_ids(user)
-    seen = running if visible is None else running.filter(workload__project__in=visible)
-    rows = seen.select_related("workload__project").defer(
+    visible_pods = running if visible is None else running.filter(workload__project__in=visible)
+    rows = visible_pods.select_related("workload__project").defer(
         "workload__spec",
         "workload__job",
         "workload__pod_group",
         "workload__reason",
         "workload__trouble",
     )
-    listed = [_build_node_pod(pod) for pod in rows.order_by("name")[:MOST_PODS]]
-    return NodePods(listed, running.count() - len(listed))
+    node_pods = [_build_node_pod(pod) for pod in rows.order_by("name")[:MOST_PODS]]
+    return NodePods(node_pods, running.count() - len(node_pods))
 
 
 def _filter_running(cluster_id: uuid.UUID) -> "QuerySet[Pod]":

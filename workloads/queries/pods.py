@@ -1,4 +1,4 @@
-"""The pods of a workload, all attempts."""
+"""The pods of a workload, of all attempts."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,13 @@ MOST_PODS = 1000
 
 
 def load_pods(workload: Workload, *, attempt: int | None = None) -> Sequence[Pod]:
-    """At most MOST pods, the newest attempt first and by rank within one, without the objects
-    themselves.
+    """Load at most MOST_PODS pods, newest attempt first, then by rank.
+
+    Without the objects themselves.
     """
-    found = Pod.objects.filter(workload=workload).defer("data")
+    pods = Pod.objects.filter(workload=workload).defer("data")
     if attempt is not None:
-        found = found.filter(attempt=attempt)
+        pods = pods.filter(attempt=attempt)
     return list(
-        found.order_by("-attempt", F("rank").asc(nulls_last=True), "created_at", "name")[:MOST_PODS]
+        pods.order_by("-attempt", F("rank").asc(nulls_last=True), "created_at", "name")[:MOST_PODS]
     )

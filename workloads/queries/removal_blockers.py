@@ -1,5 +1,6 @@
-"""What workloads stand in the way of: a smaller quota, a node pool that is to go.
-`settings.HOLDING` and POOL_USERS name these.
+"""Workloads that stand in the way of a smaller quota, or of a node pool's removal.
+
+`settings.HOLDING` and POOL_USERS name these functions.
 """
 
 import uuid
@@ -16,23 +17,21 @@ MOST_PODS = 20_000
 MOST_NAMED = 100
 
 
-def non_preemptible(projects: Iterable[int]) -> ResourceAmounts:
-    """What the placed, unfinished pods of non-preemptible workloads hold in these projects
-    together.
-    """
+def sum_non_preemptible(projects: Iterable[int]) -> ResourceAmounts:
+    """Return what placed, unfinished pods of non-preemptible workloads hold in these projects."""
     placed = Pod.objects.filter(
         workload__project__in=list(projects), workload__preemptible=False, vanished_at=None
     )
     rows = placed.exclude(node="").exclude(phase__in=("Succeeded", "Failed")).order_by()
-    found = []
+    amounts = []
     for data, gpus in rows.values_list("data", "gpus")[:MOST_PODS]:
         holds = calculate_demand(data)
-        found.append(ResourceAmounts(holds.gpus or gpus or holds.gpus, holds.cpu, holds.memory))
-    return sum_amounts(found)
+        amounts.append(ResourceAmounts(holds.gpus or gpus or holds.gpus, holds.cpu, holds.memory))
+    return sum_amounts(amounts)
 
 
-def users_of(cluster_id: uuid.UUID, pool: str) -> Sequence[str]:
-    """The names of the workloads at work on a cluster that name a node pool."""
+def list_pool_users(cluster_id: uuid.UUID, pool: str) -> Sequence[str]:
+    """Return the names of the active workloads on a cluster that name a node pool."""
     active = [status.value for status in ACTIVE | ENDING]
     rows = Workload.objects.filter(
         cluster=cluster_id, released_at=None, status__in=active
@@ -40,14 +39,14 @@ def users_of(cluster_id: uuid.UUID, pool: str) -> Sequence[str]:
     setups, masters = (
         KeyTransform("node_pools", KeyTransform(part, "spec")) for part in ("setup", "master")
     )
-    found = []
+    names = []
     for name, pools, of_master in (
         rows.annotate(pools=setups, of_master=masters)
         .values_list("name", "pools", "of_master")
         .iterator()
     ):
         if pool in (pools or ()) or pool in (of_master or ()):
-            found.append(name)
-            if len(found) >= MOST_NAMED:
+            names.append(name)
+            if len(names) >= MOST_NAMED:
                 break
-    return found
+    return names

@@ -1,4 +1,4 @@
-"""The rows of the table, and its orders."""
+"""The rows of the workload table, and its orders."""
 
 from django.db.models import F
 
@@ -35,7 +35,7 @@ COLUMNS = (
     "desired",
     "changed",
 )
-"""What a row shows: spec, job and PodGroup are large and stay where they are."""
+"""The columns that a row shows; spec, job and PodGroup are large and are not loaded."""
 
 ORDERS = {
     order.name: order
@@ -50,22 +50,23 @@ ORDERS = {
         SortOrder("-project", ("-project__name", "created_at", "id")),
     )
 }
-"""By the word for it in the address. Each is what an index, forwards or backwards, gives."""
+"""By the word in the address. An index, forwards or backwards, gives each of them."""
 NEWEST = ORDERS["-created"]
 
 
 def list_in_projects(visible: frozenset[int] | None) -> InProject:
-    """All workloads of these projects (None: of every one), as
-    `projects.querysets.visible_projects` tells them.
+    """Return all workloads of these projects; None means every project.
+
+    `projects.querysets.visible_projects` returns such projects.
     """
     workloads: InProject = Workload.objects.all()
     if visible is None:
         return workloads
     if len(visible) == 1:
-        # Said as an equality: the index on it then also gives the order.
+        # By equality: the index on the project then also gives the order.
         return workloads.filter(project_id=next(iter(visible)))
-    # Several are said so that no index on the project answers, only one that gives the order: the
-    # other way all their rows are sorted.
+    # The + 0 keeps planners from the index on the project: with several projects they would sort
+    # all their rows, instead of reading an index that gives the order.
     several: InProject = workloads.alias(in_project=F("project_id") + 0).filter(
         in_project__in=visible
     )
@@ -73,8 +74,9 @@ def list_in_projects(visible: frozenset[int] | None) -> InProject:
 
 
 def list_visible_workloads(user: User, *, deleted: bool = False) -> InProject:
-    """Workloads that the user sees, without the large columns; those that the cluster has let go of
-    only where `deleted`.
+    """Return the workloads that the user sees, without the large columns.
+
+    Released ones only where `deleted`.
     """
     return select_table_columns(
         list_in_projects(list_visible_project_ids(user)).filter(released_at__isnull=not deleted)
@@ -82,5 +84,5 @@ def list_visible_workloads(user: User, *, deleted: bool = False) -> InProject:
 
 
 def select_table_columns(workloads: InProject) -> InProject:
-    """The same rows with just what a row of the table shows, project and submitter included."""
+    """Return the same rows with just the table's columns, project and submitter included."""
     return workloads.select_related("project", "submitted_by").only(*COLUMNS)

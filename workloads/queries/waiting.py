@@ -1,5 +1,6 @@
-"""Why workloads wait: puts the rows of one, or of several at once, into the shapes that `diagnosis`
-reads. The same few queries for all.
+"""Why workloads wait: loads the rows of one or several into the shapes that `diagnosis` reads.
+
+The number of queries does not depend on the number of workloads.
 """
 
 import uuid
@@ -16,11 +17,11 @@ from projects.querysets import list_visible_project_ids
 from workloads.diagnosis import Diagnosis, diagnose_waiting
 from workloads.kube_objects import Object
 from workloads.models import Event, Pod, Workload
-from workloads.queries.node_capacity import rooms
+from workloads.queries.node_capacity import load_node_capacities
 from workloads.states import ACTIVE, Status
 
 WAITING_STATUSES = ACTIVE - {Status.RUNNING}
-"""Statuses that are asked why."""
+"""Statuses that are diagnosed."""
 MOST_PODS = 500
 """Pods that are read of all workloads together; one alone may have that many as well."""
 MOST_EVENTS = 200
@@ -29,7 +30,7 @@ _NONE = Decimal(0)
 _HOLDING_STATUSES = [status.value for status in ACTIVE | {Status.STOPPING, Status.DELETING}]
 
 WaitDiagnosis = tuple[Diagnosis, Pod | None]
-"""With the pod that it speaks of."""
+"""A diagnosis with the pod that it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,76 +44,84 @@ class GpuHolding:
 
 
 GpuHoldings = Mapping[uuid.UUID, Sequence[GpuHolding]]
-"""By cluster."""
+"""The holdings of projects, by cluster."""
 
 
 def diagnose_waiting_workloads(
     workloads: Sequence[Workload], user: User
 ) -> dict[uuid.UUID, WaitDiagnosis]:
-    """Of those that wait the reason, by id; one with too many pods for a list is left out. Names
-    other projects only to who sees them.
+    """Return why each waiting workload waits, by id.
 
-    The rows are loaded with their projects.
+    A workload with too many pods for a list is left out. Other projects are named only to a user
+    who sees them. The rows are loaded with their projects.
     """
-    asked = _limit_pods(
+    waiting_workloads = _limit_pods(
         [each for each in workloads if each.status in WAITING_STATUSES and each.job is not None]
     )
-    if not asked:
+    if not waiting_workloads:
         return {}
-    visible, clusters = list_visible_project_ids(user), {each.cluster_id for each in asked}
+    visible, clusters = (
+        list_visible_project_ids(user),
+        {each.cluster_id for each in waiting_workloads},
+    )
     pods, events, holdings, foreign = (
-        _load_pods(asked),
-        _load_events(asked),
+        _load_pods(waiting_workloads),
+        _load_events(waiting_workloads),
         load_gpu_holdings(clusters),
         _load_foreign_gpus(clusters),
     )
-    found = {}
-    for workload in asked:
-        mine = holdings.get(workload.cluster_id, ())
+    diagnoses = {}
+    for workload in waiting_workloads:
+        cluster_holdings = holdings.get(workload.cluster_id, ())
         rows = pods.get(workload.pk, ())
-        told = diagnose_waiting(
+        diagnosis = diagnose_waiting(
             workload.job or {},
             [pod.data for pod in rows],
             workload.pod_group,
-            queue=_build_queue(workload, mine),
-            nodes=rooms(workload.cluster_id),
+            queue=_build_queue(workload, cluster_holdings),
+            nodes=load_node_capacities(workload.cluster_id),
             events=events.get(workload.pk, ()),
-            holders=_sum_holders(workload, mine, foreign.get(workload.cluster_id, _NONE), visible),
+            holders=_sum_holders(
+                workload, cluster_holdings, foreign.get(workload.cluster_id, _NONE), visible
+            ),
         )
-        if told is not None:
-            found[workload.pk] = (
-                told,
-                next((pod for pod in rows if told.pod and pod.name == told.pod), None),
+        if diagnosis is not None:
+            diagnoses[workload.pk] = (
+                diagnosis,
+                next((pod for pod in rows if diagnosis.pod and pod.name == diagnosis.pod), None),
             )
-    return found
+    return diagnoses
 
 
 def load_gpu_holdings(clusters: Iterable[uuid.UUID]) -> GpuHoldings:
-    """GPUs that projects hold on each of these clusters now. One query."""
+    """Load the GPUs that projects hold on each of these clusters now.
+
+    One query.
+    """
     holding = Workload.objects.filter(
         cluster__in=clusters, status__in=_HOLDING_STATUSES, gpus_allocated__gt=0
     ).order_by()
     grouped = holding.values("cluster_id", "project_id", "project__name", "preemptible").annotate(
         gpus=Sum("gpus_allocated")
     )
-    found: dict[uuid.UUID, list[GpuHolding]] = defaultdict(list)
+    holdings: dict[uuid.UUID, list[GpuHolding]] = defaultdict(list)
     for each in grouped:
-        found[each["cluster_id"]].append(
+        holdings[each["cluster_id"]].append(
             GpuHolding(each["project_id"], each["project__name"], each["preemptible"], each["gpus"])
         )
-    return found
+    return holdings
 
 
 def _limit_pods(workloads: Sequence[Workload]) -> Sequence[Workload]:
-    """As many as have MOST_PODS pods together; a single one is always asked."""
-    found: list[Workload] = []
+    """Return as many workloads as have MOST_PODS pods together, and at least one."""
+    limited: list[Workload] = []
     pods = 0
     for workload in workloads:
-        if found and pods + workload.requested_pods > MOST_PODS:
+        if limited and pods + workload.requested_pods > MOST_PODS:
             continue
         pods += workload.requested_pods
-        found.append(workload)
-    return found
+        limited.append(workload)
+    return limited
 
 
 def _load_pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Pod]]:
@@ -121,21 +130,21 @@ def _load_pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Pod
         vanished_at=None,
         attempt=F("workload__attempt"),
     )
-    found: dict[uuid.UUID, list[Pod]] = defaultdict(list)
+    pods_by_workload: dict[uuid.UUID, list[Pod]] = defaultdict(list)
     for pod in rows.order_by("rank", "id")[:MOST_PODS]:
-        found[pod.workload_id].append(pod)
-    return found
+        pods_by_workload[pod.workload_id].append(pod)
+    return pods_by_workload
 
 
 def _load_events(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Object]]:
-    """The cluster's events of each one's attempt as objects, the newest of all of them."""
+    """Load the cluster's events of each workload's attempt as objects, newest first."""
     keys = [each.pk for each in workloads]
     rows = Event.objects.filter(
         workload__in=keys, attempt=F("workload__attempt"), kind=Event.Kind.CLUSTER
     ).order_by("-at", "-id")
-    found: dict[uuid.UUID, list[Object]] = defaultdict(list)
+    events: dict[uuid.UUID, list[Object]] = defaultdict(list)
     for row in rows[: MOST_EVENTS * len(keys)]:
-        found[row.workload_id].append(
+        events[row.workload_id].append(
             {
                 "involvedObject": {"kind": row.subject_kind, "name": row.subject},
                 "type": "Warning" if row.is_warning else "Normal",
@@ -144,15 +153,15 @@ def _load_events(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[O
                 "lastTimestamp": row.at.isoformat(),
             }
         )
-    return found
+    return events
 
 
 def _build_queue(workload: Workload, holdings: Sequence[GpuHolding]) -> Object:
-    """The project's Queue as far as its row tells: quota and limit, and what the project holds."""
-    mine = [each for each in holdings if each.project_id == workload.project_id]
+    """Build the project's Queue as far as its row tells: quota, limit, and allocation."""
+    project_holdings = [each for each in holdings if each.project_id == workload.project_id]
     bounds = {"quota": workload.project.gpu_quota, "limit": workload.project.gpu_limit}
-    allocated = sum((each.gpus for each in mine), _NONE)
-    fixed = sum((each.gpus for each in mine if not each.preemptible), _NONE)
+    allocated = sum((each.gpus for each in project_holdings), _NONE)
+    fixed = sum((each.gpus for each in project_holdings if not each.preemptible), _NONE)
     return {
         "spec": {
             "resources": {
@@ -172,21 +181,22 @@ def _sum_holders(
     foreign: Decimal,
     visible: frozenset[int] | None,
 ) -> Mapping[str, Decimal]:
-    """GPUs of other projects by name; those that may not be named, and pods that are not Muster's,
-    together under "".
+    """Return GPUs of other projects by name.
+
+    Those that may not be named, and pods that are not Muster's, are together under "".
     """
-    found: dict[str, Decimal] = {}
+    gpus_by_name: dict[str, Decimal] = {}
     for each in holdings:
         if each.project_id != workload.project_id:
             name = each.name if visible is None or each.project_id in visible else ""
-            found[name] = found.get(name, _NONE) + each.gpus
+            gpus_by_name[name] = gpus_by_name.get(name, _NONE) + each.gpus
     if foreign:
-        found[""] = found.get("", _NONE) + foreign
-    return found
+        gpus_by_name[""] = gpus_by_name.get("", _NONE) + foreign
+    return gpus_by_name
 
 
 def _load_foreign_gpus(clusters: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, Decimal]:
-    """GPUs that pods of others hold on each cluster."""
+    """Load the GPUs that pods of others hold on each cluster."""
     rows = (
         Node.objects.filter(cluster__in=clusters)
         .order_by()

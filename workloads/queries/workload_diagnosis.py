@@ -1,6 +1,4 @@
-"""Why a workload waits or failed: puts the rows into the shapes that `diagnosis` reads, and finds
-the place in the log it speaks of.
-"""
+"""Why a workload waits or failed, with the rows and the place in the log that explain it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +16,14 @@ from workloads.states import Status
 
 MOST_LOGS = 16
 TAIL_BYTES = 64 * 1024
-"""Bytes of the end of a log that are searched for its cause."""
+"""Bytes of the end of a log that are searched for the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadDiagnosis:
-    """A diagnosis with the rows it speaks of. `at` is where in the log the line begins, in
-    bytes.
+    """A diagnosis with the rows it is about.
+
+    `offset` is where in the log the line begins, in bytes.
     """
 
     diagnosis: Diagnosis
@@ -46,8 +45,9 @@ class WorkloadDiagnosis:
 
 
 def diagnose_workload(workload: Workload, user: User) -> WorkloadDiagnosis | None:
-    """Why it waits, or why it failed; None when neither applies. Names other projects only to
-    somebody who may see them.
+    """Return why it waits, or why it failed; None when neither applies.
+
+    Other projects are named only to a user who may see them.
     """
     if workload.status == Status.FAILED:
         return _diagnose_failure(workload)
@@ -57,8 +57,8 @@ def diagnose_workload(workload: Workload, user: User) -> WorkloadDiagnosis | Non
 
 
 def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | None:
-    told = waiting.diagnose_waiting_workloads([workload], user).get(workload.pk)
-    return None if told is None else WorkloadDiagnosis(*told)
+    diagnosis_and_pod = waiting.diagnose_waiting_workloads([workload], user).get(workload.pk)
+    return None if diagnosis_and_pod is None else WorkloadDiagnosis(*diagnosis_and_pod)
 
 
 def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
@@ -70,22 +70,22 @@ def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
         .order_by("rank", "id")[: MOST_PODS - len(rows)]
     )
     tails = {
-        pod.name: found
+        pod.name: log_tail
         for pod, log in _load_logs(rows[:MOST_LOGS])
-        if (found := _LogTail.load(pod, log)).lines
+        if (log_tail := _LogTail.load(pod, log)).lines
     }
-    told = diagnose_failure(
+    diagnosis = diagnose_failure(
         workload.job or {},
         [pod.data for pod in rows + others],
         {name: tail.lines for name, tail in tails.items()},
     )
-    if told is None:
+    if diagnosis is None:
         return None
-    pod = next((pod for pod in rows if told.pod and pod.name == told.pod), None)
-    tail = tails.get(told.pod)
-    if tail is None or told.line_index is None:
-        return WorkloadDiagnosis(told, pod)
-    return WorkloadDiagnosis(told, pod, tail.log, tail.locate_line(told.line_index))
+    pod = next((pod for pod in rows if diagnosis.pod and pod.name == diagnosis.pod), None)
+    tail = tails.get(diagnosis.pod)
+    if tail is None or diagnosis.line_index is None:
+        return WorkloadDiagnosis(diagnosis, pod)
+    return WorkloadDiagnosis(diagnosis, pod, tail.log, tail.locate_line(diagnosis.line_index))
 
 
 def _filter_current_pods(workload: Workload) -> "QuerySet[Pod]":
@@ -94,7 +94,7 @@ def _filter_current_pods(workload: Workload) -> "QuerySet[Pod]":
 
 @dataclass(frozen=True, slots=True)
 class _LogTail:
-    """The last whole lines of a log, and where the first of them begins."""
+    """The last whole lines of a log, and the offset of the first of them."""
 
     log: Log
     start: int
@@ -103,8 +103,8 @@ class _LogTail:
 
     @classmethod
     def load(cls, pod: Pod, log: Log) -> "_LogTail":
-        start, held = logbook.read_tail_with_offset(log, TAIL_BYTES)
-        raw = held.removesuffix(b"\n").split(b"\n") if held else []
+        start, content = logbook.read_tail_with_offset(log, TAIL_BYTES)
+        raw = content.removesuffix(b"\n").split(b"\n") if content else []
         return cls(log, start, raw, [line.decode(errors="replace") for line in raw])
 
     def locate_line(self, index: int) -> int:
@@ -112,23 +112,24 @@ class _LogTail:
 
 
 def _load_logs(pods: Sequence[Pod]) -> list[tuple[Pod, Log]]:
-    """Of each pod the log of the newest run of the container that failed, else of its newest main
-    container.
+    """Return for each pod one log: the newest run of the failed container.
+
+    Without a failed container, the newest run of a main one.
     """
-    found: dict[int, list[Log]] = {}
+    logs_by_pod: dict[int, list[Log]] = {}
     for log in Log.objects.filter(pod__in=pods, size__gt=0).exclude(state=Log.State.REMOVED)[
         : 8 * MOST_LOGS
     ]:
-        found.setdefault(log.pod_id, []).append(log)
-    chosen = []
+        logs_by_pod.setdefault(log.pod_id, []).append(log)
+    newest_logs = []
     for pod in pods:
         failed = {end.container for end in build_pod_view(pod.data).ends if end.exit_code}
         best = max(
-            found.get(pod.pk, ()),
+            logs_by_pod.get(pod.pk, ()),
             key=lambda log: (log.container in failed, not log.is_init, log.run),
             default=None,
         )
         if best is not None:
             best.pod = pod
-            chosen.append((pod, best))
-    return chosen
+            newest_logs.append((pod, best))
+    return newest_logs

@@ -1,5 +1,6 @@
-"""What was asked for: `Spec`, what is wrong with it, and its form in a database row. No Django;
-knows nothing of a cluster's state.
+"""The specification of a workload: `Spec`, its validation, and its JSON form in a database row.
+
+No Django here, and nothing about the state of a cluster.
 """
 
 from workloads.specs.choices import (

@@ -1,5 +1,6 @@
-"""The words a person chooses from. Values are those of the REST API where it has the choice;
-`label` is what a page shows.
+"""The enums from which a person chooses.
+
+Values are those of the REST API where it has the choice; `label` is what a page shows.
 """
 
 from enum import StrEnum
@@ -27,12 +28,12 @@ class Framework(StrEnum):
 
     @property
     def configurations(self) -> "tuple[Configuration, ...]":
-        """With and without a master, as far as the framework has both; the usual one first."""
+        """Return the configurations that the framework supports; the usual one comes first."""
         return _CONFIGURATIONS[self]
 
     @property
     def master_name(self) -> str:
-        """What the framework calls its one-of-a-kind pod, in lower case."""
+        """Return what the framework calls its one-of-a-kind pod, in lower case."""
         return {Framework.TENSORFLOW: "chief", Framework.MPI: "launcher"}.get(self, "master")
 
 
@@ -56,7 +57,7 @@ _CONFIGURATIONS = {
 
 
 class LauncherCreation(StrEnum):
-    """When MPI's launcher is made: with the workers, or once they run."""
+    """When MPI's launcher is created: with the workers, or once they run."""
 
     AT_STARTUP = "AtStartup"
     WAIT_FOR_WORKERS = "WaitForWorkersReady"
@@ -67,8 +68,9 @@ class LauncherCreation(StrEnum):
 
 
 class GitAccess(StrEnum):
-    """How a private repository lets one in: the Secret has `username` and `password`, or
-    `ssh-privatekey`.
+    """How a private repository is opened: which keys its Secret has.
+
+    PASSWORD: `username` and `password`. SSH_KEY: `ssh-privatekey`.
     """
 
     PASSWORD = "password"  # noqa: S105 - the word, not a secret
@@ -76,7 +78,7 @@ class GitAccess(StrEnum):
 
 
 class ClaimAccess(StrEnum):
-    """Who may mount a new claim: one node, many to read, many to write."""
+    """Who may mount a new claim: the pods of one node, many to read, or many to write."""
 
     ONE_NODE = "ReadWriteOnce"
     MANY_READ = "ReadOnlyMany"
@@ -90,8 +92,10 @@ class PullPolicy(StrEnum):
 
 
 class RestartPolicy(StrEnum):
-    """What happens to a container that ended. EXIT_CODE restarts what a signal ended, and takes
-    codes up to 127 for the program's word.
+    """What happens to a container that ended.
+
+    EXIT_CODE restarts a container that a signal ended, and takes exit codes up to 127 as the
+    program's own, final result.
     """
 
     ALWAYS = "Always"
@@ -101,8 +105,9 @@ class RestartPolicy(StrEnum):
 
 
 class CleanPodPolicy(StrEnum):
-    """Which pods are deleted when the workload has ended. Under NONE those that still run keep
-    their GPUs.
+    """Which pods are deleted when the workload has ended.
+
+    With NONE, pods that still run keep their GPUs.
     """
 
     RUNNING = "Running"
@@ -116,7 +121,7 @@ class Preemptibility(StrEnum):
 
 
 class Priority(StrEnum):
-    """Priority classes. The value is the name of the cluster's PriorityClass."""
+    """Priority classes. Each value is the name of the cluster's PriorityClass."""
 
     VERY_LOW = "very-low"
     LOW = "low"
@@ -128,7 +133,7 @@ class Priority(StrEnum):
 
     @property
     def number(self) -> int:
-        """The value of the PriorityClass: the higher goes first."""
+        """Return the value of the PriorityClass; a higher one goes first."""
         return PRIORITY_VALUES[self]
 
     @property
@@ -147,7 +152,7 @@ PRIORITY_VALUES = {
 }
 
 NON_PREEMPTIBLE_FROM = 100
-"""Work of this priority value and above is not preemptible unless it says otherwise."""
+"""Workloads of this priority value and above are not preemptible, unless they choose otherwise."""
 
 
 class VariableSource(StrEnum):

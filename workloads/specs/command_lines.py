@@ -1,5 +1,6 @@
-"""A command or its arguments as one line of text, as a form and the REST API have them, and as the
-words a container gets.
+"""Conversion of a command line between one text and a list of words.
+
+Forms and the REST API have the line; a container gets the words.
 """
 
 import shlex
@@ -7,12 +8,13 @@ from collections.abc import Iterable
 
 
 class InvalidCommandLine(ValueError):
-    """A line whose quotes do not match; the text is for the person."""
+    """A line cannot be split because its quotes do not match. The text is for the user."""
 
 
 def split_command_line(line: str) -> tuple[str, ...]:
-    """The words of a line, split at spaces as a shell does: quotes keep words together. Raises
-    BadWords.
+    """Split a line into words as a shell does; quotes keep words together.
+
+    Raises InvalidCommandLine.
     """
     try:
         return tuple(shlex.split(line))
@@ -23,5 +25,5 @@ def split_command_line(line: str) -> tuple[str, ...]:
 
 
 def join_command_line(words: Iterable[str]) -> str:
-    """The line that `split_words` makes these words of."""
+    """Join words into a line that `split_command_line` splits into the same words."""
     return shlex.join(words)

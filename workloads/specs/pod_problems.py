@@ -1,4 +1,4 @@
-"""What is wrong with the setup of one kind of pod."""
+"""Validation of the setup of one kind of pod."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -36,11 +36,12 @@ from workloads.specs.pod_setup import (
 )
 
 MAX_LIST_ITEMS = 256
-"""Variables, arguments, labels and so on, of each."""
+"""The most variables, arguments, labels and so on, of each kind."""
 MAX_VOLUMES = 64
 MAX_GPU_DEVICES = 128
 MAX_COMMAND_CHARACTERS = 256 * 1024
-"""Characters of command, arguments and variables together: more cannot be given to a process."""
+"""The most characters of command, arguments and variables together: a process cannot be given more.
+"""
 MAX_PAIRS_BYTES = 128 * 1024
 MAX_INT32 = 2**31 - 1
 CPU_RANGE = ("1m", "4096")
@@ -50,12 +51,14 @@ DEFAULT_NODE_POOL = "default"
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - a mount path
 
 FieldProblem = tuple[str, str, str]
-"""The field's path, its name in words at the start of a sentence, and what is wrong with it ("must
-...").
+"""A field's path, its title, and what is wrong with it.
+
+The title begins a sentence that the problem ends ("must ...").
 """
 
 
 def find_setup_problems(setup: Setup) -> Iterator[FieldProblem]:
+    """Yield everything that is wrong with the setup of one kind of pod."""
     yield from _prefix_fields("environment.", _check_environment(setup.environment))
     yield from _prefix_fields("compute.", _check_compute(setup.compute))
     yield from _check_volumes(setup)
@@ -91,12 +94,12 @@ def _check_node_pool(pool: str) -> str:
 
 def _check_environment(environment: Environment) -> Iterator[FieldProblem]:
     yield from _report_problem("image", "The image", value_rules.check_image(environment.image))
-    for field, words in (
+    for field, title in (
         ("pull_secrets", "pull secrets"),
         ("command", "words of the command"),
         ("args", "arguments"),
     ):
-        yield from _check_length(field, words, getattr(environment, field))
+        yield from _check_length(field, title, getattr(environment, field))
     for index, secret in enumerate(environment.pull_secrets):
         yield from _report_problem(
             f"pull_secrets.{index}",
@@ -112,9 +115,9 @@ def _check_environment(environment: Environment) -> Iterator[FieldProblem]:
     )
     if repeated:
         yield "pull_secrets", f"The pull secret {repeated[0][:80]}", "must be given once only"
-    for field, words in (("command", "The command"), ("args", "The arguments")):
-        wrong = next(filter(None, map(value_rules.check_text, getattr(environment, field))), "")
-        yield from _report_problem(field, words, wrong)
+    for field, title in (("command", "The command"), ("args", "The arguments")):
+        problem = next(filter(None, map(value_rules.check_text, getattr(environment, field))), "")
+        yield from _report_problem(field, title, problem)
     if environment.working_dir:
         yield from _report_problem(
             "working_dir", "The working directory", value_rules.check_path(environment.working_dir)
@@ -142,38 +145,38 @@ def _check_environment(environment: Environment) -> Iterator[FieldProblem]:
 
 
 def _check_variable(number: int, variable: Variable) -> Iterator[FieldProblem]:
-    words = (
+    title = (
         f"environment variable {number}"
         if value_rules.check_variable_name(variable.name)
         else f"environment variable {variable.name}"
     )
     yield from _report_problem(
-        "name", f"The name of {words}", value_rules.check_variable_name(variable.name)
+        "name", f"The name of {title}", value_rules.check_variable_name(variable.name)
     )
     match variable.source:
         case VariableSource.CUSTOM:
             yield from _report_problem(
-                "value", f"The value of {words}", value_rules.check_text(variable.value)
+                "value", f"The value of {title}", value_rules.check_text(variable.value)
             )
         case VariableSource.POD_FIELD:
             yield from _report_problem(
-                "key", f"The pod field of {words}", value_rules.check_pod_field(variable.key)
+                "key", f"The pod field of {title}", value_rules.check_pod_field(variable.key)
             )
         case VariableSource.SECRET | VariableSource.CONFIG_MAP:
             noun = "Secret" if variable.source is VariableSource.SECRET else "ConfigMap"
             yield from _report_problem(
                 "object_name",
-                f"The {noun} of {words}",
+                f"The {noun} of {title}",
                 value_rules.check_object_name(variable.object_name),
             )
             yield from _report_problem(
-                "key", f"The key of {words}", value_rules.check_config_key(variable.key)
+                "key", f"The key of {title}", value_rules.check_config_key(variable.key)
             )
 
 
 def _check_compute(compute: Compute) -> Iterator[FieldProblem]:
     yield from _prefix_fields("gpus.", _check_gpus(compute.gpus))
-    asked = (
+    resources = (
         ("cpu", "CPU", CPU_RANGE, Decimal("0.001"), compute.cpu_request, compute.cpu_limit),
         (
             "memory",
@@ -184,24 +187,24 @@ def _check_compute(compute: Compute) -> Iterator[FieldProblem]:
             compute.memory_limit,
         ),
     )
-    for field, words, (least, most), step, request, limit in asked:
-        wrong = [
-            value_rules.check_quantity(value, minimum=least, maximum=most, step=step)
+    for field, title, (minimum, maximum), step, request, limit in resources:
+        problems = [
+            value_rules.check_quantity(value, minimum=minimum, maximum=maximum, step=step)
             if value
             else ""
             for value in (request, limit)
         ]
-        yield from _report_problem(f"{field}_request", f"The {words} request", wrong[0])
-        yield from _report_problem(f"{field}_limit", f"The {words} limit", wrong[1])
+        yield from _report_problem(f"{field}_request", f"The {title} request", problems[0])
+        yield from _report_problem(f"{field}_limit", f"The {title} limit", problems[1])
         if (
             request
             and limit
-            and not any(wrong)
+            and not any(problems)
             and quantities.parse_quantity(request) > quantities.parse_quantity(limit)
         ):
             yield (
                 f"{field}_limit",
-                f"The {words} limit",
+                f"The {title} limit",
                 f"must not be below the request, {request}",
             )
     yield from _check_length("extended", "extended resources", compute.extended)
@@ -213,14 +216,14 @@ def _check_compute(compute: Compute) -> Iterator[FieldProblem]:
 
 
 def _check_extended_resource(number: int, extended: ExtendedResource) -> Iterator[FieldProblem]:
-    wrong = value_rules.check_key(extended.resource)
-    if not wrong and "/" not in extended.resource:
-        wrong = "must have a domain, as in rdma/hca"
+    problem = value_rules.check_key(extended.resource)
+    if not problem and "/" not in extended.resource:
+        problem = "must have a domain, as in rdma/hca"
     elif "kubernetes.io/" in extended.resource or extended.resource.startswith("requests."):
-        wrong = "must not be one of Kubernetes' own"
+        problem = "must not be one of Kubernetes' own"
     elif extended.resource == "nvidia.com/gpu":
-        wrong = "must not be nvidia.com/gpu: GPU devices are asked for above"
-    yield from _report_problem("resource", f"The name of extended resource {number}", wrong)
+        problem = "must not be nvidia.com/gpu: GPU devices are asked for above"
+    yield from _report_problem("resource", f"The name of extended resource {number}", problem)
     amount = value_rules.check_quantity(
         extended.quantity, minimum="1", maximum="1M", step=Decimal(1)
     )
@@ -259,12 +262,14 @@ def _check_volumes(setup: Setup) -> Iterator[FieldProblem]:
     paths = [volume.path.rstrip("/") for volume in setup.volumes]
     yield from _check_unique("volumes", "container path", paths, "path")
     for index, volume in enumerate(setup.volumes):
-        where = f"volume {index + 1} ({volume.noun})"
-        wrong = value_rules.check_mount_path(volume.path)
-        if not wrong and setup.compute.large_shm and paths[index] == SHARED_MEMORY_PATH:
-            wrong = f"must not be {SHARED_MEMORY_PATH}, which the larger shared memory takes"
-        yield from _report_problem(f"volumes.{index}.path", f"The container path of {where}", wrong)
-        yield from _prefix_fields(f"volumes.{index}.", _check_volume_source(where, volume))
+        title = f"volume {index + 1} ({volume.noun})"
+        problem = value_rules.check_mount_path(volume.path)
+        if not problem and setup.compute.large_shm and paths[index] == SHARED_MEMORY_PATH:
+            problem = f"must not be {SHARED_MEMORY_PATH}, which the larger shared memory takes"
+        yield from _report_problem(
+            f"volumes.{index}.path", f"The container path of {title}", problem
+        )
+        yield from _prefix_fields(f"volumes.{index}.", _check_volume_source(title, volume))
 
 
 def _check_volume_source(title: str, volume: Volume) -> Iterator[FieldProblem]:
@@ -318,12 +323,12 @@ def _check_volume_source(title: str, volume: Volume) -> Iterator[FieldProblem]:
 
 
 def _check_new_claim(title: str, volume: NewClaim) -> Iterator[FieldProblem]:
-    wrong = (
+    problem = (
         value_rules.check_quantity(volume.size, minimum="1Mi", maximum="64Ti", step=Decimal(1))
         if volume.size
         else "must be given"
     )
-    yield from _report_problem("size", f"The size of {title}", wrong)
+    yield from _report_problem("size", f"The size of {title}", problem)
     if volume.storage_class:
         yield from _report_problem(
             "storage_class",
@@ -344,13 +349,13 @@ def _check_git(title: str, volume: Git) -> Iterator[FieldProblem]:
     yield from _report_problem(
         "repository", f"The repository of {title}", value_rules.check_repository(volume.repository)
     )
-    for field, words, value in (
+    for field, noun, value in (
         ("branch", "branch", volume.branch),
         ("revision", "revision", volume.revision),
     ):
         if value:
             yield from _report_problem(
-                field, f"The {words} of {title}", value_rules.check_revision(value)
+                field, f"The {noun} of {title}", value_rules.check_revision(value)
             )
     if volume.secret:
         yield from _report_problem(
@@ -397,32 +402,32 @@ def _check_s3(title: str, volume: S3) -> Iterator[FieldProblem]:
 
 
 def _check_toleration(number: int, toleration: Toleration) -> Iterator[FieldProblem]:
-    where = f"toleration {number}"
+    title = f"toleration {number}"
     if toleration.key:
         yield from _report_problem(
-            "key", f"The key of {where}", value_rules.check_key(toleration.key)
+            "key", f"The key of {title}", value_rules.check_key(toleration.key)
         )
     elif toleration.operator is TolerationOperator.EQUAL:
         yield (
             "key",
-            f"The key of {where}",
+            f"The key of {title}",
             "must be given, or the operator be Exists, which then means every taint",
         )
     if toleration.operator is TolerationOperator.EXISTS and toleration.value:
-        yield "value", f"The value of {where}", "must be empty with the operator Exists"
+        yield "value", f"The value of {title}", "must be empty with the operator Exists"
     yield from _report_problem(
-        "value", f"The value of {where}", value_rules.check_label_value(toleration.value)
+        "value", f"The value of {title}", value_rules.check_label_value(toleration.value)
     )
     if toleration.seconds is not None:
         if toleration.effect is not TolerationEffect.NO_EXECUTE:
             yield (
                 "seconds",
-                f"The seconds of {where}",
+                f"The seconds of {title}",
                 "can be given with the effect NoExecute only",
             )
         yield from _report_problem(
             "seconds",
-            f"The seconds of {where}",
+            f"The seconds of {title}",
             value_rules.check_count(toleration.seconds, 1, MAX_INT32),
         )
 
@@ -436,13 +441,13 @@ def _check_pairs(field: str, noun: str, pairs: Sequence[Pair]) -> Iterator[Field
             f"The name of {noun} {index + 1}",
             value_rules.check_settable_key(pair.key),
         )
-        wrong = (
+        problem = (
             value_rules.check_label_value(pair.value)
             if noun == "label"
             else value_rules.check_text(pair.value)
         )
         yield from _report_problem(
-            f"{field}.{index}.value", f"The value of {noun} {index + 1}", wrong
+            f"{field}.{index}.value", f"The value of {noun} {index + 1}", problem
         )
     if (
         sum(len(pair.key) + len(pair.value.encode(errors="replace")) for pair in pairs)
@@ -452,18 +457,18 @@ def _check_pairs(field: str, noun: str, pairs: Sequence[Pair]) -> Iterator[Field
 
 
 def _check_security(security: Security) -> Iterator[FieldProblem]:
-    for field, words, value in (
+    for field, title, value in (
         ("uid", "The user ID", security.uid),
         ("gid", "The group ID", security.gid),
     ):
         if value is not None:
-            yield from _report_problem(field, words, value_rules.check_count(value, 0, MAX_INT32))
+            yield from _report_problem(field, title, value_rules.check_count(value, 0, MAX_INT32))
     if security.non_root and security.uid == 0:
         yield "uid", "The user ID", "must not be 0 when running as root is forbidden"
     yield from _check_length(
         "supplemental_groups", "supplemental groups", security.supplemental_groups, 64
     )
-    wrong = next(
+    problem = next(
         filter(
             None,
             (
@@ -473,7 +478,7 @@ def _check_security(security: Security) -> Iterator[FieldProblem]:
         ),
         "",
     )
-    yield from _report_problem("supplemental_groups", "Each supplemental group", wrong)
+    yield from _report_problem("supplemental_groups", "Each supplemental group", problem)
     for capability in security.capabilities:
         if capability not in CAPABILITIES:
             yield (
@@ -484,6 +489,7 @@ def _check_security(security: Security) -> Iterator[FieldProblem]:
 
 
 def _report_problem(field: str, title: str, problem: str) -> Iterator[FieldProblem]:
+    """Yield a problem of a field, unless the rule returned ""."""
     if problem:
         yield field, title, problem
 
@@ -491,6 +497,7 @@ def _report_problem(field: str, title: str, problem: str) -> Iterator[FieldProbl
 def _check_length(
     field: str, noun: str, items: Sequence[object], maximum: int = MAX_LIST_ITEMS
 ) -> Iterator[FieldProblem]:
+    """Yield a problem where a list has more items than the maximum."""
     if len(items) > maximum:
         yield field, f"The number of {noun}", f"must be at most {maximum}"
 
@@ -498,6 +505,7 @@ def _check_length(
 def _check_unique(
     field: str, noun: str, values: Sequence[str], part: str = ""
 ) -> Iterator[FieldProblem]:
+    """Yield a problem for each value that is given more than once."""
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
@@ -510,4 +518,5 @@ def _check_unique(
 
 
 def _prefix_fields(prefix: str, problems: Iterable[FieldProblem]) -> Iterator[FieldProblem]:
-    return ((prefix + field, words, text) for field, words, text in problems)
+    """Yield the problems with a prefix before each field's path."""
+    return ((prefix + field, title, text) for field, title, text in problems)

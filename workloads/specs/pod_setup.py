@@ -1,5 +1,6 @@
-"""What one pod is asked to be: environment, compute, volumes, placement, security. Plain values;
-`problems` judges them.
+"""The setup of one kind of pod: environment, compute, volumes, placement and security.
+
+Plain values; `pod_problems` validates them.
 """
 
 from dataclasses import dataclass
@@ -30,8 +31,8 @@ class Pair:
 class Variable:
     """An environment variable. `value` is used by source CUSTOM only.
 
-    The others read `key` of the Secret or ConfigMap `object_name`, or the pod field whose path is
-    `key`.
+    The other sources read `key` of the Secret or ConfigMap `object_name`, or the pod field whose
+    path is `key`.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What runs. An empty command, arguments or working directory mean the image's own."""
+    """What runs in a pod. An empty command, arguments or working directory mean the image's own."""
 
     image: str
     pull_policy: PullPolicy | None = None
@@ -55,18 +56,19 @@ class Environment:
 
     @property
     def image_reference(self) -> str:
-        """The image as a container runtime takes it: a leading slash, as tutorials write, is
-        dropped.
+        """Return the image as a container runtime takes it.
+
+        A leading slash, as tutorials write it, is dropped.
         """
         return self.image.lstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """GPUs of each pod: whole `devices`, or of each device a `portion` of it (above 0, at most 1)
-    or some `memory` (a quantity).
+    """The GPUs of each pod: whole devices, or a part of each device.
 
-    With a portion or memory, 0 devices are read as 1.
+    `devices` is their number. A part is a `portion` (above 0, at most 1) or some `memory` (a
+    Kubernetes quantity) of each device; with one of these, 0 devices are read as 1.
     """
 
     devices: int = 0
@@ -75,17 +77,18 @@ class Gpus:
 
     @property
     def is_shared(self) -> bool:
-        """Whether parts of devices are asked for: the whole portion of a device is a device."""
+        """Tell whether parts of devices are requested. A portion of 1 is a whole device."""
         return bool(self.memory) or (self.portion is not None and self.portion != 1)
 
     @property
     def device_count(self) -> int:
+        """Return the number of devices; with a portion or memory, at least 1."""
         return max(1, self.devices) if self.memory or self.portion is not None else self.devices
 
 
 @dataclass(frozen=True, slots=True)
 class ExtendedResource:
-    """So many of another resource that nodes offer, as "rdma/hca"."""
+    """A quantity of another resource that nodes offer, such as "rdma/hca"."""
 
     resource: str
     quantity: str
@@ -93,8 +96,9 @@ class ExtendedResource:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """What each pod gets. Requests and limits are Kubernetes quantities; an empty one is left
-    out.
+    """What each pod gets.
+
+    Requests and limits are Kubernetes quantities; empty ones are left out.
     """
 
     gpus: Gpus = Gpus()
@@ -108,7 +112,10 @@ class Compute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """Files at `path` in the container. Its kinds are the classes below."""
+    """Files at `path` in the container. The subclasses below are its kinds.
+
+    Field names and `kind` are stored in database rows (`spec_json`).
+    """
 
     kind: ClassVar[str] = ""
     noun: ClassVar[str] = "volume"
@@ -119,8 +126,9 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyDir(Volume):
-    """An empty directory that lives as long as the pod, on disk or in memory; `size` is its limit,
-    a quantity.
+    """An empty directory that lives as long as the pod.
+
+    On disk, or with `memory` in memory; `size` is its limit, a quantity.
     """
 
     kind: ClassVar[str] = "emptyDir"
@@ -139,13 +147,15 @@ class HostPath(Volume):
 
     source: str
     propagate: bool = False
-    """See what the host mounts below it later (HostToContainer)."""
+    """Whether the container sees what the host mounts below the directory later (HostToContainer).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigMap(Volume):
-    """The files of a ConfigMap of the namespace, or with `sub_path` one of them. `mode` is their
-    permission bits.
+    """The files of a ConfigMap of the namespace; with `sub_path`, one of them.
+
+    `mode` is their permission bits.
     """
 
     kind: ClassVar[str] = "configMap"
@@ -192,10 +202,10 @@ class Nfs(Volume):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewClaim(Volume):
-    """A PersistentVolumeClaim made for the workload: one for all its pods until it is deleted, or,
-    `ephemeral`, one for each pod.
+    """A PersistentVolumeClaim that is created for the workload.
 
-    `size` is a quantity; without a storage class the cluster's default serves it.
+    There is one for all its pods until the workload is deleted or, with `ephemeral`, one for each
+    pod. `size` is a quantity; without a storage class the cluster's default is used.
     """
 
     kind: ClassVar[str] = "newPvc"
@@ -209,10 +219,11 @@ class NewClaim(Volume):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Git(Volume):
-    """The files of a Git repository, fetched before the containers start; each pod has its own.
+    """The files of a Git repository, fetched before the containers start.
 
-    `revision` is a commit or tag and goes before `branch`; without both it is the repository's
-    default branch. `secret` names the Secret of a private one.
+    Each pod has its own copy. `revision` is a commit or tag and takes precedence over `branch`;
+    without both, the repository's default branch is fetched. `secret` names the Secret of a private
+    repository.
     """
 
     kind: ClassVar[str] = "git"
@@ -227,11 +238,11 @@ class Git(Volume):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3(Volume):
-    """The objects of a bucket below `prefix`, downloaded before the containers start; each pod has
-    its own, and nothing goes back.
+    """The objects of a bucket below `prefix`, downloaded before the containers start.
 
-    `url` is the service's address, empty for Amazon's.
-    `secret` names a Secret with `AccessKeyId` and `SecretKey`; a public bucket needs none.
+    Each pod has its own copy, and nothing is written back. `url` is the service's address, empty
+    for Amazon's. `secret` names a Secret with `AccessKeyId` and `SecretKey`; a public bucket needs
+    none.
     """
 
     kind: ClassVar[str] = "s3"
@@ -259,7 +270,7 @@ VOLUME_TYPES: tuple[type[Volume], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A taint that the pods put up with. An empty key with EXISTS means every taint."""
+    """A taint that the pods tolerate. An empty key with EXISTS means every taint."""
 
     key: str = ""
     operator: TolerationOperator = TolerationOperator.EQUAL
@@ -270,8 +281,9 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The pods shall be together: on nodes with the same value of the label `key`. Where not
-    `required` they are if it is possible.
+    """The pods run together, on nodes with the same value of the label `key`.
+
+    Without `required` this is a preference.
     """
 
     key: str
@@ -280,7 +292,10 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """As whom the containers run; None and empty mean the image's or the cluster's own."""
+    """The security context of the containers.
+
+    None and empty values leave it to the image or the cluster.
+    """
 
     uid: int | None = None
     gid: int | None = None
@@ -307,5 +322,5 @@ class Setup:
     labels: tuple[Pair, ...] = ()
     security: Security = Security()
     node_pools: tuple[str, ...] = ()
-    """Names of node pools; the first with room is taken."""
+    """Names of node pools, in order of preference; the first with free capacity is used."""
     topology: Topology | None = None

@@ -1,4 +1,4 @@
-"""`Spec`: one submission, the same whoever asks (page, REST, command line)."""
+"""`Spec`: one submission, the same from the page, the REST API and the command line."""
 
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
@@ -41,15 +41,16 @@ class Inherited(Enum):
 
 
 INHERITED: Final = Inherited.INHERITED
-"""The master's value is the workers' one, whatever that is."""
+"""The master's value is the workers' value, whatever that is."""
 
 _Inherit = Literal[Inherited.INHERITED]
 
 
 @dataclass(frozen=True, slots=True)
 class MasterChanges:
-    """In what the master differs from the workers. Fields are named as in Environment, Compute and
-    Setup.
+    """In what the master differs from the workers.
+
+    Fields are named as in Environment, Compute and Setup.
     """
 
     image: str | _Inherit = INHERITED
@@ -76,7 +77,7 @@ class MasterChanges:
     security: Security | _Inherit = INHERITED
 
     def apply_to(self, workers: Setup) -> Setup:
-        """The master's setup."""
+        """Return the master's setup: the workers' setup with these changes."""
         return replace(
             self._replace_changed(workers),
             environment=self._replace_changed(workers.environment),
@@ -85,7 +86,7 @@ class MasterChanges:
 
     @classmethod
     def from_setups(cls, workers: Setup, master: Setup) -> "MasterChanges":
-        """What makes a master's setup of the workers'."""
+        """Return the changes that turn the workers' setup into the master's."""
         pairs = (
             (workers, master),
             (workers.environment, master.environment),
@@ -93,10 +94,12 @@ class MasterChanges:
         )
         named = {field.name for field in fields(cls)}
         changed = {}
-        for one, other in pairs:
-            for field in fields(one):
-                if field.name in named and getattr(one, field.name) != getattr(other, field.name):
-                    changed[field.name] = getattr(other, field.name)
+        for workers_part, master_part in pairs:
+            for field in fields(workers_part):
+                if field.name in named and getattr(workers_part, field.name) != getattr(
+                    master_part, field.name
+                ):
+                    changed[field.name] = getattr(master_part, field.name)
         return cls(**changed)
 
     def _replace_changed(self, part: Part) -> Part:
@@ -110,14 +113,14 @@ class MasterChanges:
 
 
 UNCHANGED = MasterChanges()
-"""The master is set up as the workers are."""
+"""The master has the setup of the workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElasticSettings:
-    """The workload runs with any number of workers between these.
+    """The workload runs with any number of workers between these bounds.
 
-    Each pod that leaves or joins costs one of `max_restarts`; None is as good as without limit.
+    Each pod that leaves or joins costs one of `max_restarts`; None is practically unlimited.
     """
 
     min_workers: int
@@ -127,8 +130,10 @@ class ElasticSettings:
 
 @dataclass(frozen=True, slots=True)
 class MpiSettings:
-    """What only MPI has: processes a worker takes, when the launcher is made, and where root's keys
-    are in the image.
+    """What only MPI has.
+
+    `slots` is the number of processes per worker, `launcher` when the launcher is created,
+    `ssh_path` where root's SSH keys are in the image.
     """
 
     slots: int = 1
@@ -137,13 +142,14 @@ class MpiSettings:
 
 
 DEFAULT_MPI = MpiSettings()
-"""One process a worker, and a launcher that is made with them."""
+"""One process per worker, and a launcher that is created with the workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """What happens around the pods; None means the framework's or the cluster's default. Times are
-    in seconds.
+    """What happens around the pods. Times are in seconds.
+
+    None means the framework's or the cluster's default.
     """
 
     priority: Priority | None = None
@@ -157,8 +163,10 @@ class Lifecycle:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a whole workload asks for at once. `gpu_memory` is MiB of shared devices, whose part of
-    a device is not known here.
+    """What a whole workload requests at once.
+
+    `gpu_memory` is MiB of shared devices; which part of a device that is, is not known here.
+    `memory` is in bytes.
     """
 
     pods: int = 0
@@ -170,11 +178,11 @@ class Totals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One workload as asked for. `namespace` and `queue` are those of the project on its cluster.
+    """One workload as requested. `namespace` and `queue` are those of the project on its cluster.
 
     `workers`, `master`, `configuration` and `elastic` matter to a distributed workload, `runs` and
-    `parallelism` to a standard one. `parameter_servers` are TensorFlow's: pods as the workers are,
-    without GPUs.
+    `parallelism` to a standard one. `parameter_servers` is TensorFlow's: pods set up as the workers
+    are, without GPUs.
     """
 
     name: str
@@ -204,33 +212,38 @@ class Spec:
 
     @property
     def has_distinct_first_pod(self) -> bool:
-        """Whether one pod has a template of its own: the master, or of workers alone the first
-        where only rank 0 may write to a volume.
+        """Tell whether one pod has a template of its own.
+
+        That is the master; of workers alone it is the first, where only rank 0 may write to a
+        volume.
         """
         return self.has_master or (self.is_distributed and self._has_distinct_first_worker)
 
     @property
     def _has_distinct_first_worker(self) -> bool:
-        can = self.framework is Framework.TENSORFLOW or (
+        is_supported = self.framework is Framework.TENSORFLOW or (
             self.framework is Framework.PYTORCH and self.elastic is None
         )
-        return can and any(
+        return is_supported and any(
             volume.access is VolumeAccess.RANK_0_WRITES for volume in self.setup.volumes
         )
 
     @property
     def master_setup(self) -> Setup:
-        """The master's setup: the workers' with its changes."""
+        """Return the master's setup: the workers' setup with the master's changes."""
         return self.master.apply_to(self.setup)
 
     @property
     def parameter_server_setup(self) -> Setup:
-        """A parameter server's setup: the workers' without their GPUs."""
+        """Return a parameter server's setup: the workers' setup without GPUs."""
         return replace(self.setup, compute=replace(self.setup.compute, gpus=Gpus()))
 
     @property
     def is_preemptible(self) -> bool:
-        """As said; else by the priority; else yes."""
+        """Tell whether the workload is preemptible.
+
+        The explicit choice decides, else the priority; without both it is.
+        """
         chosen = self.lifecycle
         if chosen.preemptibility is not None:
             return chosen.preemptibility is Preemptibility.PREEMPTIBLE
@@ -238,14 +251,14 @@ class Spec:
 
     @property
     def pod_count(self) -> int:
-        """How many pods run at once: a master and two workers are 3."""
+        """Return how many pods run at once: a master and two workers are 3."""
         if self.is_distributed:
             return self.workers + int(self.has_master) + self.parameter_servers
         return min(self.runs, self.parallelism)
 
     @property
     def pod_kinds(self) -> "tuple[tuple[Setup, int], ...]":
-        """Each kind of its pods with how many of them run at once; the master first."""
+        """Return each kind of pod with the number that run at once; the master first."""
         if not self.is_distributed:
             return ((self.setup, self.pod_count),)
         kinds = [(self.setup, self.workers)]
@@ -257,7 +270,7 @@ class Spec:
 
     @property
     def totals(self) -> Totals:
-        """What all pods together ask for. Quantities must be valid."""
+        """Return what all pods together request. Quantities must be valid."""
         parts = [_add_up_pods(setup, pods) for setup, pods in self.pod_kinds]
         return Totals(
             **{
@@ -268,6 +281,7 @@ class Spec:
 
 
 def _add_up_pods(setup: Setup, pods: int) -> Totals:
+    """Return what so many pods of one setup request together."""
     compute = setup.compute
     gpus: Any = Decimal(0)
     memory = 0

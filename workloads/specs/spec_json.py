@@ -1,5 +1,7 @@
-"""A Spec as JSON for a database row, and back. Values equal to their defaults are left out; the
-version says how to read the rest.
+"""Encoding of a Spec as JSON for a database row, and decoding.
+
+Values equal to their defaults are left out; the version tells how to read the rest. The names of
+dataclass fields are the keys that are stored.
 """
 
 import dataclasses
@@ -21,16 +23,19 @@ _VOLUME_TYPES = {volume.kind: volume for volume in VOLUME_TYPES}
 
 
 class UnreadableSpec(ValueError):
-    """What is stored is no Spec that this version can read; the text names the place."""
+    """The stored JSON is no Spec that this version can read. The text names the place."""
 
 
 def encode_spec(spec: Spec) -> dict[str, Any]:
-    """Plain JSON values with a version. `from_json` gives an equal Spec."""
+    """Return a spec as plain JSON values with a version. `decode_spec` returns an equal Spec."""
     return {"version": VERSION, **_encode(spec)}
 
 
 def decode_spec(data: Mapping[str, Any]) -> Spec:
-    """The Spec that `to_json` stored. Raises BadSpec; what it gives may still have problems."""
+    """Return the Spec that `encode_spec` encoded.
+
+    Raises UnreadableSpec. The result is not validated.
+    """
     if data.get("version") != VERSION:
         raise UnreadableSpec(
             f"version {data.get('version')!r:.40} of a spec cannot be read, only {VERSION}"
@@ -44,6 +49,8 @@ def _encode(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         encoded: dict[str, Any] = {KIND_KEY: value.kind} if isinstance(value, Volume) else {}
         for field in dataclasses.fields(value):
+            # Left out are values that equal the defaults of now: a default that changes would
+            # change the meaning of stored rows, and needs a new VERSION.
             if (part := getattr(value, field.name)) != field.default:
                 encoded[field.name] = _encode(part)
         return encoded
@@ -79,34 +86,40 @@ def _decode(hint: Any, value: Any, path: str) -> Any:
 
 
 def _decode_union(allowed_types: tuple[Any, ...], value: Any, path: str) -> Any:
-    """Unions here are one type, None if it may be missing, and INHERITED, which is never stored."""
+    """Decode a value whose type is a union.
+
+    Unions here are one type, None where it may be missing, and INHERITED, which is never stored.
+    """
     if value is None and type(None) in allowed_types:
         return None
-    left = [
+    candidates = [
         arm
         for arm in allowed_types
         if arm is not type(None) and INHERITED not in typing.get_args(arm)
     ]
-    assert len(left) == 1, f"{path} has an ambiguous type"
-    return _decode(left[0], value, path)
+    assert len(candidates) == 1, f"{path} has an ambiguous type"
+    return _decode(candidates[0], value, path)
 
 
 def _decode_dataclass(hint: Any, value: Any, path: str) -> Any:
     if not isinstance(value, dict):
         raise UnreadableSpec(f"{path} is not an object")
-    given = dict(value)
+    remaining = dict(value)
     if hint is Volume:
-        kind = given.pop(KIND_KEY, None)
+        kind = remaining.pop(KIND_KEY, None)
         if not isinstance(kind, str) or kind not in _VOLUME_TYPES:
             raise UnreadableSpec(f"{path} is of the unknown kind {kind!r:.40}")
         hint = _VOLUME_TYPES[kind]
     hints = _get_field_types(hint)
-    unknown = sorted(given.keys() - hints.keys())
+    unknown = sorted(remaining.keys() - hints.keys())
     if unknown:
         raise UnreadableSpec(f"{path} has the unknown field {unknown[0]!r:.60}")
     try:
         return hint(
-            **{name: _decode(hints[name], part, f"{path}.{name}") for name, part in given.items()}
+            **{
+                name: _decode(hints[name], part, f"{path}.{name}")
+                for name, part in remaining.items()
+            }
         )
     except TypeError as error:
         raise UnreadableSpec(f"{path} lacks a field: {error}") from error
@@ -114,6 +127,9 @@ def _decode_dataclass(hint: Any, value: Any, path: str) -> Any:
 
 @cache
 def _get_field_types(hint: type) -> dict[str, Any]:
-    """The types of a dataclass's fields; computing them is slow, and a page decodes many specs."""
+    """Return the types of a dataclass's fields.
+
+    Cached: computing them is slow, and a page decodes many specs.
+    """
     hints = typing.get_type_hints(hint, localns={"Inherited": Inherited})
     return {field.name: hints[field.name] for field in dataclasses.fields(hint)}

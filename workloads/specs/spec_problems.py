@@ -1,4 +1,4 @@
-"""What is wrong with a whole Spec, in words for the person, each with the field it belongs to."""
+"""Validation of a whole Spec: problems in words for the user, each with its field."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,14 +40,17 @@ SET_BY_OPERATOR: Mapping[Framework, frozenset[str]] = {
         ("OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile", "K_MPI_JOB_ROLE")
     ),
 }
-"""Variables that the training operator writes after the person's own, which would so be lost."""
+"""Variables that the training operator writes after the user's own, which would be overwritten."""
 SET_FOR_ELASTIC = frozenset(("PET_MAX_RESTARTS", "PET_RDZV_CONF"))
+"""Variables that the training operator also writes for an elastic workload."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`field` is a path such as "setup.environment.image" or "master.volumes.0.path"; `text` is a
-    sentence that names it in words.
+    """What is wrong with one field of a Spec.
+
+    `field` is a path such as "setup.environment.image" or "master.volumes.0.path"; `text` is a
+    sentence that names the field in words.
     """
 
     field: str
@@ -55,18 +58,19 @@ class Problem:
 
 
 def find_problems(spec: Spec) -> Sequence[Problem]:
-    """Everything wrong with a submission; nothing when it can be built and the cluster's schemas
-    will take it.
+    """Return everything that is wrong with a spec.
+
+    Empty when the spec can be built and the cluster's schemas will accept it.
     """
-    found = [Problem(field, f"{words} {wrong}.") for field, words, wrong in _check_spec(spec)]
-    return tuple(dict.fromkeys(found))
+    problems = [Problem(field, f"{title} {text}.") for field, title, text in _check_spec(spec)]
+    return tuple(dict.fromkeys(problems))
 
 
 def _check_spec(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
-    longest = value_rules.max_name_length(
+    max_length = value_rules.max_name_length(
         spec.framework if spec.is_distributed else None, spec.workers
     )
-    yield from _report_problem("name", "The name", value_rules.check_name(spec.name, longest))
+    yield from _report_problem("name", "The name", value_rules.check_name(spec.name, max_length))
     yield from _report_problem(
         "project", "The project", value_rules.check_name(spec.project, value_rules.MAX_LABEL_LENGTH)
     )
@@ -80,12 +84,12 @@ def _check_spec(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
     )
     yield from _check_distributed(spec) if spec.is_distributed else _check_standard(spec)
     yield from _check_lifecycle(spec)
-    wrong = list(pod_problems.find_setup_problems(spec.setup))
-    yield from (("setup." + field, words, text) for field, words, text in wrong)
+    setup_problems = list(pod_problems.find_setup_problems(spec.setup))
+    yield from (("setup." + field, title, text) for field, title, text in setup_problems)
     if spec.has_master and spec.master != UNCHANGED:
-        for field, words, text in pod_problems.find_setup_problems(spec.master_setup):
-            if (field, words, text) not in wrong:
-                yield "master." + field, f"For the master: {words[0].lower()}{words[1:]}", text
+        for field, title, text in pod_problems.find_setup_problems(spec.master_setup):
+            if (field, title, text) not in setup_problems:
+                yield "master." + field, f"For the master: {title[0].lower()}{title[1:]}", text
 
 
 def _check_distributed(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
@@ -114,7 +118,7 @@ def _check_distributed(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
 
 
 def _check_configuration(spec: Spec, framework: Framework) -> Iterator[pod_problems.FieldProblem]:
-    usual = framework.configurations[0]
+    default_configuration = framework.configurations[0]
     if spec.configuration not in framework.configurations:
         why = (
             "its workers are all alike"
@@ -124,7 +128,7 @@ def _check_configuration(spec: Spec, framework: Framework) -> Iterator[pod_probl
         yield (
             "configuration",
             "The configuration",
-            f"must be {usual.label} for {framework.label}: {why}",
+            f"must be {default_configuration.label} for {framework.label}: {why}",
         )
     if framework is Framework.MPI:
         why = "for MPI, whose ranks all run in the workers, which are alike"
@@ -142,7 +146,7 @@ def _check_configuration(spec: Spec, framework: Framework) -> Iterator[pod_probl
 
 
 def _check_framework_fields(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
-    """What only one of the frameworks has."""
+    """Check the fields that only one of the frameworks has."""
     if spec.framework is Framework.TENSORFLOW:
         yield from _report_problem(
             "parameter_servers",
@@ -175,14 +179,15 @@ def _check_framework_fields(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
 def _check_operator_variables(
     spec: Spec, reserved: frozenset[str]
 ) -> Iterator[pod_problems.FieldProblem]:
+    """Refuse environment variables that the training operator would overwrite."""
     setups = [("setup", spec.setup)] + (
         [("master", spec.master_setup)] if spec.has_master and spec.master != UNCHANGED else []
     )
-    seen = set()
+    reported = set()
     for prefix, setup in setups:
         for index, variable in enumerate(setup.environment.variables):
-            if variable.name in reserved and variable.name not in seen:
-                seen.add(variable.name)
+            if variable.name in reserved and variable.name not in reported:
+                reported.add(variable.name)
                 field = f"{prefix}.environment.variables.{index}.name"
                 yield (
                     field,
@@ -259,19 +264,21 @@ def _check_standard(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
 
 
 def _check_lifecycle(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
-    chosen = spec.lifecycle
+    lifecycle = spec.lifecycle
     yield from _report_problem(
         "lifecycle.backoff_limit",
         "The backoff limit",
-        value_rules.check_count(chosen.backoff_limit, 0, MAX_RETRIES),
+        value_rules.check_count(lifecycle.backoff_limit, 0, MAX_RETRIES),
     )
-    if chosen.grace_seconds is not None:
-        wrong = value_rules.check_count(chosen.grace_seconds, 0, MAX_GRACE_SECONDS)
-        yield from _report_problem("lifecycle.grace_seconds", "The grace period in seconds", wrong)
-    if chosen.auto_delete_seconds is not None:
-        wrong = value_rules.check_count(chosen.auto_delete_seconds, 0, MAX_AUTO_DELETE_SECONDS)
+    if lifecycle.grace_seconds is not None:
+        problem = value_rules.check_count(lifecycle.grace_seconds, 0, MAX_GRACE_SECONDS)
         yield from _report_problem(
-            "lifecycle.auto_delete_seconds", "The time until auto-deletion in seconds", wrong
+            "lifecycle.grace_seconds", "The grace period in seconds", problem
+        )
+    if lifecycle.auto_delete_seconds is not None:
+        problem = value_rules.check_count(lifecycle.auto_delete_seconds, 0, MAX_AUTO_DELETE_SECONDS)
+        yield from _report_problem(
+            "lifecycle.auto_delete_seconds", "The time until auto-deletion in seconds", problem
         )
 
 

@@ -1,5 +1,7 @@
-"""What a single value may be. Each rule gives what is wrong in words that follow the value's name
-("must ..."), or "".
+"""Rules for single values.
+
+Each `check_` function returns what is wrong in words that follow the value's name ("must ..."), or
+"" where nothing is.
 """
 
 import re
@@ -22,8 +24,9 @@ _POD_NAME_SUFFIXES = {
     Framework.TENSORFLOW: "-chief-0",
     Framework.MPI: "-launcher",
 }
-"""The longest that each training operator appends for its one-of-a-kind pod; workers get
-"-worker-N".
+"""The longest suffix that each training operator appends for its one-of-a-kind pod.
+
+Workers get "-worker-N".
 """
 
 _RESERVED_PREFIXES = (
@@ -75,8 +78,9 @@ _HOST = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:]*[A-Za-z0-9])?")
 
 
 def max_name_length(framework: Framework | None, workers: int) -> int:
-    """How long a name may be so that the names of all pods and services made from it are valid, at
-    most LONGEST_NAME.
+    """Return how long a workload's name may be, at most MAX_NAME_LENGTH.
+
+    The names of all pods and services that are made from it stay valid.
     """
     if framework is None:
         return MAX_NAME_LENGTH
@@ -85,7 +89,7 @@ def max_name_length(framework: Framework | None, workers: int) -> int:
 
 
 def check_name(value: str, max_length: int = MAX_NAME_LENGTH) -> str:
-    """A DNS label that starts with a letter."""
+    """Check a DNS label that starts with a letter."""
     if not value:
         return "must be given"
     if len(value) > max_length:
@@ -99,7 +103,7 @@ def check_name(value: str, max_length: int = MAX_NAME_LENGTH) -> str:
 
 
 def check_text(value: str, max_length: int = MAX_TEXT_LENGTH) -> str:
-    """Any text that can be stored and sent."""
+    """Check any text that can be stored and sent."""
     if len(value) > max_length:
         return f"must have at most {max_length:,} characters"
     if "\x00" in value or any("\ud800" <= character <= "\udfff" for character in value):
@@ -121,7 +125,7 @@ def check_image(value: str) -> str:
 
 
 def check_object_name(value: str) -> str:
-    """The name of a ConfigMap, Secret, claim or the like."""
+    """Check the name of a ConfigMap, Secret, claim or the like."""
     if not value:
         return "must be given"
     if len(value) > 253 or not _OBJECT_NAME.fullmatch(value):
@@ -133,7 +137,7 @@ def check_object_name(value: str) -> str:
 
 
 def check_namespace(value: str) -> str:
-    """A DNS label."""
+    """Check a namespace, which is a DNS label."""
     if len(value) > MAX_LABEL_LENGTH or "." in value:
         return f"must have at most {MAX_LABEL_LENGTH} characters and no dots"
     return check_object_name(value)
@@ -151,7 +155,7 @@ def check_variable_name(value: str) -> str:
 
 
 def check_config_key(value: str) -> str:
-    """A key of a ConfigMap or Secret."""
+    """Check a key of a ConfigMap or Secret."""
     if not value:
         return "must be given"
     if (
@@ -173,8 +177,9 @@ def check_pod_field(value: str) -> str:
 
 
 def check_key(value: str) -> str:
-    """The key of a label, an annotation or a taint: a name of up to 63 characters, after an
-    optional domain and a slash.
+    """Check the key of a label, an annotation or a taint.
+
+    It is a name of up to 63 characters, after an optional domain and a slash.
     """
     if not value:
         return "must be given"
@@ -190,8 +195,9 @@ def check_key(value: str) -> str:
 
 
 def is_gpu_resource(resource: str) -> bool:
-    """Whether an extended resource stands for GPUs or parts of them, as nvidia.com/mig-1g.10gb
-    does: by its vendor, or by its name.
+    """Tell whether an extended resource stands for GPUs or parts of them.
+
+    As nvidia.com/mig-1g.10gb does: by its vendor, or by its name.
     """
     domain, _, last = resource.lower().rpartition("/")
     return (
@@ -202,8 +208,9 @@ def is_gpu_resource(resource: str) -> bool:
 
 
 def check_settable_key(value: str) -> str:
-    """The key of a label or annotation that a person may set: not one of those by which Muster and
-    the engines work.
+    """Check the key of a label or annotation that a user may set.
+
+    The keys by which Muster and the engines work are refused.
     """
     domain = value.partition("/")[0]
     if (
@@ -225,7 +232,7 @@ def check_label_value(value: str) -> str:
 
 
 def check_path(value: str) -> str:
-    """An absolute path."""
+    """Check an absolute path."""
     if not value:
         return "must be given"
     if not value.startswith("/"):
@@ -240,22 +247,23 @@ def check_path(value: str) -> str:
 
 
 def check_mount_path(value: str) -> str:
-    """A path inside a container where a volume can be."""
-    if wrong := check_path(value):
-        return wrong
+    """Check a path inside a container where a volume can be mounted."""
+    if problem := check_path(value):
+        return problem
     if not value.strip("/"):
         return "must not be the root directory"
     return "must not contain a colon" if ":" in value else ""
 
 
 def check_sub_path(value: str) -> str:
-    """A relative path below a volume's root."""
+    """Check a relative path below a volume's root."""
     return "must not start with /" if value.startswith("/") else check_path(f"/{value}")
 
 
 def check_repository(value: str) -> str:
-    """The address of a Git repository. User and password do not belong into it: they would be seen
-    by everybody who sees the workload.
+    """Check the address of a Git repository.
+
+    User and password are refused in it: everybody who sees the workload would see them.
     """
     if not value:
         return "must be given"
@@ -275,6 +283,8 @@ def check_repository(value: str) -> str:
         or not (url.hostname or url.scheme == "file")
     ):
         return "must be a URL such as https://github.com/team/code.git, or user@host:path for SSH"
+    # Git would hand such a host to ssh as an option, for example -oProxyCommand, which runs a
+    # command (CVE-2017-1000117).
     if (url.hostname or "").startswith("-"):
         return "must have the name or address of a server, which does not begin with a dash"
     if url.password or (url.username and url.scheme != "ssh"):
@@ -288,7 +298,7 @@ def check_repository(value: str) -> str:
 
 
 def check_url(value: str) -> str:
-    """The http address of a service."""
+    """Check the http address of a service."""
     parts = _split_url(value)
     if (
         len(value) > MAX_PATH_LENGTH
@@ -311,7 +321,7 @@ def check_url(value: str) -> str:
 
 
 def check_revision(value: str) -> str:
-    """A branch, a tag or a commit, as Git spells them."""
+    """Check a branch, a tag or a commit, as Git spells them."""
     if (
         len(value) > 250
         or not _REVISION.fullmatch(value)
@@ -335,6 +345,7 @@ def check_bucket(value: str) -> str:
 def _split_url(value: str) -> SplitResult | None:
     try:
         parts = urlsplit(value)
+        # These properties parse only when they are read, and raise ValueError then.
         _ = parts.hostname, parts.port
     except ValueError:
         return None
@@ -352,8 +363,9 @@ def check_host(value: str) -> str:
 
 
 def check_quantity(value: str, *, minimum: str, maximum: str, step: Decimal | None = None) -> str:
-    """A quantity from `least` to `most`, both in the notation that is shown to the person; `step`
-    is the finest difference.
+    """Check a Kubernetes quantity from `minimum` to `maximum`.
+
+    Both are in the notation that is shown to the user; `step` is the finest difference.
     """
     try:
         number = quantities.parse_quantity(value)

@@ -1,4 +1,5 @@
-"""The steps of a workload's life in its cluster, and beat's table of those that come by the clock.
+"""The steps of a workload's life in its cluster, and beat's schedule of the periodic ones.
+
 Each may run twice, late or never.
 """
 

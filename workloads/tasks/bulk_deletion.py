@@ -1,6 +1,4 @@
-"""Asking for the deletion of many workloads that nobody chose: those of a project that has left,
-and those whose time is up.
-"""
+"""Deletion of many workloads that nobody selected: of a removed project, or of expired ones."""
 
 import uuid
 from collections.abc import Sequence
@@ -19,25 +17,26 @@ BATCH_SIZE = 100
 
 
 def request_deletions(ids: Sequence[uuid.UUID], *, user: User | None, reason: str) -> None:
-    """Each is asked to be deleted, unless it is already, with an entry in the audit log that says
-    why; `by` None is Muster itself.
+    """Request the deletion of each workload, with an audit entry that says why.
+
+    Those that are being deleted already are skipped. `user` None is Muster itself.
     """
     for first in range(0, len(ids), BATCH_SIZE):
         with transaction.atomic():
-            asked = [
+            requested = [
                 key
                 for key in ids[first : first + BATCH_SIZE]
                 if journal.request_deletion(key, user)
             ]
             rows = (
-                Workload.objects.filter(pk__in=asked)
+                Workload.objects.filter(pk__in=requested)
                 .order_by("name")
                 .values_list("pk", "name", "project_id")
             )
-            gone = [
+            entries = [
                 audit.AuditedObject(key, name, project_scope(project))
                 for key, name, project in rows
             ]
-            audit.record_all(audit.Event.DELETE, "workload", gone, by=user, text=reason)
-        for key in asked:
+            audit.record_all(audit.Event.DELETE, "workload", entries, by=user, text=reason)
+        for key in requested:
             remove.enqueue(str(key))

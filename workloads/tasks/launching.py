@@ -1,4 +1,4 @@
-"""The step that brings a workload's objects into its cluster, once, however often it is done."""
+"""The step that creates a workload's objects in its cluster, once, however often it runs."""
 
 import logging
 from functools import partial
@@ -22,23 +22,22 @@ from workloads.tasks.teardown import remove, stop
 log = logging.getLogger(__name__)
 
 REMOVAL_RECHECK_SECONDS = 1.0
-"""Seconds until one looks again whether what an earlier attempt left is gone."""
+"""Seconds until the next check whether an earlier attempt's objects are gone."""
 RECONCILE_SECONDS = 1.0
-"""Seconds after which what became of a launch is looked at, should nobody have told."""
+"""Seconds after which a launch is reconciled, in case no follower reported it."""
 
 
 class LaunchRefused(Exception):
-    """It cannot be launched as it is; the text is for the person."""
+    """The workload cannot be launched as it is; the text is for the person."""
 
 
 @step
 def launch(workload_id: str, tries: int | None = None) -> None:
-    """Creating or Resuming, and wanted running -> its objects are in the cluster; or Failed, with
-    what the cluster has against them.
+    """Create the objects of a starting workload, or mark it Failed with the reason.
 
-    Where that cannot be done now it stays as it was, with its trouble, and is tried again. In any
-    other state nothing is done. What exists already under the name and is of this attempt was made
-    by a step before: that is how it may run twice or die anywhere.
+    Where that is impossible now, the workload stays as it is, with its trouble, and is tried again.
+    In any other state nothing is done. An object of this attempt that already exists under the name
+    was made by an earlier run of the step: therefore it may run twice or die anywhere.
     """
     workload = find_workload(workload_id, tries)
     if (
@@ -55,7 +54,7 @@ def launch(workload_id: str, tries: int | None = None) -> None:
 
 
 def describe_error(error: Exception, workload: Workload) -> str:
-    """Why it was refused, with what to do about it."""
+    """Describe why the launch was refused, and what to do about it."""
     if isinstance(error, NotServed):
         target = manifests.get_target(workload.job_kind)
         return (
@@ -67,23 +66,23 @@ def describe_error(error: Exception, workload: Workload) -> str:
 
 
 def _launch_workload(workload: Workload, client: Client) -> None:
-    wanted = _build_objects(workload)
+    wanted_objects = _build_objects(workload)
     if workload.project.synced_at is None:
         _provision_project(workload)
     try:
-        made = [_ensure_object(client, workload, each) for each in wanted]
+        created = [_ensure_object(client, workload, each) for each in wanted_objects]
     except Gone:
-        # The only thing that a new object can miss is its namespace: somebody removed it.
+        # "Not found" on creation means the namespace: somebody removed it.
         _provision_project(workload)
         try:
-            made = [_ensure_object(client, workload, each) for each in wanted]
+            created = [_ensure_object(client, workload, each) for each in wanted_objects]
         except Gone:
             raise RetryLater(
                 f"The namespace {objects.namespace_of(workload)} is not there."
             ) from None
     if _is_overtaken(workload):
         return
-    journal.record_launch(workload.pk, workload.attempt, made[-1])
+    journal.record_launch(workload.pk, workload.attempt, created[-1])
     reconcile.enqueue_after(RECONCILE_SECONDS, str(workload.pk))
 
 
@@ -107,8 +106,9 @@ def _provision_project(workload: Workload) -> None:
 
 
 def _ensure_object(client: Client, workload: Workload, wanted: Object) -> Object:
-    """The object as the cluster has it: made now, or by a step before. Raises Refused when the name
-    is somebody else's.
+    """Return the object in the cluster, created now or by an earlier run of the step.
+
+    Raises LaunchRefused when the name is somebody else's.
     """
     resource, name, namespace = (
         objects.resource_of_manifest(wanted),
@@ -120,8 +120,8 @@ def _ensure_object(client: Client, workload: Workload, wanted: Object) -> Object
     except Conflict as error:
         if not error.already_exists:
             raise
-        there = _find_object(client, resource, name, namespace)
-        if there is None:
+        existing = _find_object(client, resource, name, namespace)
+        if existing is None:
             raise RetryLater("What had its name in the cluster has just gone.", 0) from None
     except Rejected as error:
         if (
@@ -129,25 +129,27 @@ def _ensure_object(client: Client, workload: Workload, wanted: Object) -> Object
             and workload.cluster.can.known
             and is_served(workload.cluster.can, resource)
         ):
-            # As an API server says that is starting. Should it be so, the next heartbeat knows.
+            # A starting API server says so too. If the kind is gone indeed, the next heartbeat
+            # updates the capabilities.
             raise RetryLater(
                 f"The cluster does not serve objects of kind {wanted['kind']} at the moment."
             ) from error
-        # Limits are looked at before names: what a step before has made counts against itself.
-        there = _find_object_after_refusal(error, client, resource, name, namespace)
-        if there is None or not objects.is_object_of(there, workload):
+        # The API server checks quotas before names: the object of an earlier run counts against its
+        # own repetition.
+        existing = _find_object_after_refusal(error, client, resource, name, namespace)
+        if existing is None or not objects.is_object_of(existing, workload):
             raise
-    if not objects.is_object_of(there, workload):
-        _remove_deleted_holder(there, workload)
-        raise LaunchRefused(_describe_name_taken(there, wanted["kind"], namespace))
-    if objects.parse_attempt(there) < objects.parse_attempt(wanted):
-        _remove_older_object(client, workload, resource, there)
-    if objects.is_being_deleted(there):
+    if not objects.is_object_of(existing, workload):
+        _remove_deleted_holder(existing, workload)
+        raise LaunchRefused(_describe_name_taken(existing, wanted["kind"], namespace))
+    if objects.parse_attempt(existing) < objects.parse_attempt(wanted):
+        _remove_older_object(client, workload, resource, existing)
+    if objects.is_being_deleted(existing):
         raise RetryLater(
             f"Its {wanted['kind']} is being removed from the cluster; it is made anew after that.",
             REMOVAL_RECHECK_SECONDS,
         )
-    return there
+    return existing
 
 
 def _find_object(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
@@ -160,8 +162,9 @@ def _find_object(client: Client, resource: Resource, name: str, namespace: str) 
 def _find_object_after_refusal(
     refusal: Rejected, client: Client, resource: Resource, name: str, namespace: str
 ) -> Object | None:
-    """What has the name though it may not be created. Raises Later where that is refused too: a
-    step before may have made it.
+    """Return the object that has the name though creating it was refused.
+
+    Raises RetryLater where reading is refused too: an earlier run may have created it.
     """
     try:
         return _find_object(client, resource, name, namespace)
@@ -181,8 +184,9 @@ def _remove_older_object(
 
 
 def _remove_deleted_holder(existing: Object, workload: Workload) -> None:
-    """Raises Later where the name's holder is a deleted workload of ours, whose launch was so late
-    that it came after the deletion.
+    """Raise RetryLater where a deleted workload of ours still holds the name.
+
+    Its launch was so late that it came after the deletion.
     """
     holder = objects.find_workload_id(existing)
     if (
@@ -207,31 +211,32 @@ def _describe_name_taken(existing: Object, kind: str, namespace: str) -> str:
         if each.get("manager")
     ]
     if labels.get(manifests.MANAGED_BY) == manifests.MUSTER:
-        whose = (
+        owner = (
             "It belongs to another workload of Muster, "
             f"{clean_text(labels.get(manifests.WORKLOAD), 60)}."
         )
     else:
         by = f" by {writers[0]}" if writers else ""
-        whose = (
+        owner = (
             f"It was made{by} at {clean_text(metadata.get('creationTimestamp'), 40)}, and not by "
             "Muster."
         )
     name = clean_text(metadata.get("name"), 80)
     return (
-        f"A {kind} named {name} is in the namespace {namespace} already. {whose} Give this "
+        f"A {kind} named {name} is in the namespace {namespace} already. {owner} Give this "
         f"workload another name, or remove that {kind}."
     )
 
 
 def _is_overtaken(workload: Workload) -> bool:
-    """Whether something else is wanted by now than when the step began; then the step for that is
-    asked for, which clears up.
+    """Return whether something else is wanted by now than when the step began.
+
+    If so, the step for that is requested, which cleans up.
     """
-    now = Workload.objects.filter(pk=workload.pk).values_list("desired", "attempt").first()
-    if now == (Desired.RUNNING, workload.attempt):
+    current = Workload.objects.filter(pk=workload.pk).values_list("desired", "attempt").first()
+    if current == (Desired.RUNNING, workload.attempt):
         return False
-    wanted = now[0] if now else Desired.DELETED
+    wanted = current[0] if current else Desired.DELETED
     {Desired.STOPPED.value: stop, Desired.DELETED.value: remove, Desired.RUNNING.value: launch}[
         wanted
     ].enqueue(str(workload.pk))

@@ -1,5 +1,7 @@
-"""The sweep over time and idle limits: half of one is told in the history, and at its end the
-workload is stopped, once, with why.
+"""The sweep over time and idle limits.
+
+It warns in the history at half of a limit and stops the workload, once and with the reason, at its
+end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +24,7 @@ from workloads.states import BY_ITSELF
 from workloads.tasks.teardown import stop
 
 BATCH_SIZE = 500
-"""Workloads that are looked at in one query, and that one sweep stops or warns at most."""
+"""Workloads of one query, and that one sweep stops or warns at most."""
 TIME, IDLE = "TimeLimit", "IdleLimit"
 """The reasons of the events of a stop."""
 HALF_REASONS = {TIME: "TimeLimitNear", IDLE: "IdleLimitNear"}
@@ -32,7 +34,7 @@ _LIMITS = ("time_limit_seconds", "idle_limit_seconds", "limit_warned_at", "idle_
 
 @dataclass(frozen=True, slots=True)
 class _LimitUse:
-    """A limit of which at least half is used."""
+    """A limit of which at least half is used, in seconds."""
 
     workload: Workload
     kind: str
@@ -46,57 +48,66 @@ class _LimitUse:
 
 @step
 def limit() -> None:
-    """What runs and has a limit -> at half of it, warned of in its history; at its end, asked to
-    stop, with the limit as its reason.
+    """Warn running workloads at half of their limits, and stop them at the end.
 
-    Idle time is counted where the use of its GPUs is known, and nothing is stopped for it where it
-    is not. May run twice or late.
+    Idle time counts only where the use of the GPUs is known. May run twice or late.
     """
-    now, left = timezone.now(), BATCH_SIZE
-    # Where nobody has looked for a while it is unknown whether what was idle then still is.
-    use_is_seen = utilisation.find_latest_sample_time() is not None
-    for workloads in _load_limited_workloads(use_is_seen):
-        for each in _find_limit_uses(workloads, now, use_is_seen):
-            if left and (_stop_at_limit(each) if each.is_over else _warn_of_limit(each, now)):
-                left -= 1
+    now, remaining = timezone.now(), BATCH_SIZE
+    # Without a recent sample it is unknown whether idle workloads still are.
+    is_use_known = utilisation.find_latest_sample_time() is not None
+    for workloads in _load_limited_workloads(is_use_known):
+        for limit_use in _find_limit_uses(workloads, now, is_use_known):
+            if remaining and (
+                _stop_at_limit(limit_use) if limit_use.is_over else _warn_of_limit(limit_use, now)
+            ):
+                remaining -= 1
 
 
 def _load_limited_workloads(is_use_known: bool) -> Iterator[Sequence[Workload]]:
-    """What is running now and has a limit that can be reached, in batches; one query each."""
-    has = Q(time_limit_seconds__isnull=False)
+    """Load running workloads with a limit that can be reached, in batches of one query each."""
+    has_limit = Q(time_limit_seconds__isnull=False)
     if is_use_known:
-        has |= Q(idle_limit_seconds__isnull=False, idle_since__isnull=False)
+        has_limit |= Q(idle_limit_seconds__isnull=False, idle_since__isnull=False)
     running = [status.value for status in runtime_limits.COUNTED_STATUSES]
     rows = Workload.objects.filter(
-        has, status__in=running, desired=Desired.RUNNING, started_at__isnull=False, released_at=None
+        has_limit,
+        status__in=running,
+        desired=Desired.RUNNING,
+        started_at__isnull=False,
+        released_at=None,
     )
     rows = rows.select_related("project").only(*_FIELDS, *_LIMITS).order_by("pk")
-    found = list(rows[:BATCH_SIZE])
-    while found:
-        yield found
-        found = (
-            list(rows.filter(pk__gt=found[-1].pk)[:BATCH_SIZE]) if len(found) == BATCH_SIZE else []
+    workloads = list(rows[:BATCH_SIZE])
+    while workloads:
+        yield workloads
+        workloads = (
+            list(rows.filter(pk__gt=workloads[-1].pk)[:BATCH_SIZE])
+            if len(workloads) == BATCH_SIZE
+            else []
         )
 
 
 def _find_limit_uses(
     workloads: Sequence[Workload], now: datetime, is_use_known: bool
 ) -> list[_LimitUse]:
-    """The limits of these that are at least half used, each with the exact use. Two queries."""
-    at_most = {
+    """Return the limits that are at least half used, with their exact use. Two queries."""
+    upper_bounds = {
         each.pk: each.ran_seconds + (now - (each.started_at or now)).total_seconds()
         for each in workloads
     }
-    timed = [
+    candidates = [
         each
         for each in workloads
-        if each.time_limit_seconds is not None and 2 * at_most[each.pk] >= each.time_limit_seconds
+        if each.time_limit_seconds is not None
+        and 2 * upper_bounds[each.pk] >= each.time_limit_seconds
     ]
-    ran = runtime_limits.load_running_seconds(timed, now) if timed else {}
-    found = [_LimitUse(each, TIME, each.time_limit_seconds or 0, ran[each.pk]) for each in timed]
+    ran = runtime_limits.load_running_seconds(candidates, now) if candidates else {}
+    uses = [
+        _LimitUse(each, TIME, each.time_limit_seconds or 0, ran[each.pk]) for each in candidates
+    ]
     for each in workloads if is_use_known else ():
         if each.idle_limit_seconds is not None and each.idle_since is not None:
-            found.append(
+            uses.append(
                 _LimitUse(
                     each,
                     IDLE,
@@ -104,15 +115,15 @@ def _find_limit_uses(
                     (now - runtime_limits.get_idle_start(each)).total_seconds(),
                 )
             )
-    near = [each for each in found if 2 * each.used_seconds >= each.limit_seconds]
-    told = _load_idle_warnings(
-        [each.workload for each in near if each.kind == IDLE and not each.is_over]
+    half_used = [each for each in uses if 2 * each.used_seconds >= each.limit_seconds]
+    idle_warnings = _load_idle_warnings(
+        [each.workload for each in half_used if each.kind == IDLE and not each.is_over]
     )
-    return [each for each in near if each.is_over or not _is_warned(each, told)]
+    return [each for each in half_used if each.is_over or not _is_warned(each, idle_warnings)]
 
 
 def _load_idle_warnings(workloads: Sequence[Workload]) -> dict[UUID, datetime]:
-    """When each was warned last that it is idle."""
+    """Load when each workload was last warned that it is idle."""
     if not workloads:
         return {}
     rows = Event.objects.filter(
@@ -153,20 +164,24 @@ def _warn_of_limit(limit_use: _LimitUse, now: datetime) -> bool:
 
 
 def _stop_at_limit(limit_use: _LimitUse) -> bool:
-    """The stop that a person could ask for, asked for by Muster. Whoever asked first has asked."""
+    """Request the stop on behalf of Muster. Return False when somebody requested it before."""
     workload, project = limit_use.workload, limit_use.workload.project
-    what = "its time limit" if limit_use.kind == TIME else "its idle limit"
+    limit_name = "its time limit" if limit_use.kind == TIME else "its idle limit"
     unused = "" if limit_use.kind == TIME else "; its GPUs were not used"
-    why = (
-        f"{BY_ITSELF}{what} of {describe_duration(limit_use.limit_seconds)} was reached (project "
-        f"{project.name}){unused}."
+    reason = (
+        f"{BY_ITSELF}{limit_name} of {describe_duration(limit_use.limit_seconds)} was reached "
+        f"(project {project.name}){unused}."
     )
     try:
         with transaction.atomic():
-            asked = journal.request_stop(
-                workload.pk, None, reason=why, event_reason=limit_use.kind, attempt=workload.attempt
+            is_requested = journal.request_stop(
+                workload.pk,
+                None,
+                reason=reason,
+                event_reason=limit_use.kind,
+                attempt=workload.attempt,
             )
-            if asked:
+            if is_requested:
                 scope = project_scope(project.pk)
                 audit.record(
                     audit.Event.STOP,
@@ -175,11 +190,11 @@ def _stop_at_limit(limit_use: _LimitUse) -> bool:
                     id=workload.pk,
                     name=workload.name,
                     scope=scope,
-                    text=why,
+                    text=reason,
                 )
     except Clash:
-        # It has come to its end, or is being deleted.
+        # The workload has ended, or is being deleted.
         return False
-    if asked:
+    if is_requested:
         stop.enqueue(str(workload.pk))
-    return asked
+    return is_requested

@@ -1,4 +1,4 @@
-"""A workload's objects in its cluster: of which kind they are, where, and whose."""
+"""A workload's objects in its cluster: their kind, their namespace, and their owner."""
 
 import contextlib
 import uuid
@@ -19,30 +19,32 @@ CLAIM_KIND = "v1/PersistentVolumeClaim"
 
 LOG_WAIT_SECONDS = 2.0
 LOG_WAIT_TRIES = 8
-"""For so many turns of so many seconds the logs of finished pods are waited for. Longer and whoever
-reads them is not there.
+"""How many tries, of LOG_WAIT_SECONDS each, wait for the logs of finished pods.
+
+After more than that, nobody is reading the logs.
 """
 
 
 def job_resource_of(workload: Workload) -> Resource:
-    """The kind of the object that stands for a workload."""
+    """Return the resource of the object that stands for a workload."""
     return JOB_KINDS[workload.job_kind]
 
 
 def resource_of_manifest(manifest: Object) -> Resource:
-    """The kind of an object that `manifests.build` made."""
+    """Return the resource of an object that `manifests.build` made."""
     kind = f"{manifest['apiVersion']}/{manifest['kind']}"
     return PERSISTENTVOLUMECLAIMS if kind == CLAIM_KIND else JOB_KINDS[kind]
 
 
 def namespace_of(workload: Workload) -> str:
-    """Where its objects were made."""
+    """Return the namespace where the workload's objects were made."""
     return str(workload.spec.get("namespace") or workload.project.namespace)
 
 
 def is_object_of(obj: Object, workload: Workload) -> bool:
-    """Whether an object that Muster may have made carries this workload's id. What something else
-    controls was made by that.
+    """Return whether an object that Muster may have made carries this workload's id.
+
+    An object with a controller was made by that controller.
     """
     labels = nested_dict(obj, "metadata", "labels")
     is_labelled = labels.get(manifests.MANAGED_BY) == manifests.MUSTER and labels.get(
@@ -52,8 +54,9 @@ def is_object_of(obj: Object, workload: Workload) -> bool:
 
 
 def fetch_pods(client: Client, workload: Workload) -> list[Object]:
-    """The workload's pods, of whatever attempt; those that have its labels and are somebody else's
-    are left alone. Raises KubeError.
+    """Fetch the workload's pods of all attempts. Raises KubeError.
+
+    Pods that have its labels and are somebody else's are left out.
     """
     kind = workload.job_kind.rpartition("/")[2]
     return [
@@ -64,7 +67,7 @@ def fetch_pods(client: Client, workload: Workload) -> list[Object]:
 
 
 def find_workload_id(obj: Object) -> uuid.UUID | None:
-    """The workload whose id an object carries."""
+    """Return the id of the workload that an object carries, if any."""
     labels = nested_dict(obj, "metadata", "labels")
     try:
         return (
@@ -77,7 +80,7 @@ def find_workload_id(obj: Object) -> uuid.UUID | None:
 
 
 def parse_attempt(obj: Object) -> int:
-    """The attempt that an object is of; 0 where it does not say."""
+    """Return the attempt that an object belongs to; 0 where it does not say."""
     value = nested_dict(obj, "metadata", "labels").get(manifests.ATTEMPT)
     return (
         int(value)
@@ -87,43 +90,48 @@ def parse_attempt(obj: Object) -> int:
 
 
 def is_being_deleted(obj: Object) -> bool:
-    """Whether its deletion has begun."""
+    """Return whether the object's deletion has begun."""
     return bool(nested_dict(obj, "metadata").get("deletionTimestamp"))
 
 
 def fetch_objects(client: Client, resource: Resource, workload: Workload) -> list[Object]:
-    """Every object of a kind that carries the workload's id, of whatever attempt. Raises KubeError.
+    """Fetch every object of a kind that carries the workload's id, of all attempts. Raises
+    KubeError.
 
-    There are none of a kind that the cluster is known not to serve; that it says so now and then
-    proves nothing.
+    A kind that the cluster is known not to serve has none. A momentary "not served" answer proves
+    nothing, and raises.
     """
     if not is_served(workload.cluster.can, resource):
         return []
-    found: list[Object] = []
+    objects: list[Object] = []
     for page in calls.list_all(
         client,
         resource,
         namespace=namespace_of(workload),
         labels=manifests.build_selector(str(workload.pk)),
     ):
-        found = [*page.items] if page.first else [*found, *page.items]
-    return found
+        # A listing whose continue token expired (410) begins anew: earlier pages do not count.
+        objects = [*page.items] if page.first else [*objects, *page.items]
+    return objects
 
 
 def delete_object(client: Client, resource: Resource, obj: Object) -> None:
-    """Begin the end of this very object, with what hangs on it. Conflict when the name has passed
-    to another one; never Gone.
+    """Begin the deletion of this very object and its dependents.
+
+    Raises Conflict when another object has the name by now; never Gone.
     """
     metadata = nested_dict(obj, "metadata")
     with contextlib.suppress(Gone):
+        # The uid is a precondition: an object that took over the name meanwhile is not deleted.
         calls.delete(
             client, resource, metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
         )
 
 
 def wait_for_logs(workload: Workload) -> None:
-    """Wait a little until the logs of its finished pods are safe: they go with the pods. Raises
-    Later while they are not; not for ever.
+    """Wait a little until the logs of the finished pods are kept.
+
+    They vanish with the pods. Raises RetryLater while they are not, but not for ever.
     """
     if workload.tries < LOG_WAIT_TRIES and not logbook.wait_until_logs_kept(
         workload.pk, LOG_WAIT_SECONDS
@@ -132,12 +140,12 @@ def wait_for_logs(workload: Workload) -> None:
 
 
 def remove_all_objects(client: Client, workload: Workload) -> str:
-    """Begin the end of everything of the workload in the cluster; gives in words what is still
-    there, "" for nothing. Raises KubeError.
+    """Begin the deletion of all objects of the workload. Return in words what is left, "" for
+    nothing.
 
-    The logs of pods that have finished are kept first, which may raise Later. Services and
-    PodGroups go with the job that they hang on. Claims that were made for the workload go when it
-    is deleted, once no pod uses them.
+    Raises KubeError. The logs of finished pods are kept first, which may raise RetryLater. Services
+    and PodGroups go with their job. Claims made for the workload go when it is deleted, once no pod
+    uses them.
     """
     resource = job_resource_of(workload)
     jobs, pods = (
@@ -165,7 +173,7 @@ def remove_all_objects(client: Client, workload: Workload) -> str:
 
 
 def _fetch_unneeded_claims(client: Client, workload: Workload) -> Sequence[Object]:
-    """What is left of its claims when it is deleted; stopped, it keeps them."""
+    """Fetch the claims that are left of a deleted workload; a stopped one keeps them."""
     volumes = [
         *nested_list(workload.spec, "setup", "volumes"),
         *nested_list(workload.spec, "master", "volumes"),

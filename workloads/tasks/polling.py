@@ -1,5 +1,6 @@
-"""The safety net under following: everything of ours in a cluster, listed completely, and what
-should not be there any more found.
+"""The safety net under following: a complete listing of our objects in a cluster.
+
+It also finds objects that should not be there any more.
 """
 
 import itertools
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 
 @step
 def poll_all() -> None:
-    """Ask for a poll of every cluster that answers."""
+    """Request a poll of every cluster that answers."""
     for cluster_id in (
         Cluster.objects.in_use().filter(unreachable_since=None).values_list("pk", flat=True)
     ):
@@ -44,11 +45,11 @@ def poll_all() -> None:
 
 @step
 def poll(cluster_id: str) -> None:
-    """Whatever the rows say of a cluster's objects -> what is there now, and nothing that is not.
+    """Record everything that is in the cluster now, and that nothing else is.
 
-    Objects of workloads that are wanted stopped or deleted, left by a launch that was overtaken,
-    are asked to be removed. A poll of the cluster that is running already is enough. Where the
-    cluster does not answer, its row says so.
+    Requests the removal of objects of stopped or deleted workloads that an overtaken launch left.
+    Does nothing while another poll of the cluster runs. Where the cluster does not answer, its row
+    says so.
     """
     with claim_task("poll", cluster_id) as mine:
         cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
@@ -65,22 +66,23 @@ def poll(cluster_id: str) -> None:
 
 
 class _Poll:
-    """One poll of one cluster. What it does not let us list is left out, and the rest is done."""
+    """One poll of one cluster. Kinds that it refuses to list are left out."""
 
     def __init__(self, client: Client, cluster: Cluster) -> None:
         self._client = client
         self._cluster = cluster
         self._refusals: list[Rejected] = []
         self._present_ids: set[uuid.UUID] = set()
-        """The workloads of which there is something."""
+        """Ids of the workloads that have objects in the cluster."""
         self._ids_with_finished_pods: set[uuid.UUID] = set()
-        """Those with pods that have ended."""
+        """Ids of those with pods that have ended."""
         self._ids_with_running_pods: set[uuid.UUID] = set()
-        """Those with pods that have not."""
+        """Ids of those with pods that have not ended."""
 
     def run(self) -> Sequence[Rejected]:
-        """Do it; the answer is what was refused. Raises KubeError where the cluster is not there,
-        or does not answer as one.
+        """Run the poll. Return the refusals.
+
+        Raises KubeError where the cluster is not there, or does not answer as one.
         """
         can = self._cluster.can
         for kind, resource in list_job_resources(can):
@@ -97,11 +99,12 @@ class _Poll:
     def _poll_kind(
         self, kind: journal.Kind, resource: Resource, job_kind: str = "", labels: str | None = None
     ) -> None:
-        """Take in all objects of a kind, page by page: a large cluster's would not fit in
-        memory.
+        """Record all objects of a kind, page by page.
+
+        A large cluster's would not fit in memory.
         """
         listing = journal.Listing(self._cluster.pk, kind, (job_kind,) if job_kind else ())
-        ours: set[uuid.UUID] = set()
+        present_ids: set[uuid.UUID] = set()
         try:
             pages = calls.list_all(
                 self._client,
@@ -120,7 +123,7 @@ class _Poll:
                 listing.add_page(
                     [*(_add_kind(each, job_kind, resource) for each in page.items), *stubs]
                 )
-                ours |= _collect_workload_ids(page.items)
+                present_ids |= _collect_workload_ids(page.items)
                 if kind == "pod":
                     ended = [
                         nested_dict(each, "status").get("phase") in ("Succeeded", "Failed")
@@ -140,7 +143,7 @@ class _Poll:
             self._record_refusal(resource, error)
             return
         listing.finish()
-        self._present_ids |= ours
+        self._present_ids |= present_ids
 
     def _poll_events(self) -> None:
         try:
@@ -160,22 +163,26 @@ class _Poll:
 
 
 def _add_kind(obj: Object, kind: str, resource: Resource) -> Object:
-    """The items of a list may not say what they are, and of a job a status depends on it."""
+    """Set the kind of a listed object that lacks it: a job's status depends on it."""
     if kind and "kind" not in obj:
         obj |= {"kind": kind, "apiVersion": resource.api_version}
     return obj
 
 
-def _collect_workload_ids(found: Iterable[Object]) -> set[uuid.UUID]:
-    """The workloads that objects carry the ids of."""
-    return {workload for each in found if (workload := objects.find_workload_id(each)) is not None}
+def _collect_workload_ids(kube_objects: Iterable[Object]) -> set[uuid.UUID]:
+    """Return the ids of the workloads that these objects carry."""
+    return {
+        workload
+        for each in kube_objects
+        if (workload := objects.find_workload_id(each)) is not None
+    }
 
 
 def _request_stray_removal(present_ids: set[uuid.UUID]) -> None:
-    """Ask for the end of what is in the cluster and wanted at rest."""
-    for part_ in split_chunks(sorted(present_ids)):
+    """Request the removal of objects in the cluster whose workloads are to be at rest."""
+    for chunk in split_chunks(sorted(present_ids)):
         rows = (
-            Workload.objects.filter(pk__in=part_)
+            Workload.objects.filter(pk__in=chunk)
             .exclude(desired=Desired.RUNNING)
             .exclude(status__in=TERMINAL)
         )
@@ -184,9 +191,9 @@ def _request_stray_removal(present_ids: set[uuid.UUID]) -> None:
 
 
 def _request_tidying(workload_ids: set[uuid.UUID], is_due: Callable[[Workload], bool]) -> None:
-    """Ask for the removal of the pods of what has ended, where they are to go."""
-    for part_ in split_chunks(sorted(workload_ids)):
-        for workload in Workload.objects.filter(pk__in=part_, status__in=TERMINAL).only(
+    """Request the removal of the pods of ended workloads, where they are to go."""
+    for chunk in split_chunks(sorted(workload_ids)):
+        for workload in Workload.objects.filter(pk__in=chunk, status__in=TERMINAL).only(
             "spec", "status", "ended_at"
         ):
             if is_due(workload):

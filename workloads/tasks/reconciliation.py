@@ -1,5 +1,6 @@
-"""The step that reads one workload's objects from its cluster and tells the journal: where
-something may have been missed.
+"""The step that reads one workload's objects from its cluster into the journal.
+
+It runs where a change may have been missed.
 """
 
 import logging
@@ -22,8 +23,9 @@ log = logging.getLogger(__name__)
 
 @step
 def reconcile(workload_id: str) -> None:
-    """Launched, and wanted running -> its rows say what its objects say now. In any other state
-    nothing is done.
+    """Update the rows of a launched workload that is to run from its objects.
+
+    In any other state nothing is done.
     """
     workload = find_workload(workload_id)
     if (
@@ -33,7 +35,7 @@ def reconcile(workload_id: str) -> None:
         or workload.cluster.unreachable_since
     ):
         return
-    before = journal.list_known_objects(
+    known_before = journal.list_known_objects(
         workload.cluster_id, "job", "pod", "podgroup", workload=workload.pk
     )
     try:
@@ -47,11 +49,11 @@ def reconcile(workload_id: str) -> None:
         )
         heartbeat.enqueue(str(workload.cluster_id))
         return
-    now = (
+    current = (
         Workload.objects.filter(pk=workload.pk).values_list("desired", "attempt", "job_uid").first()
     )
-    if now == (Desired.RUNNING, workload.attempt, workload.job_uid):
-        journal.reconcile_workload(workload.pk, job, pods, pod_group, known_before=before)
+    if current == (Desired.RUNNING, workload.attempt, workload.job_uid):
+        journal.reconcile_workload(workload.pk, job, pods, pod_group, known_before=known_before)
 
 
 def _fetch_job(client: Client, workload: Workload) -> Object | None:

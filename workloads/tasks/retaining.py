@@ -1,5 +1,5 @@
-"""What is kept no longer than it is wanted: workloads that were deleted, events, forms and sessions
-that nobody came back to, logs.
+"""Deletion of data whose retention is over: deleted workloads, events, abandoned drafts and
+sessions, logs.
 """
 
 from collections.abc import Iterable
@@ -18,16 +18,17 @@ from workloads.states import RESTING, Status
 
 DRAFT_AGE = timedelta(days=7)
 BATCH_SIZE = 500
-"""Rows of a transaction: writers wait no longer than it takes to delete so many, and what hangs on
-them.
+"""Rows of one transaction.
+
+Writers wait as long as it takes to delete these and their dependents.
 """
 MAX_BATCHES = 100
-"""Of each sort in one turn; what is left is for the next hour."""
+"""Batches of each sort in one run; the rest is for the next hour."""
 
 
 @step
 def retain() -> None:
-    """Whatever there is -> without what has been kept as long as the settings say."""
+    """Delete everything that was kept as long as the settings say."""
     now, options = timezone.now(), settings.OPTIONS
     # Their files first: a row that is gone cannot say where its log lies.
     logbook.remove_old_logs()

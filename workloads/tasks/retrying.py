@@ -1,6 +1,4 @@
-"""How a step deals with a cluster that does not do what it is asked: recorded, and tried again,
-later and later.
-"""
+"""How a step handles an uncooperative cluster: record it, retry with growing delays."""
 
 import random
 from collections.abc import Callable
@@ -17,13 +15,13 @@ FIRST_RETRY_SECONDS = 1.0
 MAX_RETRY_SECONDS = 60.0
 """Seconds until a step is tried again: after its first failure, and at most."""
 MAX_CAUSES = 5
-"""Causes of a refusal that are told."""
+"""Causes of a refusal that are shown at most."""
 
 
 class RetryLater(Exception):
-    """The cluster is well, and it is not yet time; the text says what is waited for.
+    """The cluster works, but it is not yet time; the text says what is awaited.
 
-    `seconds` until the next look; None for as long as after a failure.
+    `seconds` until the next try; None for the delay after a failure.
     """
 
     def __init__(self, text: str, seconds: float | None = None) -> None:
@@ -32,25 +30,25 @@ class RetryLater(Exception):
 
 
 def find_workload(workload_id: str, tries: int | None = None) -> Workload | None:
-    """The row as it is now, with its project and cluster; None when there is none any more.
+    """Return the current row, with its project and cluster; None if it is gone.
 
-    With `tries` only if it has failed just so often: of a step's messages one goes on, however many
-    the sweep has added meanwhile.
+    With `tries`, return it only if it has failed exactly so often: of a step's messages only one
+    goes on, however many the sweep has added meanwhile.
     """
-    row = (
+    workload = (
         Workload.objects.select_related("project__department", "cluster")
         .filter(pk=workload_id)
         .first()
     )
-    return row if row is not None and tries in (None, row.tries) else None
+    return workload if workload is not None and tries in (None, workload.tries) else None
 
 
 def run_step(step: Step, workload: Workload, work: Callable[[Client], None]) -> None:
-    """Do a step's work in the workload's cluster. Where it cannot be done now, its trouble is
-    recorded and the step asked for again.
+    """Do a step's work in the workload's cluster. On failure record the trouble and request a
+    retry.
 
     A cluster that is known to be silent is not asked: its heartbeat finds out when it is back, and
-    then the sweep asks for the step. Raises Rejected: what that means is the step's to say.
+    then the sweep requests the step. Raises Rejected, whose meaning the step decides.
     """
     cluster = workload.cluster
     if not cluster.is_enabled:
@@ -74,27 +72,29 @@ def run_step(step: Step, workload: Workload, work: Callable[[Client], None]) -> 
     except Rejected:
         raise
     except KubeError as error:
-        asked = error.retry_after if isinstance(error, Unavailable) else None
+        retry_after = error.retry_after if isinstance(error, Unavailable) else None
         _retry_step(
             step,
             workload,
             f"{error.message[:1].upper()}{error.message[1:]}.",
-            asked and min(asked, MAX_RETRY_SECONDS),
+            retry_after and min(retry_after, MAX_RETRY_SECONDS),
         )
+        # The heartbeat finds out whether the cluster is away for all, and when it is back.
         if isinstance(error, Unavailable | Unauthorized):
             heartbeat.enqueue(str(cluster.pk))
 
 
 def compute_backoff(tries: int) -> float:
-    """Seconds to wait after so many failures, with chance in it, so that those who failed together
-    do not come back together.
+    """Return the seconds to wait after so many failures.
+
+    They are random, so that steps that failed together do not return together.
     """
     delay = min(MAX_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(tries, 16))
     return delay * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 def describe_refusal(error: Rejected) -> str:
-    """What the cluster said against an object, for the person."""
+    """Describe for a person why the cluster refused an object."""
     causes = [
         f"{field}: {text}" for field, text in error.causes[:MAX_CAUSES] if text not in error.message
     ]

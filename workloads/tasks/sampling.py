@@ -1,6 +1,4 @@
-"""The step that writes down, each minute, what every project has and holds; and the one that keeps
-fewer of these moments as they age.
-"""
+"""Steps that sample, each minute, what every project has and holds, and thin old samples."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,36 +20,34 @@ RUNNING = frozenset({Status.RUNNING, Status.DEGRADED})
 WAITING = ACTIVE - RUNNING
 BATCH_SIZE = 1000
 THINNING = ((timedelta(days=1), 600), (timedelta(days=7), 3600))
-"""From which age on there is one moment for so many seconds."""
+"""Pairs of an age and the seconds between samples that are kept from it on."""
 MAX_MOMENTS = 5000
-"""Moments that one turn forgets at most."""
+"""Moments that one run forgets at most."""
 
 _ZERO = Decimal(0)
 
 
 def round_to_sample_time(now: datetime, seconds: int) -> datetime:
-    """The moment that a sample taken now is written down for: the same for all of the same
-    `seconds`.
-    """
+    """Return the moment that a sample is stored under: the same within `seconds`."""
     return datetime.fromtimestamp(now.timestamp() // seconds * seconds, UTC)
 
 
 @step
 def sample() -> None:
-    """Whatever samples there are -> one more of every project, unless this moment has one;
-    workloads know since when they are idle.
-    """
+    """Add a sample of every project, unless this moment has one; update idle times of workloads."""
     seconds = settings.OPTIONS.sample_seconds
     at = round_to_sample_time(timezone.now(), seconds)
-    before = utilisation.find_latest_sample_time()
-    # All of the time since the last sample is asked for: a beat may have come late.
+    previous = utilisation.find_latest_sample_time()
+    # Covers all of the time since the last sample: a beat may have come late.
     idle = utilisation.measure_gpu_use(
-        seconds if before is None else max(seconds, ceil((timezone.now() - before).total_seconds()))
+        seconds
+        if previous is None
+        else max(seconds, ceil((timezone.now() - previous).total_seconds()))
     )
-    utilisation.record_idle_since(idle, at, restart=before is None)
-    held = _load_usage()
+    utilisation.record_idle_since(idle, at, restart=previous is None)
+    usage = _load_usage()
     rows = (
-        _build_sample(at, pk, quota, held.get(pk, {}), idle)
+        _build_sample(at, pk, quota, usage.get(pk, {}), idle)
         for pk, quota in Project.objects.there().values_list("pk", "gpu_quota")
     )
     Sample.objects.bulk_create(rows, batch_size=BATCH_SIZE, ignore_conflicts=True)
@@ -59,9 +55,7 @@ def sample() -> None:
 
 @step
 def thin() -> None:
-    """Whatever samples there are -> fewer of the old ones, and none that are older than the
-    settings say.
-    """
+    """Thin the old samples, and delete those older than the settings allow."""
     now = timezone.now()
     _delete_in_pieces(
         Sample.objects.filter(at__lt=now - timedelta(days=settings.OPTIONS.sample_days))
@@ -71,25 +65,25 @@ def thin() -> None:
 
 
 def _thin_samples(before: datetime, seconds: int) -> None:
-    """Of all moments of the same `seconds` the first one stays."""
-    kept = 0.0
-    spare = []
+    """Keep the first moment of each interval of `seconds`."""
+    kept_interval = 0.0
+    surplus = []
     moments = (
         Sample.objects.filter(at__lt=before).order_by("at").values_list("at", flat=True).distinct()
     )
     for at in moments.iterator(chunk_size=2000):
-        part = at.timestamp() // seconds
-        if part == kept:
-            spare.append(at)
-        kept = part
-        if len(spare) >= MAX_MOMENTS:
+        interval = at.timestamp() // seconds
+        if interval == kept_interval:
+            surplus.append(at)
+        kept_interval = interval
+        if len(surplus) >= MAX_MOMENTS:
             break
-    for some in _split_chunks(spare, 200):
-        Sample.objects.filter(at__in=some).delete()
+    for chunk in _split_chunks(surplus, 200):
+        Sample.objects.filter(at__in=chunk).delete()
 
 
 def _delete_in_pieces(rows: Any) -> None:
-    """In pieces, so that nobody who writes waits long."""
+    """Delete the rows in pieces, so that no writer waits long."""
     bounds = rows.aggregate(first=Min("at"), last=Max("at"))
     if bounds["first"] is None:
         return
@@ -101,16 +95,16 @@ def _delete_in_pieces(rows: Any) -> None:
 
 
 def _load_usage() -> dict[int, dict[str, tuple[int, Decimal]]]:
-    """How many workloads of each status a project has, and what they hold. One query."""
-    at_work = Workload.objects.filter(
+    """Load how many workloads of each status a project has, and their GPUs. One query."""
+    rows = Workload.objects.filter(
         status__in=[each.value for each in ACTIVE | ENDING], released_at=None
     ).order_by()
-    found: dict[int, dict[str, tuple[int, Decimal]]] = {}
-    for project, status, count, gpus in at_work.values_list("project_id", "status").annotate(
+    usage: dict[int, dict[str, tuple[int, Decimal]]] = {}
+    for project, status, count, gpus in rows.values_list("project_id", "status").annotate(
         Count("id"), Sum("gpus_allocated")
     ):
-        found.setdefault(project, {})[status] = (count, gpus or _ZERO)
-    return found
+        usage.setdefault(project, {})[status] = (count, gpus or _ZERO)
+    return usage
 
 
 def _build_sample(

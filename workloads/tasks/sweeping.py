@@ -1,5 +1,6 @@
-"""The search of the database for what was lost: messages, steps that died, workloads whose time is
-up. Every recovery rests on it.
+"""The search of the database for lost work: messages, dead steps, workloads whose time is up.
+
+Every recovery rests on it.
 """
 
 import uuid
@@ -20,22 +21,22 @@ from workloads.tasks.reconciliation import reconcile
 from workloads.tasks.teardown import remove, stop
 
 BATCH_SIZE = 500
-"""Rows of each sort that one sweep takes up; the next one takes the next."""
+"""Rows of each sort that one sweep handles; the next one handles the next."""
 REPEAT_DELAY = timedelta(seconds=12)
-"""Until a step that was just asked for is asked for again: longer than a step takes, so that a slow
-worker is not flooded.
+"""Time until a requested step is requested again.
+
+Longer than a step takes, so that a slow worker is not flooded.
 """
 STALE_AFTER = timedelta(seconds=60)
-"""How long a workload may be on its way without a word before somebody looks."""
+"""How long a workload may be in transition without news before it is reconciled."""
 
 
 @step
 def sweep() -> None:
-    """Steps that are due -> asked for. Workloads long on their way -> looked at. Ended ones whose
-    time is up -> asked to be deleted.
+    """Request due steps, reconcile stale workloads, and delete ended ones whose time is up.
 
-    Those in a cluster that is disabled, or does not answer, are left alone until it is, or does;
-    whether it does is asked here, too.
+    Workloads in a cluster that is disabled or does not answer are left alone. Heartbeats of the
+    clusters that do not answer are requested here, too.
     """
     for cluster_id in (
         Cluster.objects.in_use().exclude(unreachable_since=None).values_list("pk", flat=True)
@@ -45,8 +46,8 @@ def sweep() -> None:
     now = timezone.now()
     reachable = Workload.objects.filter(cluster__unreachable_since=None, cluster__is_enabled=True)
     due = reachable.filter(next_try_at__lte=now).order_by("next_try_at")
-    # Where a message, or a step after its last line, was lost without a trace: what is on its way
-    # and has nothing outstanding.
+    # In transition without an outstanding step: a message was lost, or a worker died after the
+    # step's last write.
     stale = reachable.filter(
         next_try_at=None,
         released_at=None,
@@ -55,7 +56,7 @@ def sweep() -> None:
     )
     for rows in (due, stale):
         with journal_transaction():
-            # Nobody writes a row between the look at it and the note that its step was asked for.
+            # No other writer changes a row between this query and the update of its next_try_at.
             _request_steps(
                 rows.values_list("pk", "status", "desired", "job_uid", "released_at")[:BATCH_SIZE],
                 now + REPEAT_DELAY,
@@ -63,7 +64,7 @@ def sweep() -> None:
 
 
 def find_next_step(status: str, desired: str, job_uid: str, is_released: bool) -> Step | None:
-    """What is to be done for a workload; None when nothing is."""
+    """Return the step that a workload needs, None if it needs none."""
     if desired == Desired.DELETED:
         return None if is_released else remove
     if desired == Desired.STOPPED:
@@ -76,22 +77,22 @@ def find_next_step(status: str, desired: str, job_uid: str, is_released: bool) -
 def _request_steps(
     rows: Iterable[tuple[uuid.UUID, str, str, str, object]], next_try_at: object
 ) -> None:
-    asked: list[uuid.UUID] = []
+    requested: list[uuid.UUID] = []
     settled: list[uuid.UUID] = []
     steps: list[tuple[Step, str]] = []
     for workload_id, status, desired, job_uid, released_at in rows:
         wanted = find_next_step(status, desired, job_uid, released_at is not None)
-        (settled if wanted is None else asked).append(workload_id)
+        (settled if wanted is None else requested).append(workload_id)
         if wanted is not None:
             steps.append((wanted, str(workload_id)))
-    Workload.objects.filter(pk__in=asked).update(next_try_at=next_try_at)
+    Workload.objects.filter(pk__in=requested).update(next_try_at=next_try_at)
     Workload.objects.filter(pk__in=settled).update(next_try_at=None, tries=0, trouble="")
-    for which, argument in steps:
-        which.enqueue(argument)
+    for due_step, argument in steps:
+        due_step.enqueue(argument)
 
 
 def _delete_expired() -> None:
-    """Ask for the deletion of workloads that ended longer ago than they wanted to be kept."""
+    """Request the deletion of ended workloads that were kept as long as they asked for."""
     ended = Workload.objects.filter(
         auto_delete_seconds__isnull=False,
         released_at=None,

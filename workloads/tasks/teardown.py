@@ -1,6 +1,4 @@
-"""The steps that take a workload's objects out of its cluster: to stop it, to delete it, and to
-remove pods that have done their work.
-"""
+"""Steps that remove a workload's objects from its cluster: stop, remove, and tidy."""
 
 import logging
 from datetime import timedelta
@@ -23,21 +21,21 @@ from workloads.tasks.retrying import RetryLater, describe_refusal, find_workload
 log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 1.0
-"""Seconds until one looks again whether everything is gone."""
+"""Seconds until the next check whether everything is gone."""
 LAST_PODS_GRACE = timedelta(minutes=5)
-"""For so long the last pods of what has completed may take to end: torchrun's own wait for the
-others.
+"""How long the last pods of a completed workload may take to end.
+
+torchrun waits that long for the others.
 """
 RECHECK_TEXT = "It is looked at once more, for a launch may have been under way."
 
 
 @step
 def stop(workload_id: str, tries: int | None = None) -> None:
-    """Wanted stopped, and Stopping -> nothing of it is in the cluster, and it is Stopped; until
-    then it is looked at again and again.
+    """Bring a workload that is to be stopped to rest: nothing in the cluster, status Stopped.
 
-    Found Stopped, what an overtaken launch left is removed. One that ended before it was stopped
-    keeps its job and its end.
+    Repeats until then. For a workload that is Stopped already, it removes what an overtaken launch
+    left. A workload that ended before it was stopped keeps its job and its end.
     """
     workload = find_workload(workload_id, tries)
     if (
@@ -50,10 +48,9 @@ def stop(workload_id: str, tries: int | None = None) -> None:
 
 @step
 def remove(workload_id: str, tries: int | None = None) -> None:
-    """Wanted deleted -> nothing of it is in the cluster, and it is Deleted, its name free; until
-    then it is looked at again and again.
+    """Remove a workload that is to be deleted from the cluster, and release its name.
 
-    Found released, what an overtaken launch left is removed.
+    Repeats until then. For a released workload, it removes what an overtaken launch left.
     """
     workload = find_workload(workload_id, tries)
     if workload is not None and workload.desired == Desired.DELETED:
@@ -62,11 +59,11 @@ def remove(workload_id: str, tries: int | None = None) -> None:
 
 @step
 def tidy(workload_id: str) -> None:
-    """Completed or Failed -> what runs on is removed; with the policy All, and its logs kept, its
-    finished pods are too.
+    """Remove the running pods of a Completed or Failed workload.
 
-    With the policy None nothing is done, and nothing soon after it has completed: the last pods may
-    be about to end.
+    With the policy All, its finished pods go too, once its logs are kept. With the policy None
+    nothing is removed. Nothing is removed soon after completion either: the last pods may be about
+    to end.
     """
     workload = find_workload(workload_id)
     if workload is None:
@@ -92,13 +89,14 @@ def tidy(workload_id: str) -> None:
 
 
 def should_remove_finished_pods(workload: Workload) -> bool:
-    """Whether its pods that have ended are to be removed."""
+    """Return whether the workload's finished pods are to be removed."""
     return workload.status in TERMINAL and _find_clean_pod_policy(workload) == CleanPodPolicy.ALL
 
 
 def should_remove_running_pods(workload: Workload) -> bool:
-    """Whether it has ended, and its pods that still run are to be removed: they would keep their
-    GPUs.
+    """Return whether it has ended and its running pods are to go.
+
+    They would keep their GPUs.
     """
     if workload.status not in TERMINAL or _find_clean_pod_policy(workload) == CleanPodPolicy.NONE:
         return False
@@ -118,41 +116,42 @@ def _run_removal(removal_step: Step, workload: Workload) -> None:
     try:
         run_step(removal_step, workload, partial(_remove_objects, workload))
     except Rejected as error:
-        # Who may create may usually delete: an administrator has to see to it, and then it works.
+        # Who may create may usually delete: it works again once an administrator has fixed the
+        # rights.
         journal.record_delay(workload.pk, describe_refusal(error), 60)
 
 
 def _remove_objects(workload: Workload, client: Client) -> None:
-    before = journal.list_known_objects(
+    known_before = journal.list_known_objects(
         workload.cluster_id, "job", "pod", "podgroup", workload=workload.pk
     )
-    left = objects.remove_all_objects(client, workload)
-    if left:
-        raise RetryLater(left, RECHECK_SECONDS)
+    remaining = objects.remove_all_objects(client, workload)
+    if remaining:
+        raise RetryLater(remaining, RECHECK_SECONDS)
     if workload.released_at is not None or workload.status not in ENDING:
         return
     if not workload.job_uid and not workload.tries:
-        # A launch that was already under way when this was asked for may still have its request on
-        # the wire.
+        # A launch that was under way when this was requested may still have its own request on the
+        # wire: the check is repeated once.
         raise RetryLater(RECHECK_TEXT, RECHECK_SECONDS)
     if not _is_still_wanted(workload):
         return
     if workload.desired == Desired.DELETED:
         journal.record_release(workload.pk)
         return
-    journal.reconcile_workload(workload.pk, None, [], None, known_before=before)
+    journal.reconcile_workload(workload.pk, None, [], None, known_before=known_before)
     if Workload.objects.filter(pk=workload.pk, status=Status.STOPPING).exists():
-        # Something of it was seen after one had looked.
+        # The follower saw an object of it after the check above.
         raise RetryLater(RECHECK_TEXT, RECHECK_SECONDS)
 
 
 def _is_still_wanted(workload: Workload) -> bool:
-    now = (
+    current = (
         Workload.objects.filter(pk=workload.pk)
         .values_list("desired", "attempt", "released_at")
         .first()
     )
-    return now == (workload.desired, workload.attempt, None)
+    return current == (workload.desired, workload.attempt, None)
 
 
 def _remove_pods(client: Client, workload: Workload, *, finished: bool, running: bool) -> None:

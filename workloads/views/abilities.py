@@ -1,4 +1,4 @@
-"""What can be done to a workload by the one who looks, and why not where it cannot."""
+"""What the viewer can do to a workload, and why not where they cannot."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from workloads.states import ACTIVE, RESTING, Status
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """`why_not` is a sentence; "" where it can be done."""
+    """An action; `why_not` is a sentence, "" where it can be done."""
 
     name: str
     why_not: str = ""
@@ -25,40 +25,45 @@ class Abilities:
     copy: Ability
     delete: Ability
     template: bool
-    """Whether to offer that it is saved as a template."""
+    """Whether to offer saving it as a template."""
 
 
 def list_abilities(workload: Workload, user: User) -> Abilities:
-    """For the buttons of the details. The actions themselves judge again."""
+    """List what the buttons of the details offer. The actions themselves check again."""
     status = Status(workload.status)
-    here = project_scope(workload.project_id)
-    may = {
-        verb: user.rights.may(Permission(Entity.WORKLOADS, verb), here)
+    scope = project_scope(workload.project_id)
+    allowed = {
+        verb: user.rights.may(Permission(Entity.WORKLOADS, verb), scope)
         for verb in (Verb.CREATE, Verb.EDIT, Verb.DELETE)
     }
-    refusal = access.Refusal(user, here)
+    refusal = access.Refusal(user, scope)
     why = {
-        verb: "" if allowed else refusal.describe(Permission(Entity.WORKLOADS, verb))
-        for verb, allowed in may.items()
+        verb: "" if is_allowed else refusal.describe(Permission(Entity.WORKLOADS, verb))
+        for verb, is_allowed in allowed.items()
     }
-    gone = "It is deleted; its logs and history are still here." if workload.released_at else ""
+    deleted = "It is deleted; its logs and history are still here." if workload.released_at else ""
     return Abilities(
         Ability(
             "stop",
-            why[Verb.EDIT] or gone or ("" if status in ACTIVE else _describe_not_running(status)),
+            why[Verb.EDIT]
+            or deleted
+            or ("" if status in ACTIVE else _describe_not_running(status)),
         ),
         Ability(
             "run",
-            why[Verb.EDIT] or gone or ("" if status in RESTING else _describe_not_at_rest(status)),
+            why[Verb.EDIT]
+            or deleted
+            or ("" if status in RESTING else _describe_not_at_rest(status)),
         ),
         Ability("copy", why[Verb.CREATE]),
         Ability(
             "delete",
             why[Verb.DELETE]
-            or gone
+            or deleted
             or ("It is being deleted already." if status is Status.DELETING else ""),
         ),
-        may[Verb.CREATE] and user.rights.may_anywhere(Permission(Entity.TEMPLATES, Verb.CREATE)),
+        allowed[Verb.CREATE]
+        and user.rights.may_anywhere(Permission(Entity.TEMPLATES, Verb.CREATE)),
     )
 
 

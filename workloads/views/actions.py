@@ -1,6 +1,4 @@
-"""What people do to workloads from the pages: stop, run, delete; one, or many with a result for
-each.
-"""
+"""Actions on one or many workloads from the pages: stop, run, delete."""
 
 import uuid
 from collections.abc import Callable
@@ -25,7 +23,7 @@ BULK = {"stop": "Stop", "run": "Run", "delete": "Delete"}
 
 @require_POST
 def stop(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Free what it holds; keep its definition and logs."""
+    """Stop the workload: free what it holds; keep its definition and logs."""
     return _act_and_answer(
         request, pk, actions.stop, "{} is being stopped.", "{} is being stopped already."
     )
@@ -33,7 +31,7 @@ def stop(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def run(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Run it again, as its next attempt."""
+    """Run the workload again, as its next attempt."""
     return _act_and_answer(
         request, pk, actions.run, "{} runs again.", "{} has been started already."
     )
@@ -41,7 +39,7 @@ def run(request: Request, pk: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def delete(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Delete it; the page has asked before."""
+    """Delete the workload; the page has asked before."""
     return _act_and_answer(
         request, pk, actions.remove, "{} is being deleted.", "{} is being deleted already."
     )
@@ -62,18 +60,18 @@ def _act_and_answer(
 
 
 def _find_return_address(request: Request, default: str) -> str:
-    """Where the form says to go on, if that is a page of ours."""
-    wanted = request.POST.get("next", "")
+    """Return the form's `next` if it is a page of ours, else the default."""
+    address = request.POST.get("next", "")
     return (
-        wanted
-        if wanted.startswith("/") and url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+        address
+        if address.startswith("/") and url_has_allowed_host_and_scheme(address, allowed_hosts=None)
         else default
     )
 
 
 @require_POST
 def bulk(request: Request) -> HttpResponse:
-    """Do one thing to all chosen workloads and tell what became of each."""
+    """Apply one action to all chosen workloads and show the result of each."""
     action, ids = request.POST.get("action", ""), request.POST.getlist("id")
     if action not in BULK:
         raise UserError(

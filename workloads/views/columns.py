@@ -1,4 +1,4 @@
-"""The columns of the table: their titles, which can be sorted by, and which are shown."""
+"""The columns of the table: their titles, their orders, and which are shown."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ COOKIE_SECONDS = 365 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`key` names it in the address; `sort` is the word of its order there."""
+    """`key` names it in the address; `sort` is the name of its order there."""
 
     key: str
     title: str
@@ -34,14 +34,15 @@ COLUMNS = (
     Column("runtime", "Runtime"),
 )
 FIXED = "name"
-"""This one is always there: it leads to the details."""
+"""The column that is always shown: it leads to the details."""
 OPTIONAL = tuple(column.key for column in COLUMNS if column.key != FIXED)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """A column as a page shows it: `href` sorts by it, `direction` is "ascending", "descending" or
-    "" as aria-sort says it.
+    """A column as a page shows it.
+
+    `href` sorts by it; `direction` is "ascending", "descending" or "" as aria-sort says it.
     """
 
     column: Column
@@ -51,20 +52,21 @@ class ColumnHead:
 
 
 def parse_columns(request: HttpRequest) -> tuple[str, ...]:
-    """The keys of the columns to show: as the address says (cols=a,b), else as the cookie
-    remembers, else all.
+    """Return the keys of the columns to show.
+
+    As the address says (cols=a,b), else as the cookie remembers, else all.
     """
-    said = request.GET.getlist("cols")
-    words = ",".join(said) if said else request.COOKIES.get(COOKIE, "")
-    if not words:
+    given = request.GET.getlist("cols")
+    keys = ",".join(given) if given else request.COOKIES.get(COOKIE, "")
+    if not keys:
         return OPTIONAL
-    wanted = frozenset(words[:400].split(","))
+    wanted = frozenset(keys[:400].split(","))
     return tuple(key for key in OPTIONAL if key in wanted)
 
 
 def build_heads(shown_keys: Sequence[str], sort: str, links: Mapping[str, str]) -> list[ColumnHead]:
-    """All columns; `links` has the address for each order."""
-    found = []
+    """Build the heads of all columns; `links` has the address for each order."""
+    heads = []
     for column in COLUMNS:
         direction = (
             {column.sort: "ascending", f"-{column.sort}": "descending"}.get(sort, "")
@@ -76,15 +78,13 @@ def build_heads(shown_keys: Sequence[str], sort: str, links: Mapping[str, str]) 
             ("-created", "created") if column.key == "created" else (column.sort, f"-{column.sort}")
         )
         href = links.get(second if sort == first else first, "") if column.sort else ""
-        found.append(
+        heads.append(
             ColumnHead(column, column.key == FIXED or column.key in shown_keys, href, direction)
         )
-    return found
+    return heads
 
 
 def parse_order_name(request: HttpRequest) -> str:
-    """The order that the address asks for; the newest first where it asks for none that there
-    is.
-    """
-    asked = request.GET.get("sort", "")
-    return asked if asked in ORDERS else NEWEST.name
+    """Return the order that the address asks for, else newest first."""
+    name = request.GET.get("sort", "")
+    return name if name in ORDERS else NEWEST.name

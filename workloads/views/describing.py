@@ -1,4 +1,4 @@
-"""What was asked for, in words: a Spec as titled lists of facts."""
+"""A Spec in words: titled lists of facts."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
@@ -37,7 +37,7 @@ from workloads.specs import (
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A name and what it is: one text, or several."""
+    """A name and its value: one text, or several."""
 
     name: str
     values: tuple[str, ...]
@@ -57,11 +57,12 @@ _ACCESS = {
 
 
 def describe_spec(spec: Spec) -> list[Section]:
-    """Everything that was chosen; what was left to the image, the framework or the cluster is left
-    out.
+    """Describe everything that was chosen.
+
+    What was left to the image, the framework or the cluster is left out.
     """
     compute, setup = spec.setup.compute, spec.setup
-    found = [
+    sections = [
         Section("Workload", tuple(_describe_workload(spec))),
         Section(
             "Environment" if not spec.is_distributed else "Environment of the workers",
@@ -75,10 +76,10 @@ def describe_spec(spec: Spec) -> list[Section]:
     ]
     if spec.has_master:
         leader = spec.framework.master_name if spec.framework else "master"
-        found.append(
+        sections.append(
             Section(f"Where the {leader} differs from the workers", tuple(_describe_master(spec)))
         )
-    return [section for section in found if section.facts]
+    return [section for section in sections if section.facts]
 
 
 def _build_facts(*pairs: tuple[str, Any]) -> Iterator[Fact]:
@@ -196,41 +197,41 @@ def _describe_gpus(gpus: Gpus) -> str:
 
 
 def _describe_range(request: str, limit: str, unit: str) -> str:
-    said = (
+    parts = (
         f"{request}{unit} requested" if request else "",
         f"at most {limit}{unit}" if limit else "",
     )
-    return ", ".join(each for each in said if each)
+    return ", ".join(part for part in parts if part)
 
 
 def _describe_volume(volume: Volume) -> str:
     match volume:
         case EmptyDir():
-            where = " in memory" if volume.memory else ""
+            medium = " in memory" if volume.memory else ""
             limit = f" of at most {volume.size}" if volume.size else ""
-            what = f"an empty directory{where}{limit}"
+            content = f"an empty directory{medium}{limit}"
         case HostPath():
-            what = f"{volume.source} of the node"
+            content = f"{volume.source} of the node"
         case ConfigMap() | Secret():
-            what = f"the {volume.noun} {volume.name}"
+            content = f"the {volume.noun} {volume.name}"
         case Claim():
-            what = f"the PVC {volume.claim}"
+            content = f"the PVC {volume.claim}"
         case NewClaim():
-            what = _describe_new_claim(volume)
+            content = _describe_new_claim(volume)
         case Git():
-            what = _describe_git(volume)
+            content = _describe_git(volume)
         case S3():
-            where = f" at {volume.url}" if volume.url else ""
-            below = f" below {volume.prefix}" if volume.prefix else ""
-            what = (
+            address = f" at {volume.url}" if volume.url else ""
+            prefix = f" below {volume.prefix}" if volume.prefix else ""
+            content = (
                 "a copy of the S3 bucket "
-                f"{volume.bucket}{below}{where}{_describe_secret(volume.secret)}"
+                f"{volume.bucket}{prefix}{address}{_describe_secret(volume.secret)}"
             )
         case Nfs():
-            what = f"{volume.export} of the NFS server {volume.server}"
+            content = f"{volume.export} of the NFS server {volume.server}"
         case _:
-            what = f"a {volume.noun}"
-    return f"{volume.path}: {what}{_ACCESS[volume.access]}"
+            content = f"a {volume.noun}"
+    return f"{volume.path}: {content}{_ACCESS[volume.access]}"
 
 
 def _describe_new_claim(claim: NewClaim) -> str:
@@ -315,7 +316,7 @@ def _describe_choice(choice: bool | None) -> str:
 
 
 def _describe_master(spec: Spec) -> Iterator[Fact]:
-    """The master's own values; "none" where it has none of what the workers have."""
+    """Describe the values of the master that differ; "none" where it lacks the workers' value."""
     changed = {
         field.name
         for field in fields(spec.master)
@@ -325,11 +326,11 @@ def _describe_master(spec: Spec) -> Iterator[Fact]:
         yield Fact("Differences", ("none",))
         return
     setup = spec.master_setup
-    theirs = {fact.name: fact for fact in _describe_setup(spec.setup)}
-    own = {fact.name: fact for fact in _describe_setup(setup)}
-    for name in {**theirs, **own}:
-        if own.get(name) != theirs.get(name):
-            yield own.get(name) or Fact(name, ("none",))
+    worker_facts = {fact.name: fact for fact in _describe_setup(spec.setup)}
+    master_facts = {fact.name: fact for fact in _describe_setup(setup)}
+    for name in {**worker_facts, **master_facts}:
+        if master_facts.get(name) != worker_facts.get(name):
+            yield master_facts.get(name) or Fact(name, ("none",))
 
 
 def _describe_setup(setup: Setup) -> Iterable[Fact]:

@@ -1,6 +1,4 @@
-"""A workload's details, as a page and as a side pane: what it is, why it is so, what happened, its
-logs, what was asked for.
-"""
+"""A workload's details: state, diagnosis, history, logs and definition, as a page and a pane."""
 
 import json
 import shlex
@@ -32,7 +30,10 @@ MOST_ATTEMPTS = 200
 @require_safe
 @never_cache
 def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpResponse:
-    """The page at one of its tabs; for htmx the part of it that is also the side pane."""
+    """Show the page at one of its tabs.
+
+    For htmx, show only the part that is also the side pane.
+    """
     if tab not in TABS:
         raise Http404("There is no such part of a workload.")
     workload = _get_workload(request, pk)
@@ -54,7 +55,7 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
 @require_safe
 @never_cache
 def head(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Name, status, actions, diagnosis and attempts: what changes while one looks."""
+    """Show name, status, actions, diagnosis and attempts: what changes while one looks."""
     tab = request.GET.get("tab", "")
     return render(
         request,
@@ -67,7 +68,7 @@ def head(request: Request, pk: uuid.UUID) -> HttpResponse:
 @require_safe
 @never_cache
 def events(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """The list of events as it is filtered; the page's address follows."""
+    """Show the filtered list of events; the page's address follows."""
     workload = _get_workload(request, pk)
     context = _build_history_context(request, workload) | {"w": workload, "pane": _is_pane(request)}
     answer = render(request, "workloads/_events.html", context)
@@ -84,26 +85,26 @@ def events(request: Request, pk: uuid.UUID) -> HttpResponse:
 @require_safe
 @never_cache
 def pods(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """The pods of all attempts: a dialog, and a page for who comes by the address."""
+    """Show the pods of all attempts: a dialog, and a page for direct links."""
     workload = get_object_or_404(
         Workload.objects.visible_to(request.user).defer("spec", "job", "pod_group"), pk=pk
     )
-    found = queries.load_pods(workload)
+    pod_rows = queries.load_pods(workload)
     context = {
         "w": workload,
-        "pods": found,
-        "cut": len(found) >= queries.MOST_PODS,
-        "ranked": any(pod.rank is not None for pod in found),
+        "pods": pod_rows,
+        "cut": len(pod_rows) >= queries.MOST_PODS,
+        "ranked": any(pod.rank is not None for pod in pod_rows),
     }
     return http.render_page(request, "workloads/pods.html", "workloads/_pods.html", context)
 
 
 def _get_workload(request: Request, pk: uuid.UUID) -> Workload:
-    wanted = Workload.objects.visible_to(request.user).select_related(
+    visible = Workload.objects.visible_to(request.user).select_related(
         "project", "cluster", "submitted_by"
     )
-    found: Workload = get_object_or_404(wanted, pk=pk)
-    return found
+    workload: Workload = get_object_or_404(visible, pk=pk)
+    return workload
 
 
 def _is_pane(request: Request) -> bool:
@@ -134,14 +135,14 @@ def _build_tabs(workload: Workload, now: str, pane: bool) -> list[dict[str, Any]
 
 
 def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
-    attempts = workload.attempts.select_related("asked_by").order_by("-number")[:MOST_ATTEMPTS]
-    found = queries.diagnose_workload(workload, request.user)
+    attempts = workload.attempts.select_related("requested_by").order_by("-number")[:MOST_ATTEMPTS]
+    diagnosis = queries.diagnose_workload(workload, request.user)
     return {
         "w": workload,
         "pane": _is_pane(request),
         "can": list_abilities(workload, request.user),
-        "why": found,
-        "why_log": _build_log_link(workload, found) if found else "",
+        "why": diagnosis,
+        "why_log": _build_log_link(workload, diagnosis) if diagnosis else "",
         "attempts": list(attempts),
         "runtime": rendering.load_runtime(workload),
         "limits": runtime_limits.load_limit_uses(workload),
@@ -150,8 +151,9 @@ def _build_head_context(request: Request, workload: Workload) -> dict[str, Any]:
 
 
 def _build_log_link(workload: Workload, diagnosis: queries.WorkloadDiagnosis) -> str:
-    """The place of the log that a diagnosis speaks of; the pod's log where it speaks of no line; ""
-    where there is none.
+    """Return the address of the log that a diagnosis mentions, "" where there is none.
+
+    Without a line it is the pod's log.
     """
     if diagnosis.log is not None and diagnosis.offset is not None:
         return logs.build_line_link(diagnosis.log, diagnosis.offset)
@@ -191,8 +193,9 @@ def _build_history_context(request: Request, workload: Workload) -> dict[str, An
 
 
 def _build_definition_context(workload: Workload) -> dict[str, Any]:
-    """What was asked for as fields, as the cluster's objects, and as a REST call; `unreadable` says
-    why there is none of it.
+    """Return the definition as fields, as the cluster's objects, and as a REST call.
+
+    `unreadable` says why none of it can be shown.
     """
     try:
         spec = decode_spec(workload.spec)

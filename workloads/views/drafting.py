@@ -1,5 +1,6 @@
-"""Drafts: how one is begun, from nothing, a workload or a template; whose they are; and a template
-that is filled in when it is chosen.
+"""Drafts: how one is created from nothing, a workload or a template, and found again.
+
+Also fills in a template that is chosen in a draft.
 """
 
 import uuid
@@ -15,7 +16,7 @@ from console.errors import UserError
 from console.typed_forms import TypedValues
 from environments import actions
 from environments.models import ComputeResource, DataSource, Environment, Template
-from projects.access import list_permitted_projects, may
+from projects.access import is_permitted, list_permitted_projects
 from projects.http import Request
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
@@ -32,36 +33,41 @@ from workloads.specs import UnreadableSpec, decode_spec
 
 SUBMITTED = "submitted"
 MOST_DRAFTS = 50
-"""Of one person; the oldest go when there are more."""
+"""Drafts of one person; the oldest are deleted when there are more."""
 
 
 def create_draft(user: User, data: dict[str, Any]) -> Draft:
-    """A new draft with this in it; an empty one that is there already is used again."""
-    mine = Draft.objects.filter(user=user)
-    draft: Draft | None = None if data else mine.filter(data={}).first()
+    """Create a draft with this data; an empty one that exists already is used again."""
+    drafts = Draft.objects.filter(user=user)
+    draft: Draft | None = None if data else drafts.filter(data={}).first()
     if draft is None:
         draft = Draft.objects.create(user=user, data=data)
         old = list(
-            mine.order_by("-updated_at").values_list("pk", flat=True)[MOST_DRAFTS : MOST_DRAFTS * 2]
+            drafts.order_by("-updated_at").values_list("pk", flat=True)[
+                MOST_DRAFTS : MOST_DRAFTS * 2
+            ]
         )
-        mine.filter(pk__in=old).delete()
+        drafts.filter(pk__in=old).delete()
     return draft
 
 
 def get_draft(request: Request, key: uuid.UUID) -> Draft:
-    """A person's own draft. Raises Http404."""
+    """Return one of the person's own drafts. Raises Http404."""
     return get_object_or_404(Draft, pk=key, user=request.user)
 
 
 def build_copy_data(request: Request, key: str) -> dict[str, Any]:
-    """A draft's data from a workload that the person sees; in its project if they may launch
-    there.
+    """Build a draft's data from a workload that the person sees.
+
+    In the workload's project if they may launch there, else in another one.
     """
     visible = Workload.objects.visible_to(request.user).select_related("project__cluster")
     workload: Workload = get_object_or_404(visible, pk=_parse_uuid(key, "workload"))
     project = (
         workload.project
-        if may(request.user, Verb.CREATE, Entity.WORKLOADS, project_scope(workload.project_id))
+        if is_permitted(
+            request.user, Verb.CREATE, Entity.WORKLOADS, project_scope(workload.project_id)
+        )
         else None
     )
     if project is None:
@@ -89,7 +95,7 @@ def build_copy_data(request: Request, key: str) -> dict[str, Any]:
 
 
 def _load_assets(project: Project) -> AvailableAssets:
-    """What is for use in a project."""
+    """Load the assets that are for use in a project."""
     models = (Environment, ComputeResource)
     environments, resources = (
         list(model.objects.within(project).order_by("name")[:MAX_CARDS]) for model in models
@@ -106,36 +112,37 @@ def _load_assets(project: Project) -> AvailableAssets:
 
 
 def build_template_data(request: Request, key: str) -> dict[str, Any]:
-    """A draft's data from a template that the person sees, in a project of theirs where it is for
-    use.
+    """Build a draft's data from a template that the person sees.
+
+    The draft is in a project of theirs where the template is for use.
     """
     template: Template = get_object_or_404(
         Template.objects.visible_to(request.user), pk=_parse_uuid(key, "template")
     )
-    mine = list_permitted_projects(request.user, Verb.CREATE, Entity.WORKLOADS)
-    near = Q()
+    projects = list_permitted_projects(request.user, Verb.CREATE, Entity.WORKLOADS)
+    scope = Q()
     for level in ("project", "department", "cluster"):
-        if (wanted := getattr(template, f"{level}_id")) is not None:
-            near = Q(**{"pk" if level == "project" else level: wanted})
-    there = list(mine.filter(near).select_related("cluster").order_by("name"))
-    if not there:
+        if (scope_id := getattr(template, f"{level}_id")) is not None:
+            scope = Q(**{"pk" if level == "project" else level: scope_id})
+    usable_projects = list(projects.filter(scope).select_related("cluster").order_by("name"))
+    if not usable_projects:
         raise UserError(
             f"You may launch workloads in no project where the template {template.name} is for "
             "use. Choose another template."
         )
-    last = (
+    last_project_id = (
         Workload.objects.filter(submitted_by=request.user)
         .order_by("-created_at")
         .values_list("project_id", flat=True)
         .first()
     )
     return draft_templates.apply_template(
-        {"start": start_form.build_start_defaults(there, last)}, template
+        {"start": start_form.build_start_defaults(usable_projects, last_project_id)}, template
     )
 
 
 def build_redesign_data(request: Request, key: uuid.UUID) -> dict[str, Any]:
-    """A draft's data that changes a template. Raises Http404 or NotAllowed."""
+    """Build the data of a draft that changes a template. Raises Http404 or NotAllowed."""
     template = actions.find_asset(Template, key, request.user)
     if template is None:
         raise Http404("There is no such template among those that you may see.")
@@ -157,7 +164,7 @@ def build_redesign_data(request: Request, key: uuid.UUID) -> dict[str, Any]:
 
 
 def flatten_template(template: Template) -> TypedValues:
-    """Everything that was typed to make a template, in one, to compare with it later."""
+    """Return everything that was typed to make a template, in one, to compare with it later."""
     named = {
         f"{'master ' if step == Step.MASTER else ''}{name}": values
         for step in (Step.START, Step.SETUP, Step.MASTER)
@@ -169,29 +176,28 @@ def flatten_template(template: Template) -> TypedValues:
 
 
 def _list_projects(user: User, template: Template) -> list[Project]:
-    """Where a template can be looked at with what it is made of: those where it is for use
-    first.
-    """
+    """List the projects in which a template can be edited. Those where it is for use come first."""
     rows = list(Project.objects.visible_to(user).select_related("cluster").order_by("name"))
     return sorted(rows, key=lambda project: not draft_templates.is_usable_in(template, project))
 
 
 def apply_chosen_template(draft: Draft, user: User) -> bool:
-    """Fill in the template that is chosen in the first step, or take out the one that is not chosen
-    any more; whether there was one.
+    """Fill in the template that is chosen in the first step. Return whether the choice changed.
+
+    Also takes out the values of a template that is not chosen any more.
     """
-    wanted = (draft.data.get(Step.START, {}).get("template") or [start_form.SCRATCH])[-1]
-    now = draft.data.get(draft_templates.APPLIED_TEMPLATE, {}).get("id", start_form.SCRATCH)
-    if wanted == now or draft_templates.NEW_TEMPLATE in draft.data:
+    wanted_key = (draft.data.get(Step.START, {}).get("template") or [start_form.SCRATCH])[-1]
+    current_key = draft.data.get(draft_templates.APPLIED_TEMPLATE, {}).get("id", start_form.SCRATCH)
+    if wanted_key == current_key or draft_templates.NEW_TEMPLATE in draft.data:
         return False
     filling = WizardDraft(draft.data, user)
     chosen = filling.start.chosen_template
-    if chosen is None and wanted != start_form.SCRATCH:
+    if chosen is None and wanted_key != start_form.SCRATCH:
         return False
     with transaction.atomic():
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
         if SUBMITTED not in fresh.data:
-            is_there = now in filling.start.templates
+            is_there = current_key in filling.start.templates
             fresh.data = (
                 draft_templates.apply_template(fresh.data, chosen)
                 if chosen

@@ -1,5 +1,6 @@
-"""Streams of server-sent events. Everybody who looks at the same shares one feed: it looks once for
-each wake-up, and hands out bytes.
+"""Streams of server-sent events. Viewers of the same things share one feed.
+
+A feed queries once for each wake-up, and hands out bytes.
 """
 
 import asyncio
@@ -20,19 +21,20 @@ from console.wake_ups import hub
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 15.0
-"""Seconds after which a feed looks without being woken: a wake-up may be lost, the truth may not.
-"""
+"""Seconds after which a feed queries without a wake-up, which may be lost."""
 PAUSE_SECONDS = 0.1
-"""Seconds between two looks at least; wake-ups that come meanwhile are one."""
+"""Minimum seconds between two queries; wake-ups that come meanwhile count as one."""
 HEARTBEAT_SECONDS = 15.0
-"""Seconds of silence after which a comment is sent, so that nothing on the way takes the stream for
-dead.
+"""Seconds of silence after which a comment is sent.
+
+No proxy then takes the stream for dead.
 """
 RECHECK_SECONDS = 30.0
-"""Seconds between two questions whether somebody is still signed in and may still see this."""
+"""Seconds between two checks whether somebody is still signed in and may still see this."""
 MAX_WAITING_MESSAGES = 50
-"""Messages that a slow reader may have waiting; one who is further behind is disconnected, and
-catches up when it comes back.
+"""Messages that may wait for a slow reader.
+
+One that is further behind is disconnected, and catches up when it comes back.
 """
 MAX_STREAMS_PER_PERSON = 20
 MAX_STREAMS_PER_PROCESS = 2000
@@ -51,8 +53,9 @@ Answer = TypeVar("Answer")
 async def run_in_reader(
     function: Callable[..., Answer], *arguments: Any, threads: ThreadPoolExecutor = _readers
 ) -> Answer:
-    """What a function that reads the database gives, called in a thread that keeps no
-    connection.
+    """Return the result of a function that reads the database, called in a pool's thread.
+
+    The thread keeps no connection.
     """
 
     def call() -> Answer:
@@ -66,8 +69,9 @@ async def run_in_reader(
 
 @dataclass(frozen=True, slots=True)
 class StreamMessage:
-    """What there is to say up to a position; "" when that is nothing. `event` is what the page's
-    script listens for.
+    """The news up to a position; `data` is "" when there are none.
+
+    `event` is what the page's script listens for.
     """
 
     position: int
@@ -76,6 +80,7 @@ class StreamMessage:
 
     @property
     def encoded(self) -> bytes:
+        """The message in the format of server-sent events."""
         return f"id: {self.position}\nevent: {self.event}\ndata: {self.data}\n\n".encode()
 
 
@@ -83,8 +88,9 @@ LoadMessage = Callable[[int], StreamMessage]
 
 
 class Feed:
-    """Looks whenever one of its projects was woken, and hands what it found to everybody who
-    listens, as bytes made once.
+    """Queries whenever one of its projects was woken, and sends the result to all its readers.
+
+    The message is encoded only once.
     """
 
     def __init__(self, projects: frozenset[int] | None, load_message: LoadMessage) -> None:
@@ -99,14 +105,14 @@ class Feed:
             while True:
                 await listener.wait_for_wake_up(LOOK_SECONDS)
                 try:
-                    told = await run_in_reader(self.load_message, self.position)
+                    message = await run_in_reader(self.load_message, self.position)
                 except DatabaseError as error:
                     log.warning("a feed could not look: %s", error)
                     await asyncio.sleep(1)
                     continue
-                self.position = told.position
-                if told.data:
-                    self._hand_out((told.position, told.encoded))
+                self.position = message.position
+                if message.data:
+                    self._hand_out((message.position, message.encoded))
                 await asyncio.sleep(PAUSE_SECONDS)
 
     def _hand_out(self, message: tuple[int, bytes]) -> None:
@@ -118,16 +124,14 @@ class Feed:
 
 
 class Feeds:
-    """The feeds of this process, by what is looked at, and how many streams each person has
-    open.
-    """
+    """The feeds of this process by their key, and each person's open streams."""
 
     def __init__(self) -> None:
         self._feeds: dict[Hashable, Feed] = {}
         self._open: Counter[int] = Counter()
 
     def is_full(self, user_id: int) -> bool:
-        """Whether this person, or this process, has as many streams open as may be."""
+        """Return whether this person, or this process, has as many streams open as allowed."""
         return (
             self._open[user_id] >= MAX_STREAMS_PER_PERSON
             or self._open.total() >= MAX_STREAMS_PER_PROCESS
@@ -142,41 +146,46 @@ class Feeds:
         user_id: int,
         is_allowed: Callable[[], bool],
     ) -> AsyncIterator[bytes]:
-        """What happens after a position, for ever; ends with the event "end" when `allowed` says
-        so, and silently when one is too slow.
+        """Yield what happens after a position, without end.
+
+        Ends with the event "end" once `is_allowed` is false, and silently when the reader is too
+        slow.
         """
         with (
             self._count_stream(user_id),
             self._join_feed(key, projects, load_message, after) as (feed, queue),
         ):
             yield b"retry: 2000\n\n"
-            told = await run_in_reader(load_message, after)
-            position = told.position
-            if told.data:
-                yield told.encoded
+            first_message = await run_in_reader(load_message, after)
+            position = first_message.position
+            if first_message.data:
+                yield first_message.encoded
             clock = asyncio.get_running_loop()
-            heard = checked = clock.time()
+            sent_at = checked_at = clock.time()
             while not feed.task.done() and (queue in feed.readers or not queue.empty()):
                 now = clock.time()
-                if now - checked >= RECHECK_SECONDS:
+                if now - checked_at >= RECHECK_SECONDS:
                     if not await run_in_reader(is_allowed, threads=_access_checkers):
                         yield b"event: end\ndata: {}\n\n"
                         return
-                    checked = now
-                if now - heard >= HEARTBEAT_SECONDS:
+                    checked_at = now
+                if now - sent_at >= HEARTBEAT_SECONDS:
                     yield b": here\n\n"
-                    heard = now
+                    sent_at = now
                 try:
                     async with asyncio.timeout(
-                        max(0.05, min(heard + HEARTBEAT_SECONDS, checked + RECHECK_SECONDS) - now)
+                        max(
+                            0.05,
+                            min(sent_at + HEARTBEAT_SECONDS, checked_at + RECHECK_SECONDS) - now,
+                        )
                     ):
-                        at, message = await queue.get()
+                        at, encoded = await queue.get()
                 except TimeoutError:
                     continue
                 # What was told when the stream began may lie in the queue once more, and older.
                 if at > position:
-                    position, heard = at, clock.time()
-                    yield message
+                    position, sent_at = at, clock.time()
+                    yield encoded
 
     @contextmanager
     def _count_stream(self, user_id: int) -> Any:
@@ -216,7 +225,7 @@ feeds = Feeds()
 
 
 def build_stream_response(messages: AsyncIterator[bytes]) -> StreamingHttpResponse:
-    """An answer of server-sent events that nobody on the way may keep or hold back."""
+    """Return a response of server-sent events that no proxy may cache or buffer."""
     answer = StreamingHttpResponse(messages, content_type="text/event-stream")
     answer["Cache-Control"] = "no-store"
     answer["X-Accel-Buffering"] = "no"

@@ -1,5 +1,6 @@
-"""Live updates: one stream for the table, one for a workload's details. What is looked at is said
-here; `feeds` shares the looking.
+"""Live updates: one stream for the table, one for a workload's details.
+
+The queries are here; `feeds` shares them among viewers.
 """
 
 import json
@@ -29,8 +30,9 @@ TOO_MANY_STREAMS = (
 
 
 async def stream_table(request: Request) -> HttpResponseBase:
-    """The changed rows of the table, from position N on. Reads Last-Event-ID when a browser comes
-    back.
+    """Stream the changed rows of the table, from a position on.
+
+    Reads Last-Event-ID when a browser comes back.
     """
     if request.method != "GET":
         return HttpResponse(status=405)
@@ -52,7 +54,7 @@ async def stream_table(request: Request) -> HttpResponseBase:
 
 
 async def stream_workload(request: Request, pk: uuid.UUID) -> HttpResponseBase:
-    """A wake-up whenever one workload has changed; the page then asks for its parts."""
+    """Stream a wake-up whenever one workload has changed; the page then requests its parts."""
     if request.method != "GET":
         return HttpResponse(status=405)
     user, visible, project = await sync_to_async(_load_workload_viewer)(request, pk)
@@ -74,13 +76,14 @@ async def stream_workload(request: Request, pk: uuid.UUID) -> HttpResponseBase:
 
 
 def _load_viewer(request: Request) -> tuple[User, frozenset[int] | None]:
-    """Who looks, and at which projects. The thread's connection is given back: the stream outlives
-    the question by hours.
+    """Load the viewer and their projects.
+
+    Gives the thread's connection back, because the stream outlives this query by hours.
     """
     user = User.objects.get(pk=request.user.pk)
-    found = user, list_visible_project_ids(user)
+    viewer = user, list_visible_project_ids(user)
     close_old_connections()
-    return found
+    return viewer
 
 
 def _load_workload_viewer(
@@ -93,7 +96,7 @@ def _load_workload_viewer(
 
 
 def _parse_start_position(request: Request) -> int:
-    """Where the browser's last message ended, else where its page says it begins."""
+    """Return where the browser's last message ended, else where its page says it begins."""
     last = request.headers.get("Last-Event-ID", "")
     return (
         int(last)
@@ -105,9 +108,7 @@ def _parse_start_position(request: Request) -> int:
 def _build_access_check(
     request: Request, user: User, visible: frozenset[int] | None
 ) -> Callable[[], bool]:
-    """Whether the session goes on and its pages are still this user's, who still sees these
-    projects.
-    """
+    """Return a check that the session goes on for the same user with the same projects."""
     asking = impersonation.make_user_lookup(request)
 
     def allowed() -> bool:

@@ -1,6 +1,4 @@
-"""Which logs a person chose to see: one run of a container, or all of an attempt together; and what
-the panel offers to choose.
-"""
+"""The choice of logs: one run of a container, or all of an attempt."""
 
 import uuid
 from collections.abc import Sequence
@@ -20,8 +18,10 @@ COLOURS = 8
 
 @dataclass(frozen=True, slots=True)
 class LogChoice:
-    """The logs to show, in the order of ranks. `log` is the one that was chosen; None means all of
-    `attempt`, merged.
+    """The logs to show, in the order of ranks.
+
+    `log` is the chosen one; None means all of `attempt`, merged. `is_cut` says that there are more
+    than can be merged.
     """
 
     attempt: int
@@ -35,16 +35,14 @@ class LogChoice:
 
 
 def get_workload(user: User, pk: uuid.UUID) -> Workload:
-    """The workload, if this person may see it. Raises Http404."""
+    """Return the workload, if this person may see it. Raises Http404."""
     rows = Workload.objects.visible_to(user).only(*attempt_state.WORKLOAD_FIELDS)
-    found: Workload = get_object_or_404(rows, pk=pk)
-    return found
+    workload: Workload = get_object_or_404(rows, pk=pk)
+    return workload
 
 
 def load_logs(workload: Workload, attempt: int) -> "list[Log]":
-    """The logs of an attempt that can be merged, by rank; as many as one merged view may have, and
-    one more.
-    """
+    """Load the logs of an attempt, by rank; at most one more than can be merged."""
     rows = (
         Log.objects.filter(pod__workload=workload, pod__attempt=attempt)
         .select_related("pod")
@@ -58,10 +56,10 @@ def load_logs(workload: Workload, attempt: int) -> "list[Log]":
 
 
 def load_choice(workload: Workload, query: QueryDict) -> LogChoice:
-    """What the address asks for. Raises Http404 for a log that is not of this workload."""
-    if (wanted := _parse_number(query.get("log"))) is not None:
+    """Load what the address asks for. Raises Http404 for a log of another workload."""
+    if (log_id := _parse_number(query.get("log"))) is not None:
         rows = Log.objects.filter(pod__workload=workload).select_related("pod").defer("pod__data")
-        log = get_object_or_404(rows, pk=wanted)
+        log = get_object_or_404(rows, pk=log_id)
         return LogChoice(log.pod.attempt, log, [log])
     attempt = _parse_number(query.get("attempt"))
     attempt = workload.attempt if attempt is None else attempt
@@ -70,7 +68,7 @@ def load_choice(workload: Workload, query: QueryDict) -> LogChoice:
 
 
 def choose_default_log(logs: Sequence[Log]) -> Log | None:
-    """What the tab of a pod shows first: the newest run of its first main container."""
+    """Return a pod's first log to show: the newest run of its first main container."""
     mains = [log for log in logs if not log.is_init] or list(logs)
     first = min((log.container for log in mains), default="")
     return max(
@@ -80,7 +78,7 @@ def choose_default_log(logs: Sequence[Log]) -> Log | None:
 
 @dataclass(frozen=True, slots=True)
 class PodTab:
-    """One pod among the tabs; pods beyond those have links in the pods dialog."""
+    """One pod among the tabs; further pods have links in the pods dialog."""
 
     pod: Pod
     logs: Sequence[Log]
@@ -91,15 +89,15 @@ class PodTab:
 
     @property
     def appearance(self) -> tuple[object, ...]:
-        """All that is seen of it."""
+        """Everything that is visible of the tab."""
         return self.pod.name, self.log and self.log.pk, self.is_here, self.has_ended, self.colour
 
 
 def list_tabs(current: AttemptState, choice: LogChoice) -> list[PodTab]:
-    """The pods of the attempt with their logs."""
-    at = choice.log.pod_id if choice.log else None
+    """List the pods of the attempt with their logs."""
+    chosen_pod = choice.log.pod_id if choice.log else None
     return [
-        _build_tab(pod, current.logs.get(pod.pk, ()), choice.log if pod.pk == at else None)
+        _build_tab(pod, current.logs.get(pod.pk, ()), choice.log if pod.pk == chosen_pod else None)
         for pod in current.pods
     ]
 
@@ -117,12 +115,15 @@ def _build_tab(pod: Pod, logs: Sequence[Log], chosen_log: Log | None) -> PodTab:
 
 
 def choose_colour(pod: Pod) -> int:
-    """The colour of a pod's lines, by its rank."""
+    """Return the colour of a pod's lines, by its rank."""
     return (pod.rank if pod.rank is not None else pod.pk) % COLOURS
 
 
 def find_pod_log(workload: Workload, query: QueryDict) -> Log | None:
-    """The log that a link to a pod means, by its row's id or its name; None where there is none."""
+    """Return the log that a link to a pod means, if any.
+
+    The link names the pod or its row's id.
+    """
     wanted = query.get("pod", "").replace("\x00", "")
     number = _parse_number(wanted)
     match = Q(pod__pk=number) if number is not None else Q(pod__name=wanted)
@@ -145,7 +146,7 @@ def _parse_number(text: str | None) -> int | None:
 
 
 def get_choice(user: User, pk: uuid.UUID, query: QueryDict) -> tuple[Workload, LogChoice]:
-    """The workload and what is chosen of it. Raises Http404."""
+    """Return the workload and its chosen logs. Raises Http404."""
     workload = get_workload(user, pk)
     choice = load_choice(workload, query)
     if query.get("log") and choice.log is None:

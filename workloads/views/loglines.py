@@ -1,5 +1,6 @@
-"""Windows of logs as JSON: a head that says where they stand, then a line each. What a program
-wrote is a string, never markup.
+"""Windows of logs as JSON: a head that says where they are, then a line each.
+
+A program's output is a string, never markup.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,9 @@ Item = dict[str, Any]
 
 
 def serialize_line(log_line: LogLine, query: Query | None = None) -> Item:
-    """`l` log, `o` offset, `t` time, `x` text; where there are any, `s` colours, `m` matches, `cut`
+    """Return one line as JSON data.
+
+    `l` log, `o` offset, `t` time, `x` text; where there are any, `s` colours, `m` matches, `cut`
     bytes not shown.
     """
     text = decode_line(log_line.raw)
@@ -41,7 +44,10 @@ def serialize_line(log_line: LogLine, query: Query | None = None) -> Item:
 def serialize_window(
     window: Window, logs: Mapping[int, Log], query: Query | None = None
 ) -> Iterator[Item]:
-    """The window's lines, each gap before the line that came after it, or at the end of its log."""
+    """Yield the window's lines, with each gap before the line that came after it.
+
+    A gap at the end comes at the end of its log.
+    """
     for one in window.lines:
         for gap in logs[one.log].gaps:
             if _find_gap_offset(gap) == one.offset:
@@ -52,7 +58,7 @@ def serialize_window(
 
 
 def serialize_last_gaps(window: Window, logs: Mapping[int, Log]) -> Iterator[Item]:
-    """What is missing behind the last line of logs that are settled."""
+    """Yield the gaps behind the last line of settled logs."""
     for pk, log in logs.items():
         if log.state != Log.State.CAPTURING:
             for gap in log.gaps:
@@ -63,7 +69,7 @@ def serialize_last_gaps(window: Window, logs: Mapping[int, Log]) -> Iterator[Ite
 def serialize_head(
     window: Window, logs: Sequence[Log], notes: Sequence[str] = (), **more: Any
 ) -> Item:
-    """Where the window stands, and who wrote its lines."""
+    """Return the window's cursors, and the logs of its lines."""
     return {
         "start": windows.format_cursor(window.start),
         "end": windows.format_cursor(window.end),
@@ -75,7 +81,7 @@ def serialize_head(
 
 
 def serialize_logs(logs: Sequence[Log]) -> dict[str, Item]:
-    """Of each log, by its id, what a line's label says."""
+    """Return what a line's label says of each log, by its id."""
     return {
         str(log.pk): {
             "pod": log.pod.name,
@@ -89,12 +95,12 @@ def serialize_logs(logs: Sequence[Log]) -> dict[str, Item]:
 
 
 def encode_lines(rows: Sequence[Item]) -> bytes:
-    """JSON lines."""
+    """Encode as JSON lines."""
     return b"".join(_encode(item) + b"\n" for item in rows)
 
 
 def encode_text(data: object) -> str:
-    """One JSON text without a newline, as an event's data."""
+    """Encode as one JSON text without a newline, as an event's data."""
     return _encode(data).decode()
 
 

@@ -44,9 +44,7 @@ TOO_MANY_LOGS = "You follow too many logs at once. Close some pages."
 
 
 def build_panel_context(request: Request, workload: Workload) -> dict[str, Any]:
-    """What the Logs tab of the details needs: the pods to choose from, what is chosen, and where
-    its lines are to be had.
-    """
+    """Build the context of the Logs tab: pods to choose from, choice, addresses."""
     query = request.GET
     log = (
         logchoice.find_pod_log(workload, query)
@@ -72,8 +70,9 @@ def build_panel_context(request: Request, workload: Workload) -> dict[str, Any]:
 
 
 def build_line_link(log: Log, at: int | str | bytes = "") -> str:
-    """The address of a line: its byte offset, its time, or the stored line itself, which begins
-    with its time.
+    """Return the address of a line, by its byte offset, time, or stored bytes.
+
+    A stored line begins with its time.
     """
     text = at.split(b" ", 1)[0].decode("ascii", "replace") if isinstance(at, bytes) else str(at)
     query = {"log": log.pk} | ({"at": text} if text else {})
@@ -83,10 +82,10 @@ def build_line_link(log: Log, at: int | str | bytes = "") -> str:
 @require_safe
 @never_cache
 def window(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """A part of the chosen logs as JSON lines: around `at`, or `before` or `after` a cursor, down
-    to `floor`, `since` or `tail`.
+    """Return a part of the chosen logs as JSON lines.
 
-    One that does not go on from a cursor begins with how things stand, as the stream's events do.
+    It is around `at`, or `before` or `after` a cursor, down to `floor`, `since` or `tail`. Unless
+    it goes on from a cursor, its head has the state as well, as the stream's events do.
     """
     workload, choice = logchoice.get_choice(request.user, pk, request.GET)
     query = _parse_query(request.GET)
@@ -96,26 +95,27 @@ def window(request: Request, pk: uuid.UUID) -> HttpResponse:
     with ExitStack() as stack:
         logs = [stack.enter_context(remote_logs.open_log_anywhere(log)) for log in choice.logs]
         floor = _parse_floor(logs, request.GET)
-        found, target = _read_window(logs, request.GET, floor)
+        part, target = _read_window(logs, request.GET, floor)
         rows = {log.pk: log for log in choice.logs}
         notes = [each.missing_note for each in logs] + [
             log.note for log in choice.logs if log.state != Log.State.COMPLETE
         ]
         head = (
             loglines.serialize_head(
-                found, choice.logs, notes, floor=windows.format_cursor(floor), target=target
+                part, choice.logs, notes, floor=windows.format_cursor(floor), target=target
             )
             | state
         )
-        body = loglines.encode_lines([head, *loglines.serialize_window(found, rows, query)])
+        body = loglines.encode_lines([head, *loglines.serialize_window(part, rows, query)])
     return HttpResponse(body, content_type=JSON_LINES)
 
 
 @require_safe
 @never_cache
 def search(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """The next line that matches `q`, from a cursor `after` on, or the one `before` it: JSON with
-    the place, or how far it looked.
+    """Return the place of the next match of `q` after or before a cursor, as JSON.
+
+    Without a match it says how far the search went.
     """
     _, choice = logchoice.get_choice(request.user, pk, request.GET)
     query = _parse_query(request.GET)
@@ -129,24 +129,24 @@ def search(request: Request, pk: uuid.UUID) -> HttpResponse:
             if up or "after" in request.GET
             else windows.start_cursor(logs)
         )
-        found = searching.find_match(
+        result = searching.find_match(
             logs, query, cursor, up=up, floor=_parse_floor(logs, request.GET)
         )
-        hit = None if found.line is None else {"l": found.line.log, "o": found.line.offset}
-        said = {
+        hit = None if result.line is None else {"l": result.line.log, "o": result.line.offset}
+        answer = {
             "hit": hit,
-            "cursor": windows.format_cursor(found.cursor),
-            "searched": found.bytes_searched,
-            "finished": found.is_finished,
+            "cursor": windows.format_cursor(result.cursor),
+            "searched": result.bytes_searched,
+            "finished": result.is_finished,
         }
-    return HttpResponse(json.dumps(said), content_type="application/json")
+    return HttpResponse(json.dumps(answer), content_type="application/json")
 
 
 async def stream(request: Request, pk: uuid.UUID) -> HttpResponseBase:
-    """Server-sent events: the lines after the cursor `after`, or after Last-Event-ID when the
-    browser comes back, as they come.
+    """Stream the lines after the cursor `after`, or after Last-Event-ID when the browser comes
+    back.
 
-    With `quiet` no lines, but how things stand, which is told in either case.
+    With `quiet` no lines, but changes of state, which are sent in either case.
     """
     if request.method != "GET":
         return HttpResponse(status=405)
@@ -162,26 +162,24 @@ async def stream(request: Request, pk: uuid.UUID) -> HttpResponseBase:
 
 
 async def download(request: Request, pk: uuid.UUID) -> HttpResponseBase:
-    """One log as text, or all of an attempt as a zip, in pieces that are made while they are
-    sent.
-    """
+    """Send one log as text, or all of an attempt as a zip, piece by piece."""
     if request.method != "GET":
         return HttpResponse(status=405)
     workload, choice = await sync_to_async(_load_choice_for_download)(request, pk)
-    stamped = request.GET.get("timestamps", "1") != "0"
+    with_times = request.GET.get("timestamps", "1") != "0"
     if choice.log is not None:
         name = f"{choice.log.pod.name}-{choice.log.container}-{choice.log.run}.log"
-        pieces, kind = plain_text.read_chunks(choice.log, stamped), "text/plain; charset=utf-8"
+        pieces, kind = plain_text.read_chunks(choice.log, with_times), "text/plain; charset=utf-8"
     else:
         name = f"{workload.name}-{choice.attempt}.zip"
-        pieces, kind = zip_logs(choice.logs, stamped), "application/zip"
+        pieces, kind = zip_logs(choice.logs, with_times), "application/zip"
     answer = StreamingHttpResponse(_send_pieces(pieces), content_type=kind)
     answer["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
     return answer
 
 
 def zip_logs(logs: Sequence[Log], timestamps: bool) -> Iterator[bytes]:
-    """A zip of these logs, piece by piece: never more than one chunk of one log in memory."""
+    """Yield a zip of these logs: never more than one chunk of one log in memory."""
     sink = _ZipSink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for log in logs:
@@ -200,7 +198,7 @@ def zip_logs(logs: Sequence[Log], timestamps: bool) -> Iterator[bytes]:
 
 
 class _ZipSink(io.RawIOBase):
-    """Where a zip is written to: gives away what came since last asked."""
+    """Where a zip is written to; `take_bytes` returns what came since the last call."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -234,12 +232,12 @@ def _build_viewer(request: Request, pk: uuid.UUID) -> logstream.LogViewer:
         cursor = _parse_cursor(
             [stack.enter_context(remote_logs.open_local_log(log)) for log in choice.logs], text
         )
-    wanted = None if request.GET.get("quiet") == "1" else cursor
+    viewer_cursor = None if request.GET.get("quiet") == "1" else cursor
     # Whoever has a place in a log was told whose it is; of those that came since then nobody was.
     viewer = logstream.LogViewer(
         request.user,
         choice,
-        cursor=wanted,
+        cursor=viewer_cursor,
         known=windows.parse_cursor(text),
         pane=_is_pane(request.GET),
     )
@@ -248,10 +246,12 @@ def _build_viewer(request: Request, pk: uuid.UUID) -> logstream.LogViewer:
 
 
 def _build_state(request: Request, workload: Workload, choice: LogChoice) -> loglines.Item:
-    now = attempt_state.load_attempt_state(workload, choice.attempt)
-    teller = logstate.StateReporter(request.user, choice, pane=_is_pane(request.GET))
+    current = attempt_state.load_attempt_state(workload, choice.attempt)
+    reporter = logstate.StateReporter(request.user, choice, pane=_is_pane(request.GET))
     return (
-        teller.build_state(now, choice.logs, is_over=logstate.is_over(now, choice, choice.logs))
+        reporter.build_state(
+            current, choice.logs, is_over=logstate.is_over(current, choice, choice.logs)
+        )
         or {}
     )
 
@@ -261,13 +261,13 @@ def _is_pane(query: QueryDict) -> bool:
 
 
 def _load_choice_for_download(request: Request, pk: uuid.UUID) -> tuple[Workload, LogChoice]:
-    found = logchoice.get_choice(request.user, pk, request.GET)
+    choice = logchoice.get_choice(request.user, pk, request.GET)
     close_old_connections()
-    return found
+    return choice
 
 
 def _read_window(logs: Sequence[OpenLog], query: QueryDict, floor: Cursor) -> tuple[Window, str]:
-    """The window that was asked for, and the cursor of the line that it is about, "" for none."""
+    """Return the requested window, and the place of its target line, "" for none."""
     if "before" in query:
         return windows.window_before(
             logs, _parse_cursor(logs, query.get("before", "")), floor=floor
@@ -292,8 +292,9 @@ def _read_window(logs: Sequence[OpenLog], query: QueryDict, floor: Cursor) -> tu
 
 
 def _find_place(logs: Sequence[OpenLog], at: str) -> tuple[Cursor, str] | None:
-    """Before the line at a byte of the only log, or at LOG.BYTE, and that line; before a time; None
-    for anything else.
+    """Return the cursor before the requested line or time, and that line.
+
+    `at` is a byte of the only log, LOG.BYTE, or a time; None for anything else.
     """
     log, _, offset = at.rpartition(".")
     if (
@@ -310,8 +311,9 @@ def _find_place(logs: Sequence[OpenLog], at: str) -> tuple[Cursor, str] | None:
 
 
 def _parse_floor(logs: Sequence[OpenLog], query: QueryDict) -> Cursor:
-    """The place before which nothing is wanted: as it was told before, or by `tail` lines or
-    `since` so many seconds.
+    """Return the cursor before which nothing is wanted.
+
+    As it was sent before, or by `tail` lines or `since` so many seconds.
     """
     if floor := query.get("floor"):
         return _parse_cursor(logs, floor)

@@ -1,6 +1,4 @@
-"""What a page of logs tells beside the lines: the pods that there are, whether more may come, and
-why there is nothing to read.
-"""
+"""The state that a page of logs shows beside the lines."""
 
 import uuid
 from collections.abc import Sequence
@@ -22,7 +20,7 @@ ENDED_TEXT = "It has ended, and what it wrote is being fetched."
 
 
 def is_over(current: AttemptState, choice: LogChoice, logs: Sequence[Log]) -> bool:
-    """Whether nothing more will be written of what was chosen, whose rows are `logs`."""
+    """Return whether nothing more will be written to the chosen logs, whose rows are `logs`."""
     return (
         current.is_settled
         if choice.log is None
@@ -31,14 +29,14 @@ def is_over(current: AttemptState, choice: LogChoice, logs: Sequence[Log]) -> bo
 
 
 def render_tab(workload: uuid.UUID, pod_tab: PodTab, *, pane: bool) -> str:
-    """A tab as HTML, the same on the page and when it comes later."""
+    """Render a tab, the same on the page and when it comes later."""
     return str(
         get_template(TEMPLATE).render({"tab": pod_tab, "workload": workload, "pane": pane})
     ).strip()
 
 
 class StateReporter:
-    """Tells one viewer how things stand: all of it at first, then what has changed since."""
+    """Reports the state to one viewer: all of it at first, then the changes."""
 
     def __init__(self, user: User, choice: LogChoice, *, pane: bool = False) -> None:
         self._user = user
@@ -51,30 +49,30 @@ class StateReporter:
     def build_state(
         self, current: AttemptState, logs: Sequence[Log], *, is_over: bool
     ) -> Item | None:
-        """None when all of it was told before.
+        """Return the state to send; None when all of it was sent before.
 
         `order` is the pods' ids, `tabs` the HTML of those that have changed, `over` that nothing
         more will be written of what was chosen, `settled` that no tab will change either, `nothing`
-        what to say where there is no line.
+        the text where there is no line.
         """
-        found = logchoice.list_tabs(current, self._choice)
-        fresh = [
-            each for each in found if self._sent_appearances.get(each.pod.pk) != each.appearance
+        tabs = logchoice.list_tabs(current, self._choice)
+        changed = [
+            each for each in tabs if self._sent_appearances.get(each.pod.pk) != each.appearance
         ]
-        self._sent_appearances |= {each.pod.pk: each.appearance for each in fresh}
-        said: Item = {
-            "order": [each.pod.pk for each in found],
+        self._sent_appearances |= {each.pod.pk: each.appearance for each in changed}
+        state: Item = {
+            "order": [each.pod.pk for each in tabs],
             "over": is_over,
             "settled": current.is_settled,
             "nothing": self._describe_empty(current, logs, is_over),
         }
-        if not fresh and said == self._sent_state:
+        if not changed and state == self._sent_state:
             return None
-        self._sent_state = said
-        return said | {
+        self._sent_state = state
+        return state | {
             "tabs": {
                 str(each.pod.pk): render_tab(current.workload.pk, each, pane=self._pane)
-                for each in fresh
+                for each in changed
             }
         }
 
@@ -96,9 +94,7 @@ class StateReporter:
 def describe_empty_log(
     current: AttemptState, logs: Sequence[Log], user: User, *, is_over: bool
 ) -> str:
-    """What is to be said where there is no line. Queries only while there is no log and the
-    workload waits.
-    """
+    """Describe why there is no line. Queries only while there is no log and the workload waits."""
     if logs:
         return "It wrote nothing." if is_over else "Nothing was written yet."
     if current.is_at_rest:
@@ -122,5 +118,5 @@ def _describe_waiting(workload: Workload, status: Status, user: User) -> str:
     )
     if row is None:
         return status.meaning
-    told = waiting.diagnose_waiting_workloads([row], user).get(row.pk)
-    return WaitingWorkload(row, told[0] if told else None).sentence
+    reasons = waiting.diagnose_waiting_workloads([row], user).get(row.pk)
+    return WaitingWorkload(row, reasons[0] if reasons else None).sentence

@@ -1,6 +1,4 @@
-"""A page of logs kept up to date: server-sent events with the lines that come, and with how things
-stand whenever that changes.
-"""
+"""Server-sent events for a page of logs: new lines, and changes of state."""
 
 import asyncio
 import uuid
@@ -18,15 +16,17 @@ from workloads.views import loglines, logstate
 from workloads.views.logchoice import LogChoice
 
 STREAM_SECONDS = 30.0
-"""After so long a stream ends and the browser comes back, which asks anew whether its session goes
-on and may still see this.
+"""Seconds after which a stream ends and the browser comes back.
+
+The new request checks again whether the session goes on and may still see this.
 """
 HEARTBEAT_SECONDS = 15.0
 
 
 class LogViewer:
-    """Somebody who looks at what they chose. `known` are the logs whose writers they were told of;
-    `cursor` None wants no lines.
+    """A viewer of chosen logs.
+
+    `known` are the logs whose pods they were told; with `cursor` None they want no lines.
     """
 
     def __init__(
@@ -49,34 +49,35 @@ class LogViewer:
     def build_events(
         self, current: AttemptState, logs: Sequence[Log], sizes: Mapping[int, int]
     ) -> list[str]:
-        """The events that there are to send: how things stand before the lines of it. `is_over`
-        once there will be no other.
+        """Build the events to send: the state before the lines.
+
+        Sets `is_over` once there will be no more.
         """
         chosen = self._list_chosen_logs(logs)
-        found = (
+        window = (
             None
             if self._cursor is None
             else live_logs.read_window(chosen, self._cursor, dict(sizes))
         )
-        items = [] if found is None else self._serialize_lines(found, chosen)
-        over = not items and logstate.is_over(current, self.choice, chosen)
-        state = self._reporter.build_state(current, chosen, is_over=over)
-        said = [] if state is None else [_format_event("state", state)]
-        if found is not None:
-            self._cursor = found.end
+        items = [] if window is None else self._serialize_lines(window, chosen)
+        is_over = not items and logstate.is_over(current, self.choice, chosen)
+        state = self._reporter.build_state(current, chosen, is_over=is_over)
+        events = [] if state is None else [_format_event("state", state)]
+        if window is not None:
+            self._cursor = window.end
             if items:
-                said.append(_format_event("lines", items, found.end))
-            elif over and not self._has_sent_gaps:
-                gaps = list(loglines.serialize_last_gaps(found, {log.pk: log for log in chosen}))
-                said += [_format_event("gaps", gaps, found.end)] if gaps else []
+                events.append(_format_event("lines", items, window.end))
+            elif is_over and not self._has_sent_gaps:
+                gaps = list(loglines.serialize_last_gaps(window, {log.pk: log for log in chosen}))
+                events += [_format_event("gaps", gaps, window.end)] if gaps else []
                 self._has_sent_gaps = True
-        if over and current.is_settled:
-            said.append(_format_event("over", {}))
+        if is_over and current.is_settled:
+            events.append(_format_event("over", {}))
             self.is_over = True
-        return said
+        return events
 
     def _list_chosen_logs(self, logs: Sequence[Log]) -> Sequence[Log]:
-        """The chosen logs as their rows are now, and those that have come since."""
+        """List the chosen logs as their rows are now, and those added since."""
         if self.choice.log is not None:
             return [log for log in logs if log.pk == self.choice.log.pk] or [self.choice.log]
         return logs[: windows.MOST_LOGS]
@@ -98,7 +99,7 @@ class LogViewer:
 
 
 async def stream_events(viewer: LogViewer, workload: uuid.UUID) -> AsyncIterator[str]:
-    """A stream's events, until all is told or it has lasted as long as one may."""
+    """Yield a stream's events until all is sent or STREAM_SECONDS are over."""
     clock = asyncio.get_running_loop().time
     until = clock() + STREAM_SECONDS
     with live_logs.streams.count_stream(viewer.user.pk):
@@ -106,14 +107,14 @@ async def stream_events(viewer: LogViewer, workload: uuid.UUID) -> AsyncIterator
         async with live_logs.watch_attempt(workload, viewer.choice.attempt) as feed:
             while feed.state is not None:
                 version = feed.version
-                said = await sync_to_async(_build_events, thread_sensitive=False)(
+                messages = await sync_to_async(_build_events, thread_sensitive=False)(
                     viewer, feed.state, feed.logs, dict(feed.sizes)
                 )
-                for each in said:
-                    yield each
+                for message in messages:
+                    yield message
                 if viewer.is_over:
                     return
-                if not said and not await feed.wait_for_change(version, HEARTBEAT_SECONDS):
+                if not messages and not await feed.wait_for_change(version, HEARTBEAT_SECONDS):
                     yield ": quiet\n\n"
                 # Asked last: however slow it is, each stream brings one on.
                 if feed.is_broken or clock() > until:
@@ -131,6 +132,6 @@ def _build_events(
 
 
 def _format_event(name: str, data: object, cursor: Cursor | None = None) -> str:
-    """One event. With a cursor, that is where a browser that comes back goes on."""
+    """Format one event. With a cursor, a browser that comes back goes on from there."""
     place = "" if cursor is None else f"id: {windows.format_cursor(cursor)}\n"
     return f"{place}event: {name}\ndata: {loglines.encode_text(data)}\n\n"

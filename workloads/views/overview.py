@@ -1,6 +1,4 @@
-"""The overview, the figures of its charts as JSON and as CSV, and the part of a project's page that
-tells how it stands now.
-"""
+"""The overview, the figures of its charts, and the state on a project's page."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -16,21 +14,20 @@ from projects.http import Request
 from projects.models import Project
 from projects.permissions import Entity, Verb
 from projects.scopes import project_scope
-from workloads.overview import attention, bars, figures, gpu_holders, quotas
-from workloads.overview import project_page as project_page
+from workloads.overview import attention, bars, figures, gpu_holders, project_page, quotas
 from workloads.overview.history import DEFAULT, SPANS, AllocationHistory, load_history
 from workloads.overview.viewer_scope import ProjectIds, ViewerScope
 from workloads.queries import waiting
 
 CHARTS = ("status", "projects", "departments", "holders", "waiting")
-"""What there is as CSV beside the allocation over time."""
+"""Charts with CSV, beside the allocation over time."""
 
 
 @require_safe
 @never_cache
 def overview(request: Request) -> HttpResponse:
-    """What there is, who holds it, what waits and what failed; each tile where the reader may see
-    what it is about.
+    """Show resources, their holders, waiting and failed workloads; each tile if the reader may see
+    it.
     """
     access.require_anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
     sight = ViewerScope(request.user)
@@ -62,7 +59,7 @@ def overview(request: Request) -> HttpResponse:
 @require_safe
 @never_cache
 def allocation(request: Request) -> HttpResponse:
-    """What projects held over time, as JSON or with `format=csv`."""
+    """Return the allocation of projects over time, as JSON or with `format=csv`."""
     access.require_anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
     return _build_allocation_response(request, ViewerScope(request.user).workloads, "allocation")
 
@@ -70,7 +67,7 @@ def allocation(request: Request) -> HttpResponse:
 @require_safe
 @never_cache
 def chart(request: Request, chart: str) -> HttpResponse:
-    """The figures of another picture as CSV."""
+    """Return the figures of another chart as CSV."""
     access.require_anywhere(request.user, Verb.VIEW, Entity.OVERVIEW)
     if chart not in CHARTS:
         raise Http404("There is no such picture.")
@@ -80,30 +77,30 @@ def chart(request: Request, chart: str) -> HttpResponse:
 @require_safe
 @never_cache
 def project_state(request: Request, pk: int) -> HttpResponse:
-    """How a project stands, as the part of its page that is asked for again while it is looked
-    at.
-    """
-    found = _get_project(request, pk)
-    return render(request, project_page.TEMPLATE, project_page.now(found, request.user))
+    """Show the state of a project: the part of its page that is refreshed."""
+    project = _get_project(request, pk)
+    return render(request, project_page.TEMPLATE, project_page.build_context(project, request.user))
 
 
 @require_safe
 @never_cache
 def project_allocation(request: Request, pk: int) -> HttpResponse:
-    """What one project held over time, as JSON or with `format=csv`."""
-    found = _get_project(request, pk)
-    access.require(request.user, Verb.VIEW, Entity.WORKLOADS, project_scope(found))
-    return _build_allocation_response(request, frozenset({found.pk}), f"allocation-{found.name}")
+    """Return the allocation of one project over time, as JSON or with `format=csv`."""
+    project = _get_project(request, pk)
+    access.require(request.user, Verb.VIEW, Entity.WORKLOADS, project_scope(project))
+    return _build_allocation_response(
+        request, frozenset({project.pk}), f"allocation-{project.name}"
+    )
 
 
 def _get_project(request: Request, pk: int) -> Project:
-    seen = (
+    visible = (
         Project.objects.visible_to(request.user)
         .select_related("department", "cluster")
         .defer("cluster__kubeconfig")
     )
-    found: Project = get_object_or_404(seen, pk=pk)
-    return found
+    project: Project = get_object_or_404(visible, pk=pk)
+    return project
 
 
 def _build_workloads_context(request: Request, sight: ViewerScope) -> dict[str, Any]:
@@ -124,20 +121,20 @@ def _build_workloads_context(request: Request, sight: ViewerScope) -> dict[str, 
 
 def _build_allocation_response(request: Request, projects: ProjectIds, file: str) -> HttpResponse:
     chosen = request.GET.get("range", "")
-    found = load_history(projects, SPANS.get(chosen, SPANS[DEFAULT]))
+    allocation_history = load_history(projects, SPANS.get(chosen, SPANS[DEFAULT]))
     if request.GET.get("format") == "csv":
-        return _build_csv_response(file, _list_allocation_rows(found))
+        return _build_csv_response(file, _list_allocation_rows(allocation_history))
     return JsonResponse(
         {
-            "at": [int(moment.timestamp()) for moment in found.moments],
+            "at": [int(moment.timestamp()) for moment in allocation_history.moments],
             "lines": [
                 {"name": line.name, "project": line.project, "points": line.points}
-                for line in found.lines
+                for line in allocation_history.lines
             ],
-            "quota": found.quota,
-            "idle": found.idle,
-            "running": found.running,
-            "waiting": found.waiting,
+            "quota": allocation_history.quota,
+            "idle": allocation_history.idle,
+            "running": allocation_history.running,
+            "waiting": allocation_history.waiting,
         }
     )
 
@@ -174,7 +171,7 @@ def _list_chart_rows(
     elif (chart == "projects" and sight.sees_projects) or (
         chart == "departments" and sight.sees_departments
     ):
-        every = quotas.list_projects if chart == "projects" else quotas.list_departments
+        list_all = quotas.list_projects if chart == "projects" else quotas.list_departments
         yield [
             "Project" if chart == "projects" else "Department",
             "Allocated GPUs",
@@ -183,18 +180,18 @@ def _list_chart_rows(
         ]
         yield from (
             [row.name, row.allocated, row.quota, row.limit]
-            for row in every(sight, quotas.load_gpu_usage(sight))
+            for row in list_all(sight, quotas.load_gpu_usage(sight))
         )
     elif chart == "holders" and sight.sees_nodes:
         yield ["Holder", "GPUs", "Of these preemptible"]
         clusters = [each.pk for each in sight.clusters]
-        found = gpu_holders.load_holders(
+        holders = gpu_holders.load_holders(
             clusters,
             sight.workloads,
             waiting.load_gpu_holdings(clusters),
             figures.load_unavailable_gpus(clusters),
         )
-        yield from ([row.name, row.gpus, row.preemptible] for row in found.rows)
+        yield from ([row.name, row.gpus, row.preemptible] for row in holders.rows)
     elif chart == "waiting" and sight.sees_workloads:
         yield ["Workload", "Project", "Status", "Since (UTC)", "Requested GPUs", "Why"]
         for each in attention.load_longest_waiting(sight.workload_rows(), request.user):

@@ -1,4 +1,4 @@
-"""What all policies that hold in a project want together, with the policy that says each."""
+"""What all policies of a project demand together, with the policy that says each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ VIEW_POLICIES = Permission(Entity.POLICIES, Verb.VIEW)
 
 @dataclass(frozen=True, slots=True)
 class PolicyLine:
-    """A field: what it may be, what stands where nothing is said, and whose words these are."""
+    """A field: its allowed values, its default, and the policies that say so."""
 
     section: str
     label: str
@@ -36,23 +36,31 @@ class PolicyLine:
 
 @require_GET
 def effective_policies(request: Request) -> HttpResponse:
-    """For a project that the reader chooses among those whose policies they may see; and for the
-    kind of workloads that they choose.
+    """Show the effective policies of a project, for a kind of workloads.
+
+    The reader chooses the project among those whose policies they may see.
     """
     projects = list(
         Project.objects.where(request.user, VIEW_POLICIES).order_by("name")[:MOST_PROJECTS]
     )
-    asked = request.GET.get("project", "")
-    chosen = next((each for each in projects if not asked or str(each.pk) == asked), None)
-    if chosen is None and asked:
+    project_key = request.GET.get("project", "")
+    project = next(
+        (
+            candidate
+            for candidate in projects
+            if not project_key or str(candidate.pk) == project_key
+        ),
+        None,
+    )
+    if project is None and project_key:
         raise Http404("There is no such project among those that you may see.")
     architecture = next(
-        (each for each in Architecture if each.value == request.GET.get("for")),
+        (candidate for candidate in Architecture if candidate.value == request.GET.get("for")),
         Architecture.DISTRIBUTED,
     )
     context = {
         "projects": projects,
-        "project": chosen,
+        "project": project,
         "architecture": architecture,
         "architectures": list(Architecture),
     }
@@ -60,16 +68,16 @@ def effective_policies(request: Request) -> HttpResponse:
         request,
         "policies/effective.html",
         "policies/_effective.html",
-        context | (build_effective_context(chosen, architecture) if chosen else {}),
+        context | (build_effective_context(project, architecture) if project else {}),
     )
 
 
 def build_effective_context(
     project: Project, architecture: Architecture = Architecture.DISTRIBUTED
 ) -> dict[str, Any]:
-    """What templates/policies/_effective.html shows of a project. One query."""
-    found = load_for_project(project)
-    merged = found.merge(architecture)
+    """Build the context of templates/policies/_effective.html for a project. One query."""
+    policies = load_for_project(project)
+    merged = policies.merge(architecture)
     return {
         "policy_lines": build_lines(merged),
         "policy_idle": [each.text for each in merged.idle if not each.is_set_aside],
@@ -78,7 +86,7 @@ def build_effective_context(
 
 
 def build_lines(merged: MergedPolicies) -> Sequence[PolicyLine]:
-    """Every field that policies speak of, in the order of the form."""
+    """Return every field that policies mention, in the order of the form."""
     return [
         _build_line(limits, merged.conflicts.get(name, ()))
         for name, limits in merged.limits.items()
@@ -87,15 +95,15 @@ def build_lines(merged: MergedPolicies) -> Sequence[PolicyLine]:
 
 def _build_line(limits: AnyLimits, conflicts: Sequence[str]) -> PolicyLine:
     field, given = limits.field, limits.fallback
-    words = limits.range_words
+    allowed = limits.range_words
     if isinstance(limits, FieldLimits) and limits.required:
-        words = ", ".join(filter(None, (words, "must be given")))
+        allowed = ", ".join(filter(None, (allowed, "must be given")))
     is_locked = isinstance(limits, FieldLimits) and limits.locked is not None
     sources = tuple(dict.fromkeys((*limits.sources, *(given.sources if given else ()))))
     return PolicyLine(
         field.section,
         field.label,
-        words,
+        allowed,
         field.kind.describe(given.value) if given else "",
         is_locked,
         sources,

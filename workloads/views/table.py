@@ -1,5 +1,6 @@
-"""The table of workloads: the page, what changed on it, and its rows as CSV. Everything that was
-chosen is in the address.
+"""The table of workloads: the page, its changes, and its rows as CSV.
+
+Everything that was chosen is in the address.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -36,27 +37,29 @@ CSV_CHUNK = 1000
 @never_cache
 @vary_on_cookie
 def table(request: Request) -> HttpResponse:
-    """The page, or for htmx the table alone."""
+    """Show the page, or for htmx the table alone."""
     visible = list_visible_project_ids(request.user)
     filters = Filters.from_query(request.GET)
     order = queries.ORDERS[columns.parse_order_name(request)]
     # Before the rows: what changes between the two is told again, not lost.
     position = queries.load_position()
-    found = filters.apply(queries.list_in_projects(visible))
+    workloads = filters.apply(queries.list_in_projects(visible))
     page = pagination.load_page(
-        found,
+        workloads,
         order,
         request.GET.get("page", ""),
         display_rows=queries.select_table_columns(Workload.objects.all()),
     )
-    shown = columns.parse_columns(request)
-    context = _build_table_context(request, filters, order, page, shown) | {"position": position}
+    shown_keys = columns.parse_columns(request)
+    context = _build_table_context(request, filters, order, page, shown_keys) | {
+        "position": position
+    }
     context |= _build_filter_choices(request.user, filters)
     answer = http.render_page(request, "workloads/table.html", "workloads/_table.html", context)
     if "cols" in request.GET:
         answer.set_cookie(
             columns.COOKIE,
-            ",".join(shown) or columns.FIXED,
+            ",".join(shown_keys) or columns.FIXED,
             max_age=columns.COOKIE_SECONDS,
             samesite="Lax",
             httponly=True,
@@ -70,7 +73,7 @@ def _build_table_context(
     filters: Filters,
     order: pagination.SortOrder,
     page: "pagination.Page[Workload]",
-    shown: Sequence[str],
+    shown_keys: Sequence[str],
 ) -> dict[str, Any]:
     sort = "" if order is queries.NEWEST else order.name
     here = reverse("workloads")
@@ -86,8 +89,8 @@ def _build_table_context(
     query = filters.to_query_string(("sort", sort))
     return {
         "rows": rendering.render_rows(page.rows),
-        "heads": columns.build_heads(shown, order.name, links),
-        "hidden": [f"hide-{key}" for key in columns.OPTIONAL if key not in shown],
+        "heads": columns.build_heads(shown_keys, order.name, links),
+        "hidden": [f"hide-{key}" for key in columns.OPTIONAL if key not in shown_keys],
         "filters": filters,
         "sort": sort,
         "query": query,
@@ -103,7 +106,7 @@ def _build_table_context(
 
 
 def _build_filter_choices(user: User, filters: Filters) -> dict[str, Any]:
-    """What the filters offer: three queries at most, whatever the table holds."""
+    """Build what the filters offer: three queries at most, however many workloads there are."""
     projects = list(
         Project.objects.visible_to(user).only("id", "name").order_by("name")[:MOST_CHOICES]
     )
@@ -139,7 +142,7 @@ def _build_filter_choices(user: User, filters: Filters) -> dict[str, Any]:
 @require_safe
 @never_cache
 def changes(request: Request) -> HttpResponse:
-    """What changed after position N, once: 204 when nothing did."""
+    """Return what changed after a position; 204 when nothing did."""
     filters = Filters.from_query(request.GET)
     news = queries.load_changes(
         parse_position(request.GET), list_visible_project_ids(request.user), filters.apply
@@ -148,13 +151,13 @@ def changes(request: Request) -> HttpResponse:
 
 
 def parse_position(query: QueryDict) -> int:
-    """The position that an address names; 0 for none."""
+    """Return the position in the address; 0 for none."""
     text = query.get("after", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 def serialize_changes(news: queries.Changes) -> dict[str, Any]:
-    """What a page is told, by poll and by stream alike."""
+    """Return the changes for a page, for poll and stream alike."""
     rows = [
         {"id": row.id, "created": row.created, "html": row.html}
         for row in rendering.render_rows(news.rows)
@@ -170,12 +173,12 @@ def serialize_changes(news: queries.Changes) -> dict[str, Any]:
 @require_safe
 @never_cache
 def table_csv(request: Request) -> StreamingHttpResponse:
-    """The rows of the current filter, at most MOST_CSV of them, streamed a chunk at a time."""
+    """Stream the rows of the current filter as CSV, at most MOST_CSV of them, in chunks."""
     filters = Filters.from_query(request.GET)
     order = queries.ORDERS[columns.parse_order_name(request)]
-    found = filters.apply(queries.list_in_projects(list_visible_project_ids(request.user)))
+    workloads = filters.apply(queries.list_in_projects(list_visible_project_ids(request.user)))
     answer = StreamingHttpResponse(
-        _stream_csv_lines(found, order), content_type="text/csv; charset=utf-8"
+        _stream_csv_lines(workloads, order), content_type="text/csv; charset=utf-8"
     )
     answer["Content-Disposition"] = (
         f'attachment; filename="workloads-{timezone.now():%Y%m%d-%H%M}.csv"'
@@ -206,17 +209,17 @@ _CSV_HEAD = (
 )
 
 
-async def _stream_csv_lines(found: Any, order: pagination.SortOrder) -> AsyncIterator[str]:
+async def _stream_csv_lines(workloads: Any, order: pagination.SortOrder) -> AsyncIterator[str]:
     yield pagination.format_csv_line(_CSV_HEAD)
     shown = queries.select_table_columns(Workload.objects.all())
-    cursor, left = "", MOST_CSV
-    while left > 0:
+    cursor, remaining = "", MOST_CSV
+    while remaining > 0:
         page = await sync_to_async(pagination.load_page)(
-            found, order, cursor, min(CSV_CHUNK, left), shown
+            workloads, order, cursor, min(CSV_CHUNK, remaining), shown
         )
-        ran = await sync_to_async(rendering.load_runtimes)(page.rows)
-        yield "".join(_build_csv_line(row, ran[row.pk].seconds) for row in page.rows)
-        cursor, left = page.next, left - len(page.rows)
+        runtimes = await sync_to_async(rendering.load_runtimes)(page.rows)
+        yield "".join(_build_csv_line(row, runtimes[row.pk].seconds) for row in page.rows)
+        cursor, remaining = page.next, remaining - len(page.rows)
         if not cursor:
             return
 

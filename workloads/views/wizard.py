@@ -1,5 +1,6 @@
-"""The wizard: a draft is filled in step by step, reviewed and submitted. What is typed is stored
-before it is judged.
+"""The wizard: a draft is filled in step by step, reviewed and submitted.
+
+Input is stored before it is validated.
 """
 
 import json
@@ -54,8 +55,9 @@ STORED_AT = "at"
 @require_GET
 @never_cache
 def start_draft(request: Request) -> HttpResponse:
-    """Start a draft, empty or filled in by a workload or a template, and go to its first step; or
-    save a workload as a template.
+    """Create a draft, empty or from a workload or template, and open it.
+
+    Or save a workload as a template.
     """
     if request.GET.get("as") == "template":
         access.require_anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
@@ -84,33 +86,39 @@ def start_draft(request: Request) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @never_cache
 def wizard_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
-    """One step: shown as it was left, or stored, judged and left for the next."""
-    found, here = drafting.get_draft(request, draft), _parse_step(step)
-    if SUBMITTED in found.data:
+    """Show one step as it was left, or store it and go on."""
+    saved_draft, current_step = drafting.get_draft(request, draft), _parse_step(step)
+    if SUBMITTED in saved_draft.data:
         return redirect("workloads")
-    if here is not Step.START:
-        drafting.apply_chosen_template(found, request.user)
+    if current_step is not Step.START:
+        drafting.apply_chosen_template(saved_draft, request.user)
     if request.method == "POST":
         return (
-            _submit_draft(request, found)
-            if here is Step.REVIEW
-            else _leave_step(request, found, here)
+            _submit_draft(request, saved_draft)
+            if current_step is Step.REVIEW
+            else _leave_step(request, saved_draft, current_step)
         )
-    filling = WizardDraft(found.data, request.user)
-    if (wrong := filling.find_invalid_step(here)) is not None:
-        return redirect("wizard", found.pk, wrong.value)
-    if here not in filling.steps:
-        return redirect("wizard", found.pk, Step.REVIEW.value)
-    return _render_step(request, found, filling, here)
+    filling = WizardDraft(saved_draft.data, request.user)
+    if (wrong := filling.find_invalid_step(current_step)) is not None:
+        return redirect("wizard", saved_draft.pk, wrong.value)
+    if current_step not in filling.steps:
+        return redirect("wizard", saved_draft.pk, Step.REVIEW.value)
+    return _render_step(request, saved_draft, filling, current_step)
 
 
 @require_POST
 def save_step(request: Request, draft: uuid.UUID, step: str) -> HttpResponse:
-    """Store what is typed so far, unjudged: the page's script calls it while somebody types."""
-    found, here = drafting.get_draft(request, draft), _parse_step(step)
-    if here is not Step.REVIEW and SUBMITTED not in found.data:
+    """Store the input so far, without validation.
+
+    The page's script calls it while somebody types.
+    """
+    saved_draft, current_step = drafting.get_draft(request, draft), _parse_step(step)
+    if current_step is not Step.REVIEW and SUBMITTED not in saved_draft.data:
         _store_step(
-            found, here, parse_typed(request.POST, BUTTONS), request.POST.get(STORED_AT, "")
+            saved_draft,
+            current_step,
+            parse_typed(request.POST, BUTTONS),
+            request.POST.get(STORED_AT, ""),
         )
     return HttpResponse(status=204)
 
@@ -123,45 +131,55 @@ def _parse_step(word: str) -> Step:
 
 
 def _store_step(draft: Draft, step: Step, typed_values: TypedValues, at: str = "") -> None:
-    """Keep what was typed into one step. `at` counts up in the browser, so that what was sent
-    earlier and comes later changes nothing.
+    """Store the input of one step.
+
+    `at` counts up in the browser, so that a request that was sent earlier and comes later changes
+    nothing.
     """
-    moment = int(at) if at.isascii() and at.isdecimal() and len(at) < 16 else 0
+    stored_at = int(at) if at.isascii() and at.isdecimal() and len(at) < 16 else 0
     with transaction.atomic():
+        # Saves of the page's script run beside the one of a button: each changes only its own step.
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
-        moments = fresh.data.get(STORED_AT, {})
-        if SUBMITTED not in fresh.data and (not moment or moment >= moments.get(step, 0)):
+        stored_times = fresh.data.get(STORED_AT, {})
+        if SUBMITTED not in fresh.data and (
+            not stored_at or stored_at >= stored_times.get(step, 0)
+        ):
             before = fresh.data.get(step.value, {})
             fresh.data[step.value] = (
                 keep_other_kinds(typed_values, before) if step is Step.SETUP else typed_values
             )
-            fresh.data[STORED_AT] = moments | {step.value: moment or moments.get(step, 0)}
+            fresh.data[STORED_AT] = stored_times | {
+                step.value: stored_at or stored_times.get(step, 0)
+            }
             fresh.save(update_fields=["data", "updated_at"])
     draft.data = fresh.data
 
 
 def _leave_step(request: Request, draft: Draft, step: Step) -> HttpResponse:
-    """Store a step, and go where the pressed button says; on only if nothing is wrong with it."""
-    what = parse_typed(request.POST, BUTTONS)
-    if taken := request.POST.get("take"):
-        what["name"] = [taken]
-    filling = WizardDraft(draft.data | {step.value: what}, request.user)
+    """Store a step, and go where the pressed button says.
+
+    Goes on only if the step is valid.
+    """
+    typed_values = parse_typed(request.POST, BUTTONS)
+    if offered_name := request.POST.get("take"):
+        typed_values["name"] = [offered_name]
+    filling = WizardDraft(draft.data | {step.value: typed_values}, request.user)
     form = filling.get_form(step)
     if isinstance(form, PodForm) and request.POST.get("add") in form.rows:
-        what = add_row(what, form.rows[request.POST["add"]])
+        typed_values = add_row(typed_values, form.rows[request.POST["add"]])
     elif removed := request.POST.get("remove"):
-        what = remove_row(what, removed)
-    _store_step(draft, step, what, request.POST.get(STORED_AT, ""))
-    go = request.POST.get("go", "")
+        typed_values = remove_row(typed_values, removed)
+    _store_step(draft, step, typed_values, request.POST.get(STORED_AT, ""))
+    target = request.POST.get("go", "")
     if step is Step.START and drafting.apply_chosen_template(draft, request.user):
         filling = WizardDraft(draft.data, request.user)
     if "add" in request.POST or "remove" in request.POST:
         return redirect("wizard", draft.pk, step.value)
-    if go == "here":
+    if target == "here":
         return redirect("wizard", draft.pk, step.value)
-    if go in ("environment", "compute", "data-source"):
-        return redirect("wizard-asset", draft.pk, go)
-    if go == "back":
+    if target in ("environment", "compute", "data-source"):
+        return redirect("wizard-asset", draft.pk, target)
+    if target == "back":
         return redirect("wizard", draft.pk, _find_neighbour_step(filling, step, -1).value)
     if (wrong := filling.find_invalid_step(step)) is not None:
         return redirect("wizard", draft.pk, wrong.value)
@@ -255,8 +273,9 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
 
 
 def _build_yaml(spec: Spec, project: Project) -> str:
-    """Its objects on that project's cluster; "" where it cannot be built for it, which the refusals
-    tell of.
+    """Return its objects on that project's cluster as YAML.
+
+    "" where they cannot be built for it; the refusals say why.
     """
     try:
         return dump_yaml(workload_manifests.build_for_spec(spec, project))
@@ -265,9 +284,7 @@ def _build_yaml(spec: Spec, project: Project) -> str:
 
 
 def build_curl(request: Request, spec: Spec, filling: WizardDraft) -> str:
-    """The same submission as one command for a shell. The token is left to the shell's variable
-    TOKEN.
-    """
+    """Return the same submission as a shell command; the token stays the shell's variable TOKEN."""
     project = filling.project
     assert project is not None
     body = build_rest_body(spec, project_id=str(project.pk), cluster_id=str(project.cluster_id))
@@ -281,9 +298,7 @@ def build_curl(request: Request, spec: Spec, filling: WizardDraft) -> str:
 
 
 def _submit_draft(request: Request, draft: Draft) -> HttpResponse:
-    """Launch what the draft says, once however often it is asked; or open the step that has what is
-    wrong.
-    """
+    """Launch the draft, once however often it is asked; or show the step with errors."""
     if request.POST.get("go") == "back":
         return redirect(
             "wizard",
@@ -299,6 +314,7 @@ def _submit_draft(request: Request, draft: Draft) -> HttpResponse:
     spec = filling.build_spec()
     try:
         with transaction.atomic():
+            # A second click waits here, and finds the draft submitted.
             fresh = Draft.objects.select_for_update().get(pk=draft.pk)
             if SUBMITTED in fresh.data:
                 return redirect("workloads")

@@ -1,5 +1,6 @@
-"""NEW ENVIRONMENT, NEW COMPUTE RESOURCE and NEW DATA SOURCE inside the wizard: made in place,
-chosen at once, and nothing typed is lost.
+"""NEW ENVIRONMENT, NEW COMPUTE RESOURCE and NEW DATA SOURCE inside the wizard.
+
+The asset is made in place and chosen at once, and no input is lost.
 """
 
 import uuid
@@ -38,58 +39,62 @@ KINDS: Mapping[str, AssetKind] = {kind.key: kind for kind in (ENVIRONMENT, COMPU
 @require_http_methods(["GET", "POST"])
 @never_cache
 def new_asset(request: Request, draft: uuid.UUID, kind: str) -> HttpResponse:
-    """The form of a new asset, in the page's dialog or as a page of its own; made, it is chosen in
-    the draft.
+    """Show the form of a new asset in a dialog or page, and choose the asset once made.
 
-    Of a kind that has several subtypes, ?type= is one of these; without it they are shown to choose
+    For a kind with several subtypes, ?type= is one of these; without it they are shown to choose
     from.
     """
-    found = get_object_or_404(Draft, pk=draft, user=request.user)
-    filling = WizardDraft(found.data, request.user)
+    saved_draft = get_object_or_404(Draft, pk=draft, user=request.user)
+    filling = WizardDraft(saved_draft.data, request.user)
     if kind not in KINDS:
         raise Http404("There is no such asset.")
     if filling.project is None:
-        return redirect("wizard", found.pk, Step.START.value)
-    wanted = KINDS[kind].forms.get(request.GET.get("type", ""))
-    if wanted is None:
-        return _render_types(request, found, KINDS[kind])
+        return redirect("wizard", saved_draft.pk, Step.START.value)
+    form_class = KINDS[kind].forms.get(request.GET.get("type", ""))
+    if form_class is None:
+        return _render_types(request, saved_draft, KINDS[kind])
     if request.method != "POST":
         return _render_form(
             request,
-            found,
+            saved_draft,
             kind,
             _bind_form(
-                filling, wanted, build_defaults(wanted, str(project_scope(filling.project)))
+                filling, form_class, build_defaults(form_class, str(project_scope(filling.project)))
             ),
         )
-    what = parse_typed(request.POST, ("add", "remove"))
-    form = _bind_form(filling, wanted, what)
+    typed_values = parse_typed(request.POST, ("add", "remove"))
+    form = _bind_form(filling, form_class, typed_values)
     if form.rows is not None and "add" in request.POST:
         return _render_form(
-            request, found, kind, _bind_form(filling, wanted, add_row(what, form.rows))
+            request,
+            saved_draft,
+            kind,
+            _bind_form(filling, form_class, add_row(typed_values, form.rows)),
         )
     if "remove" in request.POST:
         return _render_form(
             request,
-            found,
+            saved_draft,
             kind,
-            _bind_form(filling, wanted, remove_row(what, request.POST["remove"])),
+            _bind_form(filling, form_class, remove_row(typed_values, request.POST["remove"])),
         )
-    made = _create_asset(request, form)
-    if made is None:
-        return _render_form(request, found, kind, form, status=422)
-    _choose_asset(found, kind, str(made.pk))
+    asset = _create_asset(request, form)
+    if asset is None:
+        return _render_form(request, saved_draft, kind, form, status=422)
+    _choose_asset(saved_draft, kind, str(asset.pk))
     if not request.htmx:
-        return redirect("wizard", found.pk, Step.SETUP.value)
+        return redirect("wizard", saved_draft.pk, Step.SETUP.value)
     part = f"workloads/wizard/_{kind.replace('-', '_')}_choice.html"
-    filling = WizardDraft(found.data, request.user)
-    answer = render(request, part, {"draft": found, "filling": filling, "form": filling.setup})
+    filling = WizardDraft(saved_draft.data, request.user)
+    answer = render(
+        request, part, {"draft": saved_draft, "filling": filling, "form": filling.setup}
+    )
     answer = reswap(retarget(answer, f"#{kind}-choice"), "outerHTML")
     return trigger_client_event(answer, "muster:close", {}, after="settle")
 
 
 def _render_types(request: Request, draft: Draft, kind: AssetKind) -> HttpResponse:
-    """What it shall be, of a kind that has several subtypes."""
+    """Show the subtypes to choose from, of a kind that has several."""
     if not kind.has_subtypes:
         raise Http404(f"There is no such {kind.noun}.")
     context = {
@@ -103,7 +108,7 @@ def _render_types(request: Request, draft: Draft, kind: AssetKind) -> HttpRespon
 
 
 def _bind_form(filling: WizardDraft, form: type[AssetForm], data: TypedValues) -> AssetForm:
-    """For the draft's project, and its architecture, which the form therefore need not ask for."""
+    """Return the form for the draft's project and architecture, which it need not ask for."""
     assert filling.project is not None
     framework = filling.start.chosen_framework
     serves = f"{filling.start.chosen_architecture.value}:{framework.value if framework else ''}"
@@ -112,16 +117,16 @@ def _bind_form(filling: WizardDraft, form: type[AssetForm], data: TypedValues) -
 
 
 def _list_scopes(filling: WizardDraft, form: type[AssetForm]) -> Sequence[ScopeChoice]:
-    """The draft's project, and whatever is above it, where the person may make such an asset."""
+    """List the scopes around the draft's project where the person may make such an asset."""
     assert filling.project is not None
-    able = list_scope_choices(filling.user, Permission(form.model.entity, Verb.CREATE))
-    above = (
+    allowed = list_scope_choices(filling.user, Permission(form.model.entity, Verb.CREATE))
+    enclosing = (
         TENANT,
         cluster_scope(filling.project.cluster_id),
         department_scope(filling.project.department_id),
         project_scope(filling.project),
     )
-    return [each for each in able if each[0] in above]
+    return [each for each in allowed if each[0] in enclosing]
 
 
 def _create_asset(request: Request, form: AssetForm) -> Asset | None:

@@ -1,6 +1,4 @@
-"""Templates made in the wizard: a draft that is to become one, the page that saves it, and the
-cards of the first step.
-"""
+"""Templates made in the wizard: their drafts, the page that saves them, the cards."""
 
 import uuid
 from typing import Any
@@ -37,7 +35,7 @@ from workloads.views.drafting import SUBMITTED
 @require_GET
 @never_cache
 def design_template(request: Request) -> HttpResponse:
-    """Begin a template in the wizard, from nothing."""
+    """Start a template in the wizard, from nothing."""
     access.require_anywhere(request.user, Verb.CREATE, Entity.TEMPLATES)
     return redirect(
         "wizard", drafting.create_draft(request.user, {NEW_TEMPLATE: {}}).pk, Step.START.value
@@ -48,7 +46,7 @@ def design_template(request: Request) -> HttpResponse:
 @require_GET
 @never_cache
 def redesign_template(request: Request, key: uuid.UUID) -> HttpResponse:
-    """Change a template's steps in the wizard; it stays as it is until it is saved."""
+    """Open a template's steps in the wizard; it stays as it is until it is saved."""
     return redirect(
         "wizard",
         drafting.create_draft(request.user, drafting.build_redesign_data(request, key)).pk,
@@ -60,17 +58,21 @@ def redesign_template(request: Request, key: uuid.UUID) -> HttpResponse:
 @require_GET
 @never_cache
 def template_choices(request: Request, draft: uuid.UUID) -> HttpResponse:
-    """The template cards of the project that is being chosen."""
-    found = drafting.get_draft(request, draft)
-    typed_start = WizardDraft(found.data, request.user).get_values(Step.START)
-    asked = {
+    """Show the template cards of the project that is being chosen."""
+    saved_draft = drafting.get_draft(request, draft)
+    typed_start = WizardDraft(saved_draft.data, request.user).get_values(Step.START)
+    choices = {
         name: [request.GET[name].replace("\x00", "")]
         for name in ("project", "template")
         if name in request.GET
     }
-    filling = WizardDraft(found.data | {Step.START.value: typed_start | asked}, request.user)
+    filling = WizardDraft(
+        saved_draft.data | {Step.START.value: typed_start | choices}, request.user
+    )
     return render(
-        request, "workloads/wizard/_template_choice.html", {"draft": found, "form": filling.start}
+        request,
+        "workloads/wizard/_template_choice.html",
+        {"draft": saved_draft, "form": filling.start},
     )
 
 
@@ -78,41 +80,40 @@ def template_choices(request: Request, draft: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @never_cache
 def save_template(request: Request, draft: uuid.UUID) -> HttpResponse:
-    """What the template is called, who can use it, and what stays as it is; and then it is made, or
-    changed.
-    """
-    found = drafting.get_draft(request, draft)
-    if SUBMITTED in found.data:
+    """Ask for the template's name, scope and locked fields; then create or change it."""
+    saved_draft = drafting.get_draft(request, draft)
+    if SUBMITTED in saved_draft.data:
         return redirect("workloads")
-    drafting.apply_chosen_template(found, request.user)
-    filling = WizardDraft(found.data, request.user)
+    drafting.apply_chosen_template(saved_draft, request.user)
+    filling = WizardDraft(saved_draft.data, request.user)
     if (wrong := filling.find_invalid_step(Step.REVIEW)) is not None:
-        return redirect("wizard", found.pk, wrong.value)
+        return redirect("wizard", saved_draft.pk, wrong.value)
     template = _find_changed_template(request, filling)
     _require_permission(request, template)
     form = _build_form(request, filling, template)
     if request.method != "POST":
-        return _render_page(request, found, filling, form, template)
+        return _render_page(request, saved_draft, filling, form, template)
     if not form.validate():
-        return _render_page(request, found, filling, form, template, status=422)
+        return _render_page(request, saved_draft, filling, form, template, status=422)
     try:
         saved = _save_form(request, form, template)
     except edit_conflicts.ChangedMeanwhile:
         template = _find_changed_template(request, filling)
-        return _render_page(request, found, filling, form, template, status=409)
+        return _render_page(request, saved_draft, filling, form, template, status=409)
     except Clash as clash:
         form.add_error_once(clash.field, clash.text)
-        return _render_page(request, found, filling, form, template, status=422)
+        return _render_page(request, saved_draft, filling, form, template, status=422)
     messages.success(request, f"The template {saved.name} was saved.")
     if filling.new_template is None:
-        return redirect("wizard", found.pk, Step.REVIEW.value)
-    found.delete()
+        return redirect("wizard", saved_draft.pk, Step.REVIEW.value)
+    saved_draft.delete()
     return redirect("templates")
 
 
 def _find_changed_template(request: Request, filling: WizardDraft) -> Template | None:
-    """The template that the draft changes; None where it makes a new one, also where that was
-    deleted meanwhile.
+    """Return the template that the draft changes.
+
+    None where it makes a new one, also where that template was deleted meanwhile.
     """
     key = (filling.new_template or {}).get("template")
     return actions.find_asset(Template, uuid.UUID(key), request.user) if key else None
@@ -198,7 +199,7 @@ def _build_change_context(
     *,
     is_late: bool,
 ) -> dict[str, Any]:
-    """What the form started from: the template as it was when the draft was begun."""
+    """Return the version that the form started from: the template when the draft was begun."""
     making = filling.new_template or {}
     if is_late:
         now = drafting.flatten_template(template)

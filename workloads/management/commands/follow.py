@@ -1,4 +1,4 @@
-"""Follows every cluster into the journal, until SIGTERM or Ctrl-C."""
+"""Follow every cluster into the journal, until SIGTERM or Ctrl-C."""
 
 import contextlib
 import ctypes
@@ -17,17 +17,18 @@ from console.checks import OPTIONS_TAG
 from workloads.following import Follower
 
 GC_THRESHOLD = 50_000
-"""Objects after which Python looks for garbage: decoding makes very many at once, and next to none
-that would need to be looked for.
+"""Allocations between two garbage collections.
+
+Decoding makes very many objects at once, and next to no garbage cycles.
 """
 
 
 _ARENA_MAX = -8
-"""A number of malloc.h, which only the GNU C library knows."""
+"""M_ARENA_MAX of malloc.h, which only the GNU C library knows."""
 
 
 _CHECKPOINT_PAGES = 8_000
-"""Pages of 4 KiB after which SQLite's log is filed into the database."""
+"""Pages of 4 KiB in SQLite's write-ahead log before a checkpoint."""
 
 
 class Command(BaseCommand):
@@ -58,8 +59,9 @@ class Command(BaseCommand):
 
 
 def _spare_memory() -> None:
-    """What is loaded is no garbage, and the heaps that the C library makes for many threads would
-    keep what any of them has ever needed.
+    """Limit the process's memory: freeze loaded objects, and use one malloc arena.
+
+    An arena for each of many threads would keep what that thread ever needed.
     """
     gc.collect()
     gc.freeze()
@@ -69,8 +71,9 @@ def _spare_memory() -> None:
 
 
 def _configure_sqlite(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """SQLite for one who writes much and reads little: its file is not mapped, and what a listing
-    writes need not be filed at once.
+    """Set up SQLite for a process that writes much and reads little.
+
+    The file is not memory-mapped, and a listing's writes need no checkpoint at once.
     """
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:

@@ -70,42 +70,42 @@ KNOWN = NodePools(
 )
 
 
-def one(key: str, *values: str) -> dict[str, Any]:
+def in_term(key: str, *values: str) -> dict[str, Any]:
     return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
 
 
 def test_a_pool_is_the_nodes_with_its_label() -> None:
     assert affinity(KNOWN, "h200") == {
-        REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-H200")]}
+        REQUIRED: {"nodeSelectorTerms": [in_term(PRODUCT, "NVIDIA-H200")]}
     }
 
 
 def test_of_several_one_has_to_hold_and_the_first_is_preferred() -> None:
     found = affinity(KNOWN, "reserved", "h200", "l40s")
-    terms = [one("example.com/reserved", "yes"), one(PRODUCT, "NVIDIA-H200", "NVIDIA-L40S")]
+    terms = [in_term("example.com/reserved", "yes"), in_term(PRODUCT, "NVIDIA-H200", "NVIDIA-L40S")]
     assert found[REQUIRED] == {"nodeSelectorTerms": terms}
     assert [each["weight"] for each in found[PREFERRED]] == [100, 67, 34]
-    assert found[PREFERRED][0]["preference"] == one("example.com/reserved", "yes")
+    assert found[PREFERRED][0]["preference"] == in_term("example.com/reserved", "yes")
 
 
 def test_one_that_is_not_known_is_kais() -> None:
     assert affinity(KNOWN, "spot") == {
-        REQUIRED: {"nodeSelectorTerms": [one("kai.scheduler/node-pool", "spot")]}
+        REQUIRED: {"nodeSelectorTerms": [in_term("kai.scheduler/node-pool", "spot")]}
     }
 
 
 def test_what_names_none_is_kept_to_the_projects_without_an_order() -> None:
     kept = NodePools(KNOWN.labels, ("h200", "l40s"))
     assert affinity(kept) == {
-        REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-H200", "NVIDIA-L40S")]}
+        REQUIRED: {"nodeSelectorTerms": [in_term(PRODUCT, "NVIDIA-H200", "NVIDIA-L40S")]}
     }
     assert affinity(kept, "l40s") == {
-        REQUIRED: {"nodeSelectorTerms": [one(PRODUCT, "NVIDIA-L40S")]}
+        REQUIRED: {"nodeSelectorTerms": [in_term(PRODUCT, "NVIDIA-L40S")]}
     }
     assert affinity(NodePools(KNOWN.labels)) is None
 
 
-def told(cast: Cast, named: Setup, **more: Any) -> list[tuple[str, str]]:
+def find_problems_of(cast: Cast, named: Setup, **more: Any) -> list[tuple[str, str]]:
     with pytest.raises(Invalid) as refused:
         actions.submit(a_spec(cast.team_a, setup=named, **more), project=cast.team_a, user=cast.bob)
     assert not Workload.objects.exists()
@@ -116,7 +116,7 @@ def test_one_that_there_is_not_is_refused_with_those_there_are(
     cast: Cast, pools: dict[str, NodePool]
 ) -> None:
     Node.objects.create(cluster=cast.cluster, name="n", labels={"kai.scheduler/node-pool": "spot"})
-    [(field, text)] = told(cast, setup("nowhere"))
+    [(field, text)] = find_problems_of(cast, setup("nowhere"))
     assert field == "setup.node_pools.0"
     assert (
         text == "The cluster here has no node pool nowhere. There are h200, l40s, reserved, spot."
@@ -128,14 +128,16 @@ def test_one_that_there_is_not_is_refused_with_those_there_are(
 
 def test_where_there_are_none_that_is_said(cast: Cast) -> None:
     Node.objects.create(cluster=cast.cluster, name="n", labels={})
-    assert "It has none: name no pool" in told(cast, setup("nowhere"))[0][1]
+    assert "It has none: name no pool" in find_problems_of(cast, setup("nowhere"))[0][1]
 
 
 def test_one_that_the_project_may_not_use_is_refused_with_those_that_it_may(
     cast: Cast, pools: dict[str, NodePool]
 ) -> None:
     cast.team_a.node_pools.add(pools["h200"], pools["l40s"])
-    [(field, text)] = told(cast, setup("h200"), master=MasterChanges(node_pools=("reserved",)))
+    [(field, text)] = find_problems_of(
+        cast, setup("h200"), master=MasterChanges(node_pools=("reserved",))
+    )
     assert field == "master.node_pools.0"
     assert text == (
         "Project team-a may not use the node pool reserved. It may use h200, l40s; name one of "
@@ -183,7 +185,7 @@ def test_the_projects_pools_are_in_the_objects_of_what_names_none(
         terms = replica["template"]["spec"]["affinity"]["nodeAffinity"][REQUIRED][
             "nodeSelectorTerms"
         ]
-        assert terms == [one(PRODUCT, "NVIDIA-H200")]
+        assert terms == [in_term(PRODUCT, "NVIDIA-H200")]
 
 
 def test_whether_it_fits_is_asked_of_the_pools_nodes(
@@ -263,11 +265,11 @@ def test_on_a_cluster_pods_go_to_the_pools_nodes_and_wait_where_there_is_none(
             )
         cast.team_a.node_pools.set(NodePool.objects.filter(name="big"))
         placed = acting.submit("placed", setup=Setup(Environment("any", command=SLEEP)))
-        launch(acting, placed)
+        launch_until_job(acting, placed)
         acting.until(placed, "Running")
         cast.team_a.node_pools.clear()
         waits = acting.submit("waits", setup=setup("small"))
-        launch(acting, waits)
+        launch_until_job(acting, waits)
         eventually(
             lambda: acting.poll() or re.search("affinity", Workload.objects.get(pk=waits.pk).reason)
         )
@@ -282,5 +284,5 @@ def test_on_a_cluster_pods_go_to_the_pools_nodes_and_wait_where_there_is_none(
         connections.close_all()
 
 
-def launch(acting: Acting, workload: Workload) -> None:
+def launch_until_job(acting: Acting, workload: Workload) -> None:
     acting.repeat(tasks.launch, workload, lambda: workload.job_uid)

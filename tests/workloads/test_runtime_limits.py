@@ -30,7 +30,7 @@ START = timezone.now()
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], datetime]:
-    """Sets the time to so many seconds after START."""
+    """Set the time to so many seconds after START."""
 
     def set_(seconds: float) -> datetime:
         moment = START + timedelta(seconds=seconds)
@@ -42,8 +42,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], datetime]:
 
 
 @pytest.fixture
-def seen(cast: Cast, clock: Callable[[float], datetime]) -> Callable[[float], datetime]:
-    """Sets the time, at which the use of GPUs has just been looked at."""
+def sampled_clock(cast: Cast, clock: Callable[[float], datetime]) -> Callable[[float], datetime]:
+    """Set the time, just after the use of GPUs was sampled."""
 
     def set_(seconds: float) -> datetime:
         moment = clock(seconds)
@@ -53,7 +53,7 @@ def seen(cast: Cast, clock: Callable[[float], datetime]) -> Callable[[float], da
     return set_
 
 
-def limited(
+def limited_workload(
     cast: Cast,
     name: str = "train1",
     *,
@@ -73,13 +73,13 @@ def limited(
     return workload
 
 
-def said(workload: Workload, reason: str) -> list[str]:
+def list_event_texts(workload: Workload, reason: str) -> list[str]:
     return list(
         Event.objects.filter(workload=workload, reason=reason).values_list("text", flat=True)
     )
 
 
-def moved(workload: Workload, seconds: float, new: Status) -> None:
+def add_status_event(workload: Workload, seconds: float, new: Status) -> None:
     at = START + timedelta(seconds=seconds)
     Event.objects.create(workload=workload, attempt=workload.attempt, kind="status", new=new, at=at)
 
@@ -101,30 +101,30 @@ def test_the_stricter_one_is_copied(
 def test_what_was_submitted_before_keeps_what_held_then(
     cast: Cast, clock: Any, asked: Asked
 ) -> None:
-    workload = limited(cast, time=None)
+    workload = limited_workload(cast, time=None)
     Project.objects.update(time_limit_seconds=60)
     clock(HOUR)
     tasks.limit()
     assert asked == []
-    assert said(workload, "TimeLimit") == []
+    assert list_event_texts(workload, "TimeLimit") == []
 
 
 def test_before_half_nothing_is_said(cast: Cast, clock: Any, asked: Asked) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     clock(HOUR - 1)
     tasks.limit()
-    assert said(workload, "TimeLimitNear") == []
+    assert list_event_texts(workload, "TimeLimitNear") == []
 
 
 def test_half_is_told_once(cast: Cast, clock: Any, asked: Asked) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     before = workload.changed
     clock(HOUR)
     for seconds in (HOUR, HOUR + 1, 2 * HOUR - 1):
         clock(seconds)
         tasks.limit()
     at = f"{START + timedelta(hours=2):%-d %b %Y, %H:%M} UTC"
-    assert said(workload, "TimeLimitNear") == [
+    assert list_event_texts(workload, "TimeLimitNear") == [
         f"Half of the time limit of 2 h has passed; it is stopped at {at}, if it runs until then."
     ]
     event = Event.objects.get(reason="TimeLimitNear")
@@ -137,7 +137,7 @@ def test_half_is_told_once(cast: Cast, clock: Any, asked: Asked) -> None:
 def test_at_its_end_it_is_stopped_by_muster_and_says_why(
     cast: Cast, clock: Any, asked: Asked
 ) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     clock(2 * HOUR)
     tasks.limit()
     tasks.limit()
@@ -148,15 +148,15 @@ def test_at_its_end_it_is_stopped_by_muster_and_says_why(
         Desired.STOPPED,
         why,
     )
-    assert said(workload, "TimeLimit") == [why]
-    assert said(workload, "TimeLimitNear") == []
+    assert list_event_texts(workload, "TimeLimit") == [why]
+    assert list_event_texts(workload, "TimeLimitNear") == []
     assert asked == [("stop", str(workload.pk))]
     entry = AuditEntry.objects.get(entity="workload")
     assert (entry.event, entry.subject, entry.text) == ("stop", "Muster", why)
 
 
 def test_why_stays_once_it_has_stopped(cast: Cast, clock: Any, asked: Asked) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     clock(2 * HOUR)
     tasks.limit()
     before = journal.list_known_objects(
@@ -172,11 +172,11 @@ def test_why_stays_once_it_has_stopped(cast: Cast, clock: Any, asked: Asked) -> 
 
 
 def test_what_a_person_stopped_says_nothing_of_it(cast: Cast, clock: Any, asked: Asked) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     journal.request_stop(workload.pk, cast.bob)
     clock(3 * HOUR)
     tasks.limit()
-    assert said(workload, "TimeLimit") == []
+    assert list_event_texts(workload, "TimeLimit") == []
     assert (
         journal.request_stop(workload.pk, None, reason="Stopped: x.", event_reason="TimeLimit")
         is False
@@ -186,7 +186,7 @@ def test_what_a_person_stopped_says_nothing_of_it(cast: Cast, clock: Any, asked:
 
 
 def test_another_attempt_is_not_stopped_for_the_one_before(cast: Cast, clock: Any) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     Workload.objects.update(attempt=2)
     assert journal.request_stop(workload.pk, None, reason="Stopped: x.", attempt=1) is False
     assert journal.record_warning(workload.pk, "TimeLimitNear", "x", attempt=1, since=None) is False
@@ -195,18 +195,18 @@ def test_another_attempt_is_not_stopped_for_the_one_before(cast: Cast, clock: An
 def test_one_that_ends_at_this_moment_is_left_alone(
     cast: Cast, clock: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     clock(2 * HOUR)
     stale = [Workload.objects.select_related("project").get(pk=workload.pk)]
     Workload.objects.update(status=Status.COMPLETED)
-    monkeypatch.setattr("workloads.tasks.limiting._limited", lambda _: iter([stale]))
+    monkeypatch.setattr("workloads.tasks.limiting._load_limited_workloads", lambda _: iter([stale]))
     tasks.limit()
     workload.refresh_from_db()
     assert (workload.status, asked) == (Status.COMPLETED, [])
 
 
 def test_all_its_runs_count(cast: Cast, clock: Any, asked: Asked) -> None:
-    workload = limited(cast, ran_seconds=HOUR + 1800.0)
+    workload = limited_workload(cast, ran_seconds=HOUR + 1800.0)
     clock(1799)
     tasks.limit()
     assert asked == []
@@ -218,14 +218,14 @@ def test_all_its_runs_count(cast: Cast, clock: Any, asked: Asked) -> None:
 def test_the_time_in_which_it_was_preempted_does_not_count(
     cast: Cast, clock: Any, asked: Asked
 ) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     for seconds, new in (
         (0, Status.RUNNING),
         (HOUR, Status.PENDING),
         (3 * HOUR, Status.RUNNING),
         (3 * HOUR + 60, Status.DEGRADED),
     ):
-        moved(workload, seconds, new)
+        add_status_event(workload, seconds, new)
     clock(4 * HOUR - 1)
     tasks.limit()
     assert asked == []
@@ -241,14 +241,14 @@ def test_the_time_in_which_it_was_preempted_does_not_count(
     "status", [each for each in Status if each not in (Status.RUNNING, Status.DEGRADED)]
 )
 def test_only_what_runs_is_stopped(cast: Cast, clock: Any, asked: Asked, status: Status) -> None:
-    limited(cast, status=status)
+    limited_workload(cast, status=status)
     clock(9 * HOUR)
     tasks.limit()
     assert asked == []
 
 
 def test_what_has_used_it_up_does_not_run_again(cast: Cast, clock: Any) -> None:
-    workload = limited(
+    workload = limited_workload(
         cast, status=Status.STOPPED, desired=Desired.STOPPED, ended_at=START + timedelta(hours=2)
     )
     clock(5 * HOUR)
@@ -259,56 +259,60 @@ def test_what_has_used_it_up_does_not_run_again(cast: Cast, clock: Any) -> None:
     assert actions.run(workload, cast.bob)
 
 
-def test_an_idle_one_is_warned_and_stopped(cast: Cast, seen: Any, asked: Asked) -> None:
-    workload = limited(cast, time=None, idle=1800, idle_since=START + timedelta(seconds=600))
+def test_an_idle_one_is_warned_and_stopped(cast: Cast, sampled_clock: Any, asked: Asked) -> None:
+    workload = limited_workload(
+        cast, time=None, idle=1800, idle_since=START + timedelta(seconds=600)
+    )
     for seconds, warned in ((1499, 0), (1500, 1), (1600, 1), (2399, 1)):
-        seen(seconds)
+        sampled_clock(seconds)
         tasks.limit()
-        assert len(said(workload, "IdleLimitNear")) == warned, seconds
+        assert len(list_event_texts(workload, "IdleLimitNear")) == warned, seconds
     assert (
         "Half of the idle limit of 30 min has passed without use of its GPUs"
-        in said(workload, "IdleLimitNear")[0]
+        in list_event_texts(workload, "IdleLimitNear")[0]
     )
     assert asked == []
-    seen(2400)
+    sampled_clock(2400)
     tasks.limit()
     why = "Stopped: its idle limit of 30 min was reached (project team-a); its GPUs were not used."
-    assert said(workload, "IdleLimit") == [why]
+    assert list_event_texts(workload, "IdleLimit") == [why]
     assert asked == [("stop", str(workload.pk))]
 
 
-def test_use_begins_it_anew(cast: Cast, seen: Any, asked: Asked) -> None:
-    workload = limited(cast, time=None, idle=1800, idle_since=START)
-    seen(1000)
+def test_use_begins_it_anew(cast: Cast, sampled_clock: Any, asked: Asked) -> None:
+    workload = limited_workload(cast, time=None, idle=1800, idle_since=START)
+    sampled_clock(1000)
     tasks.limit()
     Workload.objects.update(idle_since=START + timedelta(seconds=1200))
-    seen(2000)
+    sampled_clock(2000)
     tasks.limit()
-    assert len(said(workload, "IdleLimitNear")) == 1
-    seen(2100)
+    assert len(list_event_texts(workload, "IdleLimitNear")) == 1
+    sampled_clock(2100)
     tasks.limit()
     tasks.limit()
-    assert len(said(workload, "IdleLimitNear")) == 2
+    assert len(list_event_texts(workload, "IdleLimitNear")) == 2
     assert asked == []
 
 
-def test_where_its_use_is_not_known_nothing_is_stopped(cast: Cast, seen: Any, asked: Asked) -> None:
-    workload = limited(cast, time=None, idle=60)
-    seen(9 * HOUR)
+def test_where_its_use_is_not_known_nothing_is_stopped(
+    cast: Cast, sampled_clock: Any, asked: Asked
+) -> None:
+    workload = limited_workload(cast, time=None, idle=60)
+    sampled_clock(9 * HOUR)
     tasks.limit()
-    assert (asked, said(workload, "IdleLimitNear")) == ([], [])
+    assert (asked, list_event_texts(workload, "IdleLimitNear")) == ([], [])
 
 
 @pytest.mark.parametrize("time", [None, 9 * HOUR])
 def test_what_was_idle_when_somebody_looked_last_is_not_stopped_for_it_later(
-    cast: Cast, clock: Any, seen: Any, asked: Asked, time: int | None
+    cast: Cast, clock: Any, sampled_clock: Any, asked: Asked, time: int | None
 ) -> None:
-    workload = limited(cast, time=time, idle=1800, idle_since=START)
-    seen(60)
+    workload = limited_workload(cast, time=time, idle=1800, idle_since=START)
+    sampled_clock(60)
     clock(2 * HOUR)
     tasks.limit()
-    assert (asked, said(workload, "IdleLimitNear")) == ([], [])
-    seen(2 * HOUR)
+    assert (asked, list_event_texts(workload, "IdleLimitNear")) == ([], [])
+    sampled_clock(2 * HOUR)
     tasks.limit()
     assert asked == [("stop", str(workload.pk))]
 
@@ -316,7 +320,7 @@ def test_what_was_idle_when_somebody_looked_last_is_not_stopped_for_it_later(
 def test_a_warning_of_idleness_is_given_once_however_many_sweeps_saw_it(
     cast: Cast, clock: Any
 ) -> None:
-    workload = limited(cast, time=None, idle=1800, idle_since=START)
+    workload = limited_workload(cast, time=None, idle=1800, idle_since=START)
     clock(900)
     given = [
         journal.record_warning(workload.pk, "IdleLimitNear", "x", attempt=1, since=START)
@@ -332,9 +336,9 @@ def test_a_warning_of_idleness_is_given_once_however_many_sweeps_saw_it(
 def test_the_time_in_which_it_was_preempted_does_not_count_after_it_ran_again_either(
     cast: Cast, clock: Any, asked: Asked
 ) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     for seconds, new in ((0, Status.RUNNING), (600, Status.PENDING), (9 * HOUR, Status.RUNNING)):
-        moved(workload, seconds, new)
+        add_status_event(workload, seconds, new)
     clock(9 * HOUR + 300)
     actions.stop(workload, cast.bob)
     # What it takes to stop is no running either.
@@ -348,9 +352,11 @@ def test_the_time_in_which_it_was_preempted_does_not_count_after_it_ran_again_ei
     assert workload.ran_seconds == 900
 
 
-def test_idle_time_of_an_earlier_run_does_not_count(cast: Cast, seen: Any, asked: Asked) -> None:
-    limited(cast, time=None, idle=1800, idle_since=START - timedelta(hours=9))
-    seen(600)
+def test_idle_time_of_an_earlier_run_does_not_count(
+    cast: Cast, sampled_clock: Any, asked: Asked
+) -> None:
+    limited_workload(cast, time=None, idle=1800, idle_since=START - timedelta(hours=9))
+    sampled_clock(600)
     tasks.limit()
     assert asked == []
     Workload.objects.update(status=Status.STOPPED)
@@ -361,7 +367,7 @@ def test_idle_time_of_an_earlier_run_does_not_count(cast: Cast, seen: Any, asked
 
 
 def test_a_thousand_take_no_more_queries_than_ten(cast: Cast, clock: Any, asked: Asked) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
 
     def copies(count: int) -> None:
         rows = [
@@ -393,26 +399,31 @@ def test_a_thousand_take_no_more_queries_than_ten(cast: Cast, clock: Any, asked:
     [
         ("", {}, True, "the use of GPUs is unknown here: it is not applied"),
         ("http://p", {}, True, "the use of its GPUs is unknown: it is not applied meanwhile"),
-        ("http://p", {"use_known": True}, True, "its GPUs are in use"),
+        ("http://p", {"is_use_known": True}, True, "its GPUs are in use"),
         (
             "http://p",
-            {"use_known": True},
+            {"is_use_known": True},
             False,
             "the use of its GPUs is unknown: it is not applied meanwhile",
         ),
         (
             "http://p",
-            {"use_known": True, "idle_since": START},
+            {"is_use_known": True, "idle_since": START},
             True,
             "30 min 0 s used, 30 min 0 s left",
         ),
         (
             "http://p",
-            {"use_known": True, "idle_since": START},
+            {"is_use_known": True, "idle_since": START},
             False,
             "the use of its GPUs is unknown: it is not applied meanwhile",
         ),
-        ("http://p", {"status": Status.DEGRADED, "use_known": True}, True, "its GPUs are in use"),
+        (
+            "http://p",
+            {"status": Status.DEGRADED, "is_use_known": True},
+            True,
+            "its GPUs are in use",
+        ),
         ("http://p", {"status": Status.PENDING}, True, "counted while it runs"),
     ],
     ids=["nobody", "unknown", "used", "used-once", "idle", "idle-once", "degraded", "waits"],
@@ -421,15 +432,15 @@ def test_the_details_tell_what_is_used_and_left(
     client: Client,
     cast: Cast,
     clock: Any,
-    seen: Any,
+    sampled_clock: Any,
     prometheus: str,
     fields: dict[str, Any],
     looked: bool,
     told: str,
 ) -> None:
     Cluster.objects.update(prometheus_url=prometheus)
-    workload = limited(cast, idle=HOUR, **fields)
-    (seen if looked else clock)(1800)
+    workload = limited_workload(cast, idle=HOUR, **fields)
+    (sampled_clock if looked else clock)(1800)
     client.force_login(cast.bob)
     text = client.get(f"/workloads/{workload.pk}").content.decode()
     assert "2 h, 30 min 0 s used, 1 h 30 min left" in text
@@ -437,9 +448,9 @@ def test_the_details_tell_what_is_used_and_left(
 
 
 def test_the_reason_that_a_cluster_gives_is_not_taken_for_ours(cast: Cast, clock: Any) -> None:
-    workload = limited(cast)
+    workload = limited_workload(cast)
     Workload.objects.update(reason="Stopped: says a pod.")
-    moved(workload, 1, Status.RUNNING)
+    add_status_event(workload, 1, Status.RUNNING)
     journal.request_stop(workload.pk, cast.bob)
     workload.refresh_from_db()
     assert workload.reason == ""
@@ -449,11 +460,14 @@ def test_the_reason_that_a_cluster_gives_is_not_taken_for_ours(cast: Cast, clock
 @pytest.mark.usefixtures("asked")
 def test_sweeps_at_once_warn_and_stop_once(clock: Any) -> None:
     cast = make_cast()
-    near, over = limited(cast, "near"), limited(cast, "over", ran_seconds=2.0 * HOUR)
+    near, over = (
+        limited_workload(cast, "near"),
+        limited_workload(cast, "over", ran_seconds=2.0 * HOUR),
+    )
     clock(HOUR + 60)
     at_once(*[tasks.limit] * 4, lambda: None)
-    assert len(said(near, "TimeLimitNear")) == 1
-    assert len(said(over, "TimeLimit")) == 1
+    assert len(list_event_texts(near, "TimeLimitNear")) == 1
+    assert len(list_event_texts(over, "TimeLimit")) == 1
     assert AuditEntry.objects.filter(event="stop").count() == 1
 
 
@@ -461,12 +475,14 @@ def test_sweeps_at_once_warn_and_stop_once(clock: Any) -> None:
 @pytest.mark.usefixtures("asked")
 def test_a_person_and_the_limit_at_once_stop_it_once(clock: Any) -> None:
     cast = make_cast()
-    workload = limited(cast)
+    workload = limited_workload(cast)
     clock(2 * HOUR)
     at_once(tasks.limit, lambda: actions.stop(workload, cast.bob))
     workload.refresh_from_db()
     assert (workload.status, workload.desired) == (Status.STOPPING, Desired.STOPPED)
-    assert len(said(workload, "TimeLimit")) + len(said(workload, "Stop")) == 1
+    assert (
+        len(list_event_texts(workload, "TimeLimit")) + len(list_event_texts(workload, "Stop")) == 1
+    )
 
 
 def test_what_runs_on_a_cluster_is_taken_out_of_it(acting: Acting, asked: Asked) -> None:

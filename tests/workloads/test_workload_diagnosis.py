@@ -25,11 +25,11 @@ JOB = {"kind": "Job", "metadata": {"name": "train1", "uid": "j"}, "spec": {"para
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> None:
+def _clear_cache() -> None:
     cache.clear()
 
 
-def waiting(cast: Cast, gpus: int = 3, **fields: Any) -> Workload:
+def create_waiting(cast: Cast, gpus: int = 3, **fields: Any) -> Workload:
     """One pod that has no node, and four GPUs on the only one there is."""
     Node.objects.create(
         cluster=cast.cluster, name="n1", is_ready=True, gpus=4, cpu=64, memory=2**38
@@ -38,14 +38,14 @@ def waiting(cast: Cast, gpus: int = 3, **fields: Any) -> Workload:
     a_pod(
         workload,
         phase="Pending",
-        data=objects.queued(
+        data=objects.queued_pod(
             "worker", 0, owner="j", resources={"requests": {"nvidia.com/gpu": str(gpus)}}
         ),
     )
     return workload
 
 
-def holding(cast: Cast, project: Any, gpus: int, **fields: Any) -> Workload:
+def create_holding(cast: Cast, project: Any, gpus: int, **fields: Any) -> Workload:
     compute = Compute(gpus=Gpus(devices=gpus), cpu_request="1", memory_request="1Gi")
     spec = a_spec(
         project,
@@ -62,8 +62,8 @@ def holding(cast: Cast, project: Any, gpus: int, **fields: Any) -> Workload:
 def test_it_waits_for_gpus_that_others_hold_who_are_named_to_those_who_may_see_them(
     cast: Cast,
 ) -> None:
-    workload = waiting(cast)
-    holding(cast, cast.team_b, 3)
+    workload = create_waiting(cast)
+    create_holding(cast, cast.team_b, 3)
     told = queries.diagnose_workload(workload, cast.bob)
     assert told is not None
     assert told.sentence == "Needs 3 GPUs; 1 of 4 is free; other projects hold 3."
@@ -74,7 +74,7 @@ def test_it_waits_for_gpus_that_others_hold_who_are_named_to_those_who_may_see_t
 
 
 def test_pods_that_are_not_ours_count_as_others(cast: Cast) -> None:
-    workload = waiting(cast)
+    workload = create_waiting(cast)
     Node.objects.update(used_gpus=2)
     assert (
         queries.diagnose_workload(workload, cast.alice).sentence
@@ -83,16 +83,16 @@ def test_pods_that_are_not_ours_count_as_others(cast: Cast) -> None:
 
 
 def test_the_quota_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
-    group = objects.group("NonPreemptibleOverQuota", "over quota")
-    workload = waiting(cast, preemptible=False, pod_group=group)
-    holding(cast, cast.team_a, 1, preemptible=False)
+    group = objects.pod_group("NonPreemptibleOverQuota", "over quota")
+    workload = create_waiting(cast, preemptible=False, pod_group=group)
+    create_holding(cast, cast.team_a, 1, preemptible=False)
     told = queries.diagnose_workload(workload, cast.bob)
     assert told is not None
     assert "it needs 3 GPUs; the quota is 2, of which 1 is in use" in told.sentence
 
 
 def test_the_limit_is_told_where_the_scheduler_names_it(cast: Cast) -> None:
-    workload = waiting(cast, pod_group=objects.group("OverLimit", "over limit"))
+    workload = create_waiting(cast, pod_group=objects.pod_group("OverLimit", "over limit"))
     Project.objects.filter(pk=cast.team_a.pk).update(gpu_limit=2)
     told = queries.diagnose_workload(Workload.objects.get(pk=workload.pk), cast.bob)
     assert told is not None
@@ -116,12 +116,12 @@ def test_an_event_of_the_cluster_says_why_there_are_no_pods(cast: Cast) -> None:
 
 @pytest.mark.parametrize("status", ["Running", "Completed", "Stopped", "Stopping", "Deleting"])
 def test_nothing_is_said_where_there_is_nothing_to_explain(cast: Cast, status: str) -> None:
-    workload = waiting(cast)
+    workload = create_waiting(cast)
     workload.status = status
     assert queries.diagnose_workload(workload, cast.bob) is None
 
 
-def failed(cast: Cast, lines: bytes = b"") -> tuple[Workload, Pod]:
+def create_failed(cast: Cast, lines: bytes = b"") -> tuple[Workload, Pod]:
     """The second worker failed, and there is a log of it."""
     workload = a_workload(
         cast.team_a,
@@ -129,7 +129,7 @@ def failed(cast: Cast, lines: bytes = b"") -> tuple[Workload, Pod]:
         job={"kind": "PyTorchJob", "metadata": {"name": "train1", "uid": "j"}},
     )
     a_pod(workload, "master", phase="Running", data=objects.pod("master", 0, owner="j"))
-    data = objects.ended("worker", 1, code=1, owner="j")
+    data = objects.ended_pod("worker", 1, code=1, owner="j")
     pod = a_pod(
         workload,
         "worker",
@@ -165,7 +165,7 @@ def test_a_failure_names_the_pod_and_leads_to_the_line_of_its_log(cast: Cast) ->
         + stamp
         + b"ValueError: no <b>good</b>\n"
     )
-    workload, pod = failed(cast, lines)
+    workload, pod = create_failed(cast, lines)
     told = queries.diagnose_workload(workload, cast.vera)
     assert told is not None
     assert told.line == "ValueError: no <b>good</b>"
@@ -180,7 +180,7 @@ def test_a_failure_names_the_pod_and_leads_to_the_line_of_its_log(cast: Cast) ->
 
 
 def test_a_failure_without_a_log_is_told_all_the_same(cast: Cast) -> None:
-    workload, pod = failed(cast)
+    workload, pod = create_failed(cast)
     told = queries.diagnose_workload(workload, cast.vera)
     assert told is not None
     assert "exit code 1" in told.sentence
@@ -188,10 +188,10 @@ def test_a_failure_without_a_log_is_told_all_the_same(cast: Cast) -> None:
 
 
 def test_rooms_are_what_is_left_beside_our_pods_and_others(cast: Cast) -> None:
-    waiting(cast)
-    holding(cast, cast.team_b, 2)
+    create_waiting(cast)
+    create_holding(cast, cast.team_b, 2)
     Node.objects.update(used_gpus=1, used_cpu=4)
-    [room] = queries.rooms(cast.cluster.pk)
+    [room] = queries.load_node_capacities(cast.cluster.pk)
     assert (room.free.gpus, room.free.cpu, room.free.memory) == (
         Decimal(1),
         Decimal(59),
