@@ -3,22 +3,33 @@
 `visible_to` is the only way to the rows that a user may see.
 """
 
-from typing import TYPE_CHECKING, Any, Self
+import uuid
+from typing import Any, Protocol, Self
 
 from django.db import models
 
-from projects.permissions import Entity
-from projects.rights import view_permission
-from projects.scopes import Level, Scope
-
-if TYPE_CHECKING:
-    from projects.models import Project, User
-    from projects.permissions import Permission
+from projects.permissions import Entity, Permission
+from projects.rights import Rights, view_permission
+from projects.scopes import KeyedRow, Level, Scope
 
 _NAME_FIELDS = frozenset({"id", "name", "username"})
 
 
-def list_visible_project_ids(user: "User") -> frozenset[int] | None:
+class RightsHolder(Protocol):
+    """A user, as far as querysets need one; the models import this module."""
+
+    @property
+    def rights(self) -> Rights: ...
+
+
+class ProjectRow(KeyedRow, Protocol):
+    """A project, as far as querysets need one."""
+
+    cluster_id: uuid.UUID
+    department_id: int
+
+
+def list_visible_project_ids(user: RightsHolder) -> frozenset[int] | None:
     """Return the ids of the projects whose workloads the user may see; None means all."""
     return user.rights.project_ids(view_permission(Entity.WORKLOADS))
 
@@ -52,11 +63,11 @@ class ProjectQuerySet(models.QuerySet[Any]):
         """Return the removed projects that still exist in their cluster."""
         return self.filter(deleted_at__isnull=False, removed_at=None)
 
-    def visible_to(self, user: "User") -> Self:
+    def visible_to(self, user: RightsHolder) -> Self:
         """Return the projects that the user may view, without removed ones."""
         return self.where(user, view_permission(Entity.PROJECTS))
 
-    def where(self, user: "User", permission: "Permission") -> Self:
+    def where(self, user: RightsHolder, permission: Permission) -> Self:
         """Return the projects in which the user has the permission."""
         ids = user.rights.project_ids(permission)
         return self.there() if ids is None else self.there().filter(pk__in=ids)
@@ -69,7 +80,7 @@ class DepartmentQuerySet(models.QuerySet[Any]):
         """Return the departments that were not removed."""
         return self.filter(deleted_at=None)
 
-    def visible_to(self, user: "User") -> Self:
+    def visible_to(self, user: RightsHolder) -> Self:
         """Return the departments that the user may view, without removed ones."""
         where = user.rights.permitted_scopes(view_permission(Entity.DEPARTMENTS))
         return self.there() if where.tenant else self.there().filter(pk__in=where.departments)
@@ -78,7 +89,7 @@ class DepartmentQuerySet(models.QuerySet[Any]):
 class InProject(models.QuerySet[Any]):
     """Rows of a project, as workloads are, by their field `project`."""
 
-    def visible_to(self, user: "User") -> Self:
+    def visible_to(self, user: RightsHolder) -> Self:
         """Return the rows of projects whose workloads the user may view."""
         ids = list_visible_project_ids(user)
         return self if ids is None else self.filter(project__in=ids)
@@ -90,7 +101,7 @@ class ScopedQuerySet(models.QuerySet[Any]):
     The model's `entity` names the permission that shows them.
     """
 
-    def visible_to(self, user: "User") -> Self:
+    def visible_to(self, user: RightsHolder) -> Self:
         """Return the rows whose scope the user may view, or that lie above it.
 
         An asset above a project is there to be used in the project, so its members see it.
@@ -109,7 +120,7 @@ class ScopedQuerySet(models.QuerySet[Any]):
             | models.Q(project__in=[place.project for place in places])
         )
 
-    def within(self, project: "Project") -> Self:
+    def within(self, project: ProjectRow) -> Self:
         """Return the rows that can be used in a project.
 
         They are its own and those of its department, its cluster and the tenant.
@@ -139,7 +150,7 @@ class GovernedQuerySet(ScopedQuerySet):
     What belongs above a scope is not shown in it.
     """
 
-    def visible_to(self, user: "User") -> Self:
+    def visible_to(self, user: RightsHolder) -> Self:
         """Return the rows of the scopes in which the user may view them."""
         permission = view_permission(self.model.entity)
         where = user.rights.permitted_scopes(permission)

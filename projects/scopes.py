@@ -6,12 +6,16 @@ A project is below its department and its cluster; both are below the tenant.
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from django.db import models
 
-if TYPE_CHECKING:
-    from projects.models import Department, Project
+
+class KeyedRow(Protocol):
+    """A row of any model; the models import this module, so it cannot name them."""
+
+    @property
+    def pk(self) -> Any: ...
 
 
 class Level(StrEnum):
@@ -69,12 +73,12 @@ class Scope:
 TENANT = Scope(Level.TENANT)
 
 
-def project_scope(project: "Project | int") -> Scope:
+def project_scope(project: KeyedRow | int) -> Scope:
     """Return the scope of a project, given as the row or its id."""
     return Scope(Level.PROJECT, project if isinstance(project, int) else project.pk)
 
 
-def department_scope(department: "Department | int") -> Scope:
+def department_scope(department: KeyedRow | int) -> Scope:
     return Scope(Level.DEPARTMENT, department if isinstance(department, int) else department.pk)
 
 

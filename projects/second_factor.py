@@ -8,6 +8,7 @@ import base64
 import io
 from collections.abc import Sequence
 
+import qrcode
 from allauth.core.internal.cryptokit import compare_user_code
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
@@ -17,6 +18,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 from django.utils import timezone
+from qrcode.image.svg import SvgPathFillImage
 
 from console.errors import UserError
 from projects import access, audit, granting, sessions, throttle
@@ -52,10 +54,6 @@ def generate_totp_secret() -> str:
 
 def render_qr_code(user: User, secret: str) -> str:
     """Return the secret as a QR code, in a data URL of an SVG image."""
-    # Few pages need it, and it takes a while to load.
-    import qrcode
-    from qrcode.image.svg import SvgPathFillImage
-
     image = io.BytesIO()
     qrcode.make(
         get_adapter().build_totp_url(user, secret), image_factory=SvgPathFillImage, border=3
