@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from benchmarks.list_pages import TABLES
-from benchmarks.list_rows import fill
+from benchmarks.list_rows import create_rows
 
 QUERIES: dict[str, tuple[int | None, int | None]] = {
     **{
@@ -53,7 +53,7 @@ def _count_queries(session: str, address: str) -> int | None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("rows", [60, 1000])
 def test_every_table_takes_the_queries_that_stand_here(db: None, rows: int) -> None:
-    sessions = fill(rows)
+    sessions = create_rows(rows)
     taken = {
         name: tuple(_count_queries(sessions[who], address) for who in ("admin", "member"))
         for name, address in TABLES.items()

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from scripts.vendor import SPRITE, used
+from scripts.vendor import SPRITE, list_used_icons
 from tests.cast import Cast
 
 pytestmark = pytest.mark.django_db
@@ -85,7 +85,7 @@ def test_a_failure_is_told_without_its_text(
 
 def test_the_sprite_has_every_icon_that_is_named() -> None:
     there = set(re.findall(r'<symbol id="([^"]+)"', SPRITE.read_text()))
-    assert used() - there == set(), "cut the sprite anew: python scripts/vendor.py icons <tarball>"
+    assert list_used_icons() - there == set(), "cut the sprite anew: python scripts/vendor.py icons <tarball>"
 
 
 def test_everything_that_is_vendored_has_its_licence() -> None:
