@@ -85,7 +85,8 @@ def test_a_failure_is_told_without_its_text(
 
 def test_the_sprite_has_every_icon_that_is_named() -> None:
     there = set(re.findall(r'<symbol id="([^"]+)"', SPRITE.read_text()))
-    assert list_used_icons() - there == set(), "cut the sprite anew: python scripts/vendor.py icons <tarball>"
+    how = "cut the sprite anew: python scripts/vendor.py icons <tarball>"
+    assert list_used_icons() - there == set(), how
 
 
 def test_everything_that_is_vendored_has_its_licence() -> None:
