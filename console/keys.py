@@ -15,9 +15,6 @@ from cryptography.fernet import Fernet
 from console.options import Options, split_list
 
 KEYS_FILE = "keys.json"
-BACKUP_HINT = (
-    "Back it up together with the database: without it stored credentials cannot be read any more."
-)
 
 
 class NoKeys(Exception):

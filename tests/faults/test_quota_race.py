@@ -176,7 +176,7 @@ def one_is_admitted(acting: Acting, names: list[str], whose: str) -> None:
     assert not any(decode_spec(each.spec).is_preemptible for each in (winner, waiting))
     assert OVER_QUOTA in reasons(acting, waiting.project)
     assert "quota" in waiting.reason
-    assert whose in _told(waiting)
+    assert whose in _find_waiting_reason(waiting)
     # It stays so, however often one looks; and its turn comes when the other one ends.
     acting.poll()
     assert set(by_status(names)) == {Status.RUNNING, Status.PENDING}
@@ -187,7 +187,7 @@ def one_is_admitted(acting: Acting, names: list[str], whose: str) -> None:
     acting.repeat(tasks.remove, waiting, lambda: waiting.released_at)
 
 
-def _told(waiting: Workload) -> str:
+def _find_waiting_reason(waiting: Workload) -> str:
     """What the page says: in a sentence that it is the quota, and with what numbers."""
     assert waiting.submitted_by is not None
     client = Client()

@@ -24,7 +24,7 @@ from workloads.specs import (
 from workloads.views.describing import describe_spec
 
 
-def told(spec: Spec) -> dict[str, str]:
+def describe_as_facts(spec: Spec) -> dict[str, str]:
     """The facts of all sections by name."""
     return {
         fact.name: "; ".join(fact.values)
@@ -76,7 +76,7 @@ CASES: list[tuple[Spec, dict[str, str]]] = [
 
 @pytest.mark.parametrize(("spec", "facts"), CASES, ids=range(len(CASES)))
 def test_what_was_chosen_is_told(spec: Spec, facts: dict[str, str]) -> None:
-    found = told(spec)
+    found = describe_as_facts(spec)
     assert {name: found.get(name) for name in facts} == facts
 
 
@@ -132,4 +132,7 @@ VOLUMES = [
 
 @pytest.mark.parametrize(("volume", "words"), VOLUMES, ids=range(len(VOLUMES)))
 def test_a_volume_in_words(volume: NewClaim | Git | S3, words: str) -> None:
-    assert told(train1(setup=Setup(Environment("x"), volumes=(volume,))))["Volumes"] == words
+    assert (
+        describe_as_facts(train1(setup=Setup(Environment("x"), volumes=(volume,))))["Volumes"]
+        == words
+    )

@@ -71,7 +71,7 @@ def shown(workload: Workload) -> Any:
     )
 
 
-def told(kind: Any, cast: Cast, objects: Sequence[Object], page: int) -> None:
+def record_listing_pages(kind: Any, cast: Cast, objects: Sequence[Object], page: int) -> None:
     listing = journal.Listing(cast.cluster.pk, kind)
     for first in range(0, len(objects), page):
         listing.add_page(objects[first : first + page])
@@ -116,7 +116,7 @@ def test_page_by_page_is_as_one_by_one(cast: Cast, estate: list[Any], page: int)
         for each in objects:
             journal.record_observations(cast.cluster.pk, [journal.Observation(kind, each)])
     for number, kind in enumerate(kinds):
-        told(kind, cast, [*found["one"][number], *found["all"][number]], page)
+        record_listing_pages(kind, cast, [*found["one"][number], *found["all"][number]], page)
     for one, all_ in zip(ways["one"], ways["all"], strict=True):
         assert repr(shown(all_.workload)).replace("all", "one") == repr(shown(one.workload))
 
@@ -132,7 +132,7 @@ def test_a_page_of_many_is_written_by_as_many_statements_as_one_of_few(cast: Cas
             )
             for each in range(number)
         ]
-        told("job", cast, [made.job(condition("Created")) for made in mades], 500)
+        record_listing_pages("job", cast, [made.job(condition("Created")) for made in mades], 500)
         listing = journal.Listing(cast.cluster.pk, "pod")
         with CaptureQueriesContext(connection) as captured:
             listing.add_page([made.pod(role, index) for made in mades for role, index in ROLES])

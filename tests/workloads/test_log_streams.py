@@ -96,8 +96,8 @@ async def collected(
     found: list[str] = []
     async with asyncio.timeout(30):
         stream = events(client, workload, query, last)
-        async for _, told, data in stream:
-            last = told or last
+        async for _, event_id, data in stream:
+            last = event_id or last
             found += [item["x"] for item in data if "x" in item] if isinstance(data, list) else []
             if len(found) >= until:
                 break
@@ -145,7 +145,7 @@ async def test_a_pod_that_writes_late_is_in_the_merged_stream_with_every_line() 
     assert first.pk != second.pk
 
 
-async def told(
+async def read_stream(
     client: AsyncClient,
     workload: Workload,
     query: dict[str, Any],
@@ -181,7 +181,7 @@ async def test_who_wrote_is_told_also_of_a_log_that_came_between_the_window_and_
     window = await client.get(reverse("log-window", args=[workload.pk]), {"attempt": 1})
     end = json.loads(window.content.splitlines()[0])["end"]
     log = await capturing(workload, 2)
-    found = await told(
+    found = await read_stream(
         client, workload, {"attempt": 1, "after": end}, lambda found: bool(of(found, "lines"))
     )
     assert of(found, "lines")[0][0]["logs"][str(log.pk)]["pod"] == "train1-0"
@@ -203,7 +203,7 @@ async def test_a_stream_tells_whole_how_things_stand_and_then_what_has_changed()
     )
     assert f"?log={second.pk}" in changed["tabs"][str(second.pod_id)]
     again = of(
-        await told(client, workload, {"attempt": 1}, lambda found: bool(of(found, "state"))),
+        await read_stream(client, workload, {"attempt": 1}, lambda found: bool(of(found, "state"))),
         "state",
     )[0]
     assert list(again["tabs"]) == [str(first.pod_id), str(second.pod_id)]
@@ -218,14 +218,16 @@ async def test_a_log_that_is_over_is_not_the_end_while_other_pods_may_come() -> 
     def over(found: list[tuple[str, Any]]) -> bool:
         return bool(of(found, "state")) and bool(of(found, "state")[-1]["over"])
 
-    found = await told(client, workload, {"log": log.pk}, over)
+    found = await read_stream(client, workload, {"log": log.pk}, over)
     assert [name for name, _ in found] == ["state", "lines", "state"]
     assert [each["over"] for each in of(found, "state")] == [False, True], (
         "not before its last line"
     )
     assert not of(found, "state")[-1]["settled"]
     await sync_to_async(rest)(workload, "Completed")
-    found = await told(client, workload, {"log": log.pk}, lambda found: bool(of(found, "over")))
+    found = await read_stream(
+        client, workload, {"log": log.pk}, lambda found: bool(of(found, "over"))
+    )
     assert of(found, "state")[-1]["settled"]
 
 
@@ -234,7 +236,7 @@ async def test_a_quiet_stream_tells_how_things_stand_and_no_line() -> None:
     log = await capturing(workload, 2)
     await sync_to_async(settle)(log)
     await sync_to_async(rest)(workload, "Completed")
-    found = await told(client, workload, {"attempt": 1, "quiet": "1"}, lambda found: False)
+    found = await read_stream(client, workload, {"attempt": 1, "quiet": "1"}, lambda found: False)
     assert [name for name, _ in found] == ["state", "over"]
 
 
@@ -243,7 +245,7 @@ async def test_the_stream_of_an_attempt_before_this_one_ends() -> None:
     log = await capturing(workload, 2)
     await sync_to_async(settle)(log)
     await sync_to_async(Workload.objects.filter(pk=workload.pk).update)(attempt=2, status="Running")
-    found = await told(client, workload, {"attempt": 1}, lambda found: False)
+    found = await read_stream(client, workload, {"attempt": 1}, lambda found: False)
     assert [name for name, _ in found] == ["state", "lines", "state", "over"]
 
 

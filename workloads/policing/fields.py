@@ -54,11 +54,6 @@ class PolicyField:
             )
         return self.raw(part) is None
 
-    @property
-    def pods_words(self) -> str:
-        """The pods for which the field is judged, in words."""
-        return "Workers and master" if self.of_pods else "Workload"
-
 
 def build_lens(path: str) -> tuple[Getter, Setter]:
     """Return a getter and a setter for a path inside a part of a Spec.
