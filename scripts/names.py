@@ -12,8 +12,8 @@ from pathlib import Path
 
 BASE = Path(__file__).resolve().parent.parent
 
-PRODUCT = ("console", "projects", "clusters", "environments", "workloads", "localkube", "examples")
-PRODUCT += ("benchmarks", "scripts")
+FOLDERS = ("console", "projects", "clusters", "environments", "workloads", "localkube", "examples")
+FOLDERS += ("benchmarks", "scripts", "tests")
 
 PARTICIPLES = """
 asked became become begun bound bought brought built caught chosen come cut dealt done drawn driven
@@ -86,9 +86,9 @@ def find_riddles(path: Path) -> Iterator[str]:
 
 
 def list_files(folders: Sequence[str]) -> list[Path]:
-    """Return the Python files of these folders, the product's by default, without migrations."""
+    """Return the Python files of these folders, of all by default, without migrations."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    command += folders or PRODUCT
+    command += folders or FOLDERS
     output = subprocess.run(command, cwd=BASE, capture_output=True, text=True, check=True).stdout
     paths = [BASE / line for line in output.splitlines() if line.endswith(".py")]
     return [path for path in paths if path.is_file() and "migrations" not in path.parts]

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from localkube import errors, field_ownership, patch, schemas
+from localkube import errors, field_ownership, patch, schemas, strategic_merge
 from localkube.api import bodies, negotiation, protobuf
 from localkube.api.http_messages import ApiCall, Response
 from localkube.api.negotiation import SUPPORTED_MEDIA_TYPES
@@ -257,7 +257,7 @@ def apply_patch(resource: Resource, current: Object, change: Any, media: str) ->
     if media == JSON_PATCH:
         patched = patch.apply_json_patch(current, change)
     elif media == STRATEGIC_MERGE_PATCH:
-        patched = patch.apply_strategic_merge_patch(current, change)
+        patched = strategic_merge.apply_strategic_merge_patch(current, change)
     else:
         patched = patch.apply_merge_patch(current, change)
     if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):

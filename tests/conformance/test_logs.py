@@ -88,7 +88,7 @@ def wait_ended(api: Api, namespace: str, name: str = "pod") -> None:
 
 
 @pytest.fixture
-def written(api: Api, namespace: str, image: str) -> str:
+def log_of_ended_pod(api: Api, namespace: str, image: str) -> str:
     """The path of the log of a pod that wrote five lines and ended."""
     create_pod(api, namespace, shell_pod(image, NEWEST))
     wait_ended(api, namespace)
@@ -102,33 +102,33 @@ def lines(api: Api, path: str, **query: object) -> list[str]:
 
 
 @pytest.mark.pods
-def test_a_log_is_plain_text(api: Api, written: str) -> None:
-    answer = api.get(written, accept="*/*")
+def test_a_log_is_plain_text(api: Api, log_of_ended_pod: str) -> None:
+    answer = api.get(log_of_ended_pod, accept="*/*")
     assert (answer.status, answer.headers.get_content_type()) == (200, "text/plain")
     assert answer.text == "line 1\nline 2\nline 3\nline 4\nline 5\n"
 
 
 @pytest.mark.pods
-def test_a_log_is_read_from_its_end(api: Api, written: str) -> None:
-    assert lines(api, written, tailLines=2) == ["line 4", "line 5"]
-    assert lines(api, written, tailLines=100) == [f"line {n}" for n in range(1, 6)]
-    assert lines(api, written, tailLines=0) == []
+def test_a_log_is_read_from_its_end(api: Api, log_of_ended_pod: str) -> None:
+    assert lines(api, log_of_ended_pod, tailLines=2) == ["line 4", "line 5"]
+    assert lines(api, log_of_ended_pod, tailLines=100) == [f"line {n}" for n in range(1, 6)]
+    assert lines(api, log_of_ended_pod, tailLines=0) == []
 
 
 @pytest.mark.pods
-def test_a_log_is_cut_after_so_many_bytes(api: Api, written: str) -> None:
-    assert api.get(written, accept="*/*", limitBytes=10).text == "line 1\nlin"
+def test_a_log_is_cut_after_so_many_bytes(api: Api, log_of_ended_pod: str) -> None:
+    assert api.get(log_of_ended_pod, accept="*/*", limitBytes=10).text == "line 1\nlin"
 
 
 @pytest.mark.pods
-def test_lines_can_carry_their_time(api: Api, written: str) -> None:
-    stamped = [STAMPED.fullmatch(line) for line in lines(api, written, timestamps="true")]
+def test_lines_can_carry_their_time(api: Api, log_of_ended_pod: str) -> None:
+    stamped = [STAMPED.fullmatch(line) for line in lines(api, log_of_ended_pod, timestamps="true")]
     assert [match and match["text"] for match in stamped] == [f"line {n}" for n in range(1, 6)]
 
 
 @pytest.mark.pods
-def test_the_container_of_a_log_can_be_named(api: Api, written: str) -> None:
-    assert lines(api, written, container="main", tailLines=1) == ["line 5"]
+def test_the_container_of_a_log_can_be_named(api: Api, log_of_ended_pod: str) -> None:
+    assert lines(api, log_of_ended_pod, container="main", tailLines=1) == ["line 5"]
 
 
 @pytest.mark.pods
@@ -157,8 +157,8 @@ def test_a_followed_log_comes_while_it_is_written(api: Api, namespace: str, imag
 
 
 @pytest.mark.pods
-def test_following_begins_with_the_last_lines(api: Api, written: str) -> None:
-    with api.stream(written, accept="*/*", follow="true", tailLines="2") as stream:
+def test_following_begins_with_the_last_lines(api: Api, log_of_ended_pod: str) -> None:
+    with api.stream(log_of_ended_pod, accept="*/*", follow="true", tailLines="2") as stream:
         assert [stream.line(), stream.line(), stream.line()] == [b"line 4\n", b"line 5\n", b""]
 
 
@@ -175,8 +175,10 @@ def test_a_run_that_failed_can_still_be_read(api: Api, namespace: str, image: st
 
 
 @pytest.mark.pods
-def test_a_first_run_has_none_before_it(api: Api, written: str) -> None:
-    refusal = api.get(written, accept="*/*", previous="true").expect_refusal(400, "BadRequest")
+def test_a_first_run_has_none_before_it(api: Api, log_of_ended_pod: str) -> None:
+    refusal = api.get(log_of_ended_pod, accept="*/*", previous="true").expect_refusal(
+        400, "BadRequest"
+    )
     assert refusal["message"] == 'previous terminated container "main" in pod "pod" not found'
 
 
@@ -201,6 +203,6 @@ def test_a_container_that_waits_has_no_log_yet(api: Api, namespace: str, image: 
 
 
 @pytest.mark.pods
-def test_the_log_goes_with_its_pod(api: Api, namespace: str, written: str) -> None:
+def test_the_log_goes_with_its_pod(api: Api, namespace: str, log_of_ended_pod: str) -> None:
     api.delete(PODS.path(namespace, "pod")).ok()
-    eventually(lambda: api.get(written, accept="*/*").status == 404, within=60)
+    eventually(lambda: api.get(log_of_ended_pod, accept="*/*").status == 404, within=60)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from clusters.job_kinds import JOB_KINDS
 from tests.conformance.api import Api, Object
 from tests.workloads import golden
-from tests.workloads.submissions import ANY_SPEC
-from workloads.job_kinds import JOB_KINDS
+from tests.workloads.spec_strategies import ANY_SPEC
 from workloads.manifests import build_objects
 from workloads.specs import Spec
 

@@ -11,21 +11,14 @@ from typing import Any
 
 from clusters.capabilities import PODGROUPS as GROUPS
 from clusters.capabilities import Capabilities
+from clusters.job_kinds import JOBS
+from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls, watch
 from clusters.kube.access import ClusterAccess
 from clusters.kube.client import Client, Timeouts
 from clusters.kube.errors import Conflict, Gone, KubeError, Rejected
 from clusters.kube.rate_limits import RateLimiter
-from clusters.kube.resources import (
-    CONFIGMAPS,
-    EVENTS,
-    JOBS,
-    NAMESPACES,
-    PODGROUPS,
-    PODS,
-    PYTORCHJOBS,
-    Resource,
-)
+from clusters.kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, PODGROUPS, PODS, Resource
 from console.celery import Step
 from console.errors import Clash
 from tests.cast import Cast
@@ -104,9 +97,19 @@ class History:
     """
 
     def __init__(
-        self, cast: Cast, proxy: Proxy, clients: "Clients", asked: list[tuple[str, ...]], seed: int
+        self,
+        cast: Cast,
+        proxy: Proxy,
+        clients: "Clients",
+        requested_steps: list[tuple[str, ...]],
+        seed: int,
     ) -> None:
-        self.cast, self.proxy, self.direct, self.asked = cast, proxy, clients.direct, asked
+        self.cast, self.proxy, self.direct, self.requested_steps = (
+            cast,
+            proxy,
+            clients.direct,
+            requested_steps,
+        )
         self.chance = random.Random(seed)
         self.namespace = cast.team_a.namespace
         self.client, self._patient = clients.hasty, clients.patient
@@ -160,7 +163,7 @@ class History:
             name = ("stop", "stop", "run", "run", "delete")[b % 5]
             with contextlib.suppress(Clash):
                 if ASKS[name](workload.pk, None):
-                    self.asked.append(
+                    self.requested_steps.append(
                         (
                             {"stop": "stop", "run": "launch", "delete": "remove"}[name],
                             str(workload.pk),
@@ -170,12 +173,12 @@ class History:
     def work(self, a: int, b: int) -> None:
         """A step whose message may be late, twice, or of long ago; or one that nobody asked for."""
         Pod.objects.update(logs_kept=True)
-        messages = [each for each in self.asked if each[0] in STEPS]
+        messages = [each for each in self.requested_steps if each[0] in STEPS]
         workload = self._workload(a)
         if messages and b % 4:
             name, *arguments = messages[a % len(messages)]
             if b % 4 > 1:
-                self.asked.remove((name, *arguments))
+                self.requested_steps.remove((name, *arguments))
             STEPS[name](arguments[0], *map(int, arguments[1:]))
         elif workload is not None:
             launches = workload.status not in RESTING | ENDING and not workload.job_uid

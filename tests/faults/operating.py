@@ -5,7 +5,9 @@ test is both.
 from collections.abc import Iterator
 from typing import Any
 
-from clusters.kube.resources import JOBS, PYTORCHJOBS, Resource
+from clusters.job_kinds import JOBS
+from clusters.job_kinds.pytorch import PYTORCHJOBS
+from clusters.kube.resources import Resource
 
 Object = dict[str, Any]
 

@@ -59,7 +59,7 @@ def printing(lines: int, seconds: float, place: Path) -> dict[str, Any]:
     }
 
 
-def said(lines: int) -> str:
+def build_output(lines: int) -> str:
     return "".join(f"line {number}\n" for number in range(1, lines + 1)) + "bye\n"
 
 
@@ -94,7 +94,9 @@ def whole_logs_under_kills(
     )
     eventually(lambda: pods_in(installation) == [], within=RECOVERED)
     names = ["chatty-master-0", "chatty-worker-0", "chatty-worker-1"]
-    assert {name: program.log(chatty, name) for name in names} == dict.fromkeys(names, said(lines))
+    assert {name: program.log(chatty, name) for name in names} == dict.fromkeys(
+        names, build_output(lines)
+    )
     rows = json.loads(installation.manage("shell", "--no-imports", "-c", GAPS))
     assert rows == {f"{name}.0": ["complete", [], ""] for name in names}
 

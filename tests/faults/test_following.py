@@ -2,261 +2,34 @@
 are not as they should be.
 """
 
-import contextlib
-import threading
-import time
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from django.db import connections as databases
 from django.utils import timezone
 
-from clusters import connections, project_provisioning
-from clusters.capabilities import Capabilities
+from clusters.job_kinds import JOBS
 from clusters.kube import calls
-from clusters.kube.access import parse_kubeconfig
-from clusters.kube.calls import Propagation
-from clusters.kube.client import Client
-from clusters.kube.errors import Gone, Unavailable
-from clusters.kube.rate_limits import RateLimiter
-from clusters.kube.resources import CONFIGMAPS, EVENTS, JOBS, NAMESPACES, PODS, PYTORCHJOBS
+from clusters.kube.resources import EVENTS, PODS
 from clusters.models import Cluster
-from console.celery import Step
-from tests.cast import Cast
-from tests.cluster import LocalKube
-from tests.clusters.kube.faults import FaultServer, Request, refusal
-from tests.clusters.kube.following import QUICK_TIMINGS, Following
 from tests.conformance.api import eventually
 from tests.faults import mishaps
-from tests.faults.histories import HELD, SERVED
-from tests.faults.proxy import Mishap, Proxy, pass_unchanged
+from tests.faults.following import (
+    following,
+    launch_workload,
+    match_requests,
+    proxy,
+    requested_steps,
+    worker,
+)
+from tests.faults.proxy import Proxy
 from tests.workloads.acting import Acting
-from workloads import manifests, tasks
-from workloads.following import Follower
+from workloads import tasks
 from workloads.models import Event, Pod, Workload
+
+__all__ = ["proxy", "requested_steps", "worker"]
 
 HOURS = timedelta(hours=3)
 CLOSE = timedelta(minutes=2)
-
-
-@pytest.fixture(scope="module")
-def proxy(embedded: LocalKube) -> Iterator[Proxy]:
-    with Proxy(parse_kubeconfig(embedded.kubeconfig.read_text())) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def worker(live_cast: Cast, embedded: LocalKube, proxy: Proxy) -> Iterator[Acting]:
-    """The worker's steps, whose way to the cluster is the proxy; the test itself goes straight to
-    it.
-    """
-    project_provisioning.provision_project(live_cast.team_a)
-    live_cast.team_a.refresh_from_db()
-    cluster = live_cast.cluster
-    cluster.kubeconfig, cluster.capabilities = proxy.kubeconfig(), SERVED.to_json()
-    cluster.save()
-    proxy.choose, proxy.shift, proxy.ahead, proxy.tokens = (
-        lambda request: pass_unchanged,
-        0,
-        timedelta(0),
-        {"a-token"},
-    )
-    proxy.requests.clear()
-    with Client(
-        parse_kubeconfig(embedded.kubeconfig.read_text()), rate_limiter=RateLimiter(1e6, 1_000_000)
-    ) as direct:
-        yield Acting(live_cast, direct)
-        with contextlib.suppress(Gone):
-            calls.delete(direct, NAMESPACES, live_cast.team_a.namespace)
-    connections.close_all()
-
-
-@pytest.fixture
-def requested_steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    said: list[str] = []
-    monkeypatch.setattr(Step, "enqueue", lambda step, *ids: said.append(step.__name__))
-    monkeypatch.setattr(
-        Step, "enqueue_after", lambda step, seconds, *ids: said.append(step.__name__)
-    )
-    return said
-
-
-@contextlib.contextmanager
-def following() -> Iterator[Follower]:
-    follower, stop = Follower(), threading.Event()
-    thread = threading.Thread(target=follower.run, args=(stop,))
-    thread.start()
-    try:
-        yield follower
-    finally:
-        stop.set()
-        thread.join()
-        databases.close_all()
-
-
-def launch_workload(worker: Acting, name: str = "train1") -> Workload:
-    """In the cluster, its pods not yet looked at."""
-    workload = worker.submit(name)
-    tasks.launch(str(workload.pk))
-    workload.refresh_from_db()
-    assert workload.job_uid, workload.trouble or workload.reason
-    return workload
-
-
-def stranger(worker: Acting, workload: Workload) -> str:
-    """A pod with the workload's labels that somebody else's object controls; its uid."""
-    namespace = worker.project.namespace
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}}
-    owner = calls.create(worker.client, CONFIGMAPS, body, namespace=namespace)
-    labels = {
-        manifests.MANAGED_BY: manifests.MUSTER,
-        manifests.WORKLOAD: str(workload.pk),
-        manifests.ATTEMPT: "1",
-    }
-    reference = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "name": "somebody",
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
-    metadata = {
-        "name": "copied",
-        "labels": labels,
-        "annotations": HELD,
-        "ownerReferences": [reference],
-    }
-    spec = {"containers": [{"name": "main", "image": "any"}], "schedulerName": "nobody"}
-    pod = calls.create(
-        worker.client,
-        PODS,
-        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
-        namespace=namespace,
-    )
-    return str(pod["metadata"]["uid"])
-
-
-def match_requests(*plurals: str, method: str = "GET") -> Callable[[Request], bool]:
-    """Requests for these kinds."""
-    return lambda request: (
-        request.method == method and any(f"/{plural}" in request.path for plural in plurals)
-    )
-
-
-# Whose objects they are.
-
-
-def test_what_bears_our_labels_and_is_somebody_elses_is_not_counted_and_survives_a_stop(
-    worker: Acting, requested_steps: list[str]
-) -> None:
-    workload = launch_workload(worker)
-    uid = stranger(worker, workload)
-    worker.until(workload, "Running")
-    assert not Pod.objects.filter(uid=uid).exists()
-    assert workload.running_pods == 1
-    worker.cast.cluster.refresh_from_db()
-    Workload.objects.filter(pk=workload.pk).update(desired="Stopped", status="Stopping")
-    worker.logs_are_kept(workload)
-    worker.repeat(tasks.stop, workload, lambda: workload.status == "Stopped")
-    assert (
-        calls.get(worker.client, PODS, "copied", namespace=worker.project.namespace)["metadata"][
-            "uid"
-        ]
-        == uid
-    )
-
-
-def test_a_job_of_the_name_that_somebody_elses_object_controls_is_not_ours(
-    worker: Acting, requested_steps: list[str]
-) -> None:
-    workload = worker.submit()
-    owner = stranger_job(worker, workload)
-    tasks.launch(str(workload.pk))
-    worker.poll()
-    workload.refresh_from_db()
-    assert (workload.status, workload.job_uid) == ("Failed", "")
-    assert "is in the namespace" in workload.reason
-    assert (
-        calls.get(worker.client, JOBS, workload.name, namespace=worker.project.namespace)[
-            "metadata"
-        ]["uid"]
-        == owner
-    )
-
-
-def stranger_job(worker: Acting, workload: Workload) -> str:
-    namespace = worker.project.namespace
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}}
-    owner = calls.create(worker.client, CONFIGMAPS, body, namespace=namespace)
-    labels = {
-        manifests.MANAGED_BY: manifests.MUSTER,
-        manifests.WORKLOAD: str(workload.pk),
-        manifests.ATTEMPT: "1",
-    }
-    reference = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "name": "somebody",
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
-    template = {
-        "spec": {"containers": [{"name": "main", "image": "any"}], "restartPolicy": "Never"}
-    }
-    metadata = {"name": workload.name, "labels": labels, "ownerReferences": [reference]}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": metadata,
-        "spec": {"template": template, "suspend": True},
-    }
-    return str(calls.create(worker.client, JOBS, job, namespace=namespace)["metadata"]["uid"])
-
-
-def test_pods_of_earlier_attempts_are_kept_and_told_from_those_of_now(
-    worker: Acting, requested_steps: list[str]
-) -> None:
-    workload = worker.until(launch_workload(worker), "Running")
-    before = set(workload.pods.values_list("uid", flat=True))
-    calls.delete(worker.client, JOBS, workload.name, namespace=worker.project.namespace)
-    worker.until(workload, "Stopped")
-    assert workload.reason == "Its job was deleted in the cluster, and not by Muster."
-    Workload.objects.filter(pk=workload.pk).update(
-        attempt=2, status="Resuming", desired="Running", job_uid="", job=None
-    )
-    workload.attempts.create(number=2, status="Resuming")
-    worker.repeat(tasks.launch, workload, lambda: workload.job_uid)
-    worker.until(workload, "Running")
-    attempts = dict(workload.pods.values_list("uid", "attempt"))
-    assert {uid for uid, attempt in attempts.items() if attempt == 1} == before
-    assert 2 in attempts.values()
-
-
-@pytest.mark.parametrize("how", ["Background", "Foreground", "Orphan"])
-def test_a_job_deleted_behind_our_back_is_said_to_be_however_it_was_done(
-    worker: Acting, requested_steps: list[str], how: Propagation
-) -> None:
-    workload = worker.until(launch_workload(worker), "Running")
-    namespace = worker.project.namespace
-    calls.patch(
-        worker.client,
-        JOBS,
-        workload.name,
-        {"metadata": {"finalizers": ["example.com/hold"]}},
-        namespace=namespace,
-    )
-    calls.delete(worker.client, JOBS, workload.name, namespace=namespace, propagation=how)
-    worker.until(workload, "Stopping")
-    assert workload.reason == "Its job is being deleted in the cluster, and not by Muster."
-    held = [
-        {"op": "test", "path": "/metadata/finalizers/0", "value": "example.com/hold"},
-        {"op": "remove", "path": "/metadata/finalizers/0"},
-    ]
-    calls.patch(worker.client, JOBS, workload.name, held, kind="json", namespace=namespace)
-    worker.until(workload, "Stopped")
-    assert workload.reason == "Its job was deleted in the cluster, and not by Muster."
-    assert workload.events.get(new="Stopped").text == workload.reason
 
 
 # What a cluster says now and then, and what that proves.
@@ -367,89 +140,6 @@ def test_a_clock_hours_away_makes_no_age_and_no_order_lie(
     ]
     assert all(each is not None and abs(each - began) < CLOSE for each in moments), moments
     assert workload.events.filter(reason="Told").exists()
-
-
-# What is asked of a cluster, and how often.
-
-
-def test_a_kind_that_is_not_served_is_not_asked_for_until_it_is(
-    worker: Acting, proxy: Proxy, requested_steps: list[str]
-) -> None:
-    worker.poll()
-    first = {request.path.rsplit("/", 1)[1] for request in proxy.requests}
-    assert first == {"jobs", "pytorchjobs", "pods", "podgroups", "events"}
-    more = Capabilities(
-        served=SERVED.served | {"kubeflow.org/v1/tfjobs", "trainer.kubeflow.org/v1alpha1/trainjobs"}
-    )
-    Cluster.objects.update(capabilities=more.to_json())
-    worker.poll()
-    assert {request.path.rsplit("/", 1)[1] for request in proxy.requests} == first | {
-        "tfjobs",
-        "trainjobs",
-    }
-
-
-def test_our_lists_are_paged_and_selected_and_our_watches_ask_for_bookmarks(
-    proxy: Proxy, worker: Acting
-) -> None:
-    worker.poll()
-    lists = [request.query for request in proxy.requests]
-    assert {query["limit"] for query in lists} == {"500"}
-    selected = {
-        request.path.rsplit("/", 1)[1]
-        for request in proxy.requests
-        if request.query.get("labelSelector") == manifests.build_selector()
-    }
-    assert selected == {"jobs", "pytorchjobs", "pods"}
-
-
-@pytest.mark.parametrize(
-    "mishap",
-    [
-        mishaps.expire_list(is_fresh=False),
-        mishaps.expire_list(is_fresh=True),
-        mishaps.shorten_pages(1),
-        mishaps.empty_first_page,
-    ],
-    ids=["expired", "expired, with a fresh token", "short pages", "an empty page"],
-)
-def test_a_list_in_odd_pages_is_whole_or_nothing(
-    worker: Acting, proxy: Proxy, requested_steps: list[str], mishap: Mishap
-) -> None:
-    pods = [
-        worker.until(launch_workload(worker, f"train{number}"), "Running").pods.get().uid
-        for number in range(3)
-    ]
-    with proxy.always(mishap):
-        worker.poll()
-    assert set(Pod.objects.filter(vanished_at=None).values_list("uid", flat=True)) == set(pods)
-    assert set(Workload.objects.values_list("status", flat=True)) == {"Running"}
-
-
-def test_the_patience_that_a_cluster_asks_for_is_had_by_all() -> None:
-    with (
-        FaultServer(refusal(429, "TooManyRequests", "Retry-After: 60")) as server,
-        Client(server.access) as client,
-    ):
-        for _ in range(3):
-            with pytest.raises(Unavailable, match=r"come back later|asked for patience"):
-                calls.list_page(client, PODS)
-        assert len(server.requests) == 1
-
-
-def test_several_processes_together_stay_below_the_sum_of_their_rates() -> None:
-    rate, burst, processes = 10.0, 5, 3
-    with FaultServer(refusal(500, "InternalError")) as server, contextlib.ExitStack() as stack:
-        began = time.monotonic()
-        for _ in range(processes):
-            client = stack.enter_context(
-                Client(server.access, rate_limiter=RateLimiter(rate, burst))
-            )
-            for resource in (PODS, JOBS, PYTORCHJOBS):
-                stack.enter_context(Following(client, resource, patience=QUICK_TIMINGS))
-        server.wait_for(40)
-        requested_steps, took = len(server.requests), time.monotonic() - began
-    assert requested_steps <= processes * (burst + rate * took) + processes
 
 
 # Credentials.

@@ -84,7 +84,7 @@ class Undone(Exception):
     """Ends a transaction of which nothing shall stay."""
 
 
-def lived(
+def live_history(
     cast: Cast,
     proxy: Proxy,
     clients: Clients,
@@ -133,7 +133,7 @@ def live(
 
     def live(steps: Any) -> None:
         with pytest.raises(Undone), transaction.atomic():
-            lived(cast, proxy, clients, requested_steps, monkeypatch, steps)
+            live_history(cast, proxy, clients, requested_steps, monkeypatch, steps)
             raise Undone
 
     return live

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster import LocalKube
 from tests.conformance.api import Api
-from tests.training import PODS, allreduce, digests, finished, logs, pods, steps, submit
+from tests.training import PODS, allreduce, digests, logs, pods, steps, submit, wait_for_end
 
 STEPS = 60
 
@@ -44,7 +44,7 @@ def one_round(cluster: LocalKube, number: int, chance: random.Random) -> None:
     cluster.kill()
     cluster.start()
     api = Api.from_kubeconfig(cluster.kubeconfig)
-    assert finished(api, name) == "Succeeded"
+    assert wait_for_end(api, name) == "Succeeded"
     every = logs(api, name)
     assert len(every) == 3
     for pod, log in every.items():

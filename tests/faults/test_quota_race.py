@@ -19,16 +19,16 @@ from tests.cast import Cast
 from tests.clusters.provisioning import provision_now
 from tests.conformance.api import eventually
 from tests.workloads.acting import SLEEP, Acting
-from tests.workloads.conftest import asked
+from tests.workloads.conftest import requested_steps
 from tests.workloads.wizarding import Walk
 from workloads import actions, tasks
 from workloads.models import Workload
 from workloads.specs import decode_spec
 from workloads.states import Status
 
-__all__ = ["asked"]
+__all__ = ["requested_steps"]
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("asked")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("requested_steps")]
 ROUNDS = 2
 """One in which the first comes by page, and one in which it comes by the REST API."""
 OVER_QUOTA = "NonPreemptibleOverQuota"
@@ -76,7 +76,7 @@ def by_rest(cast: Cast, name: str, project: Project, user: User) -> Submit:
     return lambda: caller("POST", "/workloads/trainings", body, 202)
 
 
-def submitted(name: str, submit: Submit) -> None:
+def submit_and_launch(name: str, submit: Submit) -> None:
     """As a request and a worker do it, each in a thread and a connection of its own."""
     submit()
     workload = Workload.objects.get(name=name)
@@ -108,7 +108,7 @@ def by_status(names: list[str]) -> dict[str, list[Workload]]:
 def test_the_last_gpu_of_a_quota_goes_to_one_and_the_other_waits_for_it(live_cast: Cast) -> None:
     with_quota(live_cast.team_a, 1)
     of_a = (live_cast.team_a, live_cast.bob)
-    raced(
+    run_races(
         live_cast,
         lambda number: dict.fromkeys((f"first-{number}", f"second-{number}"), of_a),
         "the project&#x27;s quota",
@@ -123,7 +123,7 @@ def test_the_last_gpu_of_a_department_goes_to_one_of_its_projects_and_the_other_
     for project in (live_cast.team_a, live_cast.team_b):
         with_quota(project, 2)
     of_a, of_b = (live_cast.team_a, live_cast.bob), (live_cast.team_b, live_cast.mallory)
-    raced(
+    run_races(
         live_cast,
         lambda number: {f"first-{number}": of_a, f"second-{number}": of_b},
         "quota of its department",
@@ -135,7 +135,7 @@ def with_quota(project: Project, gpus: int) -> None:
     assert provision_now(project).sync_error == ""
 
 
-def raced(cast: Cast, ways: Callable[[int], Ways], whose: str) -> None:
+def run_races(cast: Cast, ways: Callable[[int], Ways], whose: str) -> None:
     """Several races, each between one that comes by page and one that comes by the REST API, for
     the last of what `whose` names.
     """
@@ -150,7 +150,7 @@ def raced(cast: Cast, ways: Callable[[int], Ways], whose: str) -> None:
             }
             at_once(
                 *[
-                    lambda name=name, submit=submit: submitted(name, submit)
+                    lambda name=name, submit=submit: submit_and_launch(name, submit)
                     for name, submit in racers.items()
                 ]
             )  # type: ignore[misc]

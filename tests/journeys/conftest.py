@@ -18,7 +18,7 @@ def place(request: pytest.FixtureRequest) -> Place:
     """The given cluster, or the embedded one of the session."""
     if GIVEN:
         return Place.given(Path(GIVEN))
-    return Place.embedded(request.getfixturevalue("embedded").kubeconfig)
+    return Place.embedded(request.getfixturevalue("embedded_cluster").kubeconfig)
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,10 @@ def cluster_api(place: Place) -> Iterator[Api]:
     """
     client = Api.from_kubeconfig(place.kubeconfig)
     eventually(
-        lambda: all(client.get(kind.path("default")).status == 200 for kind in jobs.served(client)),
+        lambda: all(
+            client.get(kind.path("default")).status == 200
+            for kind in jobs.list_served_kinds(client)
+        ),
         within=90,
     )
     yield client
@@ -36,7 +39,7 @@ def cluster_api(place: Place) -> Iterator[Api]:
 
 
 @pytest.fixture
-def unfollowed(
+def unfollowed_journey(
     place: Place, cluster_api: Api, transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Journey]:
     """A project in the cluster, which nobody follows yet. There is no broker: a step that is asked
@@ -51,7 +54,7 @@ def unfollowed(
 
 
 @pytest.fixture
-def travel(unfollowed: Journey) -> Iterator[Journey]:
+def travel(unfollowed_journey: Journey) -> Iterator[Journey]:
     """A project in the cluster, which is followed."""
     with following():
-        yield unfollowed
+        yield unfollowed_journey

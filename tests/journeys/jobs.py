@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.conformance.api import Api, Object
-from tests.journeys.made import PREFIX, batch, finished, holds, of_template, phase, pod, say
+from tests.journeys.made import (
+    PREFIX,
+    batch,
+    holds,
+    is_finished,
+    of_template,
+    phase,
+    pod,
+    set_condition,
+)
 
 YEAR = ["/bin/sh", "-c", "sleep 31536000"]
 
@@ -54,13 +63,13 @@ class Kind:
         done = (
             bool(deciding)
             and all(phase(each) == "Succeeded" for each in deciding)
-            and (alone or len(pods) == wanted(job))
+            and (alone or len(pods) == count_wanted_replicas(job))
         )
         tallies = {
             type: {
-                "active": count(pods, type, "Running"),
-                "succeeded": count(pods, type, "Succeeded"),
-                "failed": count(pods, type, "Failed"),
+                "active": count_pods(pods, type, "Running"),
+                "succeeded": count_pods(pods, type, "Succeeded"),
+                "failed": count_pods(pods, type, "Failed"),
             }
             for type in replicas(job)
         }
@@ -79,7 +88,7 @@ class Kind:
         reason: str = "",
     ) -> Object:
         was = job.get("status") or {}
-        if finished(job):
+        if is_finished(job):
             return dict(was)
         status = {
             "startTime": was.get("startTime", now),
@@ -87,12 +96,16 @@ class Kind:
             "conditions": list(was.get("conditions", [])),
         }
         name = job["metadata"]["name"]
-        say(status, "Created", f"{self.kind}Created", f"{self.kind} {name} is created.", now)
+        set_condition(
+            status, "Created", f"{self.kind}Created", f"{self.kind} {name} is created.", now
+        )
         if up:
-            say(status, "Running", f"{self.kind}Running", f"{self.kind} {name} is running.", now)
+            set_condition(
+                status, "Running", f"{self.kind}Running", f"{self.kind} {name} is running.", now
+            )
         if done:
             status["completionTime"] = now
-            say(
+            set_condition(
                 status,
                 "Succeeded",
                 f"{self.kind}Succeeded",
@@ -101,7 +114,7 @@ class Kind:
             )
         elif failed:
             status["completionTime"] = now
-            say(
+            set_condition(
                 status,
                 "Failed",
                 reason or f"{self.kind}Failed",
@@ -249,15 +262,17 @@ class TrainJob(Kind):
         below: Sequence[Object],
         now: str,
     ) -> Object:
-        if finished(job) or not between:
+        if is_finished(job) or not between:
             return dict(job.get("status") or {})
         told = between[0].get("status") or {}
         tally = {word: told.get(word, 0) for word in ("ready", "active", "succeeded", "failed")}
         status = {"jobsStatus": [{"name": "node", "suspended": 0, **tally}], "conditions": []}
         if holds(between[0], "Complete"):
-            say(status, "Complete", "AllJobsCompleted", "jobset completed successfully", now)
+            set_condition(
+                status, "Complete", "AllJobsCompleted", "jobset completed successfully", now
+            )
         elif holds(between[0], "Failed"):
-            say(
+            set_condition(
                 status,
                 "Failed",
                 "FailedJobs",
@@ -281,7 +296,7 @@ KINDS = (
 )
 
 
-def served(api: Api) -> list[Kind]:
+def list_served_kinds(api: Api) -> list[Kind]:
     """The kinds that the cluster knows."""
     versions = {kind.api_version: api.get(f"/apis/{kind.api_version}") for kind in KINDS}
     known = {
@@ -298,11 +313,11 @@ def replicas(job: Object) -> Object:
     return next((value for name, value in job["spec"].items() if name.endswith("ReplicaSpecs")), {})
 
 
-def wanted(job: Object) -> int:
+def count_wanted_replicas(job: Object) -> int:
     return sum(each.get("replicas", 1) for each in replicas(job).values())
 
 
-def count(pods: Sequence[Object], type: str, wanted: str) -> int:
+def count_pods(pods: Sequence[Object], type: str, wanted: str) -> int:
     return sum(
         phase(each) == wanted
         and each["metadata"]["labels"][f"{PREFIX}replica-type"] == type.lower()

@@ -41,7 +41,7 @@ def holds(obj: Object, kind: str) -> Object | None:
     )
 
 
-def finished(job: Object) -> bool:
+def is_finished(job: Object) -> bool:
     return any(holds(job, kind) for kind in ("Succeeded", "Complete", "Failed"))
 
 
@@ -79,7 +79,7 @@ def pod_of(job: Object, number: int) -> Object:
 def batch_status(job: Object, pods: Sequence[Object], now: str) -> Object:
     """What the Job controller says of a Job whose failed pods are not replaced."""
     was = job.get("status") or {}
-    if finished(job):
+    if is_finished(job):
         return dict(was)
     phases = [phase(each) for each in pods]
     succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
@@ -101,7 +101,7 @@ def batch_status(job: Object, pods: Sequence[Object], now: str) -> Object:
     if failed:
         status |= {"active": 0, "ready": 0}
         for kind in ("FailureTarget", "Failed"):
-            say(
+            set_condition(
                 status,
                 kind,
                 "BackoffLimitExceeded",
@@ -111,7 +111,7 @@ def batch_status(job: Object, pods: Sequence[Object], now: str) -> Object:
     elif succeeded >= job["spec"].get("completions", 1):
         status |= {"completionTime": now, "ready": 0}
         for kind in ("SuccessCriteriaMet", "Complete"):
-            say(
+            set_condition(
                 status, kind, "CompletionsReached", "Reached expected number of succeeded pods", now
             )
     return status
@@ -178,7 +178,7 @@ def _rank(pod: Object) -> tuple[bool, str]:
     ]
 
 
-def say(status: Object, kind: str, reason: str, message: str, now: str) -> None:
+def set_condition(status: Object, kind: str, reason: str, message: str, now: str) -> None:
     """Set a condition to True, as operators do: one that changes moves to the end, and an end is
     the end of running.
     """

@@ -36,7 +36,7 @@ class StandIn:
         self._api = api
         self._place = place
         self._namespace = namespace
-        self._kinds = jobs.served(api)
+        self._kinds = jobs.list_served_kinds(api)
         self._jobs = jobs.JOB.path(namespace)
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._node = ""
@@ -73,7 +73,7 @@ class StandIn:
         between = [
             each for each in self._listed(self._jobs) if made.owner(each) == job["metadata"]["uid"]
         ]
-        if not made.finished(job):
+        if not made.is_finished(job):
             names = {each["metadata"]["name"] for each in (*mine, *between)}
             for wanted in kind.children(job):
                 if wanted["metadata"]["name"] not in names:
@@ -85,7 +85,7 @@ class StandIn:
                     and "deletionTimestamp" not in pod["metadata"]
                 ):
                     self._api.delete(f"{self._pods}/{pod['metadata']['name']}")
-        status = kind.status(job, mine, between, self._below(between), _now())
+        status = kind.status(job, mine, between, self._below(between), _format_now())
         if status != job.get("status"):
             path = f"{kind.path(self._namespace)}/{job['metadata']['name']}/status"
             self._api.patch(path, {"status": status})
@@ -113,9 +113,9 @@ class StandIn:
         mine = [each for each in self.pods() if made.owner(each) == job["metadata"]["uid"]]
         wanted, there = job["spec"].get("completions", 1), {made.index(each) for each in mine}
         missing = [number for number in range(wanted) if number not in there][: wanted - len(mine)]
-        for number in () if made.finished(job) else missing:
+        for number in () if made.is_finished(job) else missing:
             self._made(self._pods, made.pod_of(job, number))
-        status = made.batch_status(job, mine, _now())
+        status = made.batch_status(job, mine, _format_now())
         if status != job.get("status"):
             self._api.patch(f"{self._jobs}/{job['metadata']['name']}/status", {"status": status})
 
@@ -163,7 +163,7 @@ class StandIn:
             )
             return
         if not self._place.pods and pod["status"]["phase"] not in ("Succeeded", "Failed"):
-            status = made.pod_status(pod, self._phase(pod), _now())
+            status = made.pod_status(pod, self._phase(pod), _format_now())
             if status["phase"] != pod["status"]["phase"] or not pod["status"].get(
                 "containerStatuses"
             ):
@@ -200,8 +200,8 @@ class StandIn:
                 "type": "Ready",
                 "status": "True",
                 "reason": "StandIn",
-                "lastHeartbeatTime": _now(),
-                "lastTransitionTime": _now(),
+                "lastHeartbeatTime": _format_now(),
+                "lastTransitionTime": _format_now(),
             }
             self._api.patch(
                 f"/api/v1/nodes/{self._node}/status",
@@ -222,9 +222,9 @@ class StandIn:
         return [kind | each for each in answer["items"]]
 
 
-def emptied(api: Api, place: Place, namespace: str) -> None:
+def empty_namespace(api: Api, place: Place, namespace: str) -> None:
     """Nothing of a namespace is there any more, the namespace included."""
-    everything = [kind.path(namespace) for kind in (*jobs.served(api), jobs.JOB)]
+    everything = [kind.path(namespace) for kind in (*jobs.list_served_kinds(api), jobs.JOB)]
     everything += [
         f"/api/v1/namespaces/{namespace}/{plural}"
         for plural in ("pods", "persistentvolumeclaims", "secrets", "configmaps")
@@ -234,7 +234,7 @@ def emptied(api: Api, place: Place, namespace: str) -> None:
     ]
     for path in everything:
         api.delete(path, AT_ONCE | {"propagationPolicy": "Background"})
-    for path in _held(api, namespace):
+    for path in _list_held_objects(api, namespace):
         api.patch(path, {"metadata": {"finalizers": None}})
     api.delete(f"/api/v1/namespaces/{namespace}")
     if not place.controllers:
@@ -244,7 +244,7 @@ def emptied(api: Api, place: Place, namespace: str) -> None:
         )
 
 
-def _held(api: Api, namespace: str) -> Iterator[str]:
+def _list_held_objects(api: Api, namespace: str) -> Iterator[str]:
     for plural in ("persistentvolumeclaims", "pods"):
         path = f"/api/v1/namespaces/{namespace}/{plural}"
         answer = api.get(path)
@@ -253,5 +253,5 @@ def _held(api: Api, namespace: str) -> Iterator[str]:
                 yield f"{path}/{each['metadata']['name']}"
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

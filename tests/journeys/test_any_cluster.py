@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from clusters.job_kinds import JOB_KINDS
 from tests.journeys.made import CODE
 from tests.journeys.standin import Stage
 from tests.journeys.travelling import Journey
 from workloads import actions, logbook, tasks
-from workloads.job_kinds import JOB_KINDS
 from workloads.kube_objects import build_pod_view
 from workloads.manifests import describe_unavailable
 from workloads.models import Log, Pod, Workload

@@ -16,15 +16,15 @@ from clusters import actions as clusters
 from clusters import connections
 from clusters import tasks as cluster_tasks
 from clusters.capabilities import TrainingRuntime
+from clusters.job_kinds import JOB_KINDS
 from clusters.models import Cluster
 from projects.models import Department, Project, User
 from tests.conformance.api import Api, Object, eventually
 from tests.journeys import jobs
 from tests.journeys.place import Place
-from tests.journeys.standin import StandIn, emptied
+from tests.journeys.standin import StandIn, empty_namespace
 from workloads import actions, manifests
 from workloads.following import Follower
-from workloads.job_kinds import JOB_KINDS
 from workloads.manifests.keys import KAI
 from workloads.models import Event, Workload
 from workloads.specs import (
@@ -145,7 +145,7 @@ class Journey:
 
     def everything(self) -> list[str]:
         """What is in the namespace of jobs, pods and claims, whoever made it."""
-        paths = [kind.path(self.namespace) for kind in jobs.served(self.api)]
+        paths = [kind.path(self.namespace) for kind in jobs.list_served_kinds(self.api)]
         paths += [
             f"/api/v1/namespaces/{self.namespace}/{plural}"
             for plural in ("pods", "persistentvolumeclaims")
@@ -192,7 +192,7 @@ def journey(place: Place, api: Api, by: User) -> Iterator[Journey]:
         assert (cluster.trouble, project.sync_error) == ("", "")
         yield Journey(place, api, cluster, project, by, standin)
     finally:
-        emptied(api, place, project.namespace)
+        empty_namespace(api, place, project.namespace)
         standin.close()
         for queue in (project.queue, f"department-{department.name}"):
             api.delete(f"/apis/scheduling.run.ai/v2/queues/{queue}")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localkube import patch
+from localkube import patch, strategic_merge
 from localkube.errors import ApiError
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=3)
@@ -217,7 +217,7 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 
 def merge_spec(target: dict[str, Any], **spec: Any) -> Any:
-    return patch.apply_strategic_merge_patch(target, {"spec": spec})["spec"]
+    return strategic_merge.apply_strategic_merge_patch(target, {"spec": spec})["spec"]
 
 
 def test_containers_merge_by_name_and_their_ports_by_number() -> None:
@@ -241,7 +241,7 @@ def test_containers_merge_by_name_and_their_ports_by_number() -> None:
 
 def test_tolerations_are_replaced_and_finalizers_are_joined() -> None:
     target = pod(tolerations=[{"key": "a"}]) | {"metadata": {"finalizers": ["x/a"]}}
-    result = patch.apply_strategic_merge_patch(
+    result = strategic_merge.apply_strategic_merge_patch(
         target, {"metadata": {"finalizers": ["x/b"]}, "spec": {"tolerations": [{"key": "b"}]}}
     )
     assert result["spec"]["tolerations"] == [{"key": "b"}]
@@ -250,7 +250,7 @@ def test_tolerations_are_replaced_and_finalizers_are_joined() -> None:
 
 def test_service_ports_merge_by_port() -> None:
     service = {"kind": "Service", "spec": {"ports": [{"port": 1, "name": "a"}]}}
-    result = patch.apply_strategic_merge_patch(
+    result = strategic_merge.apply_strategic_merge_patch(
         service, {"spec": {"ports": [{"port": 1, "name": "b"}, {"port": 2}]}}
     )
     assert result["spec"]["ports"] == [{"port": 1, "name": "b"}, {"port": 2}]
@@ -270,7 +270,7 @@ def test_conditions_merge_by_type_and_null_removes_a_field() -> None:
             "phase": None,
         }
     }
-    assert patch.apply_strategic_merge_patch(target, change)["status"] == {
+    assert strategic_merge.apply_strategic_merge_patch(target, change)["status"] == {
         "conditions": [{"type": "Ready", "status": "False"}]
     }
 
@@ -300,7 +300,7 @@ def test_a_map_marked_for_deletion_is_emptied() -> None:
 
 def test_named_scalars_are_deleted_from_a_list() -> None:
     target = {"kind": "Pod", "metadata": {"finalizers": ["x/a", "x/b"]}}
-    result = patch.apply_strategic_merge_patch(
+    result = strategic_merge.apply_strategic_merge_patch(
         target, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["x/a"]}}
     )
     assert result["metadata"] == {"finalizers": ["x/b"]}
@@ -352,7 +352,7 @@ def test_what_was_not_there_comes_without_directives_and_nulls() -> None:
 def test_a_wrong_directive_is_refused(change: dict[str, Any], code: int) -> None:
     target = pod(containers=[{"name": "a"}], tolerations=[])
     with pytest.raises(ApiError) as error:
-        patch.apply_strategic_merge_patch(target, {"spec": change})
+        strategic_merge.apply_strategic_merge_patch(target, {"spec": change})
     assert error.value.code == code
 
 
@@ -361,5 +361,5 @@ def test_a_strategic_merge_patch_leaves_its_inputs_alone(
     target: dict[str, Any], change: dict[str, Any]
 ) -> None:
     before = copy.deepcopy((target, change))
-    patch.apply_strategic_merge_patch(target, change)
+    strategic_merge.apply_strategic_merge_patch(target, change)
     assert (target, change) == before

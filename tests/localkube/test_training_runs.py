@@ -16,13 +16,13 @@ from tests.training import (
     allreduce,
     condition,
     digests,
-    finished,
     job,
     logs,
     pods,
     replica,
     steps,
     submit,
+    wait_for_end,
 )
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "pytorch_ddp.py")
@@ -58,7 +58,7 @@ def conditions(api: Api, name: str) -> list[tuple[str, str, str]]:
 
 def test_a_master_and_two_workers_train_to_the_same_weights(api: Api) -> None:
     name = submit(api, allreduce("agree", "--steps", "20"))
-    assert finished(api, name) == "Succeeded"
+    assert wait_for_end(api, name) == "Succeeded"
     assert conditions(api, name) == [
         ("Created", "True", "PyTorchJobCreated"),
         ("Running", "False", "PyTorchJobRunning"),
@@ -74,7 +74,7 @@ def test_two_jobs_at_once_do_not_meet(api: Api) -> None:
         submit(api, allreduce(f"twin-{letter}", "--steps", "30", "--slow", "0.02"))
         for letter in "ab"
     ]
-    assert [finished(api, name) for name in names] == ["Succeeded", "Succeeded"]
+    assert [wait_for_end(api, name) for name in names] == ["Succeeded", "Succeeded"]
     addresses = {
         env["value"]
         for name in names
@@ -90,7 +90,7 @@ def test_a_rank_that_fails_for_good_fails_the_job(api: Api) -> None:
     for spec in body["spec"]["pytorchReplicaSpecs"].values():
         spec["restartPolicy"] = "Never"
     name = submit(api, body)
-    assert finished(api, name) == "Failed"
+    assert wait_for_end(api, name) == "Failed"
 
     def end() -> Object | None:
         # The other ranks fail as well when they lose this one, and the job may have ended with the
@@ -110,7 +110,7 @@ def test_stopping_and_starting_again_brings_running_jobs_back(tmp_path: Path) ->
         api.close()
         own.restart()
         api = Api.from_kubeconfig(own.kubeconfig)
-        assert finished(api, name) == "Succeeded"
+        assert wait_for_end(api, name) == "Succeeded"
         assert first.isdisjoint({pod["metadata"]["uid"] for pod in pods(api, name)})
         api.close()
 
@@ -128,7 +128,7 @@ def test_real_torch_averages_gradients_over_gloo(api: Api) -> None:
         )
 
     name = submit(api, job("ddp", {"Master": rank(1), "Worker": rank(2)}))
-    assert finished(api, name, within=180) == "Succeeded", logs(api, name)
+    assert wait_for_end(api, name, within=180) == "Succeeded", logs(api, name)
     assert len(digests(logs(api, name))) == 1
 
 
@@ -188,7 +188,7 @@ def test_an_elastic_job_that_loses_a_worker_goes_on_from_its_checkpoint(tmp_path
         eventually(lambda: any(checkpoints.iterdir()), within=60)
         lost = next(pod for pod in pods(api, name) if pod["metadata"]["name"].endswith("-worker-2"))
         api.delete(f"{PODS}/{lost['metadata']['name']}", {"gracePeriodSeconds": 0}).ok()
-        assert finished(api, name, within=180) == "Succeeded", logs(api, name)
+        assert wait_for_end(api, name, within=180) == "Succeeded", logs(api, name)
         every = logs(api, name)
         assert any("resumed" in log for log in every.values()), every
         again = next(

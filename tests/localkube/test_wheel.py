@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster import ROOT, LocalKube
 from tests.conformance.api import Api
-from tests.training import allreduce, digests, finished, logs, submit
+from tests.training import allreduce, digests, logs, submit, wait_for_end
 
 PACKAGE = ROOT / "localkube"
 
@@ -61,7 +61,7 @@ def test_it_trains_with_what_it_declares_and_nothing_else(wheel: Path, tmp_path:
         closing(Api.from_kubeconfig(cluster.kubeconfig)) as api,
     ):
         submit(api, allreduce("train1", "--steps", "5"))
-        assert finished(api, "train1") == "Succeeded"
+        assert wait_for_end(api, "train1") == "Succeeded"
         assert len(digests(logs(api, "train1"))) == 1
 
 
