@@ -4,17 +4,14 @@ changed and the rest is queued.
 `user` is the acting user for the audit log; None is Muster itself.
 """
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
-from clusters import connections, tasks
+from clusters import connections, seams, tasks
 from clusters.kube.access import BadKubeconfig, ClusterAccess
 from clusters.models import Cluster, ConnectionWay
 from clusters.tasks import heartbeat
@@ -194,6 +191,7 @@ class ClusterDependents:
 
 def load_dependents(cluster: Cluster) -> ClusterDependents:
     """Return what depends on a cluster. A few queries."""
+    workloads = seams.CLUSTER_WORKLOADS.get()
     names = (
         Project.objects.filter(cluster=cluster, removed_at=None)
         .order_by("name")
@@ -201,8 +199,8 @@ def load_dependents(cluster: Cluster) -> ClusterDependents:
     )
     return ClusterDependents(
         list(names),
-        _call_cluster_removal("count_unreleased_workloads", cluster.pk),
-        _call_cluster_removal("count_active_workloads", cluster.pk),
+        workloads.count_unreleased_workloads(cluster.pk),
+        workloads.count_active_workloads(cluster.pk),
     )
 
 
@@ -230,7 +228,8 @@ def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
         f"The cluster {cluster.name} was removed from Muster. What still runs there is not "
         "followed any more."
     )
-    _call_cluster_removal("abandon_workloads", cluster.pk, why, user)
+    workloads = seams.CLUSTER_WORKLOADS.get()
+    workloads.abandon_workloads(cluster.pk, why, user)
     for project in Project.objects.there().filter(cluster=cluster):
         project_removal.remove_project(project, user)
     with transaction.atomic():
@@ -245,9 +244,8 @@ def remove(cluster: Cluster, user: User, *, force: bool = False) -> None:
         Project.objects.leaving().filter(cluster=cluster).update(
             removed_at=timezone.now(), sync_error=""
         )
-        if Project.objects.filter(cluster=cluster).exists() or _call_cluster_removal(
-            "has_workload_history", cluster.pk
-        ):
+        has_projects = Project.objects.filter(cluster=cluster).exists()
+        if has_projects or workloads.has_workload_history(cluster.pk):
             cluster.nodes.all().delete()
             Cluster.objects.filter(pk=cluster.pk).update(
                 removed_at=timezone.now(), kubeconfig="", capabilities={}, permissions={}
@@ -269,10 +267,6 @@ def _record(
         before=before,
         after=after,
     )
-
-
-def _call_cluster_removal(what: str, cluster_id: uuid.UUID, *more: Any) -> Any:
-    return import_string(f"{settings.ABANDONING}.{what}")(cluster_id, *more)
 
 
 def _validate_access(way: str, kubeconfig: str, is_local: bool) -> ClusterAccess:

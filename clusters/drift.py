@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters import project_manifests, project_provisioning
+from clusters import project_manifests, project_provisioning, seams
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import NotServed, Rejected
@@ -170,7 +170,7 @@ def _compare_secrets(
         if project_provisioning.is_credential_secret(secret):
             by_namespace[namespace][name] = secret
     try:
-        credentials = project_provisioning.load_secrets(projects)
+        credentials = seams.PROJECT_SECRETS.get().build_wanted_secrets(projects)
     except Unreadable as error:
         # Each project says so of its own where it is provisioned.
         log.warning("Secrets are not compared: %s", error)

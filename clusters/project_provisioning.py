@@ -3,15 +3,13 @@ and only what differs is written.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
-from clusters import connections, project_manifests
+from clusters import connections, project_manifests, seams
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Conflict, Gone, KubeError, NotServed, Rejected
@@ -42,7 +40,6 @@ from clusters.ownership import (
 from clusters.project_manifests import (
     PRIORITY_CLASSES,
     WantedObject,
-    WantedSecret,
     build_label_value,
     department_queue_name,
 )
@@ -233,20 +230,12 @@ def _ensure_queues(client: Client, project: Project, owner: Owner) -> str:
     return ""
 
 
-def load_secrets(projects: Sequence[Project]) -> Mapping[int, Sequence[WantedSecret]]:
-    """Return the Secrets of the projects' credentials, by project. The app that has the credentials
-    is named by `settings.SECRETS`.
-    """
-    found: Mapping[int, Sequence[WantedSecret]] = import_string(settings.SECRETS)(projects)
-    return found
-
-
 def _ensure_secrets(client: Client, project: Project, owner: Owner) -> None:
     """Make the Secrets of the project's credentials, and remove our other ones. Those of registries
     go into the service account that pods use.
     """
     namespace = project.namespace
-    credentials = load_secrets([project])[project.pk]
+    credentials = seams.PROJECT_SECRETS.get().build_wanted_secrets([project])[project.pk]
     superseded = fetch_credential_secrets(client, project, owner)
     for wanted in (project_manifests.build_secret(owner, one) for one in credentials):
         existing = superseded.pop(wanted.name, None)

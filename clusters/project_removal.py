@@ -5,9 +5,7 @@ was there before keeps the rest.
 import logging
 from typing import Any
 
-from django.conf import settings
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from clusters import connections, project_manifests, project_provisioning
 from clusters.kube import calls
@@ -16,6 +14,7 @@ from clusters.kube.errors import Gone, KubeError, NotServed, Rejected
 from clusters.kube.resources import NAMESPACES, QUEUES, SECRETS, SERVICEACCOUNTS, Resource
 from clusters.ownership import MANAGED_BY, MUSTER, Owner, is_being_deleted, is_made_by_muster
 from projects.models import Installation, Project
+from projects.seams import PROJECT_CONTENTS
 
 Object = dict[str, Any]
 
@@ -60,9 +59,7 @@ def remove_project(project: Project) -> float | None:
 def _describe_remaining(project: Project) -> str:
     """Return what the apps above still have of a project, in words. Asking also deletes it."""
     return " ".join(
-        words
-        for path in settings.LEAVING
-        if (words := import_string(f"{path}.clear_project")(project))
+        words for each in PROJECT_CONTENTS.get_all() if (words := each.clear_project(project))
     )
 
 

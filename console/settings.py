@@ -206,37 +206,6 @@ if OPTIONS.log_storage:
 WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_AUTOREFRESH = False
 
-# What is free on a cluster's nodes. Our pods are rows of `workloads`, the layer above the pages of
-# clusters, so it is named here.
-ROOMS = "workloads.queries.node_capacity.load_node_capacities"
-# What belongs to a project in the layers above `projects`: `list_blockers` names what has to be
-# over before it can be deleted, and `clear_project` deletes the rest afterwards and says in words
-# what is still there.
-LEAVING = ("workloads.project_removal",)
-# The assets of a project, a department or a cluster: `describe_uses` says what elsewhere needs
-# them, `delete_assets` deletes them with their scope, in the same transaction, and
-# `describe_lost_credentials` says what a project would lose of a department's that it leaves.
-ASSETS = "environments.scope_removal"
-# The step that brings a project in its cluster up to date; what non-preemptible workloads of some
-# projects hold; and the names of the workloads that name a node pool.
-PROVISION = "clusters.tasks.provision"
-HOLDING = "workloads.queries.removal_blockers.sum_non_preemptible"
-POOL_USERS = "workloads.queries.removal_blockers.list_pool_users"
-# The overview on top of a project's page: a module of `workloads` with TEMPLATE, STYLES, SCRIPTS,
-# and `build_context`.
-PROJECT_PAGE = "workloads.overview.project_page"
-# Our pods on the nodes of a cluster, and the frameworks that it runs, for the same pages.
-NODE_PODS = "workloads.queries.node_pods"
-FRAMEWORKS = "workloads.queries.frameworks.list_framework_offers"
-# What belongs to a cluster: `count_active_workloads`, `count_unreleased_workloads` and
-# `has_workload_history` say what stands against its removal, `abandon_workloads` ends them here.
-ABANDONING = "workloads.cluster_removal"
-# Which workloads were made from an asset: `count_workloads` for many assets,
-# `list_workloads_using` for one.
-ASSET_USES = "workloads.asset_uses"
-# The credentials of projects, as Secrets of their namespaces.
-SECRETS = "environments.cluster_secrets.build_wanted_secrets"
-
 # Where Kubernetes puts the credentials of a pod's service account, for a Muster that runs in the
 # cluster it manages.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -1,7 +1,4 @@
-"""The credentials that projects may use, as Secrets of their namespaces.
-
-`settings.SECRETS` names `build_wanted_secrets` for the clusters app below.
-"""
+"""The credentials that projects may use, as Secrets of their namespaces."""
 
 from collections.abc import Mapping, Sequence
 

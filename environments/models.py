@@ -10,18 +10,13 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from clusters.job_kinds import ADAPTERS
 from console.encryption import EncryptedTextField
 from projects.permissions import Entity
 from projects.querysets import ScopedQuerySet
 from projects.scopes import Scoped, make_name_constraints, make_one_scope_constraint
 
-FRAMEWORKS = {
-    "PyTorch": "PyTorch",
-    "TF": "TensorFlow",
-    "MPI": "MPI",
-    "XGBoost": "XGBoost",
-    "JAX": "JAX",
-}
+FRAMEWORKS = {each.name: each.label for each in ADAPTERS.values()}
 """The distributed frameworks: the word an environment stores, and the name a page shows."""
 
 

@@ -1,100 +1,22 @@
-"""The fields that policies have rules for, as their form shows them.
-
-The workloads app above registers them when the program starts.
-"""
+"""The fields that policies have rules for, as their form shows them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 
 from console.typed_forms import TypedValues
-from environments.models import Asset, Policy
-from projects.models import Project
+from environments import seams
+from environments.seams import InputKind, PolicyFormField, RuleInput
 
-CHECKBOX, YES_NO, CHOICE, MULTIPLE_CHOICE, TEXT, LINES, NAMES, PAIRS = (
-    "check",
-    "yes-no",
-    "choice",
-    "several",
-    "text",
-    "lines",
-    "names",
-    "pairs",
-)
-"""How something is asked for: a box, yes or no, one of a few, some of a few, a text, texts one a
-line, names, NAME=value one a line.
-"""
 _WHOLE = re.compile(r"[0-9]{1,16}")
-_TEXTAREA_KINDS = (LINES, NAMES, PAIRS)
-
-
-@dataclass(frozen=True, slots=True)
-class RuleInput:
-    """One part of a rule for a field.
-
-    `attribute` is its name in JSON, `kind` its input (see CHECKBOX and the others), `is_whole`
-    whether its texts are whole numbers in JSON.
-    """
-
-    attribute: str
-    label: str
-    kind: str
-    choices: tuple[tuple[str, str], ...] = ()
-    is_whole: bool = False
-    help_text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyFormField:
-    """A field of workloads, with the parts that a rule for it may have."""
-
-    name: str
-    label: str
-    section: str
-    about: str
-    inputs: tuple[RuleInput, ...]
-
-    def build_input_name(self, attribute: str) -> str:
-        """Return the name of an input in the form."""
-        return f"rule-{self.name.replace('.', '_')}-{attribute}"
-
-
-ComplianceJudge = Callable[[Asset], Sequence[tuple[str, str, str]]]
-"""Returns what policies forbid of an asset as it is: (field, sentence, rule) triples."""
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyDefinitions:
-    """What workloads register: the fields, and functions about policies and compliance."""
-
-    fields: tuple[PolicyFormField, ...]
-    describe_ineffective_rules: Callable[[Policy], Sequence[str]]
-    get_judge: Callable[[Project, str], ComplianceJudge]
-
-
-_definitions: list[PolicyDefinitions] = []
-
-
-def register_definitions(definitions: PolicyDefinitions) -> None:
-    """Use these fields and functions from now on."""
-    _definitions[:] = [definitions]
+_TEXTAREA_KINDS = (InputKind.LINES, InputKind.NAMES, InputKind.PAIRS)
 
 
 def list_policy_fields() -> Sequence[PolicyFormField]:
-    return _definitions[0].fields
-
-
-def describe_ineffective_rules(policy: Policy) -> Sequence[str]:
-    """Say which rules of a policy have no effect beside those of wider scopes: sentences."""
-    return _definitions[0].describe_ineffective_rules(policy)
-
-
-def get_compliance_judge(project: Project, architecture: str) -> ComplianceJudge:
-    """Return a judge of assets for workloads of an architecture in a project. One query."""
-    return _definitions[0].get_judge(project, architecture)
+    """Return the fields that policies have rules for."""
+    return seams.POLICY_RULES.get().list_policy_fields()
 
 
 def build_form_fields() -> dict[str, forms.Field]:
@@ -112,12 +34,13 @@ def _build_form_field(policy_field: PolicyFormField, entry: RuleInput) -> forms.
         "help_text": entry.help_text,
         "required": False,
     }
-    if entry.kind == CHECKBOX:
+    if entry.kind is InputKind.CHECKBOX:
         return forms.BooleanField(**named)
-    if entry.kind in (CHOICE, YES_NO):
-        choices = entry.choices if entry.kind == CHOICE else (("yes", "Yes"), ("no", "No"))
+    if entry.kind in (InputKind.CHOICE, InputKind.YES_NO):
+        yes_no = (("yes", "Yes"), ("no", "No"))
+        choices = entry.choices if entry.kind is InputKind.CHOICE else yes_no
         return forms.ChoiceField(choices=[("", "Nothing is said"), *choices], **named)
-    if entry.kind == MULTIPLE_CHOICE:
+    if entry.kind is InputKind.MULTIPLE_CHOICE:
         return forms.MultipleChoiceField(
             choices=entry.choices, widget=forms.SelectMultiple(attrs={"size": 5}), **named
         )
@@ -138,24 +61,24 @@ def build_typed_rules(rules: Mapping[str, Any]) -> TypedValues:
             continue
         for entry in each.inputs:
             if (value := rule.get(entry.attribute)) not in (None, False, [], {}) or (
-                entry.kind == YES_NO and value is False
+                entry.kind is InputKind.YES_NO and value is False
             ):
                 typed[each.build_input_name(entry.attribute)] = _build_typed_value(entry, value)
     return typed
 
 
 def _build_typed_value(entry: RuleInput, value: Any) -> list[str]:
-    if entry.kind == CHECKBOX:
+    if entry.kind is InputKind.CHECKBOX:
         return ["on"]
-    if entry.kind == YES_NO:
+    if entry.kind is InputKind.YES_NO:
         return ["yes" if value else "no"]
-    if entry.kind == PAIRS and isinstance(value, Mapping):
+    if entry.kind is InputKind.PAIRS and isinstance(value, Mapping):
         return ["\n".join(f"{name}={text}" for name, text in value.items())]
     if isinstance(value, list | tuple):
         texts = [str(each) for each in value]
         return (
             texts
-            if entry.kind == MULTIPLE_CHOICE
+            if entry.kind is InputKind.MULTIPLE_CHOICE
             else [("\n" if entry.kind in _TEXTAREA_KINDS else " ").join(texts)]
         )
     return [str(value)]
@@ -180,21 +103,21 @@ def parse_rules(get_typed: Callable[[str], Any]) -> dict[str, Any]:
 
 def _parse_value(entry: RuleInput, value: Any) -> Any:
     """Return the value as JSON has it; None for what is empty."""
-    if entry.kind == CHECKBOX:
+    if entry.kind is InputKind.CHECKBOX:
         return True if value else None
-    if entry.kind == YES_NO:
+    if entry.kind is InputKind.YES_NO:
         return {"yes": True, "no": False}.get(value)
-    if entry.kind == MULTIPLE_CHOICE:
+    if entry.kind is InputKind.MULTIPLE_CHOICE:
         return list(value or ()) or None
     text = str(value or "").strip()
     if not text:
         return None
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if entry.kind == PAIRS:
+    if entry.kind is InputKind.PAIRS:
         return {name.strip(): rest for name, _, rest in (line.partition("=") for line in lines)}
-    if entry.kind == NAMES:
+    if entry.kind is InputKind.NAMES:
         return [name for line in lines for name in line.replace(",", " ").split()]
-    if entry.kind == LINES:
+    if entry.kind is InputKind.LINES:
         return [_parse_number(entry, line) for line in lines]
     return _parse_number(entry, text)
 

@@ -1,13 +1,8 @@
-"""What becomes of assets when their scope is deleted, or a project changes its department.
+"""What becomes of assets when their scope is deleted, or a project changes its department."""
 
-`settings.ASSETS` names this module for the apps below.
-"""
-
-from django.conf import settings
 from django.db.models import Q
-from django.utils.module_loading import import_string
 
-from environments import actions, uses
+from environments import actions, seams, uses
 from environments.models import Credential
 from projects.models import Project, User
 from projects.scopes import Scope, department_scope
@@ -36,7 +31,7 @@ def describe_lost_credentials(project: Project, department: int, user: User) -> 
     not see are counted.
     """
     department_credentials = Credential.objects.at(department_scope(department))
-    by_workloads = import_string(f"{settings.ASSET_USES}.filter_used_in")(
+    by_workloads = seams.ASSET_USES.get().filter_used_in(
         project, department_credentials.values("pk")
     )
     lost_credentials = (

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
-from django.utils.module_loading import import_string
 
+from environments import seams
 from environments.models import Asset, Credential, DataSource, Link, Template
 from projects.models import User
 from projects.scopes import Level, Scope
@@ -128,10 +127,7 @@ def find_uses_of_scope(scope: Scope, user: User) -> Uses:
 def _query_uses(asset: Asset, sort: str, user: User | None) -> QuerySet[Any]:
     """Return the uses of a sort: those that the user sees, or every one for None."""
     if sort == "workload":
-        workloads: QuerySet[Any] = import_string(f"{settings.ASSET_USES}.list_workloads_using")(
-            asset.pk, user
-        )
-        return workloads
+        return seams.ASSET_USES.get().list_workloads_using(asset.pk, user)
     model, path = (Template, "links__asset") if sort == "template" else (DataSource, "credential")
     rows = model.objects.all() if user is None else model.objects.visible_to(user)
     return rows.filter(**{path: asset.pk}).order_by("name")
@@ -171,7 +167,7 @@ def _build_use(sort: str, row: Any) -> Use:
 
 def count_workloads(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:
     """Count the visible workloads that were made of each asset. One query."""
-    return Counter(import_string(f"{settings.ASSET_USES}.count_workloads")(ids, user))
+    return Counter(seams.ASSET_USES.get().count_workloads(ids, user))
 
 
 def count_templates(ids: Sequence[uuid.UUID], user: User) -> Counter[uuid.UUID]:

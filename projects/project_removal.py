@@ -5,31 +5,22 @@ The rooms above remove it from its cluster.
 
 from collections.abc import Sequence
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from console.errors import Clash
-from projects import access, audit, granting
+from console.texts import join_first
+from projects import access, audit, granting, seams
 from projects.actions import end_service_account
 from projects.models import AccessRule, Project, ServiceAccount, User
 from projects.permissions import Entity, Verb
 from projects.scopes import Scope, project_scope
 
-MAX_NAMED = 5
-"""Workloads that a refusal names."""
-
 
 def find_blockers(project: Project) -> Sequence[str]:
-    """Return the names of workloads that are still at work in the project.
-
-    The apps above are asked, by the setting LEAVING.
-    """
+    """Return the names of workloads that are still at work in the project."""
     return [
-        name
-        for path in settings.LEAVING
-        for name in import_string(f"{path}.list_blockers")(project)
+        name for each in seams.PROJECT_CONTENTS.get_all() for name in each.list_blockers(project)
     ]
 
 
@@ -68,14 +59,12 @@ def delete_scope_contents(scope: Scope, by: User) -> None:
     for account in ServiceAccount.objects.at(scope).select_related("user"):
         end_service_account(account, by)
     granting.end_rules(AccessRule.objects.at(scope).with_subject(), by)
-    import_string(f"{settings.ASSETS}.delete_assets")(scope, by)
+    seams.SCOPE_ASSETS.get().delete_assets(scope, by)
 
 
 def describe_blockers(project: Project, names: Sequence[str]) -> str:
     """Describe why a project cannot be deleted now."""
-    listed = ", ".join(names[:MAX_NAMED])
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return (
-        f"Project {project.name} has workloads that are still at work: {listed}{more}. Stop or "
-        "delete them first."
+        f"Project {project.name} has workloads that are still at work: {join_first(names)}. Stop "
+        "or delete them first."
     )

@@ -1,15 +1,13 @@
 """Forms and values of quotas and limits, shared by projects and departments, pages and the API."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from django import forms
-from django.conf import settings
-from django.utils.module_loading import import_string
 
-from projects import durations
+from projects import durations, seams
 from projects.models import Department, Project
 
 GIB = 1 << 30
@@ -32,17 +30,6 @@ LIMIT_COLUMNS = {"time_limit": "time_limit_seconds", "idle_limit": "idle_limit_s
 """Each field of a form with the column of the row."""
 _LIMIT_NAMES = {"time_limit": "time limit", "idle_limit": "idle limit"}
 _UNIT_NAMES = {"gpu": "GPUs", "cpu": "cores", "memory": "GiB"}
-
-
-class AllocatedAmounts(Protocol):
-    """What workloads hold: GPUs in devices, CPU in cores, memory in bytes."""
-
-    @property
-    def gpus(self) -> Decimal: ...
-    @property
-    def cpu(self) -> Decimal: ...
-    @property
-    def memory(self) -> Decimal: ...
 
 
 class GibField(forms.DecimalField):
@@ -240,8 +227,7 @@ class SharesForm(forms.Form):
         ]
         if not lowered:
             return
-        find: Callable[[Iterable[int]], AllocatedAmounts] = import_string(settings.HOLDING)
-        allocated = find(list_project_ids(self.row))
+        allocated = seams.QUOTA_USAGE.get().sum_non_preemptible(list_project_ids(self.row))
         amounts = {
             "gpu": allocated.gpus,
             "cpu": allocated.cpu,

@@ -44,6 +44,7 @@ class Module:
     typing_imports: set[str] = field(default_factory=set)
     """What only a type checker imports."""
     deferred_imports: int = 0
+    """Imports inside functions, save in AppConfig.ready."""
     broad_excepts: int = 0
     type_ignores: int = 0
 
@@ -92,7 +93,8 @@ def visit(module: Module, node: ast.AST, *, in_function: bool, is_typing: bool) 
         inside, typing = in_function, is_typing or is_typing_only(child)
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             module.functions.append((child.end_lineno or child.lineno) - child.lineno + 1)
-            inside = True
+            # AppConfig.ready is where models can first be imported.
+            inside = child.name != "ready" or not module.name.endswith(".apps")
         elif isinstance(child, ast.Import | ast.ImportFrom):
             if inside:
                 module.deferred_imports += 1

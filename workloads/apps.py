@@ -1,19 +1,31 @@
 from django.apps import AppConfig
-from django.utils.module_loading import import_string
-
-from environments import asset_validators
 
 
 class Workloads(AppConfig):
     name = "workloads"
 
     def ready(self) -> None:
-        # Imported here by name: the rules import models, which are not loaded before `ready`.
-        for kind, judge in import_string("workloads.asset_rules.JUDGES").items():
-            asset_validators.register_validator(kind, judge)
-        asset_validators.register_validator(
-            "policy", import_string("workloads.policy_editing.find_policy_problems")
+        from clusters import seams as of_clusters
+        from environments import seams as of_environments
+        from projects import seams as of_projects
+        from workloads import (
+            asset_rules,
+            asset_uses,
+            cluster_removal,
+            policy_editing,
+            project_removal,
         )
-        import_string("environments.policy_fields.register_definitions")(
-            import_string("workloads.policy_editing.describe_catalogue")()
-        )
+        from workloads.overview import project_page
+        from workloads.queries import frameworks, node_capacity, node_pods, removal_blockers
+
+        of_projects.PROJECT_CONTENTS.register(project_removal)
+        of_projects.QUOTA_USAGE.register(removal_blockers)
+        of_projects.PROJECT_OVERVIEW.register(project_page)
+        of_clusters.CLUSTER_WORKLOADS.register(cluster_removal)
+        of_clusters.NODE_POOL_USERS.register(removal_blockers)
+        of_clusters.NODE_CAPACITIES.register(node_capacity)
+        of_clusters.NODE_PODS.register(node_pods)
+        of_clusters.FRAMEWORKS.register(frameworks)
+        of_environments.ASSET_USES.register(asset_uses)
+        of_environments.ASSET_RULES.register(asset_rules)
+        of_environments.POLICY_RULES.register(policy_editing)

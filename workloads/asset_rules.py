@@ -9,6 +9,7 @@ from typing import Any
 
 from console.errors import UserError
 from environments.credentials import parse_registry_address, secret_name
+from environments.seams import Problems
 from workloads.specs import (
     S3,
     Claim,
@@ -35,7 +36,6 @@ from workloads.specs import (
 )
 
 Values = Mapping[str, Any]
-FieldProblems = Sequence[tuple[str, str]]
 
 
 def build_environment(values: Values) -> Environment:
@@ -73,7 +73,7 @@ def build_compute(values: Values) -> Compute:
     )
 
 
-def judge_environment(values: Values) -> FieldProblems:
+def judge_environment(values: Values) -> Problems:
     """Return the problems of an environment asset as (field, sentence) pairs."""
     bad = [(field, f"{words} {wrong}.") for field, words, wrong in _find_bad_command_lines(values)]
     if bad:
@@ -88,7 +88,7 @@ _COMPUTE_FIELDS = {
 }
 
 
-def judge_compute(values: Values) -> FieldProblems:
+def judge_compute(values: Values) -> Problems:
     """Return the problems of a compute resource as (field, sentence) pairs."""
     return _find_setup_problems(
         Setup(Environment("none"), build_compute(values)), "compute.", _COMPUTE_FIELDS
@@ -160,7 +160,7 @@ _SOURCE_FIELDS = {"secret": "credential", "name": "configmap", "prefix": "below"
 """Fields of a volume that a data source has under another name."""
 
 
-def judge_data_source(values: Values) -> FieldProblems:
+def judge_data_source(values: Values) -> Problems:
     """Return the problems of a data source as (field, sentence) pairs."""
     volume = build_volume(values)
     if isinstance(volume, Secret) and not volume.name:
@@ -191,7 +191,7 @@ MOST_KEYS = 64
 LONGEST_PUBLIC = 1024
 
 
-def judge_credential(values: Values) -> FieldProblems:
+def judge_credential(values: Values) -> Problems:
     """Return the problems of a credential's public values as (field, sentence) pairs."""
     public: Values = values["public"]
     problems: list[tuple[str, str]] = []
@@ -218,12 +218,18 @@ def _find_bad_keys(keys: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield f"keys.{index}.key", f"The key {wrong}."
 
 
-JUDGES: Mapping[str, Callable[[Values], FieldProblems]] = {
+_JUDGES: Mapping[str, Callable[[Values], Problems]] = {
     "environment": judge_environment,
     "compute": judge_compute,
     "data-source": judge_data_source,
     "credential": judge_credential,
 }
+
+
+def find_problems(kind: str, values: Values) -> Problems:
+    """Return what is wrong with an asset of this kind; a kind without rules has no problems."""
+    judge = _JUDGES.get(kind)
+    return judge(values) if judge else ()
 
 
 def _find_bad_command_lines(values: Values) -> Iterator[tuple[str, str, str]]:
@@ -234,7 +240,7 @@ def _find_bad_command_lines(values: Values) -> Iterator[tuple[str, str, str]]:
             yield field, words, str(error)
 
 
-def _find_setup_problems(setup: Setup, prefix: str, names: Mapping[str, str]) -> FieldProblems:
+def _find_setup_problems(setup: Setup, prefix: str, names: Mapping[str, str]) -> Problems:
     wrong: Iterable[pod_problems.FieldProblem] = pod_problems.find_setup_problems(setup)
     pairs = [(field.removeprefix(prefix), f"{words} {text}.") for field, words, text in wrong]
     return [(names.get(field, field), text) for field, text in pairs]

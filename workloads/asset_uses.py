@@ -1,7 +1,4 @@
-"""Which assets a workload was made from, and which workloads use an asset.
-
-`settings.ASSET_USES` names this module, because the `environments` app must not import this one.
-"""
+"""Which assets a workload was made from, and which workloads use an asset."""
 
 import re
 import uuid

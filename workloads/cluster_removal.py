@@ -1,7 +1,4 @@
-"""What a cluster's removal means for its workloads.
-
-`settings.ABANDONING` names this module, because the `clusters` app must not import this one.
-"""
+"""What a cluster's removal means for its workloads."""
 
 import uuid
 

@@ -1,27 +1,11 @@
-"""The fields that the policy form offers, the problems of a policy, and its rules without effect.
+"""The fields that the policy form offers, what is wrong with a policy, and what it judges."""
 
-The form itself is in `environments`, which must not import this app.
-"""
-
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from environments import policy_fields
 from environments.models import Asset, ComputeResource, Environment, Policy
-from environments.policy_fields import (
-    CHECKBOX,
-    CHOICE,
-    LINES,
-    MULTIPLE_CHOICE,
-    NAMES,
-    PAIRS,
-    TEXT,
-    YES_NO,
-    ComplianceJudge,
-    PolicyDefinitions,
-    PolicyFormField,
-    RuleInput,
-)
+from environments.seams import ComplianceJudge, InputKind, PolicyFormField, Problems, RuleInput
 from projects.models import Project
 from workloads import asset_rules, policing
 from workloads.policies import build_policy, load_for_project, load_for_scope
@@ -55,18 +39,15 @@ ATTRIBUTE_LABELS = {
 }
 
 
-def describe_catalogue() -> PolicyDefinitions:
-    """Return all fields that policies can rule, with the functions that judge them."""
-    return PolicyDefinitions(
-        tuple(map(_build_form_field, policing.CATALOGUE.values())),
-        list_idle_rules,
-        build_asset_judge,
-    )
+@functools.cache
+def list_policy_fields() -> Sequence[PolicyFormField]:
+    """Return all fields that policies can rule."""
+    return tuple(map(_build_form_field, policing.CATALOGUE.values()))
 
 
-def find_policy_problems(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+def find_policy_problems(values: Mapping[str, Any]) -> Problems:
     """Return the problems of a policy as (input of the form, sentence) pairs."""
-    fields = {each.name: each for each in policy_fields.list_policy_fields()}
+    fields = {each.name: each for each in list_policy_fields()}
     problems = []
     for wrong in checking.find_rule_problems(values["rules"]):
         field = fields.get(wrong.field)
@@ -79,7 +60,7 @@ def find_policy_problems(values: Mapping[str, Any]) -> Sequence[tuple[str, str]]
     return problems
 
 
-def list_idle_rules(policy: Policy) -> Sequence[str]:
+def describe_ineffective_rules(policy: Policy) -> Sequence[str]:
     """Return sentences about rules that have no effect beside other policies of the scope."""
     rows = load_for_scope(policy.scope).rows
     same = ("", policy.architecture) if policy.architecture else ("", "Distributed", "Standard")
@@ -87,7 +68,7 @@ def list_idle_rules(policy: Policy) -> Sequence[str]:
     return [each.text for each in merged.idle if each.source.key == str(policy.pk)]
 
 
-def build_asset_judge(project: Project, architecture: str) -> ComplianceJudge:
+def build_compliance_judge(project: Project, architecture: str) -> ComplianceJudge:
     """Return a function that judges environments and compute resources for a project.
 
     Other assets have no issues.
@@ -118,30 +99,34 @@ def _build_input(field: PolicyField, attribute: str) -> RuleInput:
     kind = field.kind
     way, choices = _choose_widget(field, attribute)
     help_text = {
-        (PAIRS, DEFAULT): "NAME=value, one a line.",
-        (NAMES, DEFAULT): "Separated by spaces.",
-        (NAMES, OPTIONS): "Separated by spaces.",
-        (NAMES, REQUIRED): "Names, separated by spaces.",
-        (LINES, OPTIONS): "One a line.",
+        (InputKind.PAIRS, DEFAULT): "NAME=value, one a line.",
+        (InputKind.NAMES, DEFAULT): "Separated by spaces.",
+        (InputKind.NAMES, OPTIONS): "Separated by spaces.",
+        (InputKind.NAMES, REQUIRED): "Names, separated by spaces.",
+        (InputKind.LINES, OPTIONS): "One a line.",
     }.get((way, attribute), "")
     label = (
         "these must be there"
-        if way == NAMES and attribute == REQUIRED
+        if way is InputKind.NAMES and attribute == REQUIRED
         else ATTRIBUTE_LABELS[attribute]
     )
     return RuleInput(attribute, label, way, choices, isinstance(kind, WholeNumber), help_text)
 
 
-def _choose_widget(field: PolicyField, attribute: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _choose_widget(
+    field: PolicyField, attribute: str
+) -> tuple[InputKind, tuple[tuple[str, str], ...]]:
     kind = field.kind
     if isinstance(kind, Pairs):
-        return ({DEFAULT: PAIRS, REQUIRED: NAMES}.get(attribute, CHECKBOX)), ()
+        kinds = {DEFAULT: InputKind.PAIRS, REQUIRED: InputKind.NAMES}
+        return kinds.get(attribute, InputKind.CHECKBOX), ()
     if attribute in (REQUIRED, LOCKED):
-        return CHECKBOX, ()
+        return InputKind.CHECKBOX, ()
     if isinstance(kind, Flag):
-        return YES_NO, ()
+        return InputKind.YES_NO, ()
     if isinstance(kind, Choice):
-        return (CHOICE if attribute == DEFAULT else MULTIPLE_CHOICE), kind.choices
+        way = InputKind.CHOICE if attribute == DEFAULT else InputKind.MULTIPLE_CHOICE
+        return way, kind.choices
     if isinstance(kind, TextList):
-        return (MULTIPLE_CHOICE, kind.choices) if kind.choices else (NAMES, ())
-    return (LINES if attribute == OPTIONS else TEXT), ()
+        return (InputKind.MULTIPLE_CHOICE, kind.choices) if kind.choices else (InputKind.NAMES, ())
+    return (InputKind.LINES if attribute == OPTIONS else InputKind.TEXT), ()

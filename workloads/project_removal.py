@@ -1,7 +1,4 @@
-"""What a project's deletion means for its workloads.
-
-`settings.LEAVING` names this module, because the `projects` app must not import this one.
-"""
+"""What a project's deletion means for its workloads."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
 """What the forms of all assets have: fields, their words and their places.
 
-`asset_validators` decides what is right.
+`seams.ASSET_RULES` decides what is right.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django import forms
 
 from console.typed_forms import FormRows, TypedForm, TypedValues
-from environments import asset_validators
+from environments import seams
 from environments.forms.fields import text_field
 from environments.models import Asset
 from environments.rest_mapping import RestMapping
@@ -26,7 +26,7 @@ class AssetForm(TypedForm):
     """
 
     kind: ClassVar[str]
-    """Its name in `asset_validators` and UsedAsset."""
+    """Its name in `seams.ASSET_RULES` and UsedAsset."""
     model: ClassVar[type[Asset]]
     subtype: ClassVar[str] = ""
     """The model's kind that it is for, where the model has several."""
@@ -119,9 +119,13 @@ class AssetForm(TypedForm):
         """Return whether nothing is wrong; errors are shown beside their fields from now on."""
         self.quiet = False
         if not self.has_errors:
-            for field, text in asset_validators.find_problems(self.kind, self.values):
+            for field, text in self.find_problems():
                 self.add_asset_error(self.renamed_fields.get(field, field), text)
         return not self.has_errors
+
+    def find_problems(self) -> seams.Problems:
+        """Return what is wrong with the values, by the names of the model's fields."""
+        return seams.ASSET_RULES.get().find_problems(self.kind, self.values)
 
     def add_asset_error(self, field: str, text: str) -> None:
         """Put a problem beside its field, also of a row ("variables.1.name").

@@ -1,6 +1,6 @@
 """The forms of data sources, one for each kind of origin.
 
-`asset_validators` decides what is right; `url_safety` where an address may lead.
+`seams.ASSET_RULES` decides what is right; `url_safety` where an address may lead.
 """
 
 from collections.abc import Sequence

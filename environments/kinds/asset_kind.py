@@ -20,7 +20,7 @@ class AssetKind:
     """One kind of asset, as addresses, forms, tables and the API call it."""
 
     key: str
-    """Its name in `asset_validators`, the audit log and UsedAsset."""
+    """Its name in `seams.ASSET_RULES`, the audit log and UsedAsset."""
     model: type[Asset]
     forms: Mapping[str, type[AssetForm]]
     """The forms by subtype; a kind without subtypes has one, under ""."""

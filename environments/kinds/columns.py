@@ -1,16 +1,18 @@
 """The columns and filters that the tables of all kinds have."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from console.tables import Column, Filter, Rows, Table, build_time_column
+from console.tables import Column, Filter, Rows, Table, Width, build_time_column
+from console.templatetags.muster import render_label, render_link
 from environments.kinds.asset_kind import AssetKind
 from environments.models import Asset
 from projects.scopes import Level
-
-MOST_CHOICES = 200
 
 
 def describe_creator(asset: Asset) -> str:
@@ -32,7 +34,7 @@ def build_field_column(
     is_sortable: bool = False,
     is_extra: bool = False,
     is_number: bool = False,
-    template: str = "",
+    render: Callable[[Any], str] | None = None,
 ) -> Column:
     """Build a column that shows a field of the model."""
 
@@ -43,7 +45,7 @@ def build_field_column(
         name,
         title,
         text,
-        template=template,
+        render=render,
         order=(name,) if is_sortable else (),
         is_extra=is_extra,
         is_number=is_number,
@@ -77,6 +79,11 @@ def build_count_column(name: str, title: str, count: Callable[[Any], object]) ->
     return Column(name, title, count, is_number=True)
 
 
+def _render_name(kind: AssetKind, row: Asset) -> SafeString:
+    mark = render_label("Built in", "outline") if row.is_built_in else ""
+    return format_html("{} {}", render_link(kind.url, row.pk, row.name), mark)
+
+
 def build_table(kind: AssetKind) -> Table:
     """Build the table of a kind."""
     counted = (
@@ -92,12 +99,12 @@ def build_table(kind: AssetKind) -> Table:
             "name",
             kind.noun[0].upper() + kind.noun[1:],
             lambda row: row.name,
-            template="environments/_cells.html",
             order=("name",),
+            render=partial(_render_name, kind),
         ),
         Column("description", "Description", lambda row: row.description),
         *kind.columns,
-        Column("scope", "Scope", lambda row: row.scope_words),
+        Column("scope", "Scope", lambda row: row.scope_words, width=Width.ONE_LINE),
         *counted,
         Column("by", "Created by", describe_creator),
         build_time_column("created", "Created", "created_at", is_sortable=True, is_extra=True),

@@ -1,5 +1,7 @@
 """Environments: images and what they run."""
 
+from django.utils.html import format_html
+
 from environments.forms import EnvironmentForm
 from environments.kinds.asset_kind import AssetKind
 from environments.kinds.columns import build_choice_filter, build_field_column
@@ -29,7 +31,12 @@ ENVIRONMENT = AssetKind(
         "framework",
     ),
     columns=(
-        build_field_column("image", "Image", is_sortable=True, template="environments/_cells.html"),
+        build_field_column(
+            "image",
+            "Image",
+            is_sortable=True,
+            render=lambda row: format_html('<code class="mu-mono">{}</code>', row.image),
+        ),
         build_field_column("serves", "Workload architecture"),
     ),
     filters=(

@@ -1,17 +1,18 @@
 """Policies: rules for the fields of workloads in a scope.
 
-`policy_fields` knows which rules there can be for which field.
+`seams.POLICY_RULES` knows which rules there can be for which field.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from django import forms
 from django.forms import BoundField
 
+from console.rest_bodies import describe_field
 from console.typed_forms import TypedValues
-from environments import policy_fields
+from environments import policy_fields, seams
 from environments.forms import AssetForm
 from environments.kinds.asset_kind import AssetKind
 from environments.kinds.columns import build_choice_filter
@@ -28,17 +29,13 @@ MAX_PER_SCOPE = 50
 """Policies of one scope."""
 
 
-def _parse_rules(_: str, value: Any) -> TypedValues:
-    if not isinstance(value, Mapping):
-        raise WrongType("must be an object with a rule for each field")
+def _build_typed_rules(_: str, value: Mapping[str, Mapping[str, Any]]) -> TypedValues:
     known_fields = {each.name: each for each in policy_fields.list_policy_fields()}
     for name, rule in value.items():
         if name not in known_fields:
             raise WrongType(
                 f"has {str(name)[:60]}, which is not a field that a policy can speak of"
             )
-        if not isinstance(rule, Mapping):
-            raise WrongType(f"must have an object for {name}")
         known_attributes = {entry.attribute for entry in known_fields[name].inputs}
         for attribute in rule:
             if attribute not in known_attributes:
@@ -64,7 +61,7 @@ def _serialize_rules(_: str, typed: TypedValues) -> Any:
 def _is_multiple_choice(name: str) -> bool:
     return any(
         each.build_input_name(entry.attribute) == name
-        and entry.kind == policy_fields.MULTIPLE_CHOICE
+        and entry.kind is seams.InputKind.MULTIPLE_CHOICE
         for each in policy_fields.list_policy_fields()
         for entry in each.inputs
     )
@@ -82,7 +79,12 @@ class PolicyRestMapping(RestMapping):
 
 
 RULES_SHAPE = ValueShape(
-    {"type": "object", "additionalProperties": {"type": "object"}}, _parse_rules, _serialize_rules
+    Annotated[
+        dict[str, dict[str, Any]],
+        describe_field(problem="must be an object with a rule for each field"),
+    ],
+    _build_typed_rules,
+    _serialize_rules,
 )
 
 
@@ -154,6 +156,9 @@ class PolicyForm(AssetForm):
             **policy_fields.build_typed_rules(asset.rules),
         }
 
+    def find_problems(self) -> seams.Problems:
+        return seams.POLICY_RULES.get().find_policy_problems(self.values)
+
     def validate(self) -> bool:
         """Validate as for every asset, and limit the policies of a scope."""
         if not super().validate():
@@ -191,7 +196,7 @@ class PolicyForm(AssetForm):
     def advice(self) -> Sequence[str]:
         """Which rules of the stored policy have no effect beside wider ones."""
         return (
-            policy_fields.describe_ineffective_rules(self.asset)
+            seams.POLICY_RULES.get().describe_ineffective_rules(self.asset)
             if isinstance(self.asset, Policy) and self.changes
             else ()
         )

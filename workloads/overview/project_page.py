@@ -1,7 +1,4 @@
-"""The part of a project's page with its current state.
-
-`settings.PROJECT_PAGE` names this module, because the `projects` app must not import this one.
-"""
+"""The part of a project's page with its current state."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -23,8 +20,8 @@ from workloads.states import Status
 
 TEMPLATE = "overview/_project.html"
 CHART = "overview/_project_chart.html"
-STYLES = ("vendor/uplot-1.6.32/uPlot.min.css", "css/charts.css")
-SCRIPTS = ("vendor/uplot-1.6.32/uPlot.iife.min.js", "js/charts.js")
+STYLES: Sequence[str] = ("vendor/uplot-1.6.32/uPlot.min.css", "css/charts.css")
+SCRIPTS: Sequence[str] = ("vendor/uplot-1.6.32/uPlot.iife.min.js", "js/charts.js")
 GIB = Decimal(1 << 30)
 
 

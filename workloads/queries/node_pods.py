@@ -1,16 +1,10 @@
-"""Our pods on a cluster's nodes.
-
-`settings.NODE_PODS` names this module, because the `clusters` app must not import this one.
-"""
+"""Our pods on a cluster's nodes."""
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
 
 from django.db.models import Count, QuerySet
 
+from clusters.seams import NodePod, VisiblePods
 from projects.models import User
 from projects.querysets import list_visible_project_ids
 from workloads.diagnosis.node_capacity import calculate_demand
@@ -18,29 +12,6 @@ from workloads.models import Pod
 
 MOST_PODS = 500
 """Pods of one node that are listed."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodePod:
-    """A pod as a node's page shows it; `cpu` in cores, `memory` in bytes."""
-
-    name: str
-    status: str
-    project: str
-    workload: str
-    workload_id: uuid.UUID
-    gpus: Decimal
-    cpu: Decimal
-    memory: int
-    created_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class NodePods:
-    """The pods of one node that a user may see, and the number of our other pods there."""
-
-    pods: Sequence[NodePod]
-    others: int
 
 
 def count_pods_by_node(cluster_id: uuid.UUID) -> dict[str, int]:
@@ -51,7 +22,7 @@ def count_pods_by_node(cluster_id: uuid.UUID) -> dict[str, int]:
     return dict(_filter_running(cluster_id).order_by().values_list("node").annotate(Count("id")))
 
 
-def load_node_pods(cluster_id: uuid.UUID, node: str, user: User) -> NodePods:
+def load_node_pods(cluster_id: uuid.UUID, node: str, user: User) -> VisiblePods:
     """Load our pods on a node, by name.
 
     Two queries for any user.
@@ -67,7 +38,7 @@ def load_node_pods(cluster_id: uuid.UUID, node: str, user: User) -> NodePods:
         "workload__trouble",
     )
     node_pods = [_build_node_pod(pod) for pod in rows.order_by("name")[:MOST_PODS]]
-    return NodePods(node_pods, running.count() - len(node_pods))
+    return VisiblePods(node_pods, running.count() - len(node_pods))
 
 
 def _filter_running(cluster_id: uuid.UUID) -> "QuerySet[Pod]":

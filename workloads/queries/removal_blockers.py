@@ -1,7 +1,4 @@
-"""Workloads that stand in the way of a smaller quota, or of a node pool's removal.
-
-`settings.HOLDING` and POOL_USERS name these functions.
-"""
+"""Workloads that stand in the way of a smaller quota, or of a node pool's removal."""
 
 import uuid
 from collections.abc import Iterable, Sequence
