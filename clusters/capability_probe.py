@@ -12,6 +12,7 @@ import msgspec
 
 from clusters.capabilities import UNKNOWN, Capabilities, TrainingRuntime
 from clusters.findings import Findings, StorageClass
+from clusters.job_kinds import JOB_KINDS, TRAINJOBS
 from clusters.kube import calls, discovery, resources
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable, limit_text
@@ -20,13 +21,15 @@ from clusters.kube.resources import (
     PODS,
     PRIORITYCLASSES,
     STORAGECLASSES,
-    TRAINJOBS,
     Resource,
 )
 
 T = TypeVar("T")
 
-USED_RESOURCES = tuple(each for each in vars(resources).values() if isinstance(each, Resource))
+USED_RESOURCES = (
+    *JOB_KINDS.values(),
+    *(each for each in vars(resources).values() if isinstance(each, Resource)),
+)
 """The kinds that Muster uses: of everything that a cluster serves only these are stored."""
 MAX_ITEMS = 200
 """Classes and runtimes that are stored, and fields of a kind."""
@@ -111,13 +114,13 @@ def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult
     )
     runtimes: list[_Runtime] = []
     fields: frozenset[str] = frozenset()
-    if resource_key(TRAINJOBS) in served:
+    if TRAINJOBS.key in served:
         runtimes = ask(
             "runtimes", lambda: _fetch_items(client, CLUSTERTRAININGRUNTIMES, _runtime_decoder), []
         )
         fields = ask(
             "trainjob_fields",
-            lambda: discovery.fetch_spec_fields(client, TRAINJOBS, "TrainJob"),
+            lambda: discovery.fetch_spec_fields(client, TRAINJOBS, TRAINJOBS.kind),
             frozenset(),
         )
         fields = frozenset(name[:MAX_NAME] for name in sorted(fields)[:MAX_ITEMS])
@@ -155,18 +158,13 @@ def describe_platform(server_version: discovery.ServerVersion) -> str:
     return ", ".join(filter(None, (maker, server_version.platform)))
 
 
-def resource_key(resource: Resource) -> str:
-    """Return a kind as `Capabilities.served` has it."""
-    return f"{resource.api_version}/{resource.plural}"
-
-
 def _fetch_served(client: Client) -> frozenset[str]:
-    used = {resource_key(each) for each in USED_RESOURCES}
+    used = {each.key for each in USED_RESOURCES}
     versions = {each.api_version for each in USED_RESOURCES}
     return frozenset(
-        key
+        each.resource.key
         for each in discovery.fetch_served_kinds(client, versions)
-        if (key := resource_key(each.resource)) in used
+        if each.resource.key in used
     )
 
 

@@ -5,26 +5,21 @@ deployed roles grant it. Pure.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from clusters.job_kinds import ADAPTERS, JOBS, TRAINJOBS
+from clusters.job_kinds.adapter import OPERATORS
 from clusters.kube.resources import (
     CLUSTERTRAININGRUNTIMES,
     EVENTS,
-    JAXJOBS,
-    JOBS,
-    MPIJOBS_V2,
     NAMESPACES,
     NODES,
     PERSISTENTVOLUMECLAIMS,
     PODGROUPS,
     PODS,
     PRIORITYCLASSES,
-    PYTORCHJOBS,
     QUEUES,
     SECRETS,
     SERVICEACCOUNTS,
     STORAGECLASSES,
-    TFJOBS,
-    TRAINJOBS,
-    XGBOOSTJOBS,
     Resource,
 )
 
@@ -49,7 +44,10 @@ class Need:
         return f"{name}/{self.subresource}" if self.subresource else name
 
 
-JOB_KINDS = (PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, JAXJOBS, MPIJOBS_V2, TRAINJOBS, JOBS)
+_JOBS = sorted(
+    (*(each.kinds[0] for each in ADAPTERS.values()), TRAINJOBS, JOBS),
+    key=lambda each: OPERATORS.index(each.operator),
+)
 """The kinds of a workload's job. Permissions know no versions, so MPIJob is here once."""
 
 _WATCH_VERBS = {"list": "finds what is there", "watch": "sees every change at once"}
@@ -74,7 +72,7 @@ _CLAIM_VERBS = {
 }
 
 _VERBS_BY_KIND: tuple[tuple[Resource, str, dict[str, str]], ...] = (
-    *((kind, "", _JOB_VERBS) for kind in JOB_KINDS),
+    *((kind, "", _JOB_VERBS) for kind in _JOBS),
     (
         PODS,
         "",

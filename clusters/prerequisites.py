@@ -8,21 +8,18 @@ from enum import StrEnum
 
 from clusters.capabilities import Capabilities
 from clusters.findings import Findings
+from clusters.job_kinds import ADAPTERS, TRAINJOBS
+from clusters.job_kinds.adapter import TRAINING_OPERATOR
+from clusters.job_kinds.mpi import MPIJOBS, MPIJOBS_V2
 from clusters.kube.resources import (
     CLUSTERTRAININGRUNTIMES,
-    JAXJOBS,
-    MPIJOBS,
-    MPIJOBS_V2,
     NODE_METRICS,
     PODGROUPS,
-    PYTORCHJOBS,
     QUEUES,
-    TFJOBS,
-    TRAINJOBS,
-    XGBOOSTJOBS,
     Resource,
 )
 from clusters.project_manifests import PRIORITY_CLASSES
+from console.texts import join_words
 
 KAI = "oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler"
 INSTALL_KAI = (
@@ -60,12 +57,11 @@ INSTALL_GPUS = (
     "gpu-operator --create-namespace"
 )
 OPERATOR_KINDS = {
-    "PyTorchJob": PYTORCHJOBS,
-    "TFJob": TFJOBS,
-    "XGBoostJob": XGBOOSTJOBS,
-    "JAXJob": JAXJOBS,
+    best.kind: best
+    for best in (each.kinds[0] for each in ADAPTERS.values())
+    if best.operator == TRAINING_OPERATOR
 }
-DISTRIBUTED_JOB_KINDS = (*OPERATOR_KINDS.values(), MPIJOBS_V2, MPIJOBS, TRAINJOBS)
+"""The kinds for which nothing is better than the training operator."""
 
 
 class PrerequisiteState(StrEnum):
@@ -93,7 +89,7 @@ class Prerequisite:
 
 def is_served(can: Capabilities, resource: Resource) -> bool:
     """Return whether the cluster serves this kind; True while nothing is known."""
-    return can.serves(f"{resource.api_version}/{resource.plural}")
+    return can.serves(resource.key)
 
 
 def is_missing_required(can: Capabilities) -> bool:
@@ -165,17 +161,17 @@ def _check_operators(can: Capabilities) -> Prerequisite:
         return Prerequisite(
             title,
             PrerequisiteState.HERE,
-            f"{_join_names(list(OPERATOR_KINDS))} are served.",
+            f"{join_words(list(OPERATOR_KINDS))} are served.",
             is_required=True,
         )
     if len(missing) < len(OPERATOR_KINDS):
         return Prerequisite(
             title,
             PrerequisiteState.MISSING,
-            f"Not served: {_join_names(missing)}. Newer releases bring them.",
+            f"Not served: {join_words(missing)}. Newer releases bring them.",
             INSTALL_OPERATOR,
         )
-    others = any(is_served(can, each) for each in DISTRIBUTED_JOB_KINDS)
+    others = any(is_served(can, kind) for each in ADAPTERS.values() for kind in each.kinds)
     instead = (
         "Distributed workloads use what else is there."
         if others
@@ -189,7 +185,7 @@ def _check_operators(can: Capabilities) -> Prerequisite:
     return Prerequisite(
         title,
         PrerequisiteState.MISSING,
-        f"Not served: {_join_names(missing)}. {instead}",
+        f"Not served: {join_words(missing)}. {instead}",
         INSTALL_OPERATOR,
         is_required=not others,
     )
@@ -241,7 +237,7 @@ def _check_trainer(can: Capabilities) -> Prerequisite:
     return Prerequisite(
         title,
         PrerequisiteState.HERE,
-        f"TrainJob is served, with the runtimes {_join_names(names)}.",
+        f"TrainJob is served, with the runtimes {join_words(names)}.",
     )
 
 
@@ -278,13 +274,13 @@ def _check_priority_classes(can: Capabilities, findings: Findings) -> Prerequisi
     missing = [name for name in PRIORITY_CLASSES if name not in can.priority_classes]
     if not missing:
         return Prerequisite(
-            title, PrerequisiteState.HERE, f"{_join_names(list(PRIORITY_CLASSES))} are there."
+            title, PrerequisiteState.HERE, f"{join_words(list(PRIORITY_CLASSES))} are there."
         )
     commands = "\n".join(
         f"kubectl create priorityclass {name} --value={PRIORITY_CLASSES[name]}" for name in missing
     )
     text = (
-        f"Missing: {_join_names(missing)}. Muster makes them with a project's namespace, where it "
+        f"Missing: {join_words(missing)}. Muster makes them with a project's namespace, where it "
         "may."
     )
     return Prerequisite(title, PrerequisiteState.MISSING, text, commands)
@@ -339,8 +335,4 @@ def _check_storage_classes(findings: Findings) -> Prerequisite:
         f"{each.name} (the default)" if each.is_default else each.name
         for each in findings.storage_classes
     ]
-    return Prerequisite(title, PrerequisiteState.HERE, f"{_join_names(names)}.")
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return Prerequisite(title, PrerequisiteState.HERE, f"{join_words(names)}.")

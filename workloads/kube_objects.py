@@ -9,6 +9,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from clusters.job_kinds import (
+    JOBS,
+    MASTER_ROLES,
+    RANK_0_ROLES,
+    UNRANKED_ROLES,
+    is_made_with_batch_jobs,
+)
 from workloads import quantities
 
 Object = dict[str, Any]
@@ -24,14 +31,7 @@ JOB_ROLE = "training.kubeflow.org/job-role"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 ATTEMPT = "muster.dev/attempt"
 
-LEADER_ROLES = frozenset(("master", "chief"))
-"""Replica types that are rank 0 where they exist; the workers count on from there."""
-RANKLESS_ROLES = frozenset(("launcher", "ps", "evaluator"))
-"""Replica types without a rank."""
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-
-INDIRECT_KINDS = frozenset(("MPIJob", "TrainJob"))
-"""Kinds whose operators create batch Jobs, which create the launcher's pod or all pods."""
 
 LONGEST_TEXT = 1024
 """Characters that are kept of any text that comes out of a cluster."""
@@ -138,10 +138,8 @@ def is_pod_of_job(pod: Object, kind: str, name: str, uid: str = "") -> bool:
     the labels are believed.
     """
     owner = find_controller(pod)
-    if not owner:
+    if not owner or is_intermediate_job(owner, kind, name):
         return True
-    if kind in INDIRECT_KINDS and owner.get("kind") == "Job":
-        return str(owner.get("name")).startswith(f"{name}-")
     return (
         owner.get("uid") == uid
         if uid
@@ -149,16 +147,23 @@ def is_pod_of_job(pod: Object, kind: str, name: str, uid: str = "") -> bool:
     )
 
 
-def _is_pod_of_intermediate_job(job: Object, pod: Object, owner: Object) -> bool:
-    """Return whether a pod's owner is a batch Job made for this job and attempt.
+def is_intermediate_job(reference: Object, kind: object, name: object) -> bool:
+    """Return whether a reference is to a batch Job that an operator made for a job.
 
-    MPIJobs create one for the launcher, TrainJobs for their nodes.
+    The job is of this kind and name.
     """
-    if job.get("kind") not in INDIRECT_KINDS or owner.get("kind") != "Job":
-        return False
+    return (
+        reference.get("kind") == JOBS.kind
+        and is_made_with_batch_jobs(kind)
+        and str(reference.get("name")).startswith(f"{name}-")
+    )
+
+
+def _is_pod_of_intermediate_job(job: Object, pod: Object, owner: Object) -> bool:
+    """Return whether a pod's owner is a batch Job made for this job and attempt."""
     attempts = [nested_dict(each, "metadata", "labels").get(ATTEMPT) for each in (job, pod)]
-    return attempts[0] == attempts[1] and str(owner.get("name")).startswith(
-        f"{nested_dict(job, 'metadata').get('name')}-"
+    return attempts[0] == attempts[1] and is_intermediate_job(
+        owner, job.get("kind"), nested_dict(job, "metadata").get("name")
     )
 
 
@@ -250,7 +255,7 @@ class PodView:
     @property
     def title(self) -> str:
         """How a sentence names the pod: "the master", "worker 1", or by its name."""
-        if self.role in LEADER_ROLES or self.role == "launcher":
+        if self.role in MASTER_ROLES:
             return f"the {self.role}"
         return (
             f"{self.role} {self.index}"
@@ -262,19 +267,18 @@ class PodView:
 def compute_rank(role: str, index: int | None, *, has_master: bool) -> int | None:
     """Return the rank of a pod within its job; None for roles without one.
 
-    The master is 0 and worker i is i + 1; without a master worker i is i. MPI's launcher has no
-    rank.
+    The master is 0 and worker i is i + 1; without a master worker i is i.
     """
-    if role in RANKLESS_ROLES:
+    if role in UNRANKED_ROLES:
         return None
     if index is None or not has_master:
         return index
-    return 0 if role in LEADER_ROLES else index + 1
+    return 0 if role in RANK_0_ROLES else index + 1
 
 
 def rank_pods(views: Sequence[PodView]) -> list[tuple[int | None, PodView]]:
     """Return the pods with their ranks, in the order of ranks."""
-    has_master = any(view.role in LEADER_ROLES for view in views)
+    has_master = any(view.role in RANK_0_ROLES for view in views)
     pairs = [(compute_rank(view.role, view.index, has_master=has_master), view) for view in views]
     return sorted(
         pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1].created_at, pair[1].name)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 
 import msgspec
 
+from clusters.job_kinds import JOB_KINDS
 from workloads.kube_objects import (
     COMPLETION_INDEX,
     GPU_DEVICES,
@@ -76,7 +77,7 @@ _SPEC = (
     *("minMember", "queue", "preemptibility", "runtimeRef"),
 )
 _REPLICA_SPECS = tuple(
-    f"{kind}ReplicaSpecs" for kind in ("pytorch", "tf", "xgb", "jax", "mpi", "paddle")
+    dict.fromkeys(each.replicas_field for each in JOB_KINDS.values() if each.replicas_field)
 )
 _CONTAINERS = ("containers", "initContainers")
 _CONTAINER = ("name", "image", "resources", "restartPolicy")

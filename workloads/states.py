@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from clusters.job_kinds import JobShape, find_shape
 from workloads.kube_objects import (
     Object,
     PodView,
@@ -176,10 +177,10 @@ def derive_status(
 ) -> DerivedStatus:
     """Derive an attempt's status from its job, pods and PodGroup.
 
-    The job is a PyTorchJob or a similar kind, or a batch Job. `before` is the status so far; it
-    decides what the same objects mean. A pod that is not ready is a start before the first RUNNING
-    and damage after it; a missing job is not yet created, deleted as requested, or deleted by
-    somebody else. The returned status is `before`, or one that may follow it in the attempt.
+    The job is of any kind that has an adapter. `before` is the status so far; it decides what the
+    same objects mean. A pod that is not ready is a start before the first RUNNING and damage after
+    it; a missing job is not yet created, deleted as requested, or deleted by somebody else. The
+    returned status is `before`, or one that may follow it in the attempt.
     """
     if before is Status.DELETING or (job is None and before in RESTING):
         return DerivedStatus(before)
@@ -213,7 +214,8 @@ def count_requested_pods(job: Object) -> int:
     once.
     """
     spec = nested_dict(job, "spec")
-    if job.get("kind") == "Job":
+    shape = find_shape(job.get("kind"))
+    if shape is JobShape.RUNS:
         parallelism = int_or_zero(spec.get("parallelism", 1))
         completions = int_or_zero(
             spec.get("completions", 1 if "parallelism" not in spec else parallelism)
@@ -224,7 +226,7 @@ def count_requested_pods(job: Object) -> int:
                 parallelism, completions - int_or_zero(nested_dict(job, "status").get("succeeded"))
             ),
         )
-    if job.get("kind") == "TrainJob":
+    if shape is JobShape.NODES:
         return int_or_zero(nested_dict(spec, "trainer").get("numNodes", 1))
     replicas = [
         value
@@ -257,12 +259,11 @@ class _PodCounts:
 
     @classmethod
     def from_job(cls, job: Object, views: Sequence[PodView]) -> "_PodCounts":
-        batch = job.get("kind") == "Job"
         requested = count_requested_pods(job)
         elastic = nested_dict(job, "spec", "elasticPolicy")
         min_replicas = int_or_zero(elastic.get("minReplicas")) if elastic else requested
         succeeded = sum(each.phase == "Succeeded" for each in views)
-        if batch:
+        if find_shape(job.get("kind")) is JobShape.RUNS:
             # `count_requested_pods` already left out those that the job's status counts.
             succeeded = max(0, succeeded - int_or_zero(nested_dict(job, "status").get("succeeded")))
         return cls(
@@ -435,7 +436,7 @@ def _describe_ends(job: Object, requested: int) -> str:
     The job also counts pods that were removed. What neither succeeded nor failed was stopped.
     """
     status = nested_dict(job, "status")
-    if job.get("kind") == "Job":
+    if find_shape(job.get("kind")) is JobShape.RUNS:
         tallies: Sequence[Object] = [status]
         expected = 0
     else:

@@ -16,7 +16,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.exceptions import ApiException
 
 from clusters.kube import errors, sockets
-from clusters.kube.access import ClusterAccess, check_token
+from clusters.kube.access import ClusterAccess
 from clusters.kube.clock_skew import ClockSkew
 from clusters.kube.errors import KubeError, Unavailable
 from clusters.kube.rate_limits import RateLimiter
@@ -157,13 +157,6 @@ class Client:
     def close(self) -> None:
         """Give the idle connections back. Open streams stay open until they are closed."""
         self._api.close()
-
-    def use_token(self, token: str) -> None:
-        """Send this bearer token from the next request on. Raises BadKubeconfig for an impossible
-        token.
-        """
-        check_token(token)
-        self._api.configuration.api_key["authorization"] = f"Bearer {token}"
 
     def send(
         self,

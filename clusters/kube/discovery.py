@@ -191,11 +191,6 @@ def fetch_username(client: Client) -> str:
     )
 
 
-def fetch_version(client: Client) -> str:
-    """Return the server's version, such as v1.34.9."""
-    return fetch_server_version(client).version
-
-
 def fetch_server_version(client: Client) -> ServerVersion:
     """Return the server's version and platform."""
     answer = _parse_body(client.send("GET", "/version"), _VersionAnswer)

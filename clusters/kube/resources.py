@@ -1,13 +1,11 @@
 """The kinds of objects that Muster uses, and their paths in the Kubernetes API."""
 
-import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from clusters.kube.errors import Rejected
-
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+from console.texts import is_dns_label, is_dns_subdomain
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +21,11 @@ class Resource:
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def key(self) -> str:
+        """The kind as `Capabilities.served` has it: "apps/v1/deployments", "v1/pods"."""
+        return f"{self.api_version}/{self.plural}"
+
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str = ""
     ) -> str:
@@ -34,21 +37,21 @@ class Resource:
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root]
         if self.namespaced and namespace is not None:
-            parts += ["namespaces", _quote_name(namespace, _LABEL, 63, "metadata.namespace")]
+            parts += ["namespaces", _quote_name(namespace, is_dns_label, "metadata.namespace")]
         elif self.namespaced and name is not None:
             raise Rejected(
                 f"{self.plural} are in a namespace, and none was given", reason="Invalid"
             )
         parts.append(self.plural)
         if name is not None:
-            parts.append(_quote_name(name, _SUBDOMAIN, 253, "metadata.name"))
+            parts.append(_quote_name(name, is_dns_subdomain, "metadata.name"))
         if subresource:
             parts.append(quote(subresource, safe=""))
         return "/".join(parts)
 
 
-def _quote_name(value: str, pattern: re.Pattern[str], max_length: int, field: str) -> str:
-    if len(value) > max_length or not pattern.fullmatch(value):
+def _quote_name(value: str, is_possible: Callable[[str], bool], field: str) -> str:
+    if not is_possible(value):
         shown = value if len(value) <= 80 else value[:80] + "…"
         message = f"{shown!r} is not a name that an object can have"
         raise Rejected(message, status=422, reason="Invalid", causes=[(field, message)])
@@ -62,13 +65,10 @@ CONFIGMAPS = Resource("", "v1", "configmaps")
 SERVICES = Resource("", "v1", "services")
 SERVICEACCOUNTS = Resource("", "v1", "serviceaccounts")
 PERSISTENTVOLUMECLAIMS = Resource("", "v1", "persistentvolumeclaims")
-RESOURCEQUOTAS = Resource("", "v1", "resourcequotas")
 NODES = Resource("", "v1", "nodes", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
 
-JOBS = Resource("batch", "v1", "jobs")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
-INGRESSES = Resource("networking.k8s.io", "v1", "ingresses")
 STORAGECLASSES = Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False)
 PRIORITYCLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
@@ -79,13 +79,6 @@ SELF_REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", nam
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods")
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", namespaced=False)
 
-PYTORCHJOBS = Resource("kubeflow.org", "v1", "pytorchjobs")
-TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
-XGBOOSTJOBS = Resource("kubeflow.org", "v1", "xgboostjobs")
-JAXJOBS = Resource("kubeflow.org", "v1", "jaxjobs")
-MPIJOBS = Resource("kubeflow.org", "v1", "mpijobs")
-MPIJOBS_V2 = Resource("kubeflow.org", "v2beta1", "mpijobs")
-TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs")
 CLUSTERTRAININGRUNTIMES = Resource(
     "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", namespaced=False
 )

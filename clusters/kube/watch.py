@@ -21,6 +21,7 @@ from clusters.kube.frames import OBJECT_DECODER, Frame, Object, UnreadableObject
 from clusters.kube.rate_limits import LONGEST_PAUSE
 from clusters.kube.resources import Resource
 from clusters.kube.sockets import Cancellation
+from console.texts import parse_number
 
 T = TypeVar("T")
 Decoder = msgspec.json.Decoder
@@ -424,7 +425,8 @@ def _version_number(version: str) -> int:
 
     Versions of one resource and server compare as numbers of 64 bits.
     """
-    return int(version) if version.isascii() and version.isdigit() and len(version) <= 20 else -1
+    number = parse_number(version, 20)
+    return -1 if number is None else number
 
 
 def _cancel_on_stop(

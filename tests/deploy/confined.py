@@ -18,7 +18,7 @@ WRITES = sum(1 << bit for bit in (1, *range(4, 13)))
 """Writing a file, removing and making of whatever kind."""
 
 
-def supported() -> bool:
+def is_supported() -> bool:
     """Whether the kernel has it."""
     return bool(ctypes.CDLL(None).syscall(_CREATE, None, 0, 1) > 0)
 

@@ -46,7 +46,7 @@ def instructions() -> list[Instruction]:
     return found
 
 
-def sent() -> set[str]:
+def list_sent_names() -> set[str]:
     """The names at the top of the repository that .dockerignore lets through to the builder."""
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     assert "*" in lines, "everything is left out that is not named"

@@ -7,8 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from clusters.job_kinds import TRAINJOBS
 from clusters.kube.access import ClusterAccess
-from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, TRAINJOBS, Resource
+from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, Resource
 from tests.clusters.kube.faults import Request
 from tests.faults.proxy import Answer, Mishap, Passage, Proxy
 
@@ -169,7 +170,7 @@ def _with_trainer(answer: Answer) -> Answer:
     return Answer(answer.status, answer.type, json.dumps(body).encode())
 
 
-def named(resource: Resource, verb: str, subresource: str = "") -> Right:
+def build_right(resource: Resource, verb: str, subresource: str = "") -> Right:
     """The same for an entry of a table."""
     return Right(
         resource.group, f"{resource.plural}/{subresource}" if subresource else resource.plural, verb

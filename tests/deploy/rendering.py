@@ -29,7 +29,7 @@ needs_kubectl = pytest.mark.skipif(
 
 
 @cache
-def rendered(place: str) -> list[Object]:
+def render_kustomization(place: str) -> list[Object]:
     """The objects of a directory below deploy/kustomize, as `kubectl kustomize` gives them."""
     done = subprocess.run(
         ["kubectl", "kustomize", str(KUSTOMIZE / place)], capture_output=True, text=True, timeout=60

@@ -7,7 +7,7 @@ from packaging.requirements import Requirement
 
 from console import options
 from tests.cluster import ROOT
-from tests.deploy.image import environment, instructions, sent
+from tests.deploy.image import environment, instructions, list_sent_names
 
 STAGES = instructions()
 LAST = max(each.stage for each in STAGES)
@@ -26,16 +26,16 @@ def test_everything_that_is_copied_is_there_and_reaches_the_builder() -> None:
         for word in each.words[:-1]
     ]
     assert [name for name in copied if not (ROOT / name).exists()] == []
-    assert set(copied) == sent()
+    assert set(copied) == list_sent_names()
 
 
 def test_every_app_of_the_console_is_copied() -> None:
     ours = {app for app in settings.INSTALLED_APPS if (ROOT / app).is_dir()}
-    assert ours < sent()
+    assert ours < list_sent_names()
 
 
 def test_no_data_no_keys_and_no_history_reach_the_builder() -> None:
-    assert not sent() & {"var", ".git", ".venv", "tests", "localkube", "."}
+    assert not list_sent_names() & {"var", ".git", ".venv", "tests", "localkube", "."}
 
 
 def test_it_runs_as_a_user_without_rights_told_by_number() -> None:
@@ -75,13 +75,13 @@ def test_every_package_is_pinned_with_its_hash() -> None:
     ]
     assert "--require-hashes" in installing
     assert set(re.findall(r"-r (\S+)", installing)) == {
-        name for name in sent() if name.endswith(".lock")
+        name for name in list_sent_names() if name.endswith(".lock")
     }
 
 
 def test_lock_files_that_are_installed_together_agree() -> None:
     versions: dict[str, set[str]] = {}
-    for name in (name for name in sent() if name.endswith(".lock")):
+    for name in (name for name in list_sent_names() if name.endswith(".lock")):
         for line in (ROOT / name).read_text().splitlines():
             if line[:1].isalnum():
                 pin = Requirement(line.removesuffix("\\"))

@@ -21,7 +21,7 @@ from tests.deploy.rendering import (
     of_kind,
     pod_specs,
     problems,
-    rendered,
+    render_kustomization,
 )
 from workloads.specs.choices import PRIORITY_VALUES
 
@@ -33,11 +33,13 @@ RESERVED = {"KUBERNETES_SERVICE_HOST", "FORWARDED_ALLOW_IPS"}
 
 @pytest.mark.parametrize("place", ["cluster", "base", *(f"overlays/{name}" for name in OVERLAYS)])
 def test_every_object_is_one_that_a_strict_server_takes(place: str) -> None:
-    assert [each for obj in rendered(place) for each in problems(obj)] == []
+    assert [each for obj in render_kustomization(place) for each in problems(obj)] == []
 
 
 def test_a_field_that_kubernetes_does_not_know_is_found() -> None:
-    wrong = copy.deepcopy(of_kind(rendered("overlays/example"), "Deployment")["muster-web"])
+    wrong = copy.deepcopy(
+        of_kind(render_kustomization("overlays/example"), "Deployment")["muster-web"]
+    )
     wrong["spec"]["template"]["spec"]["containers"][0]["livenessProbe"]["httpGett"] = {}
     wrong["spec"]["replicas"] = "two"
     assert len(problems(wrong)) == 2
@@ -45,7 +47,7 @@ def test_a_field_that_kubernetes_does_not_know_is_found() -> None:
 
 @pytest.mark.parametrize("place", CONSOLES)
 def test_every_process_is_there_and_is_started_as_the_console_starts_it(place: str) -> None:
-    specs = pod_specs(rendered(f"overlays/{place}"))
+    specs = pod_specs(render_kustomization(f"overlays/{place}"))
     assert set(specs) == PROCESSES | {"muster-prepare"}
     for name in processes.PROCESS_NAMES:
         assert specs[f"muster-{name}"]["containers"][0]["command"] == [
@@ -59,7 +61,7 @@ def test_every_process_is_there_and_is_started_as_the_console_starts_it(place: s
 
 @pytest.mark.parametrize("place", CONSOLES)
 def test_pods_have_no_more_rights_than_they_need(place: str) -> None:
-    for name, spec in pod_specs(rendered(f"overlays/{place}")).items():
+    for name, spec in pod_specs(render_kustomization(f"overlays/{place}")).items():
         about = spec["securityContext"]
         assert about["runAsNonRoot"], name
         assert about["runAsUser"] >= 10_000, name
@@ -82,7 +84,7 @@ def test_pods_have_no_more_rights_than_they_need(place: str) -> None:
 def test_only_who_talks_to_clusters_gets_the_token_of_the_service_account() -> None:
     given = {
         name: spec["automountServiceAccountToken"]
-        for name, spec in pod_specs(rendered("overlays/example")).items()
+        for name, spec in pod_specs(render_kustomization("overlays/example")).items()
     }
     assert given == {
         "muster-web": True,
@@ -94,7 +96,7 @@ def test_only_who_talks_to_clusters_gets_the_token_of_the_service_account() -> N
 
 
 def test_every_process_has_a_probe_of_what_it_shows() -> None:
-    specs = pod_specs(rendered("overlays/example"))
+    specs = pod_specs(render_kustomization("overlays/example"))
     for name in ("muster-worker", "muster-beat", "muster-follow"):
         [probe] = [specs[name]["containers"][0]["livenessProbe"]["exec"]["command"]]
         assert environment()["MUSTER_ALIVE_FILE"] in probe[-1], name
@@ -110,15 +112,15 @@ def test_the_probe_tells_a_fresh_sign_of_life_from_an_old_one_and_from_none(
         alive.touch()
         os.utime(alive, times=(time.time() - 60 * minutes,) * 2)
     for name in ("muster-worker", "muster-beat", "muster-follow"):
-        command = pod_specs(rendered("overlays/example"))[name]["containers"][0]["livenessProbe"][
-            "exec"
-        ]["command"]
+        command = pod_specs(render_kustomization("overlays/example"))[name]["containers"][0][
+            "livenessProbe"
+        ]["exec"]["command"]
         here = [part.replace("/tmp/alive", str(alive)) for part in command]
         assert subprocess.run(here, capture_output=True).returncode == status
 
 
 def test_probes_reach_the_web_process_under_a_name_it_answers_to() -> None:
-    web = pod_specs(rendered("overlays/example"))["muster-web"]["containers"][0]
+    web = pod_specs(render_kustomization("overlays/example"))["muster-web"]["containers"][0]
     for probe, path in (
         ("startupProbe", "/healthz"),
         ("livenessProbe", "/healthz"),
@@ -129,12 +131,12 @@ def test_probes_reach_the_web_process_under_a_name_it_answers_to() -> None:
 
 
 def test_there_is_one_clock_and_it_is_never_doubled_by_an_upgrade() -> None:
-    beat = of_kind(rendered("overlays/example"), "Deployment")["muster-beat"]["spec"]
+    beat = of_kind(render_kustomization("overlays/example"), "Deployment")["muster-beat"]["spec"]
     assert (beat["replicas"], beat["strategy"]) == (1, {"type": "Recreate"})
 
 
 def test_what_has_several_pods_keeps_one_through_a_drain() -> None:
-    objects = rendered("overlays/example")
+    objects = render_kustomization("overlays/example")
     several = {
         name
         for name, each in of_kind(objects, "Deployment").items()
@@ -151,7 +153,7 @@ def test_what_has_several_pods_keeps_one_through_a_drain() -> None:
 
 
 def test_no_pod_of_the_console_can_be_reached_save_the_web_process_by_the_proxy() -> None:
-    policies = of_kind(rendered("overlays/example"), "NetworkPolicy")
+    policies = of_kind(render_kustomization("overlays/example"), "NetworkPolicy")
     labels = {"app.kubernetes.io/name": "muster"}
     assert policies["muster"]["spec"]["podSelector"]["matchLabels"] == labels
     assert (
@@ -165,7 +167,7 @@ def test_no_pod_of_the_console_can_be_reached_save_the_web_process_by_the_proxy(
 
 @pytest.mark.parametrize("place", CONSOLES)
 def test_the_service_and_the_ingress_lead_to_the_web_process(place: str) -> None:
-    objects = rendered(f"overlays/{place}")
+    objects = render_kustomization(f"overlays/{place}")
     service = of_kind(objects, "Service")["muster"]["spec"]
     web = of_kind(objects, "Deployment")["muster-web"]["spec"]["template"]
     assert service["selector"].items() <= web["metadata"]["labels"].items()
@@ -194,12 +196,12 @@ def test_only_settings_that_there_are_are_set(place: str) -> None:
 def test_no_secret_is_in_a_manifest(place: str) -> None:
     assert all(
         "data" not in each and "stringData" not in each
-        for each in of_kind(rendered(f"overlays/{place}"), "Secret").values()
+        for each in of_kind(render_kustomization(f"overlays/{place}"), "Secret").values()
     )
 
 
 def test_logs_lie_where_everybody_who_reads_them_looks() -> None:
-    specs = pod_specs(rendered("overlays/example"))
+    specs = pod_specs(render_kustomization("overlays/example"))
     for name in ("muster-web", "muster-worker", "muster-follow"):
         mounts = {
             mount["name"]: mount["mountPath"]
@@ -210,14 +212,17 @@ def test_logs_lie_where_everybody_who_reads_them_looks() -> None:
 
 @pytest.mark.parametrize("place", ["cluster", "overlays/example", "overlays/remote-cluster"])
 def test_the_priority_classes_are_those_that_a_submission_chooses_from(place: str) -> None:
-    made = {name: each["value"] for name, each in of_kind(rendered(place), "PriorityClass").items()}
+    made = {
+        name: each["value"]
+        for name, each in of_kind(render_kustomization(place), "PriorityClass").items()
+    }
     assert made == {each.value: number for each, number in PRIORITY_VALUES.items()}
     assert made == project_provisioning.PRIORITY_CLASSES
 
 
 def settings(place: str) -> dict[str, Any]:
     """What the ConfigMap sets, and every container reads."""
-    objects = rendered(f"overlays/{place}")
+    objects = render_kustomization(f"overlays/{place}")
     [(name, found)] = of_kind(objects, "ConfigMap").items()
     for spec in pod_specs(objects).values():
         for container in [*spec.get("initContainers", []), *spec["containers"]]:

@@ -18,7 +18,7 @@ from tests.deploy import confined
 from tests.deploy.image import Image
 
 pytestmark = [
-    pytest.mark.skipif(not confined.supported(), reason="this kernel has no Landlock"),
+    pytest.mark.skipif(not confined.is_supported(), reason="this kernel has no Landlock"),
     pytest.mark.timeout(300),
 ]
 
@@ -115,12 +115,12 @@ def test_pages_and_their_styles_are_served(image: Image, environment: dict[str, 
     web = Container(image, environment, "web", "-m", "console", "web")
     try:
         address = f"http://127.0.0.1:{web.until(LISTENS)[1]}"
-        assert fetched(f"{address}/healthz", "localhost") == "ok\n"
-        assert fetched(f"{address}/readyz", "localhost").startswith("ready")
-        page = fetched(f"{address}/sign-in", "muster.example.org")
+        assert fetch_page(f"{address}/healthz", "localhost") == "ok\n"
+        assert fetch_page(f"{address}/readyz", "localhost").startswith("ready")
+        page = fetch_page(f"{address}/sign-in", "muster.example.org")
         styles = re.findall(r'href="(/static/css/muster\.[0-9a-f]{12}\.css)"', page)
         assert styles, page[:2000]
-        assert "{" in fetched(address + styles[0], "muster.example.org")
+        assert "{" in fetch_page(address + styles[0], "muster.example.org")
     finally:
         assert web.stop() in (0, -15), web.said
     assert "Permission denied" not in web.said
@@ -157,7 +157,7 @@ def test_no_keys_of_the_build_are_left(image: Image) -> None:
     assert not (image.root / "app" / "static").exists()
 
 
-def fetched(url: str, host: str) -> str:
+def fetch_page(url: str, host: str) -> str:
     request = urllib.request.Request(url, headers={"Host": host, "X-Forwarded-Proto": "https"})
     with urllib.request.urlopen(request, timeout=20) as answer:
         body: bytes = answer.read()

@@ -17,10 +17,11 @@ from django.utils import timezone
 
 from clusters import connections, tasks
 from clusters.capabilities import TrainingRuntime
+from clusters.job_kinds import JOB_KINDS, TRAINJOBS
 from clusters.kube import calls
 from clusters.kube.access import parse_kubeconfig
 from clusters.kube.client import Client
-from clusters.kube.resources import NAMESPACES, TRAINJOBS
+from clusters.kube.resources import NAMESPACES
 from clusters.models import Cluster
 from clusters.permission_review import PermissionReview
 from clusters.permissions import NEEDED
@@ -32,14 +33,13 @@ from tests.clusters.provisioning import provision_now, remove_now
 from tests.conformance.api import eventually
 from tests.credentials import a_registry
 from tests.deploy.documented import blocks
-from tests.deploy.recording import Recorder, Right, named
-from tests.deploy.rendering import KUSTOMIZE, needs_kubectl, of_kind, rendered
+from tests.deploy.recording import Recorder, Right, build_right
+from tests.deploy.rendering import KUSTOMIZE, needs_kubectl, of_kind, render_kustomization
 from tests.workloads.acting import QUICK, SLEEP, Acting
-from tests.workloads.conftest import asked
+from tests.workloads.conftest import requested_steps
 from workloads import journal
 from workloads import tasks as steps
 from workloads.following import Follower
-from workloads.job_kinds import JOB_KINDS
 from workloads.models import Log, Workload
 from workloads.specs import (
     CleanPodPolicy,
@@ -52,12 +52,12 @@ from workloads.specs import (
 )
 from workloads.states import Status
 
-__all__ = ["asked"]
+__all__ = ["requested_steps"]
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(300)]
 
 GIVEN = os.environ.get("MUSTER_TEST_KUBECONFIG", "")
-SAID = {named(need.resource, need.verb, need.subresource) for need in NEEDED}
+SAID = {build_right(need.resource, need.verb, need.subresource) for need in NEEDED}
 
 
 def test_the_role_is_made_from_what_is_said_to_be_needed() -> None:
@@ -67,7 +67,7 @@ def test_the_role_is_made_from_what_is_said_to_be_needed() -> None:
 @needs_kubectl
 @pytest.mark.parametrize("place", ["cluster", "overlays/example", "overlays/remote-cluster"])
 def test_the_role_grants_what_is_said_to_be_needed_and_nothing_else(place: str) -> None:
-    objects = rendered(place)
+    objects = render_kustomization(place)
     [role] = of_kind(objects, "ClusterRole").values()
     rules = role["rules"]
     assert {key for rule in rules for key in rule} == {"apiGroups", "resources", "verbs"}
@@ -83,7 +83,7 @@ def test_the_role_grants_what_is_said_to_be_needed_and_nothing_else(place: str) 
 
 @needs_kubectl
 def test_the_role_is_given_to_the_account_that_the_pods_run_as_and_to_nobody_else() -> None:
-    objects = rendered("overlays/example")
+    objects = render_kustomization("overlays/example")
     [binding] = of_kind(objects, "ClusterRoleBinding").values()
     assert binding["roleRef"]["name"] in of_kind(objects, "ClusterRole")
     assert binding["subjects"] == [
@@ -151,8 +151,10 @@ def real(tmp_path: Path) -> Iterator[Recorder]:
 
 
 @pytest.mark.skipif(not GIVEN, reason="no real cluster is given")
-def test_the_role_is_enough_on_a_real_cluster(real: Recorder, asked: list[tuple[str, str]]) -> None:
-    cast = made(real)
+def test_the_role_is_enough_on_a_real_cluster(
+    real: Recorder, requested_steps: list[tuple[str, str]]
+) -> None:
+    cast = make_recorded_cast(real)
     for project in (cast.team_a, cast.team_b):
         project.namespace = f"{project.namespace}-{secrets.token_hex(3)}"
         project.queue = project.namespace
@@ -178,7 +180,7 @@ def test_the_role_is_enough_on_a_real_cluster(real: Recorder, asked: list[tuple[
     ] == []
 
 
-def made(recorder: Recorder) -> Cast:
+def make_recorded_cast(recorder: Recorder) -> Cast:
     """The cast, on the cluster that is recorded."""
     cast = make_cast(recorder.kubeconfig())
     cast.cluster.is_local = True
@@ -187,9 +189,9 @@ def made(recorder: Recorder) -> Cast:
 
 
 @pytest.fixture
-def acting(recorder: Recorder, asked: list[tuple[str, str]]) -> Acting:
+def acting(recorder: Recorder, requested_steps: list[tuple[str, str]]) -> Acting:
     """The worker's steps, seen by the recorder."""
-    cast = made(recorder)
+    cast = make_recorded_cast(recorder)
     return Acting(cast, connections.get_client(cast.cluster))
 
 
@@ -297,10 +299,10 @@ def launched_twice_and_deleted(acting: Acting, workload: Workload) -> None:
     steps.reconcile(str(workload.pk))
     Workload.objects.filter(pk=workload.pk).update(job=None, job_uid="", status=Status.CREATING)
     steps.launch(str(workload.pk))
-    deleted(acting, workload)
+    delete_workload(acting, workload)
 
 
-def deleted(acting: Acting, workload: Workload) -> None:
+def delete_workload(acting: Acting, workload: Workload) -> None:
     journal.request_deletion(workload.pk, None)
     acting.repeat(steps.remove, workload, lambda: workload.released_at)
 
@@ -318,7 +320,7 @@ def a_workload_that_tidies_up(acting: Acting) -> None:
     )
     acting.logs_are_kept(workload)
     steps.tidy(str(workload.pk))
-    deleted(acting, workload)
+    delete_workload(acting, workload)
 
 
 def the_end_of_a_project(project: Project) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from workloads.kube_objects import INDIRECT_KINDS, Object, nested_dict
+from workloads.kube_objects import Object, is_intermediate_job, nested_dict
 
 
 def filter_events_about(events: Iterable[Object], name: str) -> Sequence[Object]:
@@ -20,12 +20,7 @@ def filter_job_events(events: Iterable[Object], job: Object) -> Sequence[Object]
     name, job_events = str(nested_dict(job, "metadata").get("name") or ""), []
     for event in events:
         subject = nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
-        is_between = (
-            job.get("kind") in INDIRECT_KINDS
-            and subject.get("kind") == "Job"
-            and str(subject.get("name")).startswith(f"{name}-")
-        )
-        if subject.get("name") == name or is_between:
+        if subject.get("name") == name or is_intermediate_job(subject, job.get("kind"), name):
             job_events.append(event)
     return job_events
 

@@ -1,6 +1,8 @@
-"""The answer of a diagnosis."""
+"""The answer of a diagnosis, and what several of them say."""
 
 from dataclasses import dataclass
+
+STARTS_BY_ITSELF = "It starts by itself as soon as there is room."
 
 
 @dataclass(frozen=True, slots=True)

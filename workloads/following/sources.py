@@ -11,13 +11,13 @@ from datetime import datetime
 from django.utils import timezone
 
 from clusters.capabilities import Capabilities
+from clusters.job_kinds import list_served_kinds
 from clusters.kube import watch
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError
 from clusters.kube.frames import OBJECT_DECODER, UnreadableObject
 from clusters.kube.resources import EVENTS, PODGROUPS, PODS, Resource
 from workloads import journal
-from workloads.job_kinds import is_served, list_job_resources
 from workloads.journal import Kind, Observation
 from workloads.kube_objects import Object
 from workloads.manifests import build_selector
@@ -46,10 +46,10 @@ class Source:
 def list_sources(capabilities: Capabilities) -> Sequence[Source]:
     """List the sources of a cluster with these capabilities. Jobs come before their pods."""
     jobs = [
-        Source("job", resource, build_selector(), job_kind=kind)
-        for kind, resource in list_job_resources(capabilities)
+        Source("job", each, build_selector(), job_kind=each.kind)
+        for each in list_served_kinds(capabilities)
     ]
-    groups = [Source("podgroup", PODGROUPS)] if is_served(capabilities, PODGROUPS) else []
+    groups = [Source("podgroup", PODGROUPS)] if capabilities.serves(PODGROUPS.key) else []
     return [
         *jobs,
         *groups,

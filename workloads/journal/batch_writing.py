@@ -7,13 +7,13 @@ from datetime import datetime
 from django.utils import timezone
 
 from clusters import connections
+from clusters.job_kinds import JOBS, is_made_with_batch_jobs
 from workloads.journal import bulk_sql, object_merging, status_derivation
 from workloads.journal.cluster_events import MAX_CLOCK_LAG, ClusterEvent, refine_moment, supersedes
 from workloads.journal.observed_objects import ObservedObject
 from workloads.journal.transactions import JournalTransaction
 from workloads.journal.workload_updates import WorkloadUpdate, load_updates
 from workloads.journal.workload_writing import ATTEMPT_FIELDS
-from workloads.kube_objects import INDIRECT_KINDS
 from workloads.models import Attempt, Event, Pod, Workload
 from workloads.states import Status
 
@@ -146,11 +146,11 @@ def _find_owner(
         # An event may arrive before its object. One about an earlier workload of the same name is
         # told by its uid or its time.
         name, kind = update.workload.name, update.workload.job_kind.rpartition("/")[2]
-        if event.subject_kind == "Job" and event.subject != name and kind not in INDIRECT_KINDS:
+        is_about_batch_job = event.subject_kind == JOBS.kind
+        is_indirect = is_made_with_batch_jobs(kind)
+        if is_about_batch_job and event.subject != name and not is_indirect:
             continue
-        is_made = event.subject_kind == "Pod" or (
-            event.subject_kind == "Job" and kind in INDIRECT_KINDS
-        )
+        is_made = event.subject_kind == "Pod" or (is_about_batch_job and is_indirect)
         unknown = is_made or not update["job_uid"] or not event.subject_uid
         if (
             unknown

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from clusters.job_kinds import JOBS
 from workloads.journal.observed_objects import Observation, parse_pod_group_name, uid_of
 from workloads.kube_objects import Object, clean_text, int_or_zero, nested_dict
 
@@ -163,8 +164,8 @@ def _guess_workload_names(kind: str, subject: str) -> tuple[str, ...]:
     if kind == "Pod":
         matches = (pattern.fullmatch(subject) for pattern in (_REPLICA_NAME, _JOB_POD_NAME))
         return tuple(dict.fromkeys(match[1] for match in matches if match is not None))
-    if kind == "Job":
-        # May also be a Job that the operator of an MPIJob or a TrainJob has made.
+    if kind == JOBS.kind:
+        # An operator may have made it for a job of another kind.
         match = _REPLICA_NAME.fullmatch(subject)
         candidates = (subject.removesuffix("-launcher"), match[1] if match else subject)
         return tuple(dict.fromkeys((subject, *candidates))) if subject else ()

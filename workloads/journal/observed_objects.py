@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from clusters.job_kinds import JOBS
+from console.texts import parse_number
 from workloads.kube_objects import Object, clean_text, find_controller, nested_dict
 from workloads.manifests import keys
 from workloads.slimming import slim_object
@@ -103,7 +105,7 @@ def parse_version(version: str) -> int | None:
 
     Versions of one kind in one cluster compare as numbers.
     """
-    return int(version) if version.isascii() and version.isdigit() and len(version) <= 20 else None
+    return parse_number(version, 20)
 
 
 def version_of(obj: Object | None) -> str:
@@ -128,7 +130,7 @@ def _parse_object(observation: Observation) -> ObservedObject | None:
     labels = nested_dict(metadata, "labels")
     workload, attempt = (
         _parse_workload_id(labels.get(keys.WORKLOAD)),
-        _parse_attempt(labels.get(keys.ATTEMPT)),
+        parse_number(labels.get(keys.ATTEMPT), 6) or 0,
     )
     uid = uid_of(data)
     if not uid or (observation.kind != "podgroup" and (workload is None or not attempt)):
@@ -139,7 +141,7 @@ def _parse_object(observation: Observation) -> ObservedObject | None:
         and not any(name.endswith("ReplicaSpecs") for name in data["spec"])
     ):
         # The API server leaves out `kind` in the items of a list of a built-in kind.
-        data["kind"] = "Job"
+        data["kind"] = JOBS.kind
     owner = clean_text(find_controller(data).get("uid"), 64)
     name = str(metadata.get("name") or "")
     if observation.kind == "podgroup":
@@ -183,14 +185,6 @@ def _parse_uuid(text: str) -> uuid.UUID | None:
         return uuid.UUID(text)
     except ValueError:
         return None
-
-
-def _parse_attempt(value: object) -> int:
-    return (
-        int(value)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 7
-        else 0
-    )
 
 
 def _describe_object(obj: object) -> str:

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
+from clusters.job_kinds import RANK_0_ROLES
 from workloads.journal.cluster_events import MAX_CLOCK_LAG, parse_moment, refine_moment
 from workloads.journal.object_merging import clamp_gpus
 from workloads.journal.workload_updates import WorkloadUpdate
 from workloads.kube_objects import (
-    LEADER_ROLES,
     Object,
     build_pod_view,
     compute_rank,
@@ -191,11 +191,11 @@ def _has_master(job: Object | None) -> bool:
         if name.endswith("ReplicaSpecs")
         for kind in nested_dict(job, "spec", name)
     ]
-    return any(str(kind).lower() in LEADER_ROLES for kind in kinds)
+    return any(str(kind).lower() in RANK_0_ROLES for kind in kinds)
 
 
 def _assign_ranks(update: WorkloadUpdate, pods: Sequence[Pod], has_master: bool) -> None:
-    has_master = has_master or any(pod.role in LEADER_ROLES for pod in pods)
+    has_master = has_master or any(pod.role in RANK_0_ROLES for pod in pods)
     for pod in pods:
         rank = compute_rank(pod.role, pod.index, has_master=has_master)
         if pod.rank != rank:

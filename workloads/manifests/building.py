@@ -1,41 +1,31 @@
-"""From a Spec to Kubernetes objects: the builder for each kind, and claims beside the job."""
+"""From a Spec to Kubernetes objects: the builder for each shape, and claims beside the job."""
 
 from collections.abc import Callable, Mapping
 
 from clusters.capabilities import UNKNOWN, Capabilities
+from clusters.job_kinds import JobKind, JobShape
 from workloads.kube_objects import Object
 from workloads.manifests import (
-    jax,
     job_targets,
     keys,
-    mpi,
+    launchers,
     pod_templates,
-    pytorch,
     standard,
-    tensorflow,
+    training,
     trainjob,
     volumes,
-    xgboost,
 )
 from workloads.manifests.placement import NO_POOLS, NodePools
 from workloads.manifests.pod_templates import Identity
 from workloads.manifests.volumes import IMAGES, Images
 from workloads.specs import Spec
 
-Builder = Callable[[Spec, Identity], list[Object]]
-
-BUILDERS: Mapping[str, Builder] = {
-    "batch/v1/Job": standard.build_job,
-    "kubeflow.org/v1/PyTorchJob": pytorch.build_job,
-    "kubeflow.org/v1/TFJob": tensorflow.build_job,
-    "kubeflow.org/v1/XGBoostJob": xgboost.build_job,
-    "kubeflow.org/v1/JAXJob": jax.build_job,
-    "kubeflow.org/v2beta1/MPIJob": mpi.build_job,
-    "kubeflow.org/v1/MPIJob": mpi.build_job_v1,
+BUILDERS: Mapping[JobShape, Callable[[Spec, Identity, JobKind], list[Object]]] = {
+    JobShape.RUNS: standard.build_job,
+    JobShape.REPLICAS: training.build_job,
+    JobShape.LAUNCHER: launchers.build_job,
 }
-"""By the kind that represents the workload, a module for each framework. A TrainJob also needs its
-runtime.
-"""
+"""By the shape of the kind that represents the workload. Nodes also need their runtime."""
 
 
 class CannotBuild(Exception):
@@ -87,14 +77,17 @@ def build_objects(
 def _build_job(
     spec: Spec, identity: Identity, capabilities: Capabilities, job_kind: str
 ) -> list[Object]:
-    if job_kind == job_targets.TRAINJOB.job_kind and spec.framework is not None:
+    kind = next(
+        (each for each in job_targets.list_targets(spec) if each.job_kind == job_kind), None
+    )
+    if kind is None:
+        raise CannotBuild(f"nothing builds {job_kind}")
+    if kind.shape is JobShape.NODES and spec.framework is not None:
         runtime = trainjob.find_runtime(spec.framework, capabilities)
         if runtime is None:
             raise CannotBuild(f"no runtime of the cluster serves {spec.framework.label}")
-        return trainjob.build_job(spec, identity, runtime)
-    if job_kind not in BUILDERS:
-        raise CannotBuild(f"nothing builds {job_kind}")
-    return BUILDERS[job_kind](spec, identity)
+        return trainjob.build_job(spec, identity, kind, runtime)
+    return BUILDERS[kind.shape](spec, identity, kind)
 
 
 def _build_claims(spec: Spec, identity: Identity) -> list[Object]:

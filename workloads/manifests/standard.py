@@ -1,26 +1,25 @@
 """A standard workload as a batch/v1 Job."""
 
+from clusters.job_kinds import JobKind
 from workloads.kube_objects import Object
 from workloads.manifests import pod_templates
 from workloads.manifests.pod_templates import Identity
 from workloads.specs import RestartPolicy, Spec
 
-CONTAINER = "main"
 
-
-def build_job(spec: Spec, identity: Identity) -> list[Object]:
+def build_job(spec: Spec, identity: Identity, kind: JobKind) -> list[Object]:
     """Build a Job.
 
     By default a failed pod is replaced and not restarted in place, so that the log of each try
     stays.
     """
     template = pod_templates.build_pod_template(
-        spec, spec.setup, identity, container=CONTAINER, rank_0=True
+        spec, spec.setup, identity, container=kind.container, rank_0=True
     )
     template["spec"]["restartPolicy"] = (spec.lifecycle.restart_policy or RestartPolicy.NEVER).value
     job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
         "metadata": pod_templates.build_metadata(spec, identity),
         "spec": {
             "completions": spec.runs,

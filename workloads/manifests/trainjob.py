@@ -4,10 +4,11 @@ For clusters that serve nothing else. A TrainJob changes a runtime that the clus
 made: what it has no field for is refused, with what would work.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from clusters.capabilities import Capabilities, TrainingRuntime
+from clusters.job_kinds import JobKind
 from workloads.kube_objects import Object
 from workloads.manifests import keys, placement, pod_templates, volumes
 from workloads.manifests.pod_templates import Identity
@@ -15,8 +16,6 @@ from workloads.specs import S3, Framework, Git, Problem, Setup, Spec
 from workloads.specs.choices import VolumeAccess
 from workloads.specs.spec import UNCHANGED, Lifecycle
 
-CONTAINER = "node"
-"""The trainer's container, and the name of the replicated job that it is in."""
 PATCHES = "runtimePatches"
 MANAGER = "muster.dev/manager"
 LONGEST_NAME = 48
@@ -24,27 +23,27 @@ LONGEST_NAME = 48
 digit of N costs one.
 """
 
-FRAMEWORKS: Mapping[Framework, str] = {
-    Framework.PYTORCH: "torch",
-    Framework.XGBOOST: "xgboost",
-    Framework.JAX: "jax",
-}
-"""Values of the label `trainer.kubeflow.org/framework` of a runtime."""
-
 
 def find_runtime(framework: Framework, capabilities: Capabilities) -> TrainingRuntime | None:
     """Return the runtime for a framework's workloads; None where none serves.
 
     On a cluster with the KAI scheduler only one that names it, elsewhere one that names none.
     """
-    fitting = [
-        each for each in capabilities.runtimes if each.framework == FRAMEWORKS.get(framework)
-    ]
+    label = framework.adapter.runtime
     scheduler = keys.KAI if capabilities.has_kai else ""
-    return next((each for each in fitting if each.scheduler == scheduler), None)
+    return next(
+        (
+            each
+            for each in capabilities.runtimes
+            if label and (each.framework, each.scheduler) == (label, scheduler)
+        ),
+        None,
+    )
 
 
-def build_job(spec: Spec, identity: Identity, runtime: TrainingRuntime) -> list[Object]:
+def build_job(
+    spec: Spec, identity: Identity, kind: JobKind, runtime: TrainingRuntime
+) -> list[Object]:
     """Build a TrainJob; a master that is set up as the workers are is its first node."""
     trainer: Object = {"image": spec.setup.environment.image_reference, "numNodes": spec.pod_count}
     for field, value in (
@@ -59,7 +58,7 @@ def build_job(spec: Spec, identity: Identity, runtime: TrainingRuntime) -> list[
         trainer["resourcesPerNode"] = resources
     body: Object = {
         "runtimeRef": {
-            "apiGroup": "trainer.kubeflow.org",
+            "apiGroup": kind.group,
             "kind": "ClusterTrainingRuntime",
             "name": runtime.name,
         },
@@ -68,24 +67,24 @@ def build_job(spec: Spec, identity: Identity, runtime: TrainingRuntime) -> list[
             {
                 "manager": MANAGER,
                 "trainingRuntimeSpec": {
-                    "template": {"spec": {"replicatedJobs": [_build_patch(spec, identity)]}}
+                    "template": {"spec": {"replicatedJobs": [_build_patch(spec, identity, kind)]}}
                 },
             }
         ],
     }
     job = {
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "TrainJob",
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
         "metadata": pod_templates.build_metadata(spec, identity),
         "spec": body,
     }
     return [job]
 
 
-def _build_patch(spec: Spec, identity: Identity) -> Object:
+def _build_patch(spec: Spec, identity: Identity, kind: JobKind) -> Object:
     """Build everything about the pods that is no field of the trainer."""
     setup = spec.setup
-    container: Object = {"name": CONTAINER}
+    container: Object = {"name": kind.container}
     if mounted := volumes.build_mounts(setup, rank_0=True):
         container["volumeMounts"] = mounted
     if security := pod_templates.build_container_security(setup.security):
@@ -105,7 +104,7 @@ def _build_patch(spec: Spec, identity: Identity) -> Object:
         "metadata": pod_templates.build_template_metadata(spec, setup, identity),
         "spec": pod,
     }
-    return {"name": CONTAINER, "template": {"spec": {"template": template}}}
+    return {"name": kind.container, "template": {"spec": {"template": template}}}
 
 
 def find_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:

@@ -8,28 +8,22 @@ from workloads.queries.history import HistoryFilter, load_history
 from workloads.queries.node_capacity import load_node_capacities
 from workloads.queries.pods import MOST_PODS, load_pods
 from workloads.queries.table import (
-    NEWEST,
-    ORDERS,
     list_in_projects,
-    list_visible_workloads,
-    select_table_columns,
+    select_table_fields,
 )
 from workloads.queries.workload_diagnosis import WorkloadDiagnosis, diagnose_workload
 
 __all__ = [
     "MOST_PODS",
-    "NEWEST",
-    "ORDERS",
     "Changes",
     "HistoryFilter",
     "WorkloadDiagnosis",
     "diagnose_workload",
     "list_in_projects",
-    "list_visible_workloads",
     "load_changes",
     "load_history",
     "load_node_capacities",
     "load_pods",
     "load_position",
-    "select_table_columns",
+    "select_table_fields",
 ]

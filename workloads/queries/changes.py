@@ -4,9 +4,9 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from projects.querysets import InProject
+from console.tables import Rows
 from workloads.models import Position, Workload
-from workloads.queries.table import list_in_projects, select_table_columns
+from workloads.queries.table import list_in_projects, select_table_fields
 
 MOST_ROWS = 200
 """Changed rows in one answer; a page that missed more reloads the table."""
@@ -40,7 +40,7 @@ def load_position() -> int:
 
 
 def load_changes(
-    after: int, visible: frozenset[int] | None, narrow: Callable[[InProject], InProject]
+    after: int, visible: frozenset[int] | None, narrow: Callable[[Rows], Rows]
 ) -> Changes:
     """Load what changed after a position in these projects.
 
@@ -64,6 +64,6 @@ def load_changes(
         return Changes(now, needs_reset=True)
     if not ids:
         return Changes(now)
-    rows = list(select_table_columns(narrow(list_in_projects(visible)).filter(pk__in=ids)))
+    rows = list(select_table_fields(narrow(list_in_projects(visible)).filter(pk__in=ids)))
     visible_ids = {row.pk for row in rows}
     return Changes(now, rows, [id for id in ids if id not in visible_ids])

@@ -6,6 +6,7 @@ from typing import Any
 from django.http import QueryDict
 
 from console import pagination
+from console.texts import parse_number
 from workloads.models import Event, Workload
 
 NEWEST = pagination.SortOrder("-at", ("-at", "-id"))
@@ -24,15 +25,12 @@ class HistoryFilter:
     @classmethod
     def from_query(cls, query: QueryDict) -> "HistoryFilter":
         """Parse it from an address: kind=, warnings=1, attempt=, pod= (the name of an object)."""
-        attempt = query.get("attempt", "")
         return cls(
             kinds=tuple(
                 sorted({each for each in query.getlist("kind")[:10] if each in Event.Kind.values})
             ),
             warnings=query.get("warnings") == "1",
-            attempt=int(attempt)
-            if attempt.isascii() and attempt.isdigit() and len(attempt) < 7
-            else None,
+            attempt=parse_number(query.get("attempt"), 6),
             subject=query.get("pod", "")[:253].replace("\x00", ""),
         )
 

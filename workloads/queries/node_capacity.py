@@ -11,10 +11,10 @@ from decimal import Decimal
 from django.core.cache import cache
 from django.db.models import Count, Sum
 
+from clusters.job_kinds import MASTER_ROLES
 from clusters.models import Node
 from workloads import quantities
 from workloads.diagnosis import NodeCapacity, ResourceAmounts
-from workloads.kube_objects import LEADER_ROLES
 from workloads.models import Pod, Workload
 from workloads.specs import Compute, UnreadableSpec, decode_spec
 
@@ -26,8 +26,6 @@ MOST_NODES = 5000
 MOST_WORKLOADS = 2000
 
 _NONE = Decimal(0)
-_MASTER_ROLES = LEADER_ROLES | {"launcher"}
-"""The roles of pods that are set up as the spec's master."""
 
 
 def load_node_capacities(cluster_id: uuid.UUID) -> Sequence[NodeCapacity]:
@@ -92,7 +90,7 @@ def _load_own_demand(cluster_id: uuid.UUID) -> dict[str, ResourceAmounts]:
     demand_by_node: dict[str, ResourceAmounts] = defaultdict(ResourceAmounts)
     for group in groups:
         cpu, memory = requests.get(
-            (group["workload_id"], group["role"] in _MASTER_ROLES), (_NONE, _NONE)
+            (group["workload_id"], group["role"] in MASTER_ROLES), (_NONE, _NONE)
         )
         demand_by_node[group["node"]] += ResourceAmounts(
             group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"]

@@ -1,57 +1,11 @@
-"""The rows of the workload table, and its orders."""
+"""The rows of the workload table."""
 
 from django.db.models import F
 
-from console.pagination import SortOrder
-from projects.models import User
-from projects.querysets import InProject, list_visible_project_ids
+from console.tables import Rows
+from projects.querysets import InProject
 from workloads.models import Workload
-
-COLUMNS = (
-    "id",
-    "name",
-    "architecture",
-    "framework",
-    "status",
-    "status_at",
-    "reason",
-    "project_id",
-    "project__name",
-    "submitted_by_id",
-    "submitted_by__username",
-    "preemptible",
-    "running_pods",
-    "requested_pods",
-    "ended",
-    "gpus_requested",
-    "gpu_memory_requested",
-    "gpus_allocated",
-    "created_at",
-    "started_at",
-    "ended_at",
-    "ran_seconds",
-    "attempt",
-    "released_at",
-    "desired",
-    "changed",
-)
-"""The columns that a row shows; spec, job and PodGroup are large and are not loaded."""
-
-ORDERS = {
-    order.name: order
-    for order in (
-        SortOrder("-created", ("-created_at", "-id")),
-        SortOrder("created", ("created_at", "id")),
-        SortOrder("name", ("name", "id")),
-        SortOrder("-name", ("-name", "-id")),
-        SortOrder("status", ("status", "-created_at", "-id")),
-        SortOrder("-status", ("-status", "created_at", "id")),
-        SortOrder("project", ("project__name", "-created_at", "-id")),
-        SortOrder("-project", ("-project__name", "created_at", "id")),
-    )
-}
-"""By the word in the address. An index, forwards or backwards, gives each of them."""
-NEWEST = ORDERS["-created"]
+from workloads.workload_table import TABLE
 
 
 def list_in_projects(visible: frozenset[int] | None) -> InProject:
@@ -73,16 +27,9 @@ def list_in_projects(visible: frozenset[int] | None) -> InProject:
     return several
 
 
-def list_visible_workloads(user: User, *, deleted: bool = False) -> InProject:
-    """Return the workloads that the user sees, without the large columns.
+def select_table_fields(workloads: Rows) -> Rows:
+    """Return the same rows with just what the table shows of them; the spec and the job are large.
 
-    Released ones only where `deleted`.
+    `changed` names a row's version, the page sorts by `created_at`.
     """
-    return select_table_columns(
-        list_in_projects(list_visible_project_ids(user)).filter(released_at__isnull=not deleted)
-    )
-
-
-def select_table_columns(workloads: InProject) -> InProject:
-    """Return the same rows with just the table's columns, project and submitter included."""
-    return workloads.select_related("project", "submitted_by").only(*COLUMNS)
+    return TABLE.select_fields(workloads, "changed", "created_at")

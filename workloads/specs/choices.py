@@ -5,6 +5,8 @@ Values are those of the REST API where it has the choice; `label` is what a page
 
 from enum import StrEnum
 
+from clusters.job_kinds import ADAPTERS, FrameworkAdapter
+
 
 class Architecture(StrEnum):
     STANDARD = "Standard"
@@ -23,18 +25,30 @@ class Framework(StrEnum):
     JAX = "JAX"
 
     @property
+    def adapter(self) -> FrameworkAdapter:
+        return ADAPTERS[self.value]
+
+    @property
     def label(self) -> str:
-        return "TensorFlow" if self is Framework.TENSORFLOW else self.value
+        return self.adapter.label
 
     @property
     def configurations(self) -> "tuple[Configuration, ...]":
         """Return the configurations that the framework supports; the usual one comes first."""
-        return _CONFIGURATIONS[self]
+        with_master = (Configuration.WORKERS_AND_MASTER,) if self.adapter.leader else ()
+        return with_master + (
+            (Configuration.WORKERS_ONLY,) if self.adapter.has_workers_only else ()
+        )
 
     @property
     def master_name(self) -> str:
         """Return what the framework calls its one-of-a-kind pod, in lower case."""
-        return {Framework.TENSORFLOW: "chief", Framework.MPI: "launcher"}.get(self, "master")
+        return self.adapter.leader.lower() or "master"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Return the names of the fields that it has and not every framework."""
+        return self.adapter.options
 
 
 class Configuration(StrEnum):
@@ -46,16 +60,6 @@ class Configuration(StrEnum):
         return "Workers & master" if self is Configuration.WORKERS_AND_MASTER else "Workers only"
 
 
-_BOTH_CONFIGURATIONS = (Configuration.WORKERS_AND_MASTER, Configuration.WORKERS_ONLY)
-_CONFIGURATIONS = {
-    Framework.PYTORCH: _BOTH_CONFIGURATIONS,
-    Framework.TENSORFLOW: _BOTH_CONFIGURATIONS,
-    Framework.MPI: (Configuration.WORKERS_AND_MASTER,),
-    Framework.XGBOOST: (Configuration.WORKERS_AND_MASTER,),
-    Framework.JAX: (Configuration.WORKERS_ONLY,),
-}
-
-
 class LauncherCreation(StrEnum):
     """When MPI's launcher is created: with the workers, or once they run."""
 
@@ -64,7 +68,12 @@ class LauncherCreation(StrEnum):
 
     @property
     def label(self) -> str:
-        return "With the workers" if self is LauncherCreation.AT_STARTUP else "Once all workers run"
+        return self.description.capitalize()
+
+    @property
+    def description(self) -> str:
+        """Return the label as it goes on after other words."""
+        return "with the workers" if self is LauncherCreation.AT_STARTUP else "once all workers run"
 
 
 class GitAccess(StrEnum):

@@ -17,18 +17,6 @@ MAX_TEXT_LENGTH = 32 * 1024
 MAX_PATH_LENGTH = 1024
 MAX_IMAGE_LENGTH = 512
 
-_POD_NAME_SUFFIXES = {
-    Framework.PYTORCH: "-master-0",
-    Framework.XGBOOST: "-master-0",
-    Framework.JAX: "",
-    Framework.TENSORFLOW: "-chief-0",
-    Framework.MPI: "-launcher",
-}
-"""The longest suffix that each training operator appends for its one-of-a-kind pod.
-
-Workers get "-worker-N".
-"""
-
 _RESERVED_PREFIXES = (
     *(
         "muster.dev",
@@ -84,8 +72,8 @@ def max_name_length(framework: Framework | None, workers: int) -> int:
     """
     if framework is None:
         return MAX_NAME_LENGTH
-    suffix = max(len(_POD_NAME_SUFFIXES[framework]), len(f"-worker-{max(0, workers - 1)}"))
-    return min(MAX_NAME_LENGTH, MAX_LABEL_LENGTH - suffix)
+    # The suffixes of other pods, such as "-master-0", are shorter than what MAX_NAME_LENGTH leaves.
+    return min(MAX_NAME_LENGTH, MAX_LABEL_LENGTH - len(f"-worker-{max(0, workers - 1)}"))
 
 
 def check_name(value: str, max_length: int = MAX_NAME_LENGTH) -> str:

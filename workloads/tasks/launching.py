@@ -10,7 +10,6 @@ from clusters.kube.errors import Conflict, Gone, NotServed, Rejected
 from clusters.kube.resources import Resource
 from console.celery import step
 from workloads import journal, manifests, specs, workload_manifests
-from workloads.job_kinds import is_served
 from workloads.kube_objects import Object, clean_text, nested_dict, nested_list
 from workloads.models import Desired, Workload
 from workloads.states import STARTING
@@ -56,7 +55,7 @@ def launch(workload_id: str, tries: int | None = None) -> None:
 def describe_error(error: Exception, workload: Workload) -> str:
     """Describe why the launch was refused, and what to do about it."""
     if isinstance(error, NotServed):
-        target = manifests.get_target(workload.job_kind)
+        target = objects.job_resource_of(workload)
         return (
             f"The cluster {workload.cluster.name} does not serve {target.kind} objects "
             f"({target.api_version}). Ask its administrator to "
@@ -127,7 +126,7 @@ def _ensure_object(client: Client, workload: Workload, wanted: Object) -> Object
         if (
             isinstance(error, NotServed)
             and workload.cluster.can.known
-            and is_served(workload.cluster.can, resource)
+            and workload.cluster.can.serves(resource.key)
         ):
             # A starting API server says so too. If the kind is gone indeed, the next heartbeat
             # updates the capabilities.

@@ -4,12 +4,13 @@ import contextlib
 import uuid
 from collections.abc import Sequence
 
+from clusters.job_kinds import JOB_KINDS, JobKind
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone
 from clusters.kube.resources import PERSISTENTVOLUMECLAIMS, PODS, Resource
+from console.texts import parse_number
 from workloads import logbook, manifests
-from workloads.job_kinds import JOB_KINDS, is_served
 from workloads.kube_objects import Object, find_controller, is_pod_of_job, nested_dict, nested_list
 from workloads.models import Desired, Workload
 from workloads.specs import NewClaim
@@ -25,8 +26,8 @@ After more than that, nobody is reading the logs.
 """
 
 
-def job_resource_of(workload: Workload) -> Resource:
-    """Return the resource of the object that stands for a workload."""
+def job_resource_of(workload: Workload) -> JobKind:
+    """Return the kind of the object that stands for a workload."""
     return JOB_KINDS[workload.job_kind]
 
 
@@ -81,12 +82,7 @@ def find_workload_id(obj: Object) -> uuid.UUID | None:
 
 def parse_attempt(obj: Object) -> int:
     """Return the attempt that an object belongs to; 0 where it does not say."""
-    value = nested_dict(obj, "metadata", "labels").get(manifests.ATTEMPT)
-    return (
-        int(value)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 7
-        else 0
-    )
+    return parse_number(nested_dict(obj, "metadata", "labels").get(manifests.ATTEMPT), 6) or 0
 
 
 def is_being_deleted(obj: Object) -> bool:
@@ -101,7 +97,7 @@ def fetch_objects(client: Client, resource: Resource, workload: Workload) -> lis
     A kind that the cluster is known not to serve has none. A momentary "not served" answer proves
     nothing, and raises.
     """
-    if not is_served(workload.cluster.can, resource):
+    if not workload.cluster.can.serves(resource.key):
         return []
     objects: list[Object] = []
     for page in calls.list_all(
@@ -152,7 +148,9 @@ def remove_all_objects(client: Client, workload: Workload) -> str:
         [job for job in fetch_objects(client, resource, workload) if is_object_of(job, workload)],
         fetch_pods(client, workload),
     )
-    doomed = [(resource, job) for job in jobs if not is_being_deleted(job)]
+    doomed: list[tuple[Resource, Object]] = [
+        (resource, job) for job in jobs if not is_being_deleted(job)
+    ]
     if not jobs:
         # As long as there is a job, its controller would replace them; with it they go by
         # themselves.

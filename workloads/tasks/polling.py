@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 
 from clusters import connections
+from clusters.job_kinds import list_served_kinds
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, NotServed, Rejected
@@ -17,7 +18,6 @@ from clusters.models import Cluster
 from clusters.tasks import claim_task, record_answer, record_failure, split_chunks
 from console.celery import step
 from workloads import journal, manifests
-from workloads.job_kinds import is_served, list_job_resources
 from workloads.kube_objects import Object, nested_dict
 from workloads.models import Desired, Workload
 from workloads.slimming import SLIMMING_DECODER
@@ -85,10 +85,10 @@ class _Poll:
         Raises KubeError where the cluster is not there, or does not answer as one.
         """
         can = self._cluster.can
-        for kind, resource in list_job_resources(can):
-            self._poll_kind("job", resource, kind)
+        for each in list_served_kinds(can):
+            self._poll_kind("job", each, each.kind)
         self._poll_kind("pod", PODS)
-        if is_served(can, PODGROUPS):
+        if can.serves(PODGROUPS.key):
             self._poll_kind("podgroup", PODGROUPS, labels="")
         self._poll_events()
         _request_stray_removal(self._present_ids)

@@ -1,0 +1,28 @@
+"""XGBoost: an XGBoostJob of the training operator, else a TrainJob.
+
+Any failed pod fails an XGBoostJob, so its containers are restarted in place.
+"""
+
+from clusters.job_kinds.adapter import TRAINING_OPERATOR, FrameworkAdapter, JobKind
+from clusters.job_kinds.trainer import TRAINJOBS
+
+XGBOOSTJOBS = JobKind(
+    "kubeflow.org",
+    "v1",
+    "xgboostjobs",
+    kind="XGBoostJob",
+    operator=TRAINING_OPERATOR,
+    container="xgboost",
+    replicas_field="xgbReplicaSpecs",
+)
+XGBOOST = FrameworkAdapter(
+    name="XGBoost",
+    label="XGBoost",
+    kinds=(XGBOOSTJOBS, TRAINJOBS),
+    leader="Master",
+    operator_variables=frozenset(
+        ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "WORKER_ADDRS", "WORKER_PORT")
+    ),
+    runtime="xgboost",
+    note="XGBoost has a master, which is rank 0, beside its workers.",
+)
