@@ -1,22 +1,20 @@
 """The forms of a project, which is a place on a cluster."""
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.core.validators import RegexValidator
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
-from django.utils.module_loading import import_string
 
 from clusters import connections
 from clusters.models import Cluster, NodePool
 from console import edit_conflicts
 from console.errors import Clash
-from projects import access, audit, quotas
+from console.texts import is_dns_label
+from projects import access, audit, quotas, seams
 from projects.models import Department, Project, User
 from projects.permissions import Entity, Permission, Verb
 from projects.quotas import GibField, SharesForm, make_amount_field
@@ -29,7 +27,6 @@ NAME_VALIDATOR = RegexValidator(
 """A DNS label that starts with a letter: a possible name of a namespace and a Queue."""
 DEPARTMENT_QUEUE_PREFIX = "department-"
 """The prefix of the names of departments' Queues."""
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CREATE = Permission(Entity.PROJECTS, Verb.CREATE)
 MAX_CHOICES = 500
 """Departments and node pools that a form offers."""
@@ -283,7 +280,7 @@ class ProjectChangeForm(SharesForm):
 
     def _require_credentials_kept(self, project: Project, old_department: Department) -> None:
         """Raise Clash where the project's pods would lose credentials of their old department."""
-        if lost_credentials := import_string(f"{settings.ASSETS}.describe_lost_credentials")(
+        if lost_credentials := seams.SCOPE_ASSETS.get().describe_lost_credentials(
             project, old_department.pk, self.user
         ):
             text = (
@@ -381,7 +378,7 @@ class ProjectForm(ProjectChangeForm):
 
     def clean_namespace(self) -> str:
         name: str = self.cleaned_data["namespace"].strip()
-        if name and not _LABEL.fullmatch(name):
+        if name and not is_dns_label(name):
             raise forms.ValidationError(
                 "A namespace has lower-case letters, digits and dashes, and no dash at either end."
             )

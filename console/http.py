@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
+from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django_htmx.middleware import HtmxDetails
@@ -25,6 +26,37 @@ def render_page(
     answer = render(request, chosen_template, context, status=status)
     answer["Vary"] = "HX-Request"
     return answer
+
+
+def render_form(
+    request: HttpRequest, form: BaseForm, context: dict[str, Any], status: int = 0
+) -> HttpResponse:
+    """Render a form as a page, or in the page's dialog; the status is 422 where it has errors."""
+    return render_page(
+        request,
+        "parts/form.html",
+        "parts/_form.html",
+        {"form": form} | context,
+        status=status or (422 if form.errors else 200),
+    )
+
+
+def build_empty_state(
+    icon: str, title: str, text: str, *, action: str = "", url: str = "", in_dialog: bool = False
+) -> dict[str, Any]:
+    """Build the part of a table's context that says why it is empty, and what to do next.
+
+    Without a `url` there is no button.
+    """
+    return {
+        "empty": "parts/_empty.html",
+        "icon": icon,
+        "title": title,
+        "text": text,
+        "action": action if url else "",
+        "url": url,
+        "dialog": url if in_dialog else "",
+    }
 
 
 def redirect_with_message(request: HttpRequest, url: str, message: str = "") -> HttpResponse:

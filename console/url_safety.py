@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from console.errors import UserError
+from console.texts import join_words
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -198,8 +198,9 @@ def find_url_problem(
         return _find_server_problem(short["host"].strip("[]"), policy)
     url = _split_url(text)
     if url is None or url.scheme not in schemes or not url.netloc:
+        prefixes = join_words([f"{each}://" for each in schemes], "or")
         return (
-            f"must begin with {_join_schemes(schemes)} and a server, as "
+            f"must begin with {prefixes} and a server, as "
             f"{next(iter(schemes))}://server.example.com"
         )
     if url.password is not None or (url.username is not None and not allow_user):
@@ -207,24 +208,6 @@ def find_url_problem(
     if url.fragment or (url.query and not allow_query):
         return "must not hold a query or a fragment"
     return _find_server_problem(url.hostname or "", policy)
-
-
-def validate_url(
-    text: str,
-    policy: AddressPolicy,
-    subject: str,
-    *,
-    field: str = "",
-    schemes: Collection[str] = WEB_SCHEMES,
-    allow_user: bool = False,
-) -> str:
-    """Return the address, or raise UserError.
-
-    `subject` begins the sentence, as "The issuer's address".
-    """
-    if why := find_url_problem(text, policy, schemes=schemes, allow_user=allow_user):
-        raise UserError(f"{subject} {why}.", field=field)
-    return text
 
 
 def _find_server_problem(host: str, policy: AddressPolicy) -> str:
@@ -284,8 +267,3 @@ def _unwrap_ipv4(address: Address) -> Address:
 
 def _describe_setting(setting: str, allowed: str) -> str:
     return f" ({setting} allows {allowed})" if setting else ""
-
-
-def _join_schemes(schemes: Collection[str]) -> str:
-    *others, last = (f"{each}://" for each in schemes)
-    return f"{', '.join(others)} or {last}" if others else last

@@ -3,20 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from django.utils.module_loading import import_string
 
 from console import edit_conflicts
 from console.errors import Clash
-from projects import access, audit, project_removal, quotas
+from console.texts import join_first
+from projects import access, audit, project_removal, quotas, seams
 from projects.models import Department, User
 from projects.permissions import Entity, Verb
 from projects.scopes import department_scope
-
-MAX_NAMED = 5
-"""Projects that a refusal names."""
 
 
 def create(form: "quotas.SharesForm", by: User) -> Department:
@@ -87,26 +83,23 @@ def describe_blockers(department: Department, by: User) -> str:
     """Describe what prevents deletion of a department, as far as `by` may know; "" for nothing."""
     names = list(department.projects.there().order_by("name").values_list("name", flat=True)[:100])
     if not names:
-        used = import_string(f"{settings.ASSETS}.describe_uses")(department_scope(department), by)
+        used = seams.SCOPE_ASSETS.get().describe_uses(department_scope(department), by)
         reason = f"Credentials of department {department.name} are used elsewhere, by {used}."
         return (
             f"{reason} Choose other credentials there, or delete what uses them, first."
             if used
             else ""
         )
-    listed = ", ".join(names[:MAX_NAMED])
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return (
-        f"Department {department.name} has projects: {listed}{more}. Delete them, or move them to "
-        "another department, first."
+        f"Department {department.name} has projects: {join_first(names)}. Delete them, or move "
+        "them to another department, first."
     )
 
 
 def schedule_provisioning(department: Department) -> None:
     """Schedule an update of the Queues of the department's projects after the commit."""
-    step: Any = import_string(settings.PROVISION)
     for project_id in quotas.list_project_ids(department):
-        step.enqueue(project_id)
+        seams.PROVISION_STEP.get().enqueue(project_id)
 
 
 def audit_values(department: Department) -> Mapping[str, Any]:

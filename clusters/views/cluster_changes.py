@@ -15,7 +15,8 @@ from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
 from clusters.connection_trial import ConnectionTrial
 from clusters.models import Cluster
 from console.errors import UserError
-from console.http import redirect_with_message, render_page
+from console.http import redirect_with_message
+from console.questions import Question, render_question
 from projects import access
 from projects.http import Request
 from projects.models import User
@@ -119,8 +120,20 @@ def cluster_remove(request: Request, pk: uuid.UUID) -> HttpResponse:
         actions.remove(found, request.user, force=request.POST.get("force") == found.name)
         messages.success(request, f"Cluster {found.name} is removed, and its credentials with it.")
         return redirect("clusters")
-    context = {"cluster": found, "hanging": actions.load_dependents(found)}
-    return render_page(request, "clusters/remove.html", "clusters/_remove.html", context)
+    question = Question(
+        title=f"Remove {found.name}",
+        button="Remove",
+        crumbs=[
+            (reverse("clusters"), "Clusters"),
+            (reverse("cluster", args=[pk]), found.name),
+        ],
+        template="clusters/_remove_words.html",
+        # The browser checks the required box of a form that it sends itself.
+        is_answered_in_place=False,
+    )
+    return render_question(
+        request, question, {"cluster": found, "hanging": actions.load_dependents(found)}
+    )
 
 
 def _get_cluster(pk: uuid.UUID) -> Cluster:

@@ -5,15 +5,13 @@ No page asks a cluster anything.
 import uuid
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Count, Sum
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
-from django.utils.module_loading import import_string
 from django.views.decorators.http import require_GET
 
-from clusters import permission_review
+from clusters import permission_review, seams
 from clusters.models import Cluster
 from clusters.node_capacity import load_node_rows, sum_node_rows
 from clusters.permission_review import PermissionReview
@@ -86,7 +84,7 @@ def build_checks_context(cluster: Cluster, gpus: list[bool]) -> dict[str, Any]:
     asked = cluster.check_requested_at
     return {
         "known": can.known,
-        "frameworks": import_string(settings.FRAMEWORKS)(can),
+        "frameworks": seams.FRAMEWORKS.get().list_framework_offers(can),
         "prerequisites": list_prerequisites(can, cluster.parsed_findings, gpus),
         "review": review,
         "grant": "\n".join(permission_review.build_grant_commands(review)),

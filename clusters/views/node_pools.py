@@ -8,6 +8,7 @@ from django.db.models import Count, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils.html import format_html
 from django.views.decorators.http import require_GET, require_http_methods
 
 from clusters import node_pools
@@ -15,16 +16,18 @@ from clusters.models import Cluster, NodePool
 from clusters.node_capacity import load_node_rows, sum_node_rows
 from clusters.node_pools import NewNodePoolForm, NodePoolForm
 from clusters.pool_counts import PoolCounts
-from console import edit_conflicts, tables
+from console import tables
 from console.errors import Clash
-from console.http import redirect_with_message, render_page
+from console.http import build_empty_state, redirect_with_message, render_form
+from console.questions import Question, render_question
 from console.tables import Column, Filter, Table, build_time_column
-from console.templatetags.muster import gpus
-from projects import access, last_changes, quotas
+from console.templatetags.muster import gpus, render_link
+from projects import access
 from projects.http import Request
 from projects.models import Project
 from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Permission, Verb
+from projects.row_editing import edit_row
 from projects.scopes import cluster_scope
 
 MAX_NODES = 1000
@@ -36,21 +39,29 @@ def build_table(counted: PoolCounts) -> Table:
     return Table(
         "Node pools",
         (
-            Column("name", "Node pool", lambda row: row.name, "node_pools/_cells.html", ("name",)),
+            Column(
+                "name",
+                "Node pool",
+                lambda row: row.name,
+                order=("name",),
+                render=lambda row: render_link("node-pool", row.pk, row.name),
+            ),
             Column("description", "Description", lambda row: row.description, is_extra=True),
             Column(
                 "cluster",
                 "Cluster",
                 lambda row: row.cluster.name,
-                "node_pools/_cells.html",
-                ("cluster__name",),
+                order=("cluster__name",),
+                render=lambda row: render_link("cluster", row.cluster_id, row.cluster.name),
             ),
             Column(
                 "label",
                 "Label",
                 _format_label,
-                "node_pools/_cells.html",
-                ("label_key", "label_value"),
+                order=("label_key", "label_value"),
+                render=lambda row: format_html(
+                    '<span class="mu-mono mu-break">{}</span>', _format_label(row)
+                ),
             ),
             Column("nodes", "Nodes", counted.count_nodes, is_number=True),
             Column("gpus", "GPUs", lambda row: gpus(counted.count_gpus(row)), is_number=True),
@@ -90,12 +101,13 @@ def pools(request: Request) -> HttpResponse:
     """Render the node pools of the clusters that the user may see."""
     visible = NodePool.objects.visible_to(request.user)
     may_create = request.user.rights.may_anywhere(Permission(Entity.NODE_POOLS, Verb.CREATE))
+    new = reverse("node-pool-new")
     context = {
         "heading": "Node pools",
         "about": (
             "Nodes of a cluster that have a label, under a name that workloads and projects use."
         ),
-        "new": reverse("node-pool-new") if may_create else "",
+        "new": new if may_create else "",
         "new_words": "New node pool",
         "new_dialog": True,
         "may_not": find_disabled_button(
@@ -106,8 +118,23 @@ def pools(request: Request) -> HttpResponse:
             icon="plus",
             anywhere=True,
         ),
-        "empty": "node_pools/_none.html",
     }
+    if may_create:
+        context |= build_empty_state(
+            "boxes",
+            "No node pool yet",
+            "A node pool is the nodes with a label, under a name: workloads ask for it, and "
+            "projects are kept to it.",
+            action="New node pool",
+            url=new,
+            in_dialog=True,
+        )
+    else:
+        context |= build_empty_state(
+            "boxes",
+            "There is no node pool",
+            "Workloads may use every node of their cluster, as far as their project goes.",
+        )
     through = (
         Project.node_pools.through.objects.filter(nodepool=OuterRef("pk"), project__deleted_at=None)
         .order_by()
@@ -166,14 +193,13 @@ def pool_new(request: Request) -> HttpResponse:
             )
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
-    page_context = {
-        "url": reverse("node-pool-new"),
+    context = {
         "title": "New node pool",
         "yes": "Create node pool",
+        "back": reverse("node-pools"),
+        "back_words": "Node pools",
     }
-    return _render_form(
-        request, form, page_context | {"back": reverse("node-pools"), "back_words": "Node pools"}
-    )
+    return render_form(request, form, context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -181,42 +207,22 @@ def pool_edit(request: Request, pk: int) -> HttpResponse:
     """Change the label or description of a pool. Running pods stay where they are."""
     found = _get_visible_pool(request, pk)
     access.require(request.user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(found.cluster_id))
-    values = NodePoolForm.values(found)
-    form = NodePoolForm(request.POST or None, initial=values, row=found)
-    page_context: dict[str, Any] = {
-        "url": reverse("node-pool-edit", args=[pk]),
-        "title": f"Edit {found.name}",
-        "yes": "Save",
-    }
-    page_context |= {"back": reverse("node-pool", args=[pk]), "back_words": found.name}
-    page_context |= edit_conflicts.build_conflict_context(
-        found.version, quotas.to_form_data(values)
+    form = NodePoolForm(request.POST or None, initial=NodePoolForm.values(found), row=found)
+
+    def save(version: int | None) -> str:
+        node_pools.change(found, form, request.user, version)
+        return f"Node pool {found.name} is changed."
+
+    return edit_row(
+        request,
+        form,
+        found,
+        entity="node-pool",
+        back=reverse("node-pool", args=[pk]),
+        values=NodePoolForm.values,
+        reload=lambda: _get_visible_pool(request, pk),
+        save=save,
     )
-    if request.method == "POST":
-        # What was started from stays with the form until it is saved, however often it has to be
-        # mended.
-        page_context |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
-        if form.is_valid():
-            try:
-                node_pools.change(
-                    found, form, request.user, edit_conflicts.parse_started_version(request.POST)
-                )
-                return redirect_with_message(
-                    request, reverse("node-pool", args=[pk]), f"Node pool {found.name} is changed."
-                )
-            except edit_conflicts.ChangedMeanwhile:
-                now = _get_visible_pool(request, pk)
-                by, at = last_changes.find_last_change("node-pool", pk)
-                conflict = edit_conflicts.build_conflict_context(
-                    now.version,
-                    quotas.to_form_data(NodePoolForm.values(now)),
-                    sent=request.POST,
-                    form=form,
-                    changed_by=by,
-                    changed_at=at,
-                )
-                return _render_form(request, form, page_context | conflict, status=409)
-    return _render_form(request, form, page_context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -229,8 +235,20 @@ def pool_delete(request: Request, pk: int) -> HttpResponse:
         return redirect_with_message(
             request, reverse("node-pools"), f"Node pool {found.name} is deleted."
         )
-    context = {"pool": found, "hindered": node_pools.describe_hindrance(found, request.user)}
-    return render_page(request, "node_pools/delete.html", "node_pools/_delete.html", context)
+    question = Question(
+        title=f"Delete {found.name}",
+        button="Delete node pool",
+        crumbs=[
+            (reverse("node-pools"), "Node pools"),
+            (reverse("node-pool", args=[pk]), found.name),
+        ],
+        effects=[
+            "Nobody can ask for the pool any more. Its nodes stay as they are, with their label, "
+            "and so does what runs on them."
+        ],
+        blocked_text=node_pools.describe_hindrance(found, request.user),
+    )
+    return render_question(request, question)
 
 
 def _get_visible_pool(request: Request, pk: int) -> NodePool:
@@ -242,15 +260,3 @@ def _get_visible_pool(request: Request, pk: int) -> NodePool:
     )
     found: NodePool = get_object_or_404(rows, pk=pk)
     return found
-
-
-def _render_form(
-    request: Request, form: NodePoolForm, page_context: dict[str, Any], status: int = 0
-) -> HttpResponse:
-    return render_page(
-        request,
-        "parts/form.html",
-        "parts/_form.html",
-        {"form": form} | page_context,
-        status=status or (422 if form.errors else 200),
-    )

@@ -3,13 +3,12 @@
 import uuid
 from datetime import UTC, datetime
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.dateparse import parse_datetime
-from django.utils.module_loading import import_string
 from django.views.decorators.http import require_GET
 
+from clusters import seams
 from clusters.models import Node
 from clusters.node_capacity import load_node_rows, load_pool_lookup
 from clusters.views.clusters import get_visible_cluster
@@ -25,7 +24,7 @@ def node(request: Request, pk: uuid.UUID, name: str) -> HttpResponse:
     cluster = get_visible_cluster(request, pk)
     found = get_object_or_404(Node, cluster=cluster, name=name)
     [row] = load_node_rows([found], pk)
-    pods = import_string(f"{settings.NODE_PODS}.load_node_pods")(pk, name, request.user)
+    pods = seams.NODE_PODS.get().load_node_pods(pk, name, request.user)
     context = {
         "cluster": cluster,
         "row": row,

@@ -108,6 +108,20 @@ def status(subject: Any, age: bool = True) -> SafeString:
     )
 
 
+@register.simple_tag(name="label")
+def render_label(words: str, colour: str = "", icon_name: str = "") -> SafeString:
+    """Return a label: words on a colour, perhaps after an icon."""
+    return format_html(
+        '<span class="pf-v6-c-label pf-m-compact{}"><span class="pf-v6-c-label__content">{}'
+        '<span class="pf-v6-c-label__text">{}</span></span></span>',
+        f" pf-m-{colour}" if colour else "",
+        format_html('<span class="pf-v6-c-label__icon">{}</span>', icon(icon_name))
+        if icon_name
+        else "",
+        words,
+    )
+
+
 @register.filter(name="when")
 def render_time_distance(moment: datetime.datetime | None) -> SafeString | str:
     """Return a time as its distance from now, exact on hover.
@@ -302,6 +316,11 @@ def address(name: str, key: int | uuid.UUID) -> str:
     """
     before, after = _split_around_key(name, isinstance(key, uuid.UUID), get_script_prefix())
     return f"{before}{key}{after}"
+
+
+def render_link(name: str, key: int | uuid.UUID, words: str) -> SafeString:
+    """Return a link to the page of a row, for a column of a table."""
+    return format_html('<a href="{}">{}</a>', address(name, key), words)
 
 
 @lru_cache(maxsize=1024)

@@ -4,6 +4,7 @@ A table has hundreds of them, and most are one text.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -53,7 +54,7 @@ def rows(context: Context, listing: Listing) -> SafeString:
                     opening,
                     _render_template(cell_template, context, column)
                     if cell_template
-                    else conditional_escape(_render_cell(column, row)),
+                    else conditional_escape(_render_content(column, row)),
                     closing,
                 )
             if actions:
@@ -75,18 +76,22 @@ def options(choices: Iterable[tuple[str, str]], chosen: str) -> SafeString:
     return mark_safe("".join(tags))  # noqa: S308 - escaped above
 
 
-def _render_cell(column: Column, row: Any) -> str:
+def render_cell(column: Column, row: Any, *, is_first: bool = False) -> str:
+    """Render a cell that needs nothing of its page, for a row that several pages share."""
+    opening, closing = _build_cell_tags(column, is_first)
+    return f"{opening}{conditional_escape(_render_content(column, row))}{closing}"
+
+
+def _render_content(column: Column, row: Any) -> str:
     return column.render(row) if column.render else cell(column, row)
 
 
+@lru_cache(maxsize=1024)
 def _build_cell_tags(column: Column, is_first: bool) -> tuple[str, str]:
-    if is_first:
-        return format_html(
-            '<th scope="row" class="mu-name" data-column="{}">', column.name
-        ), "</th>"
-    return format_html(
-        '<td class="{}" data-column="{}">', "mu-number" if column.is_number else "", column.name
-    ), "</td>"
+    tag = '<th scope="row"' if is_first else "<td"
+    css = " ".join(name for name in ("mu-name" * is_first, column.css) if name)
+    opening = format_html(f'{tag} class="{{}}" data-column="{{}}">', css, column.name)
+    return opening, "</th>" if is_first else "</td>"
 
 
 def _get_template(context: Context, name: str) -> Template | None:

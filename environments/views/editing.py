@@ -13,7 +13,8 @@ from django.views.decorators.http import require_http_methods
 
 from console import edit_conflicts
 from console.errors import Clash
-from console.http import redirect_with_message, render_page
+from console.http import redirect_with_message
+from console.questions import Question, render_question
 from console.typed_forms import TypedValues, add_row, parse_typed, remove_row
 from environments import actions
 from environments.forms import AssetForm, build_defaults, choose_first_scope
@@ -45,8 +46,16 @@ def new(request: Request, kind: AssetKind, subtype: str = "") -> HttpResponse:
     if kind.new_url and request.method == "GET":
         return redirect(kind.new_url)
     if kind.has_subtypes and not subtype:
-        subtypes = [(name, form.label) for name, form in kind.forms.items()]
-        return render(request, "environments/subtypes.html", {"kind": kind, "subtypes": subtypes})
+        context = {
+            "kind": kind,
+            "subtypes": [
+                (reverse(f"{kind.url}-new-of", args=[name]), form.label)
+                for name, form in kind.forms.items()
+            ],
+            "back": reverse(kind.name),
+            "back_words": kind.title,
+        }
+        return render(request, "environments/subtypes.html", context)
     if subtype not in kind.forms:
         raise Http404(f"There is no such {kind.noun}.")
     form = kind.forms[subtype]
@@ -104,8 +113,16 @@ def delete(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
         return redirect_with_message(
             request, reverse(kind.name), f"The {kind.noun} {asset.name} was deleted."
         )
-    context = {"kind": kind, "asset": asset, "held": actions.find_uses(asset, request.user)}
-    return render_page(request, "environments/delete.html", "environments/_delete.html", context)
+    held = actions.find_uses(asset, request.user)
+    question = Question(
+        title=f"Delete {asset.name}",
+        button="Delete",
+        crumbs=[(reverse(kind.name), kind.title)],
+        template="environments/_delete_words.html",
+        is_blocked=bool(held),
+        is_answered_in_place=False,
+    )
+    return render_question(request, question, {"kind": kind, "held": held})
 
 
 def _handle_form(request: Request, task: FormTask) -> HttpResponse:

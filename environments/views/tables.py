@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from console import tables
+from console.http import build_empty_state
 from environments import actions
 from environments.kinds import BY_KEY, AssetKind
 from environments.kinds.columns import build_table as table_of
@@ -37,8 +38,19 @@ def table(request: Request, kind: AssetKind) -> HttpResponse:
             anywhere=True,
         ),
         "may_create": may_create,
-        "empty": "environments/_nothing.html",
     }
+    if may_create:
+        context |= build_empty_state(
+            kind.icon,
+            "Nothing here yet",
+            "Make the first one; whoever is in its scope can then use it.",
+            action="Make one",
+            url=reverse(f"{kind.url}-new"),
+        )
+    else:
+        context |= build_empty_state(
+            kind.icon, "Nothing here yet", "Somebody whose role has it can make one."
+        )
     rows = actions.list_visible(kind.model, request.user)
     return tables.render_table(
         request,

@@ -66,12 +66,6 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def is_safe_url(self, url: str | None) -> bool:
         return is_own_url(url or "")
 
-    def get_login_redirect_url(self, request: HttpRequest) -> str:
-        return reverse(settings.LOGIN_REDIRECT_URL)
-
-    def get_signup_redirect_url(self, request: HttpRequest) -> str:
-        return reverse(settings.LOGIN_REDIRECT_URL)
-
     def get_client_ip(self, request: HttpRequest) -> str:
         return str(throttle.find_client_ip(request) or sessions.UNKNOWN_ADDRESS)
 
@@ -79,9 +73,6 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         """Add nothing: our pages say what there is to say."""
 
     def send_mail(self, *_: Any, **__: Any) -> None:
-        """Send nothing: Muster sends no mail."""
-
-    def send_notification_mail(self, *_: Any, **__: Any) -> None:
         """Send nothing: Muster sends no mail."""
 
 
@@ -171,15 +162,8 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
             ) from None
         return user
 
-    def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> User:
-        user: User = sociallogin.user
-        return user
-
     def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:
         return reverse("account")
-
-    def send_notification_mail(self, *_: Any, **__: Any) -> None:
-        """Send nothing: Muster sends no mail."""
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
@@ -201,9 +185,6 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
                 "among MUSTER_ENCRYPTION_KEYS any more. "
                 "Ask an administrator of Muster to add that key, or to reset your second factor."
             ) from None
-
-    def send_notification_mail(self, *_: Any, **__: Any) -> None:
-        """Send nothing: Muster sends no mail."""
 
 
 def is_own_url(url: str) -> bool:

@@ -86,9 +86,6 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
 
     oauth2_adapter_class = ProtocolAdapter
 
-    def get_callback_url(self) -> str:
-        return reverse("sign-on-callback")
-
     def extract_uid(self, claims: dict[str, Any]) -> str:
         """Return a digest of issuer and subject.
 

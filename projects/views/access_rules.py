@@ -7,8 +7,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.errors import UserError
-from console.http import redirect_with_message, render_page
-from console.tables import Column, Filter, Rows, Table, build_time_column, render_table
+from console.http import build_empty_state, redirect_with_message, render_form
+from console.tables import Column, Filter, Rows, Table, Width, build_time_column, render_table
 from projects import access, granting, subjects
 from projects.access_forms import RuleForm
 from projects.forms import list_role_choices
@@ -55,7 +55,13 @@ TABLE = Table(
         Column("subject", "Subject", lambda row: str(row.subject), "access/_subject.html"),
         Column("type", "Type", lambda row: subjects.KINDS[subjects.kind_of(row.subject)]),
         Column("role", "Role", lambda row: row.role_label, order=("role",)),
-        Column("scope", "Scope", lambda row: row.scope_words, "access/_scope.html"),
+        Column(
+            "scope",
+            "Scope",
+            lambda row: row.scope_words,
+            "access/_scope.html",
+            width=Width.ONE_LINE,
+        ),
         Column("authorized", "Authorized by", lambda row: row.created_by or ""),
         build_time_column("created", "Created", "created_at", is_sortable=True),
     ),
@@ -88,18 +94,24 @@ def rules(request: Request) -> HttpResponse:
         icon="plus",
         anywhere=True,
     )
+    new = "" if disabled else reverse("access-rule-new")
     context = {
         "heading": "Access rules",
         "about": (
             "A rule gives a subject a role in a scope and everything below it. It is not changed: "
             "delete it, and make another one."
         ),
-        "new": "" if disabled else reverse("access-rule-new"),
+        "new": new,
         "new_words": "New access rule",
         "new_dialog": True,
         "may_not": disabled,
-        "empty": "access/_no_rules.html",
-    }
+    } | build_empty_state(
+        "key-round",
+        "No access rule yet",
+        "Who has none sees nothing. Give somebody a role in a project, or in everything.",
+        action="New access rule",
+        url=new,
+    )
     return render_table(
         request, _list_visible(request), TABLE, "parts/list.html", context, file="access-rules"
     )
@@ -126,16 +138,12 @@ def rule_new(request: Request) -> HttpResponse:
         except UserError as refusal:
             form.add_error(refusal.field if refusal.field in form.fields else None, refusal.text)
     context = {
-        "form": form,
         "title": "New access rule",
-        "url": reverse("access-rule-new"),
         "yes": "Create access rule",
         "back": reverse("access-rules"),
         "back_words": "Access rules",
     }
-    return render_page(
-        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
-    )
+    return render_form(request, form, context)
 
 
 @require_POST

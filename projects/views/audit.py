@@ -10,11 +10,14 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils.dateparse import parse_date
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from console import tables
 from console.http import render_page
-from console.tables import Column, Filter, Table
+from console.tables import Column, Filter, Table, Width
+from console.templatetags.muster import NO_VALUE, address, render_clock_time, render_label
 from projects import access
 from projects.api.audit import serialize_entry
 from projects.differences import list_differences
@@ -59,6 +62,30 @@ def _filter_until(rows: Any, text: str) -> Any:
         return rows
 
 
+def _render_time(row: AuditEntry) -> SafeString:
+    """Render the time as a link that opens the entry."""
+    url = address("audit-entry", row.pk)
+    return format_html(
+        '<a id="audit-{}" href="{}" data-dialog="{}">{}</a>',
+        row.pk,
+        url,
+        url,
+        render_clock_time(row.at),
+    )
+
+
+def _render_status(row: AuditEntry) -> SafeString:
+    return render_label("Succeeded", "green") if row.succeeded else render_label("Failed", "red")
+
+
+def _render_request_id(row: AuditEntry) -> str:
+    if not row.request_id:
+        return NO_VALUE
+    return format_html(
+        '<span class="mu-mono mu-short" title="{}">{}</span>', row.request_id, row.request_id
+    )
+
+
 TABLE = Table(
     "Audit log",
     (
@@ -66,23 +93,23 @@ TABLE = Table(
             "at",
             "Date & time",
             lambda row: row.at.isoformat(timespec="seconds"),
-            "audit/_cells.html",
             order=("at",),
+            render=_render_time,
         ),
         Column("subject", "Subject", lambda row: row.subject, order=("subject",)),
         Column("type", "Type", lambda row: row.subject_kind),
         Column("event", "Event", lambda row: row.get_event_display(), order=("event",)),
         Column("entity", "Entity", lambda row: describe_kind(row.entity), order=("entity",)),
         Column("name", "Name", lambda row: row.entity_name, order=("entity_name",)),
-        Column("scope", "Scope", lambda row: row.scope_name),
+        Column("scope", "Scope", lambda row: row.scope_name, width=Width.ONE_LINE),
         Column(
             "status",
             "Status",
             lambda row: "Succeeded" if row.succeeded else "Failed",
-            "audit/_status.html",
+            render=_render_status,
         ),
-        Column("address", "Address", lambda row: row.address),
-        Column("request", "Request id", lambda row: row.request_id, "audit/_cells.html"),
+        Column("address", "Address", lambda row: row.address, width=Width.ONE_LINE),
+        Column("request", "Request id", lambda row: row.request_id, render=_render_request_id),
         Column("text", "Remark", lambda row: row.text, is_extra=True),
         Column("method", "Method", lambda row: row.method, is_extra=True),
         Column("path", "Path", lambda row: row.path, is_extra=True),
@@ -149,7 +176,7 @@ def audit(request: Request) -> HttpResponse:
 def export(request: Request) -> HttpResponse:
     """Download the rows as JSON in the REST API's form; at most as many as for CSV."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
-    rows = tables.filter_rows(request, AuditEntry.objects.all(), TABLE)[: tables.MAX_CSV_ROWS]
+    rows = tables.filter_rows(request, AuditEntry.objects.all(), TABLE)
     lines = ",\n".join(
         json.dumps(serialize_entry(row)) for row in rows.iterator(chunk_size=tables.CSV_CHUNK_ROWS)
     )

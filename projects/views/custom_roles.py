@@ -14,7 +14,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from console import edit_conflicts
 from console.errors import Clash, UserError
-from console.http import redirect_with_message, render_page
+from console.http import build_empty_state, redirect_with_message
+from console.questions import Question, render_question
 from console.tables import Column, Table, build_time_column, render_table
 from projects import access, custom_roles, granting
 from projects.access_forms import GROUPS, VERBS, CustomRoleForm
@@ -71,14 +72,21 @@ def roles(request: Request) -> HttpResponse:
         if may_see
         else None
     )
+    new = "" if disabled or not may_see else reverse("role-new")
     context = {
         "matrix": _render_matrix(),
         "roles": ROLES.values(),
         "sees_custom": may_see,
         "may_not": disabled,
-        "new": "" if disabled or not may_see else reverse("role-new"),
-        "empty": "access/_no_roles.html",
-    }
+        "new": new,
+    } | build_empty_state(
+        "key-round",
+        "No custom role yet",
+        "Where none of the roles above fits, put one together from the same permissions, or start "
+        "from a copy of one.",
+        action="New role",
+        url=new,
+    )
     custom: QuerySet[CustomRole] = CustomRole.objects.select_related("created_by")
     return render_table(
         request,
@@ -192,12 +200,15 @@ def role_delete(request: Request, pk: int) -> HttpResponse:
             raise Clash(blockers)
         custom_roles.delete(role, request.user)
         return redirect_with_message(request, reverse("roles"), f"Role {role.name} is deleted.")
-    return render_page(
-        request,
-        "access/role_delete.html",
-        "access/_role_delete.html",
-        {"role": role, "hindered": blockers},
+    question = Question(
+        title=f"Delete {role.name}",
+        button="Delete role",
+        crumbs=[(reverse("roles"), "Roles")],
+        effects=["Nobody has this role. It cannot be given any more."],
+        blocked_title="It is in use",
+        blocked_text=blockers,
     )
+    return render_question(request, question)
 
 
 def _render_form(

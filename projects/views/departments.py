@@ -6,21 +6,26 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_GET, require_http_methods
 
-from console import edit_conflicts, tables
+from console import tables
 from console.errors import Clash
-from console.http import redirect_with_message, render_page
+from console.http import build_empty_state, redirect_with_message, render_form
+from console.questions import Question, render_question
 from console.tables import Column, Table, build_time_column
-from console.templatetags.muster import gpus
-from projects import access, departments, durations, last_changes, quotas
+from console.templatetags.muster import gpus, render_link
+from projects import access, departments, durations, quotas
 from projects.department_sums import annotate_sums, effective_gpu_quota, projects_gpu_quota
 from projects.http import Request
 from projects.models import AccessRule, Department, Project
 from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Verb
 from projects.quotas import DepartmentForm
+from projects.row_editing import edit_row
 from projects.scopes import TENANT, department_scope
+from projects.views.project_table import render_ratio
 
 MAX_ROWS = 500
 """Projects and people that one page shows."""
@@ -46,11 +51,38 @@ def _format_memory(row: Any) -> str:
     )
 
 
+def _format_quota(amount: Decimal | None) -> str:
+    return "Unlimited" if amount is None else gpus(amount)
+
+
+def _render_quota(row: Department) -> SafeString:
+    """Render the quota, where it comes from, and the limit."""
+    return format_html(
+        "{}{}{}",
+        _format_quota(effective_gpu_quota(row)),
+        _render_remark("sum of its projects") if row.gpu_quota is None else "",
+        _render_remark(f"at most {gpus(row.gpu_limit)}") if row.gpu_limit is not None else "",
+    )
+
+
+def _render_remark(words: str) -> SafeString:
+    return format_html('<div class="mu-quiet">{}</div>', words)
+
+
+def _format_ratio(row: Any) -> str:
+    quota = effective_gpu_quota(row)
+    return f"{100 * (row.held_gpus or 0) / float(quota):.0f} %" if quota else ""
+
+
 TABLE = Table(
     "Departments",
     (
         Column(
-            "name", "Department", lambda row: row.name, "projects/_department_cells.html", ("name",)
+            "name",
+            "Department",
+            lambda row: row.name,
+            order=("name",),
+            render=lambda row: render_link("department", row.pk, row.name),
         ),
         Column("description", "Description", lambda row: row.description, is_extra=True),
         Column("projects", "Projects", lambda row: row.projects_count or 0, is_number=True),
@@ -58,8 +90,8 @@ TABLE = Table(
             "quota",
             "GPU quota",
             lambda row: _format_quota(effective_gpu_quota(row)),
-            "projects/_department_cells.html",
             is_number=True,
+            render=_render_quota,
         ),
         Column(
             "sum",
@@ -71,8 +103,8 @@ TABLE = Table(
         Column(
             "ratio",
             "GPU allocation",
-            lambda row: _format_ratio(row),
-            "projects/_department_ratio.html",
+            _format_ratio,
+            render=lambda row: render_ratio(row, _format_ratio(row)),
         ),
         Column(
             "cpu",
@@ -97,30 +129,37 @@ TABLE = Table(
 )
 
 
-def _format_quota(amount: Decimal | None) -> str:
-    return "Unlimited" if amount is None else gpus(amount)
-
-
-def _format_ratio(row: Any) -> str:
-    quota = effective_gpu_quota(row)
-    return f"{100 * (row.held_gpus or 0) / float(quota):.0f} %" if quota else ""
-
-
 @require_GET
 def departments_table(request: Request) -> HttpResponse:
     """Show the departments that the user may see."""
     may_create = access.is_permitted(request.user, Verb.CREATE, Entity.DEPARTMENTS)
+    new = reverse("department-new")
     context = {
         "heading": "Departments",
         "about": "Projects that share a quota, limits and people.",
-        "new": reverse("department-new") if may_create else "",
+        "new": new if may_create else "",
         "may_not": find_disabled_button(
             request.user, Verb.CREATE, Entity.DEPARTMENTS, words="New department", icon="plus"
         ),
         "new_words": "New department",
         "new_dialog": True,
-        "empty": "projects/_no_departments.html",
     }
+    if may_create:
+        context |= build_empty_state(
+            "network",
+            "No department yet",
+            "A department is several projects that share a quota, limits and people.",
+            action="New department",
+            url=new,
+            in_dialog=True,
+        )
+    else:
+        context |= build_empty_state(
+            "network",
+            "There is no department that you may see",
+            "Administrators of a department, and of Muster, see departments. Your projects are on "
+            "the page Projects.",
+        )
     rows = annotate_sums(Department.objects.visible_to(request.user))
     return tables.render_table(request, rows, TABLE, "parts/list.html", context, file="departments")
 
@@ -176,14 +215,13 @@ def department_new(request: Request) -> HttpResponse:
             )
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
-    extra_context = {
-        "url": reverse("department-new"),
+    context = {
         "title": "New department",
         "yes": "Create department",
+        "back": reverse("departments"),
+        "back_words": "Departments",
     }
-    return _render_form(
-        request, form, extra_context | {"back": reverse("departments"), "back_words": "Departments"}
-    )
+    return render_form(request, form, context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -191,36 +229,22 @@ def department_edit(request: Request, pk: int) -> HttpResponse:
     """Change a department. Workloads submitted before keep the limits of then."""
     present = _get_department(request, pk)
     access.require(request.user, Verb.EDIT, Entity.DEPARTMENTS, department_scope(pk))
-    values = DepartmentForm.values(present)
-    form = DepartmentForm(request.POST or None, initial=values, row=present)
-    extra_context: dict[str, Any] = {
-        "url": reverse("department-edit", args=[pk]),
-        "title": f"Edit {present.name}",
-        "yes": "Save",
-    }
-    extra_context |= {"back": reverse("department", args=[pk]), "back_words": present.name}
-    extra_context |= edit_conflicts.build_conflict_context(
-        present.version, quotas.to_form_data(values)
+    form = DepartmentForm(request.POST or None, initial=DepartmentForm.values(present), row=present)
+
+    def save(version: int | None) -> str:
+        changed = departments.change(present, form, request.user, version)
+        return f"Department {changed.name} is changed; its Queues follow."
+
+    return edit_row(
+        request,
+        form,
+        present,
+        entity="department",
+        back=reverse("department", args=[pk]),
+        values=DepartmentForm.values,
+        reload=lambda: _get_department(request, pk),
+        save=save,
     )
-    if request.method == "POST":
-        # The version and values that the user started from stay with the form until it is saved,
-        # however often they have to correct it.
-        extra_context |= {"started_from": request.POST.get(edit_conflicts.START_FIELD, "")}
-        if form.is_valid():
-            try:
-                changed = departments.change(
-                    present, form, request.user, edit_conflicts.parse_started_version(request.POST)
-                )
-                return redirect_with_message(
-                    request,
-                    reverse("department", args=[pk]),
-                    f"Department {changed.name} is changed; its Queues follow.",
-                )
-            except edit_conflicts.ChangedMeanwhile:
-                return _render_conflict(request, form, extra_context, pk)
-            except Clash as refusal:
-                form.add_error(refusal.field, refusal.text)
-    return _render_form(request, form, extra_context)
 
 
 @require_http_methods(["GET", "POST"])
@@ -233,13 +257,22 @@ def department_delete(request: Request, pk: int) -> HttpResponse:
         return redirect_with_message(
             request, reverse("departments"), f"Department {present.name} is deleted."
         )
-    context = {
-        "department": present,
-        "hindered": departments.describe_blockers(present, request.user),
-    }
-    return render_page(
-        request, "projects/department_delete.html", "projects/_department_delete.html", context
+    question = Question(
+        title=f"Delete {present.name}",
+        button="Delete department",
+        crumbs=[
+            (reverse("departments"), "Departments"),
+            (reverse("department", args=[pk]), present.name),
+        ],
+        effects=[
+            "The department is not there any more: its access rules, its service accounts, its "
+            "policies, and the environments and other assets that are its own are deleted now. "
+            "Its Queue is removed from each cluster.",
+            "The history of projects that were in it stays. Its name is free.",
+        ],
+        blocked_text=departments.describe_blockers(present, request.user),
     )
+    return render_question(request, question)
 
 
 def _get_department(request: Request, pk: int) -> Department:
@@ -248,32 +281,3 @@ def _get_department(request: Request, pk: int) -> Department:
         annotate_sums(Department.objects.visible_to(request.user)), pk=pk
     )
     return row
-
-
-def _render_conflict(
-    request: Request, form: DepartmentForm, extra_context: dict[str, Any], pk: int
-) -> HttpResponse:
-    present = _get_department(request, pk)
-    by, at = last_changes.find_last_change("department", pk)
-    conflict = edit_conflicts.build_conflict_context(
-        present.version,
-        quotas.to_form_data(DepartmentForm.values(present)),
-        sent=request.POST,
-        form=form,
-        changed_by=by,
-        changed_at=at,
-    )
-    return _render_form(request, form, extra_context | conflict, status=409)
-
-
-def _render_form(
-    request: Request, form: DepartmentForm, extra_context: dict[str, Any], status: int = 0
-) -> HttpResponse:
-    context = {"form": form} | extra_context
-    return render_page(
-        request,
-        "parts/form.html",
-        "parts/_form.html",
-        context,
-        status=status or (422 if form.errors else 200),
-    )

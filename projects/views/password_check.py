@@ -37,15 +37,12 @@ def require_password(request: Request) -> None:
         )
 
 
-def build_context(
-    form: PresentPasswordForm, title: str, intro: str, name: str, yes: str
-) -> dict[str, Any]:
+def build_context(form: PresentPasswordForm, title: str, intro: str, yes: str) -> dict[str, Any]:
     """Return the context of parts/form.html and parts/_form.html."""
     return {
         "form": form,
         "title": title,
         "intro": intro,
-        "url": reverse(name),
         "yes": yes,
         "back": reverse("account"),
         "back_words": "Account",

@@ -9,11 +9,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.errors import UserError
-from console.http import redirect_with_message, render_page
+from console.http import redirect_with_message, render_form
 from projects import actions, personal_keys
 from projects.access_forms import KeyForm
 from projects.http import Request
 from projects.models import PersonalKey, User
+from projects.views.service_accounts import render_secret
 
 KEYS_FRAGMENT = "#keys"
 """The fragment of the account page where the keys are."""
@@ -44,17 +45,13 @@ def key_new(request: Request) -> HttpResponse:
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
     context = {
-        "form": form,
         "title": "New access key",
         "intro": "A program that has the key may do what you may. Give it to nobody.",
-        "url": reverse("key-new"),
         "yes": "Create access key",
         "back": reverse("account") + KEYS_FRAGMENT,
         "back_words": "Account",
     }
-    return render_page(
-        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
-    )
+    return render_form(request, form, context)
 
 
 @never_cache
@@ -85,20 +82,6 @@ def _get_own_key(request: Request, pk: int) -> PersonalKey:
 
 
 def _render_secret(request: Request, key: PersonalKey, secret: str, title: str) -> HttpResponse:
-    context = {
-        "title": title,
-        "intro": (
-            "The secret is shown once. Keep it where the program finds it; a lost one can only be "
-            "replaced."
-        ),
-        "secrets": [
-            ("Client id", "secret-id", key.client_id),
-            ("Client secret", "secret-secret", secret),
-        ],
-        "token_url": request.build_absolute_uri("/api/v1/token"),
-        # With a place on it the address would be the one that the dialog is open on, and nothing
-        # would be loaded.
-        "back": reverse("account"),
-        "back_words": "Account",
-    }
-    return render_page(request, "parts/secret.html", "parts/_secret.html", context)
+    # With a fragment the way back would be the address that the dialog is open on, and nothing
+    # would be loaded.
+    return render_secret(request, key, secret, title, reverse("account"), "Account")

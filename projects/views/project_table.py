@@ -9,11 +9,14 @@ from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
 from django.views.decorators.http import require_GET
 
 from console import tables
+from console.http import build_empty_state
 from console.tables import Column, Filter, Rows, Table, build_time_column
-from console.templatetags.muster import gpus
+from console.templatetags.muster import NO_VALUE, gpus, render_link
 from projects import access, durations, quotas
 from projects.http import Request
 from projects.models import AccessRule, Department, Project, User
@@ -55,6 +58,19 @@ def _format_allocated_memory(row: Project) -> str:
 def _format_ratio(row: Project) -> str:
     held, quota = row.gpus_allocated, row.gpu_quota
     return f"{100 * float(held) / float(quota):.0f} %" if held is not None and quota else ""
+
+
+def render_ratio(row: Project | Department, ratio: str) -> str:
+    """Render how much of its GPU quota somebody holds ("25 %"): in words and as a bar."""
+    if not ratio:
+        return NO_VALUE
+    return format_html(
+        '{}<progress class="mu-bar" max="100" value="{}" '
+        'aria-label="Allocated GPUs of the quota of {}"></progress>',
+        ratio,
+        ratio.removesuffix(" %"),
+        row.name,
+    )
 
 
 def _limit_formatter(name: str) -> Any:
@@ -142,27 +158,38 @@ def _extra_column(name: str, title: str, text: Any, **more: Any) -> Column:
 TABLE = Table(
     "Projects",
     (
-        Column("name", "Project", lambda row: row.name, "projects/_project_cells.html", ("name",)),
+        Column(
+            "name",
+            "Project",
+            lambda row: row.name,
+            order=("name",),
+            render=lambda row: render_link("project", row.pk, row.name),
+        ),
         _extra_column("description", "Description", lambda row: row.description),
-        Column("status", "Status", _describe_status, "projects/_project_cells.html"),
+        Column("status", "Status", _describe_status, "projects/_provisioned.html"),
         Column("role", "Your role", _format_roles),
         Column(
             "department",
             "Department",
             lambda row: row.department.name,
-            "projects/_project_cells.html",
+            "projects/_department_link.html",
             ("department__name",),
         ),
         Column(
             "cluster",
             "Cluster",
             lambda row: row.cluster.name,
-            "projects/_project_cells.html",
-            ("cluster__name",),
+            order=("cluster__name",),
+            render=lambda row: render_link("cluster", row.cluster_id, row.cluster.name),
         ),
         Column("allocated", "Allocated GPUs", _allocated_formatter("gpu"), is_number=True),
         Column("quota", "GPU quota", _amount_formatter("gpu_quota"), is_number=True),
-        Column("ratio", "GPU allocation", _format_ratio, "projects/_department_ratio.html"),
+        Column(
+            "ratio",
+            "GPU allocation",
+            _format_ratio,
+            render=lambda row: render_ratio(row, _format_ratio(row)),
+        ),
         Column("people", "People", lambda row: row.people, is_number=True),
         _extra_column("pools", "Node pools", _format_pools, related=("node_pools",)),
         _extra_column("limit", "GPU limit", _amount_formatter("gpu_limit"), is_number=True),
@@ -237,8 +264,9 @@ def projects(request: Request) -> HttpResponse:
         .defer("cluster__kubeconfig")
         .order_by("deleted_at")
     )
+    may_create = request.user.rights.may_anywhere(Permission(Entity.PROJECTS, Verb.CREATE))
     context = {
-        "may_create": request.user.rights.may_anywhere(Permission(Entity.PROJECTS, Verb.CREATE)),
+        "may_create": may_create,
         "may_not": find_disabled_button(
             request.user,
             Verb.CREATE,
@@ -248,8 +276,24 @@ def projects(request: Request) -> HttpResponse:
             anywhere=True,
         ),
         "leaving": removed[:MAX_CHOICES] if may_see_removed else (),
-        "empty": "projects/_no_projects.html",
     }
+    if may_create:
+        context |= build_empty_state(
+            "folder-kanban",
+            "No project yet",
+            "A project is a team's place on a cluster: a namespace, a quota, and people with "
+            "roles. Workloads are launched in one.",
+            action="New project",
+            url=reverse("project-new"),
+            in_dialog=True,
+        )
+    else:
+        context |= build_empty_state(
+            "folder-kanban",
+            "You have no role in any project",
+            "Workloads are launched in a project. Ask a project's administrator, or an "
+            "administrator of Muster, for a role in one.",
+        )
     return tables.render_table(
         request,
         rows,

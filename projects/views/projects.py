@@ -3,14 +3,12 @@
 Projects are created by the pages of clusters.
 """
 
-from django.conf import settings
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.utils.module_loading import import_string
 from django.views.decorators.http import require_safe
 
-from projects import access
+from projects import access, seams
 from projects.forms import PersonForm, ServiceAccountForm, list_project_role_choices
 from projects.http import Request
 from projects.models import AccessRule, Project, ServiceAccount
@@ -52,6 +50,7 @@ def render_project(
         _list_visible(request).prefetch_related(people, programs, "node_pools"), pk=pk
     )
     refusal = access.Refusal(request.user, project_scope(shown_project))
+    overview = seams.PROJECT_OVERVIEW.get()
     context = {
         "project": shown_project,
         "shows_people": access.is_permitted(
@@ -81,12 +80,9 @@ def render_project(
         "person": person or PersonForm(auto_id="person_%s", initial={"role": L1}),
         "account": account or ServiceAccountForm(auto_id="account_%s"),
         "roles": list_project_role_choices(),
-        "page": {
-            name: import_string(f"{settings.PROJECT_PAGE}.{name}")
-            for name in ("TEMPLATE", "CHART", "STYLES", "SCRIPTS")
-        },
+        "overview": overview,
+        **overview.build_context(shown_project, request.user),
     }
-    context |= import_string(f"{settings.PROJECT_PAGE}.build_context")(shown_project, request.user)
     return render(request, "projects/project.html", context, status=status)
 
 

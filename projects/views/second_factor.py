@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console import encryption
 from console.errors import UserError
-from console.http import redirect_with_message, render_page
+from console.http import redirect_with_message, render_form, render_page
 from projects import access, second_factor, sessions, throttle
 from projects.http import Request
 from projects.models import User
@@ -67,12 +67,8 @@ def remove(request: Request) -> HttpResponse:
         second_factor.remove_factor(request.user)
         return redirect_with_message(request, reverse("account"), "Your second factor is removed.")
     words = "Your password alone opens your account then. The recovery codes are void."
-    context = password_check.build_context(
-        form, "Remove your second factor?", words, "second-factor-remove", "Remove"
-    )
-    return render_page(
-        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
-    )
+    context = password_check.build_context(form, "Remove your second factor?", words, "Remove")
+    return render_form(request, form, context)
 
 
 @sensitive_post_parameters("present")
@@ -90,11 +86,9 @@ def renew_codes(request: Request) -> HttpResponse:
         )
     words = "The codes that you have are void then, and you get ten others."
     context = password_check.build_context(
-        form, "Make new recovery codes?", words, "second-factor-codes", "Make new codes"
+        form, "Make new recovery codes?", words, "Make new codes"
     )
-    return render_page(
-        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
-    )
+    return render_form(request, form, context)
 
 
 @require_POST
@@ -122,10 +116,9 @@ def _get_pending_secret(request: Request) -> str:
 def _render_codes(request: Request, recovery_codes: object, title: str) -> HttpResponse:
     context = {
         "title": title,
+        "body": "account/_codes.html",
         "codes": recovery_codes,
         "back": reverse("account"),
         "back_words": "Account",
     }
-    return render_page(
-        request, "account/recovery_codes.html", "account/_recovery_codes.html", context
-    )
+    return render_page(request, "parts/secret.html", "parts/_secret.html", context)

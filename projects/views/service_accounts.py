@@ -5,16 +5,18 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.errors import UserError
-from console.http import redirect_with_message, render_page
-from console.tables import Column, Filter, Rows, Table, build_time_column, render_table
+from console.http import build_empty_state, redirect_with_message, render_form, render_page
+from console.tables import Column, Filter, Rows, Table, Width, build_time_column, render_table
+from console.templatetags.muster import render_time_distance
 from projects import access, actions
 from projects.access_forms import AccountForm
 from projects.http import Request
-from projects.models import AccessRule, ServiceAccount
+from projects.models import AccessRule, PersonalKey, ServiceAccount
 from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Verb
 from projects.views.access_rules import LEVELS, filter_by_level
@@ -29,8 +31,21 @@ TABLE = Table(
     "Service accounts",
     (
         Column("name", "Name", lambda row: row.name, order=("name",)),
-        Column("client", "Client id", lambda row: row.client_id, "access/_client_id.html"),
-        Column("scope", "Scope", lambda row: row.scope_words, "access/_scope.html"),
+        Column(
+            "client",
+            "Client id",
+            lambda row: row.client_id,
+            render=lambda row: format_html(
+                '<span class="mu-mono" id="client-{}">{}</span>', row.pk, row.client_id
+            ),
+        ),
+        Column(
+            "scope",
+            "Scope",
+            lambda row: row.scope_words,
+            "access/_scope.html",
+            width=Width.ONE_LINE,
+        ),
         Column(
             "rules",
             "Access rules",
@@ -47,7 +62,11 @@ TABLE = Table(
             "used",
             "Last used",
             lambda row: row.last_used_at.isoformat() if row.last_used_at else "",
-            "access/_used.html",
+            render=lambda row: (
+                render_time_distance(row.last_used_at)
+                if row.last_used_at
+                else format_html('<span class="mu-quiet">{}</span>', "never")
+            ),
         ),
         Column("by", "Created by", lambda row: row.created_by or ""),
         build_time_column("created", "Created", "created_at", is_sortable=True),
@@ -88,18 +107,24 @@ def accounts(request: Request) -> HttpResponse:
         icon="plus",
         anywhere=True,
     )
+    new = "" if disabled else reverse("account-new")
     context = {
         "heading": "Service accounts",
         "about": (
             "For programs that use the REST API: a client id and a secret instead of a person's "
             "name and password."
         ),
-        "new": "" if disabled else reverse("account-new"),
+        "new": new,
         "new_words": "New service account",
         "new_dialog": True,
         "may_not": disabled,
-        "empty": "access/_no_accounts.html",
-    }
+    } | build_empty_state(
+        "bot",
+        "No service account yet",
+        "A program that uses the REST API, as a nightly training, gets in with one.",
+        action="New service account",
+        url=new,
+    )
     # Whoever sees the account sees those of its rules that they may see anywhere.
     rules = AccessRule.objects.visible_to(request.user).with_scope().select_related("custom_role")
     rows = (
@@ -136,16 +161,12 @@ def account_new(request: Request) -> HttpResponse:
         except UserError as refusal:
             form.add_error(refusal.field if refusal.field in form.fields else None, refusal.text)
     context = {
-        "form": form,
         "title": "New service account",
-        "url": reverse("account-new"),
         "yes": "Create service account",
         "back": reverse("accounts"),
         "back_words": "Service accounts",
     }
-    return render_page(
-        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
-    )
+    return render_form(request, form, context)
 
 
 @never_cache
@@ -174,7 +195,7 @@ def account_delete(request: Request, pk: int) -> HttpResponse:
 
 def render_secret(
     request: Request,
-    account: ServiceAccount,
+    account: ServiceAccount | PersonalKey,
     secret: str,
     title: str,
     back: str,

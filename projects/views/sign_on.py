@@ -15,7 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.errors import Clash, UserError
-from console.http import redirect_with_message, render_page
+from console.http import redirect_with_message, render_form
 from projects import audit, throttle
 from projects.http import Request
 from projects.sign_on import accounts, provider
@@ -75,12 +75,8 @@ def connect(request: Request) -> HttpResponse:
     if request.method == "POST" and password_check.verify_form(request, form):
         return _render_redirect(request, "connect", "/account")
     words = f"You sign in at {app.name} next. From then on either way leads to your user here."
-    context = password_check.build_context(
-        form, f"Connect with {app.name}", words, "sign-on-connect", "Go on"
-    )
-    return render_page(
-        request, "parts/form.html", "parts/form.html", context, status=422 if form.errors else 200
-    )
+    context = password_check.build_context(form, f"Connect with {app.name}", words, "Go on")
+    return render(request, "parts/form.html", context, status=422 if form.errors else 200)
 
 
 @sensitive_post_parameters("present")
@@ -106,12 +102,9 @@ def disconnect(request: Request) -> HttpResponse:
         form,
         "End the connection with single sign-on?",
         words,
-        "sign-on-disconnect",
         "End connection",
     )
-    return render_page(
-        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
-    )
+    return render_form(request, form, context)
 
 
 def _render_redirect(request: HttpRequest, process: str, next_url: str) -> HttpResponse:

@@ -7,12 +7,15 @@ from django.db.models.functions import Cast
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.errors import Clash
-from console.http import redirect_with_message, render_page
+from console.http import redirect_with_message, render_form, render_page
 from console.tables import Column, Filter, Rows, Table, build_time_column, render_table
+from console.templatetags.muster import render_label
 from projects import access, granting, user_actions
 from projects.audit import Event
 from projects.forms import UserForm
@@ -43,20 +46,34 @@ def describe_state(user: User) -> str:
     return TEMPORARY if user.must_change_password else ACTIVE
 
 
+def _render_name(row: User) -> SafeString:
+    email = format_html('<div class="mu-quiet">{}</div>', row.email) if row.email else ""
+    return format_html("{}{}", row.username, email)
+
+
+def _render_state(row: User) -> SafeString:
+    state = describe_state(row)
+    return render_label(state, {TEMPORARY: "orange", ACTIVE: "green"}.get(state, ""))
+
+
 TABLE = Table(
     "Users",
     (
         Column(
-            "user", "User", lambda row: row.username, "access/_user_cells.html", order=("username",)
+            "user",
+            "User",
+            lambda row: row.username,
+            order=("username",),
+            render=_render_name,
         ),
         Column("type", "Type", lambda row: "SSO" if row.is_sso else "Local"),
         Column(
             "rules",
             "Access rules",
             lambda row: "; ".join(_list_roles(row)),
-            "access/_user_cells.html",
+            "access/_rules_of_user.html",
         ),
-        Column("state", "State", describe_state, "access/_user_cells.html"),
+        Column("state", "State", describe_state, render=_render_state),
         build_time_column("signed", "Last sign-in", "last_login"),
         Column("by", "Created by", lambda row: row.made_by or ""),
         build_time_column("created", "Created", "date_joined", is_sortable=True),
@@ -135,20 +152,16 @@ def user_new(request: Request) -> HttpResponse:
         except Clash as refusal:
             form.add_error(refusal.field, refusal.text)
     context = {
-        "form": form,
         "title": "New user",
         "intro": (
             "They get a temporary password, which you hand over; they choose their own at the "
             "first sign-in."
         ),
-        "url": reverse("user-new"),
         "yes": "Create user",
         "back": reverse("users"),
         "back_words": "Users",
     }
-    return render_page(
-        request, "parts/form.html", "parts/_form.html", context, status=422 if form.errors else 200
-    )
+    return render_form(request, form, context)
 
 
 @never_cache

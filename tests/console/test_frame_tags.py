@@ -159,7 +159,7 @@ def test_choices_and_cells_are_escaped(words: str) -> None:
         "selected>Two</option>"
     )
     column = Column("name", "Name", lambda row: row, render=lambda row: f"{row}!")
-    listing = Listing(Table("Things", (column,)), [words], (column,), "name", "", (), "", "")
+    listing = Listing(Table("Things", (column,)), [words], (column,), "name")
     assert f">{escape(words)}!</th>" in render_source("{% rows listing %}", listing=listing)
 
 
@@ -183,3 +183,17 @@ def test_every_kind_of_control_gets_its_own_dress(name: str, mark: str) -> None:
 def test_what_a_field_says_is_escaped() -> None:
     shown = render_source("{% field form.name %}", form=Sample({"name": '"><script>'}))
     assert "<script>" not in shown
+
+
+def test_a_label_has_its_colour_and_its_icon_and_its_words_are_text() -> None:
+    plain = render_source('{% label "Deactivated" %}')
+    assert 'class="pf-v6-c-label pf-m-compact"' in plain
+    assert "__icon" not in plain
+    coloured = render_source('{% label words "red" "circle-x" %}', words="<b>")
+    assert 'class="pf-v6-c-label pf-m-compact pf-m-red"' in coloured
+    assert "#circle-x" in coloured
+    assert "&lt;b&gt;" in coloured
+
+
+def test_a_link_of_a_table_leads_to_the_row_and_its_words_are_text() -> None:
+    assert muster.render_link("project", 7, "<b>") == '<a href="/projects/7">&lt;b&gt;</a>'
