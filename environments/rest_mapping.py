@@ -1,35 +1,40 @@
 """Assets in the REST API: each part of a body stands for a field of the form.
 
-So one set of rules judges both. A body is parsed into what would have been typed, and an asset is
+So one set of rules judges both. A body is read into what would have been typed, and an asset is
 serialized from what would be typed to make it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from operator import attrgetter
+from typing import Annotated, Any, Literal
 
+import msgspec
+from msgspec import Meta
+
+from console.rest_bodies import Body, Reading, RestBody, build_body_type, describe_field
 from console.typed_forms import TypedValues, build_row_values
 
-Schema = dict[str, Any]
 Problems = list[tuple[str, str]]
 MAX_LIST_ITEMS = 300
 
 
 class WrongType(Exception):
-    """A value of the wrong type; the text ends a sentence that begins with the value's name."""
+    """A value that cannot be typed; the text ends a sentence that begins with the value's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueShape:
     """How a field is written in a body.
 
-    `parse` returns it as typed (or raises WrongType), `serialize` is the inverse; None is nothing.
+    `build_typed` returns a value of the type as typed (or raises WrongType), `serialize` is the
+    inverse; None is nothing.
     """
 
-    schema: Schema
-    parse: Callable[[str, Any], TypedValues]
+    type_hint: Any
+    build_typed: Callable[[str, Any], TypedValues]
     serialize: Callable[[str, TypedValues], Any]
 
 
@@ -59,27 +64,29 @@ class RestMapping:
         """The name in URL names and operation ids."""
         return self.path.replace("/", "-")
 
-    def parse_body(
-        self, body: Mapping[str, Any], other_places: frozenset[str]
-    ) -> tuple[TypedValues, Problems]:
-        """Return a body as typed values, and what is wrong with its structure.
-
-        `other_places` are places that the caller parses.
-        """
-        typed: TypedValues = {}
-        problems: Problems = []
-        known = {part.place for part in self.parts}
-        for place in _list_unknown_places(body, known | other_places):
-            problems.append((place, f"{place} is not known here."))
+    def build_body_type(self, base: type[Body], meta_base: type[msgspec.Struct]) -> type[Body]:
+        """Build the struct of the bodies: the parts beside the fields that all assets have."""
+        tree: dict[str, Any] = {"meta": {}, "spec": {}}
         for part in self.parts:
-            value = _get_at(body, part.place)
+            hint = part.shape.type_hint | None
+            note = Meta(extra_json_schema={"writeOnly": True})
+            _set_at(tree, part.place, Annotated[hint, note] if part.is_secret else hint)
+        meta = build_body_type("Meta", tree["meta"], meta_base)
+        spec = build_body_type("Spec", tree["spec"], RestBody)
+        return build_body_type("Asset", {"meta": meta, "spec": spec}, base)
+
+    def build_typed(self, reading: Reading[Any]) -> TypedValues:
+        """Return what was read as typed values; what is wrong is added to the reading."""
+        typed: TypedValues = {}
+        for part in self.parts:
+            value = attrgetter(part.place)(reading.value)
             if value is None:
                 continue
             try:
-                typed |= part.shape.parse(part.field, value)
+                typed |= part.shape.build_typed(part.field, value)
             except WrongType as error:
-                problems.append((part.place, f"{part.place} {error}."))
-        return typed, problems
+                reading.refuse(part.place, str(error))
+        return typed
 
     def serialize_body(self, typed: TypedValues) -> dict[str, Any]:
         """Return the parts of a body that these typed values make, without secrets."""
@@ -98,25 +105,6 @@ class RestMapping:
         )
         return f"{place}{dot}{rest}"
 
-    @property
-    def schema(self) -> Schema:
-        """The schema of the parts: {"meta": ..., "spec": ...}."""
-        tree: Schema = {"type": "object", "properties": {}}
-        for part in self.parts:
-            *parents, last = part.place.split(".")
-            parent = tree
-            for name in parents:
-                parent = parent["properties"].setdefault(name, {"type": "object", "properties": {}})
-            note = {"writeOnly": True} if part.is_secret else {}
-            parent["properties"][last] = part.shape.schema | note
-        return tree
-
-
-def _require_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise WrongType("must be a text")
-    return value
-
 
 def _get_first(field: str, typed: TypedValues) -> str:
     values = typed.get(field) or [""]
@@ -127,50 +115,30 @@ def _serialize_text(field: str, typed: TypedValues) -> str | None:
     return _get_first(field, typed) or None
 
 
-TEXT = ValueShape(
-    {"type": "string"}, lambda field, value: {field: [_require_text(value)]}, _serialize_text
-)
-
-
-def _parse_whole(field: str, value: Any) -> TypedValues:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise WrongType("must be a whole number")
-    return {field: [str(value)]}
-
-
+TEXT = ValueShape(str, lambda field, value: {field: [value]}, _serialize_text)
 WHOLE = ValueShape(
-    {"type": "integer"},
-    _parse_whole,
+    int,
+    lambda field, value: {field: [str(value)]},
     lambda field, typed: (
         int(text) if re.fullmatch(r"-?[0-9]+", text := _get_first(field, typed)) else None
     ),
 )
 
 
-def _parse_flag(field: str, value: Any) -> TypedValues:
-    if not isinstance(value, bool):
-        raise WrongType("must be true or false")
-    return {field: ["on"] if value else []}
-
-
 FLAG = ValueShape(
-    {"type": "boolean"}, _parse_flag, lambda field, typed: bool(_get_first(field, typed))
+    bool,
+    lambda field, value: {field: ["on"] if value else []},
+    lambda field, typed: bool(_get_first(field, typed)),
 )
 
 
 def build_flag_shape(true: str, false: str) -> ValueShape:
     """Build the shape of a boolean that is a choice of two in the form."""
     return ValueShape(
-        {"type": "boolean"},
-        lambda field, value: {field: [true if _parse_flag(field, value)[field] else false]},
+        bool,
+        lambda field, value: {field: [true if value else false]},
         lambda field, typed: _get_first(field, typed) == true,
     )
-
-
-def _require_number(value: Any) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise WrongType("must be a number")
-    return Decimal(str(value))
 
 
 def _format_plain(number: Decimal) -> str:
@@ -188,14 +156,14 @@ def _serialize_number(text: str, factor: Decimal) -> float | int | str | None:
 
 
 CORES = ValueShape(
-    {"type": "number"},
-    lambda field, value: {field: [_format_plain(_require_number(value))]},
+    Decimal,
+    lambda field, value: {field: [_format_plain(value)]},
     lambda field, typed: _serialize_number(_get_first(field, typed), Decimal(1)),
 )
 """CPU cores."""
 PORTION = ValueShape(
-    {"type": "number"},
-    lambda field, value: {field: [_format_plain(_require_number(value) * 100)]},
+    Decimal,
+    lambda field, value: {field: [_format_plain(value * 100)]},
     lambda field, typed: _serialize_number(_get_first(field, typed), Decimal("0.01")),
 )
 """A fraction of a device, which the form has in percent."""
@@ -203,36 +171,27 @@ PORTION = ValueShape(
 
 def build_choice_shape(**words: str) -> ValueShape:
     """Build the shape of one of a few words: the API's, each with the form's."""
-
-    def parse(field: str, value: Any) -> TypedValues:
-        if _require_text(value) not in words:
-            raise WrongType(f"must be one of {', '.join(words)}")
-        return {field: [words[value]]}
-
+    choice = Literal.__getitem__(tuple(words))
     api_words = {ours: theirs for theirs, ours in words.items()}
     return ValueShape(
-        {"type": "string", "enum": list(words)},
-        parse,
+        Annotated[choice, describe_field(problem=f"must be one of {', '.join(words)}")],
+        lambda field, value: {field: [words[value]]},
         lambda field, typed: api_words.get(_get_first(field, typed)),
     )
 
 
 def build_flags_shape(**words: str) -> ValueShape:
     """Build the shape of an object of booleans that is a multiple choice in the form."""
-
-    def parse(field: str, value: Any) -> TypedValues:
-        if (
-            not isinstance(value, Mapping)
-            or not all(isinstance(each, bool) for each in value.values())
-            or not value.keys() <= words.keys()
-        ):
-            raise WrongType(f"must be an object of flags: {', '.join(words)}")
-        return {field: [ours for theirs, ours in words.items() if value.get(theirs)]}
-
-    properties = {name: {"type": "boolean"} for name in words}
+    flags = msgspec.defstruct(
+        "Flags" + "".join(words),
+        [(name, bool, False) for name in words],
+        forbid_unknown_fields=True,
+    )
     return ValueShape(
-        {"type": "object", "properties": properties},
-        parse,
+        Annotated[flags, describe_field(problem=f"must be an object of flags: {', '.join(words)}")],
+        lambda field, value: {
+            field: [ours for theirs, ours in words.items() if getattr(value, theirs)]
+        },
         lambda field, typed: {
             theirs: ours in typed.get(field, ()) for theirs, ours in words.items()
         },
@@ -245,18 +204,15 @@ def build_rows_shape(**columns: str) -> ValueShape:
     `columns` are the names in the API, each with the form's.
     """
 
-    def parse(field: str, value: Any) -> TypedValues:
-        if not isinstance(value, list) or len(value) > MAX_LIST_ITEMS:
-            raise WrongType(f"must be a list of at most {MAX_LIST_ITEMS}")
-        rows = []
-        for item in value:
-            if (
-                not isinstance(item, Mapping)
-                or not item.keys() <= columns.keys()
-                or not all(isinstance(text, str) for text in item.values())
-            ):
-                raise WrongType(f"must be a list of objects with the texts {', '.join(columns)}")
-            rows.append({ours: item.get(theirs, "") for theirs, ours in columns.items()})
+    row_type = msgspec.defstruct(
+        "Row" + "".join(columns), [(name, str, "") for name in columns], forbid_unknown_fields=True
+    )
+    problem = (
+        f"must be a list of at most {MAX_LIST_ITEMS} objects with the texts {', '.join(columns)}"
+    )
+
+    def build_typed(field: str, value: Any) -> TypedValues:
+        rows = [{ours: getattr(row, theirs) for theirs, ours in columns.items()} for row in value]
         # An empty list takes all rows away, so that they have to be named.
         return build_row_values(field, rows) or {f"{field}-": []}
 
@@ -276,10 +232,16 @@ def build_rows_shape(**columns: str) -> ValueShape:
             for number in numbers
         ]
 
-    properties = {name: {"type": "string"} for name in columns}
-    return ValueShape(
-        {"type": "array", "items": {"type": "object", "properties": properties}}, parse, serialize
-    )
+    rows_type = Annotated[list[row_type], Meta(max_length=MAX_LIST_ITEMS)]  # type: ignore[valid-type]
+    return ValueShape(Annotated[rows_type, describe_field(problem=problem)], build_typed, serialize)
+
+
+class ServingBody(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """What an environment serves."""
+
+    training: bool | None = None
+    distributed: bool | None = None
+    dist_framework: str | None = None
 
 
 def build_serving_shape(frameworks: Sequence[str]) -> ValueShape:
@@ -288,18 +250,12 @@ def build_serving_shape(frameworks: Sequence[str]) -> ValueShape:
     {training} is Standard, {distributed, distFramework} is Distributed.
     """
 
-    def parse(field: str, value: Any) -> TypedValues:
-        if not isinstance(value, Mapping) or not value.keys() <= {
-            "distributed",
-            "distFramework",
-            "training",
-        }:
-            raise WrongType("must be an object of distributed, distFramework and training")
-        framework = value.get("distFramework") or ""
+    def build_typed(field: str, value: ServingBody) -> TypedValues:
+        framework = value.dist_framework or ""
         if framework and framework not in frameworks:
             raise WrongType(f"has a distFramework that is not one of {', '.join(frameworks)}")
-        is_distributed = bool(value.get("distributed") or framework)
-        if is_distributed == bool(value.get("training")):
+        is_distributed = bool(value.distributed or framework)
+        if is_distributed == bool(value.training):
             raise WrongType(
                 "must have one of training and distributed: an environment serves one architecture"
             )
@@ -314,12 +270,10 @@ def build_serving_shape(frameworks: Sequence[str]) -> ValueShape:
             "distFramework": framework or None,
         }
 
-    properties = {
-        "training": {"type": "boolean"},
-        "distributed": {"type": "boolean"},
-        "distFramework": {"type": ["string", "null"], "enum": [*frameworks, None]},
-    }
-    return ValueShape({"type": "object", "properties": properties}, parse, serialize)
+    problem = "must be an object of distributed, distFramework and training"
+    return ValueShape(
+        Annotated[ServingBody, describe_field(problem=problem)], build_typed, serialize
+    )
 
 
 def merge_typed(was: TypedValues, given: TypedValues) -> TypedValues:
@@ -336,31 +290,8 @@ def merge_typed(was: TypedValues, given: TypedValues) -> TypedValues:
     return {name: values for name, values in (remaining | given).items() if not name.endswith("-")}
 
 
-def _get_at(body: Mapping[str, Any], place: str) -> Any:
-    value: Any = body
-    for name in place.split("."):
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(name)
-    return value
-
-
 def _set_at(body: dict[str, Any], place: str, value: Any) -> None:
     *parents, last = place.split(".")
     for name in parents:
         body = body.setdefault(name, {})
     body[last] = value
-
-
-def _list_unknown_places(
-    body: Mapping[str, Any], known: frozenset[str] | set[str], prefix: str = ""
-) -> Iterator[str]:
-    """Yield the places of a body that are in no part."""
-    for name, value in body.items():
-        place = f"{prefix}{name}"
-        if place in known or value is None:
-            continue
-        if isinstance(value, Mapping) and any(each.startswith(f"{place}.") for each in known):
-            yield from _list_unknown_places(value, known, f"{place}.")
-        else:
-            yield place[:120]

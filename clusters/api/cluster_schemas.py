@@ -1,5 +1,11 @@
-"""The OpenAPI schemas of what the API takes and returns about clusters and nodes."""
+"""Bodies of requests about clusters, and the OpenAPI schemas of answers about them and nodes."""
 
+from typing import Annotated
+
+from msgspec import structs
+
+from clusters.models import ConnectionWay
+from console.rest_bodies import RestBody, describe_field
 from projects.api.schemas import (
     BOOLEAN,
     ID,
@@ -19,24 +25,51 @@ NOT_INSIDE = (
     "and token."
 )
 
-_WAYS = {
-    "kubeconfig": describe_schema(TEXT, "The text of a kubeconfig with its data inline."),
-    "server": describe_schema(TEXT, "The address of the API server, with a token."),
-    "token": describe_schema(TEXT, "Of a service account; stored encrypted, shown nowhere."),
-    "ca": describe_schema(
-        TEXT, "The PEM text of the authority that signed the server's certificate."
-    ),
-    "inCluster": describe_schema(BOOLEAN, "The cluster that Muster itself runs in."),
-}
-CONNECTION = object_schema(["name"], name=TEXT, **_WAYS)
-CHANGE = object_schema(
-    name=TEXT,
-    enabled=BOOLEAN,
-    prometheusUrl=describe_schema(
-        TEXT, "The Prometheus that has the figures of DCGM's exporter; empty asks none."
-    ),
-    **_WAYS,
-)
+
+class ConnectionBody(RestBody):
+    """A cluster and the way to reach it."""
+
+    name: str | None = None
+    kubeconfig: Annotated[
+        str | None, describe_field("The text of a kubeconfig with its data inline.")
+    ] = None
+    server: Annotated[
+        str | None, describe_field("The address of the API server, with a token.")
+    ] = None
+    token: Annotated[
+        str | None, describe_field("Of a service account; stored encrypted, shown nowhere.")
+    ] = None
+    ca: Annotated[
+        str | None,
+        describe_field("The PEM text of the authority that signed the server's certificate."),
+    ] = None
+    in_cluster: Annotated[
+        bool | None, describe_field("The cluster that Muster itself runs in.")
+    ] = None
+
+    def build_form_data(self) -> dict[str, str]:
+        """Return what the body gives as the form's data, with the way that it means."""
+        values = structs.asdict(self).items()
+        given = {name: value for name, value in values if isinstance(value, str)}
+        if self.in_cluster:
+            given["way"] = ConnectionWay.INSIDE.value
+        elif "kubeconfig" in given:
+            given["way"] = ConnectionWay.KUBECONFIG.value
+        elif given.keys() & {"server", "token", "ca"}:
+            given["way"] = ConnectionWay.TOKEN.value
+        return given
+
+
+class ClusterChange(ConnectionBody):
+    """What is changed of a cluster."""
+
+    enabled: bool | None = None
+    prometheus_url: Annotated[
+        str | None,
+        describe_field("The Prometheus that has the figures of DCGM's exporter; empty asks none."),
+    ] = None
+
+
 PREREQUISITE = object_schema(
     ["title", "state"],
     title=TEXT,

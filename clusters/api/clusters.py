@@ -12,19 +12,19 @@ from rest_framework.response import Response
 
 from clusters import actions, connection_trial
 from clusters.api import cluster_schemas
+from clusters.api.cluster_schemas import ClusterChange, ConnectionBody
 from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
 from clusters.connection_trial import ConnectionTrial
-from clusters.models import Cluster, ConnectionWay
+from clusters.models import Cluster
 from clusters.permission_review import PermissionReview
 from clusters.prerequisites import list_prerequisites
 from console.errors import Invalid
+from console.rest_bodies import Body, parse_body
 from projects import access
 from projects.api import schemas
 from projects.api.base import ApiView, ListQuery
 from projects.permissions import Entity, Verb
 from projects.scopes import cluster_scope
-
-_TEXTS = ("name", "kubeconfig", "server", "token", "ca", "prometheusUrl")
 
 
 class ClustersView(ApiView):
@@ -48,14 +48,15 @@ class ClustersView(ApiView):
             "Add a cluster, by a kubeconfig, by its address and a token, or the one that Muster "
             "runs in. For administrators."
         ),
-        request=schemas.json_content(cluster_schemas.CONNECTION),
+        request=schemas.body_content(ConnectionBody, "name"),
         responses={201: schemas.json_response(schemas.CLUSTER)}
         | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.CLUSTERS)
-        form = _validate_form(ClusterForm(_parse_body(request.data)))
+        body = _parse_body(ConnectionBody, request.data)
+        form = _validate_form(ClusterForm(body.build_form_data()))
         way, kubeconfig = form.credentials
         cluster = actions.register(form.cleaned_data["name"], kubeconfig, way=way, user=self.user)
         return Response(serialize_cluster(cluster), status=201)
@@ -67,15 +68,16 @@ class ConnectionTestView(ApiView):
         description=(
             "Try a connection and keep nothing. It takes a few seconds. For administrators."
         ),
-        request=schemas.json_content(cluster_schemas.CONNECTION),
+        request=schemas.body_content(ConnectionBody),
         responses={200: schemas.json_response(cluster_schemas.TRIAL)}
         | schemas.error_responses(400, 401, 403),
         tags=["organisation"],
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.CLUSTERS)
+        body = _parse_body(ConnectionBody, request.data)
         # For a test a name is not needed.
-        form = _validate_form(ClusterForm({"name": "test"} | _parse_body(request.data)))
+        form = _validate_form(ClusterForm({"name": "test"} | body.build_form_data()))
         return Response(_serialize_trial(connection_trial.try_connection(*form.credentials)))
 
 
@@ -114,7 +116,7 @@ class ClusterView(ApiView):
             "Another name, other credentials, or whether it is used at all (enabled). What is not "
             "given stays. For administrators."
         ),
-        request=schemas.json_content(cluster_schemas.CHANGE),
+        request=schemas.body_content(ClusterChange),
         responses={200: schemas.json_response(schemas.CLUSTER)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -122,13 +124,10 @@ class ClusterView(ApiView):
     def patch(self, request: Request, pk: uuid.UUID) -> Response:
         access.require(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
         found = _get_cluster(pk)
-        body = request.data if isinstance(request.data, dict) else {}
+        body = _parse_body(ClusterChange, request.data)
         stored = {"name": found.name, "way": STORED_WAY, "prometheus_url": found.prometheus_url}
-        form = ClusterChangeForm(stored | _parse_body(body), is_local=found.is_local)
+        form = ClusterChangeForm(stored | body.build_form_data(), is_local=found.is_local)
         _validate_form(form)
-        enabled = body.get("enabled")
-        if enabled is not None and not isinstance(enabled, bool):
-            raise Invalid([("enabled", "enabled must be true or false.")])
         if form.cleaned_data["name"] != found.name:
             actions.rename(found, form.cleaned_data["name"], user=self.user)
         if not form.keeps_credentials:
@@ -136,8 +135,8 @@ class ClusterView(ApiView):
             actions.reconnect(found, kubeconfig, way=way, user=self.user)
         if form.cleaned_data["prometheus_url"] != found.prometheus_url:
             actions.set_prometheus_url(found, form.cleaned_data["prometheus_url"], user=self.user)
-        if enabled is not None and enabled != found.is_enabled:
-            (actions.enable if enabled else actions.disable)(found, user=self.user)
+        if body.enabled is not None and body.enabled != found.is_enabled:
+            (actions.enable if body.enabled else actions.disable)(found, user=self.user)
         return Response(serialize_cluster(found))
 
     @extend_schema(
@@ -210,28 +209,9 @@ def _get_cluster(pk: uuid.UUID, rows: Any = None) -> Cluster:
     return found
 
 
-def _parse_body(data: Any) -> dict[str, str]:
-    """Parse a body into the form's data. Raises Invalid for a field that must be a text and is
-    none.
-    """
-    body = data if isinstance(data, dict) else {}
-    wrong = [
-        (name, f"{name} must be a text.")
-        for name in _TEXTS
-        if name in body and not isinstance(body[name], str)
-    ]
-    if wrong:
-        raise Invalid(wrong)
-    given = {name: body[name] for name in _TEXTS if name in body}
-    if "prometheusUrl" in given:
-        given["prometheus_url"] = given.pop("prometheusUrl")
-    if body.get("inCluster") is True:
-        given["way"] = ConnectionWay.INSIDE.value
-    elif "kubeconfig" in given:
-        given["way"] = ConnectionWay.KUBECONFIG.value
-    elif given.keys() & {"server", "token", "ca"}:
-        given["way"] = ConnectionWay.TOKEN.value
-    return given
+def _parse_body(body_type: type[Body], data: Any) -> Body:
+    """Parse a body; one that is no object gives nothing. Raises Invalid."""
+    return parse_body(body_type, data if isinstance(data, dict) else {})
 
 
 def _validate_form(form: ClusterForm) -> ClusterForm:

@@ -2,8 +2,7 @@
 and delete them, as on the pages.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
@@ -15,6 +14,7 @@ from clusters.models import NodePool
 from clusters.node_pools import NewNodePoolForm, NodePoolForm
 from clusters.pool_counts import PoolCounts
 from console.errors import Invalid
+from console.rest_bodies import describe_field, mark_unsupported
 from projects import access
 from projects.api import filtering, quotas, schemas
 from projects.api.base import ApiView, ListQuery
@@ -25,10 +25,10 @@ from projects.api.schemas import (
     MOMENT,
     NUMBER,
     TEXT,
-    describe_schema,
     enum_schema,
     object_schema,
 )
+from projects.api.unit_bodies import AnswerFields, Version, parse_unit_body
 from projects.models import User
 from projects.permissions import Entity, Verb
 from projects.scopes import cluster_scope
@@ -40,29 +40,54 @@ FIELDS = {
     "labelValue": filtering.text_field("label_value"),
 }
 PLACES = {"cluster": "clusterId", "label_key": "labelKey", "label_value": "labelValue"}
-SETTABLE_FIELDS = ("name", "clusterId", "description", "labelKey", "labelValue", "version")
-_ACCEPTED_FIELDS = (*SETTABLE_FIELDS, "nodes", "gpus", "clusterName", "tenantId", "isDefault")
-_FIXED: Mapping[str, quotas.FixedValue] = {
-    "overProvisioningRatio": (
-        (1,),
-        "Muster gives a device to as many as it has room for. Leave it out.",
-    ),
-    "placementStrategy": (
-        ({}, {"gpu": "bin-pack", "cpu": "bin-pack"}),
-        "the scheduler's own settings say how it places. Leave it out.",
-    ),
-}
-CREATE_SCHEMA = object_schema(
-    ["name", "clusterId", "labelKey", "labelValue"],
-    name=describe_schema(TEXT, "It stays: workloads name it."),
-    clusterId=ID,
-    description=TEXT,
-    labelKey=TEXT,
-    labelValue=TEXT,
-)
-CHANGE_SCHEMA = object_schema(
-    description=TEXT, labelKey=TEXT, labelValue=TEXT, version=quotas.VERSION
-)
+_REQUIRED = ("name", "clusterId", "labelKey", "labelValue")
+OfAnswers = Annotated[Any, describe_field("Of answers.")]
+
+
+class NodePoolBody(AnswerFields):
+    """A node pool."""
+
+    name: Annotated[str | None, describe_field("It stays: workloads name it.")] = None
+    cluster_id: Annotated[str | None, describe_field(format="uuid")] = None
+    description: str | None = None
+    label_key: str | None = None
+    label_value: str | None = None
+    version: Version | None = None
+    nodes: OfAnswers = None
+    gpus: OfAnswers = None
+    cluster_name: OfAnswers = None
+    tenant_id: OfAnswers = None
+    is_default: OfAnswers = None
+    over_provisioning_ratio: Annotated[
+        Any,
+        mark_unsupported(
+            1,
+            1.0,
+            reason=(
+                "cannot be that: Muster gives a device to as many as it has room for. Leave it out"
+            ),
+        ),
+    ] = None
+    placement_strategy: Annotated[
+        Any,
+        mark_unsupported(
+            {"gpu": "bin-pack", "cpu": "bin-pack"},
+            reason=("cannot be that: the scheduler's own settings say how it places. Leave it out"),
+        ),
+    ] = None
+
+    def build_form_data(self) -> dict[str, str]:
+        """Return what the body gives as the form's data."""
+        values = {
+            "name": self.name,
+            "cluster": self.cluster_id,
+            "description": self.description,
+            "label_key": self.label_key,
+            "label_value": self.label_value,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+
 POOL_SCHEMA = object_schema(
     ["id", "name", "clusterId"],
     id=TEXT,
@@ -113,14 +138,15 @@ class NodePoolsView(ApiView):
     @extend_schema(
         operation_id="create_node_pool",
         description="A new node pool: the nodes of a cluster with this value of this label.",
-        request=schemas.json_content(CREATE_SCHEMA),
+        request=schemas.body_content(NodePoolBody, *_REQUIRED),
         responses={201: schemas.json_response(POOL_SCHEMA)}
         | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.NODE_POOLS)
-        form = NewNodePoolForm(_parse_body(request.data), user=self.user)
+        body = parse_unit_body(NodePoolBody, request.data)
+        form = NewNodePoolForm(body.build_form_data(), user=self.user)
         quotas.require_valid(form, PLACES)
         return Response(
             _serialize_pool(self.user, node_pools.create(form, self.user).pk), status=201
@@ -163,7 +189,7 @@ class NodePoolView(ApiView):
             "Another description or label; what is not given stays. What is placed already stays "
             "where it is."
         ),
-        request=schemas.json_content(CHANGE_SCHEMA),
+        request=schemas.body_content(NodePoolBody),
         responses={200: schemas.json_response(POOL_SCHEMA)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -177,7 +203,7 @@ class NodePoolView(ApiView):
             "Another label and description; a description that is not given is empty. Name and "
             "cluster stay."
         ),
-        request=schemas.json_content(CHANGE_SCHEMA),
+        request=schemas.body_content(NodePoolBody),
         responses={200: schemas.json_response(POOL_SCHEMA)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -188,8 +214,8 @@ class NodePoolView(ApiView):
     def _apply_change(self, request: Request, pk: int, *, whole: bool) -> Response:
         found = _get_node_pool(self.user, pk)
         access.require(self.user, Verb.EDIT, Entity.NODE_POOLS, cluster_scope(found.cluster_id))
-        body = quotas.parse_object(request.data, _ACCEPTED_FIELDS, _FIXED)
-        typed = _parse_body(body)
+        body = parse_unit_body(NodePoolBody, request.data)
+        typed = body.build_form_data()
         for name, now in (("name", found.name), ("cluster", str(found.cluster_id))):
             if typed.get(name, now) != now:
                 place = PLACES.get(name, name)
@@ -207,7 +233,7 @@ class NodePoolView(ApiView):
         current = NodePoolForm.values(found) | ({"description": ""} if whole else {})
         form = NodePoolForm(current | typed, row=found)
         quotas.require_valid(form, PLACES)
-        node_pools.change(found, form, self.user, quotas.parse_version(body))
+        node_pools.change(found, form, self.user, body.version)
         return Response(_serialize_pool(self.user, pk))
 
     @extend_schema(
@@ -250,17 +276,6 @@ def serialize_node_pool(pool: NodePool, counted: PoolCounts) -> dict[str, Any]:
 
 def _serialize_pool(user: User, pk: int) -> dict[str, Any]:
     return serialize_node_pool(_get_node_pool(user, pk), PoolCounts(NodePool.objects.filter(pk=pk)))
-
-
-def _parse_body(data: Any) -> dict[str, str]:
-    """Parse a body into the form's data. Raises Invalid."""
-    body = quotas.parse_object(data, _ACCEPTED_FIELDS, _FIXED)
-    places = {place: name for name, place in PLACES.items()}
-    return {
-        places.get(name, name): quotas.parse_text(body, name)
-        for name in SETTABLE_FIELDS
-        if name != "version" and body.get(name) is not None
-    }
 
 
 def _get_node_pool(user: User, pk: int) -> NodePool:

@@ -2,8 +2,8 @@
 follow.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import Http404
@@ -21,11 +21,13 @@ from clusters.forms import (
 from clusters.models import NodePool
 from clusters.tasks import remove_deleted_project
 from console.errors import Invalid
+from console.rest_bodies import describe_field, mark_unsupported
+from console.texts import parse_number
 from projects import access, project_removal
-from projects.api import projects, quotas, schemas
+from projects.api import projects, quotas, schemas, unit_bodies
 from projects.api.base import ApiView
 from projects.api.projects import serialize_project
-from projects.api.schemas import ID, TEXT, array_schema, describe_schema, enum_schema, object_schema
+from projects.api.unit_bodies import NodeTypes, UnitBody
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
 from projects.quotas import exact_values
@@ -38,43 +40,44 @@ PLACES = quotas.FIELD_PATHS | {
     "node_pools": "nodePools",
     "default_preemptibility": "defaultPreemptibility",
 }
-ACCEPTED_FIELDS = quotas.COMMON_FIELDS | {
-    "departmentId",
-    "parentId",
-    "departmentName",
-    "clusterId",
-    "requestedNamespace",
-    "namespace",
-}
-ACCEPTED_FIELDS |= {"nodePools", "defaultNodePools", "defaultPreemptibility"}
-CREATE_SCHEMA = object_schema(
-    ["name", "clusterId"],
-    name=TEXT,
-    description=TEXT,
-    clusterId=ID,
-    departmentId=describe_schema(TEXT, "Or parentId: where you may make projects."),
-    parentId=TEXT,
-    requestedNamespace=describe_schema(TEXT, "One that is there and is to be adopted."),
-    resources=quotas.RESOURCES,
-    schedulingRules=quotas.SCHEDULING_RULES,
-    nodePools=describe_schema(
-        array_schema(TEXT), "Or defaultNodePools. None, and default alone, is all of the cluster's."
-    ),
-    defaultNodePools=array_schema(TEXT),
-    defaultPreemptibility=enum_schema("preemptible", "non-preemptible"),
-    version=quotas.VERSION,
-)
-CHANGE_SCHEMA = CREATE_SCHEMA | {"required": []}
-FIXED: Mapping[str, quotas.FixedValue] = {
-    "nodeTypes": quotas.NO_NODE_TYPES,
-    "enforceRunaiScheduler": (
-        (True,),
-        (
-            "a project's pods always go to the scheduler that its cluster has for quotas. Leave "
-            "it out."
+_NO_NAMES = "must be a list of names"
+
+
+class ProjectBody(UnitBody):
+    """A project."""
+
+    cluster_id: Annotated[str | None, describe_field(format="uuid")] = None
+    department_id: Annotated[
+        str | None, describe_field("Or parentId: where you may make projects.")
+    ] = None
+    parent_id: str | None = None
+    department_name: Annotated[Any, describe_field("Of answers; departmentId counts.")] = None
+    requested_namespace: Annotated[
+        str | None, describe_field("One that is there and is to be adopted.")
+    ] = None
+    namespace: Annotated[str | None, describe_field("Of answers; it cannot be changed.")] = None
+    node_pools: Annotated[
+        tuple[str, ...] | None,
+        describe_field(
+            "Or defaultNodePools. None, and default alone, is all of the cluster's.",
+            problem=_NO_NAMES,
         ),
-    ),
-}
+    ] = None
+    default_node_pools: Annotated[tuple[str, ...] | None, describe_field(problem=_NO_NAMES)] = None
+    default_preemptibility: Annotated[
+        str | None, describe_field(enum=["preemptible", "non-preemptible", None])
+    ] = None
+    node_types: NodeTypes = None
+    enforce_runai_scheduler: Annotated[
+        Any,
+        mark_unsupported(
+            True,
+            reason=(
+                "cannot be that: a project's pods always go to the scheduler that its cluster has "
+                "for quotas. Leave it out"
+            ),
+        ),
+    ] = None
 
 
 class ProjectsView(projects.ProjectsView):
@@ -84,20 +87,20 @@ class ProjectsView(projects.ProjectsView):
             "A new project. Without resources it has a quota of no GPUs and runs on what others "
             "leave idle."
         ),
-        request=schemas.json_content(CREATE_SCHEMA),
+        request=schemas.body_content(ProjectBody, "name", "clusterId"),
         responses={201: schemas.json_response(schemas.PROJECT)}
         | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.PROJECTS)
-        body = quotas.parse_object(request.data, ACCEPTED_FIELDS, FIXED)
+        body = unit_bodies.parse_unit_body(ProjectBody, request.data)
         given = {
             "gpu_quota": "0",
-            "cluster": quotas.parse_text(body, "clusterId"),
-            "namespace": quotas.parse_text(body, "requestedNamespace"),
+            "cluster": body.cluster_id or "",
+            "namespace": body.requested_namespace or "",
         }
-        form = ProjectForm(given | _parse_body(self.user, body, given["cluster"]), user=self.user)
+        form = ProjectForm(given | _build_form_data(self.user, body), user=self.user)
         quotas.require_valid(form, PLACES)
         return Response(
             serialize_project(_get_project(self.user, project_saving.save_project(form).pk)),
@@ -121,7 +124,7 @@ class ProjectView(ApiView):
             "The project as the body says; what is not given is empty. Name, cluster and "
             "namespace stay, and so does a department that is not given."
         ),
-        request=schemas.json_content(CHANGE_SCHEMA),
+        request=schemas.body_content(ProjectBody),
         responses={200: schemas.json_response(schemas.PROJECT)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -132,7 +135,7 @@ class ProjectView(ApiView):
     @extend_schema(
         operation_id="change_project",
         description="The project with what the body says; what is not given stays.",
-        request=schemas.json_content(CHANGE_SCHEMA),
+        request=schemas.body_content(ProjectBody),
         responses={200: schemas.json_response(schemas.PROJECT)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -142,7 +145,7 @@ class ProjectView(ApiView):
 
     def _apply_change(self, request: Request, pk: int, *, whole: bool) -> Response:
         found = get_editable_project(self.user, pk)
-        body = quotas.parse_object(request.data, ACCEPTED_FIELDS, FIXED)
+        body = unit_bodies.parse_unit_body(ProjectBody, request.data)
         _check_unchanged(found, body)
         current: dict[str, Any] = (
             {"department": found.department.name, "gpu_quota": "0"}
@@ -152,8 +155,8 @@ class ProjectView(ApiView):
         return change_project(
             self.user,
             found,
-            current | _parse_body(self.user, body, str(found.cluster_id), found),
-            quotas.parse_version(body),
+            current | _build_form_data(self.user, body, found),
+            body.version,
         )
 
     @extend_schema(
@@ -182,7 +185,7 @@ class ProjectResourcesView(ApiView):
     @extend_schema(
         operation_id="change_project_resources",
         description="Another quota, as far as the body says one; the rest stays.",
-        request=schemas.json_content(quotas.RESOURCES_CHANGE),
+        request=unit_bodies.describe_resources_content(),
         responses={200: schemas.json_response(schemas.PROJECT)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -197,7 +200,7 @@ class ProjectResourcesView(ApiView):
             "Another quota: what is not given of it is without limit, GPUs are none. The rest "
             "stays."
         ),
-        request=schemas.json_content(quotas.RESOURCES_CHANGE),
+        request=unit_bodies.describe_resources_content(),
         responses={200: schemas.json_response(schemas.PROJECT)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -211,12 +214,9 @@ class ProjectResourcesView(ApiView):
     def _apply_change(
         self, request: Request, found: Project, current: Mapping[str, Any]
     ) -> Response:
-        body = quotas.parse_resources_only(request.data)
+        body = unit_bodies.parse_resources_body(request.data)
         return change_project(
-            self.user,
-            found,
-            {**current, **quotas.parse_form_data(body)},
-            quotas.parse_version(body),
+            self.user, found, {**current, **unit_bodies.build_form_data(body)}, body.version
         )
 
 
@@ -246,15 +246,15 @@ def _serialize_current(project: Project) -> dict[str, Any]:
     return ProjectChangeForm.values(project) | exact_values(project)
 
 
-def _check_unchanged(project: Project, body: Mapping[str, Any]) -> None:
+def _check_unchanged(project: Project, body: ProjectBody) -> None:
     """Raise Invalid for a body that changes a fixed field of a project."""
-    now = {
-        "name": project.name,
-        "clusterId": str(project.cluster_id),
-        "namespace": project.namespace,
+    pairs = {
+        "name": (body.name, project.name),
+        "clusterId": (body.cluster_id, str(project.cluster_id)),
+        "namespace": (body.namespace, project.namespace),
+        "requestedNamespace": (body.requested_namespace, project.namespace),
     }
-    now["requestedNamespace"] = project.namespace
-    if wrong := [name for name, value in now.items() if body.get(name) not in (None, value)]:
+    if wrong := [name for name, (given, now) in pairs.items() if given not in (None, now)]:
         raise Invalid(
             [
                 (
@@ -269,34 +269,32 @@ def _check_unchanged(project: Project, body: Mapping[str, Any]) -> None:
         )
 
 
-def _parse_body(
-    user: User, body: Mapping[str, Any], cluster: str, row: Project | None = None
-) -> dict[str, Any]:
-    """Parse only the fields that a body has into the form's data. Raises Invalid."""
-    typed = quotas.parse_form_data(body)
-    for name in ("departmentId", "parentId"):
-        if body.get(name) is not None:
-            typed["department"] = _get_department_name(
-                user, quotas.parse_text(body, name), name, row
-            )
-    for name in ("defaultNodePools", "nodePools"):
-        if body.get(name) is not None:
+def _build_form_data(user: User, body: ProjectBody, row: Project | None = None) -> dict[str, Any]:
+    """Return only what a body has as the form's data. Raises Invalid."""
+    typed = unit_bodies.build_form_data(body)
+    for name, key in (("departmentId", body.department_id), ("parentId", body.parent_id)):
+        if key is not None:
+            typed["department"] = _get_department_name(user, key, name, row)
+    for name, pools in (
+        ("defaultNodePools", body.default_node_pools),
+        ("nodePools", body.node_pools),
+    ):
+        if pools is not None:
             # What clients send that know of no pools asks for nothing, as in a workload.
             typed["node_pools"] = (
                 []
-                if body[name] == ["default"]
-                else _parse_pools(body[name], name, _get_cluster_id(user, cluster, row))
+                if pools == ("default",)
+                else _get_pool_keys(pools, name, _get_cluster_id(user, body.cluster_id or "", row))
             )
-    if body.get("defaultPreemptibility") is not None:
-        typed["default_preemptibility"] = quotas.parse_text(body, "defaultPreemptibility")
+    if body.default_preemptibility is not None:
+        typed["default_preemptibility"] = body.default_preemptibility
     return typed
 
 
 def _get_department_name(user: User, text: str, field: str, row: Project | None) -> str:
-    key = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
     name = (
         list_departments_for_project(user, row)
-        .filter(pk=key)
+        .filter(pk=parse_number(text) or 0)
         .values_list("name", flat=True)
         .first()
     )
@@ -329,9 +327,7 @@ def _get_cluster_id(user: User, text: str, row: Project | None) -> UUID:
     return cluster_id
 
 
-def _parse_pools(given: Any, field: str, cluster: UUID) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise Invalid([(field, f"{field} must be a list of names.")])
+def _get_pool_keys(given: Sequence[str], field: str, cluster: UUID) -> list[str]:
     existing = dict(NodePool.objects.filter(cluster=cluster).values_list("name", "pk"))
     if unknown := [name for name in given if name not in existing]:
         known = f"There are {', '.join(sorted(existing)[:20])}." if existing else "It has none."

@@ -1,43 +1,89 @@
 """Bodies of assets in the REST API: parsed, serialized, described; `meta` is the same for all."""
 
 import uuid
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any
+
+from msgspec import field
 
 from console.errors import Invalid
+from console.rest_bodies import (
+    READ_ONLY,
+    Problem,
+    Reading,
+    RestBody,
+    describe_field,
+    mark_unsupported,
+    read_body,
+)
+from console.rest_schemas import describe_body
 from console.typed_forms import TypedValues
 from environments.api import compliance
 from environments.forms import AssetForm
 from environments.kinds import AssetKind
 from environments.models import Asset
-from environments.rest_mapping import Problems, RestMapping
+from environments.rest_mapping import RestMapping
 from projects.api import schemas
 from projects.scopes import TENANT, Level, Scope, cluster_scope, department_scope, project_scope
 
-_TEXT_FIELDS = ("name", "description")
-_SCOPE_FIELDS = ("scope", "projectId", "departmentId", "clusterId")
-_READ_ONLY_FIELDS = (
-    "id",
-    "kind",
-    "createdBy",
-    "createdAt",
-    "updatedBy",
-    "updatedAt",
-    "projectName",
-    "builtIn",
-    "version",
-)
-"""Fields of answers only, accepted so that an answer can be sent back as it is."""
-_FALSE_ONLY_FIELDS = ("autoDelete", "private")
-"""Fields that Run:ai's clients always send, as false where nobody asked for them."""
-KNOWN_PLACES = frozenset(
-    f"meta.{name}"
-    for name in (*_TEXT_FIELDS, *_SCOPE_FIELDS, *_READ_ONLY_FIELDS, *_FALSE_ONLY_FIELDS)
-) | {
-    "usedBy",
-    "compliance",
-}
 _LEVELS = {"projectId": Level.PROJECT, "departmentId": Level.DEPARTMENT, "clusterId": Level.CLUSTER}
+_ID: schemas.Schema = {"type": ["integer", "string", "null"]}
+_FALSE_ONLY = mark_unsupported(
+    False, reason="can only be false: Muster has no such assets. Leave it out"
+)
+
+
+class MetaBody(RestBody, forbid_unknown_fields=True):
+    """The meta data of an asset in a request.
+
+    An answer can be sent back as it is. autoDelete and private are what Run:ai's clients always
+    send, as false where nobody asked for them.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    scope: Annotated[
+        str | None,
+        describe_field(
+            problem="must be one of tenant, cluster, department and project",
+            enum=[*Level, None],
+        ),
+    ] = None
+    project_id: Annotated[Any, describe_field("Of the scope project.", **_ID)] = None
+    department_id: Annotated[Any, describe_field("Of the scope department.", **_ID)] = None
+    cluster_id: Annotated[Any, describe_field("Of the scope cluster.", **_ID)] = None
+    version: Annotated[
+        int | None,
+        describe_field(
+            "Of the asset that is changed: 409 where somebody else has changed it since.",
+            problem="must be a whole number",
+        ),
+    ] = None
+    id: Annotated[Any, READ_ONLY] = None
+    kind: Annotated[Any, READ_ONLY] = None
+    created_by: Annotated[Any, READ_ONLY] = None
+    created_at: Annotated[Any, READ_ONLY] = None
+    updated_by: Annotated[Any, READ_ONLY] = None
+    updated_at: Annotated[Any, READ_ONLY] = None
+    project_name: Annotated[Any, READ_ONLY] = None
+    built_in: Annotated[Any, READ_ONLY] = None
+    auto_delete: Annotated[Any, _FALSE_ONLY] = None
+    private: Annotated[Any, _FALSE_ONLY] = None
+
+
+class AssetBody(RestBody, forbid_unknown_fields=True):
+    """A body with the fields that all assets have."""
+
+    meta: MetaBody = field(default_factory=MetaBody)
+    used_by: Annotated[Any, READ_ONLY] = None
+    compliance: Annotated[Any, READ_ONLY] = None
+
+
+@cache
+def get_body_type(rest: RestMapping) -> type[AssetBody]:
+    """Return the struct of the bodies of a form's assets."""
+    return rest.build_body_type(AssetBody, MetaBody)
 
 
 def parse_asset(rest: RestMapping, body: Any) -> tuple[TypedValues, int | None]:
@@ -49,53 +95,44 @@ def parse_asset(rest: RestMapping, body: Any) -> tuple[TypedValues, int | None]:
         not isinstance(body.get(name) or {}, Mapping) for name in ("meta", "spec")
     ):
         raise Invalid([("body", "The body must be an object with the objects meta and spec.")])
-    typed, problems = rest.parse_body(body, KNOWN_PLACES)
-    meta: Mapping[str, Any] = body.get("meta") or {}
-    for name in _TEXT_FIELDS:
-        if isinstance(value := meta.get(name), str):
-            typed[name] = [value]
-        elif value is not None:
-            problems.append((f"meta.{name}", f"meta.{name} must be a text."))
-    for name in _FALSE_ONLY_FIELDS:
-        if meta.get(name) not in (None, False):
-            problems.append(
-                (
-                    f"meta.{name}",
-                    f"meta.{name} can only be false: Muster has no such assets. Leave it out.",
-                )
-            )
-    if scope := _parse_meta_scope(meta, problems):
+    reading = read_body(get_body_type(rest), body, _describe_unknown)
+    typed = rest.build_typed(reading)
+    meta = reading.value.meta
+    texts = {"name": meta.name, "description": meta.description}
+    typed |= {name: [text] for name, text in texts.items() if text is not None}
+    if scope := _parse_meta_scope(meta, reading):
         typed["scope"] = [str(scope)]
-    version = meta.get("version")
-    if version is not None and (not isinstance(version, int) or isinstance(version, bool)):
-        problems.append(("meta.version", "meta.version must be a whole number."))
-    if problems:
-        raise Invalid(problems)
-    return typed, version
+    reading.require_valid()
+    return typed, meta.version
 
 
-def _parse_meta_scope(meta: Mapping[str, Any], problems: Problems) -> Scope | None:
+def _describe_unknown(path: str, name: str, known: Sequence[str]) -> Problem:
+    place = f"{path}.{name}"[:120] if path else name[:120]
+    return place, f"{place} is not known here."
+
+
+def _parse_meta_scope(meta: MetaBody, reading: Reading[AssetBody]) -> Scope | None:
     """Return the scope that is given by its name, by an id, or by both; None without any."""
-    ids = {id_field: meta[id_field] for id_field in _LEVELS if meta.get(id_field) is not None}
-    level_name = meta.get("scope") or (str(_LEVELS[next(iter(ids))]) if ids else None)
+    all_ids = {
+        "projectId": meta.project_id,
+        "departmentId": meta.department_id,
+        "clusterId": meta.cluster_id,
+    }
+    ids = {name: value for name, value in all_ids.items() if value is not None}
+    level_name = meta.scope or (str(_LEVELS[next(iter(ids))]) if ids else None)
     if level_name is None:
         return None
     if level_name in ("tenant", "system"):
         return TENANT
     id_field = next((each for each, level in _LEVELS.items() if level == level_name), "")
     if not id_field:
-        problems.append(
-            ("meta.scope", "meta.scope must be one of tenant, cluster, department and project.")
-        )
+        reading.refuse("meta.scope", "must be one of tenant, cluster, department and project")
         return None
     try:
         return Scope.parse(f"{level_name}:{ids.get(id_field, '')}")
     except ValueError:
-        problems.append(
-            (
-                f"meta.{id_field}",
-                f"meta.{id_field} must be given for the scope {level_name}, and be its id.",
-            )
+        reading.refuse(
+            f"meta.{id_field}", f"must be given for the scope {level_name}, and be its id"
         )
         return None
 
@@ -165,10 +202,8 @@ def build_asset_schema(kind: AssetKind, form: type[AssetForm]) -> schemas.Schema
     """Build the schema of an asset of one form in an answer."""
     rest = form.rest
     assert rest is not None
-    form_properties = rest.schema["properties"]
-    meta = build_meta_schema(
-        get_kind_word(kind, form), **form_properties.get("meta", {}).get("properties", {})
-    )
+    parts = describe_body(rest.build_body_type(RestBody, RestBody))["properties"]
+    meta = build_meta_schema(get_kind_word(kind, form), **parts["meta"]["properties"])
     use_counts = schemas.object_schema(
         workloads=schemas.INTEGER, templates=schemas.INTEGER, dataSources=schemas.INTEGER
     )
@@ -178,7 +213,7 @@ def build_asset_schema(kind: AssetKind, form: type[AssetForm]) -> schemas.Schema
     return schemas.object_schema(
         ["meta", "spec"],
         meta=meta,
-        spec=_make_nullable(form_properties.get("spec", schemas.object_schema())),
+        spec=parts["spec"],
         usedBy=use_counts,
         **compliance_schema,
     )
@@ -199,41 +234,8 @@ def build_any_schema(kind: AssetKind) -> schemas.Schema:
 
 def build_request_meta_schema(**more: schemas.Schema) -> schemas.Schema:
     """Build the schema of the meta data in a request."""
-    return schemas.object_schema(
-        name=schemas.TEXT,
-        description=schemas.TEXT,
-        scope=schemas.enum_schema("tenant", "cluster", "department", "project"),
-        projectId=schemas.describe_schema(schemas.INTEGER, "Of the scope project."),
-        departmentId=schemas.describe_schema(schemas.TEXT, "Of the scope department."),
-        clusterId=schemas.describe_schema(schemas.ID, "Of the scope cluster."),
-        version=schemas.describe_schema(
-            schemas.INTEGER,
-            "Of the asset that is changed: 409 where somebody else has changed it since.",
-        ),
-        **more,
-    )
-
-
-def build_request_schema(form: type[AssetForm]) -> schemas.Schema:
-    """Build the schema of the body of a creation or a change."""
-    rest = form.rest
-    assert rest is not None
-    form_properties = rest.schema["properties"]
-    meta = build_request_meta_schema(**form_properties.get("meta", {}).get("properties", {}))
-    return schemas.object_schema(
-        ["meta"],
-        meta=meta,
-        spec=_make_nullable(form_properties.get("spec", schemas.object_schema())),
-    )
-
-
-def _make_nullable(schema: schemas.Schema) -> schemas.Schema:
-    """Return the schema with every property nullable: null is not given, or empty."""
-    properties = {
-        name: {"anyOf": [part, {"type": "null"}]}
-        for name, part in schema.get("properties", {}).items()
-    }
-    return schema | {"properties": properties}
+    schema = describe_body(MetaBody)
+    return schema | {"properties": schema["properties"] | more}
 
 
 def parse_scope(level: str, key: str) -> Scope:

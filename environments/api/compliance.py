@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from console.errors import Invalid
-from environments import policy_fields
+from console.texts import parse_number
+from environments import seams
 from environments.models import Asset
 from projects.api import schemas
 from projects.api.base import ListQuery
@@ -49,13 +50,12 @@ def build_compliance_check(
     text = parameters.text("complyToProject")
     if not text:
         return None
-    key = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
-    project = Project.objects.visible_to(user).filter(pk=key).first()
+    project = Project.objects.visible_to(user).filter(pk=parse_number(text)).first()
     if project is None:
         raise Invalid(
             [("complyToProject", f"There is no project {text[:40]} among those that you may see.")]
         )
-    judge = policy_fields.get_compliance_judge(
+    judge = seams.POLICY_RULES.get().build_compliance_judge(
         project, WORKLOAD_TYPES[parameters.choice("complyToWorkloadType", tuple(WORKLOAD_TYPES))]
     )
 

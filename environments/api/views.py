@@ -240,10 +240,8 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
     """Build the two views of one form, with their OpenAPI descriptions."""
     rest, kind = _get_rest(form), kinds.get_kind(form.model)
     noun, name = f"{form.label} {kind.noun}".strip(), rest.name.replace("-", "_")
-    one, asking = (
-        bodies.build_asset_schema(kind, form),
-        schemas.json_content(bodies.build_request_schema(form)),
-    )
+    one, body_type = bodies.build_asset_schema(kind, form), bodies.get_body_type(rest)
+    change = schemas.body_content(body_type)
     done = {202: schemas.json_response(one)}
 
     class Many(AssetsView):
@@ -265,7 +263,7 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
         @extend_schema(
             operation_id=f"create_asset_{name}",
             description=f"A new one of the sort “{noun}”.",
-            request=asking,
+            request=schemas.body_content(body_type, "meta"),
             responses=done | schemas.error_responses(400, 401, 403, 404, 409),
             tags=["assets"],
         )
@@ -288,7 +286,7 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
                 "Change it to what the body says; what is not given is as in a new one, but name, "
                 "scope and secret stay."
             ),
-            request=asking,
+            request=change,
             responses=done | schemas.error_responses(400, 401, 403, 404, 409),
             tags=["assets"],
         )
@@ -298,7 +296,7 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
         @extend_schema(
             operation_id=f"change_asset_{name}",
             description="Change what the body says; what is not given stays.",
-            request=asking,
+            request=change,
             responses=done | schemas.error_responses(400, 401, 403, 404, 409),
             tags=["assets"],
         )

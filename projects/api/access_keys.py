@@ -9,10 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import NotAllowed
+from console.rest_bodies import parse_body
 from projects import access, personal_keys, user_actions
-from projects.api import bodies, schemas
+from projects.api import access_bodies, bodies, schemas
 from projects.api.base import MAX_ITEMS, ApiView, ListQuery, build_list_body, secret_response
-from projects.api.bodies import Body
 from projects.models import PersonalKey, User
 from projects.permissions import Entity, Verb
 
@@ -46,16 +46,16 @@ class KeysView(ApiView):
             "A key with which a program does what you may; its secret is told here only. A token "
             "got with a key makes no keys."
         ),
-        request=schemas.json_content(bodies.KEY_REQUEST),
+        request=schemas.body_content(access_bodies.KeyBody),
         responses={201: schemas.json_response(bodies.KEY)}
         | schemas.error_responses(400, 401, 403, 409),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
         _require_no_key_token(self.user)
-        body = Body(request.data)
+        body = parse_body(access_bodies.KeyBody, request.data)
         created, secret = personal_keys.create_key(
-            body.text("name"), owner=self.user, expires_at=body.expires_at()
+            body.name, owner=self.user, expires_at=body.expires_at
         )
         return secret_response(bodies.serialize_key(created) | {"clientSecret": secret})
 

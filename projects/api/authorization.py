@@ -12,10 +12,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
+from console.rest_bodies import parse_body
 from projects import access, granting, subjects
-from projects.api import bodies, filtering, schemas
+from projects.api import access_bodies, bodies, filtering, schemas
 from projects.api.base import ApiView, ListQuery, array_response
-from projects.api.bodies import Body
 from projects.models import AccessRule
 from projects.permissions import Entity, Permission, Verb
 from projects.scopes import Level, Scope
@@ -80,26 +80,23 @@ class RulesView(ApiView):
             "Give a subject a role in a scope: one that permits nothing that you may not do there "
             "yourself."
         ),
-        request=schemas.json_content(bodies.RULE_REQUEST),
+        request=schemas.body_content(access_bodies.RuleBody),
         responses={201: schemas.json_response(bodies.RULE)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.ACCESS_RULES)
-        body = Body(request.data)
-        kind, scope = body.text("subjectType"), body.scope()
+        body = parse_body(access_bodies.RuleBody, request.data)
+        scope = access_bodies.parse_scope(body.scope_type, body.scope_id)
         # What Run:ai called service accounts before.
-        kind = subjects.SERVICE_ACCOUNT if kind == "app" else kind
+        kind = subjects.SERVICE_ACCOUNT if body.subject_type == "app" else body.subject_type
         if kind not in subjects.KINDS:
             raise subjects.unknown_kind_error(kind)
         access.require(self.user, Verb.CREATE, Entity.ACCESS_RULES, scope)
-        subject = subjects.get_subject(
-            kind, body.text("subjectId", max_length=subjects.MAX_NAME), self.user
-        )
-        created = granting.grant_role_to_all(
-            body.role_key(), to=[subject], scope=scope, by=self.user
-        )[0]
+        subject = subjects.get_subject(kind, body.subject_id, self.user)
+        role = bodies.parse_role_key(str(body.role_id))
+        created = granting.grant_role_to_all(role, to=[subject], scope=scope, by=self.user)[0]
         return Response(
             bodies.serialize_rule(AccessRule.objects.with_subject().get(pk=created.pk)), status=201
         )
@@ -227,21 +224,13 @@ class ScopesView(ApiView):
     @extend_schema(
         operation_id="ask_permitted_scopes",
         description="The same, asked with a body.",
-        request=schemas.json_content(
-            schemas.object_schema(
-                ["resourceType"],
-                resourceType=schemas.enum_schema(*Entity),
-                action=schemas.enum_schema(*bodies.ACTIONS.values()),
-            )
-        ),
+        request=schemas.body_content(access_bodies.PermissionQuestion),
         responses={200: schemas.json_response(SCOPES)} | schemas.error_responses(400, 401),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
-        body = Body(request.data)
-        return self._answer_scopes(
-            bodies.parse_permission(body.text("resourceType"), body.text("action", default="read"))
-        )
+        body = parse_body(access_bodies.PermissionQuestion, request.data)
+        return self._answer_scopes(bodies.parse_permission(body.resource_type, body.action))
 
     def _answer_scopes(self, permission: Permission) -> Response:
         where = self.user.rights.permitted_scopes(permission)

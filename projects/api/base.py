@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.errors import Invalid
+from console.texts import parse_number
 from projects.models import User
 
 LARGEST_BODY = 2 << 20
@@ -131,8 +132,8 @@ class ListQuery:
         text = self.text(name)
         if not text:
             return default
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else -1
-        if not minimum <= number <= maximum:
+        number = parse_number(text)
+        if number is None or not minimum <= number <= maximum:
             raise Invalid(
                 [(name, f"{name} must be a whole number from {minimum:,} to {maximum:,}.{hint}")]
             )

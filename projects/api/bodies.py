@@ -1,14 +1,10 @@
-"""Bodies about access: parsing of requests and serializing of answers.
+"""Answers about access: how they are serialized, and described for the OpenAPI document."""
 
-Unknown keys are ignored.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from console.errors import Invalid
-from projects import actions
 from projects.api import schemas
 from projects.models import AccessRule, CustomRole, PersonalKey, ServiceAccount, User
 from projects.permissions import (
@@ -23,7 +19,7 @@ from projects.permissions import (
     Role,
     Verb,
 )
-from projects.scopes import Level, Scope, Scoped
+from projects.scopes import Level, Scoped
 from projects.subjects import kind_of
 
 ACTIONS: Mapping[Verb, str] = {
@@ -56,7 +52,6 @@ _ENTITIES: Mapping[str, str] = {
 
 Both are accepted; answers have ours.
 """
-MAX_LIFETIME_DAYS = 3650
 TENANT_ID = 1
 """The id of the only tenant."""
 ROLE_IDS: Mapping[str, int] = {
@@ -80,119 +75,6 @@ The numbers never change: programs store them.
 CUSTOM_ID_OFFSET = 1000
 """Added to the row's id of a custom role."""
 _ROLE_KEYS = {number: key for key, number in ROLE_IDS.items()}
-
-
-class Body:
-    """A JSON object of a request.
-
-    Raises Invalid, naming the key, for a value that is missing or of another type.
-    """
-
-    def __init__(self, data: Any) -> None:
-        if not isinstance(data, Mapping):
-            raise Invalid([("", "The body must be a JSON object.")])
-        self._data = data
-
-    def has(self, name: str) -> bool:
-        """Tell whether a value is given; null counts as none."""
-        return self._data.get(name) is not None
-
-    def text(self, name: str, *, default: str | None = None, max_length: int = 253) -> str:
-        """Return a text. It is required where no `default` is given."""
-        value = self._data.get(name)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, str) or (not value and default is None) or len(value) > max_length:
-            raise Invalid([(name, f"{name} must be a text of at most {max_length} characters.")])
-        return value
-
-    def texts(self, name: str) -> Sequence[str]:
-        value = self._data.get(name)
-        if (
-            not isinstance(value, list)
-            or not all(isinstance(each, str) for each in value)
-            or len(value) > 200
-        ):
-            raise Invalid([(name, f"{name} must be a list of texts.")])
-        return value
-
-    def flag(self, name: str) -> bool | None:
-        value = self._data.get(name)
-        if value is not None and not isinstance(value, bool):
-            raise Invalid([(name, f"{name} must be true or false.")])
-        return value
-
-    def integer(self, name: str, minimum: int, maximum: int) -> int | None:
-        value = self._data.get(name)
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum
-        ):
-            raise Invalid([(name, f"{name} must be a whole number from {minimum} to {maximum}.")])
-        return value
-
-    def role_key(self) -> str:
-        """Return the role key of roleId, which is a role's id or key.
-
-        It does not check that there is such a role.
-        """
-        value = self._data.get("roleId")
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | str)
-            or not 0 < len(str(value)) <= 40
-        ):
-            raise Invalid(
-                [
-                    (
-                        "roleId",
-                        (
-                            "roleId must be the id or the key of a role; GET "
-                            "/api/v1/authorization/roles lists them."
-                        ),
-                    )
-                ]
-            )
-        return parse_role_key(str(value))
-
-    def expires_at(self) -> datetime | None:
-        """Return the moment expiresInDays from now; None is never."""
-        days = self.integer("expiresInDays", 1, MAX_LIFETIME_DAYS)
-        return None if days is None else actions.parse_expiry(str(days))
-
-    def scope(self) -> Scope:
-        level = self.text("scopeType")
-        if level not in list(Level):
-            raise Invalid([("scopeType", f"scopeType must be one of {', '.join(Level)}.")])
-        try:
-            return Scope.parse(
-                level if level == Level.TENANT else f"{level}:{self.text('scopeId')}"
-            )
-        except ValueError:
-            raise Invalid([("scopeId", f"scopeId must be the id of a {level}.")]) from None
-
-
-def parse_permissions(rows: Any) -> Sequence[str]:
-    """Parse [{resourceType, actions}] into texts of permissions. Raises Invalid."""
-    invalid = Invalid(
-        [
-            (
-                "permissions",
-                (
-                    "permissions must be a list of {resourceType, actions}, each with actions of "
-                    "a list."
-                ),
-            )
-        ]
-    )
-    if not isinstance(rows, list) or len(rows) > 100:
-        raise invalid
-    texts = []
-    for row in rows:
-        if not isinstance(row, Mapping) or not isinstance(row.get("actions"), list):
-            raise invalid
-        for action in row["actions"][:20]:
-            texts.append(str(parse_permission(str(row.get("resourceType", "")), str(action))))
-    return texts
 
 
 def parse_permission(entity: str, action: str) -> Permission:
@@ -375,29 +257,12 @@ ROLE = schemas.object_schema(
     createdAt=schemas.MOMENT,
     updatedAt=schemas.MOMENT,
 )
-ROLE_REQUEST = schemas.object_schema(
-    ["name", "permissions"],
-    name=schemas.TEXT,
-    description=schemas.TEXT,
-    permissions=PERMISSIONS,
-    version=schemas.INTEGER,
-)
 _SCOPE = {
     "scopeType": schemas.enum_schema(*Level),
     "scopeId": schemas.describe_schema(
         schemas.TEXT, "The id of the cluster, department or project; nothing for the tenant."
     ),
 }
-_ROLE_ID = schemas.describe_schema({"type": ["integer", "string"]}, "A role's id, or its key.")
-RULE_REQUEST = schemas.object_schema(
-    ["subjectId", "subjectType", "roleId", "scopeType"],
-    subjectType=schemas.enum_schema("user", "group", "service-account", "app"),
-    subjectId=schemas.describe_schema(
-        schemas.TEXT, "A user's or a group's name, a service account's name or client id."
-    ),
-    roleId=_ROLE_ID,
-    **_SCOPE,
-)
 RULE = schemas.object_schema(
     ["id", "subjectType", "subjectId", "roleId", "scopeType"],
     id=schemas.INTEGER,
@@ -428,18 +293,7 @@ USER = schemas.object_schema(
     ),
     tempPassword=schemas.TEXT,
 )
-_LIFETIME = schemas.describe_schema(
-    schemas.INTEGER | {"minimum": 1, "maximum": MAX_LIFETIME_DAYS},
-    "After how many days it ends; never where it is not given.",
-)
 _SECRET = schemas.describe_schema(schemas.TEXT, "In the answer that makes it, and never again.")
-ACCOUNT_REQUEST = schemas.object_schema(
-    ["name"],
-    name=schemas.TEXT,
-    **_SCOPE,
-    roleId=schemas.describe_schema(_ROLE_ID, "Its first access rule, in its scope."),
-    expiresInDays=_LIFETIME,
-)
 ACCOUNT = schemas.object_schema(
     ["id", "name", "clientId"],
     id=schemas.TEXT,
@@ -455,7 +309,6 @@ ACCOUNT = schemas.object_schema(
     createdBy=schemas.TEXT,
     createdAt=schemas.MOMENT,
 )
-KEY_REQUEST = schemas.object_schema(["name"], name=schemas.TEXT, expiresInDays=_LIFETIME)
 KEY = schemas.object_schema(
     ["id", "name", "clientId"],
     id=schemas.TEXT,

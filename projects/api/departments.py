@@ -12,8 +12,9 @@ from rest_framework.response import Response
 
 from console.errors import Invalid
 from projects import access, departments, scope_choices
-from projects.api import filtering, quotas, schemas
+from projects.api import filtering, quotas, schemas, unit_bodies
 from projects.api.base import ApiView, ListQuery
+from projects.api.unit_bodies import DepartmentBody, ResourcesBody
 from projects.department_sums import annotate_sums
 from projects.models import Department, User
 from projects.permissions import Entity, Verb
@@ -25,10 +26,6 @@ FIELDS = {
     "id": filtering.id_field("pk"),
     "name": filtering.text_field("name"),
     "createdAt": filtering.moment_field("created_at"),
-}
-_FIXED_VALUES: Mapping[str, quotas.FixedValue] = {
-    "defaultNodePools": (([], ["default"]), "node pools are given to projects. Leave it out."),
-    "nodeTypes": quotas.NO_NODE_TYPES,
 }
 
 
@@ -57,14 +54,14 @@ class DepartmentsView(ApiView):
     @extend_schema(
         operation_id="create_department",
         description="A new department. For administrators.",
-        request=schemas.json_content(quotas.DEPARTMENT_REQUEST),
+        request=schemas.body_content(DepartmentBody, "name"),
         responses={201: schemas.json_response(quotas.DEPARTMENT)}
         | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.DEPARTMENTS)
-        form = DepartmentForm(_parse_form_data(_parse_body(request.data)))
+        form = DepartmentForm(_build_form_data(_parse_body(request.data)))
         quotas.require_valid(form, quotas.FIELD_PATHS)
         return Response(
             serialize_department(
@@ -111,7 +108,7 @@ class DepartmentView(ApiView):
             "The department as the body says; what is not given is empty. Its name stays where it "
             "is not given."
         ),
-        request=schemas.json_content(quotas.DEPARTMENT_CHANGE),
+        request=schemas.body_content(DepartmentBody),
         responses={200: schemas.json_response(quotas.DEPARTMENT)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -122,7 +119,7 @@ class DepartmentView(ApiView):
     @extend_schema(
         operation_id="change_department",
         description="The department with what the body says; what is not given stays.",
-        request=schemas.json_content(quotas.DEPARTMENT_CHANGE),
+        request=schemas.body_content(DepartmentBody),
         responses={200: schemas.json_response(quotas.DEPARTMENT)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -156,7 +153,7 @@ class DepartmentResourcesView(ApiView):
     @extend_schema(
         operation_id="change_department_resources",
         description="Another quota, as far as the body says one; the rest stays.",
-        request=schemas.json_content(quotas.RESOURCES_CHANGE),
+        request=unit_bodies.describe_resources_content(),
         responses={200: schemas.json_response(quotas.DEPARTMENT)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -166,7 +163,7 @@ class DepartmentResourcesView(ApiView):
         return _apply_change(
             self.user,
             department,
-            quotas.parse_resources_only(request.data),
+            unit_bodies.parse_resources_body(request.data),
             departments.audit_values(department),
         )
 
@@ -175,7 +172,7 @@ class DepartmentResourcesView(ApiView):
         description=(
             "Another quota: what is not given of it is the sum of its projects'. The rest stays."
         ),
-        request=schemas.json_content(quotas.RESOURCES_CHANGE),
+        request=unit_bodies.describe_resources_content(),
         responses={200: schemas.json_response(quotas.DEPARTMENT)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["organisation"],
@@ -185,26 +182,20 @@ class DepartmentResourcesView(ApiView):
         return _apply_change(
             self.user,
             department,
-            quotas.parse_resources_only(request.data),
+            unit_bodies.parse_resources_body(request.data),
             quotas.drop_quota(departments.audit_values(department)),
         )
 
 
-def _parse_body(data: Any) -> Mapping[str, Any]:
+def _parse_body(data: Any) -> DepartmentBody:
     """Parse the body about a department. Raises Invalid."""
-    body = quotas.parse_object(data, {*quotas.COMMON_FIELDS, "clusterId"}, _FIXED_VALUES)
-    if (cluster := quotas.parse_text(body, "clusterId")) and not _cluster_exists(cluster):
-        raise Invalid(
-            [
-                (
-                    "clusterId",
-                    (
-                        f"There is no cluster {cluster[:40]}. Leave it out: a department is of "
-                        "all clusters."
-                    ),
-                )
-            ]
+    body = unit_bodies.parse_unit_body(DepartmentBody, data)
+    if body.cluster_id and not _cluster_exists(body.cluster_id):
+        text = (
+            f"There is no cluster {body.cluster_id[:40]}. Leave it out: a department is of all "
+            "clusters."
         )
+        raise Invalid([("clusterId", text)])
     return body
 
 
@@ -215,9 +206,9 @@ def _cluster_exists(text: str) -> bool:
         return False
 
 
-def _parse_form_data(body: Mapping[str, Any]) -> dict[str, Any]:
+def _build_form_data(body: ResourcesBody) -> dict[str, Any]:
     """Return a body as the data of a form. Raises Invalid for limits that departments lack."""
-    data = quotas.parse_form_data(body)
+    data = unit_bodies.build_form_data(body)
     if lacking := [name for name in ("cpu_limit", "memory_limit") if data.pop(name, "")]:
         places = [quotas.FIELD_PATHS[name] for name in lacking]
         raise Invalid(
@@ -237,15 +228,15 @@ def _get_changeable(user: User, pk: int) -> Department:
 
 
 def _apply_change(
-    user: User, found: Department, body: Mapping[str, Any], kept_values: Mapping[str, Any]
+    user: User, found: Department, body: ResourcesBody, kept_values: Mapping[str, Any]
 ) -> Response:
     """Change a department by the body over the kept values, and answer it.
 
     Raises Invalid, Clash and ChangedMeanwhile.
     """
-    form = DepartmentForm({**kept_values, **_parse_form_data(body)}, row=found)
+    form = DepartmentForm({**kept_values, **_build_form_data(body)}, row=found)
     quotas.require_valid(form, quotas.FIELD_PATHS)
-    departments.change(found, form, user, quotas.parse_version(body))
+    departments.change(found, form, user, body.version)
     return Response(serialize_department(_get_department(user, found.pk)))
 
 

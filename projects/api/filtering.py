@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import models
 
 from console.errors import Invalid
+from console.texts import parse_number
 from projects.api.base import ListQuery, build_list_body, parse_moment
 
 Rows = TypeVar("Rows", bound=models.QuerySet[Any])
@@ -183,6 +184,7 @@ def _parse_flag(value: str) -> bool:
 
 
 def _parse_id(value: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 19):
+    number = parse_number(value)
+    if number is None:
         raise ValueError(value)
-    return int(value)
+    return number

@@ -1,9 +1,6 @@
-"""Quotas and limits in bodies of the REST API.
+"""Quotas and limits in answers of the REST API, as Run:ai's clients read them."""
 
-Run:ai's clients send and read them; forms check them.
-"""
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -16,9 +13,6 @@ from projects.api.schemas import (
     INTEGER,
     NUMBER,
     TEXT,
-    array_schema,
-    describe_schema,
-    enum_schema,
     object_schema,
 )
 from projects.models import Department, Project
@@ -41,51 +35,9 @@ RULE_FIELDS = {
     "trainingJobTimeLimitSeconds": "time_limit",
     "trainingJobMaxIdleDurationSeconds": "idle_limit",
 }
-_UNITS = ("MB", "GB", "Mib", "Gib")
+_SECONDS: schemas.Schema = {"type": ["integer", "null"]}
 _POOL = {"id": "default", "name": "default"}
 
-_SHARE_REQUEST = object_schema(
-    deserved=describe_schema(
-        {"type": ["number", "null"]},
-        "null and -1 are without limit; of a department, the sum of its projects.",
-    ),
-    limit=describe_schema({"type": ["number", "null"]}, "null and -1 are without limit."),
-    overQuotaWeight=describe_schema(NUMBER, "That of gpu holds for all."),
-)
-RESOURCES = describe_schema(
-    array_schema(
-        object_schema(
-            nodePool=object_schema(id=TEXT, name=TEXT),
-            gpu=describe_schema(_SHARE_REQUEST, "In devices."),
-            cpu=describe_schema(_SHARE_REQUEST, "In millicores."),
-            memory=object_schema(**_SHARE_REQUEST["properties"], units=enum_schema(*_UNITS)),
-        )
-    ),
-    "One entry: a quota is of all nodes.",
-)
-SCHEDULING_RULES = object_schema(
-    trainingJobTimeLimitSeconds=describe_schema(
-        {"type": ["integer", "null"]}, "In Running, over all runs of a workload."
-    ),
-    trainingJobMaxIdleDurationSeconds=describe_schema(
-        {"type": ["integer", "null"]}, "Without use of its GPUs."
-    ),
-)
-VERSION = describe_schema(
-    INTEGER, "As it was read: where it was changed since, 409 says so. Without it nobody is asked."
-)
-DEPARTMENT_REQUEST = object_schema(
-    ["name"],
-    name=TEXT,
-    description=TEXT,
-    clusterId=describe_schema(
-        schemas.ID, "Looked at only: a department is of all clusters, and its quota holds on each."
-    ),
-    resources=RESOURCES,
-    schedulingRules=SCHEDULING_RULES,
-    version=VERSION,
-)
-DEPARTMENT_CHANGE = DEPARTMENT_REQUEST | {"required": []}
 DEPARTMENT = object_schema(
     ["id", "name"],
     id=TEXT,
@@ -95,7 +47,7 @@ DEPARTMENT = object_schema(
     version=INTEGER,
     projectsCount=INTEGER,
     resources=schemas.PROJECT["properties"]["resources"],
-    schedulingRules=SCHEDULING_RULES,
+    schedulingRules=object_schema(**dict.fromkeys(RULE_FIELDS, _SECONDS)),
     totalResources=schemas.PROJECT["properties"]["totalResources"],
     status=object_schema(
         allocatedGpus=NUMBER,
@@ -103,109 +55,6 @@ DEPARTMENT = object_schema(
         quotaStatus=object_schema(allocated=object_schema(gpu=NUMBER)),
     ),
 )
-RESOURCES_CHANGE = object_schema(resources=RESOURCES, version=VERSION)
-
-FixedValue = tuple[tuple[Any, ...], str]
-"""The accepted values of a field that cannot differ, and why there are no others.
-
-Clients send such fields with what they take for the default.
-"""
-NO_NODE_TYPES: FixedValue = (
-    ({}, {"training": [], "workspace": []}),
-    "Muster knows no node types. Say with nodePools where workloads may run.",
-)
-
-COMMON_FIELDS = frozenset({"name", "description", "resources", "schedulingRules", "version"})
-READ_ONLY_FIELDS = frozenset(
-    {
-        "id",
-        "createdAt",
-        "updatedAt",
-        "status",
-        "projectsCount",
-        "effective",
-        "meta",
-        "totalResources",
-    }
-)
-"""Fields of an answer that a body may repeat."""
-
-
-def parse_object(
-    data: Any, known: Iterable[str], fixed: Mapping[str, FixedValue] | None = None
-) -> Mapping[str, Any]:
-    """Return the body as a mapping.
-
-    Raises Invalid for a body that is no object, for unknown names, and for fixed fields with
-    another value.
-    """
-    if not isinstance(data, dict):
-        raise Invalid([("body", "The body must be a JSON object.")])
-    known, fixed = set(known), fixed or {}
-    if unknown := sorted(
-        name
-        for name in data.keys() - known - READ_ONLY_FIELDS - fixed.keys()
-        if data[name] is not None
-    ):
-        raise Invalid(
-            [
-                (name, f"There is no field {name[:40]}; there are {', '.join(sorted(known))}.")
-                for name in unknown[:20]
-            ]
-        )
-    differing = [
-        name
-        for name in sorted(fixed)
-        if data.get(name) is not None
-        and not any(_is_same_json(data[name], value) for value in fixed[name][0])
-    ]
-    if differing:
-        raise Invalid([(name, f"{name} cannot be that: {fixed[name][1]}") for name in differing])
-    return data
-
-
-def _is_same_json(given: Any, value: Any) -> bool:
-    """Compare values as JSON does: true is not 1."""
-    return bool(given == value) and isinstance(given, bool) == isinstance(value, bool)
-
-
-def parse_resources_only(data: Any) -> Mapping[str, Any]:
-    """Return the body of a request that changes the quota alone.
-
-    Clients send the bare list, or its one entry, too. Raises Invalid.
-    """
-    if isinstance(data, list):
-        return {"resources": data}
-    if isinstance(data, dict) and data.keys() & {"gpu", "cpu", "memory"}:
-        return {"resources": [data]}
-    return parse_object(data, ("resources", "version"))
-
-
-def parse_version(body: Mapping[str, Any]) -> int | None:
-    """Return the version that the client read; None where it sent none. Raises Invalid."""
-    given = body.get("version")
-    if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
-        raise Invalid([("version", "version must be a whole number, as it was read.")])
-    return given
-
-
-def parse_text(body: Mapping[str, Any], name: str) -> str:
-    given = body.get(name)
-    if given is not None and not isinstance(given, str):
-        raise Invalid([(name, f"{name} must be a text.")])
-    return given or ""
-
-
-def parse_form_data(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a body gives as the data of a `SharesForm`. Raises Invalid."""
-    data: dict[str, Any] = {
-        name: parse_text(body, name)
-        for name in ("name", "description")
-        if body.get(name) is not None
-    }
-    return (
-        data | _parse_resources(body.get("resources")) | _parse_rules(body.get("schedulingRules"))
-    )
 
 
 def drop_quota(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,103 +64,6 @@ def drop_quota(values: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in values.items()
         if name not in FIELD_PATHS or not FIELD_PATHS[name].startswith("resources.")
     }
-
-
-def _parse_resources(given: Any) -> dict[str, str]:
-    if given is None:
-        return {}
-    if not isinstance(given, list) or len(given) != 1 or not isinstance(given[0], dict):
-        raise Invalid([("resources", "resources must have one entry: a quota is of all nodes.")])
-    entry = given[0]
-    pool = entry.get("nodePool")
-    if pool is not None and (
-        not isinstance(pool, dict) or pool.get("name", "default") != "default"
-    ):
-        raise Invalid(
-            [
-                (
-                    "resources.0.nodePool",
-                    "The quota is of all nodes: the node pool can only be default.",
-                )
-            ]
-        )
-    _require_known(entry, _ENTRY_KEYS, "resources.0")
-    values: dict[str, str] = {}
-    for resource in ("gpu", "cpu", "memory"):
-        share = entry.get(resource)
-        if share is None:
-            continue
-        if not isinstance(share, dict):
-            raise Invalid([(f"resources.0.{resource}", f"{resource} must be an object.")])
-        _require_known(
-            share,
-            {*_SHARE_KEYS, "units"} if resource == "memory" else _SHARE_KEYS,
-            f"resources.0.{resource}",
-        )
-        unit = (share.get("units") or "MB") if resource == "memory" else ""
-        if resource == "memory" and unit not in _UNITS:
-            raise Invalid(
-                [("resources.0.memory.units", f"units must be one of {', '.join(_UNITS)}.")]
-            )
-        for name, field in (("deserved", "quota"), ("limit", "limit")):
-            if name in share:
-                values[f"{resource}_{field}"] = _parse_amount(
-                    share[name], resource, unit, f"resources.0.{resource}.{name}"
-                )
-        if resource == "gpu" and "overQuotaWeight" in share:
-            values["over_quota_weight"] = _parse_amount(
-                share["overQuotaWeight"], "gpu", "", "resources.0.gpu.overQuotaWeight"
-            )
-    return values
-
-
-_ENTRY_KEYS = {"nodePool", "gpu", "cpu", "memory", "priority"}
-"""Keys of an entry. Its priority is that of a pool among others, and there is one pool."""
-_SHARE_KEYS = {"deserved", "limit", "overQuotaWeight"}
-
-
-def _require_known(given: Mapping[str, Any], known: Iterable[str], path: str) -> None:
-    """Check that all names are known. Raises Invalid."""
-    if unknown := sorted(name for name in given.keys() - set(known) if given[name] is not None):
-        choices = f"{', '.join(sorted(known))}."
-        raise Invalid(
-            [
-                (
-                    f"{path}.{name[:40]}",
-                    f"There is no field {name[:40]} in {path}; there are {choices}",
-                )
-                for name in unknown[:20]
-            ]
-        )
-
-
-def _parse_amount(given: Any, resource: str, unit: str, path: str) -> str:
-    if given is None or given == -1:
-        return ""
-    if not isinstance(given, int | float) or isinstance(given, bool):
-        raise Invalid([(path, f"{path} must be a number.")])
-    amount = Decimal(str(given)) / (1000 if resource == "cpu" else 1)
-    return f"{amount:f}{unit}"
-
-
-def _parse_rules(given: Any) -> dict[str, str]:
-    if given is None:
-        return {}
-    rules = parse_object(given, RULE_FIELDS) if isinstance(given, dict) else None
-    if rules is None:
-        raise Invalid([("schedulingRules", "schedulingRules must be an object.")])
-    values = {}
-    for name, seconds in rules.items():
-        if name not in RULE_FIELDS:
-            continue
-        if seconds is not None and (
-            not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 10**9
-        ):
-            raise Invalid(
-                [(f"schedulingRules.{name}", f"{name} must be a whole number of seconds.")]
-            )
-        values[RULE_FIELDS[name]] = "" if seconds is None else f"{seconds}s"
-    return values
 
 
 def require_valid(form: forms.Form, paths: Mapping[str, str]) -> None:

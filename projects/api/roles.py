@@ -8,10 +8,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.rest_bodies import parse_body
 from projects import access, custom_roles
-from projects.api import bodies, schemas
+from projects.api import access_bodies, bodies, schemas
 from projects.api.base import MAX_ITEMS, ApiView, ListQuery, array_response
-from projects.api.bodies import Body
 from projects.models import CustomRole, User
 from projects.permissions import ROLES, Entity, Permission, Verb, parse_permissions
 from projects.rights import view_permission
@@ -47,19 +47,21 @@ class RolesView(ApiView):
     @extend_schema(
         operation_id="create_role",
         description="A custom role, of permissions that you have yourself in the whole of Muster.",
-        request=schemas.json_content(bodies.ROLE_REQUEST),
+        request=schemas.body_content(access_bodies.RoleBody),
         responses={201: schemas.json_response(bodies.ROLE)}
         | schemas.error_responses(400, 401, 403, 409),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.ROLES)
-        return Response(
-            _serialize_custom_role(
-                custom_roles.create(**_parse_role(Body(request.data), request.data), by=self.user)
-            ),
-            status=201,
+        body = parse_body(access_bodies.RoleBody, request.data)
+        role = custom_roles.create(
+            name=body.name,
+            description=body.description,
+            permissions=body.parse_permissions(),
+            by=self.user,
         )
+        return Response(_serialize_custom_role(role), status=201)
 
 
 class RoleView(ApiView):
@@ -85,25 +87,23 @@ class RoleView(ApiView):
             "Replace a custom role, for everybody who has it. With `version` it is refused where "
             "somebody else was first."
         ),
-        request=schemas.json_content(bodies.ROLE_REQUEST),
+        request=schemas.body_content(access_bodies.RoleChange),
         responses={200: schemas.json_response(bodies.ROLE)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=TAGS,
     )
     def put(self, request: Request, key: str) -> Response:
         access.require(self.user, Verb.EDIT, Entity.ROLES)
-        body = Body(request.data)
-        version = body.integer("version", 1, 2**31 - 1)
-        return Response(
-            _serialize_custom_role(
-                custom_roles.edit(
-                    _get_custom_id(key),
-                    **_parse_role(body, request.data),
-                    by=self.user,
-                    version=version,
-                )
-            )
+        body = parse_body(access_bodies.RoleChange, request.data)
+        role = custom_roles.edit(
+            _get_custom_id(key),
+            name=body.name,
+            description=body.description,
+            permissions=body.parse_permissions(),
+            by=self.user,
+            version=body.version,
         )
+        return Response(_serialize_custom_role(role))
 
     @extend_schema(
         operation_id="delete_role",
@@ -129,14 +129,6 @@ def _list_custom_roles(user: User) -> Any:
 
 def _serialize_custom_role(role: CustomRole) -> dict[str, Any]:
     return bodies.serialize_custom_role(role, parse_permissions(role.permissions))
-
-
-def _parse_role(body: Body, data: Any) -> dict[str, Any]:
-    return {
-        "name": body.text("name", max_length=63),
-        "description": body.text("description", default="", max_length=250),
-        "permissions": bodies.parse_permissions(data.get("permissions")),
-    }
 
 
 def _get_custom_id(key: str) -> int:

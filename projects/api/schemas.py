@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
+from console.rest_schemas import describe_body
 from projects.api.base import MAX_ITEMS, MAX_OFFSET
 
 Schema = dict[str, Any]
@@ -55,6 +57,16 @@ def enum_schema(*values: str) -> Schema:
 def json_content(schema: Schema) -> Any:
     """Return the schema as a JSON body."""
     return {"application/json": schema}
+
+
+def body_content(body_type: type[msgspec.Struct], *required: str) -> Any:
+    """Return the description of a JSON body that is read as a struct.
+
+    `required` are fields that are missed later, where the struct leaves them out.
+    """
+    schema = describe_body(body_type)
+    names = sorted({*schema.get("required", ()), *required})
+    return json_content(schema | ({"required": names} if names else {}))
 
 
 def json_response(schema: Schema, description: str = "") -> OpenApiResponse:
@@ -133,14 +145,6 @@ ERROR = object_schema(
 )
 COUNT = object_schema(["count"], count=INTEGER)
 DONE = object_schema(["code", "message"], code=INTEGER, message=TEXT)
-TOKEN_REQUEST = object_schema(
-    ["grantType"],
-    grantType=enum_schema("app_token", "client_credentials", "password"),
-    clientID=describe_schema(TEXT, "Of a service account; app_token also calls it AppId."),
-    clientSecret=describe_schema(TEXT, "Its secret; app_token also calls it AppSecret."),
-    username=TEXT,
-    password=TEXT,
-)
 TOKEN = object_schema(
     ["accessToken", "expiresIn"],
     accessToken=describe_schema(TEXT, "A JWT for the header Authorization: Bearer."),

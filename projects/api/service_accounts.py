@@ -7,10 +7,10 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.rest_bodies import parse_body
 from projects import access, actions
-from projects.api import bodies, filtering, schemas
+from projects.api import access_bodies, bodies, filtering, schemas
 from projects.api.base import ApiView, ListQuery, array_response, secret_response
-from projects.api.bodies import Body
 from projects.models import ServiceAccount, User
 from projects.permissions import Entity, Verb
 from projects.scopes import TENANT
@@ -56,19 +56,23 @@ class AccountsView(ApiView):
             "A service account, and its first access rule where roleId is given; its secret is "
             "told here only. Without scopeType it is the tenant's, for who may make it there."
         ),
-        request=schemas.json_content(bodies.ACCOUNT_REQUEST),
+        request=schemas.body_content(access_bodies.AccountBody),
         responses={201: schemas.json_response(bodies.ACCOUNT)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
-        body = Body(request.data)
+        body = parse_body(access_bodies.AccountBody, request.data)
         everywhere = access.is_permitted(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS, TENANT)
-        scope = TENANT if everywhere and not body.has("scopeType") else body.scope()
-        role = body.role_key() if body.has("roleId") else ""
+        scope = (
+            TENANT
+            if everywhere and body.scope_type is None
+            else access_bodies.parse_scope(body.scope_type, body.scope_id)
+        )
+        role = "" if body.role_id is None else bodies.parse_role_key(str(body.role_id))
         created, secret = actions.create_service_account(
-            scope, body.text("name"), by=self.user, role=role, expires_at=body.expires_at()
+            scope, body.name, by=self.user, role=role, expires_at=body.expires_at
         )
         return secret_response(bodies.serialize_account(created) | {"clientSecret": secret})
 

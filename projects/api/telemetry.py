@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
+from console.texts import parse_number
 from projects.api import quotas, schemas
 from projects.api.base import ApiView, ListQuery
 from projects.api.schemas import (
@@ -167,9 +168,10 @@ def _filter_projects(rows: Any, query: ListQuery) -> Any:
 
 
 def _parse_id(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
+    key = parse_number(text)
+    if key is None:
         raise Invalid([(name, f"{name} must be an id.")])
-    return int(text)
+    return key
 
 
 def _parse_type(query: ListQuery) -> str:

@@ -1,15 +1,17 @@
 """`POST /api/v1/token`: an access token for credentials."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from django.contrib.auth import authenticate
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
+from msgspec import field, structs
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import NotAllowed, UserError
+from console.rest_bodies import RestBody, describe_field, parse_body
 from projects import actions, audit, second_factor, throttle, token_addresses, tokens
 from projects.api import schemas
 from projects.api.base import ApiView, secret_response
@@ -27,6 +29,24 @@ _UNSUPPORTED_GRANTS = (
 )
 
 
+class TokenBody(RestBody):
+    """Credentials; an older grant calls client id and secret app id and secret."""
+
+    grant_type: Annotated[str, describe_field(enum=[*_PROGRAM_GRANTS, "password"])] = ""
+    client_id: Annotated[
+        str, describe_field("Of a service account; app_token also calls it AppId.")
+    ] = field(default="", name="clientID")
+    client_secret: Annotated[
+        str, describe_field("Its secret; app_token also calls it AppSecret.")
+    ] = ""
+    username: str = ""
+    password: str = ""
+
+
+_REST_NAMES = {each.encode_name.lower(): each.encode_name for each in structs.fields(TokenBody)}
+_OLDER_NAMES = {"appid": "clientID", "appsecret": "clientSecret"}
+
+
 class TokenView(ApiView):
     """Wrong credentials are 403 and not 401: clients take a 401 for something that passes, and try
     the same secret again and again.
@@ -41,15 +61,15 @@ class TokenView(ApiView):
             "Credentials for an access token. The names of the keys are matched without regard to "
             "case."
         ),
-        request=schemas.json_content(schemas.TOKEN_REQUEST),
+        request=schemas.body_content(TokenBody, "grantType"),
         responses={200: schemas.json_response(schemas.TOKEN)}
         | schemas.error_responses(400, 403, 429),
         auth=[],
         tags=["token"],
     )
     def post(self, request: Request) -> Response:
-        credentials = _lowercase_texts(request.data)
-        grant = credentials.get("granttype", "")
+        credentials = _parse_credentials(request.data)
+        grant = credentials.grant_type
         if grant in _UNSUPPORTED_GRANTS:
             raise UserError(
                 (
@@ -70,9 +90,7 @@ class TokenView(ApiView):
                 else (_authenticate_person(request, credentials), None)
             )
         except NotAllowed as refusal:
-            claimed = credentials.get(
-                "username" if grant == "password" else "clientid"
-            ) or credentials.get("appid", "")
+            claimed = credentials.username if grant == "password" else credentials.client_id
             audit.record_failed_sign_in(claimed, f"For a token: {refusal.text}")
             raise
         user.personal_key = key
@@ -83,29 +101,30 @@ class TokenView(ApiView):
         )
 
 
-def _lowercase_texts(body: Any) -> Mapping[str, str]:
-    """Return the texts of the body by their names in lower case."""
-    if not isinstance(body, Mapping):
+def _parse_credentials(data: Any) -> TokenBody:
+    """Parse a body by its names without regard to case; what is no text says nothing."""
+    if not isinstance(data, Mapping):
         raise UserError("The body must be a JSON object with grantType and credentials.")
-    return {str(name).lower(): value for name, value in body.items() if isinstance(value, str)}
+    texts = {str(name).lower(): text for name, text in data.items() if isinstance(text, str)}
+    given = {_OLDER_NAMES[name]: text for name, text in texts.items() if name in _OLDER_NAMES}
+    given |= {
+        _REST_NAMES[name]: text for name, text in texts.items() if text and name in _REST_NAMES
+    }
+    return parse_body(TokenBody, given)
 
 
-def _require_text(credentials: Mapping[str, str], label: str, *names: str) -> str:
-    value = next((credentials[name] for name in names if credentials.get(name)), "")
-    if not value:
-        raise UserError(f"{label} must be given, as a text.", field=label)
-    return value
+def _require_texts(**values: str) -> None:
+    for label, value in values.items():
+        if not value:
+            raise UserError(f"{label} must be given, as a text.", field=label)
 
 
 def _authenticate_program(
-    request: Request, credentials: Mapping[str, str]
+    request: Request, credentials: TokenBody
 ) -> tuple[User, PersonalKey | None]:
-    """Authenticate by the client id and secret of a service account or an access key.
-
-    An older grant calls them app id and app secret.
-    """
-    client_id = _require_text(credentials, "clientID", "clientid", "appid")
-    secret = _require_text(credentials, "clientSecret", "clientsecret", "appsecret")
+    """Authenticate by the client id and secret of a service account or an access key."""
+    client_id, secret = credentials.client_id, credentials.client_secret
+    _require_texts(clientID=client_id, clientSecret=secret)
     address = throttle.client_address(request)
     throttle.record_attempt(client_id, address, free=throttle.FREE_FOR_PROGRAM)
     model = PersonalKey if client_id.startswith(PersonalKey.PREFIX) else ServiceAccount
@@ -129,11 +148,9 @@ def _authenticate_program(
     return credential.user, credential if isinstance(credential, PersonalKey) else None
 
 
-def _authenticate_person(request: Request, credentials: Mapping[str, str]) -> User:
-    username, password = (
-        _require_text(credentials, "username", "username"),
-        _require_text(credentials, "password", "password"),
-    )
+def _authenticate_person(request: Request, credentials: TokenBody) -> User:
+    username, password = credentials.username, credentials.password
+    _require_texts(username=username, password=password)
     address = throttle.client_address(request)
     throttle.record_attempt(username, address)
     user = authenticate(request._request, username=username, password=password)

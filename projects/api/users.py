@@ -8,10 +8,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Clash, Invalid
+from console.rest_bodies import parse_body
 from projects import access, sessions, user_actions
-from projects.api import bodies, filtering, schemas
+from projects.api import access_bodies, bodies, filtering, schemas
 from projects.api.base import MAX_ITEMS, ApiView, ListQuery, array_response, secret_response
-from projects.api.bodies import Body
 from projects.forms import USER_NAME
 from projects.models import User
 from projects.permissions import Entity, Verb
@@ -25,17 +25,6 @@ FIELDS = {
 }
 SEARCH_COLUMNS = ("username", "email")
 TAGS = ["access"]
-
-
-REQUEST = schemas.object_schema(
-    username=schemas.describe_schema(schemas.TEXT, "Their email address where it is not given."),
-    email=schemas.describe_schema(schemas.TEXT, "One of the two has to be given."),
-    resetPassword=schemas.describe_schema(
-        schemas.BOOLEAN,
-        "Can only be true: a temporary password has to be changed at the first sign-in.",
-    ),
-    notify=schemas.describe_schema(schemas.BOOLEAN, "Can only be false: Muster sends no mail."),
-)
 
 
 class UsersView(ApiView):
@@ -67,43 +56,18 @@ class UsersView(ApiView):
             "A new local user with a temporary password, which is told here only. What they may "
             "do is for access rules to say."
         ),
-        request=schemas.json_content(REQUEST),
+        request=schemas.body_content(access_bodies.UserBody),
         responses={201: schemas.json_response(bodies.USER)}
         | schemas.error_responses(400, 401, 403, 409),
         tags=TAGS,
     )
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.USERS)
-        body = Body(request.data)
-        email = body.text("email", default="", max_length=254)
-        name = body.text("username", default=email or None, max_length=150)
-        if body.flag("resetPassword") is False:
-            raise Invalid(
-                [
-                    (
-                        "resetPassword",
-                        (
-                            "resetPassword can only be true: a temporary password has to be "
-                            "changed at the first sign-in."
-                        ),
-                    )
-                ]
-            )
-        if body.flag("notify"):
-            raise Invalid(
-                [
-                    (
-                        "notify",
-                        (
-                            "notify can only be false: Muster sends no mail. The answer has the "
-                            "password, to be told to the user."
-                        ),
-                    )
-                ]
-            )
+        body = access_bodies.parse_new_user(request.data)
+        name = body.username or body.email
         for field, value, check in (
             ("username", name, USER_NAME),
-            ("email", email, validate_email),
+            ("email", body.email, validate_email),
         ):
             try:
                 if value:
@@ -114,7 +78,7 @@ class UsersView(ApiView):
             raise Clash(
                 "There is a user of this name already. Choose another name.", field="username"
             )
-        user = User(username=name, email=email)
+        user = User(username=name, email=body.email)
         password = user_actions.create_user(user, self.user)
         return secret_response(bodies.serialize_user(user) | _serialize_password(password))
 
@@ -197,7 +161,7 @@ class UserView(ApiView):
             "Let a user in, or keep them out (isActive); nothing else of them is changed here. "
             "For administrators."
         ),
-        request=schemas.json_content(schemas.object_schema(["isActive"], isActive=schemas.BOOLEAN)),
+        request=schemas.body_content(access_bodies.UserChange),
         responses={200: schemas.json_response(bodies.USER)}
         | schemas.error_responses(400, 401, 403, 404),
         tags=TAGS,
@@ -205,10 +169,8 @@ class UserView(ApiView):
     def patch(self, request: Request, pk: int) -> Response:
         access.require(self.user, Verb.EDIT, Entity.USERS)
         user = get_object_or_404(user_actions.list_people(), pk=pk)
-        active = Body(request.data).flag("isActive")
-        if active is None:
-            raise Invalid([("isActive", "isActive must be true or false.")])
-        user_actions.set_active(user, active, self.user)
+        change = parse_body(access_bodies.UserChange, request.data)
+        user_actions.set_active(user, change.is_active, self.user)
         return Response(bodies.serialize_user(user))
 
 

@@ -10,6 +10,7 @@ import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.drainage import GENERATOR_STATS
 from drf_spectacular.validation import validate_schema
+from rest_framework.views import APIView
 
 from projects.api.base import ApiView
 from tests.api.calling import Caller
@@ -39,7 +40,9 @@ ALL = list(addresses(get_resolver().url_patterns))
 def test_every_address_is_a_view_of_the_api_and_asks_for_a_token(
     db: None, path: str, pattern: URLPattern
 ) -> None:
-    assert issubclass(pattern.callback.cls, ApiView)  # type: ignore[attr-defined]
+    view = pattern.callback.cls  # type: ignore[attr-defined]
+    assert issubclass(view, ApiView)
+    assert issubclass(view, APIView)
     if pattern.name not in OPEN:
         for method in ("GET", "POST", "DELETE"):
             told = Caller()(method, f"/{path}", status=401)

@@ -15,7 +15,8 @@ from hypothesis.strategies import DataObject, SearchStrategy
 
 from tests.api.calling import Caller, a_body
 from tests.cast import Cast
-from tests.console.test_every_address import EVERY, World
+from tests.console.address_world import World
+from tests.console.addresses import EVERY
 from tests.environments.assets import SAMPLES
 from workloads.api.api_description import build_openapi_document
 

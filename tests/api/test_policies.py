@@ -5,7 +5,6 @@ are read and written themselves.
 from typing import Any
 
 import pytest
-from django.http import HttpResponse
 
 from console.errors import Noncompliant
 from environments.models import ComputeResource, Environment, Policy
@@ -23,8 +22,7 @@ DISTRIBUTED, STANDARD = "/workloads/distributed", "/workloads/trainings"
 class V2(Caller):
     """The second version of the API."""
 
-    def raw(self, method: str, path: str, body: Any = None, **headers: str) -> HttpResponse:
-        return super().raw(method, f"/api/v2{path}", body, **headers)
+    root = "/api/v2"
 
 
 def policy(cast: Cast, name: str = "small-teams", **rules: Any) -> Policy:

@@ -15,7 +15,7 @@ from clusters.capabilities import Capabilities
 from clusters.models import Cluster
 from projects.api.base import LARGEST_BODY
 from tests.api.calling import Caller, a_body
-from tests.api.test_reading import JSON, TUTORIAL
+from tests.api.submission_bodies import JSON, TUTORIAL
 from tests.cast import Cast, a_spec
 from workloads import actions, journal
 from workloads.models import Workload

@@ -11,12 +11,12 @@ from typing import Any
 from console.errors import Invalid
 from environments.models import Template
 from projects.models import Project, User
-from workloads.api.submission_bodies import Submission, parse_submission
 from workloads.asset_uses import AssetReference
 from workloads.forms import template_locks
 from workloads.forms.from_template import build_project_draft, find_unusable_values
 from workloads.forms.wizard_draft import WizardDraft
-from workloads.manifests import build_rest_body
+from workloads.rest.reading import Submission, parse_submission
+from workloads.rest.writing import build_rest_body
 from workloads.specs import Architecture, Spec
 
 TEMPLATE_FIELD = "templateId"

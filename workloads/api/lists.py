@@ -16,34 +16,17 @@ from workloads import runtime_limits
 from workloads.api import workload_serializers
 from workloads.api.workload_schemas import POD, WORKLOAD
 from workloads.models import Pod, Workload
-from workloads.specs import Architecture
-
-_ARCHITECTURES = {
-    "Distributed": Architecture.DISTRIBUTED.value,
-    "Training": Architecture.STANDARD.value,
-}
+from workloads.workload_table import TABLE
 
 WORKLOAD_FIELDS = {
-    "name": filtering.text_field("name"),
-    "type": filtering.exact_field(
-        "architecture", lambda value: _ARCHITECTURES.get(value, ""), "Distributed or Training"
-    ),
+    **{name: field for column in TABLE.columns for name, field in column.rest.items()},
     "clusterId": filtering.uuid_field("cluster_id"),
-    "projectId": filtering.id_field("project_id"),
-    "projectName": filtering.text_field("project__name"),
     "departmentId": filtering.id_field("project__department_id"),
     "departmentName": filtering.text_field("project__department__name"),
-    "createdAt": filtering.moment_field("created_at"),
     "deletedAt": filtering.moment_field("deleted_at"),
-    "completedAt": filtering.moment_field("ended_at"),
-    "phaseUpdatedAt": filtering.moment_field("status_at"),
-    "submittedBy": filtering.text_field("submitted_by__username"),
-    "phase": filtering.exact_field("status"),
-    "distributedFramework": filtering.exact_field("framework"),
-    "allocatedGPU": filtering.number_field("gpus_allocated"),
-    "preemptible": filtering.flag_field("preemptible"),
     "priorityClassName": filtering.exact_field("priority"),
 }
+"""What the table shows, and what else there is of a workload."""
 POD_FIELDS = {
     "name": filtering.text_field("name"),
     "workloadId": filtering.uuid_field("workload_id"),

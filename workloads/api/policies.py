@@ -6,8 +6,9 @@ It is one of the scope's policies, found by its name; those of other names are a
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
@@ -15,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Clash, Invalid
+from console.rest_bodies import RestBody, describe_field, parse_body
 from environments import actions
 from environments.models import Policy
 from projects import access, scope_choices
@@ -50,20 +52,31 @@ _RULES_SCHEMA = schemas.object_schema(
         {"type": "object"}, "By the same names: required, min, max, step, options, canEdit."
     ),
 )
-_BODY_SCHEMA = schemas.object_schema(
-    ["policy"],
-    meta=schemas.object_schema(
-        scope=schemas.enum_schema(*Level),
-        clusterId=schemas.TEXT,
-        departmentId=schemas.TEXT,
-        projectId=schemas.TEXT,
-    ),
-    policy=_RULES_SCHEMA,
-)
+
+ScopeId = Annotated[Any, describe_field(type=["integer", "string"])]
+
+
+class PolicyMeta(RestBody):
+    """The scope of a policy."""
+
+    scope: Annotated[Any, describe_field(type="string", enum=list(Level))] = ""
+    cluster_id: ScopeId = ""
+    department_id: ScopeId = ""
+    project_id: ScopeId = ""
+
+
+class PolicyBody(RestBody):
+    """A policy, or changes of one; what it says is parsed by `policy_bodies`."""
+
+    meta: PolicyMeta = msgspec.field(default_factory=PolicyMeta)
+    policy: Annotated[Any, describe_field(**_RULES_SCHEMA)] = None
+
+
 _POLICY_SCHEMA = schemas.object_schema(
-    ["meta", "policy", "effective"],
+    ["meta", "policy"],
     meta=schemas.object_schema(
         scope=schemas.enum_schema(*Level),
+        **dict.fromkeys(_ID_FIELDS.values(), schemas.TEXT),
         name=schemas.TEXT,
         createdBy=schemas.TEXT,
         createdAt=schemas.MOMENT,
@@ -103,7 +116,7 @@ class PolicyView(ApiView):
                 "validateOnly", schemas.BOOLEAN, "Only say what is wrong with it."
             ),
         ],
-        request=schemas.json_content(_BODY_SCHEMA),
+        request=schemas.body_content(PolicyBody, "policy"),
         responses={200: schemas.json_response(_POLICY_SCHEMA)}
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=["policies"],
@@ -111,7 +124,8 @@ class PolicyView(ApiView):
     def put(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.POLICIES)
         query = ListQuery(request)
-        scope = _parse_scope(query, request.data)
+        body = _parse_body(request.data)
+        scope = _parse_scope(query, body.meta)
         _require_scope_exists(scope)
         policy = self._query_policies(scope).filter(architecture=self.architecture.value).first()
         access.require(self.user, Verb.EDIT if policy else Verb.CREATE, Entity.POLICIES, scope)
@@ -120,7 +134,7 @@ class PolicyView(ApiView):
         return self._save_policy(
             scope,
             policy,
-            self._parse_rules(_drop_nulls(_find_policy_body(request.data))),
+            self._parse_rules(_drop_nulls(body.policy)),
             validate_only=bool(query.flag("validateOnly")),
         )
 
@@ -135,7 +149,7 @@ class PolicyView(ApiView):
                 "validateOnly", schemas.BOOLEAN, "Only say what is wrong with it."
             ),
         ],
-        request=schemas.json_content(_BODY_SCHEMA),
+        request=schemas.body_content(PolicyBody, "policy"),
         responses={200: schemas.json_response(_POLICY_SCHEMA)}
         | schemas.error_responses(400, 401, 403, 404),
         tags=["policies"],
@@ -143,14 +157,16 @@ class PolicyView(ApiView):
     def patch(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.EDIT, Entity.POLICIES)
         query = ListQuery(request)
-        policy = self._get_policy(_parse_scope(query, request.data))
+        body = _parse_body(request.data)
+        policy = self._get_policy(_parse_scope(query, body.meta))
         access.require(self.user, Verb.EDIT, Entity.POLICIES, policy.scope)
-        changes = _find_policy_body(request.data)
         current_rules = policy_bodies.serialize_rules(
             policing.parse_known_rules(policy.rules), self.architecture
         )
         rules = self._parse_rules(
-            merge_values(current_rules, changes) if isinstance(changes, Mapping) else changes
+            merge_values(current_rules, body.policy)
+            if isinstance(body.policy, Mapping)
+            else body.policy
         )
         return self._save_policy(
             policy.scope, policy, rules, validate_only=bool(query.flag("validateOnly"))
@@ -274,13 +290,17 @@ class PolicyView(ApiView):
         }
 
 
-def _parse_scope(query: ListQuery, body: Any = None) -> Scope:
+def _parse_body(data: Any) -> PolicyBody:
+    """Parse a body; one that is no object says nothing. Raises Invalid."""
+    return parse_body(PolicyBody, data if isinstance(data, dict) else {})
+
+
+def _parse_scope(query: ListQuery, meta: PolicyMeta | None = None) -> Scope:
     """Parse the scope from the query, or from the body's meta. Raises Invalid."""
-    body_meta = body.get("meta") if isinstance(body, dict) else None
-    meta: dict[str, Any] = body_meta if isinstance(body_meta, dict) else {}
+    given = {} if meta is None else msgspec.to_builtins(meta)
 
     def read_field(name: str) -> str:
-        return query.text(name) or str(meta.get(name) or "")[:64]
+        return query.text(name) or str(given.get(name) or "")[:64]
 
     # Some clients send ScopeType.PROJECT where "project" is meant.
     word = read_field("scope").rpartition(".")[2].lower()
@@ -294,10 +314,6 @@ def _parse_scope(query: ListQuery, body: Any = None) -> Scope:
         return Scope.parse(f"{level}:{read_field(name)}")
     except ValueError:
         raise Invalid([(name, f"{name} must be the id of a {level}.")]) from None
-
-
-def _find_policy_body(body: Any) -> Any:
-    return body.get("policy") if isinstance(body, dict) else None
 
 
 def _drop_nulls(value: Any) -> Any:

@@ -3,102 +3,111 @@
 `defaults` and `rules` have the names of a submission's fields.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
+from msgspec import structs
+
+from console.rest_bodies import Problem, RestBody, build_body_type, clean_name, read_body
 from workloads import policing
 from workloads.policing.kinds import DEFAULT, LEAST, LOCKED, MOST, OPTIONS, REQUIRED, STEP, Pairs
 from workloads.policing.rules import Rule
 from workloads.specs import Architecture
 
-Problems = list[tuple[str, str]]
-_POD_FIELDS = {
-    "image": "image",
-    "imagePullPolicy": "pull_policy",
-    "command": "command",
-    "args": "args",
-    "workingDir": "working_dir",
-    "environmentVariables": "variables",
-    "compute.gpuDevicesRequest": "gpus.devices",
-    "compute.gpuPortionRequest": "gpus.portion",
-    "compute.gpuMemoryRequest": "gpus.memory",
-    "compute.cpuCoreRequest": "cpu_request",
-    "compute.cpuCoreLimit": "cpu_limit",
-    "compute.cpuMemoryRequest": "memory_request",
-    "compute.cpuMemoryLimit": "memory_limit",
-    "compute.largeShmRequest": "large_shm",
-    "nodeType": "node_type",
-    "nodePools": "node_pools",
-    "labels": "labels",
-    "annotations": "annotations",
-    "security.runAsUid": "uid",
-    "security.runAsGid": "gid",
-    "security.capabilities": "capabilities",
-    "security.runAsNonRoot": "non_root",
-    "security.readOnlyRootFilesystem": "read_only_root",
-    "security.allowPrivilegeEscalation": "privilege_escalation",
-    "security.hostIpc": "host_ipc",
-    "security.hostNetwork": "host_network",
-}
-_WORKLOAD_FIELDS = {
-    "priorityClass": "priority",
-    "preemptibility": "preemptibility",
-    "backoffLimit": "backoff_limit",
-    "restartPolicy": "restart_policy",
-    "terminationGracePeriodSeconds": "grace_seconds",
-    "autoDeletionTimeAfterCompletionSeconds": "auto_delete_seconds",
-}
-_DISTRIBUTED_FIELDS = {
-    "numWorkers": "workers",
-    "maxReplicas": "elastic.max_workers",
-    "parameterServers": "parameter_servers",
-    "distributedFramework": "framework",
-    "cleanPodPolicy": "clean_pod_policy",
-}
-_STANDARD_FIELDS = {"completions": "runs", "parallelism": "parallelism"}
 _ATTRIBUTES = {"required": REQUIRED, "min": LEAST, "max": MOST, "step": STEP, "options": OPTIONS}
 
 
+@cache
 def _build_field_names(architecture: Architecture) -> dict[str, str]:
     """Return the API's field names with ours.
 
-    Of a distributed workload the pods' fields stand below `worker`.
+    Of a distributed workload, what standard ones have as well stands below `worker`.
     """
+    names = {}
+    for name, policy_field in policing.CATALOGUE.items():
+        field = policy_field.field
+        is_shared = field.architecture is None
+        has_word = field.rest and policy_field.policy.is_in_rest
+        if has_word and (is_shared or field.architecture is architecture):
+            is_below = is_shared and architecture is Architecture.DISTRIBUTED
+            names[f"worker.{field.rest}" if is_below else field.rest] = name
+    return names
+
+
+class RuleBody(RestBody, forbid_unknown_fields=True):
+    """What a policy says of a field, beside its default."""
+
+    required: Any = None
+    min: Any = None
+    max: Any = None
+    step: Any = None
+    options: Any = None
+    can_edit: bool | None = None
+
+    def build_rule(self) -> dict[str, Any]:
+        """Return the rule in our words."""
+        values = structs.asdict(self)
+        rule = {
+            attribute: values[word]
+            for word, attribute in _ATTRIBUTES.items()
+            if values[word] is not None
+        }
+        if isinstance(self.options, list):
+            rule[OPTIONS] = [
+                each["value"] if isinstance(each, Mapping) and "value" in each else each
+                for each in self.options
+            ]
+        return rule | ({LOCKED: True} if self.can_edit is False else {})
+
+
+@cache
+def _get_body_type(architecture: Architecture) -> type[RestBody]:
+    """Return the struct of the body that the policies of an architecture have."""
+    trees: dict[str, Any] = {"defaults": {}, "rules": {}}
+    for place in _list_accepted_names(architecture):
+        for tree, hint in ((trees["defaults"], Any), (trees["rules"], RuleBody | None)):
+            _put_at_path(tree, place, hint)
+    return build_body_type("Body", {"policy": trees}, RestBody)
+
+
+def _list_accepted_names(architecture: Architecture) -> dict[str, str]:
+    names = _build_field_names(architecture)
     if architecture is Architecture.STANDARD:
-        return _POD_FIELDS | _WORKLOAD_FIELDS | _STANDARD_FIELDS
-    pod_fields = {
-        f"worker.{api_name}": field for api_name, field in (_POD_FIELDS | _WORKLOAD_FIELDS).items()
+        return names
+    # Answers have some names without `worker`; Run:ai's clients send all with it.
+    return names | {
+        f"worker.{api_name.removeprefix('worker.')}": ours for api_name, ours in names.items()
     }
-    return pod_fields | _DISTRIBUTED_FIELDS
 
 
-def parse_rules(body: object, architecture: Architecture) -> tuple[dict[str, Any], Problems]:
+def parse_rules(body: object, architecture: Architecture) -> tuple[dict[str, Any], list[Problem]]:
     """Return our rules as JSON has them, not validated, and the problems of the body."""
-    problems: Problems = []
     if not isinstance(body, Mapping):
         return {}, [("policy", "policy must be an object with defaults and rules.")]
-    for name in body:
-        if name not in ("defaults", "rules") and body[name]:
-            problems.append(
-                (
-                    f"policy.{str(name)[:40]}",
-                    f"policy.{str(name)[:40]} is not supported by this version.",
-                )
-            )
-    names = _build_field_names(architecture)
-    if architecture is Architecture.DISTRIBUTED:
-        # Answers have these names without `worker`; Run:ai's clients send them with it.
-        names |= {f"worker.{api_name}": field for api_name, field in _DISTRIBUTED_FIELDS.items()}
+    # Of what this version does not know, nothing may be said: clients send it empty.
+    given = {name: value for name, value in body.items() if value}
+    reading = read_body(_get_body_type(architecture), {"policy": given}, _describe_unknown)
     rules: dict[str, dict[str, Any]] = {}
-    for place, value in _walk_known_fields(
-        body.get("defaults") or {}, names, "policy.defaults", problems
-    ):
-        rules.setdefault(names[place], {})[DEFAULT] = _flatten_instances(value)
-    for place, rule in _walk_known_fields(body.get("rules") or {}, names, "policy.rules", problems):
-        rules.setdefault(names[place], {}).update(
-            _parse_rule(rule, f"policy.rules.{place}", problems)
-        )
-    return rules, problems
+    for place, field in _list_accepted_names(architecture).items():
+        default = attrgetter(f"policy.defaults.{place}")(reading.value)
+        if default is not None:
+            rules.setdefault(field, {})[DEFAULT] = _flatten_instances(default)
+        rule = attrgetter(f"policy.rules.{place}")(reading.value)
+        if rule is not None:
+            rules.setdefault(field, {}).update(rule.build_rule())
+    return rules, reading.problems
+
+
+def _describe_unknown(path: str, name: str, known: Sequence[str]) -> Problem:
+    place = f"{path}.{clean_name(name)}"
+    is_tree = path != "policy" and "canEdit" not in known
+    return place, (
+        f"{place} is not a field that this version's policies can speak of."
+        if is_tree
+        else f"{place} is not supported by this version."
+    )
 
 
 def serialize_rules(rules: Mapping[str, Rule], architecture: Architecture) -> dict[str, Any]:
@@ -138,61 +147,6 @@ def get_body_path(field: str, attribute: str, architecture: Architecture) -> str
         "canEdit" if attribute == LOCKED else "",
     )
     return ".".join(filter(None, ("policy.rules", api_name, word)))
-
-
-def _walk_known_fields(
-    tree: object, names: Mapping[str, str], path: str, problems: Problems, prefix: str = ""
-) -> Iterator[tuple[str, Any]]:
-    """Yield the values at the known names; add a problem for each other name."""
-    if not isinstance(tree, Mapping):
-        problems.append((path, f"{path} must be an object."))
-        return
-    for name, value in tree.items():
-        place = f"{prefix}{str(name)[:60]}"
-        if value is None:
-            continue
-        if place in names:
-            yield place, value
-        elif any(known.startswith(f"{place}.") for known in names):
-            yield from _walk_known_fields(value, names, f"{path}.{name}", problems, f"{place}.")
-        else:
-            problems.append(
-                (
-                    f"{path}.{str(name)[:60]}",
-                    (
-                        f"{path}.{str(name)[:60]} is not a field that this version's policies can "
-                        "speak of."
-                    ),
-                )
-            )
-
-
-def _parse_rule(rule: object, path: str, problems: Problems) -> dict[str, Any]:
-    if not isinstance(rule, Mapping):
-        problems.append((path, f"{path} must be an object."))
-        return {}
-    attributes: dict[str, Any] = {}
-    for word, value in rule.items():
-        if word == "canEdit":
-            if value is False:
-                attributes[LOCKED] = True
-            elif value is not True and value is not None:
-                problems.append((f"{path}.canEdit", f"{path}.canEdit must be true or false."))
-        elif word == "options" and isinstance(value, list):
-            attributes[OPTIONS] = [
-                each["value"] if isinstance(each, Mapping) and "value" in each else each
-                for each in value
-            ]
-        elif word in _ATTRIBUTES:
-            attributes[_ATTRIBUTES[word]] = value
-        elif value is not None:
-            problems.append(
-                (
-                    f"{path}.{str(word)[:40]}",
-                    f"{path}.{str(word)[:40]} is not supported by this version.",
-                )
-            )
-    return attributes
 
 
 def _flatten_instances(value: Any) -> Any:

@@ -18,9 +18,9 @@ from projects.models import Project, User
 from workloads import actions
 from workloads.api import from_template, workload_serializers
 from workloads.api.details import get_workload
-from workloads.api.submission_bodies import parse_submission
 from workloads.api.workload_schemas import SUBMISSION, SUBMITTED
 from workloads.asset_uses import AssetReference
+from workloads.rest.reading import parse_submission
 from workloads.specs import Architecture
 
 

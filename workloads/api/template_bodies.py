@@ -11,12 +11,12 @@ from console.errors import Invalid
 from environments.api import bodies
 from environments.rest_mapping import Problems, RestMapping
 from projects.scopes import Scope
-from workloads.api import submission_bodies
 from workloads.api.from_template import merge_values
 from workloads.forms import template_locks
 from workloads.forms.from_template import build_form_from_spec
 from workloads.forms.wizard_draft import TEMPLATE_WORKLOAD_NAME
-from workloads.manifests import build_rest_body
+from workloads.rest.reading import parse_submission
+from workloads.rest.writing import build_rest_body
 from workloads.specs import Architecture, Spec, find_problems
 
 _SUBMISSION_FIELDS = ("spec", "masterSpecSameAsWorker", "masterSpec", "noMaster")
@@ -206,7 +206,7 @@ def _parse_spec(
     if architecture is None:
         is_distributed = submission["spec"].get("distributedFramework") is not None
         architecture = Architecture.DISTRIBUTED if is_distributed else Architecture.STANDARD
-    parsed = submission_bodies.parse_submission(
+    parsed = parse_submission(
         submission | {"name": TEMPLATE_WORKLOAD_NAME, "projectId": _NO_ID, "clusterId": _NO_ID},
         architecture,
     )

@@ -170,7 +170,7 @@ class TemplateView(TemplateApiView):
             "The template as the body says, made of its spec and of no assets any more. Name and "
             "scope stay where they are not given; what is not given else is empty."
         ),
-        request=schemas.json_content(_BODY_SCHEMA),
+        request=schemas.json_content(_PATCH_SCHEMA | {"required": ["spec"]}),
         responses={202: schemas.json_response(_FULL_TEMPLATE_SCHEMA)}
         | schemas.error_responses(400, 401, 403, 404, 409, 413),
         tags=["templates"],

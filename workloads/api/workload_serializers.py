@@ -6,8 +6,8 @@ from typing import Any
 
 from workloads import quantities
 from workloads.kube_objects import clean_text, nested_dict, nested_list
-from workloads.manifests.rest_body import build_rest_body
 from workloads.models import Event, Pod, Workload
+from workloads.rest.writing import build_rest_body
 from workloads.specs import (
     Compute,
     Environment,

@@ -1,0 +1,69 @@
+"""Requests and answers of the REST API, judged by its OpenAPI document."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from workloads.api.api_description import build_openapi_document
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@cache
+def list_operations() -> tuple[tuple[str, str, Mapping[str, Any]], ...]:
+    """Method, path and description of each operation."""
+    return tuple(
+        (method.upper(), path, operation)
+        for path, operations in build_openapi_document()["paths"].items()
+        for method, operation in operations.items()
+        if method in METHODS
+    )
+
+
+@cache
+def find_operation(method: str, address: str) -> Mapping[str, Any] | None:
+    """The description of what is at an address. A path without arguments goes before others."""
+    found = [
+        (path.count("{"), operation)
+        for each, path, operation in list_operations()
+        if each == method and re.fullmatch(re.sub(r"{[^/]+}", "[^/]+", path), address)
+    ]
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+def check_answer(method: str, address: str, status: int, answer: Any) -> None:
+    """An answer is one of those that the document has for the operation."""
+    operation = find_operation(method, address.partition("?")[0])
+    if operation is None:
+        return
+    described = operation["responses"].get(str(status))
+    assert described is not None or status >= 400, f"{method} {address} does not describe {status}"
+    content = (described or {}).get("content", {}).get("application/json")
+    if content is not None:
+        check_value(content["schema"], answer, f"{method} {address} answers {status}")
+
+
+def check_request(method: str, address: str, body: Any) -> None:
+    """A body is as the document has it; null is as good as missing."""
+    operation = find_operation(method, address.partition("?")[0])
+    assert operation is not None, f"the document has no {method} {address}"
+    described = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    assert described is not None, f"{method} {address} takes no body"
+    check_value(described["schema"], drop_nulls(body), f"{method} {address}")
+
+
+def check_value(schema: Mapping[str, Any], value: Any, where: str) -> None:
+    problems = [
+        f"{where}: {error.json_path} {error.message[:300]}"
+        for error in Draft202012Validator(schema).iter_errors(value)
+    ]
+    assert not problems, problems
+
+
+def drop_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: drop_nulls(each) for name, each in value.items() if each is not None}
+    return [drop_nulls(each) for each in value] if isinstance(value, list) else value
