@@ -13,6 +13,7 @@ from projects.models import Project
 from workloads.forms import setup_form, template_locks
 from workloads.forms.setup_form import CUSTOM
 from workloads.forms.source_fields import DATA_SOURCES_FIELD
+from workloads.specs.fields import FIELDS, Place
 
 APPLIED_TEMPLATE = "template"
 """The key of a draft's data with the template that was filled in."""
@@ -20,7 +21,7 @@ NEW_TEMPLATE = "making"
 """The key of a draft's data with the template that it is to become."""
 ASSET_NAMES = "names"
 """The key of a template's form with the names of the chosen assets, by their ids."""
-TEMPLATE_START_FIELDS = ("architecture", "framework", "configuration")
+TEMPLATE_START_FIELDS = tuple(each.name for each in FIELDS.values() if each.place is Place.START)
 ASSET_NOUNS = {
     "environment_choice": "environment",
     "compute_choice": "compute resource",

@@ -3,7 +3,8 @@
 The form that saves a template shows each beside its box.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from workloads.forms import template_locks
 from workloads.forms.setup_descriptions import (
@@ -13,7 +14,8 @@ from workloads.forms.setup_descriptions import (
     describe_volume,
 )
 from workloads.forms.wizard_draft import WizardDraft
-from workloads.specs import UNCHANGED, ElasticSettings, MpiSettings
+from workloads.specs import UNCHANGED, LauncherCreation
+from workloads.specs.fields import get_value
 
 OWN_VALUES = "own values"
 
@@ -42,10 +44,8 @@ def _iterate_descriptions(draft: WizardDraft) -> Iterator[tuple[str, str]]:
             case "data_sources":
                 yield key, ", ".join(each.name for each in form.chosen_sources) or "none"
             case "volumes":
-                yield (
-                    key,
-                    ", ".join(map(describe_volume, form.build_row_parts("volumes"))) or "none",
-                )
+                volumes = (row.build_part() for row in form.rows[key].filled_rows)
+                yield key, ", ".join(map(describe_volume, volumes)) or "none"
             case "configuration":
                 if spec.framework is not None and len(spec.framework.configurations) > 1:
                     yield key, describe_configuration(spec.configuration, spec.framework)
@@ -57,21 +57,20 @@ def _iterate_descriptions(draft: WizardDraft) -> Iterator[tuple[str, str]]:
                     )
             case "preemptibility":
                 yield key, "preemptible" if spec.is_preemptible else "non-preemptible"
-            case _ if lock.get_setup_value is not None:
-                yield key, describe_value(lock.get_setup_value(spec.setup))
-            case _ if lock.get_spec_value is not None and lock.fields[0] in form.fields:
-                yield key, _describe_number(lock.get_spec_value(spec))
+            case "security":
+                yield key, describe_value(spec.setup.security)
+            case _ if lock.master_keys or lock.names.fields[0] in form.fields:
+                yield key, _describe_values(key, [get_value(spec, path) for path in lock.paths])
 
 
-def _describe_number(value: object) -> str:
-    match value:
-        case ElasticSettings():
-            return f"{value.min_workers} to {value.max_workers}"
-        case MpiSettings():
-            return f"{value.slots}, {value.launcher.label.lower()}, {value.ssh_path}"
-        case (int() as runs, int() as parallelism):
+def _describe_values(key: str, values: Sequence[Any]) -> str:
+    """Describe the values of the fields that a lock holds together."""
+    match key, values:
+        case "min_workers", [int() as least, most, _]:
+            return f"{least} to {most}"
+        case "slots", [slots, LauncherCreation() as launcher, path]:
+            return f"{slots}, {launcher.description}, {path}"
+        case "runs", [runs, parallelism]:
             return f"{runs}, {parallelism} at once"
-        case None:
-            return "none, or the default"
         case _:
-            return describe_value(value)
+            return describe_value(values[0])

@@ -8,70 +8,24 @@ from django import forms
 from django.forms import BoundField
 
 from console.typed_forms import FormRows, TypedValues
-from workloads.forms.credential_choices import CredentialChoice
-from workloads.forms.pod_form import (
-    GPU_FIELDS,
-    ROW_FORMS,
-    SECURITY_FIELDS,
-    PodForm,
-    build_setup_values,
-)
+from workloads.forms.pod_form import POD_FIELDS, PodForm, build_setup_values
 from workloads.forms.setup_descriptions import describe_value
+from workloads.forms.steps import SECTIONS
+from workloads.forms.typed_fields import FormNames, build_blocks, list_form_names
 from workloads.specs import MasterChanges, Setup
+from workloads.specs.fields import Field
 
 DIFFERS = "differs"
-_TITLES_AND_FIELDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "image": ("Image", ("image",)),
-    "pull_policy": ("Image pull policy", ("pull_policy",)),
-    "pull_secrets": ("Pull secrets", ("pull_secrets",)),
-    "command": ("Command", ("command",)),
-    "args": ("Arguments", ("args",)),
-    "variables": ("Environment variables", ()),
-    "working_dir": ("Working directory", ("working_dir",)),
-    "gpus": ("GPUs", GPU_FIELDS),
-    "cpu_request": ("CPU request", ("cpu_request",)),
-    "cpu_limit": ("CPU limit", ("cpu_limit",)),
-    "memory_request": ("CPU memory request", ("memory_request",)),
-    "memory_limit": ("CPU memory limit", ("memory_limit",)),
-    "large_shm": ("Increase shared memory", ("large_shm",)),
-    "extended": ("Extended resources", ()),
-    "volumes": ("Data & storage", ()),
-    "tolerations": ("Tolerations", ()),
-    "node_type": ("Node type", ("node_type",)),
-    "node_pools": ("Node pools", ("node_pools",)),
-    "topology": ("Topology", ("topology_key", "topology_required")),
-    "annotations": ("Annotations", ()),
-    "labels": ("Labels", ()),
-    "security": ("Security", SECURITY_FIELDS),
+_FIELDS: Mapping[str, Sequence[Field]] = {
+    key: [each for each in POD_FIELDS if each.master_key == key]
+    for key in dict.fromkeys(each.master_key for each in POD_FIELDS)
 }
-SECTIONS = {
-    "Environment": (
-        "image",
-        "command",
-        "args",
-        "variables",
-        "working_dir",
-        "pull_policy",
-        "pull_secrets",
-        "security",
-    ),
-    "Compute resource": (
-        "gpus",
-        "cpu_request",
-        "cpu_limit",
-        "memory_request",
-        "memory_limit",
-        "large_shm",
-        "extended",
-    ),
-    "Data & storage": ("volumes",),
-    "General": ("node_type", "node_pools", "topology", "tolerations", "annotations", "labels"),
-}
+"""The fields that the master changes together, by what of it they belong to."""
 
 
 @dataclass(frozen=True)
 class MasterFieldGroup:
-    """One thing in which the master can differ: its fields or rows.
+    """One thing in which the master can differ: its fields in blocks, or its rows.
 
     `inherited` describes the workers' value.
     """
@@ -80,7 +34,7 @@ class MasterFieldGroup:
     title: str
     inherited: str
     differs: bool
-    fields: list[BoundField]
+    blocks: Sequence[tuple[str, Sequence[BoundField]]]
     rows: FormRows[Any] | None
     note: str
     """Why it cannot be changed; "" where it can."""
@@ -92,24 +46,11 @@ class MasterForm(PodForm):
     The fields of everything else show the workers' values and are ignored.
     """
 
-    differs = forms.MultipleChoiceField(
-        choices=[(key, title) for key, (title, _) in _TITLES_AND_FIELDS.items()], required=False
-    )
+    differs = forms.MultipleChoiceField(choices=[(key, key) for key in _FIELDS], required=False)
 
-    def __init__(
-        self,
-        data: TypedValues,
-        workers: Setup,
-        *,
-        storage_classes: Sequence[str] = (),
-        credentials: Sequence[CredentialChoice] = (),
-        quiet: bool = True,
-    ) -> None:
-        self.changed_keys = [key for key in data.get(DIFFERS, []) if key in _TITLES_AND_FIELDS]
-        typed = _merge_inherited(data, workers, self.changed_keys)
-        super().__init__(
-            typed, storage_classes=storage_classes, credentials=credentials, quiet=quiet
-        )
+    def __init__(self, data: TypedValues, workers: Setup, **more: Any) -> None:
+        self.changed_keys = [key for key in data.get(DIFFERS, []) if key in _FIELDS]
+        super().__init__(_merge_inherited(data, workers, self.changed_keys), **more)
         self.workers = workers
         self._locked: Collection[str] = ()
         self._note = ""
@@ -121,51 +62,44 @@ class MasterForm(PodForm):
     @property
     def changes(self) -> MasterChanges:
         """Return what was changed to another value than the workers'."""
-        values = {key: self._get_value(key) for key in self.changed_keys}
+        differing = MasterChanges.from_setups(self.workers, self.setup).changes
         return MasterChanges(
-            **{
-                key: value
-                for key, value in values.items()
-                if value != get_inherited_value(self.workers, key)
-            }
+            **{key: differing[key] for key in self.changed_keys if key in differing}
         )
-
-    def _get_value(self, key: str) -> Any:
-        if key in ROW_FORMS:
-            return self.build_row_parts(key)
-        for part in (self.environment, self.compute):
-            if hasattr(part, key):
-                return getattr(part, key)
-        return getattr(self, key) if key in ("security", "topology") else self.read(key, "")
 
     @property
     def sections(self) -> list[tuple[str, list[MasterFieldGroup]]]:
-        return [
-            (title, [self._build_group(key) for key in keys]) for title, keys in SECTIONS.items()
+        groups = [
+            (
+                section.master_title or section.title,
+                [
+                    self._build_group(key, fields)
+                    for key, fields in _FIELDS.items()
+                    if fields[0].place in section.places
+                ],
+            )
+            for section in SECTIONS
         ]
+        return [(title, each) for title, each in groups if each]
 
-    def _build_group(self, key: str) -> MasterFieldGroup:
-        title, names = _TITLES_AND_FIELDS[key]
+    def _build_group(self, key: str, fields: Sequence[Field]) -> MasterFieldGroup:
         return MasterFieldGroup(
             key,
-            title,
-            describe_value(get_inherited_value(self.workers, key)),
+            fields[0].short_label,
+            describe_value(_get_inherited_value(self.workers, key)),
             key in self.changed_keys,
-            [self[name] for name in names],
+            build_blocks(self[name] for name in get_master_names(key).fields),
             self.rows.get(key),
             self._note if key in self._locked else "",
         )
 
 
-def get_master_fields(key: str) -> tuple[tuple[str, ...], str]:
-    """Return the fields of one thing in which the master can differ, and its rows' prefix.
-
-    The prefix is how the names of its rows' fields begin; "" where it has no rows.
-    """
-    return _TITLES_AND_FIELDS[key][1], f"{key}-" if key in ROW_FORMS else ""
+def get_master_names(key: str) -> FormNames:
+    """Return the names of the form fields of one thing in which the master can differ."""
+    return list_form_names(_FIELDS[key])
 
 
-def get_inherited_value(workers: Setup, key: str) -> Any:
+def _get_inherited_value(workers: Setup, key: str) -> Any:
     """Return the workers' value of something that the master may change."""
     parts = (workers.environment, workers.compute, workers)
     return next(getattr(part, key) for part in parts if hasattr(part, key))
@@ -173,16 +107,10 @@ def get_inherited_value(workers: Setup, key: str) -> Any:
 
 def _merge_inherited(data: TypedValues, workers: Setup, changed: list[str]) -> TypedValues:
     """Return what was typed for the changed keys, and the workers' values for the rest."""
-    changed_prefixes = tuple(f"{key}-" for key in changed if key in ROW_FORMS)
-    fields = {name for key in changed for name in _TITLES_AND_FIELDS[key][1]}
-    changed_values = {
-        name: values
-        for name, values in data.items()
-        if name in fields or name.startswith(changed_prefixes)
-    }
-    inherited_values = {
-        name: values
-        for name, values in build_setup_values(workers).items()
-        if name not in fields and not name.startswith(changed_prefixes)
-    }
-    return inherited_values | changed_values | {DIFFERS: changed}
+    names = list_form_names(field for key in changed for field in _FIELDS[key])
+    inherited = build_setup_values(workers)
+    return (
+        {name: values for name, values in inherited.items() if name not in names}
+        | {name: values for name, values in data.items() if name in names}
+        | {DIFFERS: changed}
+    )

@@ -3,8 +3,9 @@
 Each row builds its part of a Spec.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, ClassVar
 
 from django import forms
 
@@ -14,6 +15,7 @@ from workloads.asset_uses import is_secret_name
 from workloads.forms.credential_choices import CredentialChoice
 from workloads.specs import (
     S3,
+    VOLUME_TYPES,
     Claim,
     ClaimAccess,
     ConfigMap,
@@ -133,23 +135,46 @@ class VariableRow(RowForm):
         object_name = "" if source is VariableSource.POD_FIELD else self.read("object_name", "")
         return Variable(name, source=source, object_name=object_name, key=self.read("key", ""))
 
+    @staticmethod
+    def build_texts(variable: Variable) -> dict[str, str]:
+        is_from_credential = variable.source is VariableSource.SECRET and is_secret_name(
+            variable.object_name
+        )
+        return {
+            "name": variable.name,
+            "source": CREDENTIAL_SOURCE if is_from_credential else variable.source.value,
+            "value": variable.value,
+            "object_name": "" if is_from_credential else variable.object_name,
+            "credential": variable.object_name if is_from_credential else "",
+            "key": variable.key,
+        }
 
-class ExtendedResourceRow(RowForm):
+
+class TextsRow(RowForm):
+    """A row whose part of a Spec has nothing but its texts."""
+
+    part: ClassVar[type]
+
+    def build_part(self) -> Any:
+        return self.part(*(self.read(name, "") for name in self.content_fields))
+
+    @classmethod
+    def build_texts(cls, part: Any) -> dict[str, str]:
+        return {name: getattr(part, name) for name in cls.content_fields}
+
+
+class ExtendedResourceRow(TextsRow):
+    part = ExtendedResource
     content_fields = ("resource", "quantity")
     resource = text_field("Resource")
     quantity = text_field("Quantity")
 
-    def build_part(self) -> ExtendedResource:
-        return ExtendedResource(self.read("resource", ""), self.read("quantity", ""))
 
-
-class PairRow(RowForm):
+class PairRow(TextsRow):
+    part = Pair
     content_fields = ("key", "value")
     key = text_field("Name")
     value = text_field("Value")
-
-    def build_part(self) -> Pair:
-        return Pair(self.read("key", ""), self.read("value", ""))
 
 
 class AnnotationRow(PairRow):
@@ -185,26 +210,42 @@ class TolerationRow(RowForm):
             seconds=self.read("seconds"),
         )
 
+    @staticmethod
+    def build_texts(toleration: Toleration) -> dict[str, str]:
+        return {
+            "key": toleration.key,
+            "operator": ""
+            if toleration.operator is TolerationOperator.EQUAL
+            else toleration.operator.value,
+            "value": toleration.value,
+            "effect": toleration.effect.value,
+            "seconds": "" if toleration.seconds is None else str(toleration.seconds),
+        }
+
+
+RENAMED_VOLUME_FIELDS = {
+    "claim": "name",
+    "export": "source",
+    "prefix": "below",
+    "ephemeral": "lifetime",
+}
+"""The fields of a volume that the row shows under another name."""
+_VOLUME_TYPES = {each.kind: each for each in VOLUME_TYPES}
+
+
+def _list_texts(volume_type: type[Volume]) -> dict[str, str]:
+    """Return the attributes of volumes that are plain texts, with the row's names for them."""
+    return {
+        each.name: RENAMED_VOLUME_FIELDS.get(each.name, each.name)
+        for each in fields(volume_type)
+        if each.type is str
+    }
+
 
 class VolumeRow(RowForm):
     """A volume of any kind; `kind` decides which fields matter."""
 
-    content_fields = (
-        "path",
-        "name",
-        "source",
-        "server",
-        "size",
-        "sub_path",
-        "storage_class",
-        "repository",
-        "branch",
-        "revision",
-        "bucket",
-        "below",
-        "url",
-        "secret",
-    )
+    content_fields = tuple({name for each in VOLUME_TYPES for name in _list_texts(each).values()})
     kind = forms.ChoiceField(
         label="Type",
         choices=[
@@ -283,9 +324,9 @@ class VolumeRow(RowForm):
 
     def build_part(self) -> Volume:
         kind = self.read("kind") or Claim.kind
-        volume_class, fields = _VOLUME_BUILDERS[kind]
-        values: dict[str, Any] = {"path": self.read("path", "")} | {
-            attribute: self.read(form_field, "") for attribute, form_field in fields.items()
+        volume_type = _VOLUME_TYPES[kind]
+        values: dict[str, Any] = {
+            attribute: self.read(name, "") for attribute, name in _list_texts(volume_type).items()
         }
         if kind not in READ_ONLY_KINDS:
             values["access"] = VolumeAccess(self.read("access") or VolumeAccess.READ_WRITE)
@@ -305,84 +346,28 @@ class VolumeRow(RowForm):
                     ClaimAccess.ONE_NODE,
                 )
                 values["ephemeral"] = self.read("lifetime") == EPHEMERAL
-        return volume_class(**values)
+        return volume_type(**values)
 
-
-_VOLUME_BUILDERS: dict[str, tuple[Callable[..., Volume], dict[str, str]]] = {
-    Claim.kind: (Claim, {"claim": "name"}),
-    NewClaim.kind: (NewClaim, {"size": "size", "storage_class": "storage_class"}),
-    Git.kind: (Git, {name: name for name in ("repository", "branch", "revision", "secret")}),
-    S3.kind: (S3, {"bucket": "bucket", "prefix": "below", "url": "url", "secret": "secret"}),
-    Nfs.kind: (Nfs, {"server": "server", "export": "source"}),
-    HostPath.kind: (HostPath, {"source": "source"}),
-    ConfigMap.kind: (ConfigMap, {"name": "name", "sub_path": "sub_path"}),
-    Secret.kind: (Secret, {"name": "name"}),
-    EmptyDir.kind: (EmptyDir, {"size": "size"}),
-}
-RENAMED_VOLUME_FIELDS = {
-    "claim": "name",
-    "export": "source",
-    "prefix": "below",
-    "ephemeral": "lifetime",
-}
-"""The fields of a volume that the row shows under another name."""
-
-
-def build_variable_texts(variable: Variable) -> dict[str, str]:
-    is_from_credential = variable.source is VariableSource.SECRET and is_secret_name(
-        variable.object_name
-    )
-    return {
-        "name": variable.name,
-        "source": CREDENTIAL_SOURCE if is_from_credential else variable.source.value,
-        "value": variable.value,
-        "object_name": "" if is_from_credential else variable.object_name,
-        "credential": variable.object_name if is_from_credential else "",
-        "key": variable.key,
-    }
-
-
-def build_pair_texts(pair: Pair) -> dict[str, str]:
-    return {"key": pair.key, "value": pair.value}
-
-
-def build_extended_texts(extended: ExtendedResource) -> dict[str, str]:
-    return {"resource": extended.resource, "quantity": extended.quantity}
-
-
-def build_toleration_texts(toleration: Toleration) -> dict[str, str]:
-    return {
-        "key": toleration.key,
-        "operator": ""
-        if toleration.operator is TolerationOperator.EQUAL
-        else toleration.operator.value,
-        "value": toleration.value,
-        "effect": toleration.effect.value,
-        "seconds": "" if toleration.seconds is None else str(toleration.seconds),
-    }
-
-
-def build_volume_texts(volume: Volume) -> dict[str, str | list[str]]:
-    """Return a volume as it would be typed; the row's `build_part` builds an equal one."""
-    _, fields = _VOLUME_BUILDERS[volume.kind]
-    texts: dict[str, str | list[str]] = {
-        "kind": volume.kind,
-        "path": volume.path,
-        "access": volume.access.value,
-    }
-    texts |= {form_field: getattr(volume, attribute) for attribute, form_field in fields.items()}
-    match volume:
-        case EmptyDir(memory=True):
-            texts["medium"] = "memory"
-        case HostPath(propagate=True):
-            texts["propagate"] = "on"
-        case ConfigMap(mode=int() as mode) | Secret(mode=int() as mode):
-            texts["mode"] = f"{mode:04o}"
-        case Git(credential=GitAccess() as credential):
-            texts["credential"] = credential.value
-        case NewClaim():
-            texts |= {
-                "modes": [mode.value for mode in volume.modes],
-                "lifetime": EPHEMERAL if volume.ephemeral else "",
-            }
-    return texts
+    @staticmethod
+    def build_texts(volume: Volume) -> dict[str, str | list[str]]:
+        """Return a volume as it would be typed; the row's `build_part` builds an equal one."""
+        texts: dict[str, str | list[str]] = {"kind": volume.kind, "access": volume.access.value}
+        texts |= {
+            name: getattr(volume, attribute)
+            for attribute, name in _list_texts(type(volume)).items()
+        }
+        match volume:
+            case EmptyDir(memory=True):
+                texts["medium"] = "memory"
+            case HostPath(propagate=True):
+                texts["propagate"] = "on"
+            case ConfigMap(mode=int() as mode) | Secret(mode=int() as mode):
+                texts["mode"] = f"{mode:04o}"
+            case Git(credential=GitAccess() as credential):
+                texts["credential"] = credential.value
+            case NewClaim():
+                texts |= {
+                    "modes": [mode.value for mode in volume.modes],
+                    "lifetime": EPHEMERAL if volume.ephemeral else "",
+                }
+        return texts

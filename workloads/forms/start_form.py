@@ -19,12 +19,6 @@ ARCHITECTURE_NOTES = {
     Architecture.STANDARD: "One pod at a time, or several alike that know nothing of each other.",
     Architecture.DISTRIBUTED: "Several pods that train together.",
 }
-FRAMEWORK_NOTES = {
-    Framework.XGBOOST: "XGBoost has a master, which is rank 0, beside its workers.",
-    Framework.JAX: "JAX has workers only: they are all alike, and the first of them coordinates.",
-    Framework.MPI: "MPI has a launcher beside its workers. It runs mpirun and counts as no rank.",
-}
-"""Descriptions of frameworks with one configuration, which have no cards to choose from."""
 
 
 @dataclass(frozen=True)
@@ -313,7 +307,7 @@ class StartForm(TypedForm):
 
     @property
     def framework_notes(self) -> Mapping[Framework, str]:
-        return FRAMEWORK_NOTES
+        return {each: each.adapter.note for each in Framework if each.adapter.note}
 
 
 def describe_template_kind(template: Template) -> str:
@@ -360,7 +354,7 @@ def build_start_defaults(projects: Sequence[Project], last: int | None) -> Typed
     chosen = next((project for project in usable if project.pk == last), next(iter(usable), None))
     fields = {
         "architecture": Architecture.STANDARD.value,
-        "framework": Framework.PYTORCH.value,
+        "framework": next(iter(Framework)).value,
         "configuration": Configuration.WORKERS_AND_MASTER.value,
         "template": SCRATCH,
         "name": "",

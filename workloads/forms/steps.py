@@ -1,6 +1,9 @@
 """The steps of the wizard, and where each shows a field of a Spec."""
 
+from dataclasses import dataclass
 from enum import StrEnum
+
+from workloads.specs.fields import FIELDS, Place
 
 
 class Step(StrEnum):
@@ -19,27 +22,30 @@ class Step(StrEnum):
         }[self.value]
 
 
-_FORM_FIELDS = {
-    "elastic": "min_workers",
-    "elastic.min_workers": "min_workers",
-    "elastic.max_workers": "max_workers",
-    "elastic.max_restarts": "max_restarts",
-    "mpi": "slots",
-    "mpi.slots": "slots",
-    "mpi.launcher": "launcher",
-    "mpi.ssh_path": "ssh_path",
-    "namespace": "project",
-    "queue": "project",
-}
-"""The fields of a Spec that the forms show under another name."""
+@dataclass(frozen=True)
+class Section:
+    """A section of the setup step with its title there and, if it has another, of the master's."""
+
+    key: str
+    title: str
+    places: tuple[Place, ...]
+    master_title: str = ""
+
+
+SECTIONS = (
+    Section("environment", "What runs", (Place.ENVIRONMENT, Place.SECURITY), "Environment"),
+    Section("compute", "What it gets", (Place.COMPUTE, Place.NODES), "Compute resource"),
+    Section("numbers", "How many", (Place.NUMBERS,)),
+    Section("data", "Data & storage", (Place.DATA,)),
+    Section("general", "General", (Place.GENERAL,)),
+)
+_FORM_FIELDS = {"namespace": "project", "queue": "project"}
+"""The fields of a Spec that the first step shows under another name."""
 _START_FIELDS = (
     "name",
     "project",
-    "namespace",
-    "queue",
-    "architecture",
-    "framework",
-    "configuration",
+    *_FORM_FIELDS,
+    *(each.path for each in FIELDS.values() if each.place is Place.START),
 )
 
 
@@ -50,6 +56,6 @@ def get_step(field: str) -> Step:
     return Step.START if field in _START_FIELDS else Step.SETUP
 
 
-def get_form_field(field: str) -> str:
-    """Return the name of the wizard's form field for a field of a Spec."""
-    return _FORM_FIELDS.get(field, field).removeprefix("setup.").removeprefix("lifecycle.")
+def get_start_field(field: str) -> str:
+    """Return the name of the first step's form field for a field of a Spec."""
+    return _FORM_FIELDS.get(field, field)

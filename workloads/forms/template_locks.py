@@ -5,292 +5,113 @@ Spec that may not differ.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from console.typed_forms import TypedForm, TypedValues
-from workloads.forms.master_form import DIFFERS, get_master_fields
-from workloads.forms.pod_form import GPU_FIELDS, SECURITY_FIELDS
+from workloads.forms import steps
+from workloads.forms.master_form import DIFFERS, get_master_names
 from workloads.forms.source_fields import DATA_SOURCES_FIELD, PATH_PREFIX
-from workloads.specs import Setup, Spec
-
-OWN_COMPUTE_FIELDS = (*GPU_FIELDS, "cpu_request", "cpu_limit", "memory_request", "memory_limit")
+from workloads.forms.steps import Section, Step
+from workloads.forms.typed_fields import FormNames, list_form_names
+from workloads.specs import Spec
+from workloads.specs.fields import FIELDS, Field, get_value
+from workloads.specs.fields.types import Rows
 
 
 @dataclass(frozen=True)
 class Lock:
     """Something that a template can lock.
 
-    `fields` are the form fields of a step that it covers; `field_prefixes` are how the names of
-    further ones begin. `get_setup_value` or `get_spec_value` return the value that may not differ.
-    `rest_path` is where a body of the REST API gives it, and `master_keys` are the master's names
-    for it.
+    `names` are those of the form fields of a step that it covers. `paths` are those of the values
+    of a Spec that may not differ; none where only the page knows them. `rest_path` is where a body
+    of the REST API gives it, and `master_keys` are the master's names for it.
     """
 
     key: str
     title: str
-    fields: tuple[str, ...] = ()
-    field_prefixes: tuple[str, ...] = ()
+    names: FormNames
     rest_path: str = ""
-    get_setup_value: Callable[[Setup], Any] | None = None
-    get_spec_value: Callable[[Spec], Any] | None = None
+    paths: tuple[str, ...] = ()
     master_keys: tuple[str, ...] = ()
     is_in_start: bool = False
 
-    def covers_field(self, name: str) -> bool:
-        """Tell whether a form field belongs to this lock."""
-        return name in self.fields or name.startswith(self.field_prefixes)
-
-    def get_values(self, spec: Spec) -> Any:
-        """Return the values of a spec that may not differ.
-
-        None where only the page knows them.
-        """
-        if self.get_setup_value is not None:
-            return (
-                self.get_setup_value(spec.setup),
-                self.get_setup_value(spec.master_setup) if spec.has_master else None,
-            )
-        return self.get_spec_value(spec) if self.get_spec_value is not None else None
+    def get_values(self, spec: Spec) -> Sequence[Any]:
+        """Return the values of a spec that may not differ."""
+        values = [get_value(spec, path) for path in self.paths]
+        if self.master_keys:
+            master = replace(spec, setup=spec.master_setup) if spec.has_master else None
+            values += [get_value(master, path) for path in self.paths]
+        return values
 
 
-def _build_environment_lock(name: str, title: str, rest: str) -> Lock:
+_ASSET_CHOICES = {"compute_choice": "Compute resource"}
+"""The titles of locks that hold, beside fields of the catalogue, the choice of an asset."""
+_COMPARED_PATHS = {"lifecycle.preemptibility": "is_preemptible"}
+"""The paths of what is compared, where that is not the value: the priority may decide, too."""
+_FURTHER_LOCKS: Mapping[str, Lock] = {
+    "environment": Lock("environment_choice", "Environment", FormNames(("environment_choice",))),
+    "numbers": Lock(
+        "configuration",
+        "Configuration",
+        FormNames(("configuration",)),
+        "noMaster",
+        ("configuration",),
+        is_in_start=True,
+    ),
+    "data": Lock(
+        "data_sources",
+        "Data sources",
+        FormNames((DATA_SOURCES_FIELD,), (PATH_PREFIX,)),
+        "spec.storage",
+        ("setup.volumes",),
+        ("volumes",),
+    ),
+}
+"""Locks that hold no field of the setup step's catalogue; each is the first of its section."""
+_MASTER_KEY = "master"
+_MASTER_LOCK = Lock(
+    _MASTER_KEY, "In what the master differs", FormNames(), "masterSpec", ("master",)
+)
+
+
+def _build_lock(key: str, fields: Sequence[Field]) -> Lock:
+    """Build the lock that holds these fields."""
+    first, names = fields[0], list_form_names(fields)
+    # Rows stand under their label on the page.
+    title = first.label if isinstance(first.type, Rows) else first.short_label
+    if key in _ASSET_CHOICES:
+        title, names = _ASSET_CHOICES[key], replace(names, fields=(key, *names.fields))
+    # Several fields of one object of a body are locked as that object.
+    objects = {each.rest.partition(".")[0] for each in fields}
+    rest = objects.pop() if len(objects) == 1 < len(fields) else first.rest
     return Lock(
-        name,
+        key,
         title,
-        (name,),
-        rest_path=f"spec.{rest}",
-        get_setup_value=lambda setup: getattr(setup.environment, name),
-        master_keys=(name,),
+        names,
+        f"spec.{rest}",
+        tuple(_COMPARED_PATHS.get(each.path, each.path) for each in fields),
+        tuple(dict.fromkeys(each.master_key for each in fields if each.is_of_pods)),
     )
 
 
-def _build_rows_lock(name: str, title: str, rest: str, get_value: Callable[[Setup], Any]) -> Lock:
-    return Lock(
-        name,
-        title,
-        field_prefixes=(f"{name}-",),
-        rest_path=f"spec.{rest}",
-        get_setup_value=get_value,
-        master_keys=(name,),
-    )
-
-
-def _build_field_lock(
-    name: str, title: str, rest: str, get_value: Callable[[Spec], Any], *other_fields: str
-) -> Lock:
-    return Lock(
-        name, title, (name, *other_fields), rest_path=f"spec.{rest}", get_spec_value=get_value
+def _list_locks(section: Section) -> tuple[Lock, ...]:
+    further = _FURTHER_LOCKS.get(section.key)
+    fields = [each for each in FIELDS.values() if each.place in section.places]
+    return (
+        *([further] if further else []),
+        *(
+            _build_lock(key, [each for each in fields if each.lock_key == key])
+            for key in dict.fromkeys(each.lock_key for each in fields)
+        ),
     )
 
 
 SECTIONS: Mapping[str, tuple[str, tuple[Lock, ...]]] = {
-    "environment": (
-        "What runs",
-        (
-            Lock("environment_choice", "Environment", ("environment_choice",)),
-            _build_environment_lock("image", "Image", "image"),
-            _build_environment_lock("pull_policy", "Image pull policy", "imagePullPolicy"),
-            _build_environment_lock("command", "Command", "command"),
-            _build_environment_lock("args", "Arguments", "args"),
-            _build_environment_lock("working_dir", "Working directory", "workingDir"),
-            _build_environment_lock("pull_secrets", "Pull secrets", "imagePullSecrets"),
-            _build_rows_lock(
-                "variables",
-                "Environment variables",
-                "environmentVariables",
-                lambda setup: setup.environment.variables,
-            ),
-            Lock(
-                "security",
-                "Security",
-                SECURITY_FIELDS,
-                rest_path="spec.security",
-                get_setup_value=lambda setup: setup.security,
-                master_keys=("security",),
-            ),
-        ),
-    ),
-    "compute": (
-        "What it gets",
-        (
-            Lock(
-                "compute_choice",
-                "Compute resource",
-                ("compute_choice", *OWN_COMPUTE_FIELDS),
-                rest_path="spec.compute",
-                get_setup_value=lambda setup: (
-                    setup.compute.gpus,
-                    *(getattr(setup.compute, name) for name in OWN_COMPUTE_FIELDS[4:]),
-                ),
-                master_keys=("gpus", *OWN_COMPUTE_FIELDS[4:]),
-            ),
-            Lock(
-                "large_shm",
-                "Increase shared memory",
-                ("large_shm",),
-                rest_path="spec.compute.largeShmRequest",
-                get_setup_value=lambda setup: setup.compute.large_shm,
-                master_keys=("large_shm",),
-            ),
-            _build_rows_lock(
-                "extended",
-                "Extended resources",
-                "compute.extendedResources",
-                lambda setup: setup.compute.extended,
-            ),
-            Lock(
-                "node_type",
-                "Node type",
-                ("node_type",),
-                rest_path="spec.nodeType",
-                get_setup_value=lambda setup: setup.node_type,
-                master_keys=("node_type",),
-            ),
-            Lock(
-                "node_pools",
-                "Node pools",
-                ("node_pools",),
-                rest_path="spec.nodePools",
-                get_setup_value=lambda setup: setup.node_pools,
-                master_keys=("node_pools",),
-            ),
-            Lock(
-                "topology",
-                "Topology",
-                ("topology_key", "topology_required"),
-                rest_path="spec.podAffinity",
-                get_setup_value=lambda setup: setup.topology,
-                master_keys=("topology",),
-            ),
-            _build_rows_lock(
-                "tolerations", "Tolerations", "tolerations", lambda setup: setup.tolerations
-            ),
-        ),
-    ),
-    "numbers": (
-        "How many",
-        (
-            Lock(
-                "configuration",
-                "Configuration",
-                ("configuration",),
-                rest_path="noMaster",
-                get_spec_value=lambda spec: spec.configuration,
-                is_in_start=True,
-            ),
-            _build_field_lock(
-                "workers", "Number of workers", "numWorkers", lambda spec: spec.workers
-            ),
-            _build_field_lock(
-                "min_workers",
-                "Elastic workers",
-                "minReplicas",
-                lambda spec: spec.elastic,
-                "max_workers",
-                "max_restarts",
-            ),
-            _build_field_lock(
-                "parameter_servers",
-                "Parameter servers",
-                "parameterServers",
-                lambda spec: spec.parameter_servers,
-            ),
-            _build_field_lock(
-                "slots",
-                "Slots, launcher and SSH path",
-                "slotsPerWorker",
-                lambda spec: spec.mpi,
-                "launcher",
-                "ssh_path",
-            ),
-            _build_field_lock(
-                "runs",
-                "Runs",
-                "completions",
-                lambda spec: (spec.runs, spec.parallelism),
-                "parallelism",
-            ),
-        ),
-    ),
-    "data": (
-        "Data & storage",
-        (
-            Lock(
-                "data_sources",
-                "Data sources",
-                (DATA_SOURCES_FIELD,),
-                (PATH_PREFIX,),
-                rest_path="spec.storage",
-                get_setup_value=lambda setup: setup.volumes,
-                master_keys=("volumes",),
-            ),
-            _build_rows_lock("volumes", "Volumes", "storage", lambda setup: setup.volumes),
-        ),
-    ),
-    "general": (
-        "General",
-        (
-            _build_field_lock(
-                "priority", "Priority", "priorityClass", lambda spec: spec.lifecycle.priority
-            ),
-            _build_field_lock(
-                "preemptibility",
-                "Preemptibility",
-                "preemptibility",
-                lambda spec: spec.is_preemptible,
-            ),
-            _build_field_lock(
-                "grace_seconds",
-                "Grace period",
-                "terminationGracePeriodSeconds",
-                lambda spec: spec.lifecycle.grace_seconds,
-            ),
-            _build_field_lock(
-                "backoff_limit",
-                "Backoff limit",
-                "backoffLimit",
-                lambda spec: spec.lifecycle.backoff_limit,
-            ),
-            _build_field_lock(
-                "auto_delete_seconds",
-                "Auto-deletion after the end",
-                "autoDeletionTimeAfterCompletionSeconds",
-                lambda spec: spec.lifecycle.auto_delete_seconds,
-            ),
-            _build_field_lock(
-                "restart_policy",
-                "Restart policy",
-                "restartPolicy",
-                lambda spec: spec.lifecycle.restart_policy,
-            ),
-            _build_field_lock(
-                "clean_pod_policy",
-                "Pods to delete at the end",
-                "cleanPodPolicy",
-                lambda spec: spec.lifecycle.clean_pod_policy,
-            ),
-            _build_rows_lock(
-                "annotations", "Annotations", "annotations", lambda setup: setup.annotations
-            ),
-            _build_rows_lock("labels", "Labels", "labels", lambda setup: setup.labels),
-        ),
-    ),
-    "master": (
-        "Master",
-        (
-            Lock(
-                "master",
-                "In what the master differs",
-                rest_path="masterSpec",
-                get_spec_value=lambda spec: spec.master,
-            ),
-        ),
-    ),
-}
+    each.key: (each.title, _list_locks(each)) for each in steps.SECTIONS
+} | {_MASTER_KEY: ("Master", (_MASTER_LOCK,))}
 """The locks by section, each with the section's title."""
 LOCKS: Mapping[str, Lock] = {lock.key: lock for _, locks in SECTIONS.values() for lock in locks}
-_MASTER_KEY = "master"
 
 
 def filter_known_keys(keys: Iterable[str]) -> tuple[str, ...]:
@@ -305,66 +126,42 @@ def filter_known_keys(keys: Iterable[str]) -> tuple[str, ...]:
     return tuple(key for key in LOCKS if key in wanted)
 
 
-def lock_start_values(
-    step_values: TypedValues, template_values: TypedValues, keys: Collection[str]
+def lock_values(
+    step: Step, values: TypedValues, template_values: TypedValues, keys: Collection[str]
 ) -> TypedValues:
-    """Return the values of the first step, with the template's values of what is locked."""
-    return _overlay_template(
-        step_values, template_values, [LOCKS[key] for key in keys if LOCKS[key].is_in_start]
+    """Return the values of a step, with the template's values of what is locked."""
+    if step is Step.MASTER:
+        return _lock_master_values(values, template_values, keys)
+    locks = [LOCKS[key] for key in keys if LOCKS[key].is_in_start == (step is Step.START)]
+    return _replace_values(
+        values, template_values, lambda name: any(name in lock.names for lock in locks)
     )
 
 
-def lock_setup_values(
-    step_values: TypedValues, template_values: TypedValues, keys: Collection[str]
+def _lock_master_values(
+    values: TypedValues, template_values: TypedValues, keys: Collection[str]
 ) -> TypedValues:
-    """Return the values of the setup step, with the template's values of what is locked."""
-    return _overlay_template(
-        step_values, template_values, [LOCKS[key] for key in keys if not LOCKS[key].is_in_start]
-    )
-
-
-def lock_master_values(
-    step_values: TypedValues, template_values: TypedValues, keys: Collection[str]
-) -> TypedValues:
-    """Return the values of the master step, with what is locked as the template has it.
+    """Return the values of the master's step, with the template's of what is locked.
 
     There the master differs as the template's master does, or not at all.
     """
     if _MASTER_KEY in keys:
         return dict(template_values)
-    for name in dict.fromkeys(name for key in keys for name in LOCKS[key].master_keys):
-        fields, prefix = get_master_fields(name)
-        kept = {
-            each: values
-            for each, values in step_values.items()
-            if each not in fields and not (prefix and each.startswith(prefix))
-        }
-        differs = [each for each in step_values.get(DIFFERS, []) if each != name]
-        if name in template_values.get(DIFFERS, []):
-            differs.append(name)
-            kept |= {
-                each: values
-                for each, values in template_values.items()
-                if each in fields or (prefix and each.startswith(prefix))
-            }
-        step_values = kept | {DIFFERS: differs}
-    return step_values
+    for key in dict.fromkeys(name for each in keys for name in LOCKS[each].master_keys):
+        is_changed = key in template_values.get(DIFFERS, [])
+        differs = [each for each in values.get(DIFFERS, []) if each != key]
+        values = _replace_values(
+            values, template_values if is_changed else {}, get_master_names(key).__contains__
+        ) | {DIFFERS: [*differs, key] if is_changed else differs}
+    return values
 
 
-def _overlay_template(
-    step_values: TypedValues, template_values: TypedValues, locks: Sequence[Lock]
+def _replace_values(
+    values: TypedValues, others: TypedValues, is_replaced: Callable[[str], bool]
 ) -> TypedValues:
-    if not locks:
-        return step_values
-    free = {
-        name: values
-        for name, values in step_values.items()
-        if not any(lock.covers_field(name) for lock in locks)
-    }
-    return free | {
-        name: values
-        for name, values in template_values.items()
-        if any(lock.covers_field(name) for lock in locks)
+    """Return values of which the replaced ones are those among the others, or missing as there."""
+    return {name: each for name, each in values.items() if not is_replaced(name)} | {
+        name: each for name, each in others.items() if is_replaced(name)
     }
 
 
@@ -373,7 +170,7 @@ def mark_locked_fields(form: TypedForm, keys: Collection[str], note: str) -> Non
     rows = getattr(form, "rows", {})
     for key in keys:
         for name, field in form.fields.items():
-            if LOCKS[key].covers_field(name):
+            if name in LOCKS[key].names:
                 field.widget.attrs["disabled"] = True
                 field.template_note = note  # type: ignore[attr-defined]
         if key in rows:

@@ -15,7 +15,7 @@ from environments.models import ComputeResource, DataSource, Environment, Templa
 from projects.access import list_permitted_projects
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
-from workloads import journal, placement_rules
+from workloads import journal
 from workloads.asset_uses import (
     TEMPLATE,
     AssetReference,
@@ -33,29 +33,28 @@ from workloads.forms.draft_templates import (
     find_missing_assets,
 )
 from workloads.forms.master_form import MasterForm
-from workloads.forms.pod_counts import KIND_SPECIFIC_FIELDS
 from workloads.forms.project_assets import ProjectAssets
 from workloads.forms.setup_descriptions import describe_kind
 from workloads.forms.setup_form import SetupForm
 from workloads.forms.source_fields import DATA_SOURCES_FIELD
 from workloads.forms.start_form import StartForm
-from workloads.forms.steps import Step, get_form_field, get_step
-from workloads.manifests import find_refusals
+from workloads.forms.steps import Step, get_start_field, get_step
+from workloads.forms.workload_form import KIND_SPECIFIC_NAMES
+from workloads.judgement import Judgement, judge_submission
 from workloads.models import Workload
 from workloads.policies import PoliciesInForce, load_for_project
 from workloads.policing import NO_POLICIES, MergedPolicies, complete_spec
 from workloads.specs import (
-    DEFAULT_MPI,
     UNCHANGED,
     Architecture,
     Configuration,
-    Framework,
     Problem,
     Setup,
     Spec,
     find_problems,
 )
 from workloads.specs import Environment as SpecEnvironment
+from workloads.specs.building import build_part
 
 TEMPLATE_WORKLOAD_NAME = "template"
 """The name of the workload as which a template is validated."""
@@ -66,7 +65,7 @@ def keep_other_kinds(sent: TypedValues, before: TypedValues) -> TypedValues:
 
     Those are the values of fields that the chosen kind of workload does not have.
     """
-    return {name: values for name, values in before.items() if name in KIND_SPECIFIC_FIELDS} | sent
+    return {name: values for name, values in before.items() if name in KIND_SPECIFIC_NAMES} | sent
 
 
 class WizardDraft:
@@ -79,6 +78,7 @@ class WizardDraft:
         self.data = data
         self.user = user
         self._step_validity: dict[Step, bool] = {}
+        self._judgements: dict[Spec, Judgement] = {}
         self.free_name = ""
         """A name to offer instead of one that is taken."""
 
@@ -89,16 +89,9 @@ class WizardDraft:
         """
         values, template = self._get_unlocked_values(step), self.template
         if template is not None:
-            apply_locks = {
-                Step.START: template_locks.lock_start_values,
-                Step.SETUP: template_locks.lock_setup_values,
-                Step.MASTER: template_locks.lock_master_values,
-            }[step]
-            values = apply_locks(
-                values,
-                template.get_values(step),
-                template.locked if step is Step.START else self.locked_keys,
-            )
+            # Which assets are missing, whose choice is open, shows only after the first step.
+            locked = template.locked if step is Step.START else self.locked_keys
+            values = template_locks.lock_values(step, values, template.get_values(step), locked)
         # Policies are applied last: a template may be older than they are.
         return (
             wizard_policies.apply_policy_locks(values, self.merged_policies)
@@ -361,7 +354,7 @@ class WizardDraft:
         framework = self.start.chosen_framework
         if framework is None:
             return ""
-        if framework in (Framework.MPI, Framework.JAX):
+        if not framework.adapter.can_set_rank_0_apart(has_master=self.has_master):
             return (
                 f"“Writable by rank 0 only” cannot be had with {framework.label}, whose workers "
                 "are all alike."
@@ -410,22 +403,11 @@ class WizardDraft:
         }
         if last_step is Step.START:
             return Spec(**basics, setup=Setup(SpecEnvironment(setup_step.NOT_CHOSEN)))
-        setup = self.setup
         changes = (
             self.master.changes if self.has_master and last_step is not Step.SETUP else UNCHANGED
         )
-        spec = Spec(
-            **basics,
-            setup=setup.setup,
-            workers=setup.read("workers", 1),
-            elastic=setup.elastic if self.is_distributed else None,
-            parameter_servers=setup.read("parameter_servers", 0),
-            mpi=setup.mpi if "slots" in setup.fields else DEFAULT_MPI,
-            runs=setup.read("runs", 1),
-            parallelism=setup.read("parallelism", 1),
-            lifecycle=setup.lifecycle,
-            master=changes,
-        )
+        setup = {"setup": self.setup.setup, "master": changes}
+        spec = build_part(Spec, basics | setup | self.setup.workload_values)
         return complete_spec(spec, self.merged_policies) if last_step is Step.REVIEW else spec
 
     def validate_step(self, step: Step) -> bool:
@@ -436,7 +418,7 @@ class WizardDraft:
         if step not in self._step_validity:
             form = self.get_form(step)
             self._show_errors(form)
-            for problem in find_problems(self.build_spec(last_step=step)):
+            for problem in self._find_problems(step):
                 if get_step(problem.field) is step:
                     self.add_error(problem)
             self._add_policy_errors(step)
@@ -447,9 +429,12 @@ class WizardDraft:
 
     def _add_policy_errors(self, step: Step) -> None:
         """Add what policies forbid of a step as errors of its fields."""
+        judged = self.judge(step)
+        if judged is None:
+            return
         form = None if step is Step.START else self.setup
-        for field, text in wizard_policies.find_policy_issues(
-            self.build_spec(last_step=step), self.merged_policies, form
+        for field, text in wizard_policies.locate_policy_issues(
+            judged.spec, judged.policy_issues, form
         ):
             if get_step(field) is step:
                 self.add_error(Problem(field, text))
@@ -459,21 +444,31 @@ class WizardDraft:
 
         Only where nothing else is wrong with the spec. Returns whether there are any.
         """
-        spec = self.build_spec(last_step=step)
-        refusals = (
-            []
-            if find_problems(spec)
-            else [each for each in self._find_refusals(spec) if get_step(each.field) is step]
-        )
+        judged = self.judge(step)
+        refusals = [
+            each for each in (judged.refusals if judged else ()) if get_step(each.field) is step
+        ]
         for problem in refusals:
             self.add_error(problem)
         return bool(refusals)
 
-    def _find_refusals(self, spec: Spec) -> Sequence[Problem]:
-        pool_problems = (
-            placement_rules.find_pool_problems(spec, self.project) if self.project else ()
-        )
-        return [*find_refusals(spec, self.capabilities), *pool_problems]
+    def judge(self, last_step: Step = Step.REVIEW) -> Judgement | None:
+        """Judge what the steps up to and including `last_step` make, once for each spec.
+
+        None without a project.
+        """
+        project = self.project
+        if project is None:
+            return None
+        in_force = self._policies or PoliciesInForce(())
+        spec = self.build_spec(last_step=last_step)
+        if spec not in self._judgements:
+            self._judgements[spec] = judge_submission(spec, project, in_force=in_force)
+        return self._judgements[spec]
+
+    def _find_problems(self, step: Step) -> Sequence[Problem]:
+        judged = self.judge(step)
+        return judged.problems if judged else find_problems(self.build_spec(last_step=step))
 
     def hide_errors(self, step: Step) -> None:
         """Show a step without its errors again."""
@@ -492,11 +487,12 @@ class WizardDraft:
         form = self.get_form(step)
         self._show_errors(form)
         if step is Step.START:
-            form.add_error_once(get_form_field(problem.field), problem.text)
+            form.add_error_once(get_start_field(problem.field), problem.text)
         elif step is Step.SETUP:
-            self.setup.add_error_at_path(get_form_field(problem.field), problem.text)
+            self.setup.add_error_at_path(problem.field, problem.text)
         else:
-            self.master.add_error_at_path(problem.field.removeprefix("master."), problem.text)
+            path = problem.field.removeprefix("master.")
+            self.master.add_error_at_path(f"setup.{path}", problem.text)
         return step
 
     def report_taken_name(self, text: str) -> None:

@@ -3,21 +3,21 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from console.typed_forms import TypedForm, TypedValues, build_row_values
+from console.typed_forms import TypedForm, TypedValues
 from environments.models import ComputeResource
 from environments.models import Environment as EnvironmentAsset
 from workloads import asset_rules, policing
-from workloads.forms.row_forms import build_pair_texts, build_variable_texts
+from workloads.forms.pod_form import GPU_SHARES
 from workloads.forms.setup_form import NOT_CHOSEN, OVERRIDABLE_FIELDS, SetupForm
-from workloads.policing.catalogue import ENVIRONMENT
+from workloads.forms.typed_fields import build_field_values
+from workloads.policing import PolicyIssue
 from workloads.policing.fields import PolicyField
-from workloads.policing.kinds import CommandLine, Flag, Pairs, TextList
 from workloads.policing.limits import FieldLimits
 from workloads.policing.merging import AnyLimits, MergedPolicies
-from workloads.specs import Pair, Spec, Variable, join_command_line
+from workloads.specs import Spec
+from workloads.specs.fields import PolicySection
+from workloads.specs.fields.types import Rows
 
-CHECKBOX_FLAGS = ("large_shm", "read_only_root", "host_ipc", "host_network")
-"""Flags that are a checkbox; other flags are a choice of yes and no."""
 _ENVIRONMENT_PREFIX = "setup.environment."
 
 
@@ -28,8 +28,8 @@ def build_policy_defaults(merged: MergedPolicies) -> TypedValues:
     """
     defaults: TypedValues = {}
     for limits in merged.limits.values():
-        if limits.fallback is not None and limits.field.section != ENVIRONMENT:
-            defaults |= _build_field_values(limits.field, limits.fallback.value)
+        if limits.fallback is not None and limits.field.section is not PolicySection.ENVIRONMENT:
+            defaults |= _build_values(limits.field, limits.fallback.value)
     return defaults
 
 
@@ -37,7 +37,7 @@ def apply_policy_locks(step_values: TypedValues, merged: MergedPolicies) -> Type
     """Return the values of the setup step, with the policies' values of what is locked."""
     for limits in merged.limits.values():
         if isinstance(limits, FieldLimits) and limits.locked is not None:
-            step_values = step_values | _build_field_values(limits.field, limits.locked.value)
+            step_values = step_values | _build_values(limits.field, limits.locked.value)
     return step_values
 
 
@@ -51,14 +51,13 @@ def mark_policy_limits(
     rows = getattr(form, "rows", {})
     for name, limits in merged.limits.items():
         note = " ".join([*_describe_limits(limits), *merged.conflicts.get(name, ())])
-        if name in rows:
-            rows[name].policy_note = note
-        for each in limits.field.form:
-            if each in form.fields:
-                field = form.fields[each]
-                field.policy_note = note  # type: ignore[attr-defined]
-                if disable_locked and isinstance(limits, FieldLimits) and limits.locked is not None:
-                    field.widget.attrs["disabled"] = True
+        field = limits.field.field
+        if field.name in rows:
+            rows[field.name].policy_note = note
+        elif (form_field := form.fields.get(field.form_names[0])) is not None:
+            form_field.policy_note = note  # type: ignore[attr-defined]
+            if disable_locked and isinstance(limits, FieldLimits) and limits.locked is not None:
+                form_field.widget.attrs["disabled"] = True
 
 
 def mark_forbidden_cards(
@@ -77,15 +76,13 @@ def mark_forbidden_cards(
         resource.forbidden = " ".join(each.text for each in issues)  # type: ignore[attr-defined]
 
 
-def find_policy_issues(
-    spec: Spec, merged: MergedPolicies, form: SetupForm | None
+def locate_policy_issues(
+    spec: Spec, policy_issues: Sequence[PolicyIssue], form: SetupForm | None
 ) -> Sequence[tuple[str, str]]:
-    """Return what policies do not allow, as (field, sentence) pairs.
+    """Return what policies do not allow of a completed spec, as (field, sentence) pairs.
 
     A value that a chosen environment gives is an issue of the field "environment_choice".
     """
-    spec = policing.complete_spec(spec, merged)
-    policy_issues = policing.find_issues(spec, merged)
     if spec.setup.environment.image == NOT_CHOSEN:
         policy_issues = [
             issue for issue in policy_issues if not issue.field.startswith(_ENVIRONMENT_PREFIX)
@@ -122,27 +119,11 @@ def _describe_limits(limits: AnyLimits) -> list[str]:
     return notes
 
 
-def _build_field_values(field: PolicyField, value: Any) -> TypedValues:
-    """Return a value as it would be typed into the form fields of the policy's field."""
-    kind = field.kind
-    if isinstance(kind, Pairs):
-        if field.name == "variables":
-            return build_row_values(
-                field.name,
-                [build_variable_texts(Variable(name, text)) for name, text in value.items()],
-            )
-        return build_row_values(
-            field.name, [build_pair_texts(Pair(name, text)) for name, text in value.items()]
-        )
-    if field.name == "gpus.portion":
-        return {"gpu_share": ["portion"], "gpu_percent": [f"{(value * 100).normalize():f}"]}
-    if field.name == "gpus.memory":
-        return {"gpu_share": ["memory"], "gpu_memory": [value]}
-    [name] = field.form
-    if isinstance(kind, Flag):
-        if name in CHECKBOX_FLAGS:
-            return {name: ["on"] if value else []}
-        return {name: ["yes" if value else "no"]}
-    if isinstance(kind, TextList):
-        return {name: [" ".join(value)]}
-    return {name: [join_command_line(value) if isinstance(kind, CommandLine) else str(value)]}
+def _build_values(policy_field: PolicyField, value: Any) -> TypedValues:
+    """Return a policy's value as it would be typed into the form fields of the policy's field."""
+    field = policy_field.field
+    if isinstance(field.type, Rows):
+        # Policies have the values of rows by their names.
+        value = [field.type.part(name, text) for name, text in value.items()]
+    shares = [share for share, path in GPU_SHARES.items() if path == field.path]
+    return build_field_values(field, value) | ({"gpu_share": shares} if shares else {})

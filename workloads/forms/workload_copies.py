@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import QuerySet
@@ -15,11 +15,13 @@ from workloads.forms import draft_templates
 from workloads.forms import setup_form as setup_step
 from workloads.forms import start_form as start_step
 from workloads.forms.master_form import DIFFERS
-from workloads.forms.pod_form import build_environment_values, build_setup_values
-from workloads.forms.setup_form import CUSTOM, OVERRIDABLE_FIELDS
+from workloads.forms.pod_form import build_setup_values
+from workloads.forms.setup_form import CUSTOM, ENVIRONMENT_FIELDS, OVERRIDABLE_FIELDS
 from workloads.forms.source_fields import DATA_SOURCES_FIELD, match_sources
+from workloads.forms.typed_fields import build_typed_values, list_form_names
+from workloads.forms.workload_form import SETUP_FIELDS
 from workloads.models import UsedAsset
-from workloads.specs import INHERITED, UNCHANGED, Compute, Preemptibility, Spec
+from workloads.specs import UNCHANGED, Compute, Spec
 from workloads.specs import Environment as SpecEnvironment
 
 
@@ -114,11 +116,7 @@ def build_draft_data(
         "setup": _build_setup_values(spec, assets, used),
     }
     if spec.has_master and spec.master != UNCHANGED:
-        changed = [
-            field.name
-            for field in fields(spec.master)
-            if getattr(spec.master, field.name) is not INHERITED
-        ]
+        changed = list(spec.master.changes)
         data["master"] = build_setup_values(spec.master_setup) | {DIFFERS: changed}
     return data
 
@@ -145,6 +143,9 @@ def _build_setup_values(
     sources, volumes = match_sources(spec.setup.volumes, sorted(assets.sources, key=sort_key))
     setup = replace(spec.setup, volumes=volumes)
     typed = setup_step.build_setup_defaults() | build_setup_values(setup) | sources
+    typed |= build_typed_values(spec, (each for each in SETUP_FIELDS if not each.is_of_pods))
+    # The form cannot leave it to the priority.
+    typed["preemptibility"] = [spec.effective_preemptibility.value]
     candidates = (
         (each, _find_own_values(spec, each, each.pk in used))
         for each in sorted(assets.environments, key=sort_key)
@@ -153,38 +154,20 @@ def _build_setup_values(
         ((each, own) for each, own in candidates if own is not None), (None, None)
     )
     if own is not None:
-        typed = {
-            name: value
-            for name, value in typed.items()
-            if name not in OVERRIDABLE_FIELDS and not name.startswith("variables-")
-        }
-        typed |= build_environment_values(own)
-    plain_compute = replace(setup.compute, extended=())
+        names = list_form_names(ENVIRONMENT_FIELDS)
+        typed = {name: value for name, value in typed.items() if name not in names}
+        typed |= build_setup_values(replace(setup, environment=own), ENVIRONMENT_FIELDS)
     resource = next(
         (
             each
             for each in sorted(assets.resources, key=sort_key)
-            if _gives_compute(each, plain_compute)
+            if _gives_compute(each, setup.compute)
         ),
         None,
     )
     typed["environment_choice"] = [str(environment.pk) if environment else CUSTOM]
     typed["compute_choice"] = [str(resource.pk) if resource else CUSTOM]
-    numbers: dict[str, Any] = {
-        "workers": spec.workers,
-        "runs": spec.runs,
-        "parallelism": spec.parallelism,
-    }
-    numbers |= {"parameter_servers": spec.parameter_servers or "", "slots": spec.mpi.slots}
-    numbers |= {"launcher": spec.mpi.launcher.value, "ssh_path": spec.mpi.ssh_path}
-    if (elastic := spec.elastic) is not None:
-        numbers |= {"min_workers": elastic.min_workers, "max_workers": elastic.max_workers}
-        numbers |= {"max_restarts": "" if elastic.max_restarts is None else elastic.max_restarts}
-    return (
-        typed
-        | _build_lifecycle_values(spec)
-        | {key: [str(value)] for key, value in numbers.items()}
-    )
+    return typed
 
 
 def _find_own_values(spec: Spec, asset: Environment, was_used: bool) -> SpecEnvironment | None:
@@ -215,29 +198,6 @@ def _find_own_values(spec: Spec, asset: Environment, was_used: bool) -> SpecEnvi
 
 
 def _gives_compute(asset: ComputeResource, wanted: Compute) -> bool:
-    """Tell whether a compute resource gives what is wanted.
-
-    Shared memory does not matter: it can be ticked for one workload.
-    """
-    compute = asset_rules.build_compute(vars(asset))
-    return replace(compute, large_shm=compute.large_shm or wanted.large_shm) == wanted
-
-
-def _build_lifecycle_values(spec: Spec) -> TypedValues:
-    lifecycle = spec.lifecycle
-    chosen = {
-        "priority": lifecycle.priority,
-        "preemptibility": Preemptibility.PREEMPTIBLE
-        if spec.is_preemptible
-        else Preemptibility.NON_PREEMPTIBLE,
-        "restart_policy": lifecycle.restart_policy,
-        "clean_pod_policy": lifecycle.clean_pod_policy,
-        "grace_seconds": lifecycle.grace_seconds,
-        "auto_delete_seconds": lifecycle.auto_delete_seconds,
-        "backoff_limit": lifecycle.backoff_limit,
-    }
-    return {
-        name: [str(getattr(value, "value", value))]
-        for name, value in chosen.items()
-        if value is not None
-    }
+    """Tell whether a compute resource gives what is wanted, but for what is typed beside it."""
+    chosen = asset_rules.build_compute(vars(asset))
+    return setup_step.override_compute(chosen, wanted) == wanted

@@ -27,7 +27,7 @@ _MINIMAL_SPEC = Spec(
     namespace="x",
     queue="x",
     architecture=Architecture.DISTRIBUTED,
-    framework=Framework.PYTORCH,
+    framework=next(iter(Framework)),
     workers=1,
     setup=Setup(environment=Environment(image="")),
 )

@@ -4,10 +4,10 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workloads.policing.catalogue import CATALOGUE, COMPUTE, ENVIRONMENT
+from workloads.policing.catalogue import CATALOGUE
 from workloads.policing.fields import PolicyField
 from workloads.policing.kinds import LEAST, LOCKED, MOST, OPTIONS, STEP, Pairs
-from workloads.policing.limits import Breach, FieldLimits, PolicySources, describe_sources
+from workloads.policing.limits import FieldLimits, PolicySources, describe_sources
 from workloads.policing.merging import AnyLimits, MergedPolicies
 from workloads.specs import (
     UNCHANGED,
@@ -18,6 +18,7 @@ from workloads.specs import (
     Spec,
     is_gpu_resource,
 )
+from workloads.specs.fields import PolicySection
 
 WORKERS, MASTER = "setup.", "master."
 _GPUS = ("gpus.devices", "gpus.portion", "gpus.memory")
@@ -51,7 +52,7 @@ def complete_spec(
     ]
     completed = spec
     for field, value in fallbacks:
-        if not field.of_pods and field.applies_to(spec):
+        if not field.is_of_pods and field.applies_to(spec):
             completed = _set_value(
                 field, completed, value, is_omitted=field.is_omitted(spec, "", given_fields)
             )
@@ -86,12 +87,13 @@ def find_environment_issues(
     environment: Environment, merged: MergedPolicies
 ) -> Sequence[PolicyIssue]:
     """Return why an environment cannot be chosen as it is."""
-    return _find_asset_issues(Setup(environment), ENVIRONMENT, merged)
+    return _find_asset_issues(Setup(environment), PolicySection.ENVIRONMENT, merged)
 
 
 def find_compute_issues(compute: Compute, merged: MergedPolicies) -> Sequence[PolicyIssue]:
     """Return why a compute resource cannot be chosen as it is."""
-    return _find_asset_issues(Setup(Environment("none"), compute), COMPUTE, merged)
+    setup = Setup(Environment("none"), compute)
+    return _find_asset_issues(setup, PolicySection.COMPUTE, merged)
 
 
 def _list_set_limits(
@@ -101,7 +103,7 @@ def _list_set_limits(
         field, fallback = limits.field, limits.fallback
         if fallback is None or not field.applies_to(spec):
             continue
-        value = field.value(spec.setup if field.of_pods else spec)
+        value = field.get_effective(spec.setup if field.is_of_pods else spec)
         kind = field.kind
         same = (
             _has_pairs(value, fallback.value)
@@ -112,7 +114,9 @@ def _list_set_limits(
             yield limits, fallback.value, fallback.sources
 
 
-def _find_asset_issues(setup: Setup, section: str, merged: MergedPolicies) -> Sequence[PolicyIssue]:
+def _find_asset_issues(
+    setup: Setup, section: PolicySection, merged: MergedPolicies
+) -> Sequence[PolicyIssue]:
     """Judge only the fields that the asset sets.
 
     The others are typed in the form, or set by a policy.
@@ -121,9 +125,9 @@ def _find_asset_issues(setup: Setup, section: str, merged: MergedPolicies) -> Se
     for limits in merged.limits.values():
         field = limits.field
         if (
-            field.section == section
+            field.section is section
             and not isinstance(field.kind, Pairs)
-            and field.raw(setup) is not None
+            and field.get_given(setup) is not None
         ):
             issues += _judge_field(limits, setup, "", field.label)
     return issues
@@ -134,7 +138,7 @@ def _iterate_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]
         field = limits.field
         if not field.applies_to(spec):
             continue
-        if not field.of_pods:
+        if not field.is_of_pods:
             yield from _judge_field(limits, spec, "", field.label)
             continue
         wrong = list(_judge_field(limits, spec.setup, WORKERS, field.label))
@@ -228,41 +232,20 @@ def _lower_first(sentence: str) -> str:
 
 def _judge_field(limits: AnyLimits, part: Any, prefix: str, label: str) -> Iterator[PolicyIssue]:
     field = limits.field
-    value, is_omitted = field.value(part), field.raw(part) is None
+    value, is_omitted = field.get_effective(part), field.get_given(part) is None
     try:
         breaches = list(limits.find_breaches(value, is_omitted=is_omitted))
     except ValueError:
         # The value is not a quantity: `specs` reports that, with a better message.
         return
     for breach in breaches:
-        path = f"{prefix}{field.path}{_locate_breach(field, breach, part)}"
+        row = field.find_row(part, breach.position) if breach.position else ""
+        path = f"{prefix}{field.path}{row}"
         yield PolicyIssue(
             path,
             f"{label} {breach.text} ({describe_sources(breach.sources)}).",
             f"{field.name}.{breach.attribute}",
         )
-
-
-def _locate_breach(field: PolicyField, breach: Breach, part: Any) -> str:
-    """Return where below the field's path the breach is, as ".0.kind"; "" for the field itself."""
-    if not breach.position:
-        return ""
-    if field.name == "volumes":
-        return next(
-            (
-                f".{number}.kind"
-                for number, each in enumerate(part.volumes)
-                if each.kind == breach.position
-            ),
-            "",
-        )
-    if field.name == "variables":
-        names = [each.name for each in part.environment.variables]
-    elif isinstance(field.kind, Pairs):
-        names = [each.key for each in getattr(part, field.path)]
-    else:
-        return ""
-    return f".{names.index(breach.position)}.value" if breach.position in names else ""
 
 
 def _complete_setup(
@@ -273,7 +256,7 @@ def _complete_setup(
 ) -> Setup:
     completed = setup
     for field, value in fallbacks:
-        if field.of_pods:
+        if field.is_of_pods:
             completed = _set_value(
                 field, completed, value, is_omitted=field.is_omitted(setup, prefix, given_fields)
             )
@@ -281,17 +264,10 @@ def _complete_setup(
 
 
 def _set_value(field: PolicyField, part: Any, value: Any, *, is_omitted: bool) -> Any:
-    """Return a part of a Spec with a value where none was given.
-
-    Of pairs, those are added whose names are missing.
-    """
-    if field.set is None:
-        return part
-    if isinstance(field.kind, Pairs):
-        pairs = field.value(part) or {}
-        missing = {name: text for name, text in value.items() if name not in pairs}
-        return field.set(part, missing) if missing else part
-    return field.set(part, value) if is_omitted and value != field.kind.empty else part
+    """Return a part of a Spec with a value where none was given; pairs are always completed."""
+    if isinstance(field.kind, Pairs) or (is_omitted and value != field.kind.empty):
+        return field.set_value(part, value)
+    return part
 
 
 def _has_pairs(pairs: Mapping[str, Any] | None, expected: Mapping[str, str]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, ClassVar
 
 from workloads import quantities
 from workloads.specs import InvalidCommandLine, join_command_line, split_command_line
@@ -22,7 +22,6 @@ DEFAULT, REQUIRED, LEAST, MOST, STEP, OPTIONS, LOCKED = (
 )
 ATTRIBUTES = (DEFAULT, REQUIRED, LEAST, MOST, STEP, OPTIONS, LOCKED)
 """The attributes of a rule, as JSON names them, in the order of the pages."""
-RANGE = frozenset((LEAST, MOST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +31,8 @@ class ValueKind:
     `attributes` are the attributes of a rule that make sense for the kind.
     """
 
-    attributes: frozenset[str] = frozenset((DEFAULT, REQUIRED, OPTIONS, LOCKED))
-    empty: Any = None
+    attributes: ClassVar[frozenset[str]] = frozenset((DEFAULT, REQUIRED, OPTIONS, LOCKED))
+    empty: ClassVar[Any] = None
     """The value that means none, at which a lock can keep a field."""
 
     def parse(self, given: object) -> Any:
@@ -117,7 +116,7 @@ class Choice(ValueKind):
 class Flag(ValueKind):
     """Yes or no."""
 
-    attributes: frozenset[str] = frozenset((DEFAULT, LOCKED))
+    attributes: ClassVar[frozenset[str]] = frozenset((DEFAULT, LOCKED))
 
     def parse(self, given: object) -> Any:
         if not isinstance(given, bool):
@@ -132,7 +131,7 @@ class Flag(ValueKind):
 class WholeNumber(ValueKind):
     """Whole numbers."""
 
-    attributes: frozenset[str] = frozenset(ATTRIBUTES)
+    attributes: ClassVar[frozenset[str]] = frozenset(ATTRIBUTES)
     largest: int = LARGEST
 
     def parse(self, given: object) -> Any:
@@ -148,7 +147,7 @@ class WholeNumber(ValueKind):
 class Portion(ValueKind):
     """Parts of a device, above 0 and at most 1; JSON has them as numbers or as texts."""
 
-    attributes: frozenset[str] = frozenset(ATTRIBUTES) - {STEP}
+    attributes: ClassVar[frozenset[str]] = frozenset(ATTRIBUTES) - {STEP}
 
     def parse(self, given: object) -> Any:
         try:
@@ -174,7 +173,7 @@ class Portion(ValueKind):
 class Quantity(ValueKind):
     """Kubernetes quantities, compared as amounts: 1Gi is 1024Mi."""
 
-    attributes: frozenset[str] = frozenset(ATTRIBUTES) - {STEP}
+    attributes: ClassVar[frozenset[str]] = frozenset(ATTRIBUTES) - {STEP}
 
     def parse(self, given: object) -> Any:
         text = (
@@ -196,8 +195,8 @@ class Quantity(ValueKind):
 class CommandLine(ValueKind):
     """A command or arguments: one line, split as a shell does."""
 
-    attributes: frozenset[str] = frozenset((DEFAULT, LOCKED))
-    empty: Any = ()
+    attributes: ClassVar[frozenset[str]] = frozenset((DEFAULT, LOCKED))
+    empty: ClassVar[Any] = ()
 
     def parse(self, given: object) -> Any:
         if not isinstance(given, str) or len(given) > 8 * LONGEST_TEXT:
@@ -223,7 +222,7 @@ class TextList(ValueKind):
 
     choices: tuple[tuple[str, str], ...] = ()
     nothing: str = "none"
-    empty: Any = ()
+    empty: ClassVar[Any] = ()
 
     def parse(self, given: object) -> Any:
         if not isinstance(given, list | tuple) or len(given) > MOST_OPTIONS:
@@ -257,7 +256,7 @@ class Pairs(ValueKind):
     `required` lists names. `locked` keeps the values of the default's names.
     """
 
-    attributes: frozenset[str] = frozenset((DEFAULT, REQUIRED, LOCKED))
+    attributes: ClassVar[frozenset[str]] = frozenset((DEFAULT, REQUIRED, LOCKED))
 
     def parse(self, given: object) -> Any:
         if not isinstance(given, Mapping) or len(given) > MOST_OPTIONS:

@@ -48,10 +48,8 @@ from workloads.specs.pod_setup import (
 )
 from workloads.specs.spec import (
     DEFAULT_MPI,
-    INHERITED,
     UNCHANGED,
     ElasticSettings,
-    Inherited,
     Lifecycle,
     MasterChanges,
     MpiSettings,
@@ -65,7 +63,6 @@ from workloads.specs.value_rules import is_gpu_resource, max_name_length
 __all__ = [
     "CAPABILITIES",
     "DEFAULT_MPI",
-    "INHERITED",
     "S3",
     "UNCHANGED",
     "VOLUME_TYPES",
@@ -85,7 +82,6 @@ __all__ = [
     "GitAccess",
     "Gpus",
     "HostPath",
-    "Inherited",
     "InvalidCommandLine",
     "LauncherCreation",
     "Lifecycle",

@@ -13,6 +13,8 @@ from workloads.specs.choices import (
     VariableSource,
     VolumeAccess,
 )
+from workloads.specs.fields import FIELDS, get_value
+from workloads.specs.fields.types import Number, Pairs
 from workloads.specs.pod_setup import (
     S3,
     Claim,
@@ -78,8 +80,9 @@ def find_setup_problems(setup: Setup) -> Iterator[FieldProblem]:
         yield from _report_problem(
             "topology.key", "The key of the topology", value_rules.check_key(setup.topology.key)
         )
-    yield from _check_pairs("labels", "label", setup.labels)
-    yield from _check_pairs("annotations", "annotation", setup.annotations)
+    for field in FIELDS.values():
+        if isinstance(field.type, Pairs):
+            yield from _check_pairs(field.pod_path, field.type, get_value(setup, field.pod_path))
     yield from _prefix_fields("security.", _check_security(setup.security))
 
 
@@ -432,22 +435,22 @@ def _check_toleration(number: int, toleration: Toleration) -> Iterator[FieldProb
         )
 
 
-def _check_pairs(field: str, noun: str, pairs: Sequence[Pair]) -> Iterator[FieldProblem]:
+def _check_pairs(field: str, kind: Pairs, pairs: Sequence[Pair]) -> Iterator[FieldProblem]:
+    noun = kind.noun
+    check_key = value_rules.check_key if kind.has_any_key else value_rules.check_settable_key
     yield from _check_length(field, f"{noun}s", pairs)
     yield from _check_unique(field, noun, [pair.key for pair in pairs], "key")
     for index, pair in enumerate(pairs):
         yield from _report_problem(
             f"{field}.{index}.key",
             f"The name of {noun} {index + 1}",
-            value_rules.check_settable_key(pair.key),
+            check_key(pair.key),
         )
-        problem = (
-            value_rules.check_label_value(pair.value)
-            if noun == "label"
-            else value_rules.check_text(pair.value)
-        )
+        check_value = value_rules.check_text if kind.has_any_text else value_rules.check_label_value
         yield from _report_problem(
-            f"{field}.{index}.value", f"The value of {noun} {index + 1}", problem
+            f"{field}.{index}.value",
+            f"The value of {noun} {index + 1}",
+            check_value(pair.value),
         )
     if (
         sum(len(pair.key) + len(pair.value.encode(errors="replace")) for pair in pairs)
@@ -457,12 +460,15 @@ def _check_pairs(field: str, noun: str, pairs: Sequence[Pair]) -> Iterator[Field
 
 
 def _check_security(security: Security) -> Iterator[FieldProblem]:
-    for field, title, value in (
-        ("uid", "The user ID", security.uid),
-        ("gid", "The group ID", security.gid),
-    ):
-        if value is not None:
-            yield from _report_problem(field, title, value_rules.check_count(value, 0, MAX_INT32))
+    for field in FIELDS.values():
+        below = field.path.removeprefix("setup.security.")
+        value = get_value(security, below) if below != field.path else None
+        if value is not None and isinstance(field.type, Number):
+            yield from _report_problem(
+                below,
+                field.subject,
+                value_rules.check_count(value, field.type.least, field.type.most),
+            )
     if security.non_root and security.uid == 0:
         yield "uid", "The user ID", "must not be 0 when running as root is forbidden"
     yield from _check_length(

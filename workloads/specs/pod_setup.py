@@ -62,6 +62,15 @@ class Environment:
         """
         return self.image.lstrip("/")
 
+    @property
+    def effective_pull_policy(self) -> PullPolicy:
+        """Return the pull policy that a cluster applies, also where none is set."""
+        if self.pull_policy is not None:
+            return self.pull_policy
+        last = self.image_reference.rpartition("/")[2]
+        is_latest = "@" not in last and last.partition(":")[2] in ("", "latest")
+        return PullPolicy.ALWAYS if is_latest else PullPolicy.IF_NOT_PRESENT
+
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
@@ -84,6 +93,16 @@ class Gpus:
     def device_count(self) -> int:
         """Return the number of devices; with a portion or memory, at least 1."""
         return max(1, self.devices) if self.memory or self.portion is not None else self.devices
+
+    @property
+    def effective_portion(self) -> Decimal | None:
+        """Return the part of each device that a pod gets; a whole one is 1.
+
+        None without GPUs, and where GPU memory is requested.
+        """
+        if self.memory or not self.device_count:
+            return None
+        return Decimal(1) if self.portion is None else self.portion
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +127,16 @@ class Compute:
     memory_limit: str = ""
     large_shm: bool = False
     extended: tuple[ExtendedResource, ...] = ()
+
+    @property
+    def effective_cpu_request(self) -> str:
+        """Return the CPU request; a limit without a request counts as one."""
+        return self.cpu_request or self.cpu_limit or "0"
+
+    @property
+    def effective_memory_request(self) -> str:
+        """Return the memory request; a limit without a request counts as one."""
+        return self.memory_request or self.memory_limit or "0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

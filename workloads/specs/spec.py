@@ -1,9 +1,9 @@
 """`Spec`: one submission, the same from the page, the REST API and the command line."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
-from enum import Enum
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from workloads import quantities
 from workloads.specs.choices import (
@@ -15,66 +15,33 @@ from workloads.specs.choices import (
     LauncherCreation,
     Preemptibility,
     Priority,
-    PullPolicy,
     RestartPolicy,
     VolumeAccess,
 )
-from workloads.specs.pod_setup import (
-    ExtendedResource,
-    Gpus,
-    Pair,
-    Security,
-    Setup,
-    Toleration,
-    Topology,
-    Variable,
-    Volume,
-)
+from workloads.specs.pod_setup import Compute, Environment, Gpus, Setup
 
 Part = TypeVar("Part")
 
 
-class Inherited(Enum):
-    """The type of INHERITED."""
-
-    INHERITED = "inherited"
-
-
-INHERITED: Final = Inherited.INHERITED
-"""The master's value is the workers' value, whatever that is."""
-
-_Inherit = Literal[Inherited.INHERITED]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class MasterChanges:
     """In what the master differs from the workers.
 
-    Fields are named as in Environment, Compute and Setup.
+    `items` are (name, value) pairs of the changed attributes of Environment, Compute and Setup, in
+    the order of their names. Raises TypeError for another name.
     """
 
-    image: str | _Inherit = INHERITED
-    pull_policy: PullPolicy | _Inherit | None = INHERITED
-    pull_secrets: tuple[str, ...] | _Inherit = INHERITED
-    command: tuple[str, ...] | _Inherit = INHERITED
-    args: tuple[str, ...] | _Inherit = INHERITED
-    variables: tuple[Variable, ...] | _Inherit = INHERITED
-    working_dir: str | _Inherit = INHERITED
-    gpus: Gpus | _Inherit = INHERITED
-    cpu_request: str | _Inherit = INHERITED
-    cpu_limit: str | _Inherit = INHERITED
-    memory_request: str | _Inherit = INHERITED
-    memory_limit: str | _Inherit = INHERITED
-    large_shm: bool | _Inherit = INHERITED
-    extended: tuple[ExtendedResource, ...] | _Inherit = INHERITED
-    volumes: tuple[Volume, ...] | _Inherit = INHERITED
-    tolerations: tuple[Toleration, ...] | _Inherit = INHERITED
-    node_type: str | _Inherit = INHERITED
-    node_pools: tuple[str, ...] | _Inherit = INHERITED
-    topology: Topology | _Inherit | None = INHERITED
-    annotations: tuple[Pair, ...] | _Inherit = INHERITED
-    labels: tuple[Pair, ...] | _Inherit = INHERITED
-    security: Security | _Inherit = INHERITED
+    items: tuple[tuple[str, Any], ...]
+
+    def __init__(self, **changes: Any) -> None:
+        if unknown := changes.keys() - MASTER_TYPES.keys():
+            raise TypeError(f"the master has no {', '.join(sorted(unknown))} of its own")
+        object.__setattr__(self, "items", tuple(sorted(changes.items())))
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Return the changed values by name."""
+        return dict(self.items)
 
     def apply_to(self, workers: Setup) -> Setup:
         """Return the master's setup: the workers' setup with these changes."""
@@ -92,25 +59,29 @@ class MasterChanges:
             (workers.environment, master.environment),
             (workers.compute, master.compute),
         )
-        named = {field.name for field in fields(cls)}
-        changed = {}
-        for workers_part, master_part in pairs:
-            for field in fields(workers_part):
-                if field.name in named and getattr(workers_part, field.name) != getattr(
-                    master_part, field.name
-                ):
-                    changed[field.name] = getattr(master_part, field.name)
-        return cls(**changed)
+        return cls(
+            **{
+                field.name: getattr(master_part, field.name)
+                for workers_part, master_part in pairs
+                for field in fields(workers_part)
+                if field.name in MASTER_TYPES
+                and getattr(workers_part, field.name) != getattr(master_part, field.name)
+            }
+        )
 
     def _replace_changed(self, part: Part) -> Part:
-        names = [field.name for field in fields(part)]  # type: ignore[arg-type]
-        changed = {
-            name: value
-            for name in names
-            if (value := getattr(self, name, INHERITED)) is not INHERITED
-        }
+        names = {field.name for field in fields(part)}  # type: ignore[arg-type]
+        changed = {name: value for name, value in self.changes.items() if name in names}
         return replace(part, **changed)  # type: ignore[type-var]
 
+
+MASTER_TYPES: Mapping[str, Any] = {
+    name: type_
+    for part in (Environment, Compute, Setup)
+    for name, type_ in get_type_hints(part).items()
+    if type_ not in (Environment, Compute)
+}
+"""The types of what the master may have of its own, by name."""
 
 UNCHANGED = MasterChanges()
 """The master has the setup of the workers."""
@@ -221,10 +192,11 @@ class Spec:
 
     @property
     def _has_distinct_first_worker(self) -> bool:
-        is_supported = self.framework is Framework.TENSORFLOW or (
-            self.framework is Framework.PYTORCH and self.elastic is None
-        )
-        return is_supported and any(
+        if self.framework is None or not self.framework.adapter.can_first_worker_lead:
+            return False
+        # Pods of an elastic group come and go, so none of them is the first.
+        is_elastic = self.elastic is not None and self.framework.adapter.has_rendezvous
+        return not is_elastic and any(
             volume.access is VolumeAccess.RANK_0_WRITES for volume in self.setup.volumes
         )
 
@@ -248,6 +220,10 @@ class Spec:
         if chosen.preemptibility is not None:
             return chosen.preemptibility is Preemptibility.PREEMPTIBLE
         return chosen.priority is None or chosen.priority.number < NON_PREEMPTIBLE_FROM
+
+    @property
+    def effective_preemptibility(self) -> Preemptibility:
+        return Preemptibility.PREEMPTIBLE if self.is_preemptible else Preemptibility.NON_PREEMPTIBLE
 
     @property
     def pod_count(self) -> int:
@@ -291,6 +267,6 @@ def _add_up_pods(setup: Setup, pods: int) -> Totals:
         gpus = compute.gpus.device_count * (
             Decimal(1) if compute.gpus.portion is None else compute.gpus.portion
         )
-    cpu = quantities.parse_quantity(compute.cpu_request or compute.cpu_limit or "0")
-    bytes_ = quantities.parse_quantity(compute.memory_request or compute.memory_limit or "0")
+    cpu = quantities.parse_quantity(compute.effective_cpu_request)
+    bytes_ = quantities.parse_quantity(compute.effective_memory_request)
     return Totals(pods, gpus * pods, memory * pods, cpu * pods, bytes_ * pods)

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from workloads.specs.pod_setup import VOLUME_TYPES, Volume
-from workloads.specs.spec import INHERITED, Inherited, Spec
+from workloads.specs.spec import MASTER_TYPES, MasterChanges, Spec
 
 VERSION = 1
 KIND_KEY = "kind"
@@ -46,6 +46,8 @@ def decode_spec(data: Mapping[str, Any]) -> Spec:
 
 
 def _encode(value: Any) -> Any:
+    if isinstance(value, MasterChanges):
+        return {name: _encode(part) for name, part in value.changes.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         encoded: dict[str, Any] = {KIND_KEY: value.kind} if isinstance(value, Volume) else {}
         for field in dataclasses.fields(value):
@@ -70,7 +72,7 @@ def _decode(hint: Any, value: Any, path: str) -> Any:
         item = typing.get_args(hint)[0]
         return tuple(_decode(item, each, f"{path}.{index}") for index, each in enumerate(value))
     if dataclasses.is_dataclass(hint):
-        return _decode_dataclass(hint, value, path)
+        return _decode_object(hint, value, path)
     if hint in (str, int, bool) and type(value) is hint:
         return value
     try:
@@ -86,22 +88,15 @@ def _decode(hint: Any, value: Any, path: str) -> Any:
 
 
 def _decode_union(allowed_types: tuple[Any, ...], value: Any, path: str) -> Any:
-    """Decode a value whose type is a union.
-
-    Unions here are one type, None where it may be missing, and INHERITED, which is never stored.
-    """
+    """Decode a value whose type is a union: one type, or None where it may be missing."""
     if value is None and type(None) in allowed_types:
         return None
-    candidates = [
-        arm
-        for arm in allowed_types
-        if arm is not type(None) and INHERITED not in typing.get_args(arm)
-    ]
+    candidates = [arm for arm in allowed_types if arm is not type(None)]
     assert len(candidates) == 1, f"{path} has an ambiguous type"
     return _decode(candidates[0], value, path)
 
 
-def _decode_dataclass(hint: Any, value: Any, path: str) -> Any:
+def _decode_object(hint: Any, value: Any, path: str) -> Any:
     if not isinstance(value, dict):
         raise UnreadableSpec(f"{path} is not an object")
     remaining = dict(value)
@@ -127,9 +122,11 @@ def _decode_dataclass(hint: Any, value: Any, path: str) -> Any:
 
 @cache
 def _get_field_types(hint: type) -> dict[str, Any]:
-    """Return the types of a dataclass's fields.
+    """Return the types of an object's fields.
 
     Cached: computing them is slow, and a page decodes many specs.
     """
-    hints = typing.get_type_hints(hint, localns={"Inherited": Inherited})
+    if hint is MasterChanges:
+        return dict(MASTER_TYPES)
+    hints = typing.get_type_hints(hint)
     return {field.name: hints[field.name] for field in dataclasses.fields(hint)}

@@ -1,48 +1,18 @@
 """Validation of a whole Spec: problems in words for the user, each with its field."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from workloads.specs import pod_problems, value_rules
 from workloads.specs.choices import CleanPodPolicy, Framework, RestartPolicy, VolumeAccess
+from workloads.specs.fields import FIELDS, get_value
+from workloads.specs.fields.types import Number
 from workloads.specs.spec import DEFAULT_MPI, UNCHANGED, Spec
 
 MAX_WORKERS = 10_000
 MAX_RUNS = 10_000
-MAX_GRACE_SECONDS = 3600
-MAX_AUTO_DELETE_SECONDS = 365 * 24 * 3600
-MAX_RETRIES = 100
 MAX_RESTARTS = 100_000
 MAX_SLOTS = 1_000
-
-_PYTORCH_VARIABLES = (
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "WORLD_SIZE",
-    "RANK",
-    "PET_MASTER_ADDR",
-    "PET_MASTER_PORT",
-    "PET_NODE_RANK",
-    "PET_NNODES",
-)
-SET_BY_OPERATOR: Mapping[Framework, frozenset[str]] = {
-    Framework.PYTORCH: frozenset(
-        (*_PYTORCH_VARIABLES, "PET_NPROC_PER_NODE", "PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT")
-    ),
-    Framework.TENSORFLOW: frozenset(("TF_CONFIG",)),
-    Framework.XGBOOST: frozenset(
-        ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "WORKER_ADDRS", "WORKER_PORT")
-    ),
-    Framework.JAX: frozenset(
-        ("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")
-    ),
-    Framework.MPI: frozenset(
-        ("OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile", "K_MPI_JOB_ROLE")
-    ),
-}
-"""Variables that the training operator writes after the user's own, which would be overwritten."""
-SET_FOR_ELASTIC = frozenset(("PET_MAX_RESTARTS", "PET_RDZV_CONF"))
-"""Variables that the training operator also writes for an elastic workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +80,10 @@ def _check_distributed(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
         yield from _check_elastic(spec)
     if spec.framework is not None:
         yield from _check_configuration(spec, spec.framework)
-        yield from _check_framework_fields(spec)
-        yield from _check_operator_variables(
-            spec,
-            SET_BY_OPERATOR[spec.framework] | (SET_FOR_ELASTIC if spec.elastic else frozenset()),
-        )
+        yield from _check_options(spec, spec.framework.options)
+        if spec.framework.adapter.has_pod_restarts_only:
+            yield from _check_pod_restarts(spec, spec.framework.label)
+        yield from _check_operator_variables(spec, spec.framework)
 
 
 def _check_configuration(spec: Spec, framework: Framework) -> Iterator[pod_problems.FieldProblem]:
@@ -130,8 +99,8 @@ def _check_configuration(spec: Spec, framework: Framework) -> Iterator[pod_probl
             "The configuration",
             f"must be {default_configuration.label} for {framework.label}: {why}",
         )
-    if framework is Framework.MPI:
-        why = "for MPI, whose ranks all run in the workers, which are alike"
+    if not framework.adapter.is_leader_ranked:
+        why = f"for {framework.label}, whose ranks all run in the workers, which are alike"
     elif not spec.has_distinct_first_pod:
         why = "without a master, for all workers are alike"
     else:
@@ -145,17 +114,18 @@ def _check_configuration(spec: Spec, framework: Framework) -> Iterator[pod_probl
             )
 
 
-def _check_framework_fields(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
-    """Check the fields that only one of the frameworks has."""
-    if spec.framework is Framework.TENSORFLOW:
+def _check_options(spec: Spec, options: Sequence[str] = ()) -> Iterator[pod_problems.FieldProblem]:
+    """Check the fields that not every framework has; without `options` none may be given."""
+    if "parameter_servers" in options:
         yield from _report_problem(
             "parameter_servers",
             "The number of parameter servers",
             value_rules.check_count(spec.parameter_servers, 0, MAX_WORKERS),
         )
     elif spec.parameter_servers:
-        yield "parameter_servers", "The number of parameter servers", "is for TensorFlow"
-    if spec.framework is Framework.MPI:
+        owners = _name_frameworks_with("parameter_servers")
+        yield "parameter_servers", "The number of parameter servers", f"is for {owners}"
+    if "slots" in options:
         yield from _report_problem(
             "mpi.slots",
             "The slots of a worker",
@@ -166,20 +136,35 @@ def _check_framework_fields(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
             "The path of the SSH keys",
             value_rules.check_mount_path(spec.mpi.ssh_path),
         )
-        if spec.lifecycle.restart_policy in (RestartPolicy.ALWAYS, RestartPolicy.EXIT_CODE):
-            yield (
-                "lifecycle.restart_policy",
-                "The restart policy",
-                "must be OnFailure or Never for MPI",
-            )
     elif spec.mpi != DEFAULT_MPI:
-        yield "mpi", "The setup of slots and launcher", "is for MPI"
+        yield "mpi", "The setup of slots and launcher", f"is for {_name_frameworks_with('slots')}"
+
+
+def _check_pod_restarts(spec: Spec, kind: str) -> Iterator[pod_problems.FieldProblem]:
+    """Refuse the restart policies that only the training operator knows."""
+    if spec.lifecycle.restart_policy in (RestartPolicy.ALWAYS, RestartPolicy.EXIT_CODE):
+        yield (
+            "lifecycle.restart_policy",
+            "The restart policy",
+            f"must be OnFailure or Never for {kind}",
+        )
+
+
+def _describe_elastic_owners() -> str:
+    return f"is for distributed {_name_frameworks_with('min_workers')} workloads"
+
+
+def _name_frameworks_with(option: str) -> str:
+    return " or ".join(each.label for each in Framework if option in each.options)
 
 
 def _check_operator_variables(
-    spec: Spec, reserved: frozenset[str]
+    spec: Spec, framework: Framework
 ) -> Iterator[pod_problems.FieldProblem]:
     """Refuse environment variables that the training operator would overwrite."""
+    reserved = framework.adapter.operator_variables
+    if spec.elastic:
+        reserved |= framework.adapter.elastic_variables
     setups = [("setup", spec.setup)] + (
         [("master", spec.master_setup)] if spec.has_master and spec.master != UNCHANGED else []
     )
@@ -199,8 +184,8 @@ def _check_operator_variables(
 def _check_elastic(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
     elastic = spec.elastic
     assert elastic is not None
-    if spec.framework is not Framework.PYTORCH:
-        yield "elastic", "Elasticity", "is for distributed PyTorch workloads"
+    if spec.framework is None or "min_workers" not in spec.framework.options:
+        yield "elastic", "Elasticity", _describe_elastic_owners()
         return
     if not 1 <= elastic.min_workers <= spec.workers:
         yield (
@@ -226,7 +211,7 @@ def _check_standard(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
     if spec.framework is not None:
         yield "framework", "The framework", "is for distributed workloads; a standard one has none"
     if spec.elastic is not None:
-        yield "elastic", "Elasticity", "is for distributed PyTorch workloads"
+        yield "elastic", "Elasticity", _describe_elastic_owners()
     if spec.master != UNCHANGED:
         yield "master", "The master's setup", "is for distributed workloads"
     if spec.workers != 1:
@@ -243,18 +228,10 @@ def _check_standard(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
         "The number of runs at once",
         value_rules.check_count(spec.parallelism, 1, MAX_RUNS),
     )
-    if spec.parameter_servers:
-        yield "parameter_servers", "The number of parameter servers", "is for TensorFlow"
-    if spec.mpi != DEFAULT_MPI:
-        yield "mpi", "The setup of slots and launcher", "is for MPI"
+    yield from _check_options(spec)
     if spec.setup.topology is not None and spec.parallelism == 1:
         yield "setup.topology", "The topology", "is for workloads of several pods at once"
-    if spec.lifecycle.restart_policy in (RestartPolicy.ALWAYS, RestartPolicy.EXIT_CODE):
-        yield (
-            "lifecycle.restart_policy",
-            "The restart policy",
-            "must be OnFailure or Never for a standard workload",
-        )
+    yield from _check_pod_restarts(spec, "a standard workload")
     if spec.lifecycle.clean_pod_policy not in (None, CleanPodPolicy.NONE):
         yield (
             "lifecycle.clean_pod_policy",
@@ -264,22 +241,14 @@ def _check_standard(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
 
 
 def _check_lifecycle(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
-    lifecycle = spec.lifecycle
-    yield from _report_problem(
-        "lifecycle.backoff_limit",
-        "The backoff limit",
-        value_rules.check_count(lifecycle.backoff_limit, 0, MAX_RETRIES),
-    )
-    if lifecycle.grace_seconds is not None:
-        problem = value_rules.check_count(lifecycle.grace_seconds, 0, MAX_GRACE_SECONDS)
-        yield from _report_problem(
-            "lifecycle.grace_seconds", "The grace period in seconds", problem
-        )
-    if lifecycle.auto_delete_seconds is not None:
-        problem = value_rules.check_count(lifecycle.auto_delete_seconds, 0, MAX_AUTO_DELETE_SECONDS)
-        yield from _report_problem(
-            "lifecycle.auto_delete_seconds", "The time until auto-deletion in seconds", problem
-        )
+    for field in FIELDS.values():
+        value = get_value(spec, field.path) if field.path.startswith("lifecycle.") else None
+        if value is not None and isinstance(field.type, Number):
+            yield from _report_problem(
+                field.path,
+                field.subject,
+                value_rules.check_count(value, field.type.least, field.type.most),
+            )
 
 
 def _report_problem(field: str, title: str, problem: str) -> Iterator[pod_problems.FieldProblem]:

@@ -1,31 +1,31 @@
 """A Spec in words: titled lists of facts."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from workloads import quantities
 from workloads.forms.setup_descriptions import describe_configuration
 from workloads.specs import (
-    INHERITED,
     S3,
     Claim,
-    Compute,
     ConfigMap,
+    ElasticSettings,
     EmptyDir,
-    Environment,
+    ExtendedResource,
     Framework,
     Git,
     Gpus,
     HostPath,
-    Lifecycle,
     NewClaim,
     Nfs,
+    Pair,
     Secret,
-    Security,
     Setup,
     Spec,
     Toleration,
+    Topology,
     Totals,
     Variable,
     VariableSource,
@@ -33,6 +33,8 @@ from workloads.specs import (
     VolumeAccess,
     join_command_line,
 )
+from workloads.specs.fields import FIELDS, FactSection, Field, get_value
+from workloads.specs.fields.types import CommandLine, Flag, Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ _ACCESS = {
     VolumeAccess.READ_ONLY: ", read only",
     VolumeAccess.RANK_0_WRITES: ", writable by rank 0 only",
 }
+_OPTIONS = frozenset(name for framework in Framework for name in framework.options)
+"""The names of the fields that not every framework has."""
 
 
 def describe_spec(spec: Spec) -> list[Section]:
@@ -61,19 +65,7 @@ def describe_spec(spec: Spec) -> list[Section]:
 
     What was left to the image, the framework or the cluster is left out.
     """
-    compute, setup = spec.setup.compute, spec.setup
-    sections = [
-        Section("Workload", tuple(_describe_workload(spec))),
-        Section(
-            "Environment" if not spec.is_distributed else "Environment of the workers",
-            tuple(_describe_environment(setup.environment)),
-        ),
-        Section("Compute resources of each pod", tuple(_describe_compute(compute))),
-        Section("Storage", tuple(_build_facts(("Volumes", map(_describe_volume, setup.volumes))))),
-        Section("Placement and labels", tuple(_describe_placement(setup))),
-        Section("Lifecycle", tuple(_describe_lifecycle(spec.lifecycle))),
-        Section("Security", tuple(_describe_security(setup.security))),
-    ]
+    sections = [_describe_section(section, spec) for section in FactSection]
     if spec.has_master:
         leader = spec.framework.master_name if spec.framework else "master"
         sections.append(
@@ -82,52 +74,86 @@ def describe_spec(spec: Spec) -> list[Section]:
     return [section for section in sections if section.facts]
 
 
-def _build_facts(*pairs: tuple[str, Any]) -> Iterator[Fact]:
-    for name, value in pairs:
-        values = (value,) if isinstance(value, str) else tuple(value or ())
-        if any(values):
-            yield Fact(name, values)
+def _describe_section(section: FactSection, spec: Spec) -> Section:
+    title = section.value
+    fields = [each for each in FIELDS.values() if each.fact_section is section]
+    facts = _list_facts(fields, spec, spec.setup)
+    if section is FactSection.WORKLOAD:
+        facts += _list_results(spec)
+    elif section is FactSection.ENVIRONMENT and spec.is_distributed:
+        title = "Environment of the workers"
+    return Section(title, tuple(facts))
 
 
-def _describe_workload(spec: Spec) -> Iterator[Fact]:
-    yield from _build_facts(
-        ("Architecture", spec.architecture.label),
-        ("Framework", spec.framework.label if spec.framework else ""),
-        (
-            "Configuration",
-            describe_configuration(spec.configuration, spec.framework)
-            if spec.is_distributed
-            else "",
-        ),
-        ("Workers", str(spec.workers) if spec.is_distributed else ""),
-        (
-            "Workers while it runs",
-            f"{spec.elastic.min_workers} to {spec.elastic.max_workers}" if spec.elastic else "",
-        ),
-        ("Restarts while workers come and go", _describe_restarts(spec)),
-        ("Parameter servers", str(spec.parameter_servers) if spec.parameter_servers else ""),
-        *(_describe_mpi(spec) if spec.framework is Framework.MPI else ()),
-        ("Runs", "" if spec.is_distributed else f"{spec.runs}, {spec.parallelism} at once"),
+def _list_results(spec: Spec) -> Iterator[Fact]:
+    """Yield what follows from several fields, or from the project."""
+    for name, text in (
         ("In total", _describe_totals(spec.totals)),
         ("Preemptible", "Yes" if spec.is_preemptible else "No"),
-        ("Priority", spec.lifecycle.priority.label if spec.lifecycle.priority else ""),
         ("Namespace", spec.namespace),
         ("Queue", spec.queue),
+    ):
+        if text:
+            yield Fact(name, (text,))
+
+
+def _list_facts(fields: Iterable[Field], spec: Spec, setup: Setup) -> list[Fact]:
+    """Return what these fields say of a workload with this setup of its pods."""
+    facts: dict[str, tuple[str, ...]] = {}
+    for field in fields:
+        name = field.fact or field.label
+        if texts := _describe_field(field, spec, setup):
+            facts[name] = (", ".join((*facts[name], *texts)),) if name in facts else texts
+    return [Fact(name, texts) for name, texts in facts.items()]
+
+
+def _describe_field(field: Field, spec: Spec, setup: Setup) -> tuple[str, ...]:
+    """Describe the value of a field; () where there is none, or nothing was chosen."""
+    type_ = field.type
+    value = get_value(setup if field.is_of_pods else spec, field.fact_value or field.pod_path)
+    is_of_kind = field.architecture in (None, spec.architecture)
+    if field.name in _OPTIONS:
+        is_of_kind &= spec.framework is not None and field.name in spec.framework.options
+    is_off = not value and (
+        isinstance(type_, Flag) or (isinstance(type_, Number) and type_.default == 0)
     )
+    if not is_of_kind or is_off or value in (None, "", ()):
+        return ()
+    if field.path == "configuration":
+        # Its words depend on the framework.
+        value = describe_configuration(spec.configuration, spec.framework)
+    elif isinstance(type_, CommandLine):
+        value = join_command_line(value)
+    elif isinstance(type_, Number) and type_.noun:
+        value = quantities.format_count(value, type_.noun)
+    values = value if isinstance(value, tuple) else (value,)
+    return tuple(field.phrase.format(_describe_value(each)) for each in values)
 
 
-def _describe_restarts(spec: Spec) -> str:
-    return (
-        f"at most {spec.elastic.max_restarts}"
-        if spec.elastic and spec.elastic.max_restarts is not None
-        else ""
-    )
-
-
-def _describe_mpi(spec: Spec) -> Iterator[tuple[str, str]]:
-    yield "Slots per worker", str(spec.mpi.slots)
-    yield "The launcher is made", spec.mpi.launcher.label.lower()
-    yield "SSH path", spec.mpi.ssh_path
+def _describe_value(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case StrEnum():
+            return str(getattr(value, "label", value))
+        case ElasticSettings():
+            return f"{value.min_workers} to {value.max_workers}"
+        case Gpus():
+            return _describe_gpus(value)
+        case ExtendedResource():
+            return f"{value.quantity} of {value.resource}"
+        case Variable():
+            return _describe_variable(value)
+        case Volume():
+            return _describe_volume(value)
+        case Topology():
+            return f"{value.key} ({'required' if value.required else 'preferred'})"
+        case Toleration():
+            return _describe_toleration(value)
+        case Pair():
+            return f"{value.key}={value.value}"
+        case _:
+            return str(value)
 
 
 def _describe_totals(totals: Totals) -> str:
@@ -139,18 +165,6 @@ def _describe_totals(totals: Totals) -> str:
     return (
         f"{quantities.format_count(totals.pods, 'pod')}: "
         f"{quantities.format_count(totals.gpus, 'GPU')}{shared}, {cpu}, {memory} of memory"
-    )
-
-
-def _describe_environment(environment: Environment) -> Iterator[Fact]:
-    yield from _build_facts(
-        ("Image", environment.image),
-        ("Image pull policy", environment.pull_policy.value if environment.pull_policy else ""),
-        ("Pull secrets", environment.pull_secrets),
-        ("Command", join_command_line(environment.command)),
-        ("Arguments", join_command_line(environment.args)),
-        ("Working directory", environment.working_dir),
-        ("Environment variables", map(_describe_variable, environment.variables)),
     )
 
 
@@ -171,16 +185,6 @@ def _describe_variable(variable: Variable) -> str:
             )
 
 
-def _describe_compute(compute: Compute) -> Iterator[Fact]:
-    yield from _build_facts(
-        ("GPUs", _describe_gpus(compute.gpus)),
-        ("CPU", _describe_range(compute.cpu_request, compute.cpu_limit, " cores")),
-        ("Memory", _describe_range(compute.memory_request, compute.memory_limit, "")),
-        ("Shared memory", "as large as the memory" if compute.large_shm else ""),
-        ("Other resources", (f"{each.quantity} of {each.resource}" for each in compute.extended)),
-    )
-
-
 def _describe_gpus(gpus: Gpus) -> str:
     if not gpus.device_count:
         return "none"
@@ -194,14 +198,6 @@ def _describe_gpus(gpus: Gpus) -> str:
             f"{quantities.format_count(gpus.device_count, 'device')}"
         )
     return quantities.format_count(gpus.device_count, "device")
-
-
-def _describe_range(request: str, limit: str, unit: str) -> str:
-    parts = (
-        f"{request}{unit} requested" if request else "",
-        f"at most {limit}{unit}" if limit else "",
-    )
-    return ", ".join(part for part in parts if part)
 
 
 def _describe_volume(volume: Volume) -> str:
@@ -249,23 +245,6 @@ def _describe_secret(secret: str) -> str:
     return f", opened by the Secret {secret}" if secret else ""
 
 
-def _describe_placement(setup: Setup) -> Iterator[Fact]:
-    yield from _build_facts(
-        ("Node type", setup.node_type),
-        ("Node pools, in order", setup.node_pools),
-        ("Together on nodes with the same", _describe_topology(setup)),
-        ("Tolerations", map(_describe_toleration, setup.tolerations)),
-        ("Labels", (f"{pair.key}={pair.value}" for pair in setup.labels)),
-        ("Annotations", (f"{pair.key}={pair.value}" for pair in setup.annotations)),
-    )
-
-
-def _describe_topology(setup: Setup) -> str:
-    if setup.topology is None:
-        return ""
-    return f"{setup.topology.key} ({'required' if setup.topology.required else 'preferred'})"
-
-
 def _describe_toleration(toleration: Toleration) -> str:
     value = f" = {toleration.value}" if toleration.value else ""
     seconds = f", for {toleration.seconds} s" if toleration.seconds is not None else ""
@@ -275,67 +254,16 @@ def _describe_toleration(toleration: Toleration) -> str:
     )
 
 
-def _describe_lifecycle(lifecycle: Lifecycle) -> Iterator[Fact]:
-    yield from _build_facts(
-        ("Tried again", f"at most {quantities.format_count(lifecycle.backoff_limit, 'time')}"),
-        ("Restart policy", lifecycle.restart_policy.value if lifecycle.restart_policy else ""),
-        (
-            "Pods cleaned up at the end",
-            lifecycle.clean_pod_policy.value if lifecycle.clean_pod_policy else "",
-        ),
-        (
-            "Time to end in peace",
-            f"{lifecycle.grace_seconds} s" if lifecycle.grace_seconds is not None else "",
-        ),
-        (
-            "Deleted after its end",
-            f"after {lifecycle.auto_delete_seconds} s"
-            if lifecycle.auto_delete_seconds is not None
-            else "",
-        ),
-    )
-
-
-def _describe_security(security: Security) -> Iterator[Fact]:
-    yield from _build_facts(
-        ("User ID", "" if security.uid is None else str(security.uid)),
-        ("Group ID", "" if security.gid is None else str(security.gid)),
-        ("Supplemental groups", map(str, security.supplemental_groups)),
-        ("Must not be root", _describe_choice(security.non_root)),
-        ("Root file system read only", _describe_choice(security.read_only_root or None)),
-        ("Privilege escalation", _describe_choice(security.privilege_escalation)),
-        ("Capabilities", security.capabilities),
-        ("Host's IPC", _describe_choice(security.host_ipc or None)),
-        ("Host's network", _describe_choice(security.host_network or None)),
-        ("Seccomp profile", security.seccomp.value if security.seccomp else ""),
-    )
-
-
-def _describe_choice(choice: bool | None) -> str:
-    return "" if choice is None else "yes" if choice else "no"
-
-
 def _describe_master(spec: Spec) -> Iterator[Fact]:
     """Describe the values of the master that differ; "none" where it lacks the workers' value."""
-    changed = {
-        field.name
-        for field in fields(spec.master)
-        if getattr(spec.master, field.name) is not INHERITED
-    }
-    if not changed:
+    if not spec.master.changes:
         yield Fact("Differences", ("none",))
         return
-    setup = spec.master_setup
-    worker_facts = {fact.name: fact for fact in _describe_setup(spec.setup)}
-    master_facts = {fact.name: fact for fact in _describe_setup(setup)}
-    for name in {**worker_facts, **master_facts}:
+    fields = [each for each in FIELDS.values() if each.is_of_pods and each.fact_section]
+    worker_facts, master_facts = (
+        {fact.name: fact for fact in _list_facts(fields, spec, setup)}
+        for setup in (spec.setup, spec.master_setup)
+    )
+    for name in worker_facts | master_facts:
         if master_facts.get(name) != worker_facts.get(name):
             yield master_facts.get(name) or Fact(name, ("none",))
-
-
-def _describe_setup(setup: Setup) -> Iterable[Fact]:
-    yield from _describe_environment(setup.environment)
-    yield from _describe_compute(setup.compute)
-    yield from _build_facts(("Volumes", map(_describe_volume, setup.volumes)))
-    yield from _describe_placement(setup)
-    yield from _describe_security(setup.security)

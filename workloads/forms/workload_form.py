@@ -1,0 +1,86 @@
+"""A form of one kind of workload: its pods' setup, how many they are, and its lifecycle."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from console.typed_forms import TypedValues
+from workloads.forms.pod_form import PodForm
+from workloads.forms.typed_fields import list_form_names
+from workloads.specs import Architecture, Configuration, ElasticSettings, Framework
+from workloads.specs.fields import FIELDS, Field, Place
+
+SETUP_FIELDS = tuple(each for each in FIELDS.values() if each.place is not Place.START)
+"""The fields of the setup step, for every kind of workload."""
+KIND_SPECIFIC_NAMES = list_form_names(each for each in SETUP_FIELDS if each.architecture)
+"""The form fields that not every kind of workload has.
+
+Their typed values are kept while another kind of workload is chosen.
+"""
+_OPTIONS = frozenset(option for framework in Framework for option in framework.options)
+_ELASTIC = "elastic."
+
+
+def list_setup_fields(framework: Framework | None) -> Sequence[Field]:
+    """Return the fields of the setup step; without a framework those of a standard workload."""
+    architecture = Architecture.DISTRIBUTED if framework else Architecture.STANDARD
+    missing = _OPTIONS.difference(framework.options if framework else ())
+    return [
+        each
+        for each in SETUP_FIELDS
+        if each.architecture in (None, architecture) and each.name not in missing
+    ]
+
+
+class WorkloadForm(PodForm):
+    """The fields that a workload of one framework, or a standard one, has in the setup step."""
+
+    def __init__(
+        self,
+        data: TypedValues,
+        *,
+        framework: Framework | None,
+        configuration: Configuration,
+        **more: Any,
+    ) -> None:
+        super().__init__(data, fields=list_setup_fields(framework), **more)
+        if framework:
+            self.fields["workers"].help_text = _describe_workers(framework, configuration)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        bounds = cleaned.get("min_workers"), cleaned.get("max_workers")
+        if cleaned.get("max_restarts") is not None and bounds == (None, None):
+            self.add_error(
+                "max_restarts",
+                (
+                    "The maximum of restarts is for elastic workloads: give a minimum or maximum "
+                    "of workers, too."
+                ),
+            )
+        return cleaned
+
+    @property
+    def workload_values(self) -> dict[str, Any]:
+        """Return what was typed about the whole workload, by paths of a Spec."""
+        values = self.read_values(each for each in SETUP_FIELDS if not each.is_of_pods)
+        elastic = {
+            path.removeprefix(_ELASTIC): values.pop(path)
+            for path in tuple(values)
+            if path.startswith(_ELASTIC)
+        }
+        if "min_workers" in elastic or "max_workers" in elastic:
+            # Either bound makes it elastic; the other is then the number of workers.
+            workers = values.get("workers", 1)
+            values["elastic"] = ElasticSettings(
+                **({"min_workers": workers, "max_workers": workers} | elastic)
+            )
+        return values
+
+
+def _describe_workers(framework: Framework, configuration: Configuration) -> str:
+    if configuration is Configuration.WORKERS_ONLY:
+        return "So many pods, all alike; the first of them has rank 0."
+    return (
+        f"The {framework.master_name} is not one of them: 2 workers and a {framework.master_name} "
+        "are 3 pods."
+    )
