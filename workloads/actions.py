@@ -5,25 +5,24 @@ The pages, the REST API and the wizard all call these functions.
 
 import uuid
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from django.db import transaction
 from django.http import Http404
 
-from clusters.models import Cluster
-from console.errors import Clash, Invalid, UserError
+from console.errors import UserError
 from projects import access, audit
 from projects.audit import Event
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
 from projects.scopes import project_scope
-from workloads import journal, placement_rules, policies, runtime_limits, source_addresses
+from workloads import journal, runtime_limits
 from workloads.asset_uses import AssetReference, load_named_credentials, load_registry_credentials
-from workloads.manifests import find_refusals
+from workloads.judgement import Judgement, judge_stored, judge_submission
 from workloads.models import Workload
-from workloads.specs import Spec, decode_spec, find_problems
+from workloads.specs import Spec, decode_spec
 from workloads.tasks import launch as launching
 from workloads.tasks import remove as removing
 from workloads.tasks import stop as stopping
@@ -41,31 +40,25 @@ def submit(
     note: str = "",
     assets: Sequence[AssetReference] = (),
     given_fields: Container[str] | None = None,
+    judgement: Judgement | None = None,
 ) -> Workload:
     """Create a workload in a project and queue its launch.
 
     The row exists when this returns; the objects in the cluster follow soon after. `assets` are
     what the workload was made from. `given_fields` are the fields that the caller gave, where a
-    missing field differs from its default.
+    missing field differs from its default; `judgement` is that of the spec where the caller has it.
 
     Raises NotAllowed or Http404 for a user without the right, Invalid with all problems of the spec
     (fields as `specs.find_problems` names them) or with what the cluster cannot do, Noncompliant
     where policies forbid it, and Clash where the name is taken or the cluster is disabled.
     """
     access.require(user, Verb.CREATE, Entity.WORKLOADS, project_scope(project))
-    check = policies.check_policies(spec, project, given_fields)
-    # Project defaults come after policies: they only fill what policies left open.
-    check = replace(check, spec=placement_rules.apply_project_defaults(check.spec, project))
-    spec = check.spec
-    if spec_problems := find_problems(spec):
-        raise Invalid([(problem.field, problem.text) for problem in spec_problems])
-    check.require_compliance()
-    _check_cluster_accepts(project.cluster, spec)
-    note = f"{note} {check.note}".strip()
-    placement_rules.require_allowed_pools(spec, project)
+    judged = judgement or judge_submission(spec, project, given_fields=given_fields)
+    judged.require_acceptable()
+    spec, note = judged.spec, f"{note} {judged.note}".strip()
     made_from = (
         *assets,
-        *check.policy_references,
+        *judged.policy_references,
         *load_named_credentials(spec, project),
         *load_registry_credentials(spec, project),
     )
@@ -77,19 +70,6 @@ def submit(
         _record(Event.CREATE, workload, user, after=_build_audit_values(spec))
     launching.enqueue(str(workload.pk))
     return workload
-
-
-def _check_cluster_accepts(cluster: Cluster, spec: Spec) -> None:
-    """Raise Clash for a disabled cluster, Invalid for a spec it cannot run."""
-    if not cluster.is_enabled:
-        raise Clash(
-            f"The cluster {cluster.name} is disabled: nothing is launched there. Ask its "
-            "administrator, or use another cluster."
-        )
-    if astray := source_addresses.find_address_problems(spec, is_local=cluster.is_local):
-        raise Invalid(astray)
-    if found := find_refusals(spec, cluster.can):
-        raise Invalid([(problem.field, problem.text) for problem in found])
 
 
 def stop(workload: Workload, user: User) -> bool:
@@ -115,13 +95,9 @@ def run(workload: Workload, user: User) -> bool:
     """
     access.require(user, Verb.EDIT, Entity.WORKLOADS, project_scope(workload.project_id))
     spec = decode_spec(workload.spec)
-    policies.require_compliance(
-        spec,
-        workload.project,
-        f"{workload.name} cannot run again as it is, for policies have changed. Make a copy of it.",
+    judge_stored(spec, workload.project).require_acceptable(
+        f"{workload.name} cannot run again as it is, for policies have changed. Make a copy of it."
     )
-    _check_cluster_accepts(workload.cluster, spec)
-    placement_rules.require_allowed_pools(spec, workload.project)
     runtime_limits.require_time_left(workload)
     with transaction.atomic():
         is_new = journal.request_run(workload.pk, user)

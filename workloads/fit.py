@@ -13,7 +13,6 @@ from django.db.models import Sum
 
 from clusters.models import Cluster, Node
 from projects.models import Project
-from workloads import placement_rules
 from workloads.diagnosis.node_capacity import (
     NodeCapacity,
     ResourceAmounts,
@@ -81,15 +80,15 @@ class Fit:
         return "It may have to wait. You can submit it all the same; it starts when there is room."
 
 
-def check_fit(spec: Spec, project: Project) -> Fit:
-    """Check a valid spec against quota and nodes as known now.
+def check_fit(spec: Spec, project: Project, pools: NodePools) -> Fit:
+    """Check a valid spec against quota, and the nodes of these pools, as known now.
 
-    Always five queries.
+    Always four queries.
     """
     needed = WorkloadDemand.from_spec(spec)
     return Fit(
         _check_quota(spec, needed, project),
-        _check_nodes(needed, project.cluster, placement_rules.load_pools(project)),
+        _check_nodes(needed, project.cluster, pools),
     )
 
 

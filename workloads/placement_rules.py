@@ -1,6 +1,6 @@
 """What a project decides about its workloads' node pools and preemptibility."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -9,10 +9,10 @@ from django.db.models.fields.json import KeyTextTransform
 
 from clusters.models import Node, NodePool
 from clusters.node_capacity import KAI_POOL_LABEL
-from console.errors import Invalid
+from console.texts import join_first
 from projects.models import Project
 from workloads.manifests.placement import NodePools
-from workloads.specs import INHERITED, Preemptibility, Problem, Spec
+from workloads.specs import Preemptibility, Problem, Spec
 
 MOST_POOLS = 500
 """Node pools of a cluster that are read."""
@@ -48,23 +48,16 @@ def apply_project_defaults(spec: Spec, project: Project) -> Spec:
     )
 
 
-def require_allowed_pools(spec: Spec, project: Project) -> None:
-    """Raise Invalid for node pools that do not exist or that the project may not use."""
-    if pool_problems := find_pool_problems(spec, project):
-        raise Invalid([(problem.field, problem.text) for problem in pool_problems])
+def find_pool_problems(
+    named_pools: Sequence[tuple[str, str]], project: Project, pools: NodePools
+) -> Sequence[Problem]:
+    """Return the problems with node pools that a spec names: of those that do not exist, or that
+    the project may not use.
 
-
-def find_pool_problems(spec: Spec, project: Project) -> Sequence[Problem]:
-    """Return the problems with the node pools that a spec names.
-
-    No query where it names none.
+    `named_pools` are `list_named_pools`'s, `pools` those of the project's cluster.
     """
-    named_pools = list(_list_named_pools(spec))
-    if not named_pools:
-        return ()
-    rows = _load_pool_rows(project)
-    allowed = [name for name, _, _, is_allowed in rows if is_allowed]
-    existing = {name for name, *_ in rows} | _load_labelled_pools(project.cluster_id)
+    allowed = pools.default_names
+    existing = {*pools.labels} | _load_labelled_pools(project.cluster_id)
     return tuple(
         Problem(field, text)
         for field, name in named_pools
@@ -78,7 +71,7 @@ def _describe_problem(
     if allowed and name not in allowed:
         return (
             f"Project {project.name} may not use the node pool {name}. It may use "
-            f"{_join_names(allowed)}; name one of these, or none."
+            f"{join_first(allowed, MOST_NAMED)}; name one of these, or none."
         )
     # While a cluster's nodes have not been read yet, its pools are unknown: accept any name.
     if name in existing or (
@@ -86,19 +79,21 @@ def _describe_problem(
     ):
         return ""
     available = (
-        f"There are {_join_names(sorted(existing))}."
+        f"There are {join_first(sorted(existing), MOST_NAMED)}."
         if existing
         else "It has none: name no pool, and any node will do."
     )
     return f"The cluster {project.cluster.name} has no node pool {name}. {available}"
 
 
-def _list_named_pools(spec: Spec) -> Iterator[tuple[str, str]]:
-    for index, name in enumerate(spec.setup.node_pools):
-        yield f"setup.node_pools.{index}", name
-    if spec.has_master and spec.master.node_pools is not INHERITED:
-        for index, name in enumerate(spec.master.node_pools):
-            yield f"master.node_pools.{index}", name
+def list_named_pools(spec: Spec) -> Sequence[tuple[str, str]]:
+    """Return the node pools that a spec names, each with its field."""
+    master = spec.master_setup if spec.has_master and "node_pools" in spec.master.changes else None
+    return [
+        (f"{prefix}.node_pools.{index}", name)
+        for prefix, setup in (("setup", spec.setup), ("master", master))
+        for index, name in enumerate(setup.node_pools if setup else ())
+    ]
 
 
 def _load_pool_rows(project: Project) -> Sequence[tuple[str, str, str, bool]]:
@@ -123,8 +118,3 @@ def _load_labelled_pools(cluster_id: UUID) -> set[str]:
         .order_by()
     )
     return {name for name in rows.values_list("pool", flat=True).distinct()[:MOST_POOLS] if name}
-
-
-def _join_names(names: Sequence[str]) -> str:
-    rest_words = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + rest_words

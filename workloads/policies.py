@@ -1,12 +1,8 @@
-"""The policies in force in a project, from the database, and the check of a submission.
+"""The policies in force in a project or scope, from the database. One query."""
 
-One query.
-"""
-
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from console.errors import Noncompliant
 from environments.models import Policy as PolicyRow
 from projects.models import Project
 from projects.scopes import TENANT, Level, Scope
@@ -15,7 +11,6 @@ from workloads.asset_uses import AssetReference, build_asset_reference
 from workloads.policing import MergedPolicies, PolicyRules, PolicySource
 from workloads.specs import Architecture, Spec
 
-LONGEST_NOTE = 1000
 LEVELS = tuple(Level)
 """From the widest to the nearest."""
 
@@ -72,55 +67,3 @@ def build_source(row: PolicyRow) -> PolicySource:
     return PolicySource(
         LEVELS.index(row.scope.level), row.name, str(row.pk), where[0].lower() + where[1:]
     )
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyCheck:
-    """A submission checked against the policies of its project.
-
-    `spec` is completed with what policies set where the submission gives nothing.
-    """
-
-    spec: Spec
-    merged: MergedPolicies
-    policies: PoliciesInForce
-
-    def require_compliance(self) -> None:
-        """Raise Noncompliant where the spec breaks a policy."""
-        _require_compliance(self.spec, self.merged)
-
-    @property
-    def note(self) -> str:
-        """What the policies set, as a sentence."""
-        set_values = "; ".join(
-            f"{label} {value} ({by})"
-            for label, value, by in policing.list_set_values(self.spec, self.merged)
-        )
-        return f"Set by policy: {set_values[:LONGEST_NOTE]}." if set_values else ""
-
-    @property
-    def policy_references(self) -> Sequence[AssetReference]:
-        """The policies that set a value."""
-        return self.policies.list_references(self.merged, self.spec)
-
-
-def check_policies(
-    spec: Spec, project: Project, given_fields: Container[str] | None = None
-) -> PolicyCheck:
-    """Check a spec against the policies of its project.
-
-    See `policing.complete_spec` for `given_fields`.
-    """
-    policies = load_for_project(project)
-    merged = policies.merge(spec.architecture)
-    return PolicyCheck(policing.complete_spec(spec, merged, given_fields), merged, policies)
-
-
-def require_compliance(spec: Spec, project: Project, lead: str = "") -> None:
-    """Raise Noncompliant for a workload that today's policies forbid."""
-    _require_compliance(spec, load_for_project(project).merge(spec.architecture), lead)
-
-
-def _require_compliance(spec: Spec, merged: MergedPolicies, lead: str = "") -> None:
-    if issues := policing.find_issues(spec, merged):
-        raise Noncompliant([(issue.field, issue.text, issue.rule) for issue in issues], lead)

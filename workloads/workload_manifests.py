@@ -8,6 +8,7 @@ from projects.models import Project
 from workloads import placement_rules
 from workloads.kube_objects import Object
 from workloads.manifests import Images, build_objects
+from workloads.manifests.placement import NodePools
 from workloads.models import Workload
 from workloads.specs import Spec, decode_spec
 
@@ -24,24 +25,26 @@ def build_for_workload(workload: Workload) -> list[Object]:
         decode_spec(workload.spec),
         workload.project,
         workload.cluster,
+        placement_rules.load_pools(workload.project),
         workload_id=str(workload.pk),
         attempt=workload.attempt,
         job_kind=workload.job_kind,
     )
 
 
-def build_for_spec(spec: Spec, project: Project) -> list[Object]:
+def build_for_spec(spec: Spec, project: Project, pools: NodePools) -> list[Object]:
     """Build the objects that a valid spec would become in a project, the job last.
 
-    Two queries. Raises CannotBuild.
+    `pools` are those of its cluster. One query. Raises CannotBuild.
     """
-    return _build(spec, project, project.cluster, workload_id=UNKNOWN_ID)
+    return _build(spec, project, project.cluster, pools, workload_id=UNKNOWN_ID)
 
 
 def _build(
     spec: Spec,
     project: Project,
     cluster: Cluster,
+    pools: NodePools,
     *,
     workload_id: str,
     attempt: int = 1,
@@ -55,5 +58,5 @@ def _build(
         images=Images(git=settings.OPTIONS.git_image, s3=settings.OPTIONS.s3_image),
         job_kind=job_kind,
         pull_secrets=cluster_secrets.list_pull_secret_names(project),
-        pools=placement_rules.load_pools(project),
+        pools=pools,
     )

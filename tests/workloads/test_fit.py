@@ -12,7 +12,7 @@ from clusters.capabilities import Capabilities
 from clusters.models import Node
 from projects.models import Project
 from tests.cast import Cast, a_spec
-from workloads import fit
+from workloads import fit, placement_rules
 from workloads.fit import Verdict
 from workloads.models import Pod, Workload
 from workloads.specs import (
@@ -56,7 +56,11 @@ def asking(project: Project, gpus: Gpus, **more: Any) -> Spec:
     return a_spec(project, setup=setup, **more)
 
 
-def hold(project: Project, gpus: str, node: str = "n1", status: str = "Running") -> None:
+def check_fit(spec: Spec, project: Project) -> fit.Fit:
+    return fit.check_fit(spec, project, placement_rules.load_pools(project))
+
+
+def add_gpu_holder(project: Project, gpus: str, node: str = "n1", status: str = "Running") -> None:
     """A workload of the project that has so many GPUs on a node."""
     workload = Workload.objects.create(
         project=project,
@@ -102,10 +106,10 @@ QUOTA: list[tuple[str, Gpus, dict[str, Any], str, Verdict, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("held", "gpus", "more", "quota", "verdict", "words"), QUOTA)
+@pytest.mark.parametrize(("held_gpus", "gpus", "more", "quota", "verdict", "words"), QUOTA)
 def test_the_quota(
     cast: Cast,
-    held: str,
+    held_gpus: str,
     gpus: Gpus,
     more: dict[str, Any],
     quota: str,
@@ -113,9 +117,9 @@ def test_the_quota(
     words: str,
 ) -> None:
     cast.team_a.gpu_quota = Decimal(quota) if quota else None
-    hold(cast.team_a, held)
-    hold(cast.team_a, "5", status="Completed")
-    check = fit.check_fit(asking(cast.team_a, gpus, **more), cast.team_a).quota
+    add_gpu_holder(cast.team_a, held_gpus)
+    add_gpu_holder(cast.team_a, "5", status="Completed")
+    check = check_fit(asking(cast.team_a, gpus, **more), cast.team_a).quota
     assert check.verdict is verdict
     assert words in check.text
 
@@ -123,24 +127,24 @@ def test_the_quota(
 def test_the_limit(cast: Cast) -> None:
     cast.team_a.gpu_quota, cast.team_a.gpu_limit = Decimal(2), Decimal(4)
     spec = asking(cast.team_a, WHOLE)
-    hold(cast.team_a, "1")
-    assert "It runs while others leave GPUs free" in fit.check_fit(spec, cast.team_a).quota.text
-    hold(cast.team_a, "1")
+    add_gpu_holder(cast.team_a, "1")
+    assert "It runs while others leave GPUs free" in check_fit(spec, cast.team_a).quota.text
+    add_gpu_holder(cast.team_a, "1")
     assert (
         "2 GPUs, and 4 GPUs is the most it may hold. It waits"
-        in fit.check_fit(spec, cast.team_a).quota.text
+        in check_fit(spec, cast.team_a).quota.text
     )
     cast.team_a.gpu_limit = Decimal(2)
     assert (
         "may hold 2 GPUs at most. As it is, it can never start."
-        in fit.check_fit(spec, cast.team_a).quota.text
+        in check_fit(spec, cast.team_a).quota.text
     )
 
 
 def test_without_kai_no_quota_is_enforced(cast: Cast) -> None:
     cast.cluster.capabilities = Capabilities(served=frozenset({"batch/v1/jobs"})).to_json()
     cast.team_a.cluster = cast.cluster
-    check = fit.check_fit(asking(cast.team_a, WHOLE), cast.team_a).quota
+    check = check_fit(asking(cast.team_a, WHOLE), cast.team_a).quota
     assert check.verdict is Verdict.FITS
     assert "nothing enforces the quota there" in check.text
 
@@ -197,7 +201,7 @@ def test_the_nodes(
     cast: Cast, node: dict[str, Any], gpus: Gpus, more: dict[str, Any], verdict: Verdict, words: str
 ) -> None:
     seen = a_node(cast, **node).seen_at
-    check = fit.check_fit(asking(cast.team_a, gpus, **more), cast.team_a).nodes
+    check = check_fit(asking(cast.team_a, gpus, **more), cast.team_a).nodes
     assert check.verdict is verdict
     assert words in check.text
     assert check.seen_at == seen
@@ -205,29 +209,28 @@ def test_the_nodes(
 
 def test_pods_of_every_project_take_room(cast: Cast) -> None:
     a_node(cast, gpus=2)
-    hold(cast.team_b, "1")
+    add_gpu_holder(cast.team_b, "1")
     assert (
-        "room for 1 of its 3 pods"
-        in fit.check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.text
+        "room for 1 of its 3 pods" in check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.text
     )
 
 
 def test_pods_that_ended_or_vanished_take_none(cast: Cast) -> None:
     a_node(cast, gpus=3)
     for change in ({"phase": "Succeeded"}, {"vanished_at": timezone.now()}):
-        hold(cast.team_b, "1")
+        add_gpu_holder(cast.team_b, "1")
         Pod.objects.filter(pk=Pod.objects.latest("pk").pk).update(**change)
-    assert fit.check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
+    assert check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
 
 
 def test_pods_are_spread_over_nodes(cast: Cast) -> None:
     for name in ("n1", "n2", "n3"):
         a_node(cast, name, gpus=1)
-    assert fit.check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
+    assert check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
 
 
 def test_nothing_known_is_said_to_be_not_checked(cast: Cast) -> None:
-    found = fit.check_fit(asking(cast.team_a, TENTH), cast.team_a)
+    found = check_fit(asking(cast.team_a, TENTH), cast.team_a)
     assert (found.nodes.verdict, found.nodes.seen_at, found.verdict) == (
         Verdict.UNKNOWN,
         None,
@@ -241,8 +244,8 @@ def test_queries_do_not_grow(cast: Cast) -> None:
     for number in range(2):
         for each in range(5):
             a_node(cast, f"n{number}-{each}")
-            hold(cast.team_b, "1", f"n{number}-{each}")
+            add_gpu_holder(cast.team_b, "1", f"n{number}-{each}")
         with CaptureQueriesContext(connection) as captured:
-            fit.check_fit(asking(cast.team_a, TENTH), cast.team_a)
+            check_fit(asking(cast.team_a, TENTH), cast.team_a)
         counts.append(len(captured))
     assert counts[0] == counts[1] <= 4

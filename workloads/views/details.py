@@ -16,8 +16,9 @@ from django_htmx.http import push_url
 from console import http
 from projects.http import Request
 from workloads import asset_uses, queries, runtime_limits, workload_manifests
-from workloads.manifests import CannotBuild, build_rest_body, dump_yaml, get_rest_path
+from workloads.manifests import CannotBuild, dump_yaml
 from workloads.models import Event, Workload
+from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import ACTIVE, ENDING
 from workloads.views import describing, logs, rendering

@@ -16,14 +16,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.errors import Clash, Invalid, NotAllowed
+from console.texts import parse_number
 from console.typed_forms import TypedValues, add_row, parse_typed, remove_row
 from projects import access
 from projects.access import list_permitted_projects
 from projects.http import Request
 from projects.impersonation import writes_on_get
-from projects.models import Project
 from projects.permissions import Entity, Permission, Verb
-from workloads import actions, fit, workload_manifests
+from workloads import actions, workload_manifests
 from workloads.forms.draft_templates import APPLIED_TEMPLATE, NEW_TEMPLATE
 from workloads.forms.pod_form import PodForm
 from workloads.forms.setup_descriptions import (
@@ -34,15 +34,10 @@ from workloads.forms.setup_descriptions import (
 )
 from workloads.forms.steps import Step, get_step
 from workloads.forms.wizard_draft import WizardDraft, keep_other_kinds
-from workloads.manifests import (
-    CannotBuild,
-    build_rest_body,
-    choose_target,
-    dump_yaml,
-    find_refusals,
-    get_rest_path,
-)
+from workloads.judgement import Judgement
+from workloads.manifests import CannotBuild, choose_target, dump_yaml
 from workloads.models import Draft
+from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import Problem, Spec
 from workloads.views import drafting
 from workloads.views.drafting import SUBMITTED
@@ -136,7 +131,7 @@ def _store_step(draft: Draft, step: Step, typed_values: TypedValues, at: str = "
     `at` counts up in the browser, so that a request that was sent earlier and comes later changes
     nothing.
     """
-    stored_at = int(at) if at.isascii() and at.isdecimal() and len(at) < 16 else 0
+    stored_at = parse_number(at, 15)
     with transaction.atomic():
         # Saves of the page's script run beside the one of a button: each changes only its own step.
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
@@ -236,8 +231,9 @@ def _render_step(
 
 
 def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, Any]:
-    spec, project = filling.build_spec(), filling.project
-    assert project is not None
+    judged = filling.judge()
+    assert judged is not None
+    spec, project = judged.spec, judged.project
     can, setup = filling.capabilities, spec.setup
     return {
         "spec": spec,
@@ -261,24 +257,23 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
         "node_pools": describe_value(setup.node_pools),
         "topology": describe_value(setup.topology),
         "used": filling.used_assets,
-        "fit": fit.check_fit(spec, project),
+        "fit": judged.fit,
         "can": can,
         "target": choose_target(spec, can),
-        "refused": [
-            (problem.text, get_step(problem.field)) for problem in find_refusals(spec, can)
-        ],
-        "yaml": _build_yaml(spec, project),
+        "refused": [(problem.text, get_step(problem.field)) for problem in judged.refusals],
+        "yaml": _build_yaml(judged),
         "curl": build_curl(request, spec, filling),
     }
 
 
-def _build_yaml(spec: Spec, project: Project) -> str:
-    """Return its objects on that project's cluster as YAML.
+def _build_yaml(judged: Judgement) -> str:
+    """Return the submission's objects on its cluster as YAML.
 
     "" where they cannot be built for it; the refusals say why.
     """
     try:
-        return dump_yaml(workload_manifests.build_for_spec(spec, project))
+        objects = workload_manifests.build_for_spec(judged.spec, judged.project, judged.pools)
+        return dump_yaml(objects)
     except CannotBuild:
         return ""
 
@@ -319,7 +314,11 @@ def _submit_draft(request: Request, draft: Draft) -> HttpResponse:
             if SUBMITTED in fresh.data:
                 return redirect("workloads")
             workload = actions.submit(
-                spec, project=filling.project, user=request.user, assets=filling.used_assets
+                spec,
+                project=filling.project,
+                user=request.user,
+                assets=filling.used_assets,
+                judgement=filling.judge(),
             )
             fresh.data = {SUBMITTED: str(workload.pk)}
             fresh.save(update_fields=["data", "updated_at"])
