@@ -18,7 +18,7 @@ WATCH = """() => {
   new MutationObserver((changes) => {
     for (const change of changes) for (const node of change.addedNodes) {
       if (node.nodeName === "TR") {
-        const pods = node.querySelector("td.c-pods").textContent.trim();
+        const pods = node.querySelector("td[data-column=pods]").textContent.trim();
         window.seen.push([Date.now(), node.dataset.id, pods]);
       }
     }

@@ -31,15 +31,17 @@ from django.utils import timezone  # noqa: E402
 from benchmarks.seeding import seed_workloads  # noqa: E402
 from clusters.models import Cluster  # noqa: E402
 from console import pagination  # noqa: E402
+from console.tables import Rows, Selection  # noqa: E402
 from projects.models import AccessRule, Project, User  # noqa: E402
 from projects.permissions import L1  # noqa: E402
 from projects.querysets import list_visible_project_ids  # noqa: E402
 from workloads import journal, queries  # noqa: E402
-from workloads.filters import Filters  # noqa: E402
 from workloads.journal import Observation  # noqa: E402
 from workloads.models import Pod, Workload  # noqa: E402
 from workloads.slimming import SLIMMING_DECODER  # noqa: E402
+from workloads.workload_table import TABLE  # noqa: E402
 
+NEWEST = pagination.SortOrder("-created", ("-created_at", "-id"))
 ELSEWHERE = "elsewhere"
 """The cluster of the seeded rows. Nobody follows or asks it, so that it does not disturb the
 measurement.
@@ -120,29 +122,23 @@ def create_session(user: User) -> str:
 
 def count_rows(username: str) -> Any:
     """Return how many workloads this user's table has."""
-    return (
-        Filters()
-        .apply(
-            queries.list_in_projects(list_visible_project_ids(User.objects.get(username=username)))
-        )
-        .count()
-    )
+    return _list_rows(username).count()
 
 
 def list_cursors(username: str, *pages: str) -> Any:
     """Return the cursors of these pages of the user's table, counted from 1; "" where it
     has fewer.
     """
-    user = User.objects.get(username=username)
-    rows = (
-        Filters()
-        .apply(queries.list_in_projects(list_visible_project_ids(user)))
-        .only("id", "created_at")
-    )
+    rows = _list_rows(username).only("id", "created_at")
     return [
-        pagination.load_page(rows, queries.NEWEST, "", pagination.PAGE_SIZE * (int(page) - 1)).next
+        pagination.load_page(rows, NEWEST, "", pagination.PAGE_SIZE * (int(page) - 1)).next
         for page in pages
     ]
+
+
+def _list_rows(username: str) -> Rows:
+    visible = list_visible_project_ids(User.objects.get(username=username))
+    return TABLE.select_rows(queries.list_in_projects(visible), Selection())
 
 
 def count_queries(username: str, *addresses: str) -> Any:

@@ -35,6 +35,16 @@ class SortOrder:
         return tuple(key[1:] if key.startswith("-") else f"-{key}" for key in self.keys)
 
 
+def build_order(name: str, keys: tuple[str, ...], model: type[models.Model]) -> SortOrder:
+    """Build the order by these keys, the other way round where its name begins with "-".
+
+    The key that makes it unique goes the way of the last one, as the indexes do.
+    """
+    unique = f"-{model._meta.pk.name}" if keys[-1].startswith("-") else model._meta.pk.name
+    order = SortOrder(name, (*keys, unique))
+    return SortOrder(name, order.reversed_keys()) if name.startswith("-") else order
+
+
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Row]):
     """Some rows, and the cursors of the pages before and after; "" where there is none."""
@@ -45,29 +55,23 @@ class Page(Generic[Row]):
 
 
 def load_page(
-    rows: "models.QuerySet[Row]",
-    order: SortOrder,
-    cursor: str = "",
-    size: int = PAGE_SIZE,
-    display_rows: "models.QuerySet[Row] | None" = None,
+    rows: "models.QuerySet[Row]", order: SortOrder, cursor: str = "", size: int = PAGE_SIZE
 ) -> Page[Row]:
     """Load the rows at a cursor of this order.
 
     The first rows for "" and for a cursor of another order or one that cannot be read. Two queries,
     whatever the size: the keys of the rows, which an index of the order gives without reading the
-    rows before them; and these rows by their keys. `display_rows` says what of a row is loaded
-    (related rows, fields), where `rows` does not.
+    rows before them; and these rows by their keys.
     """
     position = _parse_cursor(cursor, order, rows.model)
     direction, values = position if position is not None else ("next", [])
     keys = order.keys if direction == "next" else order.reversed_keys()
     candidates = rows.filter(_build_after_filter(keys, values)) if values else rows
-    # One row more than the page has, to know whether there is a next page without counting.
-    page_rows = _load_in_order(
-        rows if display_rows is None else display_rows,
-        list(candidates.order_by(*keys).values_list("pk", flat=True)[: size + 1]),
-    )
-    has_more, page_rows = len(page_rows) > size, page_rows[:size]
+    # One key more than the page has, to know whether there is a next page without counting.
+    row_keys = list(candidates.order_by(*keys).values_list("pk", flat=True)[: size + 1])
+    page_rows = _load_in_order(rows, row_keys[:size])
+    # A row may have left the list between the two queries; all of them, too.
+    has_more = bool(page_rows) and len(row_keys) > size
     if direction == "next":
         previous_cursor = (
             _build_cursor(order, page_rows[0], "previous") if page_rows and values else ""
@@ -78,7 +82,7 @@ def load_page(
             previous=previous_cursor,
         )
     if not page_rows:
-        return load_page(rows, order, "", size, display_rows)
+        return load_page(rows, order, "", size)
     page_rows.reverse()
     return Page(
         page_rows,

@@ -3,13 +3,18 @@
 A view says what the columns are and hands over the rows that the person may see; `render_table`
 does the rest, with the same few queries however many rows there are. The state of a table is all in
 its address. An unknown column, filter or order in an address means the default.
+
+A table whose page has more than its rows calls the parts of `render_table` by itself:
+`build_listing`, `render_listing` and `render_csv`.
 """
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.utils.dateparse import parse_date
@@ -21,13 +26,33 @@ from console.templatetags.muster import render_time_distance
 MAX_CSV_ROWS = 20_000
 """Rows of one file, as in Run:ai."""
 CSV_CHUNK_ROWS = 500
+COOKIE_SECONDS = 365 * 24 * 3600
 MAX_SEARCH_CHARS = 100
+MAX_TEXT_CHARS = 150
+"""Characters of a typed filter: those of the longest user name."""
+MAX_VALUES = 50
+"""Values of one filter."""
 LIST_TEMPLATE = "parts/_list.html"
 
 Rows = models.QuerySet[Any]
+Choices = Sequence[tuple[str, str]]
+Prepare = Callable[[Sequence[Any]], None]
+"""Puts on rows what the columns need beside them, with one query for all."""
 
 
-@dataclass(frozen=True, slots=True)
+class Width(StrEnum):
+    """How wide the cells of a column may be: the class that the style sheet has for it."""
+
+    CONTENT = ""
+    ONE_LINE = "mu-one-line"
+    CHECKBOX = "mu-checkbox"
+    AT_LEAST_96 = "mu-at-least-96"
+    AT_LEAST_184 = "mu-at-least-184"
+    AT_MOST_180 = "mu-at-most-180"
+    AT_MOST_340 = "mu-at-most-340"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Column:
     """A column of a table.
 
@@ -48,10 +73,36 @@ class Column:
     """Names for `prefetch_related`, where the column is shown, and for CSV."""
     render: Callable[[Any], str] | None = None
     """Returns the cell's HTML, instead of a template: a table shows it fifty times."""
+    width: Width = Width.CONTENT
+    is_wide_only: bool = False
+    """Left out where the window is narrow."""
+    csv: Mapping[str, Callable[[Any], object]] | None = None
+    """The cells of CSV by their titles, where these are not just `title` and `text`."""
+    fields: tuple[str, ...] = ()
+    """What of the model it reads, for `Table.select_fields`."""
+    rest: Mapping[str, Any] = field(default_factory=dict)
+    """What REST filters and sorts by for it, by name: fields as the API of its room has them."""
+
+    @property
+    def css(self) -> str:
+        """The classes of its cells and of its head."""
+        number, wide = "mu-number" * self.is_number, "mu-wide-only" * self.is_wide_only
+        return " ".join(name for name in (number, self.width, wide) if name)
+
+    @property
+    def csv_cells(self) -> Mapping[str, Callable[[Any], object]]:
+        """What CSV has of it, by title."""
+        return {self.title: self.text} if self.csv is None else self.csv
 
 
 def build_time_column(
-    name: str, title: str, field: str, *, is_sortable: bool = False, is_extra: bool = False
+    name: str,
+    title: str,
+    field: str,
+    *,
+    is_sortable: bool = False,
+    is_extra: bool = False,
+    rest: Mapping[str, Any] | None = None,
 ) -> Column:
     """Build a column of a row's time: its distance from now on the page, ISO 8601 in CSV."""
 
@@ -66,30 +117,77 @@ def build_time_column(
         render=lambda row: render_time_distance(getattr(row, field)),
         order=(field,) if is_sortable else (),
         is_extra=is_extra,
+        fields=(field,),
+        rest=rest or {},
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter by one value.
+    """A filter of a table.
 
     `choices` returns the (value, words) pairs, once a page; `apply` narrows the rows by one value.
-    Of another `kind` it is typed: "date" (a day, as 2026-01-31) or "text"; it has no choices then.
+    Other kinds than "choice" are:
+
+    - "choices": several values at once, all of which `apply` gets as a tuple
+    - "text" and "date" (a day, as 2026-01-31): a typed value; the choices of a text are suggestions
+    - "view": a link chooses it, not the bar of filters; `apply` gets "" where it does not
     """
 
     name: str
     title: str
-    choices: Callable[[HttpRequest], Sequence[tuple[str, str]]]
-    apply: Callable[[Rows, str], Rows]
+    choices: Callable[[HttpRequest], Choices]
+    apply: Callable[[Rows, Any], Rows]
     kind: str = "choice"
+    check: Callable[[str], bool] | None = None
+    """Says whether rows can be narrowed by a value; without it the choices and the kind do."""
+    any_words: str = ""
+    """The choice of no value; "" says the title."""
 
     def accepts(self, request: HttpRequest, value: str) -> bool:
         """Return whether rows can be narrowed by this value."""
+        if self.check is not None:
+            return self.check(value)
         if self.kind == "date":
             return _is_day(value)
         if self.kind == "text":
-            return len(value) <= MAX_SEARCH_CHARS and "\x00" not in value
+            return len(value) <= MAX_TEXT_CHARS and "\x00" not in value
         return value in {key for key, _ in self.choices(request)}
+
+    def parse_values(self, request: HttpRequest) -> tuple[str, ...]:
+        """Return the values that the address has for it, without those that it does not accept."""
+        given = request.GET.getlist(self.name)
+        if self.kind != "choices":
+            given = [value.strip() if self.kind == "text" else value for value in given[-1:]]
+        return tuple(
+            sorted(
+                {value for value in given[:MAX_VALUES] if value and self.accepts(request, value)}
+            )
+        )
+
+    def narrow(self, rows: Rows, values: tuple[str, ...]) -> Rows:
+        """Return the rows that fit these values, as `parse_values` returns them."""
+        if self.kind == "choices":
+            return self.apply(rows, values) if values else rows
+        value = next(iter(values), "")
+        return self.apply(rows, value) if value or self.kind == "view" else rows
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The search and the values of filters in an address. Equal ones select the same rows."""
+
+    search: str = ""
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def find_values(self, name: str) -> tuple[str, ...]:
+        """Return the values of a filter, () where it has none."""
+        return dict(self.values).get(name, ())
+
+    def list_parameters(self) -> list[tuple[str, str]]:
+        """Return the parameters of an address that selects the same."""
+        search = [("q", self.search)] if self.search else []
+        return [*search, *((name, value) for name, values in self.values for value in values)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +206,25 @@ class Table:
     sort: str = "name"
     actions: str = ""
     """A template for the last column that shows what can be done to a `row`; "" has none."""
+    cookie: str = ""
+    """The cookie that remembers the chosen columns; "" where the address alone has them."""
+
+    def select_rows(self, rows: Rows, selection: Selection) -> Rows:
+        """Return the rows that fit the search and the filters."""
+        if selection.search:
+            matches = models.Q()
+            for lookup in self.search:
+                matches |= models.Q((lookup, selection.search))
+            rows = rows.filter(matches)
+        for each in self.filters:
+            rows = each.narrow(rows, selection.find_values(each.name))
+        return rows
+
+    def select_fields(self, rows: Rows, *more: str) -> Rows:
+        """Return the same rows with just what the columns read of them, and these fields."""
+        fields = {*more, *(name for column in self.columns for name in column.fields)}
+        related = {path.rpartition("__")[0] for path in fields if "__" in path}
+        return rows.select_related(*sorted(related)).only(*fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +235,35 @@ class Listing:
     rows: Sequence[Any]
     columns: Sequence[Column]
     sort: str
-    search: str
-    filters: Sequence[tuple[Filter, str, Sequence[tuple[str, str]]]]
-    """Each filter with the chosen value and the possible ones."""
-    next: str
-    previous: str
+    selection: Selection = field(default_factory=Selection)
+    filters: Sequence[tuple[Filter, str | tuple[str, ...], Choices]] = ()
+    """Each filter of the bar with the chosen value, or values, and the possible ones."""
+    next: str = ""
+    previous: str = ""
 
     @property
     def is_filtered(self) -> bool:
         """Whether a search or a filter leaves rows out."""
-        return bool(self.search or any(value for _, value, _ in self.filters))
+        return bool(self.selection.search or any(value for _, value, _ in self.filters))
 
     @property
-    def column_names(self) -> frozenset[str]:
-        """The names of the columns that are shown."""
-        return frozenset(column.name for column in self.columns)
+    def heads(self) -> Sequence[tuple[Column, str, str]]:
+        """The columns that are shown, each with its order and the one that a click asks for.
+
+        The former is "ascending", "descending" or "" as aria-sort says it, the latter is "" where
+        the rows cannot be sorted by the column.
+        """
+        return [(column, *self._describe_order(column)) for column in self.columns]
+
+    def _describe_order(self, column: Column) -> tuple[str, str]:
+        if not column.order:
+            return "", ""
+        # The column of the default order is first sorted as by default: the newest come first.
+        name, default = column.name, self.table.sort
+        first = default if default.lstrip("-") == name else name
+        second = name if first.startswith("-") else f"-{name}"
+        direction = {name: "ascending", f"-{name}": "descending"}.get(self.sort, "")
+        return direction, second if self.sort == first else first
 
 
 def render_table(
@@ -143,47 +274,109 @@ def render_table(
     context: Mapping[str, Any],
     *,
     file: str,
-    prepare: Callable[[Sequence[Any]], None] | None = None,
+    prepare: Prepare | None = None,
 ) -> HttpResponse:
     """Render the table as a page, as a part for htmx, or as CSV (`?format=csv`) called `file`.
 
-    Templates find it as `listing`. `prepare` gets the rows that are shown, some at a time, to put
-    on them what the columns need beside the row, with one query for all.
+    Templates find it as `listing`. `prepare` gets the rows that are shown, some at a time.
     """
-    search, chosen, filtered_rows = _filter_rows(request, rows, table)
-    order = _parse_order(request, table, rows.model)
     if request.GET.get("format") == "csv":
-        return _render_csv(
-            _prefetch_related(filtered_rows, table.columns).order_by(*order.keys),
-            table,
-            file,
-            prepare,
-        )
+        return render_csv(request, rows, table, file, prepare)
+    listing = build_listing(request, rows, table, prepare)
+    return render_listing(request, listing, template, LIST_TEMPLATE, context)
+
+
+def build_listing(
+    request: HttpRequest, rows: Rows, table: Table, prepare: Prepare | None = None
+) -> Listing:
+    """Load the page of the table that the address asks for."""
+    selection, order = parse_selection(request, table), _parse_order(request, table, rows.model)
     columns = _parse_columns(request, table)
     listed_page = pagination.load_page(
-        _prefetch_related(filtered_rows, columns), order, request.GET.get("cursor", "")
+        _prefetch_related(table.select_rows(rows, selection), columns),
+        order,
+        request.GET.get("cursor") or request.GET.get("page", ""),
     )
     if prepare:
         prepare(listed_page.rows)
-    filters = [(each, chosen.get(each.name, ""), each.choices(request)) for each in table.filters]
-    listing = Listing(
+    return Listing(
         table,
         listed_page.rows,
         columns,
         order.name,
-        search,
-        filters,
+        selection,
+        [
+            (each, _get_shown_value(each, selection), each.choices(request))
+            for each in table.filters
+            if each.kind != "view"
+        ],
         listed_page.next,
         listed_page.previous,
     )
-    return render_page(request, template, LIST_TEMPLATE, {"listing": listing, **context})
+
+
+def render_listing(
+    request: HttpRequest, listing: Listing, template: str, part: str, context: Mapping[str, Any]
+) -> HttpResponse:
+    """Render a page of a table, or its part for htmx, and remember the columns that were chosen."""
+    answer = render_page(request, template, part, {"listing": listing, **context})
+    if listing.table.cookie and _get_columns_parameter(request):
+        answer.set_cookie(
+            listing.table.cookie,
+            ",".join(column.name for column in listing.columns),
+            max_age=COOKIE_SECONDS,
+            samesite="Lax",
+            httponly=True,
+            secure=settings.SESSION_COOKIE_SECURE,
+        )
+    return answer
+
+
+def render_csv(
+    request: HttpRequest, rows: Rows, table: Table, file: str, prepare: Prepare | None = None
+) -> HttpResponse:
+    """Render the rows that the address asks for as CSV, with all columns."""
+    cells = [cell for column in table.columns for cell in column.csv_cells.items()]
+    csv_rows = _prefetch_related(filter_rows(request, rows, table), table.columns)
+
+    def list_lines() -> Iterator[str]:
+        yield pagination.format_csv_line(title for title, _ in cells)
+        iterator = csv_rows.iterator(chunk_size=CSV_CHUNK_ROWS)
+        while chunk := list(itertools.islice(iterator, CSV_CHUNK_ROWS)):
+            if prepare:
+                prepare(chunk)
+            for row in chunk:
+                yield pagination.format_csv_line(text(row) for _, text in cells)
+
+    # Read here: a stream would leave its reading to a moment when the connection may be somebody
+    # else's.
+    answer = HttpResponse("".join(list_lines()), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{file}.csv"'
+    return answer
 
 
 def filter_rows(request: HttpRequest, rows: Rows, table: Table) -> Rows:
-    """Return the rows that the address asks for, in its order, to answer in another form."""
-    return _filter_rows(request, rows, table)[2].order_by(
-        *_parse_order(request, table, rows.model).keys
-    )
+    """Return the rows that the address asks for, in its order, at most MAX_CSV_ROWS: for a file."""
+    selected = table.select_rows(rows, parse_selection(request, table))
+    order = _parse_order(request, table, rows.model)
+    return selected.order_by(*order.keys)[:MAX_CSV_ROWS]
+
+
+def parse_selection(request: HttpRequest, table: Table) -> Selection:
+    """Parse the search and the filters of the address, without what the table does not have."""
+    search = request.GET.get("q", "").replace("\x00", "").strip() if table.search else ""
+    values = ((each.name, each.parse_values(request)) for each in table.filters)
+    return Selection(search[:MAX_SEARCH_CHARS], tuple(pair for pair in values if pair[1]))
+
+
+def _get_columns_parameter(request: HttpRequest) -> str:
+    """Return the names of the chosen columns, which the address may have one by one."""
+    return ",".join([*request.GET.getlist("column"), *request.GET.getlist("cols")])
+
+
+def _get_shown_value(table_filter: Filter, selection: Selection) -> str | tuple[str, ...]:
+    values = selection.find_values(table_filter.name)
+    return values if table_filter.kind == "choices" else next(iter(values), "")
 
 
 def _is_day(text: str) -> bool:
@@ -191,28 +384,6 @@ def _is_day(text: str) -> bool:
         return parse_date(text) is not None
     except ValueError:
         return False
-
-
-def _filter_rows(
-    request: HttpRequest, rows: Rows, table: Table
-) -> tuple[str, dict[str, str], Rows]:
-    search = (
-        request.GET.get("q", "").replace("\x00", "").strip()[:MAX_SEARCH_CHARS]
-        if table.search
-        else ""
-    )
-    if search:
-        matches = models.Q()
-        for lookup in table.search:
-            matches |= models.Q((lookup, search))
-        rows = rows.filter(matches)
-    chosen: dict[str, str] = {}
-    for table_filter in table.filters:
-        value = request.GET.get(table_filter.name, "")
-        if value and table_filter.accepts(request, value):
-            chosen[table_filter.name] = value
-            rows = table_filter.apply(rows, value)
-    return search, chosen, rows
 
 
 def _parse_order(
@@ -225,44 +396,21 @@ def _parse_order(
         if requested.lstrip("-") in sortable and not requested.startswith("--")
         else table.sort
     )
-    keys, unique = sortable[name.lstrip("-")], model._meta.pk.name
-    if name.startswith("-"):
-        return pagination.SortOrder(
-            name, (*pagination.SortOrder(name, keys).reversed_keys(), f"-{unique}")
-        )
-    return pagination.SortOrder(name, (*keys, unique))
+    return pagination.build_order(name, sortable[name.lstrip("-")], model)
 
 
 def _parse_columns(request: HttpRequest, table: Table) -> Sequence[Column]:
-    requested = set(request.GET.getlist("column"))
-    chosen = [
+    text = _get_columns_parameter(request) or request.COOKIES.get(table.cookie, "")
+    requested = set(text.split(",")) if text else set()
+    return [
         column
         for column in table.columns
-        if (column.name in requested if requested else not column.is_extra)
+        if column is table.columns[0]
+        or (column.name in requested if requested else not column.is_extra)
     ]
-    return [column for column in table.columns if column in chosen or column is table.columns[0]]
 
 
 def _prefetch_related(rows: Rows, columns: Iterable[Column]) -> Rows:
     return rows.prefetch_related(
         *dict.fromkeys(name for column in columns for name in column.related)
     )
-
-
-def _render_csv(
-    rows: Rows, table: Table, file: str, prepare: Callable[[Sequence[Any]], None] | None
-) -> HttpResponse:
-    def list_lines() -> Iterator[str]:
-        yield pagination.format_csv_line(column.title for column in table.columns)
-        iterator = rows[:MAX_CSV_ROWS].iterator(chunk_size=CSV_CHUNK_ROWS)
-        while chunk := list(itertools.islice(iterator, CSV_CHUNK_ROWS)):
-            if prepare:
-                prepare(chunk)
-            for row in chunk:
-                yield pagination.format_csv_line(column.text(row) for column in table.columns)
-
-    # Read here: a stream would leave its reading to a moment when the connection may be somebody
-    # else's.
-    answer = HttpResponse("".join(list_lines()), content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{file}.csv"'
-    return answer

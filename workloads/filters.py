@@ -1,20 +1,21 @@
-"""Filters of the workload table: status, project, framework, submitter, age, name.
+"""The filters of the workload table: status, project, framework, submitter, age, deleted or not.
 
-The page, its live updates and the CSV export use the same filters.
+The page, its live rows and its CSV use the same.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 from django.db.models import F, Q, Subquery
-from django.http import QueryDict
+from django.http import HttpRequest
 from django.utils import timezone
 
-from projects.models import User
-from projects.querysets import InProject
+from console.tables import Choices, Filter, Rows
+from console.texts import parse_number
+from projects.models import Project, User
+from projects.querysets import list_visible_project_ids
+from workloads.models import Workload
 from workloads.specs import Framework
 from workloads.states import Status
 
@@ -29,119 +30,94 @@ AGES: Mapping[str, tuple[str, timedelta]] = {
 FRAMEWORKS: Mapping[str, str] = {each.value: each.label for each in Framework} | {
     STANDARD: "None (Standard)"
 }
-MOST_VALUES = 50
-"""Values of one filter."""
-LONGEST_SEARCH = 63
+DELETED = "deleted"
+MAX_CHOICES = 200
+"""Projects and people that a filter offers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """The chosen filters; an empty one lets everything through.
-
-    Unknown values are dropped when the address is parsed, so that an old link still works.
-    """
-
-    statuses: tuple[str, ...] = ()
-    projects: tuple[int, ...] = ()
-    frameworks: tuple[str, ...] = ()
-    submitter: str = ""
-    age: str = ""
-    search: str = ""
-    deleted: bool = False
-
-    @classmethod
-    def from_query(cls, query: QueryDict) -> "Filters":
-        """Parse the filters from an address.
-
-        Parameters: status=, project= (ids), framework=, by= (user name), age=, q=, deleted=1.
-        """
-        statuses = frozenset(Status)
-        return cls(
-            statuses=tuple(
-                sorted({each for each in query.getlist("status")[:MOST_VALUES] if each in statuses})
-            ),
-            projects=tuple(
-                sorted(
-                    {int(each) for each in query.getlist("project")[:MOST_VALUES] if _is_id(each)}
-                )
-            ),
-            frameworks=tuple(
-                sorted(
-                    {
-                        each
-                        for each in query.getlist("framework")[:MOST_VALUES]
-                        if each in FRAMEWORKS
-                    }
-                )
-            ),
-            submitter=query.get("by", "").strip()[:150].replace("\x00", ""),
-            age=query.get("age", "") if query.get("age") in AGES else "",
-            search=query.get("q", "").strip()[:LONGEST_SEARCH].replace("\x00", ""),
-            deleted=query.get("deleted") == "1",
-        )
-
-    def __bool__(self) -> bool:
-        """Return whether any filter is set; `deleted` alone does not count."""
-        return bool(
-            self.statuses
-            or self.projects
-            or self.frameworks
-            or self.submitter
-            or self.age
-            or self.search
-        )
-
-    def apply(self, workloads: InProject) -> InProject:
-        """Return the workloads that pass the filters."""
-        condition = Q(released_at__isnull=not self.deleted)
-        if self.statuses:
-            condition &= _match_any("status", self.statuses)
-        if len(self.projects) == 1:
-            condition &= Q(project_id=self.projects[0])
-        elif self.projects:
-            # The + 0 keeps planners from an index on the project: for several projects it gives
-            # no order (see `queries.list_in_projects`).
-            workloads = workloads.alias(of_project=F("project_id") + 0)
-            condition &= Q(of_project__in=self.projects)
-        if self.frameworks:
-            condition &= Q(
-                framework__in=["" if each == STANDARD else each for each in self.frameworks]
-            )
-        if self.submitter:
-            # Compare with one value, so that the index on the submitter also gives the order.
-            condition &= Q(
-                submitted_by_id=Subquery(
-                    User.objects.filter(username=self.submitter).values("pk")[:1]
-                )
-            )
-        if self.age:
-            condition &= Q(created_at__gte=timezone.now() - AGES[self.age][1])
-        if self.search:
-            condition &= Q(name__icontains=self.search)
-        return workloads.filter(condition)
-
-    def query_pairs(self) -> Iterator[tuple[str, Any]]:
-        """Yield the parameters from which `from_query` makes an equal object."""
-        yield from (("status", each) for each in self.statuses)
-        yield from (("project", each) for each in self.projects)
-        yield from (("framework", each) for each in self.frameworks)
-        yield from (
-            (name, value)
-            for name, value in (("by", self.submitter), ("age", self.age), ("q", self.search))
-            if value
-        )
-        if self.deleted:
-            yield "deleted", "1"
-
-    def to_query_string(self, *more: tuple[str, Any]) -> str:
-        """Return the part of an address after "?", with more parameters at the end."""
-        return urlencode([*self.query_pairs(), *(pair for pair in more if pair[1])])
-
-
-def _match_any(field: str, values: tuple[Any, ...]) -> Q:
+def _filter_by_status(rows: Rows, statuses: tuple[str, ...]) -> Rows:
     # Compare one value by equality: an index then also gives the order.
-    return Q(**{field: values[0]}) if len(values) == 1 else Q(**{f"{field}__in": values})
+    if len(statuses) == 1:
+        return rows.filter(status=statuses[0])
+    return rows.filter(status__in=statuses)
+
+
+def _filter_by_project(rows: Rows, ids: tuple[str, ...]) -> Rows:
+    if len(ids) == 1:
+        return rows.filter(project_id=int(ids[0]))
+    # The + 0 keeps planners from an index on the project: for several projects it gives no order
+    # (see `queries.list_in_projects`).
+    several: Rows = rows.alias(of_project=F("project_id") + 0)
+    return several.filter(of_project__in=[int(id) for id in ids])
+
+
+def _filter_by_framework(rows: Rows, frameworks: tuple[str, ...]) -> Rows:
+    return rows.filter(framework__in=["" if each == STANDARD else each for each in frameworks])
+
+
+def _filter_by_submitter(rows: Rows, username: str) -> Rows:
+    # Compare with one value, so that the index on the submitter also gives the order.
+    user = User.objects.filter(username=username).values("pk")[:1]
+    return rows.filter(Q(submitted_by_id=Subquery(user)))
+
+
+def _filter_by_age(rows: Rows, age: str) -> Rows:
+    return rows.filter(created_at__gte=timezone.now() - AGES[age][1])
+
+
+def _filter_by_deleted(rows: Rows, deleted: str) -> Rows:
+    return rows.filter(released_at__isnull=not deleted)
+
+
+def _list_projects(request: HttpRequest) -> Choices:
+    user: Any = request.user
+    visible = Project.objects.visible_to(user).order_by("name")
+    return [(str(pk), name) for pk, name in visible.values_list("id", "name")[:MAX_CHOICES]]
+
+
+def _list_submitters(request: HttpRequest) -> Choices:
+    user: Any = request.user
+    people, visible = User.objects.filter(is_service=False), list_visible_project_ids(user)
+    if visible is not None:
+        people = people.filter(
+            pk__in=Workload.objects.filter(project__in=visible).values("submitted_by")
+        )
+    names = people.order_by("username").values_list("username", flat=True)
+    return [(name, name) for name in names[:MAX_CHOICES]]
 
 
 def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
+    return parse_number(text, 9) is not None
+
+
+FILTERS = (
+    Filter(
+        DELETED, "Deleted", lambda _: (), _filter_by_deleted, kind="view", check=lambda v: v == "1"
+    ),
+    Filter(
+        "status",
+        "Status",
+        lambda _: [(each.value, each.label) for each in Status if each is not Status.DELETING],
+        _filter_by_status,
+        kind="choices",
+        check=frozenset(Status).__contains__,
+    ),
+    Filter("project", "Project", _list_projects, _filter_by_project, kind="choices", check=_is_id),
+    Filter(
+        "framework",
+        "Framework",
+        lambda _: list(FRAMEWORKS.items()),
+        _filter_by_framework,
+        kind="choices",
+        check=FRAMEWORKS.__contains__,
+    ),
+    Filter("by", "Submitted by", _list_submitters, _filter_by_submitter, kind="text"),
+    Filter(
+        "age",
+        "Created",
+        lambda _: [(key, words) for key, (words, _) in AGES.items()],
+        _filter_by_age,
+        check=AGES.__contains__,
+        any_words="Created any time",
+    ),
+)

@@ -151,6 +151,9 @@
       const holder = document.createElement("template");
       holder.innerHTML = html;
       const row = holder.content.firstElementChild;
+      // A row comes with all columns, as it is the same for everybody: what this table has no head for is left out.
+      const shown = new Set([...this.part.querySelectorAll("thead th")].map((head) => head.dataset.column));
+      for (const cell of [...row.cells]) if (!shown.has(cell.dataset.column)) cell.remove();
       window.muster?.freshen(holder.content);
       return row;
     }

@@ -1,4 +1,5 @@
 // Drop-down menus: a button with data-menu="#id" and an element role="menu" popover with that id. Arrow keys, Home, End, letters, Escape.
+// And the panels of choices of tables.
 "use strict";
 
 (() => {
@@ -94,4 +95,35 @@
   // A page that scrolls or changes its size leaves a menu behind: close it.
   window.addEventListener("resize", () => document.querySelectorAll("[role=menu]:popover-open").forEach((menu) => hide(menu, false)));
   window.addEventListener("scroll", () => document.querySelectorAll("[role=menu]:popover-open").forEach((menu) => hide(menu, false)), { passive: true });
+
+  // Choices of several values, in a details with data-pick: how many are made stands on its button.
+  const counts = () => {
+    for (const pick of document.querySelectorAll("[data-pick]")) {
+      const shown = pick.querySelector("[data-pick-count]");
+      if (!shown) continue;
+      const chosen = pick.querySelectorAll("input:checked").length;
+      shown.textContent = chosen ? String(chosen) : "";
+    }
+  };
+
+  // An open choice closes when one goes elsewhere, or presses Escape.
+  const close = (pick) => { pick.open = false; };
+  document.addEventListener("click", (event) => {
+    for (const pick of document.querySelectorAll("[data-pick][open]")) if (!pick.contains(event.target)) close(pick);
+  });
+  document.addEventListener("keydown", (event) => {
+    const pick = event.key === "Escape" && event.target.closest?.("[data-pick][open]");
+    if (!pick) return;
+    close(pick);
+    pick.querySelector("summary").focus();
+  });
+  document.addEventListener("focusout", (event) => {
+    const pick = event.target.closest?.("[data-pick][open]");
+    // A click on a label gives the focus to what lies around the choice for a moment: that is not going elsewhere.
+    const to = event.relatedTarget;
+    if (pick && to && !pick.contains(to) && !to.contains(pick)) close(pick);
+  });
+  document.addEventListener("change", counts);
+  document.addEventListener("htmx:afterSettle", counts);
+  counts();
 })();

@@ -3,53 +3,24 @@
 
 (() => {
   const here = () => new URLSearchParams(window.location.search);
-  const part = () => document.getElementById("workloads");
 
   // Filters: empty ones stay out of the address; order and columns stay as they are.
   document.addEventListener("htmx:configRequest", (event) => {
     if (event.target.id !== "filters") return;
     const asked = event.detail.parameters;
-    for (const name of ["sort", "cols"]) {
-      const now = here().get(name);
+    for (const name of ["sort", "column"]) {
+      const now = here().getAll(name).join(",");
       if (now) asked[name] = now; else delete asked[name];
     }
     for (const name of [...new Set(Object.keys(asked))]) if (asked[name] === "") delete asked[name];
   });
 
-  const counts = () => {
-    for (const pick of document.querySelectorAll("[data-pick]")) {
-      const shown = pick.querySelector("[data-pick-count]");
-      if (!shown) continue;
-      const chosen = pick.querySelectorAll("input:checked").length;
-      shown.textContent = chosen ? String(chosen) : "";
-    }
-  };
-
-  // An open choice closes when one goes elsewhere, or presses Escape.
-  const close = (pick) => { pick.open = false; };
-  document.addEventListener("click", (event) => {
-    for (const pick of document.querySelectorAll("[data-pick][open]")) if (!pick.contains(event.target)) close(pick);
-  });
-  document.addEventListener("keydown", (event) => {
-    const pick = event.key === "Escape" && event.target.closest?.("[data-pick][open]");
-    if (!pick) return;
-    close(pick);
-    pick.querySelector("summary").focus();
-  });
-  document.addEventListener("focusout", (event) => {
-    const pick = event.target.closest?.("[data-pick][open]");
-    // A click on a label gives the focus to what lies around the choice for a moment: that is not going elsewhere.
-    const to = event.relatedTarget;
-    if (pick && to && !pick.contains(to) && !to.contains(pick)) close(pick);
-  });
-
   // Columns are in the address and remembered by the server's cookie.
   const columns = (form) => {
     const keys = [...form.querySelectorAll("input[type=checkbox]")];
-    const table = part()?.querySelector("table");
-    for (const each of keys) table?.classList.toggle(`hide-${each.value}`, !each.checked);
     const query = here();
-    query.set("cols", keys.filter((each) => each.checked).map((each) => each.value).join(",") || "name");
+    query.delete("cols");
+    query.set("column", keys.filter((each) => each.checked).map((each) => each.value).join(",") || "name");
     const url = `${window.location.pathname}?${query}`;
     window.history.replaceState(window.history.state, "", url);
     window.htmx.ajax("GET", url, { target: "#workloads", swap: "outerHTML" });
@@ -74,7 +45,6 @@
     if (at.matches("[data-all]")) for (const each of boxes()) each.checked = at.checked;
     if (at.matches("[data-all], [data-choose]")) chosen();
     if (at.closest("#columns")) columns(at.closest("#columns"));
-    counts();
   });
   document.addEventListener("muster:rows", chosen);
   document.addEventListener("muster:acted", () => {
@@ -105,7 +75,7 @@
     }
   };
 
-  const settle = () => { counts(); chosen(); clocks(); };
+  const settle = () => { chosen(); clocks(); };
   document.addEventListener("htmx:afterSettle", settle);
   window.setInterval(() => { if (!document.hidden) clocks(); }, 1000);
   settle();

@@ -241,14 +241,14 @@ def _is_wrong(message: ConsoleMessage, forgiven: tuple[str, ...]) -> bool:
     )
 
 
-def look(page: Page, dark: bool) -> None:
+def set_theme(page: Page, dark: bool) -> None:
     """Light or dark from now on."""
     page.evaluate(
         "dark => document.documentElement.classList.toggle('pf-v6-theme-dark', dark)", dark
     )
 
 
-def _dressed(page: Page) -> None:
+def _wait_for_styles(page: Page) -> None:
     """Waits for the style sheets: what a click led to can be read, and is found, before they are
     there.
     """
@@ -259,11 +259,11 @@ def axe(page: Page) -> None:
     """Asserts that nothing on the page offends WCAG 2.2 AA, as far as axe can see, in light and in
     dark.
     """
-    _dressed(page)
+    _wait_for_styles(page)
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text())
     for dark in (False, True):
-        look(page, dark)
+        set_theme(page, dark)
         # Whatever passes needs no account of itself, which takes a third of the time.
         asked = {"runOnly": COLOURS if dark else RULES, "resultTypes": ["violations"]}
         found = page.evaluate(
@@ -282,7 +282,7 @@ def fits(page: Page) -> None:
     """Asserts that the page as a whole does not scroll sideways at any of our widths; leaves the
     last one.
     """
-    _dressed(page)
+    _wait_for_styles(page)
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         over = page.evaluate(

@@ -115,7 +115,8 @@ class Keyboard:
                 return
             self.page.keyboard.press("Tab")
         raise AssertionError(
-            f"{MOST_TABS} times Tab does not lead to {wanted}; it stands on {_focused(self.page)}"
+            f"{MOST_TABS} times Tab does not lead to {wanted}; it stands on "
+            f"{_describe_focus(self.page)}"
         )
 
     def _walk(self, key: str, wanted: Locator, most: int) -> None:
@@ -124,7 +125,8 @@ class Keyboard:
                 return
             self.page.keyboard.press(key)
         raise AssertionError(
-            f"{most} times {key} does not lead to {wanted}; it stands on {_focused(self.page)}"
+            f"{most} times {key} does not lead to {wanted}; it stands on "
+            f"{_describe_focus(self.page)}"
         )
 
 
@@ -134,6 +136,6 @@ def _has_focus(wanted: Locator) -> bool:
     )
 
 
-def _focused(page: Page) -> str:
+def _describe_focus(page: Page) -> str:
     html: str = page.evaluate("document.activeElement.outerHTML")
     return re.sub(r"\s+", " ", html)[:200]

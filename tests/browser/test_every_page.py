@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from environments.models import Credential, DataSource
 from tests.browser.conftest import SignIn, Site, a_context, a_site, a_tab, axe, fits
-from tests.console.test_every_address import EVERY
+from tests.console.addresses import EVERY
 
 LIVELY = """
 import json
@@ -241,7 +241,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def seeded(site: Site) -> dict[str, str]:
+def row_ids(site: Site) -> dict[str, str]:
     """The ids of what `lively` put there, by name."""
     ids: dict[str, str] = json.loads(site.server.python(LIVELY))
     return ids
@@ -254,13 +254,13 @@ def test_every_address_is_visited_or_has_its_reason_not_to_be() -> None:
 
 @pytest.mark.parametrize("at", [path for paths in VISITS.values() for path in paths] + OTHERS)
 def test_a_page_is_accessible_and_fits(
-    sign_in: SignIn, page: Page, seeded: dict[str, str], at: str
+    sign_in: SignIn, page: Page, row_ids: dict[str, str], at: str
 ) -> None:
     if at == "/sign-in":
         page.context.clear_cookies()
         page.goto(at)
     else:
-        sign_in("alice", at=at.format(**seeded))
+        sign_in("alice", at=at.format(**row_ids))
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     fits(page)
     axe(page)

@@ -106,8 +106,8 @@ def test_the_table_and_the_pods_show_it_as_text(admin: Page, hostile: Hostile) -
     row = admin.get_by_role("row").filter(
         has=admin.get_by_role("link", name="unstartable", exact=True)
     )
-    expect(row.locator(".c-status")).to_contain_text("Failed")
-    row.locator(".c-pods a").click()
+    expect(row.locator("[data-column=status]")).to_contain_text("Failed")
+    row.locator("[data-column=pods] a").click()
     pod = (
         admin.get_by_role("dialog", name="Pods of unstartable")
         .get_by_role("row")

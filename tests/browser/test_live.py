@@ -46,7 +46,8 @@ def top(page: Page, name: str) -> float:
     # Found and measured at once: between the two a row may have changed, and the one found be gone.
     # One that is just being put into the table has no place yet.
     measure = (
-        "(rows, name) => rows.filter(row => row.querySelector('.c-name').innerText === name && "
+        "(rows, name) => rows.filter(row => "
+        "row.querySelector('[data-column=name]').innerText === name && "
         "row.getClientRects().length)"
         ".map(row => row.getBoundingClientRect().top)"
     )
@@ -67,7 +68,7 @@ def killed_web(installation: Installation) -> None:
 def test_a_new_row_comes_and_a_deleted_one_goes_by_themselves(page: Page, program: Program) -> None:
     new = program.submit("comes-and-goes")
     expect(row(page, "comes-and-goes")).to_be_visible()
-    expect(row(page, "comes-and-goes").locator(".c-status")).to_contain_text(
+    expect(row(page, "comes-and-goes").locator("[data-column=status]")).to_contain_text(
         "Completed", timeout=RUNS_WITHIN
     )
     program.delete(new)
@@ -87,6 +88,21 @@ def test_a_filter_is_kept_while_rows_come(page: Page, program: Program) -> None:
     page.reload()
     expect(row(page, "wanted-one")).to_be_visible()
     expect(row(page, "other-one")).to_have_count(0)
+
+
+def test_a_new_row_has_the_columns_that_are_chosen(page: Page, program: Program) -> None:
+    names = "cells => cells.map(cell => cell.dataset.column)"
+    columns = page.get_by_label("Columns", exact=True)
+    columns.click()
+    page.get_by_role("group", name="Columns").get_by_label("Type").uncheck()
+    expect(page.locator("th[data-column=type]")).to_have_count(0)
+    expect(page).to_have_url(re.compile("column=status"))
+    program.submit("without-type")
+    expect(row(page, "without-type")).to_be_visible()
+    heads = page.locator("#workloads thead th").evaluate_all(names)
+    assert row(page, "without-type").locator("td, th").evaluate_all(names) == heads
+    page.goto("/workloads")
+    expect(page.locator("th[data-column=type]")).to_have_count(0)
 
 
 def test_with_the_pointer_in_the_table_a_button_tells_of_new_rows_and_nothing_moves(
@@ -114,9 +130,13 @@ def test_a_row_that_changes_keeps_its_place_its_tick_and_the_focus(
     box = row(page, "ticked").get_by_role("checkbox")
     box.check()
     box.focus()
-    expect(row(page, "ticked").locator(".c-status")).to_contain_text("Running", timeout=RUNS_WITHIN)
+    expect(row(page, "ticked").locator("[data-column=status]")).to_contain_text(
+        "Running", timeout=RUNS_WITHIN
+    )
     program.suspend(str(program.listed()["ticked"]["id"]))
-    expect(row(page, "ticked").locator(".c-status")).to_contain_text("Stopped", timeout=RUNS_WITHIN)
+    expect(row(page, "ticked").locator("[data-column=status]")).to_contain_text(
+        "Stopped", timeout=RUNS_WITHIN
+    )
     expect(box).to_be_checked()
     expect(box).to_be_focused()
 
@@ -127,7 +147,7 @@ def test_the_table_catches_up_after_the_web_process_was_killed(
     killed_web(installation)
     program.submit("after-the-kill")
     expect(row(page, "after-the-kill")).to_be_visible(timeout=LIMIT)
-    expect(row(page, "after-the-kill").locator(".c-status")).to_contain_text(
+    expect(row(page, "after-the-kill").locator("[data-column=status]")).to_contain_text(
         "Completed", timeout=RUNS_WITHIN
     )
     assert same_page(page)
@@ -155,7 +175,7 @@ def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(
     if late_stream:
         eventually(
             lambda: all(
-                _written(program, late, f"{name}-{pod}") for pod in ("master-0", "worker-0")
+                _has_log(program, late, f"{name}-{pod}") for pod in ("master-0", "worker-0")
             )
         )
         eventually(lambda: bool(page.wait_for_timeout(50)) or bool(held))
@@ -179,7 +199,7 @@ def test_logs_opened_as_soon_as_it_is_submitted_follow_its_pods(
     program.delete(late)
 
 
-def _written(program: Program, workload: str, pod: str) -> bool:
+def _has_log(program: Program, workload: str, pod: str) -> bool:
     try:
         return bool(program.log(workload, pod))
     except Refused:
@@ -190,7 +210,7 @@ def test_a_followed_log_loses_and_doubles_no_line_when_the_web_process_is_killed
     page: Page, program: Program, installation: Installation
 ) -> None:
     counting = program.submit("counting", command=COUNTING)
-    expect(row(page, "counting").locator(".c-status")).to_contain_text(
+    expect(row(page, "counting").locator("[data-column=status]")).to_contain_text(
         "Running", timeout=RUNS_WITHIN
     )
     page.goto(f"/workloads/{counting}/logs")

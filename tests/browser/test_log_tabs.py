@@ -29,7 +29,7 @@ def wrote(workload, rank, lines):
 
 
 @pytest.fixture
-def opened(sign_in: SignIn, site: Site, request: pytest.FixtureRequest) -> tuple[Page, str]:
+def log_page(sign_in: SignIn, site: Site, request: pytest.FixtureRequest) -> tuple[Page, str]:
     """The log of the second pod of a workload that runs, with the end of it in view; and the
     workload's id.
     """
@@ -46,7 +46,7 @@ print(workload.pk, wrote(workload, 1, 300).pk)
     return page, workload
 
 
-def changed(site: Site, workload: str, code: str) -> None:
+def run_on_server(site: Site, workload: str, code: str) -> None:
     site.server.python(f"{ROWS}\nworkload = Workload.objects.get(pk='{workload}')\n{code}")
 
 
@@ -54,8 +54,10 @@ def tabs(page: Page) -> Locator:
     return page.get_by_role("navigation", name="Pods").get_by_role("link")
 
 
-def test_what_one_does_stays_while_pods_come_and_end(opened: tuple[Page, str], site: Site) -> None:
-    page, workload = opened
+def test_what_one_does_stays_while_pods_come_and_end(
+    log_page: tuple[Page, str], site: Site
+) -> None:
+    page, workload = log_page
     mine, search = (
         tabs(page).filter(has_text="tabs-1"),
         page.get_by_role("searchbox", name="Search this log"),
@@ -67,9 +69,9 @@ def test_what_one_does_stays_while_pods_come_and_end(opened: tuple[Page, str], s
     place = log.evaluate("box => box.scrollTop")
     mine.focus()
 
-    changed(site, workload, "wrote(workload, 0, 3)")
+    run_on_server(site, workload, "wrote(workload, 0, 3)")
     expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
-    changed(
+    run_on_server(
         site, workload, "Pod.objects.filter(workload=workload, rank=1).update(phase='Succeeded')"
     )
     expect(tabs(page)).to_have_text(["All", "tabs-0", re.compile("tabs-1 +ended")])
@@ -87,9 +89,9 @@ def test_what_one_does_stays_while_pods_come_and_end(opened: tuple[Page, str], s
 
 
 def test_whoever_does_not_follow_gets_the_tabs_and_no_line(
-    opened: tuple[Page, str], site: Site
+    log_page: tuple[Page, str], site: Site
 ) -> None:
-    page, workload = opened
+    page, workload = log_page
     every = tabs(page).filter(has_text="All")
     every.click()
     # The log that was shown until now has a switch of its own.
@@ -97,18 +99,20 @@ def test_whoever_does_not_follow_gets_the_tabs_and_no_line(
     page.get_by_role("checkbox", name="Follow").uncheck()
     said = page.locator("[data-logs] [data-state]")
     expect(said).to_have_text("Paused · 300 lines in view")
-    changed(site, workload, "wrote(workload, 0, 3)")
+    run_on_server(site, workload, "wrote(workload, 0, 3)")
     expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
     expect(said).to_have_text("Paused · 300 lines in view")
     page.get_by_role("checkbox", name="Follow").check()
     expect(said).to_have_text("Live · 303 lines in view")
 
 
-def test_the_end_is_told_to_who_looks(opened: tuple[Page, str], site: Site) -> None:
-    page, workload = opened
-    changed(site, workload, "Log.objects.filter(pod__workload=workload).update(state='complete')")
+def test_the_end_is_told_to_who_looks(log_page: tuple[Page, str], site: Site) -> None:
+    page, workload = log_page
+    run_on_server(
+        site, workload, "Log.objects.filter(pod__workload=workload).update(state='complete')"
+    )
     expect(page.locator("[data-logs] [data-state]")).to_have_text("Complete · 300 lines in view")
-    changed(site, workload, "wrote(workload, 0, 3)")
+    run_on_server(site, workload, "wrote(workload, 0, 3)")
     expect(tabs(page)).to_have_text(["All", "tabs-0", "tabs-1"])
 
 
@@ -127,7 +131,7 @@ def test_before_there_is_a_pod_the_page_says_so_and_then_follows_it(
     expect(said).to_have_text("Live · There is no pod yet. It is being sent to its cluster.")
     expect(tabs(page)).to_have_text(["All"])
     search.fill("line")
-    changed(site, workload, "wrote(workload, 0, 3)")
+    run_on_server(site, workload, "wrote(workload, 0, 3)")
     expect(tabs(page)).to_have_text(["All", "tabs-0"])
     expect(page.get_by_role("log").locator(".lg-line")).to_have_count(3)
     expect(said).to_have_text("Live · 3 lines in view")
@@ -137,8 +141,8 @@ def test_before_there_is_a_pod_the_page_says_so_and_then_follows_it(
     assert page.evaluate("window.marked === true")
 
 
-def test_what_changes_above_the_log_opens_no_other_stream(opened: tuple[Page, str]) -> None:
-    page, _ = opened
+def test_what_changes_above_the_log_opens_no_other_stream(log_page: tuple[Page, str]) -> None:
+    page, _ = log_page
     streams: list[str] = []
     page.on(
         "request",

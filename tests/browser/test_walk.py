@@ -116,16 +116,18 @@ class Walk:
         row = self.row(name)
         for words in ("Distributed", "PyTorch", "team-a", "Yes", "admin"):
             expect(row).to_contain_text(words)
-        expect(row.locator(".c-pods")).to_have_text(re.compile(r"[0-3]/3|3 succeeded"))
+        expect(row.locator("[data-column=pods]")).to_have_text(re.compile(r"[0-3]/3|3 succeeded"))
         self.page.evaluate("window.marked = true")
-        expect(row.locator(".c-status")).to_contain_text("Completed", timeout=ENDS_WITHIN)
-        expect(row.locator(".c-pods")).to_have_text("3 succeeded")
-        expect(row.locator(".c-allocation")).to_have_text("0")
+        expect(row.locator("[data-column=status]")).to_contain_text(
+            "Completed", timeout=ENDS_WITHIN
+        )
+        expect(row.locator("[data-column=pods]")).to_have_text("3 succeeded")
+        expect(row.locator("[data-column=allocation]")).to_have_text("0")
         self.not_loaded_again()
         self.look()
 
     def looks_at_its_pods(self, name: str) -> None:
-        self.hands.press(self.row(name).locator(".c-pods a"))
+        self.hands.press(self.row(name).locator("[data-column=pods] a"))
         dialog = self.page.get_by_role("dialog", name=f"Pods of {name}")
         for rank, pod in enumerate(RANKED):
             row = dialog.get_by_role("row", name=re.compile(f"{name}-{pod}"))
@@ -188,9 +190,9 @@ class Walk:
         row = self.row(name)
         expect(row).to_be_visible()
         page.evaluate("window.marked = true")
-        expect(row.locator(".c-status")).to_contain_text("Running", timeout=ENDS_WITHIN)
-        expect(row.locator(".c-pods")).to_have_text("3/3")
-        expect(row.locator(".c-allocation")).to_have_text("0.3")
+        expect(row.locator("[data-column=status]")).to_contain_text("Running", timeout=ENDS_WITHIN)
+        expect(row.locator("[data-column=pods]")).to_have_text("3/3")
+        expect(row.locator("[data-column=allocation]")).to_have_text("0.3")
         self.not_loaded_again()
         self.hands.press(row.get_by_role("link", name=name, exact=True))
         self.hands.press(page.locator("#drawer").get_by_role("link", name="Open as a page"))
@@ -233,7 +235,7 @@ class Walk:
         self.hands.press(
             page.get_by_role("navigation", name="Views").get_by_role("link", name="Deleted")
         )
-        expect(self.row(name).locator(".c-status")).to_contain_text("Deleted")
+        expect(self.row(name).locator("[data-column=status]")).to_contain_text("Deleted")
         self.look()
         self.hands.press(
             page.get_by_role("navigation", name="Main").get_by_role("link", name="Workloads")

@@ -29,7 +29,7 @@ FRAMEWORKS = {
 }
 
 
-def started(page: Page, framework: str) -> None:
+def start_wizard(page: Page, framework: str) -> None:
     page.goto("/workloads/new")
     page.get_by_label("Cluster").select_option(label="here")
     page.get_by_role("radio", name="Distributed", exact=True).check()
@@ -37,7 +37,7 @@ def started(page: Page, framework: str) -> None:
     page.get_by_label("Name").fill(f"of-{framework.lower()}")
 
 
-def on(page: Page, to: str) -> None:
+def continue_to(page: Page, to: str) -> None:
     page.get_by_role("button", name="CONTINUE", exact=True).click()
     page.wait_for_url(f"**/{to}")
 
@@ -46,7 +46,7 @@ def unfold(page: Page) -> None:
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
 
 
-def look(page: Page) -> None:
+def check_page(page: Page) -> None:
     """At all our widths and in both themes."""
     fits(page)
     axe(page)
@@ -61,35 +61,35 @@ def test_every_step_of_a_framework_is_accessible_and_fits(
 ) -> None:
     site.server.python(OTHER)
     page, leader = sign_in("alice"), FRAMEWORKS[framework]
-    started(page, framework)
+    start_wizard(page, framework)
     expect(page.get_by_role("radio", name="Workers only")).to_be_visible(
         visible=framework in ("PyTorch", "TensorFlow")
     )
-    look(page)
-    on(page, "setup")
+    check_page(page)
+    continue_to(page, "setup")
     unfold(page)
     page.locator("[name=environment_choice][value=custom]").check()
     page.locator("[name=image]").fill("team/train")
     page.locator("[name=compute_choice][value=custom]").check()
-    look(page)
-    on(page, "master" if leader else "review")
+    check_page(page)
+    continue_to(page, "master" if leader else "review")
     if leader:
         expect(page.get_by_text(f"The {leader.lower()} has the workers' setup.")).to_be_visible()
         for box in page.locator("[name=differs]").all():
             box.check()
-        look(page)
+        check_page(page)
         for box in page.locator("[name=differs]").all():
             box.uncheck()
-        on(page, "review")
+        continue_to(page, "review")
     expect(page.get_by_role("heading", name="What cluster here makes of it")).to_be_visible()
     unfold(page)
-    look(page)
+    check_page(page)
 
 
 def test_the_cards_follow_the_cluster_without_another_page(sign_in: SignIn, site: Site) -> None:
     site.server.python(OTHER)
     page = sign_in("alice")
-    started(page, "PyTorch")
+    start_wizard(page, "PyTorch")
     page.evaluate("window.marked = true")
     expect(page.get_by_role("radio", name="JAX")).to_be_enabled()
     page.get_by_label("Cluster").select_option(label="there")
@@ -107,10 +107,10 @@ def test_a_chosen_framework_stays_when_its_cluster_cannot_run_it(
 ) -> None:
     site.server.python(OTHER)
     page = sign_in("alice")
-    started(page, "MPI")
+    start_wizard(page, "MPI")
     page.get_by_label("Cluster").select_option(label="there")
     expect(page.get_by_role("radio", name="MPI")).to_be_checked()
-    on(page, "start")
+    continue_to(page, "start")
     expect(page.locator("#framework_error")).to_contain_text("does not serve MPIJob objects")
 
 
@@ -132,9 +132,9 @@ FIELDS = {
 def test_a_volume_shows_the_fields_of_its_kind(sign_in: SignIn, site: Site) -> None:
     site.server.python(OTHER)
     page = sign_in("alice")
-    started(page, "PyTorch")
+    start_wizard(page, "PyTorch")
     page.get_by_label("Cluster").select_option(label="there")
-    on(page, "setup")
+    continue_to(page, "setup")
     page.get_by_role("button", name="Add volume").click()
     row = page.locator("[data-row-of=volumes-0]")
     every = {label for labels in FIELDS.values() for label in labels}
@@ -147,6 +147,6 @@ def test_a_volume_shows_the_fields_of_its_kind(sign_in: SignIn, site: Site) -> N
         }
         assert set(labels) <= shown, (kind, shown)
         assert not (every - set(labels) - {"Secret"}) & shown, (kind, shown)
-        look(page)
+        check_page(page)
     row.get_by_label("Type").select_option(label="New PVC")
     expect(page.locator("#storage-classes option")).to_have_attribute("value", "fast-ssd")

@@ -5,23 +5,26 @@ The queries are here; `feeds` shares them among viewers.
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_GET
 
+from console import tables
+from console.texts import parse_number
 from projects import impersonation
 from projects.http import Request
 from projects.models import User
 from projects.querysets import list_visible_project_ids
 from workloads import queries
-from workloads.filters import Filters
 from workloads.models import Workload
-from workloads.views.feeds import StreamMessage, build_stream_response, feeds
+from workloads.views.feeds import LoadMessage, StreamMessage, build_stream_response, feeds
 from workloads.views.table import parse_position, serialize_changes
+from workloads.workload_table import TABLE
 
 TOO_MANY_STREAMS = (
     "You have too many live pages open. Close some; this one looks for changes every few seconds "
@@ -29,37 +32,28 @@ TOO_MANY_STREAMS = (
 )
 
 
+@require_GET
 async def stream_table(request: Request) -> HttpResponseBase:
     """Stream the changed rows of the table, from a position on.
 
     Reads Last-Event-ID when a browser comes back.
     """
-    if request.method != "GET":
-        return HttpResponse(status=405)
     user, visible = await sync_to_async(_load_viewer)(request)
-    if feeds.is_full(user.pk):
-        return HttpResponse(TOO_MANY_STREAMS, status=429, content_type="text/plain")
-    filters = Filters.from_query(request.GET)
+    selection = tables.parse_selection(request, TABLE)
 
     def look(position: int) -> StreamMessage:
-        news = queries.load_changes(position, visible, filters.apply)
+        news = queries.load_changes(
+            position, visible, lambda rows: TABLE.select_rows(rows, selection)
+        )
         return StreamMessage(news.position, json.dumps(serialize_changes(news)) if news else "")
 
-    allowed = _build_access_check(request, user, visible)
-    return build_stream_response(
-        feeds.stream(
-            (visible, filters), visible, look, _parse_start_position(request), user.pk, allowed
-        )
-    )
+    return _stream_to_viewer(request, user, visible, (visible, selection), visible, look)
 
 
+@require_GET
 async def stream_workload(request: Request, pk: uuid.UUID) -> HttpResponseBase:
     """Stream a wake-up whenever one workload has changed; the page then requests its parts."""
-    if request.method != "GET":
-        return HttpResponse(status=405)
     user, visible, project = await sync_to_async(_load_workload_viewer)(request, pk)
-    if feeds.is_full(user.pk):
-        return HttpResponse(TOO_MANY_STREAMS, status=429, content_type="text/plain")
 
     def look(position: int) -> StreamMessage:
         changed = Workload.objects.filter(pk=pk).values_list("changed", flat=True).first()
@@ -67,12 +61,22 @@ async def stream_workload(request: Request, pk: uuid.UUID) -> HttpResponseBase:
             return StreamMessage(position)
         return StreamMessage(changed, json.dumps({"position": changed, "id": str(pk)}), "changed")
 
+    return _stream_to_viewer(request, user, visible, pk, frozenset({project}), look)
+
+
+def _stream_to_viewer(
+    request: Request,
+    user: User,
+    visible: frozenset[int] | None,
+    key: Hashable,
+    projects: frozenset[int] | None,
+    look: LoadMessage,
+) -> HttpResponseBase:
+    if feeds.is_full(user.pk):
+        return HttpResponse(TOO_MANY_STREAMS, status=429, content_type="text/plain")
     allowed = _build_access_check(request, user, visible)
-    return build_stream_response(
-        feeds.stream(
-            pk, frozenset({project}), look, _parse_start_position(request), user.pk, allowed
-        )
-    )
+    start = _parse_start_position(request)
+    return build_stream_response(feeds.stream(key, projects, look, start, user.pk, allowed))
 
 
 def _load_viewer(request: Request) -> tuple[User, frozenset[int] | None]:
@@ -97,12 +101,8 @@ def _load_workload_viewer(
 
 def _parse_start_position(request: Request) -> int:
     """Return where the browser's last message ended, else where its page says it begins."""
-    last = request.headers.get("Last-Event-ID", "")
-    return (
-        int(last)
-        if last.isascii() and last.isdigit() and len(last) < 19
-        else parse_position(request.GET)
-    )
+    last = parse_number(request.headers.get("Last-Event-ID"))
+    return parse_position(request.GET) if last is None else last
 
 
 def _build_access_check(

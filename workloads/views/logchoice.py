@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.http import Http404, QueryDict
 from django.shortcuts import get_object_or_404
 
+from console.texts import parse_number
 from projects.models import User
 from workloads.logbook import attempt_state, windows
 from workloads.logbook.attempt_state import AttemptState
@@ -57,11 +58,11 @@ def load_logs(workload: Workload, attempt: int) -> "list[Log]":
 
 def load_choice(workload: Workload, query: QueryDict) -> LogChoice:
     """Load what the address asks for. Raises Http404 for a log of another workload."""
-    if (log_id := _parse_number(query.get("log"))) is not None:
+    if (log_id := parse_number(query.get("log"))) is not None:
         rows = Log.objects.filter(pod__workload=workload).select_related("pod").defer("pod__data")
         log = get_object_or_404(rows, pk=log_id)
         return LogChoice(log.pod.attempt, log, [log])
-    attempt = _parse_number(query.get("attempt"))
+    attempt = parse_number(query.get("attempt"))
     attempt = workload.attempt if attempt is None else attempt
     logs = load_logs(workload, attempt)
     return LogChoice(attempt, None, logs[: windows.MOST_LOGS], len(logs) > windows.MOST_LOGS)
@@ -125,7 +126,7 @@ def find_pod_log(workload: Workload, query: QueryDict) -> Log | None:
     The link names the pod or its row's id.
     """
     wanted = query.get("pod", "").replace("\x00", "")
-    number = _parse_number(wanted)
+    number = parse_number(wanted)
     match = Q(pod__pk=number) if number is not None else Q(pod__name=wanted)
     logs = (
         Log.objects.filter(match, pod__workload=workload)
@@ -135,14 +136,6 @@ def find_pod_log(workload: Workload, query: QueryDict) -> Log | None:
     )
     newest = [log for log in logs if log.pod_id == logs[0].pod_id]
     return choose_default_log(newest)
-
-
-def _parse_number(text: str | None) -> int | None:
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 16):
-        return None
-    return int(text)
 
 
 def get_choice(user: User, pk: uuid.UUID, query: QueryDict) -> tuple[Workload, LogChoice]:

@@ -20,6 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from console.errors import UserError
+from console.texts import parse_number
 from projects.http import Request
 from workloads.logbook import (
     attempt_state,
@@ -297,14 +298,10 @@ def _find_place(logs: Sequence[OpenLog], at: str) -> tuple[Cursor, str] | None:
     `at` is a byte of the only log, LOG.BYTE, or a time; None for anything else.
     """
     log, _, offset = at.rpartition(".")
-    if (
-        len(at) < 40
-        and offset.isascii()
-        and offset.isdigit()
-        and (log == "" or (log.isascii() and log.isdigit()))
-    ):
-        wanted = int(log) if log else (logs[0].log.pk if len(logs) == 1 else 0)
-        cursor = windows.cursor_at_line(logs, wanted, int(offset))
+    log_id, byte = parse_number(log or "0"), parse_number(offset)
+    if log_id is not None and byte is not None:
+        wanted = log_id if log else (logs[0].log.pk if len(logs) == 1 else 0)
+        cursor = windows.cursor_at_line(logs, wanted, byte)
         return cursor, f"{wanted}.{cursor[wanted]}" if wanted in cursor else ""
     ns = stamps.parse_time(at)
     return None if ns is None else (windows.cursor_at_time(logs, ns), "")
@@ -317,11 +314,11 @@ def _parse_floor(logs: Sequence[OpenLog], query: QueryDict) -> Cursor:
     """
     if floor := query.get("floor"):
         return _parse_cursor(logs, floor)
-    if (tail := query.get("tail", "")).isdecimal() and len(tail) < 8:
-        return windows.find_tail_floor(logs, min(int(tail), MOST_TAIL))
-    if (since := query.get("since", "")).isdecimal() and len(since) < 9:
+    if (tail := parse_number(query.get("tail"), 7)) is not None:
+        return windows.find_tail_floor(logs, min(tail, MOST_TAIL))
+    if (since := parse_number(query.get("since"), 8)) is not None:
         return windows.cursor_at_time(
-            logs, stamps.to_nanoseconds(timezone.now()) - int(since) * stamps.SECOND
+            logs, stamps.to_nanoseconds(timezone.now()) - since * stamps.SECOND
         )
     return windows.start_cursor(logs)
 

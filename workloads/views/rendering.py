@@ -1,23 +1,26 @@
 """Rows of the table as HTML, rendered once for each change and cached.
 
-A row is the same for everybody who may see it.
+A row is the same for everybody who may see it; each page shows the cells of its columns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.core.cache import cache
-from django.template.loader import get_template
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
+from console.tables import Column
+from console.templatetags.rows import render_cell
 from workloads import runtime_limits
 from workloads.models import Workload
+from workloads.workload_table import CHECKBOX, TABLE
 
 CACHE_SECONDS = 300
 """Seconds: a project or a person may be renamed without a change of the row."""
-TEMPLATE = "workloads/_row.html"
+ALL_COLUMNS = (CHECKBOX, *TABLE.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +63,41 @@ def load_runtimes(workloads: Sequence[Workload]) -> Mapping[UUID, Runtime]:
     }
 
 
-def created_microseconds(workload: Workload) -> int:
-    """Return when it was made, in microseconds since 1970."""
-    return int(workload.created_at.timestamp() * 1_000_000)
+def set_runtimes(workloads: Sequence[Any]) -> None:
+    """Set `runtime` on each workload. One query for all of them."""
+    runtimes = load_runtimes(workloads)
+    for each in workloads:
+        each.runtime = runtimes[each.pk]
 
 
-def render_rows(workloads: Iterable[Workload]) -> list[RenderedRow]:
-    """Render the rows in the same order; cached ones are not rendered again."""
+def render_rows(
+    workloads: Iterable[Workload], columns: Sequence[Column] = ALL_COLUMNS
+) -> list[RenderedRow]:
+    """Render the rows in the same order with these columns; cached ones are not rendered again."""
     by_key = {f"row:{workload.pk}:{workload.changed}": workload for workload in workloads}
-    cached: dict[str, str] = cache.get_many(by_key)
-    missing = {key: workload for key, workload in by_key.items() if key not in cached}
-    runtimes = load_runtimes(list(missing.values()))
-    rendered = {
-        key: render_row(workload, runtimes[workload.pk]) for key, workload in missing.items()
-    }
+    cells: dict[str, dict[str, str]] = cache.get_many(by_key)
+    missing = {key: workload for key, workload in by_key.items() if key not in cells}
+    set_runtimes(list(missing.values()))
+    rendered = {key: render_cells(workload) for key, workload in missing.items()}
     cache.set_many(rendered, CACHE_SECONDS)
-    html = cached | rendered
-    # What the cache gives back is what the template made, which has escaped everything.
-    return [
-        RenderedRow(str(each.pk), created_microseconds(each), mark_safe(html[key]))  # noqa: S308
-        for key, each in by_key.items()
-    ]
+    cells |= rendered
+    return [_build_row(each, cells[key], columns) for key, each in by_key.items()]
 
 
-def render_row(workload: Workload, runtime: Runtime) -> str:
-    """Render one row from the workload alone: nothing of the viewer can get into it."""
-    return str(
-        get_template(TEMPLATE).render(
-            {"w": workload, "runtime": runtime, "created": created_microseconds(workload)}
-        )
-    ).strip()
+def render_cells(workload: Workload) -> dict[str, str]:
+    """Render the cells of a row by their columns: nothing of the viewer can get into them."""
+    return {
+        column.name: render_cell(column, workload, is_first=column is TABLE.columns[0])
+        for column in ALL_COLUMNS
+    }
+
+
+def _build_row(
+    workload: Workload, cells: Mapping[str, str], columns: Sequence[Column]
+) -> RenderedRow:
+    created = int(workload.created_at.timestamp() * 1_000_000)
+    content = "".join(cells[column.name] for column in columns)
+    id = str(workload.pk)
+    html = f'<tr id="w-{id}" data-id="{id}" data-created="{created}">{content}</tr>'
+    # An id and a number need no escaping, and `render_cell` has escaped everything else.
+    return RenderedRow(id, created, mark_safe(html))  # noqa: S308

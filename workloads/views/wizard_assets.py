@@ -10,6 +10,7 @@ from typing import Any
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import reswap, retarget, trigger_client_event
@@ -97,13 +98,15 @@ def _render_types(request: Request, draft: Draft, kind: AssetKind) -> HttpRespon
     """Show the subtypes to choose from, of a kind that has several."""
     if not kind.has_subtypes:
         raise Http404(f"There is no such {kind.noun}.")
+    url = reverse("wizard-asset", args=[draft.pk, kind.key])
     context = {
-        "draft": draft,
         "kind": kind,
-        "types": [(name, form.label) for name, form in kind.forms.items()],
+        "subtypes": [(f"{url}?type={name}", form.label) for name, form in kind.forms.items()],
+        "back": reverse("wizard", args=[draft.pk, Step.SETUP.value]),
+        "back_words": "New training",
     }
     return render_page(
-        request, "workloads/wizard/asset_types.html", "workloads/wizard/_asset_types.html", context
+        request, "environments/subtypes.html", "workloads/wizard/_asset_types.html", context
     )
 
 

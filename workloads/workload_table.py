@@ -1,0 +1,229 @@
+"""The table of workloads: a column is one entry here, for its page, live rows, CSV and REST."""
+
+from operator import attrgetter
+from typing import Any
+
+from django.template.loader import render_to_string
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from console.tables import Column, Table, Width, build_time_column
+from console.templatetags.muster import address, duration, gpus, icon, status
+from projects.api import filtering
+from workloads.filters import FILTERS
+from workloads.models import Workload
+from workloads.specs import Architecture
+
+_ARCHITECTURES = {
+    "Distributed": Architecture.DISTRIBUTED.value,
+    "Training": Architecture.STANDARD.value,
+}
+"""The types of REST."""
+
+
+def _render_checkbox(row: Workload) -> SafeString:
+    return format_html(
+        '<input type="checkbox" name="id" value="{}" form="bulk" data-choose '
+        'aria-label="Choose {}">',
+        row.pk,
+        row.name,
+    )
+
+
+def _render_name(row: Workload) -> SafeString:
+    return format_html(
+        '<a id="name-{0}" href="{1}" data-drawer="{1}?pane=1">{2}</a>',
+        row.pk,
+        address("workload", row.pk),
+        row.name,
+    )
+
+
+def _render_type(row: Workload) -> SafeString | str:
+    if not row.framework:
+        return row.architecture
+    return format_html('{} <span class="wl-quiet">{}</span>', row.architecture, row.framework_label)
+
+
+def _render_status(row: Workload) -> SafeString:
+    badge = status(row)
+    if not row.reason:
+        return badge
+    return format_html(
+        '{0} <span class="wl-why" title="{1}">{2}'
+        '<span class="pf-v6-screen-reader">{1}</span></span>',
+        badge,
+        row.reason,
+        icon("info"),
+    )
+
+
+def _count_pods(row: Workload) -> str:
+    return row.ended or f"{row.running_pods}/{row.requested_pods}"
+
+
+def _render_pods(row: Workload) -> SafeString:
+    return format_html(
+        '<a id="pods-{0}" href="{1}" data-dialog="{1}" aria-label="{2}{3}: pods of {4}">{2}</a>',
+        row.pk,
+        address("workload-pods", row.pk),
+        _count_pods(row),
+        "" if row.ended else " running",
+        row.name,
+    )
+
+
+def _format_gpu_request(row: Workload) -> str:
+    if row.gpu_memory_requested:
+        return f"{row.gpu_memory_requested} MiB"
+    return gpus(row.gpus_requested)
+
+
+def _format_submitter(row: Workload) -> str:
+    return row.submitted_by.username if row.submitted_by else ""
+
+
+def _render_runtime(row: Any) -> SafeString:
+    return render_to_string("workloads/_runtime.html", {"runtime": row.runtime})
+
+
+CHECKBOX = Column("check", "", lambda _: "", render=_render_checkbox, width=Width.CHECKBOX)
+"""What a row is chosen with: before the other columns, and never chosen itself."""
+
+TABLE = Table(
+    "Workloads",
+    (
+        Column(
+            "name",
+            "Workload",
+            attrgetter("name"),
+            render=_render_name,
+            order=("name",),
+            width=Width.AT_MOST_340,
+            csv={"Workload": attrgetter("name"), "Id": attrgetter("pk")},
+            fields=("name",),
+            rest={"name": filtering.text_field("name")},
+        ),
+        Column(
+            "type",
+            "Type",
+            attrgetter("architecture"),
+            render=_render_type,
+            is_wide_only=True,
+            csv={
+                "Architecture": attrgetter("architecture"),
+                "Framework": attrgetter("framework_label"),
+            },
+            fields=("architecture", "framework"),
+            rest={
+                "type": filtering.exact_field(
+                    "architecture",
+                    lambda value: _ARCHITECTURES.get(value, ""),
+                    "Distributed or Training",
+                ),
+                "distributedFramework": filtering.exact_field("framework"),
+            },
+        ),
+        Column(
+            "status",
+            "Status",
+            attrgetter("state.label"),
+            render=_render_status,
+            order=("status", "-created_at"),
+            width=Width.AT_LEAST_184,
+            csv={
+                "Status": attrgetter("state.label"),
+                "Status since": lambda row: row.status_at.isoformat(),
+                "Reason": attrgetter("reason"),
+            },
+            fields=("status", "status_at", "reason", "released_at"),
+            rest={
+                "phase": filtering.exact_field("status"),
+                "phaseUpdatedAt": filtering.moment_field("status_at"),
+            },
+        ),
+        Column(
+            "project",
+            "Project",
+            attrgetter("project.name"),
+            order=("project__name", "-created_at"),
+            width=Width.AT_MOST_180,
+            fields=("project__name",),
+            rest={
+                "projectId": filtering.id_field("project_id"),
+                "projectName": filtering.text_field("project__name"),
+            },
+        ),
+        Column(
+            "by",
+            "Submitted by",
+            _format_submitter,
+            width=Width.AT_MOST_180,
+            fields=("submitted_by__username",),
+            rest={"submittedBy": filtering.text_field("submitted_by__username")},
+        ),
+        Column(
+            "preemptible",
+            "Preemptible",
+            lambda row: "Yes" if row.preemptible else "No",
+            csv={"Preemptible": lambda row: "yes" if row.preemptible else "no"},
+            fields=("preemptible",),
+            rest={"preemptible": filtering.flag_field("preemptible")},
+        ),
+        Column(
+            "pods",
+            "Running/requested pods",
+            _count_pods,
+            render=_render_pods,
+            csv={
+                "Running pods": attrgetter("running_pods"),
+                "Requested pods": attrgetter("requested_pods"),
+                "Pods ended": attrgetter("ended"),
+            },
+            fields=("running_pods", "requested_pods", "ended"),
+        ),
+        Column(
+            "request",
+            "GPU request",
+            _format_gpu_request,
+            is_number=True,
+            csv={
+                "GPU request": attrgetter("gpus_requested"),
+                "GPU memory request (MiB)": attrgetter("gpu_memory_requested"),
+            },
+            fields=("gpus_requested", "gpu_memory_requested"),
+        ),
+        Column(
+            "allocation",
+            "GPU allocation",
+            lambda row: gpus(row.gpus_allocated),
+            is_number=True,
+            csv={"GPU allocation": attrgetter("gpus_allocated")},
+            fields=("gpus_allocated",),
+            rest={"allocatedGPU": filtering.number_field("gpus_allocated")},
+        ),
+        build_time_column(
+            "created",
+            "Created",
+            "created_at",
+            is_sortable=True,
+            rest={"createdAt": filtering.moment_field("created_at")},
+        ),
+        Column(
+            "runtime",
+            "Runtime",
+            lambda row: duration(row.runtime.seconds),
+            render=_render_runtime,
+            width=Width.AT_LEAST_96,
+            csv={
+                "Runtime (s)": lambda row: round(row.runtime.seconds, 1),
+                "Attempt": attrgetter("attempt"),
+            },
+            fields=("started_at", "ended_at", "ran_seconds", "attempt"),
+            rest={"completedAt": filtering.moment_field("ended_at")},
+        ),
+    ),
+    filters=FILTERS,
+    sort="-created",
+    cookie="muster_cols",
+)
