@@ -2,10 +2,10 @@
 
 import re
 
-_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+from console.texts import is_dns_subdomain
+
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 MAX_LENGTH = 63
-MAX_DOMAIN_LENGTH = 253
 _ALLOWED_CHARACTERS = (
     f"at most {MAX_LENGTH} letters, digits, dashes, underscores and dots, starting and ending with "
     "a letter or digit"
@@ -15,7 +15,7 @@ _ALLOWED_CHARACTERS = (
 def describe_key_problem(text: str) -> str:
     """Return what is wrong with the key of a label, in a sentence; "" for nothing."""
     prefix, slash, name = text.rpartition("/")
-    if slash and (len(prefix) > MAX_DOMAIN_LENGTH or not _DOMAIN.fullmatch(prefix)):
+    if slash and not is_dns_subdomain(prefix):
         return "Before the slash there must be a domain in lower case, as in example.com/pool."
     if len(name) > MAX_LENGTH or not _QUALIFIED.fullmatch(name):
         return f"The key must have {_ALLOWED_CHARACTERS}; a domain and a slash may come before it."

@@ -1,18 +1,14 @@
-"""Nodes with what is allocated and free on them. Our own pods are rows of the app above, which
-`settings.ROOMS` and NODE_PODS name.
-"""
+"""Nodes with what is allocated and free on them, our own pods included."""
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
 
-from django.conf import settings
-from django.utils.module_loading import import_string
-
+from clusters import seams
 from clusters.models import Node, NodePool
+from projects.seams import ResourceAmounts
 
 MAX_POOLS = 500
 """Node pools of a cluster that are searched for a node."""
@@ -40,26 +36,6 @@ def load_pool_lookup(cluster_id: uuid.UUID) -> Callable[[Node], Sequence[str]]:
         )
 
     return find_names
-
-
-class ResourceAmounts(Protocol):
-    """GPUs in devices, CPU in cores, memory in bytes."""
-
-    @property
-    def gpus(self) -> Decimal: ...
-    @property
-    def cpu(self) -> Decimal: ...
-    @property
-    def memory(self) -> Decimal: ...
-
-
-class FreeCapacity(Protocol):
-    """What a node has free, with our own pods counted, which an app above knows."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def free(self) -> ResourceAmounts: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +95,9 @@ def load_node_rows(nodes: Sequence[Node], cluster_id: uuid.UUID) -> list[NodeRow
     """Return the nodes of one cluster with what is free on each. The number of queries does not
     depend on that of the nodes.
     """
-    fetch_capacities: Callable[[uuid.UUID], Iterable[FreeCapacity]] = import_string(settings.ROOMS)
-    count_pods: Callable[[uuid.UUID], dict[str, int]] = import_string(
-        f"{settings.NODE_PODS}.count_pods_by_node"
-    )
-    free = {capacity.name: capacity.free for capacity in fetch_capacities(cluster_id)}
-    our_pods = count_pods(cluster_id)
+    capacities = seams.NODE_CAPACITIES.get().load_node_capacities(cluster_id)
+    free = {capacity.name: capacity.free for capacity in capacities}
+    our_pods = seams.NODE_PODS.get().count_pods_by_node(cluster_id)
     return [_build_row(node, free.get(node.name), our_pods.get(node.name, 0)) for node in nodes]
 
 

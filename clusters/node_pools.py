@@ -1,18 +1,16 @@
 """Node pools: their forms and their actions, shared by the pages and the REST API."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils.module_loading import import_string
 
-from clusters import label_syntax
+from clusters import label_syntax, seams
 from clusters.forms import NAME_VALIDATOR
 from clusters.models import Cluster, NodePool
 from console import edit_conflicts
 from console.errors import Clash
+from console.texts import join_first
 from projects import access, audit
 from projects.models import User
 from projects.permissions import Entity, Permission, Verb
@@ -20,7 +18,6 @@ from projects.scopes import cluster_scope
 
 DEFAULT_POOL = "default"
 """The name by which clients mean all nodes: no pool may have it."""
-MAX_NAMED = 5
 _PLAIN_INPUT = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 
@@ -187,29 +184,22 @@ def describe_hindrance(pool: NodePool, user: User) -> str:
     projects = list(
         pool.projects.filter(deleted_at=None).order_by("name").values_list("name", flat=True)[:100]
     )
-    users: Sequence[str] = import_string(settings.POOL_USERS)(pool.cluster_id, pool.name)
+    users = seams.NODE_POOL_USERS.get().list_pool_users(pool.cluster_id, pool.name)
     hindrances = []
     if projects:
-        hindrances.append(f"Projects allow it: {_join_some(projects)}. Take it out of them first.")
+        hindrances.append(f"Projects allow it: {join_first(projects)}. Take it out of them first.")
     if users:
         may_view = access.is_permitted(
             user, Verb.VIEW, Entity.WORKLOADS, cluster_scope(pool.cluster_id)
         )
-        hindrances.append(
-            f"Workloads ask for it: {_join_some(users) if may_view else len(users)}. Stop or "
-            "delete them first."
-        )
+        named = join_first(users) if may_view else len(users)
+        hindrances.append(f"Workloads ask for it: {named}. Stop or delete them first.")
     return f"Node pool {pool.name} is in use. {' '.join(hindrances)}" if hindrances else ""
 
 
 def describe_for_audit(pool: NodePool) -> dict[str, Any]:
     """Return the values of a pool that the audit log records."""
     return {"name": pool.name} | NodePoolForm.values(pool)
-
-
-def _join_some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more
 
 
 def _set_fields(pool: NodePool, form: NodePoolForm) -> None:

@@ -16,6 +16,7 @@ from clusters.kube.client import Client
 from clusters.kube.errors import limit_text
 from clusters.kube.frames import Page
 from clusters.kube.resources import NODES, PODS
+from console.texts import is_dns_subdomain
 
 GPU = "nvidia.com/gpu"
 GPU_TYPE_LABEL = "nvidia.com/gpu.product"
@@ -38,7 +39,6 @@ MAX_LABELS = 64
 MAX_LABEL = 317
 """Characters of a label's key: a prefix of 253, a slash, a name of 63."""
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _QUANTITY = re.compile(
     r"\+?([0-9]{1,20}\.?[0-9]{0,12}|\.[0-9]{1,12})(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][-+]?[0-9]{1,2})?",
     re.ASCII,
@@ -192,7 +192,7 @@ def fetch_survey(client: Client) -> NodeSurvey:
         nodes |= {
             node.metadata.name: _build_observed_node(node)
             for node in page.items
-            if _NAME.fullmatch(node.metadata.name)
+            if is_dns_subdomain(node.metadata.name)
         }
         unreadable |= {each.name for each in page.unreadable}
     for name, use in _fetch_foreign_use(client, nodes).items():

@@ -35,10 +35,6 @@ class KindReview:
     verbs: tuple[VerbReview, ...]
     skipped: str = ""
 
-    @property
-    def refused_verbs(self) -> tuple[VerbReview, ...]:
-        return tuple(each for each in self.verbs if each.is_allowed is False)
-
 
 @dataclass(frozen=True, slots=True)
 class PermissionReview:

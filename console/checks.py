@@ -11,6 +11,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning
 
 from console.options import Options
+from console.texts import parse_number
 
 MIN_SECRET_CHARS = 32
 OPTIONS_TAG = "options"
@@ -22,7 +23,7 @@ All other checks import the code of every page.
 
 def check_options(**_: Any) -> list[CheckMessage]:
     """Check the options of this process, as Django's system check calls it."""
-    return check_settings(settings.OPTIONS, _parse_number(os.environ.get("WEB_CONCURRENCY", "")))
+    return check_settings(settings.OPTIONS, parse_number(os.environ.get("WEB_CONCURRENCY")) or 1)
 
 
 def check_settings(options: Options, web_processes: int) -> list[CheckMessage]:
@@ -104,10 +105,6 @@ def _check_production(options: Options) -> list[CheckMessage]:
             )
         )
     return messages
-
-
-def _parse_number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else 1
 
 
 def _is_loopback(host: str) -> bool:

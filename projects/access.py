@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from console.errors import NotAllowed
+from console.texts import join_words
 from projects.models import AccessRule, Department, Project, User
 from projects.permissions import (
     ROLES,
@@ -92,11 +93,7 @@ class Refusal:
 
     def describe(self, permission: Permission) -> str:
         """Describe the refusal of one permission in sentences for the user."""
-        have = (
-            f"You are {join_words(self.roles, 'and')} there"
-            if self.roles
-            else "You have no role there"
-        )
+        have = f"You are {join_words(self.roles)} there" if self.roles else "You have no role there"
         enough = [
             role.label
             for role in list_roles_permitting(permission)
@@ -201,8 +198,3 @@ def _row_id(scope: Scope) -> int:
     """Return the row id of a project's or department's scope."""
     assert isinstance(scope.id, int)
     return scope.id
-
-
-def join_words(names: Sequence[str], conjunction: str) -> str:
-    """Join names as a sentence does: "one, two and three"."""
-    return f" {conjunction} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

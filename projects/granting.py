@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 from django.http import Http404
 
 from console.errors import Clash, NotAllowed, UserError
+from console.texts import parse_number
 from projects import access, audit, scope_choices, system_administrators
 from projects.audit import Event
 from projects.models import AccessRule, CustomRole, User
@@ -40,11 +41,7 @@ def get_role(key: str) -> Role:
 def _parse_custom_id(key: str) -> int:
     """Return the id of "custom:<id>"; 0 for any other key."""
     name, _, number = key.partition(":")
-    return (
-        int(number)
-        if name == "custom" and number.isascii() and number.isdigit() and len(number) < 19
-        else 0
-    )
+    return (parse_number(number) or 0) if name == "custom" else 0
 
 
 def grant_role_to_all(

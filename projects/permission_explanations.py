@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.http import Http404
 
+from console.texts import join_words
 from projects import access, scope_choices
 from projects.models import AccessRule, User
 from projects.permissions import TENANT_ONLY, Entity, Permission, Verb
@@ -59,7 +60,7 @@ def explain_permission(user: User, permission: Permission, scope: Scope) -> Expl
         for rule in _list_rules(user)
         if permission in rule.permissions and rule.scope in refusal.enclosing_scopes
     ]
-    roles = access.join_words(sorted({rule.role_label for rule in rules}), "and")
+    roles = join_words(sorted({rule.role_label for rule in rules}))
     return Explanation(
         True,
         f"You may {permission.words} in {refusal.scope_name}, because you are {roles} there.",

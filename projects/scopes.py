@@ -10,6 +10,8 @@ from typing import Any, Protocol, Self
 
 from django.db import models
 
+from console.texts import parse_number
+
 
 class KeyedRow(Protocol):
     """A row of any model; the models import this module, so it cannot name them."""
@@ -48,9 +50,10 @@ class Scope:
             return cls(level)
         if level is Level.CLUSTER:
             return cls(level, uuid.UUID(key))
-        if not (key.isascii() and key.isdigit() and len(key) < 19):
+        number = parse_number(key)
+        if number is None:
             raise ValueError(text)
-        return cls(level, int(key))
+        return cls(level, number)
 
     @classmethod
     def from_columns(

@@ -26,7 +26,7 @@ PASSWORD = "correct horse battery"
 
 
 @cache
-def _hashed() -> str:
+def _hash_password() -> str:
     """Hashed once a test process: a good hash is slow on purpose."""
     return make_password(PASSWORD)
 
@@ -67,10 +67,10 @@ def make_cast(kubeconfig: str = NOWHERE) -> Cast:
         for name in ("team-a", "team-b")
     ]
     alice = User.objects.create(
-        username="alice", password=_hashed(), is_staff=True, is_superuser=True
+        username="alice", password=_hash_password(), is_staff=True, is_superuser=True
     )
     bob, vera, mallory = (
-        User.objects.create(username=name, password=_hashed())
+        User.objects.create(username=name, password=_hash_password())
         for name in ("bob", "vera", "mallory")
     )
     for user, team, role in (

@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--only-with-database"):
         config.hook.pytest_deselected(items=[item for item in items if not _uses_database(item)])
         items[:] = [item for item in items if _uses_database(item)]
-    items.sort(key=_turn)
+    items.sort(key=_get_turn)
 
 
 @pytest.hookimpl(trylast=True)
@@ -58,7 +58,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _turn(item: pytest.Item) -> int:
+def _get_turn(item: pytest.Item) -> int:
     return next(
         (turn for turn, place in enumerate(FIRST) if item.nodeid.startswith(place)), len(FIRST)
     )
@@ -105,18 +105,21 @@ def cast(db: None) -> Cast:
 
 
 @pytest.fixture(scope="session")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
+def embedded_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKube]:
     """One embedded cluster of four GPUs for the session, and each worker of it."""
     with LocalKube(tmp_path_factory.mktemp("embedded") / "data", "--gpus", "4") as cluster:
         yield cluster
 
 
 @pytest.fixture
-def live_cast(cast: Cast, embedded: LocalKube) -> Iterator[Cast]:
+def live_cast(cast: Cast, embedded_cluster: LocalKube) -> Iterator[Cast]:
     """The cast on the embedded cluster, with namespaces and Queues that no other test has; they are
     not there yet.
     """
-    cast.cluster.server, cast.cluster.kubeconfig = embedded.url, embedded.kubeconfig.read_text()
+    cast.cluster.server, cast.cluster.kubeconfig = (
+        embedded_cluster.url,
+        embedded_cluster.kubeconfig.read_text(),
+    )
     cast.cluster.save()
     cast.research.name = f"research-{secrets.token_hex(3)}"
     cast.research.save()

@@ -8,7 +8,8 @@ from decimal import Decimal
 from clusters import capability_probe
 from clusters.capabilities import Capabilities, TrainingRuntime
 from clusters.findings import Findings, StorageClass
-from clusters.kube.resources import PYTORCHJOBS, TFJOBS
+from clusters.job_kinds.pytorch import PYTORCHJOBS
+from clusters.job_kinds.tensorflow import TFJOBS
 from clusters.models import Cluster, ConnectionWay, Node
 from clusters.permission_review import PermissionReview
 from clusters.permissions import NEEDED
@@ -23,7 +24,7 @@ TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "PreferNoSchedul
 def clusters(first: Cluster, now: datetime) -> dict[str, object]:
     """Fill in the first one and make the others; their ids by name."""
     everything = Capabilities(
-        served=frozenset(map(capability_probe.resource_key, capability_probe.USED_RESOURCES)),
+        served=frozenset(each.key for each in capability_probe.USED_RESOURCES),
         gpu_sharing=True,
         priority_classes=frozenset(PRIORITY_CLASSES),
         runtimes=(
@@ -39,21 +40,21 @@ def clusters(first: Cluster, now: datetime) -> dict[str, object]:
         )
     )
     asked = {"probed_at": now, "permissions_at": now - timedelta(minutes=12)}
-    _keep(first, everything, found, _review(), platform="RKE2, linux/amd64", **asked)
-    missing = _made("edge-lab", "https://edge-lab.example.com:6443", now, way=ConnectionWay.TOKEN)
+    _update_cluster(first, everything, found, _review(), platform="RKE2, linux/amd64", **asked)
+    missing = _create_cluster(
+        "edge-lab", "https://edge-lab.example.com:6443", now, way=ConnectionWay.TOKEN
+    )
     there = (
         each
         for each in capability_probe.USED_RESOURCES
         if each.group not in ABSENT or each in (PYTORCHJOBS, TFJOBS)
     )
-    some = Capabilities(
-        served=frozenset(map(capability_probe.resource_key, there)), gpu_sharing=False
-    )
+    some = Capabilities(served=frozenset(each.key for each in there), gpu_sharing=False)
     denied = frozenset({("create", "namespaces"), ("delete", "pods"), ("list", "nodes")})
     unanswered = Findings(
         unanswered={"storage_classes": "storageclasses.storage.k8s.io is forbidden"}
     )
-    _keep(
+    _update_cluster(
         missing,
         some,
         unanswered,
@@ -61,7 +62,7 @@ def clusters(first: Cluster, now: datetime) -> dict[str, object]:
         platform="K3s, linux/arm64",
         **asked,
     )
-    disabled = _made(
+    disabled = _create_cluster(
         "old-cluster",
         "https://203.0.113.7:6443",
         now,
@@ -72,14 +73,14 @@ def clusters(first: Cluster, now: datetime) -> dict[str, object]:
     return {"missing": missing.pk, "disabled": disabled.pk}
 
 
-def _made(name: str, server: str, now: datetime, **fields: object) -> Cluster:
+def _create_cluster(name: str, server: str, now: datetime, **fields: object) -> Cluster:
     made: Cluster = Cluster.objects.create(
         name=name, server=server, kubeconfig=NOWHERE, version="v1.33.4", last_seen_at=now, **fields
     )
     return made
 
 
-def _keep(
+def _update_cluster(
     cluster: Cluster, can: Capabilities, found: Findings, review: PermissionReview, **fields: object
 ) -> None:
     kept = {
@@ -97,7 +98,7 @@ def _review(
     answers: dict[str, dict[str, bool]] = {}
     skipped: dict[str, str] = {}
     for need in NEEDED:
-        if served is not None and not served.serves(capability_probe.resource_key(need.resource)):
+        if served is not None and not served.serves(need.resource.key):
             skipped[need.kind] = "The cluster does not serve it."
         else:
             answers.setdefault(need.kind, {})[need.verb] = (need.verb, need.kind) not in denied

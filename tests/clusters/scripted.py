@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.kube.resources import JOBS, NODES, PODGROUPS, PODS, PYTORCHJOBS, QUEUES, Resource
+from clusters.job_kinds import JOBS
+from clusters.job_kinds.pytorch import PYTORCHJOBS
+from clusters.kube.resources import NODES, PODGROUPS, PODS, QUEUES, Resource
 from tests.cast import NOWHERE
 from tests.clusters.kube.faults import Exchange, FaultServer, status
 

@@ -47,11 +47,17 @@ def test_a_kubeconfig_adds_a_cluster(alice: Client) -> None:
     assert (made.server, made.way) == ("https://127.0.0.1:1", ConnectionWay.KUBECONFIG)
 
 
-def test_an_address_a_token_and_an_authority_add_one(alice: Client, embedded: LocalKube) -> None:
-    access = connections.build_access(ConnectionWay.KUBECONFIG, embedded.kubeconfig.read_text())
-    alice.post("/clusters/new", by_token(embedded.url, str(access.token), ca=str(access.ca)))
+def test_an_address_a_token_and_an_authority_add_one(
+    alice: Client, embedded_cluster: LocalKube
+) -> None:
+    access = connections.build_access(
+        ConnectionWay.KUBECONFIG, embedded_cluster.kubeconfig.read_text()
+    )
+    alice.post(
+        "/clusters/new", by_token(embedded_cluster.url, str(access.token), ca=str(access.ca))
+    )
     made = Cluster.objects.get(name="there")
-    assert (made.server, made.way) == (embedded.url, ConnectionWay.TOKEN)
+    assert (made.server, made.way) == (embedded_cluster.url, ConnectionWay.TOKEN)
     trial = connection_trial.try_connection(made.way, made.kubeconfig)
     assert trial.trouble == ""
     assert trial.version.startswith("v1.")

@@ -11,10 +11,10 @@ from tests.cluster import LocalKube
 
 
 def test_a_cluster_that_answers_is_told_with_its_version(
-    cast: Cast, embedded: LocalKube, capsys: pytest.CaptureFixture[str]
+    cast: Cast, embedded_cluster: LocalKube, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call_command("cluster", "there", str(embedded.kubeconfig))
-    assert f"there at {embedded.url} answers (Kubernetes v1." in capsys.readouterr().out
+    call_command("cluster", "there", str(embedded_cluster.kubeconfig))
+    assert f"there at {embedded_cluster.url} answers (Kubernetes v1." in capsys.readouterr().out
 
 
 def test_a_cluster_that_does_not_answer_is_registered_and_told_so(
@@ -27,9 +27,11 @@ def test_a_cluster_that_does_not_answer_is_registered_and_told_so(
     assert Cluster.objects.get(name="there").unreachable_since is not None
 
 
-def test_a_registered_cluster_gets_its_new_kubeconfig(cast: Cast, embedded: LocalKube) -> None:
-    call_command("cluster", cast.cluster.name, str(embedded.kubeconfig))
-    assert Cluster.objects.get().server == embedded.url
+def test_a_registered_cluster_gets_its_new_kubeconfig(
+    cast: Cast, embedded_cluster: LocalKube
+) -> None:
+    call_command("cluster", cast.cluster.name, str(embedded_cluster.kubeconfig))
+    assert Cluster.objects.get().server == embedded_cluster.url
 
 
 def test_a_file_that_is_not_there_or_no_kubeconfig_is_refused(cast: Cast, tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_what_an_earlier_release_made_for_a_registry_goes(
 
 def test_the_password_is_shown_nowhere(
     live_cast: Cast,
-    embedded: LocalKube,
+    embedded_cluster: LocalKube,
     client: Client,
     team: Project,
     caplog: pytest.LogCaptureFixture,
@@ -261,7 +261,8 @@ def test_the_password_is_shown_nowhere(
         browser.get(reverse("project", args=[team.pk])).content,
     ]
     with Relay(
-        embedded.kubeconfig, lambda request: (422, "Invalid") if request.method == "PATCH" else None
+        embedded_cluster.kubeconfig,
+        lambda request: (422, "Invalid") if request.method == "PATCH" else None,
     ) as relay:
         relay.lead_cluster_here(live_cast.cluster)
         Credential.objects.update(public={"server": "example.com", "username": "changed"})

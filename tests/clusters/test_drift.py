@@ -24,9 +24,9 @@ from tests.clusters.provisioning import (
 )
 from tests.clusters.relay import Relay
 from tests.conformance.api import eventually
-from tests.workloads.conftest import asked
+from tests.workloads.conftest import requested_steps
 
-__all__ = ["asked"]
+__all__ = ["requested_steps"]
 
 
 @pytest.fixture
@@ -93,12 +93,12 @@ def test_what_somebody_changed_is_brought_back(
 
 
 def test_the_heartbeat_asks_for_it(
-    live_cast: Cast, client: Client, team: Project, asked: list[tuple[str, str]]
+    live_cast: Cast, client: Client, team: Project, requested_steps: list[tuple[str, str]]
 ) -> None:
     delete_queue(client, team)
     tasks.heartbeat(str(live_cast.cluster.pk))
-    assert ("provision", str(team.pk)) in asked
-    assert ("provision", str(live_cast.team_b.pk)) not in asked
+    assert ("provision", str(team.pk)) in requested_steps
+    assert ("provision", str(live_cast.team_b.pk)) not in requested_steps
 
 
 def test_a_quota_whose_step_was_lost_is_found(
@@ -138,10 +138,10 @@ def test_the_queue_of_a_department_that_has_no_project_left_goes(
 
 
 def test_its_requests_do_not_grow_with_the_projects(
-    live_cast: Cast, embedded: LocalKube, team: Project
+    live_cast: Cast, embedded_cluster: LocalKube, team: Project
 ) -> None:
     counts = []
-    with Relay(embedded.kubeconfig) as relay:
+    with Relay(embedded_cluster.kubeconfig) as relay:
         relay.lead_cluster_here(live_cast.cluster)
         for number in range(2):
             for each in range(10 * number):
@@ -160,9 +160,9 @@ def test_its_requests_do_not_grow_with_the_projects(
 
 
 def test_a_kind_that_may_not_be_listed_is_not_compared(
-    live_cast: Cast, embedded: LocalKube, team: Project
+    live_cast: Cast, embedded_cluster: LocalKube, team: Project
 ) -> None:
-    with Relay(embedded.kubeconfig, lambda request: (403, "Forbidden")) as relay:
+    with Relay(embedded_cluster.kubeconfig, lambda request: (403, "Forbidden")) as relay:
         relay.lead_cluster_here(live_cast.cluster)
         found = find_drift_now(connections.get_client(live_cast.cluster), live_cast)
         assert (found.due_projects, found.leftover_projects, found.orphan_queues) == (
@@ -173,10 +173,10 @@ def test_a_kind_that_may_not_be_listed_is_not_compared(
 
 
 def test_a_cluster_that_fails_meanwhile_stops_no_heartbeat(
-    live_cast: Cast, embedded: LocalKube, asked: list[tuple[str, str]]
+    live_cast: Cast, embedded_cluster: LocalKube, requested_steps: list[tuple[str, str]]
 ) -> None:
     with Relay(
-        embedded.kubeconfig,
+        embedded_cluster.kubeconfig,
         lambda request: (500, "InternalError") if "serviceaccounts" in request.path else None,
     ) as relay:
         relay.lead_cluster_here(live_cast.cluster)

@@ -10,15 +10,11 @@ import pytest
 from django.test import Client
 
 from clusters import capability_probe, connection_trial, connections, nodes, tasks
+from clusters.job_kinds import TRAINJOBS
 from clusters.kube import calls
 from clusters.kube.client import Client as Kube
 from clusters.kube.errors import Unavailable
-from clusters.kube.resources import (
-    CLUSTERTRAININGRUNTIMES,
-    PRIORITYCLASSES,
-    STORAGECLASSES,
-    TRAINJOBS,
-)
+from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, PRIORITYCLASSES, STORAGECLASSES
 from clusters.models import Cluster, Node
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer

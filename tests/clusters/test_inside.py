@@ -18,17 +18,19 @@ from tests.cluster import LocalKube
 HERE = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
-def an_account(folder: Path, embedded: LocalKube) -> Path:
+def an_account(folder: Path, embedded_cluster: LocalKube) -> Path:
     """A pod's service account: that of the embedded cluster's administrator."""
-    access = connections.build_access(ConnectionWay.KUBECONFIG, embedded.kubeconfig.read_text())
+    access = connections.build_access(
+        ConnectionWay.KUBECONFIG, embedded_cluster.kubeconfig.read_text()
+    )
     (folder / "token").write_text(f"{access.token}\n")
     (folder / "ca.crt").write_text(str(access.ca))
     return folder
 
 
 @pytest.fixture
-def account(tmp_path: Path, embedded: LocalKube) -> Path:
-    return an_account(tmp_path, embedded)
+def account(tmp_path: Path, embedded_cluster: LocalKube) -> Path:
+    return an_account(tmp_path, embedded_cluster)
 
 
 def test_it_is_there_with_its_address_and_files(account: Path, tmp_path: Path) -> None:
@@ -66,17 +68,17 @@ def test_the_token_is_read_anew_when_a_minute_is_over(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("cast")
 def test_it_is_added_and_asked_with_the_token_of_the_moment(
-    account: Path, embedded: LocalKube, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    account: Path, embedded_cluster: LocalKube, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.SERVICE_ACCOUNT = account
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(embedded.port))
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(embedded_cluster.port))
     cluster = actions.register("own", way=ConnectionWay.INSIDE)
-    assert (cluster.server, cluster.kubeconfig) == (embedded.url, "")
+    assert (cluster.server, cluster.kubeconfig) == (embedded_cluster.url, "")
     tasks.heartbeat(str(cluster.pk))
     assert Cluster.objects.get(name="own").state == "Connected"
     client = connections.get_client(cluster.pk)
-    assert discovery.fetch_version(client).startswith("v1.")
+    assert discovery.fetch_server_version(client).version.startswith("v1.")
     connections.close_all()
 
 

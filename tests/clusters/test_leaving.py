@@ -31,12 +31,12 @@ from tests.clusters.provisioning import (
 from tests.clusters.relay import Relay, refuse_queues
 from tests.conformance.api import eventually
 from tests.workloads.acting import QUICK, Acting
-from tests.workloads.conftest import acting, asked
+from tests.workloads.conftest import acting, requested_steps
 from workloads import journal
 from workloads.models import Workload
 from workloads.tasks import launch, remove
 
-__all__ = ["acting", "asked"]
+__all__ = ["acting", "requested_steps"]
 from tests.credentials import a_registry
 
 
@@ -151,7 +151,7 @@ def test_only_administrators_of_muster_delete_projects(cast: Cast) -> None:
 
 
 def test_workloads_at_rest_go_first_and_their_history_stays(
-    acting: Acting, asked: list[tuple[str, str]]
+    acting: Acting, requested_steps: list[tuple[str, str]]
 ) -> None:
     team = provision_now(acting.project)
     workload = acting.submit(command=QUICK)
@@ -160,11 +160,11 @@ def test_workloads_at_rest_go_first_and_their_history_stays(
     project_removal.remove_project(team, acting.cast.alice)
     tasks.remove_deleted_project(team.pk, 3)
     assert reload_project(team).sync_error == "1 of its workloads are still being deleted."
-    assert ("remove", str(workload.pk)) in asked
-    assert ("remove_deleted_project", str(team.pk), "2") in asked
-    asked.clear()
+    assert ("remove", str(workload.pk)) in requested_steps
+    assert ("remove_deleted_project", str(team.pk), "2") in requested_steps
+    requested_steps.clear()
     tasks.remove_deleted_project(team.pk)
-    assert asked == [], "the heartbeat looks again"
+    assert requested_steps == [], "the heartbeat looks again"
     assert find_object(acting.client, QUEUES, team.queue) is not None, (
         "not while something of it is there"
     )
@@ -180,25 +180,25 @@ def test_workloads_at_rest_go_first_and_their_history_stays(
 
 
 def test_a_cluster_that_is_away_is_left_when_it_is_back(
-    live_cast: Cast, embedded: LocalKube, asked: list[tuple[str, str]]
+    live_cast: Cast, embedded_cluster: LocalKube, requested_steps: list[tuple[str, str]]
 ) -> None:
     team = provision_now(live_cast.team_a)
     project_removal.remove_project(team, live_cast.alice)
-    with Relay(embedded.kubeconfig, lambda request: (503, "ServiceUnavailable")) as relay:
+    with Relay(embedded_cluster.kubeconfig, lambda request: (503, "ServiceUnavailable")) as relay:
         relay.lead_cluster_here(live_cast.cluster)
         assert remove_now(team).removed_at is None
         assert "503" in reload_project(team).sync_error
         relay.find_refusal = lambda request: None
         # Nothing but the row says so, as after a kill -9.
-        asked.clear()
+        requested_steps.clear()
         tasks.heartbeat(str(live_cast.cluster.pk))
-        assert ("remove_deleted_project", str(team.pk)) in asked
+        assert ("remove_deleted_project", str(team.pk)) in requested_steps
         assert remove_now(team).removed_at is not None
 
 
 @pytest.mark.parametrize("path", ["/queues", "/namespaces"])
 def test_a_removal_that_stops_between_two_requests_goes_on(
-    live_cast: Cast, embedded: LocalKube, client: Client, path: str
+    live_cast: Cast, embedded_cluster: LocalKube, client: Client, path: str
 ) -> None:
     team = provision_now(live_cast.team_a)
     project_removal.remove_project(team, live_cast.alice)
@@ -208,7 +208,7 @@ def test_a_removal_that_stops_between_two_requests_goes_on(
             (500, "InternalError") if request.method == "DELETE" and path in request.path else None
         )  # type: ignore[attr-defined]
 
-    with Relay(embedded.kubeconfig, broken) as relay:
+    with Relay(embedded_cluster.kubeconfig, broken) as relay:
         relay.lead_cluster_here(live_cast.cluster)
         assert remove_now(team).removed_at is None
         relay.find_refusal = lambda request: None
@@ -218,7 +218,7 @@ def test_a_removal_that_stops_between_two_requests_goes_on(
 
 
 def test_what_was_written_while_it_was_removed_is_removed(
-    live_cast: Cast, client: Client, asked: list[tuple[str, str]]
+    live_cast: Cast, client: Client, requested_steps: list[tuple[str, str]]
 ) -> None:
     late = project_provisioning.Project.objects.select_related("department", "cluster").get(
         pk=live_cast.team_a.pk
@@ -234,12 +234,12 @@ def test_what_was_written_while_it_was_removed_is_removed(
     project_provisioning.write_project_objects(client, late)
     eventually(lambda: late.pk in find_drift_now(client, live_cast).leftover_projects)
     tasks.heartbeat(str(live_cast.cluster.pk))
-    assert ("remove_deleted_project", str(late.pk)) in asked
+    assert ("remove_deleted_project", str(late.pk)) in requested_steps
     assert reload_project(late).removed_at is None
 
 
-def test_a_cluster_without_kai_is_left_too(live_cast: Cast, embedded: LocalKube) -> None:
-    with Relay(embedded.kubeconfig, refuse_queues) as relay:
+def test_a_cluster_without_kai_is_left_too(live_cast: Cast, embedded_cluster: LocalKube) -> None:
+    with Relay(embedded_cluster.kubeconfig, refuse_queues) as relay:
         relay.lead_cluster_here(live_cast.cluster)
         team = provision_now(live_cast.team_a)
         project_removal.remove_project(team, live_cast.alice)

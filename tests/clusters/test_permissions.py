@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
-from clusters.kube.resources import EVENTS, JOBS, PODS, PYTORCHJOBS
+from clusters.job_kinds import JOBS
+from clusters.job_kinds.pytorch import PYTORCHJOBS
+from clusters.kube.resources import EVENTS, PODS
 from clusters.permissions import NEEDED, Need
 
 VERBS = {"get", "list", "watch", "create", "patch", "delete"}

@@ -5,22 +5,20 @@ from dataclasses import replace
 import pytest
 
 from clusters.capabilities import UNKNOWN, Capabilities, TrainingRuntime
-from clusters.capability_probe import resource_key
 from clusters.findings import Findings, StorageClass
+from clusters.job_kinds import TRAINJOBS
+from clusters.job_kinds.jax import JAXJOBS
+from clusters.job_kinds.mpi import MPIJOBS, MPIJOBS_V2
+from clusters.job_kinds.pytorch import PYTORCHJOBS
+from clusters.job_kinds.tensorflow import TFJOBS
+from clusters.job_kinds.xgboost import XGBOOSTJOBS
 from clusters.kube.resources import (
     CLUSTERTRAININGRUNTIMES,
-    JAXJOBS,
-    MPIJOBS,
-    MPIJOBS_V2,
     NODE_METRICS,
     PODGROUPS,
-    PYTORCHJOBS,
     QUEUES,
-    TFJOBS,
-    TRAINJOBS,
-    XGBOOSTJOBS,
     Resource,
-)  # fmt: skip
+)
 from clusters.prerequisites import (
     PRIORITY_CLASSES,
     Prerequisite,
@@ -34,7 +32,7 @@ TRAINER = (TRAINJOBS, CLUSTERTRAININGRUNTIMES)
 
 
 def can(*served: Resource, **more: object) -> Capabilities:
-    return replace(Capabilities(served=frozenset(map(resource_key, served))), **more)  # type: ignore[arg-type]
+    return replace(Capabilities(served=frozenset(each.key for each in served)), **more)  # type: ignore[arg-type]
 
 
 FULL = can(

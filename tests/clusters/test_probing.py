@@ -4,10 +4,12 @@ import pytest
 
 from clusters import capability_probe, cluster_checks, connections, tasks
 from clusters.capabilities import TrainingRuntime
-from clusters.capability_probe import ProbeResult, resource_key
+from clusters.capability_probe import ProbeResult
+from clusters.job_kinds import JOBS, TRAINJOBS
 from clusters.kube.client import Client
+from clusters.kube.discovery import ServerVersion
 from clusters.kube.errors import Unavailable
-from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, JOBS, NODE_METRICS, PODS, TRAINJOBS
+from clusters.kube.resources import CLUSTERTRAININGRUNTIMES, NODE_METRICS, PODS
 from clusters.models import Cluster
 from tests.cast import Cast
 from tests.clusters.kube.faults import FaultServer, answer_plain
@@ -46,8 +48,8 @@ def probe_script(script: ClusterScript) -> ProbeResult:
 def test_what_is_served_is_told_by_discovery_and_kept_as_far_as_it_is_used() -> None:
     can = probe_script(ClusterScript(served=(*USUAL, NODE_METRICS))).capabilities
     assert can.known
-    assert can.served == {resource_key(each) for each in (*USUAL, NODE_METRICS)}
-    assert not can.serves(resource_key(TRAINJOBS))
+    assert can.served == {each.key for each in (*USUAL, NODE_METRICS)}
+    assert not can.serves(TRAINJOBS.key)
 
 
 def test_what_a_server_behind_the_server_served_once_is_not_served() -> None:
@@ -160,8 +162,6 @@ def test_a_cluster_that_breaks_off_is_unavailable() -> None:
     ],
 )
 def test_the_version_says_whose_distribution_it_is(version: str, words: str) -> None:
-    from clusters.kube.discovery import ServerVersion
-
     assert capability_probe.describe_platform(ServerVersion(version, "linux/amd64")) == words
 
 

@@ -269,9 +269,9 @@ def test_what_an_older_release_made_is_taken_over(live_cast: Cast, client: Clien
 
 
 def test_without_kai_there_is_a_namespace_and_a_word_about_quotas(
-    live_cast: Cast, embedded: LocalKube, client: Client
+    live_cast: Cast, embedded_cluster: LocalKube, client: Client
 ) -> None:
-    with Relay(embedded.kubeconfig, refuse_queues) as relay:
+    with Relay(embedded_cluster.kubeconfig, refuse_queues) as relay:
         relay.lead_cluster_here(live_cast.cluster)
         team = provision_now(live_cast.team_a)
         assert (team.sync_error, team.synced_at is not None) == ("", True)
@@ -291,11 +291,11 @@ def test_without_kai_there_is_a_namespace_and_a_word_about_quotas(
 
 
 def test_a_cluster_known_to_have_no_kai_is_not_asked_for_queues(
-    live_cast: Cast, embedded: LocalKube
+    live_cast: Cast, embedded_cluster: LocalKube
 ) -> None:
     Cluster.objects.filter(pk=live_cast.cluster.pk).update(capabilities={"served": ["v1/pods"]})
     live_cast.cluster.refresh_from_db()
-    with Relay(embedded.kubeconfig) as relay:
+    with Relay(embedded_cluster.kubeconfig) as relay:
         relay.lead_cluster_here(live_cast.cluster)
         assert provision_now(live_cast.team_a).sync_note != ""
         find_drift_now(connections.get_client(live_cast.cluster), live_cast)
@@ -303,9 +303,9 @@ def test_a_cluster_known_to_have_no_kai_is_not_asked_for_queues(
 
 
 def test_who_may_not_make_priority_classes_has_a_project_all_the_same(
-    live_cast: Cast, embedded: LocalKube
+    live_cast: Cast, embedded_cluster: LocalKube
 ) -> None:
-    with Relay(embedded.kubeconfig, refuse_priority_classes) as relay:
+    with Relay(embedded_cluster.kubeconfig, refuse_priority_classes) as relay:
         relay.lead_cluster_here(live_cast.cluster)
         assert provision_now(live_cast.team_a).sync_error == ""
 

@@ -93,7 +93,7 @@ def test_a_name_that_leads_elsewhere_by_then_gets_nothing() -> None:
         ) as client,
     ):
         with pytest.raises(Unavailable, match="this machine's own"):
-            discovery.fetch_version(client)
+            discovery.fetch_server_version(client)
         assert server.requests == []
 
 

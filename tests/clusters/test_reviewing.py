@@ -4,10 +4,10 @@ import time
 
 from clusters import permission_review, tasks
 from clusters.capabilities import UNKNOWN, Capabilities
-from clusters.capability_probe import resource_key
+from clusters.job_kinds.mpi import MPIJOBS
 from clusters.kube.client import Client
 from clusters.kube.rate_limits import RateLimiter
-from clusters.kube.resources import MPIJOBS, PODS
+from clusters.kube.resources import PODS
 from clusters.models import Cluster
 from clusters.permission_review import PermissionReview
 from clusters.permissions import NEEDED
@@ -46,9 +46,7 @@ def test_what_is_refused_is_named_with_what_grants_it() -> None:
 
 
 def test_kinds_that_are_not_served_are_left_out_and_said_to_be() -> None:
-    found = review_script(
-        ClusterScript(), Capabilities(served=frozenset({resource_key(PODS), resource_key(MPIJOBS)}))
-    )
+    found = review_script(ClusterScript(), Capabilities(served=frozenset({PODS.key, MPIJOBS.key})))
     assert set(found.answers) == {"pods", "pods/log", "mpijobs.kubeflow.org"}
     assert found.skipped["nodes"] == "The cluster does not serve it."
     assert found.is_complete

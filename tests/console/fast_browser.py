@@ -8,7 +8,7 @@ from django.test import RequestFactory
 from django.test.client import ClientHandler
 
 from projects.models import User
-from tests.console.test_every_address import World
+from tests.console.address_world import World
 
 
 class Browser(RequestFactory):

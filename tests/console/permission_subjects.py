@@ -15,10 +15,16 @@ from projects.models import AccessRule, User
 from projects.permissions import ROLES, TENANT_ONLY
 from projects.scopes import TENANT, Level, Scope, cluster_scope, department_scope, project_scope
 from tests.cast import make_cast
-from tests.console import test_every_address
+from tests.console.address_world import (
+    World,
+    build_form,
+    build_submission,
+    create_cookie,
+    create_token,
+)
+from tests.console.addresses import ASYNC, EVERY, STREAMS
 from tests.console.fast_browser import BROWSER
 from tests.console.permission_table import OPEN, SIGNED_IN, TABLE, Need, Rule
-from tests.console.test_every_address import ASYNC, EVERY, STREAMS, World
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 REFUSED = frozenset({403, 404})
@@ -69,8 +75,8 @@ def _subjects(world: World) -> list[Subject]:
                 continue
             user = User.objects.create(username=f"{role.key}.{name}")
             AccessRule.objects.create(user=user, role=role.key, **scope.columns)
-            world.cookies[user.pk] = test_every_address._cookie(user)
-            world.tokens[user.pk] = test_every_address.a_token(user)
+            world.cookies[user.pk] = create_cookie(user)
+            world.tokens[user.pk] = create_token(user)
             found.append(Subject(role.key, name, user))
     return found
 
@@ -98,11 +104,11 @@ def _status(world: World, subject: Subject, method: str, name: str) -> int:
     if url.startswith("/api/"):
         if method in ("POST", "PUT", "PATCH"):
             more = {
-                "data": test_every_address.a_submission(world),
+                "data": build_submission(world),
                 "content_type": "application/json",
             }
     elif method == "POST":
-        more = {"data": test_every_address._everything(world)}
+        more = {"data": build_form(world)}
     with transaction.atomic():
         status = BROWSER.ask(world, subject.user, method.lower(), url, **more)
         transaction.set_rollback(True)

@@ -97,6 +97,7 @@ def test_cookies_are_for_this_site_alone_and_a_sign_in_makes_a_new_one(
 
 
 async def _post_chunks(chunks: int, size: int, path: str) -> dict[str, Any]:
+    # Not at the top: it loads every page, and exempts all that is loaded from garbage collection.
     from console.asgi import application
 
     headers = [(b"host", b"localhost"), (b"content-type", b"application/x-www-form-urlencoded")]

@@ -10,6 +10,8 @@ import pytest
 from django.test import Client
 
 from projects.permissions import ROLES, Entity, Permission, Verb
+from tests.console.address_world import World
+from tests.console.addresses import EVERY
 from tests.console.permission_subjects import (
     ASKED,
     REFUSED,
@@ -18,7 +20,6 @@ from tests.console.permission_subjects import (
     wrongly_let_in_or_refused,
 )
 from tests.console.permission_table import OWN, TABLE, Need
-from tests.console.test_every_address import EVERY, World
 
 __all__ = ["permission_world"]
 

@@ -2,13 +2,13 @@
 
 import pytest
 
+from tests.console.address_world import World
 from tests.console.permission_subjects import (
     ASKED,
     Subject,
     permission_world,
     wrongly_let_in_or_refused,
 )
-from tests.console.test_every_address import World
 
 __all__ = ["permission_world"]
 

@@ -12,18 +12,8 @@ from django.urls import reverse
 
 from environments.models import ComputeResource, Environment
 from tests.cast import a_spec
-from tests.console.test_every_address import (
-    ASYNC,
-    EVERY,
-    METHODS,
-    STREAMS,
-    THEIRS,
-    World,
-    _everything,
-    a_submission,
-    module_world,
-    world,
-)
+from tests.console.address_world import World, build_form, build_submission, module_world, world
+from tests.console.addresses import ASYNC, EVERY, METHODS, STREAMS, THEIRS
 from workloads import journal
 
 __all__ = ["module_world", "world"]
@@ -50,9 +40,9 @@ def send_request(
     url = reverse(name, kwargs=arguments)
     more: dict[str, Any] = {}
     if url.startswith("/api/") and method in ("post", "put", "patch"):
-        more = {"data": a_submission(world), "content_type": "application/json"}
+        more = {"data": build_submission(world), "content_type": "application/json"}
     elif method == "post":
-        more = {"data": _everything(world)}
+        more = {"data": build_form(world)}
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(World, "url", lambda self, name: url)
         status, body = world.ask(

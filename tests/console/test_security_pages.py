@@ -12,17 +12,9 @@ from django.urls import NoReverseMatch
 
 from console.security import CONTENT_SECURITY_POLICY
 from tests.console import hostile_rows
+from tests.console.address_world import World, build_form, module_world, world
+from tests.console.addresses import ASYNC, EVERY, OPEN, STREAMS
 from tests.console.fast_browser import BROWSER, Browser
-from tests.console.test_every_address import (
-    ASYNC,
-    EVERY,
-    OPEN,
-    STREAMS,
-    World,
-    _everything,
-    module_world,
-    world,
-)
 
 __all__ = ["module_world", "world"]
 
@@ -132,7 +124,7 @@ def test_nothing_sends_a_browser_elsewhere(world: World, name: str) -> None:
         of_htmx = {"HX-Request": "true", "HX-Current-URL": wanted} if wanted == ELSEWHERE[0] else {}
         answers = [
             client.get(url, ways, headers={"Referer": wanted}),
-            client.post(url, _everything(world) | ways, headers=of_htmx),
+            client.post(url, build_form(world) | ways, headers=of_htmx),
         ]
         for answer in answers:
             for header in (

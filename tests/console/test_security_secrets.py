@@ -24,7 +24,7 @@ from projects.actions import create_service_account, rotate_secret
 from projects.models import AuditEntry, User
 from tests.api.calling import Caller
 from tests.cast import NOWHERE, Cast
-from tests.console.test_every_address import ASYNC, EVERY, STREAMS
+from tests.console.addresses import ASYNC, EVERY, STREAMS
 
 MARK = "k9MarkedSecretOfMuster"
 """Part of every secret that is typed; the others are made here, and known from what told them."""

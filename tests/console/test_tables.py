@@ -2,15 +2,17 @@
 leaves out.
 """
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from console.tables import Column, Filter, Listing, Table, render_table
+from console.tables import Column, Filter, Listing, Table, parse_selection, render_table
 from environments.models import Environment
 from tests.cast import Cast
 
@@ -110,11 +112,100 @@ def test_pages_follow_one_another_without_a_gap(
 def test_chosen_columns_are_shown_and_the_first_always(
     cast: Cast, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert listing(cast, rows, "", monkeypatch).column_names == {"name", "image"}
-    assert listing(cast, rows, "column=created&column=nonsense", monkeypatch).column_names == {
-        "name",
-        "created",
-    }
+    def find_columns(query: str) -> list[str]:
+        return [column.name for column in listing(cast, rows, query, monkeypatch).columns]
+
+    assert find_columns("") == ["name", "image"]
+    assert find_columns("column=created&column=nonsense") == ["name", "created"]
+    assert find_columns("cols=created,nonsense") == ["name", "created"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected_heads"),
+    [
+        ("", [("name", "ascending", "-name"), ("image", "", "")]),
+        ("sort=-name", [("name", "descending", "name"), ("image", "", "")]),
+        (
+            "sort=-name&column=created",
+            [("name", "descending", "name"), ("created", "", "created")],
+        ),
+    ],
+)
+def test_a_head_turns_its_order(
+    cast: Cast, rows: Any, monkeypatch: pytest.MonkeyPatch, query: str, expected_heads: list[Any]
+) -> None:
+    heads = listing(cast, rows, query, monkeypatch).heads
+    assert [(column.name, *order) for column, *order in heads] == expected_heads
+
+
+def test_the_column_of_the_default_order_is_sorted_that_way_first() -> None:
+    table = replace(TABLE, sort="-created")
+    listed = [Listing(table, (), TABLE.columns, sort) for sort in ("name", "-created", "created")]
+    assert [each.heads[2][2] for each in listed] == ["-created", "created", "-created"]
+
+
+def test_chosen_columns_are_remembered_in_the_cookie_of_the_table(cast: Cast, rows: Any) -> None:
+    table = replace(TABLE, cookie="chosen")
+
+    def render(query: str) -> HttpResponse:
+        request = build_request(cast, query)
+        request.COOKIES["chosen"] = "created"
+        return render_table(request, rows, table, "parts/list.html", {"heading": "x"}, file="x")
+
+    assert render("column=image").cookies["chosen"].value == "name,image"
+    remembered = render("")
+    assert "chosen" not in remembered.cookies
+    assert b'data-column="created"' in remembered.content
+    assert b'data-column="image"' not in remembered.content
+
+
+SEVERAL = replace(
+    TABLE,
+    filters=(
+        Filter(
+            "architecture",
+            "Architecture",
+            lambda _: [("Standard", "One pod"), ("Distributed", "Several")],
+            lambda rows, values: rows.filter(architecture__in=values),
+            kind="choices",
+        ),
+        Filter(
+            "odd",
+            "Odd",
+            lambda _: (),
+            lambda rows, value: rows.filter(name__endswith=value or "1"),
+            kind="view",
+            check=str.isdigit,
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "parameters", "expected_count"),
+    [
+        ("", [], 12),
+        ("architecture=Standard", [("architecture", "Standard")], 12),
+        ("architecture=Distributed&architecture=x", [("architecture", "Distributed")], 0),
+        (
+            "odd=2&architecture=Standard&architecture=Distributed",
+            [("architecture", "Distributed"), ("architecture", "Standard"), ("odd", "2")],
+            12,
+        ),
+        ("odd=x&q=env-00", [("q", "env-00")], 1),
+    ],
+)
+def test_several_values_of_a_filter_and_a_view_of_the_rows(
+    cast: Cast, rows: Any, query: str, parameters: list[tuple[str, str]], expected_count: int
+) -> None:
+    selection = parse_selection(build_request(cast, query), SEVERAL)
+    assert selection.list_parameters() == parameters
+    assert SEVERAL.select_rows(rows, selection).count() == expected_count
+    page = render_table(
+        build_request(cast, query), rows, SEVERAL, "parts/list.html", {"heading": "x"}, file="x"
+    ).content.decode()
+    checked = re.findall(r'name="architecture" value="(.*?)"\s+checked', page)
+    assert sorted(checked) == [value for name, value in parameters if name == "architecture"]
 
 
 def test_csv_has_every_column_and_no_formula(cast: Cast, rows: Any) -> None:

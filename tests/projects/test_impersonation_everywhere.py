@@ -15,8 +15,9 @@ from django.test import Client
 from projects import impersonation, sessions
 from projects.models import User
 from tests.cast import make_cast
+from tests.console.address_world import World
+from tests.console.addresses import ASYNC, EVERY
 from tests.console.fast_browser import BROWSER
-from tests.console.test_every_address import ASYNC, EVERY, World
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -7,6 +7,7 @@ from django.test import Client
 
 from console.edit_conflicts import sign_start
 from projects import custom_roles, granting
+from projects.api.bodies import ROLE_IDS
 from projects.models import AuditEntry, CustomRole
 from projects.permissions import ROLES, VIEWER, Entity
 from projects.scopes import project_scope
@@ -169,3 +170,8 @@ def test_one_that_is_in_use_is_not_deleted_and_says_by_whom(alice: Client, cast:
     assert alice.post(f"/roles/{role.pk}/delete").status_code == 302
     assert not CustomRole.objects.exists()
     assert AuditEntry.objects.get(event="delete", entity="role").entity_name == "Curator"
+
+
+def test_every_predefined_role_has_a_number_of_its_own_in_the_api() -> None:
+    assert set(ROLE_IDS) == set(ROLES)
+    assert len(set(ROLE_IDS.values())) == len(ROLE_IDS)

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from clusters.job_kinds import JOBS
+from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.resources import JOBS, PODS, PYTORCHJOBS, Resource
+from clusters.kube.resources import PODS, Resource
 from projects.models import Project
 from tests.cast import Cast, a_spec
 from tests.conformance.api import eventually

@@ -24,7 +24,7 @@ def acting(live_cast: Cast) -> Iterator[Acting]:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def requested_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """The steps that were asked for, by name and argument: there is no broker here, and no
     worker.
     """

@@ -92,7 +92,7 @@ def a_workload(project: Project, name: str = "train1") -> Workload:
     )
 
 
-def store_pod(workload: Workload, pod: Object, *, gone: bool = False, rank: int = 0) -> Pod:
+def store_pod(workload: Workload, pod: Object, *, has_vanished: bool = False, rank: int = 0) -> Pod:
     """Store the row of a pod as the journal would."""
     fields = {
         "attempt": 1,
@@ -103,7 +103,7 @@ def store_pod(workload: Workload, pod: Object, *, gone: bool = False, rank: int 
         "data": pod,
         "rank": rank,
     }
-    fields["vanished_at"] = workload.created_at if gone else None
+    fields["vanished_at"] = workload.created_at if has_vanished else None
     return Pod.objects.update_or_create(
         workload=workload, uid=pod["metadata"]["uid"], defaults=fields
     )[0]

@@ -55,6 +55,19 @@ def spec(image: str = "registry.example.com/team/train:1", **changes: Any) -> Sp
     return Spec(**(fields | changes))
 
 
+def spec_with_setup(**parts: Any) -> Spec:
+    """A submission with these parts of its setup."""
+    return spec(setup=Setup(**({"environment": Environment("python:3.12")} | parts)))
+
+
+def spec_with_environment(**parts: Any) -> Spec:
+    return spec_with_setup(environment=Environment(**({"image": "python:3.12"} | parts)))
+
+
+def spec_with_lifecycle(**parts: Any) -> Spec:
+    return spec(lifecycle=Lifecycle(**parts))
+
+
 _IMAGES = (
     "registry.example.com/team/train:1",
     "registry.example.com/team/other",

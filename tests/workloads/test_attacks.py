@@ -34,7 +34,7 @@ def theirs(cast: Cast) -> Workload:
 
 
 @pytest.fixture
-def mine(cast: Cast) -> Workload:
+def own_workload(cast: Cast) -> Workload:
     return journal.create_workload(
         a_spec(cast.team_b, "mine"), project=cast.team_b, user=cast.mallory
     )
@@ -55,16 +55,19 @@ def a_log(workload: Workload, name: str = "pod-0", **more: Any) -> Log:
 
 
 def test_the_log_of_another_workload_is_not_under_ones_own(
-    mallory: Client, mine: Workload, theirs: Workload
+    mallory: Client, own_workload: Workload, theirs: Workload
 ) -> None:
     log = a_log(theirs)
     for name in ("log-window", "log-search"):
         answer = mallory.get(
-            reverse(name, args=[mine.pk]), {"log": log.pk, "q": "a", "after": f"{log.pk:x}.0"}
+            reverse(name, args=[own_workload.pk]),
+            {"log": log.pk, "q": "a", "after": f"{log.pk:x}.0"},
         )
         assert answer.status_code == 404, name
-    merged = mallory.get(reverse("log-window", args=[mine.pk]), {"before": f"{log.pk:x}.0"})
-    panel = mallory.get(reverse("workload-tab", args=[mine.pk, "logs"]), {"pod": log.pod.pk})
+    merged = mallory.get(reverse("log-window", args=[own_workload.pk]), {"before": f"{log.pk:x}.0"})
+    panel = mallory.get(
+        reverse("workload-tab", args=[own_workload.pk, "logs"]), {"pod": log.pod.pk}
+    )
     assert "secret-of-team-a" not in merged.content.decode() + panel.content.decode()
 
 
@@ -142,11 +145,13 @@ def test_bulk_tells_of_an_unseen_workload_what_it_tells_of_none(
     "wanted", ["//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)"]
 )
 def test_an_action_leads_back_to_our_own_pages(
-    mallory: Client, mine: Workload, wanted: str
+    mallory: Client, own_workload: Workload, wanted: str
 ) -> None:
-    answer = mallory.post(reverse("workload-stop", args=[mine.pk]), {"next": wanted})
-    assert answer["Location"] == reverse("workload", args=[mine.pk])
-    bulk = mallory.post("/workloads/bulk", {"action": "stop", "id": str(mine.pk), "next": wanted})
+    answer = mallory.post(reverse("workload-stop", args=[own_workload.pk]), {"next": wanted})
+    assert answer["Location"] == reverse("workload", args=[own_workload.pk])
+    bulk = mallory.post(
+        "/workloads/bulk", {"action": "stop", "id": str(own_workload.pk), "next": wanted}
+    )
     assert wanted not in bulk.content.decode()
 
 
@@ -175,14 +180,14 @@ def test_another_teams_project_in_a_rest_body_is_one_that_does_not_exist(cast: C
     ],
 )
 def test_no_number_or_text_in_an_address_breaks_a_page(
-    mallory: Client, mine: Workload, query: str
+    mallory: Client, own_workload: Workload, query: str
 ) -> None:
-    a_log(mine)
+    a_log(own_workload)
     for path in (
         "/workloads",
         "/environments",
-        reverse("log-window", args=[mine.pk]),
-        reverse("workload-tab", args=[mine.pk, "logs"]),
+        reverse("log-window", args=[own_workload.pk]),
+        reverse("workload-tab", args=[own_workload.pk, "logs"]),
     ):
         assert mallory.get(f"{path}?{query}").status_code < 500
 
@@ -216,8 +221,8 @@ def test_a_filter_that_no_database_understands_is_refused_wherever_it_stands(cas
         "\u202etxt.exe",
     ],
 )
-def test_a_pods_name_leads_nowhere_in_a_zip(mine: Workload, name: str) -> None:
-    log = a_log(mine, name)
+def test_a_pods_name_leads_nowhere_in_a_zip(own_workload: Workload, name: str) -> None:
+    log = a_log(own_workload, name)
     archive = zipfile.ZipFile(io.BytesIO(b"".join(zip_logs([log], timestamps=True))))
     (inside,) = archive.namelist()
     assert inside.isascii()

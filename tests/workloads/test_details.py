@@ -120,7 +120,7 @@ def test_the_history_is_in_one_order_of_time_the_newest_first(cast: Cast) -> Non
 
 
 @pytest.mark.parametrize(
-    ("query", "shown"),
+    ("query", "expected_texts"),
     [
         ("kind=cluster", ["warned", "old"]),
         ("kind=cluster&kind=action", ["warned", "old", "did"]),
@@ -132,7 +132,7 @@ def test_the_history_is_in_one_order_of_time_the_newest_first(cast: Cast) -> Non
     ],
 )
 def test_the_history_can_be_filtered_on_the_page_and_as_a_part(
-    cast: Cast, query: str, shown: list[str]
+    cast: Cast, query: str, expected_texts: list[str]
 ) -> None:
     workload = a_workload(cast.team_a, attempt=2)
     an_event(workload, "moved", minutes=1, new="")
@@ -143,7 +143,7 @@ def test_the_history_can_be_filtered_on_the_page_and_as_a_part(
         assert [
             text.removeprefix("Warning: ")
             for text in texts(page(cast.vera, workload, path, **{"HX-Request": "true"}))
-        ] == shown
+        ] == expected_texts
 
 
 def test_older_events_are_a_link_away_and_the_newest_page_asks_for_itself(cast: Cast) -> None:

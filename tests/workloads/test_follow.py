@@ -21,9 +21,9 @@ from django.utils import timezone
 from clusters import connections as clients
 from clusters import project_provisioning
 from clusters.capabilities import UNKNOWN
+from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls
 from clusters.kube.errors import NotServed, Unavailable
-from clusters.kube.resources import PYTORCHJOBS
 from clusters.models import Cluster
 from tests.cast import NOWHERE, Cast, a_spec, make_cast
 from tests.cluster import ROOT, LocalKube

@@ -127,7 +127,7 @@ def test_a_kind_that_is_left_is_no_sign_of_life(cluster: Cluster) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_listing_that_comes_in_parts_is_complete_with_its_end(cluster: Cluster) -> None:
-    made = ClusterObjects(_opened())
+    made = ClusterObjects(_create_team_workload())
     journal.record_observations(
         cluster.pk,
         [
@@ -151,6 +151,6 @@ def test_a_listing_that_comes_in_parts_is_complete_with_its_end(cluster: Cluster
     assert Workload.objects.get().status == "Degraded"
 
 
-def _opened() -> Workload:
+def _create_team_workload() -> Workload:
     project = Project.objects.get(name="team-a")
     return journal.create_workload(a_spec(project), project=project, user=None)

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from clusters.capabilities import Capabilities, TrainingRuntime
+from clusters.job_kinds import JOB_KINDS
 from tests.workloads import crds, golden
-from tests.workloads.submissions import ANY_SPEC, MPI, TRAINJOBS, train1
+from tests.workloads.spec_strategies import ANY_SPEC, MPI, TRAINJOBS
+from tests.workloads.submissions import train1
 from workloads.manifests import (
     CannotBuild,
     build_objects,
     choose_target,
     describe_unavailable,
     find_refusals,
-    get_target,
 )
 from workloads.specs import (
     UNCHANGED,
@@ -151,7 +152,7 @@ def test_the_best_kind_that_is_served_is_taken(
         choose_target(train1(framework=framework), replace(TRAINER, served=KAI | served)).job_kind
         == kind
     )
-    assert get_target(kind).job_kind == kind
+    assert JOB_KINDS[kind].job_kind == kind
 
 
 @pytest.mark.parametrize("framework", Framework)

@@ -77,7 +77,7 @@ def test_another_project_may_use_the_same_name(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("taken", "asked", "free"),
+    ("taken", "wanted_name", "free"),
     [
         ([], "a", "a"),
         (["a"], "a", "a-2"),
@@ -88,11 +88,11 @@ def test_another_project_may_use_the_same_name(cast: Cast) -> None:
     ],
 )
 def test_a_free_name_is_like_the_one_asked_for(
-    cast: Cast, taken: list[str], asked: str, free: str
+    cast: Cast, taken: list[str], wanted_name: str, free: str
 ) -> None:
     for name in taken:
         create_workload(cast, name)
-    assert journal.suggest_free_name(cast.team_a, asked) == free
+    assert journal.suggest_free_name(cast.team_a, wanted_name) == free
 
 
 def test_stop_is_asked_for_once(cast: Cast) -> None:

@@ -141,7 +141,9 @@ def test_of_two_that_want_one_name_one_gets_it() -> None:
     assert sorted(names) == sorted(f"w{number}" for number in range(EACH))
 
 
-def test_a_sweep_forgets_nothing_that_is_asked_for_meanwhile(asked: list[tuple[str, ...]]) -> None:
+def test_a_sweep_forgets_nothing_that_is_asked_for_meanwhile(
+    requested_steps: list[tuple[str, ...]],
+) -> None:
     cast = make_cast()
     rows = [
         journal.create_workload(a_spec(cast.team_a, f"w{number}"), project=cast.team_a, user=None)

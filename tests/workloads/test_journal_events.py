@@ -19,7 +19,7 @@ LATER = "2099-01-01T00:00:30Z"
 
 
 @pytest.fixture
-def made(cast: Cast) -> ClusterObjects:
+def kube(cast: Cast) -> ClusterObjects:
     found = ClusterObjects(
         journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     )
@@ -29,9 +29,9 @@ def made(cast: Cast) -> ClusterObjects:
     return found
 
 
-def record_events(made: ClusterObjects, *events: Object) -> int:
+def record_events(kube: ClusterObjects, *events: Object) -> int:
     return journal.record_observations(
-        made.workload.cluster_id, [Observation("event", event) for event in events]
+        kube.workload.cluster_id, [Observation("event", event) for event in events]
     )
 
 
@@ -43,16 +43,16 @@ def list_events() -> list[tuple[Any, ...]]:
     )
 
 
-def test_an_event_is_kept_with_all_that_it_says(made: ClusterObjects) -> None:
-    event = made.event(
-        made.pod("master"),
+def test_an_event_is_kept_with_all_that_it_says(kube: ClusterObjects) -> None:
+    event = kube.event(
+        kube.pod("master"),
         "Failed\x1b[31m",
         "no\x00 luck",
         type="Warning",
         firstTimestamp="2098-01-01T00:00:00Z",
         count=3,
     )
-    assert record_events(made, event) == 1
+    assert record_events(kube, event) == 1
     row = Event.objects.get(kind="cluster")
     assert (row.reason, row.text, row.is_warning, row.source) == (
         "Failed",
@@ -64,16 +64,16 @@ def test_an_event_is_kept_with_all_that_it_says(made: ClusterObjects) -> None:
     assert row.first_at == datetime(2098, 1, 1, tzinfo=UTC)
 
 
-def test_an_event_told_again_is_counted_and_not_repeated(made: ClusterObjects) -> None:
-    once = made.event(made.pod("master"), "BackOff", "back-off", count=1)
-    often = made.event(
-        made.pod("master"), "BackOff", "back-off", series={"count": 7, "lastObservedTime": LATER}
+def test_an_event_told_again_is_counted_and_not_repeated(kube: ClusterObjects) -> None:
+    once = kube.event(kube.pod("master"), "BackOff", "back-off", count=1)
+    often = kube.event(
+        kube.pod("master"), "BackOff", "back-off", series={"count": 7, "lastObservedTime": LATER}
     )
     assert [
-        record_events(made, once),
-        record_events(made, once, often),
-        record_events(made, often),
-        record_events(made, once),
+        record_events(kube, once),
+        record_events(kube, once, often),
+        record_events(kube, often),
+        record_events(kube, once),
     ] == [
         1,
         1,
@@ -84,10 +84,10 @@ def test_an_event_told_again_is_counted_and_not_repeated(made: ClusterObjects) -
     assert (row.count, row.at) == (7, datetime(2099, 1, 1, 0, 0, 30, tzinfo=UTC))
 
 
-def test_what_the_cluster_forgets_stays(made: ClusterObjects) -> None:
-    event = made.event(made.pod("master"), "Started", "")
-    record_events(made, event)
-    assert journal.record_observations(made.workload.cluster_id, observe_gone("event", event)) == 0
+def test_what_the_cluster_forgets_stays(kube: ClusterObjects) -> None:
+    event = kube.event(kube.pod("master"), "Started", "")
+    record_events(kube, event)
+    assert journal.record_observations(kube.workload.cluster_id, observe_gone("event", event)) == 0
     assert len(list_events()) == 1
 
 
@@ -100,9 +100,9 @@ SUBJECTS = {
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_it_finds_its_workload_by(made: ClusterObjects, subject: str) -> None:
+def test_it_finds_its_workload_by(kube: ClusterObjects, subject: str) -> None:
     kind, make = SUBJECTS[subject]
-    assert record_events(made, made.event(make(made), "Happened", "", kind=kind)) == 1
+    assert record_events(kube, kube.event(make(kube), "Happened", "", kind=kind)) == 1
 
 
 def test_events_come_before_anything_else_is_known(cast: Cast) -> None:
@@ -120,8 +120,8 @@ def test_events_come_before_anything_else_is_known(cast: Cast) -> None:
     assert {row[1] for row in list_events()} == {"PyTorchJob", "PodGroup", "Pod"}
 
 
-def foreign(made: ClusterObjects, what: str) -> Object:
-    event = made.event(made.pod("master"), "Happened", "")
+def foreign(kube: ClusterObjects, what: str) -> Object:
+    event = kube.event(kube.pod("master"), "Happened", "")
     about = event["involvedObject"]
     match what:
         case "of another namespace":
@@ -154,21 +154,21 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("what", FOREIGN)
-def test_it_is_left_out(made: ClusterObjects, what: str) -> None:
-    assert (record_events(made, foreign(made, what)), list_events()) == (0, [])
+def test_it_is_left_out(kube: ClusterObjects, what: str) -> None:
+    assert (record_events(kube, foreign(kube, what)), list_events()) == (0, [])
 
 
-def test_an_event_belongs_to_the_attempt_of_its_pod_or_job(made: ClusterObjects) -> None:
-    journal.record_observations(made.workload.cluster_id, jobs(made.job(condition("Failed"))))
-    journal.request_run(made.workload.pk, None)
+def test_an_event_belongs_to_the_attempt_of_its_pod_or_job(kube: ClusterObjects) -> None:
+    journal.record_observations(kube.workload.cluster_id, jobs(kube.job(condition("Failed"))))
+    journal.request_run(kube.workload.pk, None)
     second = ClusterObjects(Workload.objects.get())
-    journal.record_observations(made.workload.cluster_id, jobs(second.job(condition("Created"))))
-    subjects = [made.pod("master"), second.pod("worker", 0), made.job(), second.job()]
+    journal.record_observations(kube.workload.cluster_id, jobs(second.job(condition("Created"))))
+    subjects = [kube.pod("master"), second.pod("worker", 0), kube.job(), second.job()]
     kinds = ["Pod", "Pod", "PyTorchJob", "PyTorchJob"]
     record_events(
-        made,
+        kube,
         *(
-            made.event(each, "Happened", "", kind=kind, uid=f"e{n}")
+            kube.event(each, "Happened", "", kind=kind, uid=f"e{n}")
             for n, (each, kind) in enumerate(zip(subjects, kinds, strict=True))
         ),
     )
@@ -176,27 +176,27 @@ def test_an_event_belongs_to_the_attempt_of_its_pod_or_job(made: ClusterObjects)
 
 
 def test_late_events_of_a_deleted_workload_do_not_fall_to_its_namesake(
-    cast: Cast, made: ClusterObjects
+    cast: Cast, kube: ClusterObjects
 ) -> None:
-    journal.request_deletion(made.workload.pk, None)
-    journal.record_release(made.workload.pk)
+    journal.request_deletion(kube.workload.pk, None)
+    journal.record_release(kube.workload.pk)
     journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
     record_events(
-        made,
-        made.event(made.pod("master"), "Killing", ""),
-        made.event(made.job(), "Deleted", "", kind="PyTorchJob", uid="e2"),
+        kube,
+        kube.event(kube.pod("master"), "Killing", ""),
+        kube.event(kube.job(), "Deleted", "", kind="PyTorchJob", uid="e2"),
     )
     assert set(Event.objects.filter(kind="cluster").values_list("workload", flat=True)) == {
-        made.workload.pk
+        kube.workload.pk
     }
 
 
-def test_within_its_second_an_event_comes_when_it_was_heard(made: ClusterObjects) -> None:
+def test_within_its_second_an_event_comes_when_it_was_heard(kube: ClusterObjects) -> None:
     before = Event.objects.latest("at").at
     record_events(
-        made,
-        made.event(
-            made.pod("master"), "Now", "", lastTimestamp=before.replace(microsecond=0).isoformat()
+        kube,
+        kube.event(
+            kube.pod("master"), "Now", "", lastTimestamp=before.replace(microsecond=0).isoformat()
         ),
     )
     assert before <= Event.objects.get(kind="cluster").at <= before.replace(microsecond=999_999)

@@ -23,7 +23,7 @@ CREATED = condition("Created")
 
 
 @pytest.fixture
-def made(cast: Cast) -> ClusterObjects:
+def kube(cast: Cast) -> ClusterObjects:
     found = ClusterObjects(
         journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     )
@@ -37,53 +37,55 @@ def made(cast: Cast) -> ClusterObjects:
     return found
 
 
-def listed(
-    made: ClusterObjects,
+def record_listing(
+    kube: ClusterObjects,
     kind: Any,
     *objects: Object,
     began: datetime | None = LONG_AFTER,
     **more: Any,
 ) -> int:
-    return journal.record_listing(made.workload.cluster_id, kind, objects, began, **more)
+    return journal.record_listing(kube.workload.cluster_id, kind, objects, began, **more)
 
 
-def there() -> list[str]:
+def list_present_pods() -> list[str]:
     return sorted(Pod.objects.filter(vanished_at=None).values_list("name", flat=True))
 
 
-def test_what_a_listing_lacks_has_vanished(made: ClusterObjects) -> None:
-    assert listed(made, "pod", made.pod("master")) == 1
-    assert there() == ["train1-master-0"]
+def test_what_a_listing_lacks_has_vanished(kube: ClusterObjects) -> None:
+    assert record_listing(kube, "pod", kube.pod("master")) == 1
+    assert list_present_pods() == ["train1-master-0"]
     assert Workload.objects.get().status == "Degraded"
 
 
-def test_a_listing_without_news_changes_nothing(made: ClusterObjects) -> None:
+def test_a_listing_without_news_changes_nothing(kube: ClusterObjects) -> None:
     objects = list(Pod.objects.values_list("data", flat=True))
     position = Position.objects.get().value
-    assert listed(made, "pod", *objects) == 0
+    assert record_listing(kube, "pod", *objects) == 0
     assert Position.objects.get().value == position
 
 
-def test_what_was_made_after_the_listing_began_has_not_vanished(made: ClusterObjects) -> None:
-    assert listed(made, "pod", began=BEFORE) == listed(made, "job", began=BEFORE) == 0
-    assert len(there()) == 3
+def test_what_was_made_after_the_listing_began_has_not_vanished(kube: ClusterObjects) -> None:
+    assert (
+        record_listing(kube, "pod", began=BEFORE) == record_listing(kube, "job", began=BEFORE) == 0
+    )
+    assert len(list_present_pods()) == 3
 
 
-def test_what_is_newer_than_the_listings_version_has_not_vanished(made: ClusterObjects) -> None:
+def test_what_is_newer_than_the_listings_version_has_not_vanished(kube: ClusterObjects) -> None:
     versions = sorted(int(version) for version in Pod.objects.values_list("version", flat=True))
-    assert listed(made, "pod", began=BEFORE, version=str(versions[1])) == 1
-    assert len(there()) == 1
+    assert record_listing(kube, "pod", began=BEFORE, version=str(versions[1])) == 1
+    assert len(list_present_pods()) == 1
 
 
-def test_what_cannot_be_read_is_still_there(made: ClusterObjects) -> None:
+def test_what_cannot_be_read_is_still_there(kube: ClusterObjects) -> None:
     stubs = [{"metadata": {"uid": uid}} for uid in Pod.objects.values_list("uid", flat=True)]
-    assert listed(made, "pod", *stubs) == 0
-    assert len(there()) == 3
+    assert record_listing(kube, "pod", *stubs) == 0
+    assert len(list_present_pods()) == 3
 
 
-def test_a_listing_of_one_kind_of_jobs_says_nothing_of_the_others(made: ClusterObjects) -> None:
-    assert listed(made, "job", job_kinds=("Job",)) == 0
-    assert listed(made, "job", job_kinds=("PyTorchJob",)) == 1
+def test_a_listing_of_one_kind_of_jobs_says_nothing_of_the_others(kube: ClusterObjects) -> None:
+    assert record_listing(kube, "job", job_kinds=("Job",)) == 0
+    assert record_listing(kube, "job", job_kinds=("PyTorchJob",)) == 1
     assert Workload.objects.get().status == "Stopped"
 
 
@@ -94,34 +96,38 @@ def test_batch_jobs_are_known_though_lists_do_not_name_them(cast: Cast) -> None:
     made = ClusterObjects(journal.create_workload(spec, project=cast.team_a, user=None))
     job = made.batch(condition("Complete"), succeeded=1)
     del job["kind"]
-    listed(made, "job", job, job_kinds=("Job",))
+    record_listing(made, "job", job, job_kinds=("Job",))
     assert (Workload.objects.get().status, Workload.objects.get().ended) == (
         "Completed",
         "1 succeeded",
     )
 
 
-def test_a_pod_group_that_a_listing_lacks_is_forgotten(made: ClusterObjects) -> None:
-    group = made.group("OverLimit", "full")
-    listed(made, "podgroup", group)
+def test_a_pod_group_that_a_listing_lacks_is_forgotten(kube: ClusterObjects) -> None:
+    group = kube.group("OverLimit", "full")
+    record_listing(kube, "podgroup", group)
     assert Workload.objects.get().pod_group
-    listed(made, "podgroup")
+    record_listing(kube, "podgroup")
     assert Workload.objects.get().pod_group is None
 
 
-def known(made: ClusterObjects, *kinds: Any) -> list[KnownObject]:
-    return journal.list_known_objects(made.workload.cluster_id, *kinds, workload=made.workload.pk)
+def list_known(kube: ClusterObjects, *kinds: Any) -> list[KnownObject]:
+    return journal.list_known_objects(kube.workload.cluster_id, *kinds, workload=kube.workload.pk)
 
 
-def test_one_workload_is_reconciled_from_fresh_reads(made: ClusterObjects) -> None:
-    before = known(made, "job", "pod", "podgroup")
+def test_one_workload_is_reconciled_from_fresh_reads(kube: ClusterObjects) -> None:
+    before = list_known(kube, "job", "pod", "podgroup")
     assert journal.reconcile_workload(
-        made.workload.pk, made.job(CREATED), [made.pod("master")], made.group(), known_before=before
+        kube.workload.pk, kube.job(CREATED), [kube.pod("master")], kube.group(), known_before=before
     )
-    assert (there(), Workload.objects.get().status) == (["train1-master-0"], "Degraded")
-    before = known(made, "job", "pod", "podgroup")
-    assert journal.reconcile_workload(made.workload.pk, None, [], None, known_before=before)
-    assert (there(), Workload.objects.get().status, Workload.objects.get().pod_group) == (
+    assert (list_present_pods(), Workload.objects.get().status) == (["train1-master-0"], "Degraded")
+    before = list_known(kube, "job", "pod", "podgroup")
+    assert journal.reconcile_workload(kube.workload.pk, None, [], None, known_before=before)
+    assert (
+        list_present_pods(),
+        Workload.objects.get().status,
+        Workload.objects.get().pod_group,
+    ) == (
         [],
         "Stopped",
         None,
@@ -132,26 +138,26 @@ def test_stopping_what_never_reached_the_cluster_ends_when_reconciled(cast: Cast
     workload = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
     journal.request_stop(workload.pk, None)
     assert journal.reconcile_workload(
-        workload.pk, None, [], None, known_before=known(ClusterObjects(workload))
+        workload.pk, None, [], None, known_before=list_known(ClusterObjects(workload))
     )
     assert Workload.objects.get().status == "Stopped"
 
 
-def test_what_was_seen_after_one_had_looked_is_not_missed(made: ClusterObjects) -> None:
-    before = known(made, "job", "pod")
-    journal.record_observations(made.workload.cluster_id, pods(made.pod("worker", 2)))
-    assert journal.reconcile_workload(made.workload.pk, None, [], None, known_before=before)
-    assert there() == ["train1-worker-2"]
+def test_what_was_seen_after_one_had_looked_is_not_missed(kube: ClusterObjects) -> None:
+    before = list_known(kube, "job", "pod")
+    journal.record_observations(kube.workload.cluster_id, pods(kube.pod("worker", 2)))
+    assert journal.reconcile_workload(kube.workload.pk, None, [], None, known_before=before)
+    assert list_present_pods() == ["train1-worker-2"]
 
 
-def test_a_listing_of_what_was_known_needs_no_version_and_no_clock(made: ClusterObjects) -> None:
+def test_a_listing_of_what_was_known_needs_no_version_and_no_clock(kube: ClusterObjects) -> None:
     """As of another cluster behind the same row, whose versions are lower than any that is
     known.
     """
-    before = known(made, "pod")
-    journal.record_observations(made.workload.cluster_id, pods(made.pod("worker", 2)))
-    assert listed(made, "pod", known_before=before, began=None) == 1
-    assert there() == ["train1-worker-2"]
+    before = list_known(kube, "pod")
+    journal.record_observations(kube.workload.cluster_id, pods(kube.pod("worker", 2)))
+    assert record_listing(kube, "pod", known_before=before, began=None) == 1
+    assert list_present_pods() == ["train1-worker-2"]
 
 
 ROLES = (("master", 0), ("worker", 0), ("worker", 1))
@@ -160,9 +166,9 @@ ROLES = (("master", 0), ("worker", 0), ("worker", 1))
 class Cluster:
     """One workload's objects as they change; every change is a frame."""
 
-    def __init__(self, made: ClusterObjects) -> None:
-        self.made = made
-        self.job: Object | None = made.job(CREATED)
+    def __init__(self, kube: ClusterObjects) -> None:
+        self.made = kube
+        self.job: Object | None = kube.job(CREATED)
         self.pods: dict[int, Object] = {}
         self.group: Object | None = None
         self.tries = 0

@@ -38,7 +38,7 @@ FIELDS = (
 
 
 @pytest.fixture
-def made(cast: Cast) -> ClusterObjects:
+def kube(cast: Cast) -> ClusterObjects:
     found = ClusterObjects(
         journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     )
@@ -52,7 +52,7 @@ def made(cast: Cast) -> ClusterObjects:
     return found
 
 
-def shown(workload: Workload) -> Any:
+def read_columns(workload: Workload) -> Any:
     row = Workload.objects.get(pk=workload.pk)
     return (
         (
@@ -118,7 +118,9 @@ def test_page_by_page_is_as_one_by_one(cast: Cast, estate: list[Any], page: int)
     for number, kind in enumerate(kinds):
         record_listing_pages(kind, cast, [*found["one"][number], *found["all"][number]], page)
     for one, all_ in zip(ways["one"], ways["all"], strict=True):
-        assert repr(shown(all_.workload)).replace("all", "one") == repr(shown(one.workload))
+        assert repr(read_columns(all_.workload)).replace("all", "one") == repr(
+            read_columns(one.workload)
+        )
 
 
 def test_a_page_of_many_is_written_by_as_many_statements_as_one_of_few(cast: Cast) -> None:
@@ -142,8 +144,8 @@ def test_a_page_of_many_is_written_by_as_many_statements_as_one_of_few(cast: Cas
     assert counts[0] == counts[1]
 
 
-def test_a_listing_without_news_writes_nothing(made: ClusterObjects) -> None:
-    listing = journal.Listing(made.workload.cluster_id, "pod")
+def test_a_listing_without_news_writes_nothing(kube: ClusterObjects) -> None:
+    listing = journal.Listing(kube.workload.cluster_id, "pod")
     kept = list(Pod.objects.values_list("data", flat=True))
     with CaptureQueriesContext(connection) as captured:
         assert listing.add_page(kept) == 0
@@ -151,8 +153,8 @@ def test_a_listing_without_news_writes_nothing(made: ClusterObjects) -> None:
     assert len(captured) == 0
 
 
-def test_what_a_listing_that_began_anew_told_at_first_may_have_gone(made: ClusterObjects) -> None:
-    listing = journal.Listing(made.workload.cluster_id, "pod")
+def test_what_a_listing_that_began_anew_told_at_first_may_have_gone(kube: ClusterObjects) -> None:
+    listing = journal.Listing(kube.workload.cluster_id, "pod")
     both = list(Pod.objects.order_by("name").values_list("data", flat=True))
     listing.add_page(both)
     listing.restart()
@@ -172,18 +174,18 @@ def set_back(obj: Object) -> Object:
 
 
 @pytest.fixture
-def far_on(made: ClusterObjects) -> ClusterObjects:
+def far_on(kube: ClusterObjects) -> ClusterObjects:
     """What is known has high versions."""
     for kind, objects in (
-        ("job", [made.job(condition("Running"))]),
-        ("pod", [made.pod("master"), made.pod("worker", 0)]),
+        ("job", [kube.job(condition("Running"))]),
+        ("pod", [kube.pod("master"), kube.pod("worker", 0)]),
     ):
         for each in objects:
             each["metadata"]["resourceVersion"] = str(10**9)
         journal.record_observations(
-            made.workload.cluster_id, [journal.Observation(kind, each) for each in objects]
+            kube.workload.cluster_id, [journal.Observation(kind, each) for each in objects]
         )  # type: ignore[arg-type]
-    return made
+    return kube
 
 
 def test_a_listing_is_newer_than_what_was_known_when_it_was_asked_for_whatever_its_versions(
@@ -232,15 +234,15 @@ def test_fresh_reads_of_one_workload_are_newer_than_what_was_known_before_them(
 
 
 def test_what_became_known_after_the_listing_was_asked_for_and_it_should_hold_has_vanished(
-    made: ClusterObjects,
+    kube: ClusterObjects,
 ) -> None:
-    listing = journal.Listing(made.workload.cluster_id, "pod")
-    journal.record_observations(made.workload.cluster_id, pods(made.pod("worker", 1)))
+    listing = journal.Listing(kube.workload.cluster_id, "pod")
+    journal.record_observations(kube.workload.cluster_id, pods(kube.pod("worker", 1)))
     listing.add_page(
         list(Pod.objects.exclude(name="train1-worker-1").values_list("data", flat=True))
     )
     newest = max(int(version) for version in Pod.objects.values_list("version", flat=True))
-    listing.finish(made.workload.created_at, str(newest - 1))
+    listing.finish(kube.workload.created_at, str(newest - 1))
     assert Pod.objects.filter(vanished_at=None).count() == 3
-    listing.finish(made.workload.created_at, str(newest))
+    listing.finish(kube.workload.created_at, str(newest))
     assert Pod.objects.filter(vanished_at=None).count() == 2

@@ -24,15 +24,17 @@ PREEMPTED = condition("DisruptionTarget", reason="PreemptionByScheduler")
 
 
 @pytest.fixture
-def made(cast: Cast) -> ClusterObjects:
+def kube(cast: Cast) -> ClusterObjects:
     return ClusterObjects(
         journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     )
 
 
-def see(made: ClusterObjects, *seen: list[Observation], cluster: uuid.UUID | None = None) -> int:
+def observe(
+    kube: ClusterObjects, *observations: list[Observation], cluster: uuid.UUID | None = None
+) -> int:
     return journal.record_observations(
-        cluster or made.workload.cluster_id, [each for part in seen for each in part]
+        cluster or kube.workload.cluster_id, [each for part in observations for each in part]
     )
 
 
@@ -40,17 +42,17 @@ def row() -> Workload:
     return Workload.objects.get()
 
 
-def running(made: ClusterObjects) -> None:
-    see(made, jobs(made.job(CREATED)), pods(*(made.pod(*role) for role in ROLES)))
+def running(kube: ClusterObjects) -> None:
+    observe(kube, jobs(kube.job(CREATED)), pods(*(kube.pod(*role) for role in ROLES)))
 
 
-def test_a_whole_life(made: ClusterObjects) -> None:
-    see(made, jobs(made.job(CREATED)))
-    for make in (made.queued, made.starting, made.pod, made.ended):
-        see(made, pods(*(make(*role) for role in ROLES)))
-    see(
-        made,
-        jobs(made.job(SUCCEEDED, counts={"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}})),
+def test_a_whole_life(kube: ClusterObjects) -> None:
+    observe(kube, jobs(kube.job(CREATED)))
+    for make in (kube.queued, kube.starting, kube.pod, kube.ended):
+        observe(kube, pods(*(make(*role) for role in ROLES)))
+    observe(
+        kube,
+        jobs(kube.job(SUCCEEDED, counts={"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}})),
     )
     moves = Event.objects.exclude(new="").values_list("kind", "old", "new")
     assert list(moves) == [
@@ -70,19 +72,19 @@ def test_a_whole_life(made: ClusterObjects) -> None:
     assert (attempt.status, attempt.ended, attempt.job_uid) == (
         "Completed",
         "3 succeeded",
-        made.uid,
+        kube.uid,
     )
     assert (attempt.started_at, attempt.ended_at) == (row().started_at, row().ended_at)
     assert attempt.ended_at
 
 
-def test_a_pods_row_says_what_the_pod_says(made: ClusterObjects) -> None:
+def test_a_pods_row_says_what_the_pod_says(kube: ClusterObjects) -> None:
     annotations = {"gpu-fraction": "0.1"}
-    see(
-        made,
-        jobs(made.job(CREATED)),
+    observe(
+        kube,
+        jobs(kube.job(CREATED)),
         pods(
-            made.pod(
+            kube.pod(
                 "worker", 1, annotations=annotations, restarts=2, startTime="2026-11-21T00:00:05Z"
             )
         ),
@@ -112,16 +114,16 @@ def test_a_pods_row_says_what_the_pod_says(made: ClusterObjects) -> None:
 
 
 def test_running_pods_and_gpus_are_those_of_placed_and_unfinished_pods(
-    made: ClusterObjects,
+    kube: ClusterObjects,
 ) -> None:
     tenth = {"annotations": {"gpu-fraction": "0.1"}}
-    see(
-        made,
-        jobs(made.job(CREATED)),
+    observe(
+        kube,
+        jobs(kube.job(CREATED)),
         pods(
-            made.pod("master", **tenth),
-            made.starting("worker", 0, **tenth),
-            made.queued("worker", 1, **tenth),
+            kube.pod("master", **tenth),
+            kube.starting("worker", 0, **tenth),
+            kube.queued("worker", 1, **tenth),
         ),
     )
     assert (row().running_pods, row().requested_pods, row().gpus_allocated) == (
@@ -129,21 +131,21 @@ def test_running_pods_and_gpus_are_those_of_placed_and_unfinished_pods(
         3,
         Decimal("0.2"),
     )
-    see(made, pods(made.ended("worker", 0, **tenth)))
+    observe(kube, pods(kube.ended("worker", 0, **tenth)))
     assert (row().running_pods, row().gpus_allocated) == (1, Decimal("0.1"))
     assert row().gpus_requested == Decimal("0.3")
 
 
-def test_ranks_do_not_depend_on_the_order_in_which_pods_are_seen(made: ClusterObjects) -> None:
-    see(made, pods(made.pod("worker", 1)))
+def test_ranks_do_not_depend_on_the_order_in_which_pods_are_seen(kube: ClusterObjects) -> None:
+    observe(kube, pods(kube.pod("worker", 1)))
     assert Pod.objects.get().rank == 1
-    see(made, pods(made.pod("master")))
+    observe(kube, pods(kube.pod("master")))
     assert list(Pod.objects.values_list("role", "rank")) == [("master", 0), ("worker", 2)]
-    see(
-        made,
-        observe_gone("pod", made.pod("master")),
-        jobs(made.job(CREATED)),
-        pods(made.pod("worker", 0)),
+    observe(
+        kube,
+        observe_gone("pod", kube.pod("master")),
+        jobs(kube.job(CREATED)),
+        pods(kube.pod("worker", 0)),
     )
     assert set(Pod.objects.values_list("name", "rank")) == {
         ("train1-master-0", 0),
@@ -152,81 +154,85 @@ def test_ranks_do_not_depend_on_the_order_in_which_pods_are_seen(made: ClusterOb
     }
 
 
-def test_the_same_again_is_no_change(made: ClusterObjects) -> None:
+def test_the_same_again_is_no_change(kube: ClusterObjects) -> None:
     seen = [
-        *jobs(made.job(CREATED)),
-        *pods(*(made.pod(*role) for role in ROLES)),
-        Observation("podgroup", made.group("Unschedulable", "no")),
+        *jobs(kube.job(CREATED)),
+        *pods(*(kube.pod(*role) for role in ROLES)),
+        Observation("podgroup", kube.group("Unschedulable", "no")),
     ]
-    assert see(made, seen) == 1
+    assert observe(kube, seen) == 1
     before, position = list(Workload.objects.values()), Position.objects.get().value
-    assert see(made, seen) == see(made, seen[::-1]) == 0
+    assert observe(kube, seen) == observe(kube, seen[::-1]) == 0
     assert (list(Workload.objects.values()), Position.objects.get().value) == (before, position)
 
 
-def test_an_older_state_never_replaces_a_newer_one(made: ClusterObjects) -> None:
-    old, new = made.starting("master"), made.pod("master")
-    old_job, new_job = made.job(CREATED), made.job(CREATED, condition("Running"))
-    see(made, jobs(new_job), pods(new))
-    assert see(made, jobs(old_job), pods(old)) == 0
+def test_an_older_state_never_replaces_a_newer_one(kube: ClusterObjects) -> None:
+    old, new = kube.starting("master"), kube.pod("master")
+    old_job, new_job = kube.job(CREATED), kube.job(CREATED, condition("Running"))
+    observe(kube, jobs(new_job), pods(new))
+    assert observe(kube, jobs(old_job), pods(old)) == 0
     assert (Pod.objects.get().phase, row().job["status"]["conditions"][-1]["type"]) == (
         "Running",
         "Running",
     )
 
 
-def test_versions_compare_as_numbers(made: ClusterObjects) -> None:
-    old, new = made.starting("master"), made.pod("master")
+def test_versions_compare_as_numbers(kube: ClusterObjects) -> None:
+    old, new = kube.starting("master"), kube.pod("master")
     old["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"] = "99", "100"
-    assert [see(made, pods(new)), see(made, pods(old))] == [1, 0]
+    assert [observe(kube, pods(new)), observe(kube, pods(old))] == [1, 0]
 
 
-def test_of_one_batch_the_newest_state_counts(made: ClusterObjects) -> None:
-    old, new = made.starting("master"), made.pod("master")
-    see(made, pods(new, old))
+def test_of_one_batch_the_newest_state_counts(kube: ClusterObjects) -> None:
+    old, new = kube.starting("master"), kube.pod("master")
+    observe(kube, pods(new, old))
     assert Pod.objects.get().phase == "Running"
 
 
-def test_what_is_gone_stays_gone(made: ClusterObjects) -> None:
-    pod = made.pod("master")
-    late = made.pod("master")
-    see(made, jobs(made.job(CREATED)), pods(pod))
-    see(made, observe_gone("pod", pod))
-    see(made, pods(late))
+def test_what_is_gone_stays_gone(kube: ClusterObjects) -> None:
+    pod = kube.pod("master")
+    late = kube.pod("master")
+    observe(kube, jobs(kube.job(CREATED)), pods(pod))
+    observe(kube, observe_gone("pod", pod))
+    observe(kube, pods(late))
     assert Pod.objects.get().vanished_at
     assert row().running_pods == 0
 
 
-def test_a_pod_made_anew_is_another_pod(made: ClusterObjects) -> None:
-    running(made)
-    see(made, observe_gone("pod", made.pod("worker", 1)), pods(made.starting("worker", 1, tries=1)))
+def test_a_pod_made_anew_is_another_pod(kube: ClusterObjects) -> None:
+    running(kube)
+    observe(
+        kube, observe_gone("pod", kube.pod("worker", 1)), pods(kube.starting("worker", 1, tries=1))
+    )
     assert Pod.objects.filter(name="train1-worker-1").count() == 2
     assert (row().status, row().running_pods) == ("Degraded", 2)
 
 
-def test_the_reason_follows_while_the_status_stays(made: ClusterObjects) -> None:
-    waiting = [made.queued(*role) for role in ROLES]
-    see(
-        made,
-        jobs(made.job(CREATED)),
+def test_the_reason_follows_while_the_status_stays(kube: ClusterObjects) -> None:
+    waiting = [kube.queued(*role) for role in ROLES]
+    observe(
+        kube,
+        jobs(kube.job(CREATED)),
         pods(*waiting),
-        [Observation("podgroup", made.group("OverLimit", "the project is full"))],
+        [Observation("podgroup", kube.group("OverLimit", "the project is full"))],
     )
     assert (row().status, row().reason) == ("Pending", "the project is full")
-    see(made, [Observation("podgroup", made.group("OverLimit", "the department is full"))])
+    observe(kube, [Observation("podgroup", kube.group("OverLimit", "the department is full"))])
     assert (row().reason, Attempt.objects.get().reason) == (
         "the department is full",
         "the department is full",
     )
     assert Event.objects.filter(new="Pending").count() == 1
-    see(made, observe_gone("podgroup", made.group()))
+    observe(kube, observe_gone("podgroup", kube.group()))
     assert (row().pod_group, row().reason) == (None, "")
 
 
-def test_a_preempted_attempt_is_pending_again_and_says_so(made: ClusterObjects) -> None:
-    running(made)
+def test_a_preempted_attempt_is_pending_again_and_says_so(kube: ClusterObjects) -> None:
+    running(kube)
     assert row().status == "Running"
-    see(made, pods(*(made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES)))
+    observe(
+        kube, pods(*(kube.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES))
+    )
     event = Event.objects.latest("id")
     assert (row().status, row().attempt, event.old, event.new, event.reason) == (
         "Pending",
@@ -237,79 +243,81 @@ def test_a_preempted_attempt_is_pending_again_and_says_so(made: ClusterObjects) 
     )
     assert event.text.startswith("It was preempted")
     assert event.is_warning
-    see(
-        made,
+    observe(
+        kube,
         observe_gone(
-            "pod", *(made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES)
+            "pod", *(kube.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES)
         ),
     )
-    see(made, pods(*(made.pod(*role, tries=1) for role in ROLES)))
+    observe(kube, pods(*(kube.pod(*role, tries=1) for role in ROLES)))
     assert row().status == "Running"
 
 
-def test_a_preemption_seen_all_at_once_says_so_too(made: ClusterObjects) -> None:
-    running(made)
-    ending = [made.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES]
-    see(made, observe_gone("pod", *ending), pods(*(made.queued(*role, tries=1) for role in ROLES)))
+def test_a_preemption_seen_all_at_once_says_so_too(kube: ClusterObjects) -> None:
+    running(kube)
+    ending = [kube.pod(*role, terminating=True, conditions=[PREEMPTED]) for role in ROLES]
+    observe(
+        kube, observe_gone("pod", *ending), pods(*(kube.queued(*role, tries=1) for role in ROLES))
+    )
     assert (row().status, Event.objects.latest("id").reason) == ("Pending", "Preempted")
 
 
-def test_a_job_deleted_behind_our_back_is_stopped_and_says_so(made: ClusterObjects) -> None:
-    running(made)
-    see(made, observe_gone("job", made.job(CREATED)))
+def test_a_job_deleted_behind_our_back_is_stopped_and_says_so(kube: ClusterObjects) -> None:
+    running(kube)
+    observe(kube, observe_gone("job", kube.job(CREATED)))
     assert (row().status, row().desired, row().job) == ("Stopped", "Stopped", None)
     assert "not by Muster" in row().reason
     assert row().ended_at
-    assert see(made, jobs(made.job(CREATED))) == 0
+    assert observe(kube, jobs(kube.job(CREATED))) == 0
 
 
-def test_a_job_that_is_gone_before_its_pods_were_seen_is_stopped_too(made: ClusterObjects) -> None:
-    see(made, jobs(made.job(CREATED)))
+def test_a_job_that_is_gone_before_its_pods_were_seen_is_stopped_too(kube: ClusterObjects) -> None:
+    observe(kube, jobs(kube.job(CREATED)))
     assert row().status == "Creating"
-    see(made, observe_gone("job", made.job(CREATED)))
+    observe(kube, observe_gone("job", kube.job(CREATED)))
     assert row().status == "Stopped"
 
 
-def test_an_end_is_an_end(made: ClusterObjects) -> None:
-    see(made, jobs(made.job(condition("Failed", message="too bad"))))
+def test_an_end_is_an_end(kube: ClusterObjects) -> None:
+    observe(kube, jobs(kube.job(condition("Failed", message="too bad"))))
     assert (row().status, row().reason) == ("Failed", "too bad")
-    running(made)
-    see(made, observe_gone("job", made.job(SUCCEEDED)))
+    running(kube)
+    observe(kube, observe_gone("job", kube.job(SUCCEEDED)))
     assert (row().status, row().reason, row().desired) == ("Failed", "too bad", "Running")
 
 
-def test_stopping_ends_when_the_last_pod_is_gone(made: ClusterObjects) -> None:
-    running(made)
-    journal.request_stop(made.workload.pk, None)
-    see(made, observe_gone("job", made.job(CREATED)))
+def test_stopping_ends_when_the_last_pod_is_gone(kube: ClusterObjects) -> None:
+    running(kube)
+    journal.request_stop(kube.workload.pk, None)
+    observe(kube, observe_gone("job", kube.job(CREATED)))
     assert row().status == "Stopping"
-    see(made, observe_gone("pod", *(made.pod(*role) for role in ROLES)))
+    observe(kube, observe_gone("pod", *(kube.pod(*role) for role in ROLES)))
     assert (row().status, row().next_try_at, row().running_pods) == ("Stopped", None, 0)
 
 
-def test_deletion_is_left_to_its_step_which_may_look_at_once(made: ClusterObjects) -> None:
-    running(made)
-    journal.request_deletion(made.workload.pk, None)
-    see(
-        made,
-        observe_gone("job", made.job(CREATED)),
-        observe_gone("pod", *(made.pod(*role) for role in ROLES)),
+def test_deletion_is_left_to_its_step_which_may_look_at_once(kube: ClusterObjects) -> None:
+    running(kube)
+    journal.request_deletion(kube.workload.pk, None)
+    observe(
+        kube,
+        observe_gone("job", kube.job(CREATED)),
+        observe_gone("pod", *(kube.pod(*role) for role in ROLES)),
     )
     assert (row().status, row().released_at) == ("Deleting", None)
     assert row().next_try_at <= timezone.now()  # type: ignore[operator]
 
 
 def test_pods_of_an_attempt_before_change_their_rows_and_not_the_status(
-    made: ClusterObjects,
+    kube: ClusterObjects,
 ) -> None:
-    see(made, jobs(made.job(condition("Failed"))), pods(made.pod("master")))
-    journal.request_run(made.workload.pk, None)
-    see(
-        made, pods(made.ended("master", code=1)), observe_gone("job", made.job(condition("Failed")))
+    observe(kube, jobs(kube.job(condition("Failed"))), pods(kube.pod("master")))
+    journal.request_run(kube.workload.pk, None)
+    observe(
+        kube, pods(kube.ended("master", code=1)), observe_gone("job", kube.job(condition("Failed")))
     )
     pod = Pod.objects.get()
     assert (pod.attempt, pod.phase, row().status, row().attempt) == (1, "Failed", "Resuming", 2)
-    see(made, [Observation("podgroup", made.group("OverLimit", "of the attempt before"))])
+    observe(kube, [Observation("podgroup", kube.group("OverLimit", "of the attempt before"))])
     assert row().pod_group is None
 
 
@@ -318,52 +326,52 @@ def asked_two_hours_ago() -> None:
     Workload.objects.update(created_at=then, status_at=then)
 
 
-def test_times_are_the_clusters_within_ours(made: ClusterObjects) -> None:
+def test_times_are_the_clusters_within_ours(kube: ClusterObjects) -> None:
     asked_two_hours_ago()
     up = (timezone.now() - timedelta(hours=1)).replace(microsecond=0)
     ready = condition("Ready", lastTransitionTime=up.isoformat())
-    seen = [made.pod(*role) for role in ROLES]
+    seen = [kube.pod(*role) for role in ROLES]
     for pod in seen:
         pod["status"]["conditions"] = [ready]
-    see(made, jobs(made.job(CREATED)), pods(*seen))
+    observe(kube, jobs(kube.job(CREATED)), pods(*seen))
     assert up <= row().started_at < up + timedelta(seconds=1)  # type: ignore[operator]
-    job = made.job(SUCCEEDED)
+    job = kube.job(SUCCEEDED)
     job["status"]["completionTime"] = "2999-01-01T00:00:00Z"
-    see(made, jobs(job))
+    observe(kube, jobs(job))
     assert row().started_at < row().ended_at <= timezone.now()  # type: ignore[operator]
 
 
-def test_what_ran_unseen_has_its_times_all_the_same(made: ClusterObjects) -> None:
+def test_what_ran_unseen_has_its_times_all_the_same(kube: ClusterObjects) -> None:
     asked_two_hours_ago()
     began, ended = (
         (timezone.now() - timedelta(minutes=minutes)).replace(microsecond=0) for minutes in (60, 30)
     )
-    job = made.job(SUCCEEDED)
+    job = kube.job(SUCCEEDED)
     job["status"]["completionTime"] = ended.isoformat()
-    see(made, jobs(job), pods(made.ended("master", startTime=began.isoformat())))
+    observe(kube, jobs(job), pods(kube.ended("master", startTime=began.isoformat())))
     assert 1800 <= (row().ended_at - row().started_at).total_seconds() < 1802  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("skew", [timedelta(hours=-1), timedelta(hours=1)])
 def test_a_cluster_whose_clock_is_wrong_does_not_spoil_the_times(
-    made: ClusterObjects, skew: timedelta
+    kube: ClusterObjects, skew: timedelta
 ) -> None:
     asked_two_hours_ago()
-    see(made, jobs(made.job(CREATED)), pods(made.starting("master")))
+    observe(kube, jobs(kube.job(CREATED)), pods(kube.starting("master")))
     theirs = (timezone.now() + skew).isoformat()
-    ready = [made.pod(*role) for role in ROLES]
+    ready = [kube.pod(*role) for role in ROLES]
     for pod in ready:
         pod["status"]["conditions"] = [condition("Ready", lastTransitionTime=theirs)]
     before = timezone.now()
-    see(made, pods(*ready))
-    job = made.job(SUCCEEDED)
+    observe(kube, pods(*ready))
+    job = kube.job(SUCCEEDED)
     job["status"]["completionTime"] = theirs
-    see(made, jobs(job))
+    observe(kube, jobs(job))
     assert before <= row().started_at <= row().ended_at <= timezone.now()  # type: ignore[operator]
 
 
-def stray(made: ClusterObjects, what: str) -> Any:
-    pod = made.pod("master")
+def stray(kube: ClusterObjects, what: str) -> Any:
+    pod = kube.pod("master")
     labels = pod["metadata"]["labels"]
     match what:
         case "a label that is no id":
@@ -395,22 +403,22 @@ STRAYS = [
 
 
 @pytest.mark.parametrize("what", STRAYS)
-def test_a_stranger_is_left_out(made: ClusterObjects, what: str) -> None:
-    see(made, jobs(made.job(CREATED)))
-    assert see(made, pods(stray(made, what), made.pod("worker", 0))) == 1
+def test_a_stranger_is_left_out(kube: ClusterObjects, what: str) -> None:
+    observe(kube, jobs(kube.job(CREATED)))
+    assert observe(kube, pods(stray(kube, what), kube.pod("worker", 0))) == 1
     assert [pod.name for pod in Pod.objects.all()] == ["train1-worker-0"]
 
 
-def test_another_clusters_objects_are_not_ours(made: ClusterObjects) -> None:
+def test_another_clusters_objects_are_not_ours(kube: ClusterObjects) -> None:
     other = Cluster.objects.create(name="other", server="https://127.0.0.1:2", kubeconfig=NOWHERE)
-    assert see(made, jobs(made.job(SUCCEEDED)), pods(made.pod("master")), cluster=other.pk) == 0
+    assert observe(kube, jobs(kube.job(SUCCEEDED)), pods(kube.pod("master")), cluster=other.pk) == 0
     assert (row().status, Pod.objects.count()) == ("Creating", 0)
 
 
-def test_a_job_of_another_name_with_our_labels_is_not_ours(made: ClusterObjects) -> None:
-    job = made.job(SUCCEEDED)
+def test_a_job_of_another_name_with_our_labels_is_not_ours(kube: ClusterObjects) -> None:
+    job = kube.job(SUCCEEDED)
     job["metadata"]["name"] = "copy-of-train1"
-    assert (see(made, jobs(job)), row().status) == (0, "Creating")
+    assert (observe(kube, jobs(job)), row().status) == (0, "Creating")
 
 
 def test_the_number_of_queries_does_not_grow_with_the_batch(cast: Cast) -> None:

@@ -26,7 +26,7 @@ ROLES = (("master", 0), ("worker", 0), ("worker", 1))
 
 
 @pytest.fixture
-def made(cast: Cast) -> ClusterObjects:
+def kube(cast: Cast) -> ClusterObjects:
     found = ClusterObjects(
         journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
     )
@@ -34,7 +34,7 @@ def made(cast: Cast) -> ClusterObjects:
     return found
 
 
-def put(path: str, value: Any) -> Any:
+def build_change(path: str, value: Any) -> Any:
     def change(obj: dict[str, Any]) -> None:
         *way, last = path.split(".")
         at = obj
@@ -46,53 +46,57 @@ def put(path: str, value: Any) -> Any:
 
 
 POISON = {
-    "everything huge": put("status.message", HUGE),
-    "a NUL in a text": put("status.message", "a\x00b"),
-    "a NUL in a name": put("status.reason", "\x00" * 9),
-    "half a surrogate pair": put("status.message", "\ud800"),
-    "a NUL in a key": put("metadata.labels.a\x00b", "c\x00d"),
-    "no metadata worth the name": put("metadata.labels", ["a", "b"]),
-    "a status that is a list": put("status", [1, 2]),
-    "conditions that are numbers": put("status.conditions", [1, 2, {"type": {}, "status": []}]),
-    "containers that are texts": put("spec.containers", ["a", {"name": ["x"], "image": 5}]),
-    "a phase far too long": put("status.phase", "P" * 400),
-    "a node that is an object": put("spec.nodeName", {"a": 1}),
-    "a node far too long": put("spec.nodeName", "n" * 9000),
-    "GPUs without end": put(
+    "everything huge": build_change("status.message", HUGE),
+    "a NUL in a text": build_change("status.message", "a\x00b"),
+    "a NUL in a name": build_change("status.reason", "\x00" * 9),
+    "half a surrogate pair": build_change("status.message", "\ud800"),
+    "a NUL in a key": build_change("metadata.labels.a\x00b", "c\x00d"),
+    "no metadata worth the name": build_change("metadata.labels", ["a", "b"]),
+    "a status that is a list": build_change("status", [1, 2]),
+    "conditions that are numbers": build_change(
+        "status.conditions", [1, 2, {"type": {}, "status": []}]
+    ),
+    "containers that are texts": build_change(
+        "spec.containers", ["a", {"name": ["x"], "image": 5}]
+    ),
+    "a phase far too long": build_change("status.phase", "P" * 400),
+    "a node that is an object": build_change("spec.nodeName", {"a": 1}),
+    "a node far too long": build_change("spec.nodeName", "n" * 9000),
+    "GPUs without end": build_change(
         "metadata.annotations", {"gpu-fraction": "9e99", "gpu-fraction-num-devices": "9e99"}
     ),
-    "GPUs that are none": put("metadata.annotations", {"gpu-fraction": {"a": []}}),
-    "numbers without end": put("status.deep", [10**400, math.inf, -math.inf, math.nan]),
-    "a hundred thousand entries": put(
+    "GPUs that are none": build_change("metadata.annotations", {"gpu-fraction": {"a": []}}),
+    "numbers without end": build_change("status.deep", [10**400, math.inf, -math.inf, math.nan]),
+    "a hundred thousand entries": build_change(
         "status.many", {str(number): "x" for number in range(100_000)}
     ),
-    "a version far too long": put("metadata.resourceVersion", "9" * 500),
-    "times that are none": put("status.startTime", "tomorrow"),
-    "restarts without end": put(
+    "a version far too long": build_change("metadata.resourceVersion", "9" * 500),
+    "times that are none": build_change("status.startTime", "tomorrow"),
+    "restarts without end": build_change(
         "status.containerStatuses", [{"restartCount": 10**30, "state": "x"}, {"restartCount": -5}]
     ),
-    "a uid far too long": put("metadata.uid", "u" * 900),
-    "owners that are texts": put(
+    "a uid far too long": build_change("metadata.uid", "u" * 900),
+    "owners that are texts": build_change(
         "metadata.ownerReferences", ["a", {"controller": True, "uid": {}}]
     ),
 }
 
 
 @pytest.mark.parametrize("what", POISON)
-def test_a_pod_with_this_stops_no_other(made: ClusterObjects, what: str) -> None:
-    bad = made.pod("master")
+def test_a_pod_with_this_stops_no_other(kube: ClusterObjects, what: str) -> None:
+    bad = kube.pod("master")
     POISON[what](bad)
-    journal.record_observations(made.workload.cluster_id, pods(bad, made.pod("worker", 0)))
+    journal.record_observations(kube.workload.cluster_id, pods(bad, kube.pod("worker", 0)))
     assert Pod.objects.filter(name="train1-worker-0", phase="Running").exists()
     assert all(len(json.dumps(pod.data)) < 4 * MOST_TEXT for pod in Pod.objects.all())
 
 
 @pytest.mark.parametrize("what", POISON)
-def test_a_job_with_this_stops_no_pod(made: ClusterObjects, what: str) -> None:
-    bad = made.job(condition("Created"))
+def test_a_job_with_this_stops_no_pod(kube: ClusterObjects, what: str) -> None:
+    bad = kube.job(condition("Created"))
     POISON[what](bad)
     journal.record_observations(
-        made.workload.cluster_id, [*jobs(bad), *pods(made.pod("worker", 0))]
+        kube.workload.cluster_id, [*jobs(bad), *pods(kube.pod("worker", 0))]
     )
     assert Pod.objects.filter(name="train1-worker-0", phase="Running").exists()
 
@@ -119,11 +123,11 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("what", EVENTS)
-def test_an_event_with_this_stops_no_other(made: ClusterObjects, what: str) -> None:
-    bad = made.event(made.pod("master"), "Bad", "", uid="bad") | EVENTS[what]
-    good = made.event(made.pod("master"), "Good", "", uid="good")
+def test_an_event_with_this_stops_no_other(kube: ClusterObjects, what: str) -> None:
+    bad = kube.event(kube.pod("master"), "Bad", "", uid="bad") | EVENTS[what]
+    good = kube.event(kube.pod("master"), "Good", "", uid="good")
     journal.record_observations(
-        made.workload.cluster_id, [Observation("event", bad), Observation("event", good)]
+        kube.workload.cluster_id, [Observation("event", bad), Observation("event", good)]
     )
     assert Event.objects.filter(reason="Good").exists()
     assert all(len(event.text) <= 1024 for event in Event.objects.all())
@@ -142,18 +146,18 @@ NONSENSE: list[Any] = [
 
 
 @pytest.mark.parametrize("obj", NONSENSE)
-def test_what_is_no_object_is_left_out(made: ClusterObjects, obj: Any) -> None:
+def test_what_is_no_object_is_left_out(kube: ClusterObjects, obj: Any) -> None:
     kinds: list[Any] = ["job", "pod", "podgroup", "event"]
     assert (
         journal.record_observations(
-            made.workload.cluster_id, [Observation(kind, obj) for kind in kinds]
+            kube.workload.cluster_id, [Observation(kind, obj) for kind in kinds]
         )
         == 0
     )
-    journal.record_listing(made.workload.cluster_id, "event", [obj], made.workload.created_at)
+    journal.record_listing(kube.workload.cluster_id, "event", [obj], kube.workload.created_at)
 
 
-def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: ClusterObjects) -> None:
+def test_a_batch_that_cannot_be_written_is_written_one_by_one(kube: ClusterObjects) -> None:
     refused = {
         "sqlite": (
             "CREATE TRIGGER refused BEFORE INSERT ON workloads_pod WHEN NEW.node = 'n0' BEGIN "
@@ -163,10 +167,10 @@ def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: ClusterObjec
     }
     with connection.cursor() as cursor:
         cursor.execute(refused[connection.vendor])
-    good = made.pod("worker", 0), made.pod("worker", 1)
+    good = kube.pod("worker", 0), kube.pod("worker", 1)
     assert (
         journal.record_observations(
-            made.workload.cluster_id, pods(good[0], made.pod("master", node="n0"), good[1])
+            kube.workload.cluster_id, pods(good[0], kube.pod("master", node="n0"), good[1])
         )
         == 1
     )
@@ -176,8 +180,8 @@ def test_a_batch_that_cannot_be_written_is_written_one_by_one(made: ClusterObjec
     ]
 
 
-def test_a_row_that_is_not_as_it_was_read_is_not_written(made: ClusterObjects) -> None:
-    key = made.workload.pk
+def test_a_row_that_is_not_as_it_was_read_is_not_written(kube: ClusterObjects) -> None:
+    key = kube.workload.pk
     with pytest.raises(bulk_sql.ConcurrentChange):
         bulk_sql.update_rows(
             Workload,
@@ -228,8 +232,8 @@ def test_anything_at_all_can_be_slimmed_and_read(obj: Any) -> None:
     derive_status(slimmed, [slimmed])
 
 
-def test_slimming_keeps_what_is_read_and_nothing_else(made: ClusterObjects) -> None:
-    pod = made.ended(
+def test_slimming_keeps_what_is_read_and_nothing_else(kube: ClusterObjects) -> None:
+    pod = kube.ended(
         "worker",
         1,
         code=1,
@@ -250,13 +254,13 @@ def test_slimming_keeps_what_is_read_and_nothing_else(made: ClusterObjects) -> N
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_garbage_with_our_labels_never_fails_a_batch(
-    made: ClusterObjects, kind: Any, obj: Any
+    kube: ClusterObjects, kind: Any, obj: Any
 ) -> None:
-    dressed = made.pod("master")
+    dressed = kube.pod("master")
     metadata = obj.get("metadata") if isinstance(obj.get("metadata"), dict) else {}
     dressed |= {name: value for name, value in obj.items() if name != "metadata"}
     dressed["metadata"] = metadata | dressed["metadata"]
     journal.record_observations(
-        made.workload.cluster_id, [Observation(kind, dressed), *pods(made.pod("worker", 0))]
+        kube.workload.cluster_id, [Observation(kind, dressed), *pods(kube.pod("worker", 0))]
     )
     assert Pod.objects.filter(name="train1-worker-0").exists()

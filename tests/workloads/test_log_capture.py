@@ -151,7 +151,7 @@ def test_a_pod_that_went_before_the_rest_was_read_leaves_a_gap(
     with pods.read_in_thread(reading, client):
         pods.eventually(lambda: reading.progress.size)
     calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=0)
-    pods.eventually(lambda: gone(client))
+    pods.eventually(lambda: is_gone(client))
     assert finish(reading, client) == TurnOutcome(TurnEnd.COMPLETE)
     assert [gap["cause"] for gap in reading.progress.gaps] == [
         "The pod was gone before the rest of its log was read."
@@ -203,9 +203,9 @@ def seen_late(client: Client, meanwhile: Callable[[], object]) -> Iterator[Clien
         yield through
 
 
-def removed(client: Client) -> None:
+def remove_pod(client: Client) -> None:
     calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=0)
-    pods.eventually(lambda: gone(client))
+    pods.eventually(lambda: is_gone(client))
 
 
 def test_a_pod_that_an_operator_removes_as_its_log_begins_keeps_what_came(
@@ -214,7 +214,7 @@ def test_a_pod_that_an_operator_removes_as_its_log_begins_keeps_what_came(
     pod = pods.start(client, pods.shell("echo line 0; sleep 60"))
     pods.eventually(lambda: pods.get_pod(client)["status"]["phase"] == "Running")
     reading = capture(pod, tmp_path)
-    with seen_late(client, lambda: removed(client)) as through:
+    with seen_late(client, lambda: remove_pod(client)) as through:
         assert finish(reading, through) == TurnOutcome(TurnEnd.COMPLETE)
     assert (texts(reading), reading.progress.gaps) == (lines(1), [])
 
@@ -227,7 +227,7 @@ def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(
     reading = capture(pod, tmp_path)
 
     def replaced() -> None:
-        removed(client)
+        remove_pod(client)
         pods.start(client, pods.shell("echo other; sleep 60"))
 
     with seen_late(client, replaced) as through:
@@ -237,7 +237,7 @@ def test_a_pod_that_is_replaced_as_its_log_begins_is_not_taken_for_the_new_one(
     assert texts(reading) == []
 
 
-def gone(client: Client) -> bool:
+def is_gone(client: Client) -> bool:
     try:
         pods.get_pod(client)
     except Gone:

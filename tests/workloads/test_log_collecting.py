@@ -109,7 +109,7 @@ def test_keeping_waits_for_the_collector_and_no_longer_than_said(
 
 def test_a_pod_that_was_gone_before_is_said_to_be_lost(client: Client, workload: Workload) -> None:
     pods.start(client, pods.shell("echo line"))
-    pods.store_pod(workload, pods.wait_until_ended(client), gone=True)
+    pods.store_pod(workload, pods.wait_until_ended(client), has_vanished=True)
     calls.delete(client, PODS, "pod", namespace=pods.NAMESPACE, grace_seconds=0)
     pods.remove_all(client)
     with pods.collector(workload.cluster, client) as collector:
@@ -180,14 +180,14 @@ def test_a_turn_asks_a_constant_number_of_queries(
             collector.run_turn()
 
 
-def ended(log: Log, days: float) -> None:
+def set_end(log: Log, days: float) -> None:
     Log.objects.filter(pk=log.pk).update(ended_at=timezone.now() - timedelta(days=days))
 
 
 def test_old_logs_are_removed_and_say_so(workload: Workload, settings: Any) -> None:
     old, new = a_log(workload, number_lines(3)), a_log(workload, number_lines(3), rank=1)
-    ended(old, 15)
-    ended(new, 13)
+    set_end(old, 15)
+    set_end(new, 13)
     assert logbook.remove_old_logs() == 1
     old.refresh_from_db()
     assert (old.state, "14 days" in old.note) == (Log.State.REMOVED, True)
@@ -199,7 +199,7 @@ def test_old_logs_are_removed_and_say_so(workload: Workload, settings: Any) -> N
 def test_the_oldest_logs_make_room(workload: Workload, settings: Any) -> None:
     logs = [a_log(workload, number_lines(100), rank=rank) for rank in range(3)]
     for age, log in enumerate(logs):
-        ended(log, 3 - age)
+        set_end(log, 3 - age)
     settings.OPTIONS = settings.OPTIONS.model_copy(update={"log_bytes": 2 * logs[0].size})
     assert logbook.remove_old_logs() == 1
     assert [Log.objects.get(pk=log.pk).state for log in logs] == ["removed", "complete", "complete"]

@@ -28,7 +28,7 @@ STAMP = stamps.format_time(START).encode()
 
 
 @contextmanager
-def opened(*paths: Path) -> Iterator[list[OpenLog]]:
+def open_logs(*paths: Path) -> Iterator[list[OpenLog]]:
     handles = [os.open(path, os.O_RDONLY) for path in paths]
     indexes = [os.open(log_paths.index_path(path), os.O_RDONLY) for path in paths]
     logs: list[Any] = [SimpleNamespace(pk=number, gaps=[]) for number in range(1, len(paths) + 1)]
@@ -40,7 +40,7 @@ def opened(*paths: Path) -> Iterator[list[OpenLog]]:
         os.close(handle)
 
 
-def stamped(texts: list[bytes], step: int = 1000) -> list[bytes]:
+def stamp_lines(texts: list[bytes], step: int = 1000) -> list[bytes]:
     return [
         stamps.format_time(START + number * step).encode() + b" " + text
         for number, text in enumerate(texts)
@@ -87,7 +87,7 @@ texts = st.lists(st.binary(max_size=200).map(lambda each: each.replace(b"\n", b"
 def test_any_bytes_in_any_pieces_come_back_by_any_windows(
     tmp_path: Path, texts: list[bytes], cuts: list[int], most: int, size: int
 ) -> None:
-    path, lines, splitter = tmp_path / "a.0.log", stamped(texts), LineSplitter()
+    path, lines, splitter = tmp_path / "a.0.log", stamp_lines(texts), LineSplitter()
     path.unlink(missing_ok=True)
     data, pieces = b"".join(line + b"\n" for line in lines), []
     for cut in cuts * (len(data) + 1):
@@ -98,7 +98,7 @@ def test_any_bytes_in_any_pieces_come_back_by_any_windows(
     with LogWriter(path) as writer:
         for piece in pieces:
             writer.append(splitter.feed(piece))
-    with opened(path) as logs:
+    with open_logs(path) as logs:
         assert downwards(logs, most) == lines == upwards(logs, most)
         source, end = logs[0].source, path.stat().st_size
         assert [line for _, line in line_reading.read_forward(source, 0, block=size)] == lines
@@ -128,7 +128,7 @@ def test_several_logs_are_merged_by_time_without_losing_or_doubling_a_line(
         ]
         write(paths[-1], lines)
         everything += lines
-    with opened(*paths) as logs:
+    with open_logs(*paths) as logs:
         for found in (downwards(logs, most), upwards(logs, most)):
             assert sorted(found) == sorted(everything)
             own = [
@@ -142,15 +142,15 @@ def test_several_logs_are_merged_by_time_without_losing_or_doubling_a_line(
 
 
 def test_lines_of_two_pods_stand_in_the_order_of_their_times(tmp_path: Path) -> None:
-    lines = stamped([b"%d" % number for number in range(100)])
+    lines = stamp_lines([b"%d" % number for number in range(100)])
     write(tmp_path / "a.0.log", lines[::2])
     write(tmp_path / "b.0.log", lines[1::2])
-    with opened(tmp_path / "a.0.log", tmp_path / "b.0.log") as logs:
+    with open_logs(tmp_path / "a.0.log", tmp_path / "b.0.log") as logs:
         assert downwards(logs, 7) == upwards(logs, 7) == lines
 
 
 def test_a_kill_in_the_middle_of_a_line_leaves_whole_lines(tmp_path: Path) -> None:
-    path, lines = tmp_path / "a.0.log", stamped([b"x" * 100] * 3000)
+    path, lines = tmp_path / "a.0.log", stamp_lines([b"x" * 100] * 3000)
     write(path, lines[:2000])
     with path.open("ab") as file:
         file.write(lines[2000][:50])
@@ -159,14 +159,14 @@ def test_a_kill_in_the_middle_of_a_line_leaves_whole_lines(tmp_path: Path) -> No
     with LogWriter(path) as writer:
         assert (writer.lines, writer.last_ns) == (2000, stamps.parse_stamp(lines[1999])[0])
         writer.append(lines[2000:])
-    with opened(path) as logs:
+    with open_logs(path) as logs:
         assert downwards(logs, 500) == lines
 
 
 @pytest.mark.parametrize("damage", ["missing", "short", "ahead"])
 def test_an_index_that_was_lost_is_made_anew(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "a.0.log"
-    write(path, stamped([b"x" * 100] * 3000))
+    write(path, stamp_lines([b"x" * 100] * 3000))
     index = log_paths.index_path(path)
     whole = index.read_bytes()
     index.write_bytes(
@@ -182,9 +182,9 @@ def test_an_index_that_was_lost_is_made_anew(tmp_path: Path, damage: str) -> Non
 
 
 def test_a_moment_is_found(tmp_path: Path) -> None:
-    path, lines = tmp_path / "a.0.log", stamped([b"x" * 100] * 5000)
+    path, lines = tmp_path / "a.0.log", stamp_lines([b"x" * 100] * 5000)
     write(path, lines)
-    with opened(path) as logs:
+    with open_logs(path) as logs:
         at = find_time(logs[0].source, logs[0].index, START + 3210 * 1000)
         assert logs[0].source.read(at, len(lines[0])) == lines[3210]
         assert find_time(logs[0].source, logs[0].index, START + 9999 * 1000) == path.stat().st_size
@@ -196,7 +196,7 @@ def test_only_one_writer_has_a_log(tmp_path: Path) -> None:
 
 
 def test_what_a_full_disk_took_half_of_is_cut_off_again(tmp_path: Path) -> None:
-    path, lines = tmp_path / "a.0.log", stamped([b"one", b"two"])
+    path, lines = tmp_path / "a.0.log", stamp_lines([b"one", b"two"])
 
     def full(handle: int, data: bytes) -> int:
         os.write(handle, data[:5])
@@ -263,7 +263,7 @@ def test_a_large_log_opens_by_reading_little(tmp_path: Path) -> None:
                 ]
             )
     assert path.stat().st_size > 1 << 30
-    with opened(path) as logs:
+    with open_logs(path) as logs:
         source = logs[0].source
         assert isinstance(source, LogFile)
         for find in (

@@ -35,7 +35,7 @@ def bob(cast: Cast) -> Client:
     return client
 
 
-def now(client: Client, workload: Workload, **query: object) -> dict[str, Any]:
+def load_state(client: Client, workload: Workload, **query: object) -> dict[str, Any]:
     return window(client, workload, **({"attempt": 1} | query))[0]
 
 
@@ -53,7 +53,7 @@ def a_pod(workload: Workload, rank: int = 0, **fields: object) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("status", "fields", "said"),
+    ("status", "fields", "expected_text"),
     [
         ("Creating", {}, "There is no pod yet. It is being sent to its cluster."),
         (
@@ -72,11 +72,11 @@ def a_pod(workload: Workload, rank: int = 0, **fields: object) -> Pod:
     ],
 )
 def test_before_there_is_a_pod_the_page_waits_and_says_why(
-    bob: Client, workload: Workload, status: str, fields: dict[str, str], said: str
+    bob: Client, workload: Workload, status: str, fields: dict[str, str], expected_text: str
 ) -> None:
     becomes(workload, status, **fields)
-    told = now(bob, workload)
-    assert told["nothing"] == said
+    told = load_state(bob, workload)
+    assert told["nothing"] == expected_text
     assert (told["over"], told["settled"], told["order"], told["tabs"]) == (False, False, [], {})
 
 
@@ -95,7 +95,7 @@ def test_the_diagnosis_is_said_where_there_is_one(bob: Client, workload: Workloa
         subject="train1",
     )
     page = bob.get(f"/workloads/{workload.pk}/logs").content.decode()
-    why = now(bob, workload)["nothing"].removeprefix("There is no pod yet. ")
+    why = load_state(bob, workload)["nothing"].removeprefix("There is no pod yet. ")
     assert why != "The cluster has not said why yet."
     assert why in page, "as the page says above"
 
@@ -105,7 +105,7 @@ def test_pods_that_have_not_begun_are_told_with_their_names(
 ) -> None:
     becomes(workload, "Initializing")
     pod = a_pod(workload, phase="Pending")
-    told = now(bob, workload)
+    told = load_state(bob, workload)
     assert (
         told["nothing"]
         == "No pod has begun to write yet. Its pods have their places and are starting."
@@ -118,11 +118,14 @@ def test_pods_that_have_not_begun_are_told_with_their_names(
 def test_a_log_that_is_empty_so_far_is_not_over(bob: Client, workload: Workload) -> None:
     becomes(workload, "Running")
     log = a_log(workload, [], state=Log.State.CAPTURING)
-    assert (now(bob, workload)["nothing"], now(bob, workload)["over"]) == (
+    assert (load_state(bob, workload)["nothing"], load_state(bob, workload)["over"]) == (
         "Nothing was written yet.",
         False,
     )
-    assert (now(bob, workload, log=log.pk)["nothing"], now(bob, workload, log=log.pk)["over"]) == (
+    assert (
+        load_state(bob, workload, log=log.pk)["nothing"],
+        load_state(bob, workload, log=log.pk)["over"],
+    ) == (
         "Nothing was written yet.",
         False,
     )
@@ -131,21 +134,21 @@ def test_a_log_that_is_empty_so_far_is_not_over(bob: Client, workload: Workload)
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped"])
 def test_at_rest_it_says_what_there_was(bob: Client, workload: Workload, status: str) -> None:
     becomes(workload, status)
-    told = now(bob, workload)
+    told = load_state(bob, workload)
     assert (told["over"], told["settled"], told["nothing"]) == (
         True,
         True,
         "It had no pod, and so wrote nothing.",
     )
     pod = a_pod(workload, phase="Failed")
-    told = now(bob, workload)
+    told = load_state(bob, workload)
     assert (told["over"], told["settled"], told["nothing"]) == (
         False,
         False,
         "It has ended, and what it wrote is being fetched.",
     )
     Pod.objects.filter(pk=pod.pk).update(logs_kept=True)
-    told = now(bob, workload)
+    told = load_state(bob, workload)
     assert (told["over"], told["settled"], told["nothing"]) == (True, True, "It wrote nothing.")
 
 
@@ -172,8 +175,8 @@ def test_it_is_over_when_no_pod_can_come_and_all_is_read(
     log = a_log(workload, number_lines(3), state=state)
     becomes(workload, status, attempt=attempt, released_at=timezone.now() if released else None)
     is_read = state == Log.State.COMPLETE
-    assert now(bob, workload)["over"] is (over and is_read)
-    one = now(bob, workload, log=log.pk)
+    assert load_state(bob, workload)["over"] is (over and is_read)
+    one = load_state(bob, workload, log=log.pk)
     assert (one["over"], one["settled"]) == (is_read, over and is_read), (
         "the log alone is over when it is read; its tabs are not"
     )
@@ -204,5 +207,5 @@ def test_the_tabs_are_those_of_the_page(bob: Client, workload: Workload) -> None
 def test_names_of_pods_are_text(bob: Client, workload: Workload) -> None:
     a_log(workload, number_lines(1))
     Pod.objects.update(name=HOSTILE[0].decode())
-    told = now(bob, workload)
+    told = load_state(bob, workload)
     assert "<script" not in "".join(told["tabs"].values())

@@ -87,7 +87,7 @@ async def events(
         await stream.aclose()
 
 
-async def collected(
+async def collect_lines(
     client: AsyncClient, workload: Workload, query: dict[str, Any], until: int, last: str = ""
 ) -> tuple[list[str], str]:
     """The first lines of a stream, so many at least or all there are, and the id of the last
@@ -109,7 +109,7 @@ async def test_lines_come_as_they_are_written_until_the_end() -> None:
     client, workload = await signed_in()
     log = await capturing(workload, 2)
     waiting = asyncio.create_task(
-        collected(client, workload, {"log": log.pk, "after": ""}, until=1000)
+        collect_lines(client, workload, {"log": log.pk, "after": ""}, until=1000)
     )
     await asyncio.to_thread(append, log, ["new 0", "new 1"])
     await sync_to_async(settle)(log)
@@ -125,12 +125,12 @@ async def test_a_stream_that_breaks_off_and_comes_back_loses_and_doubles_nothing
     found: list[str] = []
     last = ""
     for wanted in (100, 1, 1):
-        lines, last = await collected(client, workload, {"log": log.pk}, wanted, last)
+        lines, last = await collect_lines(client, workload, {"log": log.pk}, wanted, last)
         found += lines
         await asyncio.to_thread(append, log, [f"line {len(found)} or so"])
     await sync_to_async(settle)(log)
     await sync_to_async(rest)(workload, "Completed")
-    found += (await collected(client, workload, {"log": log.pk}, 1 << 30, last))[0]
+    found += (await collect_lines(client, workload, {"log": log.pk}, 1 << 30, last))[0]
     held = [line.decode().split(" ", 1)[1] for line in logbook.read_tail(log, 1 << 20).splitlines()]
     assert found == held
 
@@ -138,9 +138,9 @@ async def test_a_stream_that_breaks_off_and_comes_back_loses_and_doubles_nothing
 async def test_a_pod_that_writes_late_is_in_the_merged_stream_with_every_line() -> None:
     client, workload = await signed_in()
     first = await capturing(workload, 3)
-    lines, last = await collected(client, workload, {"attempt": 1}, 3)
+    lines, last = await collect_lines(client, workload, {"attempt": 1}, 3)
     second = await capturing(workload, 2, rank=1)
-    more, _ = await collected(client, workload, {"attempt": 1}, 2, last)
+    more, _ = await collect_lines(client, workload, {"attempt": 1}, 2, last)
     assert (lines, more) == (["line 0", "line 1", "line 2"], ["line 0", "line 1"])
     assert first.pk != second.pk
 
@@ -163,7 +163,7 @@ async def read_stream(
     return found
 
 
-def of(found: list[tuple[str, Any]], name: str) -> list[Any]:
+def filter_events(found: list[tuple[str, Any]], name: str) -> list[Any]:
     return [data for event, data in found if event == name]
 
 
@@ -182,9 +182,12 @@ async def test_who_wrote_is_told_also_of_a_log_that_came_between_the_window_and_
     end = json.loads(window.content.splitlines()[0])["end"]
     log = await capturing(workload, 2)
     found = await read_stream(
-        client, workload, {"attempt": 1, "after": end}, lambda found: bool(of(found, "lines"))
+        client,
+        workload,
+        {"attempt": 1, "after": end},
+        lambda found: bool(filter_events(found, "lines")),
     )
-    assert of(found, "lines")[0][0]["logs"][str(log.pk)]["pod"] == "train1-0"
+    assert filter_events(found, "lines")[0][0]["logs"][str(log.pk)]["pod"] == "train1-0"
 
 
 async def test_a_stream_tells_whole_how_things_stand_and_then_what_has_changed() -> None:
@@ -202,8 +205,10 @@ async def test_a_stream_tells_whole_how_things_stand_and_then_what_has_changed()
         [first.pod_id, second.pod_id],
     )
     assert f"?log={second.pk}" in changed["tabs"][str(second.pod_id)]
-    again = of(
-        await read_stream(client, workload, {"attempt": 1}, lambda found: bool(of(found, "state"))),
+    again = filter_events(
+        await read_stream(
+            client, workload, {"attempt": 1}, lambda found: bool(filter_events(found, "state"))
+        ),
         "state",
     )[0]
     assert list(again["tabs"]) == [str(first.pod_id), str(second.pod_id)]
@@ -216,19 +221,21 @@ async def test_a_log_that_is_over_is_not_the_end_while_other_pods_may_come() -> 
     await sync_to_async(rest)(workload, "Running")
 
     def over(found: list[tuple[str, Any]]) -> bool:
-        return bool(of(found, "state")) and bool(of(found, "state")[-1]["over"])
+        return bool(filter_events(found, "state")) and bool(
+            filter_events(found, "state")[-1]["over"]
+        )
 
     found = await read_stream(client, workload, {"log": log.pk}, over)
     assert [name for name, _ in found] == ["state", "lines", "state"]
-    assert [each["over"] for each in of(found, "state")] == [False, True], (
+    assert [each["over"] for each in filter_events(found, "state")] == [False, True], (
         "not before its last line"
     )
-    assert not of(found, "state")[-1]["settled"]
+    assert not filter_events(found, "state")[-1]["settled"]
     await sync_to_async(rest)(workload, "Completed")
     found = await read_stream(
-        client, workload, {"log": log.pk}, lambda found: bool(of(found, "over"))
+        client, workload, {"log": log.pk}, lambda found: bool(filter_events(found, "over"))
     )
-    assert of(found, "state")[-1]["settled"]
+    assert filter_events(found, "state")[-1]["settled"]
 
 
 async def test_a_quiet_stream_tells_how_things_stand_and_no_line() -> None:

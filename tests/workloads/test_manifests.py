@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from clusters.capabilities import Capabilities
+from clusters.job_kinds import ADAPTERS
 from tests.workloads.submissions import EVERYTHING, one_pod, train1
-from workloads.manifests import TARGETS, CannotBuild, build_objects, build_selector, dump_yaml
+from workloads.manifests import CannotBuild, build_objects, build_selector, dump_yaml
 from workloads.specs import (
     S3,
     CleanPodPolicy,
@@ -365,7 +366,7 @@ def test_the_projects_pull_secrets_come_after_the_environments_own() -> None:
 
 
 def test_there_is_a_builder_for_each_framework() -> None:
-    assert TARGETS.keys() == set(Framework)
+    assert ADAPTERS.keys() == set(Framework)
     with pytest.raises(CannotBuild):
         build_objects(train1(framework=None), workload_id="w-1")
     with pytest.raises(CannotBuild):

@@ -5,8 +5,10 @@ import json
 import yaml
 from hypothesis import HealthCheck, given, settings
 
-from tests.workloads.submissions import ANY_SPEC, EVERYTHING, train1
-from workloads.manifests import build_objects, build_rest_body, dump_yaml, get_rest_path
+from tests.workloads.spec_strategies import ANY_SPEC
+from tests.workloads.submissions import EVERYTHING, train1
+from workloads.manifests import build_objects, dump_yaml
+from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import (
     Configuration,
     MasterChanges,

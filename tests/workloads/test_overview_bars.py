@@ -23,9 +23,11 @@ def test_within_the_quota_nothing_is_over_it() -> None:
     assert found.quota_at < BAR_WIDTH
 
 
-@pytest.mark.parametrize(("held", "quota"), [(0, 0), (0, None), (3, 0), (3, None)])
-def test_a_bar_of_nothing_or_without_bounds_has_its_place(held: int, quota: int | None) -> None:
-    found = build_bar(Decimal(held), None if quota is None else Decimal(quota), None)
+@pytest.mark.parametrize(("held_gpus", "quota"), [(0, 0), (0, None), (3, 0), (3, None)])
+def test_a_bar_of_nothing_or_without_bounds_has_its_place(
+    held_gpus: int, quota: int | None
+) -> None:
+    found = build_bar(Decimal(held_gpus), None if quota is None else Decimal(quota), None)
     assert 0 <= found.within + found.over <= BAR_WIDTH
     assert found.percent is None
     assert ("without a quota" in found.words) == (quota is None)

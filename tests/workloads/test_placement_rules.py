@@ -17,7 +17,8 @@ from projects import tokens
 from tests.cast import Cast, a_spec
 from tests.conformance.api import eventually
 from tests.workloads.acting import SLEEP, Acting
-from workloads import actions, fit, tasks, workload_manifests
+from workloads import actions, fit, placement_rules, tasks, workload_manifests
+from workloads.judgement import judge_submission
 from workloads.manifests import placement
 from workloads.manifests.placement import NodePools
 from workloads.models import Workload
@@ -180,7 +181,9 @@ def test_the_projects_pools_are_in_the_objects_of_what_names_none(
     cast: Cast, pools: dict[str, NodePool]
 ) -> None:
     cast.team_a.node_pools.add(pools["h200"])
-    [*_, job] = workload_manifests.build_for_spec(a_spec(cast.team_a), cast.team_a)
+    [*_, job] = workload_manifests.build_for_spec(
+        a_spec(cast.team_a), cast.team_a, placement_rules.load_pools(cast.team_a)
+    )
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
         terms = replica["template"]["spec"]["affinity"]["nodeAffinity"][REQUIRED][
             "nodeSelectorTerms"
@@ -193,16 +196,16 @@ def test_whether_it_fits_is_asked_of_the_pools_nodes(
 ) -> None:
     room = {"cluster": cast.cluster, "is_ready": True, "gpus": 8, "cpu": 64, "memory": 1 << 40}
     Node.objects.create(name="n", labels={PRODUCT: "NVIDIA-L40S"}, **room)
-    assert fit.check_fit(a_spec(cast.team_a), cast.team_a).nodes.verdict is fit.Verdict.FITS
+    assert judge_submission(a_spec(cast.team_a), cast.team_a).fit.nodes.verdict is fit.Verdict.FITS
     cast.team_a.node_pools.add(pools["h200"])
     assert (
         "labels that are asked for are missing"
-        in fit.check_fit(a_spec(cast.team_a), cast.team_a).nodes.text
+        in judge_submission(a_spec(cast.team_a), cast.team_a).fit.nodes.text
     )
 
 
 @pytest.mark.parametrize(
-    ("said", "is_preemptible"),
+    ("lifecycle", "is_preemptible"),
     [
         (Lifecycle(), False),
         (Lifecycle(preemptibility=Preemptibility.PREEMPTIBLE), True),
@@ -210,11 +213,11 @@ def test_whether_it_fits_is_asked_of_the_pools_nodes(
     ],
 )
 def test_a_project_says_whether_what_says_nothing_may_be_interrupted(
-    cast: Cast, said: Lifecycle, is_preemptible: bool
+    cast: Cast, lifecycle: Lifecycle, is_preemptible: bool
 ) -> None:
     cast.team_a.default_preemptible = False
     workload = actions.submit(
-        a_spec(cast.team_a, lifecycle=said), project=cast.team_a, user=cast.bob
+        a_spec(cast.team_a, lifecycle=lifecycle), project=cast.team_a, user=cast.bob
     )
     assert workload.preemptible is is_preemptible
     assert decode_spec(workload.spec).is_preemptible is is_preemptible

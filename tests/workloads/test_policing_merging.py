@@ -85,7 +85,7 @@ def test_what_policies_set_is_as_they_want_it_and_setting_it_again_changes_nothi
     silent = {
         limits.field.name
         for limits in found.limits.values()
-        if limits.fallback and limits.field.implied
+        if limits.fallback and limits.field.policy.is_implied
     }
     assert not told & (silent - {"host_network"})
 

@@ -20,7 +20,7 @@ from workloads.policing import (
     serialize_rules,
 )
 from workloads.policing.checking import find_rule_problems
-from workloads.policing.kinds import MOST_OPTIONS, Pairs
+from workloads.policing.kinds import MOST_OPTIONS
 from workloads.policing.rules import MOST_RULES
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
@@ -119,7 +119,21 @@ def test_every_field_can_be_spoken_of_and_has_a_place() -> None:
         assert field.attributes
         assert field.label
         assert field.path
-        assert field.form or isinstance(field.kind, Pairs) or name == "volumes"
+
+
+STORED_NAMES = """
+architecture framework workers elastic.max_workers parameter_servers runs parallelism
+image pull_policy command args working_dir variables
+gpus.devices gpus.portion gpus.memory cpu_request cpu_limit memory_request memory_limit large_shm
+node_type node_pools volumes annotations labels
+priority preemptibility backoff_limit grace_seconds auto_delete_seconds restart_policy
+clean_pod_policy
+uid gid capabilities non_root read_only_root privilege_escalation host_ipc host_network
+"""
+
+
+def test_rules_in_the_database_keep_the_names_of_their_fields() -> None:
+    assert set(STORED_NAMES.split()) <= set(CATALOGUE)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from clusters.models import Node
 from projects.models import AccessRule, CustomRole, Project, User
 from tests.cast import Cast
 from tests.workloads import objects
+from tests.workloads.overview_rows import HOSTILE, add_sample, client_of, html, tile
 from tests.workloads.table_rows import a_pod, a_workload, an_event
-from tests.workloads.test_overview import HOSTILE, add_sample, client_of, html, tile
 from workloads.models import Workload
 
 

@@ -5,10 +5,8 @@ preempted.
 import csv
 import re
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -24,7 +22,9 @@ from workloads.views import rendering
 HOUR = timedelta(hours=1)
 
 
-def preempted(cast: Cast, name: str = "train1", *, back: bool = True, **fields: object) -> Workload:
+def a_preempted_workload(
+    cast: Cast, name: str = "train1", *, back: bool = True, **fields: object
+) -> Workload:
     """Began three hours ago with an hour of former attempts, ran for one, was preempted for one,
     and perhaps runs again.
     """
@@ -68,15 +68,8 @@ def fetch_runtimes(user: User, workload: Workload) -> tuple[int, int]:
     return listed["totalRunningTimeSeconds"], one["totalRunningTimeSeconds"]
 
 
-def body(answer: Any) -> bytes:
-    async def all_of_it() -> bytes:
-        return b"".join([piece async for piece in answer.streaming_content])
-
-    return async_to_sync(all_of_it)()
-
-
 def test_what_runs_again_counts_on_from_when_it_went_on(cast: Cast, alice: Client) -> None:
-    workload = preempted(cast)
+    workload = a_preempted_workload(cast)
     row = find_row(alice, workload)
     since = re.search(r'data-since="([^"]*)" data-before="([^"]*)"', row)
     assert since is not None
@@ -86,7 +79,7 @@ def test_what_runs_again_counts_on_from_when_it_went_on(cast: Cast, alice: Clien
 
 
 def test_what_waits_after_a_preemption_stands_still(cast: Cast, alice: Client) -> None:
-    workload = preempted(cast, back=False)
+    workload = a_preempted_workload(cast, back=False)
     assert "data-since" not in find_row(alice, workload)
     assert rendering.load_runtime(workload).seconds == pytest.approx(2 * 3600, abs=60)
 
@@ -98,10 +91,10 @@ def test_what_waits_after_a_preemption_stands_still(cast: Cast, alice: Client) -
 def test_page_file_rest_and_limit_tell_the_same(
     cast: Cast, alice: Client, back: bool, fields: dict[str, object]
 ) -> None:
-    workload = preempted(cast, back=back, **fields)
+    workload = a_preempted_workload(cast, back=back, **fields)
     counted = runtime_limits.load_running_seconds([workload], timezone.now())[workload.pk]
     assert rendering.load_runtime(workload).seconds == pytest.approx(counted, abs=60)
-    lines = body(alice.get("/workloads.csv")).decode().splitlines()
+    lines = alice.get("/workloads.csv").content.decode().splitlines()
     (line,) = csv.DictReader(lines)
     assert float(line["Runtime (s)"]) == pytest.approx(counted, abs=60)
     assert fetch_runtimes(cast.alice, workload) == (
@@ -118,7 +111,7 @@ def test_what_never_ran_has_no_runtime_and_is_not_asked_for(cast: Cast) -> None:
 
 
 def test_the_runtimes_of_many_rows_are_one_query(cast: Cast) -> None:
-    rows = [preempted(cast, f"train{number}") for number in range(5)]
+    rows = [a_preempted_workload(cast, f"train{number}") for number in range(5)]
     with CaptureQueriesContext(connection) as asked:
         found = rendering.load_runtimes(rows)
     assert (len(found), len(asked)) == (5, 1)

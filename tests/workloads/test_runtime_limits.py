@@ -2,8 +2,7 @@
 tests set.
 """
 
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,70 +17,22 @@ from projects.models import AuditEntry, Project
 from tests.at_once import at_once
 from tests.cast import Cast, a_spec, make_cast
 from tests.workloads.acting import SLEEP, Acting
+from tests.workloads.limited_workloads import (
+    HOUR,
+    START,
+    RequestedSteps,
+    add_status_event,
+    clock,
+    limited_workload,
+    list_event_texts,
+    sampled_clock,
+)
 from workloads import actions, journal, runtime_limits, tasks
-from workloads.models import Desired, Event, Sample, Workload
+from workloads.models import Desired, Event, Workload
 from workloads.specs import Environment, Setup
 from workloads.states import Status
 
-Asked = list[tuple[str, str]]
-HOUR = 3600
-START = timezone.now()
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], datetime]:
-    """Set the time to so many seconds after START."""
-
-    def set_(seconds: float) -> datetime:
-        moment = START + timedelta(seconds=seconds)
-        monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
-        return moment
-
-    set_(0)
-    return set_
-
-
-@pytest.fixture
-def sampled_clock(cast: Cast, clock: Callable[[float], datetime]) -> Callable[[float], datetime]:
-    """Set the time, just after the use of GPUs was sampled."""
-
-    def set_(seconds: float) -> datetime:
-        moment = clock(seconds)
-        Sample.objects.update_or_create(project=cast.team_a, defaults={"at": moment})
-        return moment
-
-    return set_
-
-
-def limited_workload(
-    cast: Cast,
-    name: str = "train1",
-    *,
-    time: int | None = 2 * HOUR,
-    idle: int | None = None,
-    **more: Any,
-) -> Workload:
-    """A workload with limits that runs since START."""
-    Project.objects.filter(pk=cast.team_a.pk).update(
-        time_limit_seconds=time, idle_limit_seconds=idle
-    )
-    team = Project.objects.select_related("department", "cluster").get(pk=cast.team_a.pk)
-    workload = journal.create_workload(a_spec(team, name), project=team, user=cast.bob)
-    running = {"status": Status.RUNNING, "started_at": START, "job_uid": "u", "next_try_at": None}
-    Workload.objects.filter(pk=workload.pk).update(**running | more)
-    workload.refresh_from_db()
-    return workload
-
-
-def list_event_texts(workload: Workload, reason: str) -> list[str]:
-    return list(
-        Event.objects.filter(workload=workload, reason=reason).values_list("text", flat=True)
-    )
-
-
-def add_status_event(workload: Workload, seconds: float, new: Status) -> None:
-    at = START + timedelta(seconds=seconds)
-    Event.objects.create(workload=workload, attempt=workload.attempt, kind="status", new=new, at=at)
+__all__ = ["clock", "sampled_clock"]
 
 
 @pytest.mark.parametrize(
@@ -99,24 +50,26 @@ def test_the_stricter_one_is_copied(
 
 
 def test_what_was_submitted_before_keeps_what_held_then(
-    cast: Cast, clock: Any, asked: Asked
+    cast: Cast, clock: Any, requested_steps: RequestedSteps
 ) -> None:
     workload = limited_workload(cast, time=None)
     Project.objects.update(time_limit_seconds=60)
     clock(HOUR)
     tasks.limit()
-    assert asked == []
+    assert requested_steps == []
     assert list_event_texts(workload, "TimeLimit") == []
 
 
-def test_before_half_nothing_is_said(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_before_half_nothing_is_said(
+    cast: Cast, clock: Any, requested_steps: RequestedSteps
+) -> None:
     workload = limited_workload(cast)
     clock(HOUR - 1)
     tasks.limit()
     assert list_event_texts(workload, "TimeLimitNear") == []
 
 
-def test_half_is_told_once(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_half_is_told_once(cast: Cast, clock: Any, requested_steps: RequestedSteps) -> None:
     workload = limited_workload(cast)
     before = workload.changed
     clock(HOUR)
@@ -131,11 +84,11 @@ def test_half_is_told_once(cast: Cast, clock: Any, asked: Asked) -> None:
     assert (event.is_warning, event.by, event.at) == (True, None, START + timedelta(seconds=HOUR))
     workload.refresh_from_db()
     assert workload.changed > before
-    assert (workload.status, asked) == (Status.RUNNING, [])
+    assert (workload.status, requested_steps) == (Status.RUNNING, [])
 
 
 def test_at_its_end_it_is_stopped_by_muster_and_says_why(
-    cast: Cast, clock: Any, asked: Asked
+    cast: Cast, clock: Any, requested_steps: RequestedSteps
 ) -> None:
     workload = limited_workload(cast)
     clock(2 * HOUR)
@@ -150,12 +103,14 @@ def test_at_its_end_it_is_stopped_by_muster_and_says_why(
     )
     assert list_event_texts(workload, "TimeLimit") == [why]
     assert list_event_texts(workload, "TimeLimitNear") == []
-    assert asked == [("stop", str(workload.pk))]
+    assert requested_steps == [("stop", str(workload.pk))]
     entry = AuditEntry.objects.get(entity="workload")
     assert (entry.event, entry.subject, entry.text) == ("stop", "Muster", why)
 
 
-def test_why_stays_once_it_has_stopped(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_why_stays_once_it_has_stopped(
+    cast: Cast, clock: Any, requested_steps: RequestedSteps
+) -> None:
     workload = limited_workload(cast)
     clock(2 * HOUR)
     tasks.limit()
@@ -171,7 +126,9 @@ def test_why_stays_once_it_has_stopped(cast: Cast, clock: Any, asked: Asked) -> 
     assert workload.attempts.get().reason == workload.reason
 
 
-def test_what_a_person_stopped_says_nothing_of_it(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_what_a_person_stopped_says_nothing_of_it(
+    cast: Cast, clock: Any, requested_steps: RequestedSteps
+) -> None:
     workload = limited_workload(cast)
     journal.request_stop(workload.pk, cast.bob)
     clock(3 * HOUR)
@@ -193,7 +150,7 @@ def test_another_attempt_is_not_stopped_for_the_one_before(cast: Cast, clock: An
 
 
 def test_one_that_ends_at_this_moment_is_left_alone(
-    cast: Cast, clock: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
+    cast: Cast, clock: Any, requested_steps: RequestedSteps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workload = limited_workload(cast)
     clock(2 * HOUR)
@@ -202,21 +159,21 @@ def test_one_that_ends_at_this_moment_is_left_alone(
     monkeypatch.setattr("workloads.tasks.limiting._load_limited_workloads", lambda _: iter([stale]))
     tasks.limit()
     workload.refresh_from_db()
-    assert (workload.status, asked) == (Status.COMPLETED, [])
+    assert (workload.status, requested_steps) == (Status.COMPLETED, [])
 
 
-def test_all_its_runs_count(cast: Cast, clock: Any, asked: Asked) -> None:
+def test_all_its_runs_count(cast: Cast, clock: Any, requested_steps: RequestedSteps) -> None:
     workload = limited_workload(cast, ran_seconds=HOUR + 1800.0)
     clock(1799)
     tasks.limit()
-    assert asked == []
+    assert requested_steps == []
     clock(1800)
     tasks.limit()
-    assert asked == [("stop", str(workload.pk))]
+    assert requested_steps == [("stop", str(workload.pk))]
 
 
 def test_the_time_in_which_it_was_preempted_does_not_count(
-    cast: Cast, clock: Any, asked: Asked
+    cast: Cast, clock: Any, requested_steps: RequestedSteps
 ) -> None:
     workload = limited_workload(cast)
     for seconds, new in (
@@ -228,23 +185,25 @@ def test_the_time_in_which_it_was_preempted_does_not_count(
         add_status_event(workload, seconds, new)
     clock(4 * HOUR - 1)
     tasks.limit()
-    assert asked == []
+    assert requested_steps == []
     assert (
         runtime_limits.load_running_seconds([workload], timezone.now())[workload.pk] == 2 * HOUR - 1
     )
     clock(4 * HOUR)
     tasks.limit()
-    assert asked == [("stop", str(workload.pk))]
+    assert requested_steps == [("stop", str(workload.pk))]
 
 
 @pytest.mark.parametrize(
     "status", [each for each in Status if each not in (Status.RUNNING, Status.DEGRADED)]
 )
-def test_only_what_runs_is_stopped(cast: Cast, clock: Any, asked: Asked, status: Status) -> None:
+def test_only_what_runs_is_stopped(
+    cast: Cast, clock: Any, requested_steps: RequestedSteps, status: Status
+) -> None:
     limited_workload(cast, status=status)
     clock(9 * HOUR)
     tasks.limit()
-    assert asked == []
+    assert requested_steps == []
 
 
 def test_what_has_used_it_up_does_not_run_again(cast: Cast, clock: Any) -> None:
@@ -259,114 +218,9 @@ def test_what_has_used_it_up_does_not_run_again(cast: Cast, clock: Any) -> None:
     assert actions.run(workload, cast.bob)
 
 
-def test_an_idle_one_is_warned_and_stopped(cast: Cast, sampled_clock: Any, asked: Asked) -> None:
-    workload = limited_workload(
-        cast, time=None, idle=1800, idle_since=START + timedelta(seconds=600)
-    )
-    for seconds, warned in ((1499, 0), (1500, 1), (1600, 1), (2399, 1)):
-        sampled_clock(seconds)
-        tasks.limit()
-        assert len(list_event_texts(workload, "IdleLimitNear")) == warned, seconds
-    assert (
-        "Half of the idle limit of 30 min has passed without use of its GPUs"
-        in list_event_texts(workload, "IdleLimitNear")[0]
-    )
-    assert asked == []
-    sampled_clock(2400)
-    tasks.limit()
-    why = "Stopped: its idle limit of 30 min was reached (project team-a); its GPUs were not used."
-    assert list_event_texts(workload, "IdleLimit") == [why]
-    assert asked == [("stop", str(workload.pk))]
-
-
-def test_use_begins_it_anew(cast: Cast, sampled_clock: Any, asked: Asked) -> None:
-    workload = limited_workload(cast, time=None, idle=1800, idle_since=START)
-    sampled_clock(1000)
-    tasks.limit()
-    Workload.objects.update(idle_since=START + timedelta(seconds=1200))
-    sampled_clock(2000)
-    tasks.limit()
-    assert len(list_event_texts(workload, "IdleLimitNear")) == 1
-    sampled_clock(2100)
-    tasks.limit()
-    tasks.limit()
-    assert len(list_event_texts(workload, "IdleLimitNear")) == 2
-    assert asked == []
-
-
-def test_where_its_use_is_not_known_nothing_is_stopped(
-    cast: Cast, sampled_clock: Any, asked: Asked
+def test_a_thousand_take_no_more_queries_than_ten(
+    cast: Cast, clock: Any, requested_steps: RequestedSteps
 ) -> None:
-    workload = limited_workload(cast, time=None, idle=60)
-    sampled_clock(9 * HOUR)
-    tasks.limit()
-    assert (asked, list_event_texts(workload, "IdleLimitNear")) == ([], [])
-
-
-@pytest.mark.parametrize("time", [None, 9 * HOUR])
-def test_what_was_idle_when_somebody_looked_last_is_not_stopped_for_it_later(
-    cast: Cast, clock: Any, sampled_clock: Any, asked: Asked, time: int | None
-) -> None:
-    workload = limited_workload(cast, time=time, idle=1800, idle_since=START)
-    sampled_clock(60)
-    clock(2 * HOUR)
-    tasks.limit()
-    assert (asked, list_event_texts(workload, "IdleLimitNear")) == ([], [])
-    sampled_clock(2 * HOUR)
-    tasks.limit()
-    assert asked == [("stop", str(workload.pk))]
-
-
-def test_a_warning_of_idleness_is_given_once_however_many_sweeps_saw_it(
-    cast: Cast, clock: Any
-) -> None:
-    workload = limited_workload(cast, time=None, idle=1800, idle_since=START)
-    clock(900)
-    given = [
-        journal.record_warning(workload.pk, "IdleLimitNear", "x", attempt=1, since=START)
-        for _ in range(2)
-    ]
-    assert given == [True, False]
-    clock(1000)
-    assert journal.record_warning(
-        workload.pk, "IdleLimitNear", "x", attempt=1, since=START + timedelta(seconds=950)
-    )
-
-
-def test_the_time_in_which_it_was_preempted_does_not_count_after_it_ran_again_either(
-    cast: Cast, clock: Any, asked: Asked
-) -> None:
-    workload = limited_workload(cast)
-    for seconds, new in ((0, Status.RUNNING), (600, Status.PENDING), (9 * HOUR, Status.RUNNING)):
-        add_status_event(workload, seconds, new)
-    clock(9 * HOUR + 300)
-    actions.stop(workload, cast.bob)
-    # What it takes to stop is no running either.
-    Event.objects.filter(new=Status.STOPPING).update(at=START + timedelta(seconds=9 * HOUR + 300))
-    ended = {"status": Status.STOPPED, "ended_at": START + timedelta(seconds=9 * HOUR + 400)}
-    Workload.objects.filter(pk=workload.pk).update(**ended)
-    workload.refresh_from_db()
-    clock(10 * HOUR)
-    assert actions.run(workload, cast.bob)
-    workload.refresh_from_db()
-    assert workload.ran_seconds == 900
-
-
-def test_idle_time_of_an_earlier_run_does_not_count(
-    cast: Cast, sampled_clock: Any, asked: Asked
-) -> None:
-    limited_workload(cast, time=None, idle=1800, idle_since=START - timedelta(hours=9))
-    sampled_clock(600)
-    tasks.limit()
-    assert asked == []
-    Workload.objects.update(status=Status.STOPPED)
-    workload = Workload.objects.get()
-    actions.run(workload, cast.bob)
-    workload.refresh_from_db()
-    assert workload.idle_since is None
-
-
-def test_a_thousand_take_no_more_queries_than_ten(cast: Cast, clock: Any, asked: Asked) -> None:
     workload = limited_workload(cast)
 
     def copies(count: int) -> None:
@@ -395,7 +249,7 @@ def test_a_thousand_take_no_more_queries_than_ten(cast: Cast, clock: Any, asked:
 
 
 @pytest.mark.parametrize(
-    ("prometheus", "fields", "looked", "told"),
+    ("prometheus", "fields", "looked", "expected_text"),
     [
         ("", {}, True, "the use of GPUs is unknown here: it is not applied"),
         ("http://p", {}, True, "the use of its GPUs is unknown: it is not applied meanwhile"),
@@ -436,7 +290,7 @@ def test_the_details_tell_what_is_used_and_left(
     prometheus: str,
     fields: dict[str, Any],
     looked: bool,
-    told: str,
+    expected_text: str,
 ) -> None:
     Cluster.objects.update(prometheus_url=prometheus)
     workload = limited_workload(cast, idle=HOUR, **fields)
@@ -444,7 +298,7 @@ def test_the_details_tell_what_is_used_and_left(
     client.force_login(cast.bob)
     text = client.get(f"/workloads/{workload.pk}").content.decode()
     assert "2 h, 30 min 0 s used, 1 h 30 min left" in text
-    assert told in text
+    assert expected_text in text
 
 
 def test_the_reason_that_a_cluster_gives_is_not_taken_for_ours(cast: Cast, clock: Any) -> None:
@@ -457,7 +311,7 @@ def test_the_reason_that_a_cluster_gives_is_not_taken_for_ours(cast: Cast, clock
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("requested_steps")
 def test_sweeps_at_once_warn_and_stop_once(clock: Any) -> None:
     cast = make_cast()
     near, over = (
@@ -472,7 +326,7 @@ def test_sweeps_at_once_warn_and_stop_once(clock: Any) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("requested_steps")
 def test_a_person_and_the_limit_at_once_stop_it_once(clock: Any) -> None:
     cast = make_cast()
     workload = limited_workload(cast)
@@ -485,7 +339,9 @@ def test_a_person_and_the_limit_at_once_stop_it_once(clock: Any) -> None:
     )
 
 
-def test_what_runs_on_a_cluster_is_taken_out_of_it(acting: Acting, asked: Asked) -> None:
+def test_what_runs_on_a_cluster_is_taken_out_of_it(
+    acting: Acting, requested_steps: RequestedSteps
+) -> None:
     Project.objects.filter(pk=acting.project.pk).update(time_limit_seconds=60)
     acting.project.refresh_from_db()
     workload = acting.submit("long", setup=Setup(Environment("any", command=SLEEP)))

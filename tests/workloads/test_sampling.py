@@ -22,7 +22,7 @@ def at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling.timezone, "now", lambda: NOW)
 
 
-def of(cast: Cast) -> Sample:
+def load_sample(cast: Cast) -> Sample:
     return Sample.objects.get(project=cast.team_a)
 
 
@@ -33,7 +33,7 @@ def test_a_sample_has_what_the_workloads_hold(cast: Cast) -> None:
     a_workload(cast.team_a, "four", status="Stopping", gpus_allocated="1")
     a_workload(cast.team_a, "five", status="Completed")
     sample()
-    found = of(cast)
+    found = load_sample(cast)
     assert (found.gpus_quota, found.gpus_allocated, found.running, found.waiting) == (
         Decimal(2),
         Decimal("4.5"),
@@ -55,8 +55,8 @@ def test_a_moment_is_written_down_once(cast: Cast, at_noon: None) -> None:
     sample()
     a_workload(cast.team_a, gpus_allocated="2")
     sample()
-    assert of(cast).gpus_allocated == 0
-    assert of(cast).at == datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert load_sample(cast).gpus_allocated == 0
+    assert load_sample(cast).at == datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def test_what_was_deleted_is_not_sampled(cast: Cast) -> None:
@@ -89,15 +89,15 @@ def test_a_moment_stands_for_all_of_its_seconds(seconds: int, second: int) -> No
     )
 
 
-def at(cast: Cast, first: datetime, count: int, step: timedelta) -> None:
+def create_samples(cast: Cast, first: datetime, count: int, step: timedelta) -> None:
     Sample.objects.bulk_create(
         Sample(project=cast.team_a, at=first + number * step) for number in range(count)
     )
 
 
 def test_of_yesterday_one_in_ten_minutes_stays(cast: Cast, at_noon: None) -> None:
-    at(cast, datetime(2026, 11, 20, 6, tzinfo=UTC), 60, timedelta(minutes=1))
-    at(cast, datetime(2026, 11, 21, 11, tzinfo=UTC), 30, timedelta(minutes=1))
+    create_samples(cast, datetime(2026, 11, 20, 6, tzinfo=UTC), 60, timedelta(minutes=1))
+    create_samples(cast, datetime(2026, 11, 21, 11, tzinfo=UTC), 30, timedelta(minutes=1))
     thin()
     left = list(Sample.objects.order_by("at").values_list("at", flat=True))
     assert [each.minute for each in left[:6]] == [0, 10, 20, 30, 40, 50]
@@ -105,15 +105,15 @@ def test_of_yesterday_one_in_ten_minutes_stays(cast: Cast, at_noon: None) -> Non
 
 
 def test_of_last_week_one_an_hour_stays_and_what_is_too_old_goes(cast: Cast, at_noon: None) -> None:
-    at(cast, datetime(2026, 11, 10, 6, 3, tzinfo=UTC), 18, timedelta(minutes=10))
-    at(cast, datetime(2026, 6, 1, tzinfo=UTC), 40, timedelta(hours=12))
+    create_samples(cast, datetime(2026, 11, 10, 6, 3, tzinfo=UTC), 18, timedelta(minutes=10))
+    create_samples(cast, datetime(2026, 6, 1, tzinfo=UTC), 40, timedelta(hours=12))
     thin()
     left = list(Sample.objects.order_by("at").values_list("at", flat=True))
     assert [(each.hour, each.minute) for each in left] == [(6, 3), (7, 3), (8, 3)]
 
 
 def test_thinning_again_changes_nothing(cast: Cast, at_noon: None) -> None:
-    at(cast, datetime(2026, 11, 19, 6, tzinfo=UTC), 200, timedelta(minutes=1))
+    create_samples(cast, datetime(2026, 11, 19, 6, tzinfo=UTC), 200, timedelta(minutes=1))
     thin()
     before = set(Sample.objects.values_list("pk", flat=True))
     thin()

@@ -16,6 +16,7 @@ from tests.cast import Cast
 from tests.workloads.table_rows import NOON, a_pod, a_workload, touch_workload
 from workloads.models import Position, Workload
 from workloads.views import rendering
+from workloads.workload_table import TABLE
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
 
@@ -42,7 +43,7 @@ def link(page: str, rel: str) -> str:
     return found[1].replace("&amp;", "&") if found else ""
 
 
-def many(cast: Cast, count: int) -> None:
+def create_rows(cast: Cast, count: int) -> None:
     """Rows of which many are equal in time and status."""
     Workload.objects.bulk_create(
         Workload(
@@ -123,7 +124,7 @@ def test_somebody_who_is_not_signed_in_is_asked_to(cast: Cast) -> None:
 def test_pages_turn_both_ways_in_every_order_with_equal_values(
     cast: Cast, sort: str, user: str
 ) -> None:
-    many(cast, 120)
+    create_rows(cast, 120)
     client = as_(getattr(cast, user))
     pages = [html(client, f"?sort={sort}")]
     while following := link(pages[-1], "next"):
@@ -142,14 +143,14 @@ def test_the_order_is_told_to_screen_readers_and_turned_by_the_same_header(cast:
     a_workload(cast.team_a)
     page = html(as_(cast.vera), "?sort=name")
     assert re.search(
-        r'class="c-name" scope="col" aria-sort="ascending">'
+        r'data-column="name" scope="col" aria-sort="ascending">'
         r'\s*<a class="wl-sort" href="/workloads\?sort=-name"',
         page,
     )
 
 
 @pytest.mark.parametrize(
-    ("query", "shown"),
+    ("query", "expected_names"),
     [
         ("", ["plain", "other", "mine"]),
         ("?status=Failed", ["other"]),
@@ -168,7 +169,9 @@ def test_the_order_is_told_to_screen_readers_and_turned_by_the_same_header(cast:
         ("?deleted=1", ["gone"]),
     ],
 )
-def test_filters_and_search_in_the_address(cast: Cast, query: str, shown: list[str]) -> None:
+def test_filters_and_search_in_the_address(
+    cast: Cast, query: str, expected_names: list[str]
+) -> None:
     old = timezone.now() - timedelta(days=40)
     a_workload(cast.team_a, "mine", by=cast.bob, created_at=old - timedelta(days=1))
     a_workload(cast.team_a, "other", by=cast.vera, status="Failed", created_at=old)
@@ -176,11 +179,11 @@ def test_filters_and_search_in_the_address(cast: Cast, query: str, shown: list[s
         cast.team_a, "plain", architecture="Standard", framework="", created_at=timezone.now()
     )
     a_workload(cast.team_a, "gone", released_at=timezone.now())
-    assert names(html(as_(cast.bob), query)) == shown
+    assert names(html(as_(cast.bob), query)) == expected_names
 
 
 def test_the_filter_stays_in_every_link_of_the_page(cast: Cast) -> None:
-    many(cast, 120)
+    create_rows(cast, 120)
     page = html(as_(cast.vera), "?status=Running&q=w-&sort=name&cols=status")
     for target in (link(page, "next"), re.search(r'href="(/workloads\.csv[^"]*)"', page)[1]):  # type: ignore[index]
         assert "status=Running" in target
@@ -188,17 +191,43 @@ def test_the_filter_stays_in_every_link_of_the_page(cast: Cast) -> None:
         assert "sort=name" in target
 
 
-def test_columns_are_hidden_by_a_class_and_remembered(cast: Cast) -> None:
+def find_columns(page: str) -> list[str]:
+    """Return the columns of the heads, which are those of every row."""
+    (heads,) = re.findall(r"<thead>(.*?)</thead>", page, re.DOTALL)
+    row = re.findall(r"<tr id=.*?</tr>", page, re.DOTALL)[0]
+    columns, cells = (re.findall(r'data-column="(.*?)"', part) for part in (heads, row))
+    assert columns == cells
+    return columns
+
+
+@pytest.mark.parametrize("query", ["?column=status,created", "?column=status&column=created"])
+def test_chosen_columns_are_shown_and_remembered(cast: Cast, query: str) -> None:
     a_workload(cast.team_a)
     client = as_(cast.vera)
-    assert "hide-type" not in html(client)
-    asked = html(client, "?cols=status,created")
-    remembered = html(client)
-    for page in (asked, remembered):
-        assert re.search(r'class="mu-table wl-table [^"]*hide-type', page)
-        assert "hide-status" not in page
-    assert 'class="c-type"' in remembered
-    assert "hide-status" in html(client, "?cols=name")
+    assert find_columns(html(client)) == ["check", *(each.name for each in TABLE.columns)]
+    asked = find_columns(html(client, query))
+    assert asked == find_columns(html(client)) == ["check", "name", "status", "created"]
+    assert find_columns(html(client, "?column=name")) == ["check", "name"]
+
+
+def test_older_addresses_of_columns_and_pages_are_understood(cast: Cast) -> None:
+    create_rows(cast, 120)
+    client = as_(cast.vera)
+    assert find_columns(html(client, "?cols=status,created")) == [
+        "check",
+        "name",
+        "status",
+        "created",
+    ]
+    following = link(html(client), "next")
+    page = client.get(following.replace("cursor=", "page=")).content.decode()
+    assert names(page) == names(client.get(following).content.decode())
+    assert "page=" not in link(page, "next")
+
+
+def test_nothing_is_chosen_of_what_is_deleted(cast: Cast) -> None:
+    a_workload(cast.team_a, released_at=timezone.now())
+    assert "check" not in find_columns(html(as_(cast.vera), "?deleted=1"))
 
 
 @pytest.mark.parametrize(
@@ -252,11 +281,9 @@ def test_a_row_is_made_once_for_each_change_and_for_all_viewers(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    real = rendering.render_row
+    real = rendering.render_cells
     monkeypatch.setattr(
-        rendering,
-        "render_row",
-        lambda workload, ran: made.append(workload.name) or real(workload, ran),
+        rendering, "render_cells", lambda workload: made.append(workload.name) or real(workload)
     )
     workload = a_workload(cast.team_a)
     for user in (cast.bob, cast.vera, cast.alice):
@@ -308,7 +335,7 @@ def test_what_is_not_looked_at_any_more_is_gone(cast: Cast, change: dict[str, An
 def test_too_many_changes_ask_for_a_new_look_and_so_does_a_position_of_the_future(
     cast: Cast,
 ) -> None:
-    many(cast, 200)
+    create_rows(cast, 200)
     Workload.objects.update(changed=1)
     a_workload(cast.team_a)
     Position.objects.update(value=201)

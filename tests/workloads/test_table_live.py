@@ -30,7 +30,7 @@ def cast(transactional_db: None) -> Cast:
 
 
 @pytest.fixture(autouse=True)
-def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick_feeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """No broker wakes here, so the feeds look by themselves, often."""
     monkeypatch.setattr(feeds_module, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(feeds_module, "PAUSE_SECONDS", 0.01)
@@ -73,17 +73,17 @@ class Stream:
         raise AssertionError("the stream ended")
 
 
-async def until(there: Callable[[], bool]) -> None:
+async def wait_until(there: Callable[[], bool]) -> None:
     async with asyncio.timeout(WITHIN):
         while not there():  # noqa: ASYNC110 - what is waited for tells nobody
             await asyncio.sleep(0.01)
 
 
-async def over() -> None:
+async def wait_for_closed_feeds() -> None:
     """Until nothing is left of the streams that were open: the test client lets go of them a moment
     late.
     """
-    await until(lambda: not feeds_module.feeds._feeds and not feeds_module.feeds._open)
+    await wait_until(lambda: not feeds_module.feeds._feeds and not feeds_module.feeds._open)
 
 
 def run(scene: Callable[[], Awaitable[None]]) -> None:
@@ -166,11 +166,11 @@ def test_many_pages_that_look_at_the_same_share_one_look(
             Stream(cast.vera, path) as three,
         ):
             reading = [asyncio.create_task(page.told()) for page in (one, two, three)]
-            await until(lambda: looks.count(workload.changed) >= 4)
+            await wait_until(lambda: looks.count(workload.changed) >= 4)
             await sync_to_async(touch_workload)(workload, status="Failed")
             told = await asyncio.gather(*reading)
         assert told[0] == told[1] == told[2]
-        await over()
+        await wait_for_closed_feeds()
 
     run(scene)
 
@@ -242,7 +242,7 @@ def test_a_stream_of_who_looks_as_another_goes_on_until_they_look_no_more(
             page = Stream(cast.vera, "/workloads/live")
             page.chunks = answer._iterator
             reading = asyncio.create_task(page.told())
-            await until(lambda: len(asked) >= 3)
+            await wait_until(lambda: len(asked) >= 3)
             assert not reading.done()
             assert all(asked)
             assert (await mine.client.post("/look-as/end")).status_code == 302
@@ -274,7 +274,7 @@ def test_one_person_has_only_so_many_streams(cast: Cast, monkeypatch: pytest.Mon
                 Stream(cast.bob, "/workloads/live") as other,
             ):
                 assert (two.status, other.status) == (429, 200)
-        await over()
+        await wait_for_closed_feeds()
         async with Stream(cast.vera, "/workloads/live") as again:
             assert again.status == 200
 

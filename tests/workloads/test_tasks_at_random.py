@@ -16,10 +16,12 @@ import pytest
 from django.db import connections as databases
 
 from clusters import connections, project_provisioning
+from clusters.job_kinds import JOBS
+from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import watch
 from clusters.kube.client import Client
 from clusters.kube.errors import Unavailable
-from clusters.kube.resources import JOBS, PYTORCHJOBS, Resource
+from clusters.kube.resources import Resource
 from console.celery import Step
 from console.errors import Clash
 from tests.conformance.api import eventually
@@ -105,9 +107,13 @@ class Chaos:
     """Submissions, people and workers. `quick` are the workloads that end by themselves."""
 
     def __init__(
-        self, acting: Acting, asked: list[tuple[str, ...]], chance: random.Random, count: int
+        self,
+        acting: Acting,
+        requested_steps: list[tuple[str, ...]],
+        chance: random.Random,
+        count: int,
     ) -> None:
-        self.acting, self.messages, self.chance = acting, asked, chance
+        self.acting, self.messages, self.chance = acting, requested_steps, chance
         self.workloads = [self._submitted(number) for number in range(count)]
 
     def _submitted(self, number: int) -> Workload:
@@ -219,13 +225,13 @@ def check(chaos: Chaos, witness: Witness) -> None:
 
 def at_random(
     acting: Acting,
-    asked: list[tuple[str, ...]],
+    requested_steps: list[tuple[str, ...]],
     chance: random.Random,
     mortal: pytest.MonkeyPatch,
     count: int,
     seconds: float,
 ) -> None:
-    chaos = Chaos(acting, asked, chance, count)
+    chaos = Chaos(acting, requested_steps, chance, count)
     with Witness(acting.client, acting.project.namespace) as witness:
         chaos.for_a_while(seconds)
         mortal.undo()
@@ -238,14 +244,20 @@ def at_random(
 
 
 def test_eight_submissions_survive_four_workers_that_die(
-    mortal: pytest.MonkeyPatch, acting: Acting, asked: list[tuple[str, ...]], chance: random.Random
+    mortal: pytest.MonkeyPatch,
+    acting: Acting,
+    requested_steps: list[tuple[str, ...]],
+    chance: random.Random,
 ) -> None:
-    at_random(acting, asked, chance, mortal, 8, 4)
+    at_random(acting, requested_steps, chance, mortal, 8, 4)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
 def test_forty_submissions_survive_four_workers_that_die(
-    mortal: pytest.MonkeyPatch, acting: Acting, asked: list[tuple[str, ...]], chance: random.Random
+    mortal: pytest.MonkeyPatch,
+    acting: Acting,
+    requested_steps: list[tuple[str, ...]],
+    chance: random.Random,
 ) -> None:
-    at_random(acting, asked, chance, mortal, 40, 60)
+    at_random(acting, requested_steps, chance, mortal, 40, 60)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from clusters.job_kinds import JOBS
 from clusters.kube import calls
-from clusters.kube.resources import JOBS, PERSISTENTVOLUMECLAIMS, PODS
+from clusters.kube.resources import PERSISTENTVOLUMECLAIMS, PODS
 from tests.cast import Cast
 from tests.conformance.api import eventually
 from tests.workloads.acting import QUICK, Acting
@@ -24,7 +25,7 @@ def running(acting: Acting, workload: Workload) -> Workload:
     return acting.until(workload, Status.RUNNING)
 
 
-def completed(acting: Acting, **changes: Any) -> Workload:
+def run_to_completion(acting: Acting, **changes: Any) -> Workload:
     workload = acting.submit_distributed(command=QUICK, **changes)
     tasks.launch(str(workload.pk))
     return acting.until(workload, Status.COMPLETED)
@@ -129,7 +130,7 @@ def test_delete_releases_the_name_once_the_cluster_has_let_go(acting: Acting) ->
 
 
 def test_an_ended_workload_is_deleted_after_its_logs_were_kept(acting: Acting) -> None:
-    workload = completed(acting)
+    workload = run_to_completion(acting)
     journal.request_deletion(workload.pk, None)
     tasks.remove(str(workload.pk))
     workload.refresh_from_db()
@@ -171,7 +172,7 @@ def test_a_cluster_that_does_not_answer_holds_a_deletion_up(cast: Cast) -> None:
 
 
 def test_under_the_policy_all_finished_pods_go_once_their_logs_are_kept(acting: Acting) -> None:
-    workload = completed(acting, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL))
+    workload = run_to_completion(acting, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL))
     assert not logbook.are_logs_kept(workload.pk)
     tasks.tidy(str(workload.pk))
     assert acting.pods(workload) != []
@@ -184,7 +185,7 @@ def test_under_the_policy_all_finished_pods_go_once_their_logs_are_kept(acting: 
 
 
 def test_under_another_policy_finished_pods_stay(acting: Acting) -> None:
-    workload = completed(acting)
+    workload = run_to_completion(acting)
     acting.logs_are_kept(workload)
     tasks.tidy(str(workload.pk))
     assert [

@@ -10,10 +10,11 @@ import pytest
 from django.db import connections as databases
 
 from clusters import connections, project_provisioning
+from clusters.job_kinds import JOBS
 from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Unavailable
-from clusters.kube.resources import JOBS, NAMESPACES
+from clusters.kube.resources import NAMESPACES
 from clusters.models import Cluster
 from projects.models import Project
 from tests.cast import NOWHERE, Cast
@@ -62,7 +63,7 @@ def foreign_job(acting: Acting, name: str, **labels: str) -> None:
     )
 
 
-def launched(workload: Workload) -> Workload:
+def launch_and_refresh(workload: Workload) -> Workload:
     tasks.launch(str(workload.pk))
     workload.refresh_from_db()
     return workload
@@ -70,7 +71,7 @@ def launched(workload: Workload) -> Workload:
 
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_workload_runs_to_its_end(acting: Acting, distributed: bool) -> None:
-    workload = launched(
+    workload = launch_and_refresh(
         (acting.submit_distributed if distributed else acting.submit)(command=QUICK)
     )
     assert workload.job_uid == acting.jobs(workload)[0]["metadata"]["uid"]
@@ -82,9 +83,9 @@ def test_a_workload_runs_to_its_end(acting: Acting, distributed: bool) -> None:
 
 
 def test_launching_again_makes_nothing_anew(acting: Acting) -> None:
-    workload = launched(acting.submit())
+    workload = launch_and_refresh(acting.submit())
     before = acting.jobs(workload)
-    assert acting.jobs(launched(workload)) == before
+    assert acting.jobs(launch_and_refresh(workload)) == before
 
 
 @pytest.mark.parametrize("how", [Killed(), Unavailable("the connection to the cluster broke off")])
@@ -97,7 +98,7 @@ def test_a_launch_that_dies_after_any_request_is_done_once_in_the_end(
         workload, dying = acting.submit(f"train{died}"), Dying(acting.client, died, how)
         monkeypatch.setattr(connections, "get_client", lambda cluster, dying=dying: dying)
         with contextlib.suppress(Killed):
-            launched(workload)
+            launch_and_refresh(workload)
         monkeypatch.setattr(connections, "get_client", real)
         if dying.sent < died:
             break
@@ -127,7 +128,7 @@ def test_two_launches_at_once_make_one_job(transactional_db: None, acting: Actin
 
 def test_a_name_that_somebody_else_has_is_refused_with_who_and_what_to_do(acting: Acting) -> None:
     foreign_job(acting, "train1")
-    workload = launched(acting.submit())
+    workload = launch_and_refresh(acting.submit())
     assert workload.status == Status.FAILED
     assert "A Job named train1 is in the namespace" in workload.reason
     assert "made by kubectl-create" in workload.reason
@@ -144,11 +145,13 @@ def test_a_name_that_another_workload_of_muster_has_is_refused(acting: Acting) -
             manifests.ATTEMPT: "1",
         },
     )
-    assert "belongs to another workload of Muster, w-1" in launched(acting.submit()).reason
+    assert (
+        "belongs to another workload of Muster, w-1" in launch_and_refresh(acting.submit()).reason
+    )
 
 
 def test_what_a_deleted_workload_left_under_the_name_makes_way(
-    acting: Acting, asked: list[tuple[str, ...]]
+    acting: Acting, requested_steps: list[tuple[str, ...]]
 ) -> None:
     gone = acting.submit()
     journal.request_deletion(gone.pk, None)
@@ -162,8 +165,8 @@ def test_what_a_deleted_workload_left_under_the_name_makes_way(
             manifests.ATTEMPT: "1",
         },
     )
-    workload = launched(acting.submit())
-    assert (workload.status, asked) == (
+    workload = launch_and_refresh(acting.submit())
+    assert (workload.status, requested_steps) == (
         Status.CREATING,
         [("remove", str(gone.pk)), ("launch", str(workload.pk), "1")],
     )
@@ -190,27 +193,29 @@ def test_limits_that_refuse_what_is_there_already_do_not_fail_it(cast: Cast) -> 
             "https://127.0.0.1:1", f"http://127.0.0.1:{server.port}"
         )
         cast.cluster.save()
-        assert (launched(workload).status, workload.job_uid) == (Status.CREATING, "u1")
+        assert (launch_and_refresh(workload).status, workload.job_uid) == (Status.CREATING, "u1")
 
 
-def test_of_the_messages_for_one_step_one_goes_on(cast: Cast, asked: list[tuple[str, ...]]) -> None:
+def test_of_the_messages_for_one_step_one_goes_on(
+    cast: Cast, requested_steps: list[tuple[str, ...]]
+) -> None:
     workload = Acting(cast, None).submit()  # type: ignore[arg-type]
     key = str(workload.pk)
     tasks.launch(key)
     tasks.launch(key)
-    goes_on = [each for each in asked if each[0] == "launch"]
+    goes_on = [each for each in requested_steps if each[0] == "launch"]
     assert goes_on == [("launch", key, "1"), ("launch", key, "2")]
     tasks.launch(key, 1)
-    assert [each for each in asked if each[0] == "launch"] == goes_on
+    assert [each for each in requested_steps if each[0] == "launch"] == goes_on
     tasks.launch(key, 2)
-    assert ("launch", key, "3") in asked
+    assert ("launch", key, "3") in requested_steps
 
 
 def test_what_the_cluster_refuses_is_told_with_the_fields(acting: Acting) -> None:
     wrong = Setup(
         environment=Environment(image="any", variables=(Variable("A B=", "1"),), command=("true",))
     )
-    workload = launched(acting.submit(setup=wrong))
+    workload = launch_and_refresh(acting.submit(setup=wrong))
     assert workload.status == Status.FAILED
     assert workload.reason.startswith("The cluster refused it:")
     assert "env[0].name" in workload.reason
@@ -224,7 +229,7 @@ def test_without_the_operator_it_is_refused_with_what_is_missing(cast: Cast) -> 
             "https://127.0.0.1:1", f"http://127.0.0.1:{server.port}"
         )
         cast.cluster.save()
-        workload = launched(acting.submit_distributed())
+        workload = launch_and_refresh(acting.submit_distributed())
     assert workload.status == Status.FAILED
     assert "does not serve PyTorchJob objects" in workload.reason
 
@@ -238,7 +243,7 @@ def test_a_cluster_that_asks_for_patience_gets_it(cast: Cast) -> None:
         )
         cast.cluster.save()
         before = acting.submit()
-        workload = launched(before)
+        workload = launch_and_refresh(before)
     assert workload.status == Status.CREATING
     assert workload.next_try_at is not None
     assert 5 < (workload.next_try_at - workload.status_at).total_seconds() < 60
@@ -249,21 +254,23 @@ def test_a_cluster_that_does_not_answer_is_waited_for(acting: Acting) -> None:
     Cluster.objects.filter(pk=cluster.pk).update(kubeconfig=NOWHERE)
     provisioned = Project.objects.filter(pk=acting.project.pk)
     provisioned.update(synced_at="2026-01-01T00:00:00Z")
-    workload = launched(acting.submit())
+    workload = launch_and_refresh(acting.submit())
     assert workload.status == Status.CREATING
     assert (workload.tries, workload.trouble) == (1, "The cluster refuses connections.")
     tasks.heartbeat(str(cluster.pk))
-    assert "cannot be reached: the cluster refuses connections" in launched(workload).trouble
+    assert (
+        "cannot be reached: the cluster refuses connections" in launch_and_refresh(workload).trouble
+    )
     cluster.save()
     tasks.heartbeat(str(cluster.pk))
-    assert launched(workload).job_uid
+    assert launch_and_refresh(workload).job_uid
     assert (workload.tries, workload.trouble) == (0, "")
 
 
 def test_a_namespace_that_is_gone_is_made_again(acting: Acting) -> None:
     provisioned = Project.objects.filter(pk=acting.project.pk)
     provisioned.update(synced_at="2026-01-01T00:00:00Z")
-    assert len(acting.jobs(launched(acting.submit()))) == 1
+    assert len(acting.jobs(launch_and_refresh(acting.submit()))) == 1
 
 
 def test_a_namespace_of_somebody_else_is_not_used(acting: Acting) -> None:
@@ -271,7 +278,7 @@ def test_a_namespace_of_somebody_else_is_not_used(acting: Acting) -> None:
     calls.create(
         acting.client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
     )
-    workload = launched(acting.submit())
+    workload = launch_and_refresh(acting.submit())
     assert workload.status == Status.CREATING
     assert "Muster did not make it" in workload.trouble
     assert acting.jobs(workload) == []
@@ -290,7 +297,7 @@ def test_a_workload_stopped_while_it_is_launched_leaves_nothing(
 
     project_provisioning.provision_project(acting.project)
     monkeypatch.setattr(calls, "create", stopped_meanwhile)
-    assert launched(workload).status == Status.STOPPING
+    assert launch_and_refresh(workload).status == Status.STOPPING
     monkeypatch.undo()
     acting.repeat(tasks.stop, workload, lambda: workload.status == Status.STOPPED)
     assert acting.jobs(workload) == []
@@ -299,21 +306,21 @@ def test_a_workload_stopped_while_it_is_launched_leaves_nothing(
 def test_a_launch_that_comes_late_does_nothing(acting: Acting) -> None:
     workload = acting.submit()
     journal.request_stop(workload.pk, None)
-    assert launched(workload).status == Status.STOPPING
+    assert launch_and_refresh(workload).status == Status.STOPPING
     assert acting.jobs(workload) == []
 
 
 def test_what_cannot_be_read_is_refused(acting: Acting) -> None:
     workload = acting.submit()
     Workload.objects.filter(pk=workload.pk).update(spec={"version": 99})
-    assert "cannot launch what is stored" in launched(workload).reason
+    assert "cannot launch what is stored" in launch_and_refresh(workload).reason
 
 
 def test_running_again_is_a_new_attempt_under_the_same_name(acting: Acting) -> None:
-    workload = acting.until(launched(acting.submit(command=QUICK)), Status.COMPLETED)
+    workload = acting.until(launch_and_refresh(acting.submit(command=QUICK)), Status.COMPLETED)
     first = workload.job_uid
     journal.request_run(workload.pk, None)
-    assert launched(workload).trouble == "Its logs are read to their end first."
+    assert launch_and_refresh(workload).trouble == "Its logs are read to their end first."
     acting.logs_are_kept(workload)
     acting.repeat(tasks.launch, workload, lambda: workload.job_uid)
     (job,) = acting.jobs(workload)

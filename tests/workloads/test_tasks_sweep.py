@@ -12,9 +12,10 @@ from django.conf import settings
 from django.utils import timezone
 
 from clusters import connections
+from clusters.job_kinds import JOBS
+from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.resources import JOBS, PYTORCHJOBS
 from clusters.models import Cluster
 from console.celery import app
 from projects.models import AuditEntry
@@ -28,16 +29,16 @@ from workloads.specs import CleanPodPolicy, Lifecycle
 from workloads.states import ENDING, RESTING, STARTING, Status
 from workloads.tasks import sweeping
 
-Asked = list[tuple[str, str]]
+RequestedSteps = list[tuple[str, str]]
 
 
 @pytest.fixture
-def here(cast: Cast) -> Acting:
+def row_acting(cast: Cast) -> Acting:
     """Rows only: nothing is asked of the cluster."""
     return Acting(cast, None)  # type: ignore[arg-type]
 
 
-def set_(workload: Workload, **values: Any) -> str:
+def update_row(workload: Workload, **values: Any) -> str:
     Workload.objects.filter(pk=workload.pk).update(**values)
     return str(workload.pk)
 
@@ -47,34 +48,38 @@ def past(seconds: float = 1) -> Any:
 
 
 def test_a_submission_whose_message_was_lost_is_found_and_reaches_the_cluster(
-    acting: Acting, asked: Asked
+    acting: Acting, requested_steps: RequestedSteps
 ) -> None:
     workload = acting.submit()
     tasks.sweep()
-    assert asked == []
-    set_(workload, next_try_at=past())
+    assert requested_steps == []
+    update_row(workload, next_try_at=past())
     tasks.sweep()
-    assert asked == [("launch", str(workload.pk))]
-    tasks.launch(asked[0][1])
+    assert requested_steps == [("launch", str(workload.pk))]
+    tasks.launch(requested_steps[0][1])
     assert len(acting.jobs(workload)) == 1
 
 
-def test_a_step_that_was_just_asked_for_is_not_asked_for_again(here: Acting, asked: Asked) -> None:
-    workload = here.submit()
-    set_(workload, next_try_at=past())
+def test_a_step_that_was_just_asked_for_is_not_asked_for_again(
+    row_acting: Acting, requested_steps: RequestedSteps
+) -> None:
+    workload = row_acting.submit()
+    update_row(workload, next_try_at=past())
     tasks.sweep()
     tasks.sweep()
-    assert asked == [("launch", str(workload.pk))]
+    assert requested_steps == [("launch", str(workload.pk))]
 
 
-def test_what_is_due_is_either_asked_for_or_not_due_any_more(here: Acting, asked: Asked) -> None:
+def test_what_is_due_is_either_asked_for_or_not_due_any_more(
+    row_acting: Acting, requested_steps: RequestedSteps
+) -> None:
     rows = {}
     for number, (status, desired, job_uid) in enumerate(
         itertools.product(Status, Desired, ["", "u-1"])
     ):
         rows[
-            set_(
-                here.submit(f"train{number}"),
+            update_row(
+                row_acting.submit(f"train{number}"),
                 status=status,
                 desired=desired,
                 job_uid=job_uid,
@@ -86,13 +91,13 @@ def test_what_is_due_is_either_asked_for_or_not_due_any_more(here: Acting, asked
             job_uid,
         )
     tasks.sweep()
-    expected = [(name, pk) for pk, row in rows.items() if (name := wanted(*row))]
-    assert sorted(asked) == sorted(expected)
+    expected = [(name, pk) for pk, row in rows.items() if (name := choose_step(*row))]
+    assert sorted(requested_steps) == sorted(expected)
     due = Workload.objects.filter(next_try_at__isnull=False)
     assert {str(each.pk) for each in due} == {pk for _, pk in expected}
 
 
-def wanted(status: Status, desired: Desired, job_uid: str) -> str:
+def choose_step(status: Status, desired: Desired, job_uid: str) -> str:
     if desired == Desired.DELETED:
         return "remove"
     if desired == Desired.STOPPED:
@@ -107,33 +112,33 @@ def wanted(status: Status, desired: Desired, job_uid: str) -> str:
     [("Creating", "Running"), ("Stopping", "Stopped"), ("Deleting", "Deleted")],
 )
 def test_a_workload_long_on_its_way_without_a_word_is_looked_at(
-    here: Acting, asked: Asked, status: str, desired: str
+    row_acting: Acting, requested_steps: RequestedSteps, status: str, desired: str
 ) -> None:
-    workload = here.submit()
-    set_(workload, status=status, desired=desired, next_try_at=None, status_at=past(61))
+    workload = row_acting.submit()
+    update_row(workload, status=status, desired=desired, next_try_at=None, status_at=past(61))
     tasks.sweep()
-    assert len(asked) == 1
+    assert len(requested_steps) == 1
 
 
 def test_a_sweep_is_bounded_and_the_next_one_takes_the_next(
-    here: Acting, asked: Asked, monkeypatch: pytest.MonkeyPatch
+    row_acting: Acting, requested_steps: RequestedSteps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeping, "BATCH_SIZE", 2)
     for number in range(5):
-        set_(here.submit(f"train{number}"), next_try_at=past(10 - number))
+        update_row(row_acting.submit(f"train{number}"), next_try_at=past(10 - number))
     for _ in range(4):
         tasks.sweep()
-    assert len(asked) == len(set(asked)) == 5
+    assert len(requested_steps) == len(set(requested_steps)) == 5
 
 
 def test_workloads_of_a_silent_cluster_wait_and_the_cluster_is_asked(
-    here: Acting, asked: Asked
+    row_acting: Acting, requested_steps: RequestedSteps
 ) -> None:
-    workload = here.submit()
-    set_(workload, next_try_at=past())
+    workload = row_acting.submit()
+    update_row(workload, next_try_at=past())
     Cluster.objects.update(unreachable_since=past())
     tasks.sweep()
-    assert asked == [("heartbeat", str(here.cast.cluster.pk))]
+    assert requested_steps == [("heartbeat", str(row_acting.cast.cluster.pk))]
 
 
 @pytest.mark.parametrize(
@@ -146,14 +151,14 @@ def test_workloads_of_a_silent_cluster_wait_and_the_cluster_is_asked(
     ],
 )
 def test_an_ended_workload_is_deleted_when_its_time_is_up(
-    here: Acting, asked: Asked, status: str, seconds: int, goes: bool
+    row_acting: Acting, requested_steps: RequestedSteps, status: str, seconds: int, goes: bool
 ) -> None:
-    workload = here.submit(lifecycle=Lifecycle(auto_delete_seconds=60))
-    set_(workload, status=status, ended_at=past(seconds), next_try_at=None)
+    workload = row_acting.submit(lifecycle=Lifecycle(auto_delete_seconds=60))
+    update_row(workload, status=status, ended_at=past(seconds), next_try_at=None)
     tasks.sweep()
     workload.refresh_from_db()
     assert (workload.status == Status.DELETING) is goes
-    assert asked == ([("remove", str(workload.pk))] if goes else [])
+    assert requested_steps == ([("remove", str(workload.pk))] if goes else [])
     told = AuditEntry.objects.filter(
         entity="workload", event="delete", entity_id=str(workload.pk), user=None
     )
@@ -161,10 +166,12 @@ def test_an_ended_workload_is_deleted_when_its_time_is_up(
     assert list(told.values_list("subject", "text")) == ([("Muster", why)] if goes else [])
 
 
-def test_the_poll_finds_what_an_overtaken_launch_left(acting: Acting, asked: Asked) -> None:
+def test_the_poll_finds_what_an_overtaken_launch_left(
+    acting: Acting, requested_steps: RequestedSteps
+) -> None:
     workload = acting.submit()
     tasks.launch(str(workload.pk))
-    set_(
+    update_row(
         workload,
         status=Status.STOPPED,
         desired=Desired.STOPPED,
@@ -173,13 +180,13 @@ def test_the_poll_finds_what_an_overtaken_launch_left(acting: Acting, asked: Ask
         next_try_at=None,
     )
     acting.poll()
-    assert ("stop", str(workload.pk)) in asked
+    assert ("stop", str(workload.pk)) in requested_steps
     acting.repeat(tasks.stop, workload, lambda: not acting.jobs(workload))
     assert workload.status == Status.STOPPED
 
 
 def test_the_poll_asks_for_finished_pods_to_be_removed_where_that_is_wanted(
-    acting: Acting, asked: Asked
+    acting: Acting, requested_steps: RequestedSteps
 ) -> None:
     wanted = acting.submit_distributed(
         "all", QUICK, lifecycle=Lifecycle(clean_pod_policy=CleanPodPolicy.ALL)
@@ -189,19 +196,19 @@ def test_the_poll_asks_for_finished_pods_to_be_removed_where_that_is_wanted(
         tasks.launch(str(workload.pk))
         acting.until(workload, Status.COMPLETED)
     acting.poll()
-    assert {each for each in asked if each[0] == "tidy"} == {("tidy", str(wanted.pk))}
+    assert {each for each in requested_steps if each[0] == "tidy"} == {("tidy", str(wanted.pk))}
 
 
 def test_the_poll_asks_for_pods_that_run_on_after_a_failure_to_be_removed(
-    acting: Acting, asked: Asked
+    acting: Acting, requested_steps: RequestedSteps
 ) -> None:
     left, fine = (acting.submit_distributed(name) for name in ("left", "fine"))
     for workload in (left, fine):
         tasks.launch(str(workload.pk))
         acting.until(workload, Status.RUNNING)
-    set_(left, status=Status.FAILED, ended_at=past())
+    update_row(left, status=Status.FAILED, ended_at=past())
     acting.poll()
-    assert {each for each in asked if each[0] == "tidy"} == {("tidy", str(left.pk))}
+    assert {each for each in requested_steps if each[0] == "tidy"} == {("tidy", str(left.pk))}
 
 
 def test_a_job_deleted_behind_our_back_is_noticed_by_poll_and_by_looking(acting: Acting) -> None:
@@ -283,25 +290,35 @@ def test_looking_too_early_misses_nothing(acting: Acting) -> None:
     assert workload.status == Status.CREATING
 
 
-def test_a_poll_of_a_cluster_that_does_not_answer_is_recorded_on_its_row(here: Acting) -> None:
-    here.poll()
-    here.cast.cluster.refresh_from_db()
-    assert here.cast.cluster.unreachable_since is not None
+def test_a_poll_of_a_cluster_that_does_not_answer_is_recorded_on_its_row(
+    row_acting: Acting,
+) -> None:
+    row_acting.poll()
+    row_acting.cast.cluster.refresh_from_db()
+    assert row_acting.cast.cluster.unreachable_since is not None
 
 
-def test_only_clusters_that_answer_are_polled(here: Acting, asked: Asked) -> None:
+def test_only_clusters_that_answer_are_polled(
+    row_acting: Acting, requested_steps: RequestedSteps
+) -> None:
     tasks.poll_all()
     Cluster.objects.update(unreachable_since=timezone.now())
     tasks.poll_all()
-    assert asked == [("poll", str(here.cast.cluster.pk))]
+    assert requested_steps == [("poll", str(row_acting.cast.cluster.pk))]
 
 
-def test_what_is_old_goes_and_the_rest_stays(here: Acting) -> None:
-    old, young, active = here.submit("old"), here.submit("young"), here.submit("active")
+def test_what_is_old_goes_and_the_rest_stays(row_acting: Acting) -> None:
+    old, young, active = (
+        row_acting.submit("old"),
+        row_acting.submit("young"),
+        row_acting.submit("active"),
+    )
     for workload, days in ((old, 15), (young, 13)):
-        set_(workload, status=Status.DELETING, released_at=timezone.now() - timedelta(days=days))
+        update_row(
+            workload, status=Status.DELETING, released_at=timezone.now() - timedelta(days=days)
+        )
     Event.objects.update(at=timezone.now() - timedelta(days=91))
-    drafts = [Draft.objects.create(user=here.cast.bob) for _ in range(2)]
+    drafts = [Draft.objects.create(user=row_acting.cast.bob) for _ in range(2)]
     Draft.objects.filter(pk=drafts[0].pk).update(updated_at=timezone.now() - timedelta(days=8))
     tasks.retain()
     assert set(Workload.objects.all()) == {young, active}

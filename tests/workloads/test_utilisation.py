@@ -14,9 +14,11 @@ import pytest
 from django.utils import timezone
 
 from clusters.prometheus import GpuUse
+from console.celery import app
 from tests.cast import Cast
 from tests.clusters.kube.faults import Exchange, FaultServer
 from tests.workloads.table_rows import a_pod, a_workload
+from workloads import tasks
 from workloads.models import Sample, Workload
 from workloads.tasks import sampling
 from workloads.tasks.sampling import sample
@@ -228,9 +230,6 @@ def test_the_same_names_on_another_cluster_are_others() -> None:
 
 
 def test_the_step_is_asked_for_by_the_clock() -> None:
-    from console.celery import app
-    from workloads import tasks
-
     assert tasks.sample is sampling.sample
     assert app.conf.beat_schedule["workloads.tasks.sampling.sample"]["schedule"] == timedelta(
         seconds=60

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.api.test_reading import body_of
+from tests.api.submission_bodies import body_of
 from tests.cast import Cast, a_spec
-from tests.workloads.submissions import ANY_SPEC, one_pod
+from tests.workloads.spec_strategies import ANY_SPEC
+from tests.workloads.submissions import one_pod
 from tests.workloads.test_wizard_forms import SETUPS
 from tests.workloads.wizarding import Walk, key_of
 from workloads import actions

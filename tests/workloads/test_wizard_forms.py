@@ -9,9 +9,9 @@ import pytest
 from console.typed_forms import TypedValues
 from environments.models import ComputeResource
 from environments.models import Environment as Asset
-from workloads.forms.pod_counts import KIND_SPECIFIC_FIELDS
 from workloads.forms.pod_form import build_setup_values
 from workloads.forms.setup_form import CUSTOM, SetupForm, build_setup_defaults
+from workloads.forms.workload_form import KIND_SPECIFIC_NAMES
 from workloads.specs import (
     S3,
     Claim,
@@ -27,7 +27,6 @@ from workloads.specs import (
     GitAccess,
     Gpus,
     HostPath,
-    Lifecycle,
     NewClaim,
     Nfs,
     Pair,
@@ -189,7 +188,7 @@ def test_either_bound_makes_it_elastic(
             build_setup_defaults()
             | {"workers": ["4"]}
             | {name: [value] for name, value in typed.items()}
-        ).elastic
+        ).workload_values.get("elastic")
         == elastic
     )
 
@@ -202,12 +201,18 @@ def test_what_happens_around_the_pods_is_as_typed() -> None:
         "auto_delete_seconds": "60",
         "restart_policy": "Never",
     }
-    lifecycle = form_of(
+    values = form_of(
         build_setup_defaults() | {name: [value] for name, value in typed.items()}
-    ).lifecycle
-    assert lifecycle == Lifecycle(
-        Priority.HIGH, Preemptibility.PREEMPTIBLE, 0, RestartPolicy.NEVER, None, 0, 60
-    )
+    ).workload_values
+    assert values == {
+        "workers": 1,
+        "lifecycle.priority": Priority.HIGH,
+        "lifecycle.preemptibility": Preemptibility.PREEMPTIBLE,
+        "lifecycle.backoff_limit": 0,
+        "lifecycle.restart_policy": RestartPolicy.NEVER,
+        "lifecycle.grace_seconds": 0,
+        "lifecycle.auto_delete_seconds": 60,
+    }
 
 
 def test_an_environment_gives_what_is_not_typed() -> None:
@@ -223,7 +228,7 @@ def test_an_environment_gives_what_is_not_typed() -> None:
         "variables-0-name": ["B"],
         "variables-0-value": ["3"],
     }
-    chosen = form_of(build_setup_defaults() | typed, environments=[asset]).environment
+    chosen = form_of(build_setup_defaults() | typed, environments=[asset]).setup.environment
     assert chosen == Environment(
         "team/base",
         command=("run", "it"),
@@ -242,7 +247,7 @@ def test_what_was_typed_for_own_values_does_not_matter_while_a_card_is_chosen() 
     }
     form = form_of(build_setup_defaults() | typed, resources=[size])
     assert not form.has_errors
-    assert form.compute == Compute(Gpus(1), cpu_request="0.1", memory_request="100M")
+    assert form.setup.compute == Compute(Gpus(1), cpu_request="0.1", memory_request="100M")
 
 
 def test_blank_rows_count_for_nothing() -> None:
@@ -287,9 +292,22 @@ def test_the_storage_classes_of_the_cluster_are_offered() -> None:
 def test_each_kind_of_workload_has_its_own_fields(
     framework: Framework | None, fields: set[str]
 ) -> None:
-    assert (
-        KIND_SPECIFIC_FIELDS.intersection(
-            form_of(build_setup_defaults(), framework=framework).fields
+    form = form_of(build_setup_defaults(), framework=framework)
+    assert {name for name in form.fields if name in KIND_SPECIFIC_NAMES} == fields
+
+
+@pytest.mark.parametrize("framework", [None, *Framework])
+def test_every_field_of_the_catalogue_has_its_place_on_the_page(
+    framework: Framework | None,
+) -> None:
+    form = form_of(build_setup_defaults(), framework=framework)
+    placed = {
+        name
+        for place in form.places.values()
+        for name in (
+            *(bound.name for _, block in place.blocks for bound in block),
+            *(rows.name for _, rows in place.rows),
         )
-        == fields
-    )
+    }
+    hand_made = {"environment_choice", "compute_choice", "data_sources"}
+    assert placed == form.fields.keys() - hand_made | form.rows.keys()

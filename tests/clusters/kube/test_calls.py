@@ -10,9 +10,12 @@ from clusters.kube import calls, discovery
 from clusters.kube.client import Client
 from clusters.kube.errors import Conflict, ContainerNotStarted, Gone, NotServed, Rejected
 from clusters.kube.frames import Object
-from clusters.kube.resources import CONFIGMAPS, NODES, PODS, PYTORCHJOBS, QUEUES, TFJOBS, Resource
+from clusters.kube.resources import CONFIGMAPS, NODES, PODS, QUEUES, Resource
 from tests.conformance.api import eventually
 from tests.conformance.samples import shell_pod
+
+PYTORCHJOBS = Resource("kubeflow.org", "v1", "pytorchjobs")
+TFJOBS = Resource("kubeflow.org", "v1", "tfjobs")
 
 
 class Meta(msgspec.Struct):
@@ -286,5 +289,5 @@ def test_the_cluster_says_what_it_is_serves_and_allows(client: Client, namespace
     assert "log" in found[PODS].subresources
     assert not found[QUEUES].resource.namespaced
     assert (TFJOBS in found) is any(served.kind == "TFJob" for served in found.values())
-    assert discovery.fetch_version(client).startswith("v1.")
+    assert discovery.fetch_server_version(client).version.startswith("v1.")
     assert discovery.review_access(client, "create", PYTORCHJOBS, namespace=namespace)

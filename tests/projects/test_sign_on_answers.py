@@ -1,0 +1,160 @@
+"""Answers of a provider that are not to be believed, and ways back that were tampered with."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import jwt
+import pytest
+from allauth.socialaccount.models import SocialAccount
+from django.test import Client
+from django.utils import timezone
+
+from projects import throttle
+from projects.models import AuditEntry
+from tests.cast import Cast
+from tests.oidc_provider import CLIENT, SECRET, Claims, Provider
+from tests.projects.signing_on import (
+    begin,
+    follow_provider,
+    provider,
+    running,
+    sign_on,
+    signed_in_as,
+)
+
+__all__ = ["provider", "running"]
+
+
+def make_unsigned_token(claims: Claims) -> str:
+    header, body = (
+        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+        for part in ({"alg": "none", "typ": "JWT"}, claims)
+    )
+    return f"{header}.{body}."
+
+
+def change_claims(**claims: object) -> Callable[[Provider], None]:
+    def twist(provider: Provider) -> None:
+        provider.told = lambda told: told.update(claims)
+
+    return twist
+
+
+def omit_claim(name: str) -> Callable[[Provider], None]:
+    def twist(provider: Provider) -> None:
+        provider.told = lambda told: told.pop(name, None) and None
+
+    return twist
+
+
+def sign_with(how: Callable[[Provider, Claims], Any]) -> Callable[[Provider], None]:
+    def twist(provider: Provider) -> None:
+        provider.signed = lambda claims: how(provider, claims)
+
+    return twist
+
+
+UNBELIEVABLE: dict[str, Callable[[Provider], None]] = {
+    "another nonce": change_claims(nonce="another"),
+    "no nonce": omit_claim("nonce"),
+    "another audience": change_claims(aud="another-client"),
+    "issued to another client": change_claims(aud=[CLIENT, "another"], azp="another"),
+    "another issuer": change_claims(iss="https://elsewhere.example"),
+    "expired": change_claims(exp=1_000_000_000),
+    "not yet": change_claims(nbf=4_000_000_000),
+    "no end": omit_claim("exp"),
+    "nobody": change_claims(sub=""),
+    "nobody who can be written": change_claims(sub="a\x00b"),
+    "unsigned": sign_with(lambda _, claims: make_unsigned_token(claims)),
+    "signed with the client's secret": sign_with(
+        lambda p, claims: jwt.encode(claims, SECRET * 2, "HS256", headers={"kid": p.kid})
+    ),
+    "signed with a key of nobody": Provider.new_key,
+    "of an unknown key": sign_with(
+        lambda p, claims: jwt.encode(claims, p.key, "RS256", headers={"kid": "other"})
+    ),
+    "of another algorithm than the key": sign_with(
+        lambda p, claims: jwt.encode(claims, p.key, "RS512", headers={"kid": p.kid})
+    ),
+    "no token": sign_with(lambda *_: None),
+    "a number": sign_with(lambda *_: 7),
+    "no JSON in it": sign_with(lambda *_: "a.b.c"),
+    "userinfo of somebody else": lambda provider: setattr(
+        provider, "informed", lambda told: told.update(sub="somebody-else")
+    ),
+    "userinfo that fails": lambda provider: provider.broken.add("/userinfo"),
+    "no keys": lambda provider: provider.broken.add("/keys"),
+    "no tokens": lambda provider: provider.broken.add("/token"),
+}
+
+
+@pytest.mark.parametrize("twist", UNBELIEVABLE.values(), ids=UNBELIEVABLE)
+def test_an_answer_that_is_not_to_be_believed_signs_nobody_in(
+    client: Client,
+    cast: Cast,
+    provider: Provider,
+    twist: Callable[[Provider], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    twist(provider)
+    answer = sign_on(client)
+    assert answer.status_code == 403
+    assert "cannot believe or understand" in answer.content.decode()
+    assert signed_in_as(client) == ""
+    assert not SocialAccount.objects.exists()
+    assert AuditEntry.objects.filter(event="sign-in", succeeded=False).count() == 1
+    assert SECRET not in caplog.text + answer.content.decode() + "".join(
+        AuditEntry.objects.values_list("text", flat=True)
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "made-up"},
+        {"state": ""},
+        {"code": "made-up"},
+        {"error": "server_error", "code": ""},
+    ],
+)
+def test_a_way_back_that_was_tampered_with_is_refused(
+    client: Client, cast: Cast, provider: Provider, change: dict[str, str]
+) -> None:
+    back = urlsplit(follow_provider(begin(client)))
+    query = {name: values[0] for name, values in parse_qs(back.query).items()} | change
+    answer = client.get(back.path, {name: value for name, value in query.items() if value})
+    assert answer.status_code == 403
+    assert signed_in_as(client) == ""
+
+
+def test_a_way_back_opens_nothing_twice_and_nothing_in_another_browser(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    back = follow_provider(begin(client))
+    assert Client().get(back).status_code == 403
+    assert client.get(back).status_code == 302
+    again = Client()
+    assert again.get(back).status_code == 403
+    assert signed_in_as(again) == ""
+
+
+def test_who_does_not_agree_there_is_told_so(
+    client: Client, cast: Cast, provider: Provider
+) -> None:
+    provider.who = "nobody"
+    answer = sign_on(client)
+    assert answer.status_code == 403
+    assert "You did not sign in at Example SSO" in answer.content.decode()
+
+
+def test_many_failures_have_to_wait(
+    client: Client, cast: Cast, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = timezone.now()
+    monkeypatch.setattr(throttle.timezone, "now", lambda: now)
+    answers = [client.get("/sign-on/callback?state=x&code=y").status_code for _ in range(101)]
+    assert set(answers[:100]) == {403}
+    assert answers[100] == 429

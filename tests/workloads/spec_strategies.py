@@ -1,0 +1,395 @@
+"""Any valid Spec, for tests at random."""
+
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import strategies as st
+
+from workloads.specs import (
+    S3,
+    UNCHANGED,
+    Architecture,
+    Claim,
+    ClaimAccess,
+    CleanPodPolicy,
+    Compute,
+    ConfigMap,
+    Configuration,
+    ElasticSettings,
+    EmptyDir,
+    Environment,
+    ExtendedResource,
+    Framework,
+    Git,
+    GitAccess,
+    Gpus,
+    HostPath,
+    LauncherCreation,
+    Lifecycle,
+    MasterChanges,
+    MpiSettings,
+    NewClaim,
+    Nfs,
+    Pair,
+    Preemptibility,
+    Priority,
+    PullPolicy,
+    RestartPolicy,
+    SeccompProfile,
+    Secret,
+    Security,
+    Setup,
+    Spec,
+    Toleration,
+    TolerationEffect,
+    TolerationOperator,
+    Topology,
+    Variable,
+    VariableSource,
+    Volume,
+    VolumeAccess,
+)
+
+NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=20)
+PATHS = st.from_regex(r"(/[a-z0-9_]{1,8}){1,3}", fullmatch=True)
+VALUES = st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,10}[A-Za-z0-9])?)?", fullmatch=True)
+QUANTITIES = st.sampled_from(["1", "2", "0.5", "250m", "3e1"])
+MEMORY = st.sampled_from(["100M", "1Gi", "1.5Gi", "200Mi", "1e9"])
+OPTIONAL = st.none() | st.booleans()
+
+
+def draw_tuples(
+    items: st.SearchStrategy[Any], unique_by: Any = None
+) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(items, max_size=3, unique_by=unique_by).map(tuple)
+
+
+def pairs(values: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[Pair, ...]]:
+    return draw_tuples(
+        st.builds(Pair, st.builds("example.com/{}".format, NAMES) | NAMES, values),
+        lambda pair: pair.key,
+    )
+
+
+VARIABLES = draw_tuples(
+    st.builds(Variable, st.from_regex(r"U_[A-Z0-9_]{0,10}", fullmatch=True), TEXTS)
+    | st.builds(
+        Variable,
+        NAMES,
+        source=st.sampled_from([VariableSource.SECRET, VariableSource.CONFIG_MAP]),
+        object_name=NAMES,
+        key=NAMES,
+    )
+    | st.builds(
+        Variable,
+        NAMES,
+        source=st.just(VariableSource.POD_FIELD),
+        key=st.sampled_from(["metadata.name", "status.podIP", "metadata.labels['a']"]),
+    ),
+    lambda variable: variable.name,
+)
+
+WORDS = draw_tuples(TEXTS)
+PULL_SECRETS = draw_tuples(NAMES, str)
+
+IMAGES = st.sampled_from(
+    [
+        "/kubeflow/x:latest",
+        "python",
+        "Registry.example.com:5000/a/b_c:v1.2",
+        "a/b@sha256:" + "0" * 64,
+    ]
+)
+
+ENVIRONMENTS = st.builds(
+    Environment,
+    IMAGES,
+    st.none() | st.sampled_from(PullPolicy),
+    PULL_SECRETS,
+    WORDS,
+    WORDS,
+    VARIABLES,
+    st.just("") | PATHS,
+)
+
+PORTIONS = st.integers(1, 10_000).map(lambda parts: Decimal(parts) / 10_000)
+
+GPUS = (
+    st.builds(Gpus, st.integers(0, 8))
+    | st.builds(Gpus, st.integers(0, 3), PORTIONS)
+    | st.builds(Gpus, st.integers(0, 3), memory=MEMORY)
+)
+
+EXTENDED = draw_tuples(
+    st.builds(
+        ExtendedResource,
+        st.sampled_from(["rdma/hca", "example.com/x"]),
+        st.sampled_from(["1", "4"]),
+    ),
+    lambda each: each.resource,
+)
+
+COMPUTES = st.builds(
+    Compute,
+    GPUS,
+    st.just("") | QUANTITIES,
+    st.sampled_from(["", "64"]),
+    st.just("") | MEMORY,
+    st.sampled_from(["", "1Ti"]),
+    st.booleans(),
+    EXTENDED,
+)
+
+CHANGEABLE = st.sampled_from([VolumeAccess.READ_WRITE, VolumeAccess.READ_ONLY])
+MODES = st.none() | st.integers(0, 0o777)
+
+
+def volumes(access: st.SearchStrategy[VolumeAccess]) -> st.SearchStrategy[tuple[Volume, ...]]:
+    return draw_tuples(
+        st.builds(
+            EmptyDir, path=PATHS, access=access, memory=st.booleans(), size=st.just("") | MEMORY
+        )
+        | st.builds(HostPath, path=PATHS, access=access, source=PATHS, propagate=st.booleans())
+        | st.builds(ConfigMap, path=PATHS, name=NAMES, sub_path=st.just("") | NAMES, mode=MODES)
+        | st.builds(Secret, path=PATHS, name=NAMES, mode=MODES)
+        | st.builds(Claim, path=PATHS, access=access, claim=NAMES)
+        | st.builds(Nfs, path=PATHS, access=access, server=NAMES, export=PATHS)
+        | st.builds(
+            NewClaim,
+            path=PATHS,
+            access=CHANGEABLE,
+            size=st.sampled_from(["1Gi", "500M"]),
+            storage_class=st.just("") | NAMES,
+            modes=st.lists(st.sampled_from(ClaimAccess), min_size=1, unique=True).map(tuple),
+            ephemeral=st.booleans(),
+        )
+        | st.builds(
+            Git,
+            path=PATHS,
+            access=access,
+            repository=st.just("https://git.example.com/a/b.git"),
+            branch=st.just("") | NAMES,
+        )
+        | st.builds(
+            Git,
+            path=PATHS,
+            access=access,
+            repository=st.sampled_from(
+                ["git@git.example.com:a/b.git", "ssh://git@git.example.com/a"]
+            ),
+            revision=st.just("") | NAMES,
+            secret=NAMES,
+            credential=st.sampled_from(GitAccess),
+        )
+        | st.builds(
+            S3,
+            path=PATHS,
+            bucket=st.just("data.set-1"),
+            prefix=st.just("") | NAMES,
+            url=st.sampled_from(["", "https://s3.example.com"]),
+            secret=st.just("") | NAMES,
+        ),
+        lambda volume: volume.path,
+    )
+
+
+TOLERATIONS = draw_tuples(
+    st.builds(
+        Toleration,
+        NAMES,
+        st.just(TolerationOperator.EQUAL),
+        VALUES,
+        st.sampled_from(TolerationEffect),
+    )
+    | st.builds(
+        Toleration,
+        st.just("") | NAMES,
+        st.just(TolerationOperator.EXISTS),
+        effect=st.sampled_from(TolerationEffect),
+    )
+    | st.builds(
+        Toleration, NAMES, effect=st.just(TolerationEffect.NO_EXECUTE), seconds=st.integers(1, 1000)
+    )
+)
+
+SECURITIES = st.builds(
+    Security,
+    st.none() | st.integers(1, 2**31 - 1),
+    st.none() | st.integers(0, 2**31 - 1),
+    draw_tuples(st.integers(0, 2**31 - 1)),
+    OPTIONAL,
+    st.booleans(),
+    OPTIONAL,
+    st.sampled_from([(), ("NET_ADMIN", "SYS_PTRACE")]),
+    st.booleans(),
+    st.booleans(),
+    st.none() | st.sampled_from(SeccompProfile),
+)
+
+POOLS = draw_tuples(NAMES, str)
+
+TOPOLOGIES = st.none() | st.builds(
+    Topology, st.sampled_from(["topology.kubernetes.io/zone", "rack"]), st.booleans()
+)
+
+
+def setups(
+    access: st.SearchStrategy[VolumeAccess] = CHANGEABLE, *, alone: bool = False
+) -> st.SearchStrategy[Setup]:
+    return st.builds(
+        Setup,
+        ENVIRONMENTS,
+        COMPUTES,
+        volumes(access),
+        TOLERATIONS,
+        VALUES,
+        pairs(TEXTS),
+        pairs(VALUES),
+        SECURITIES,
+        POOLS,
+        st.none() if alone else TOPOLOGIES,
+    )
+
+
+def _build_changes() -> st.SearchStrategy[MasterChanges]:
+    values: dict[str, st.SearchStrategy[Any]] = {
+        "image": IMAGES,
+        "command": WORDS,
+        "variables": VARIABLES,
+        "pull_policy": st.none() | st.sampled_from(PullPolicy),
+        "gpus": GPUS,
+        "memory_request": st.just("") | MEMORY,
+        "volumes": volumes(CHANGEABLE),
+        "labels": pairs(VALUES),
+        "security": SECURITIES,
+        "node_pools": POOLS,
+        "topology": TOPOLOGIES,
+    }
+    return st.fixed_dictionaries({}, optional=values).map(lambda each: MasterChanges(**each))
+
+
+CHANGES = st.just(UNCHANGED) | _build_changes()
+NO_OPERATOR = st.sampled_from([None, RestartPolicy.NEVER, RestartPolicy.ON_FAILURE])
+
+
+def lifecycles(restarts: Any, cleaning: Any) -> st.SearchStrategy[Lifecycle]:
+    times = st.none() | st.integers(0, 3600)
+    return st.builds(
+        Lifecycle,
+        st.none() | st.sampled_from(Priority),
+        st.none() | st.sampled_from(Preemptibility),
+        st.integers(0, 100),
+        restarts,
+        cleaning,
+        times,
+        times,
+    )
+
+
+def _project(**parts: Any) -> st.SearchStrategy[Spec]:
+    return st.builds(Spec, name=NAMES, project=NAMES, namespace=NAMES, queue=NAMES, **parts)
+
+
+STANDARD = _project(
+    setup=setups(st.sampled_from(VolumeAccess), alone=True),
+    runs=st.integers(1, 10_000),
+    parallelism=st.integers(1, 10_000),
+    lifecycle=lifecycles(NO_OPERATOR, st.none()),
+)
+
+_DISTRIBUTED: dict[str, Any] = {
+    "architecture": st.just(Architecture.DISTRIBUTED),
+    "framework": st.just(Framework.PYTORCH),
+    "lifecycle": lifecycles(
+        st.none() | st.sampled_from(RestartPolicy), st.none() | st.sampled_from(CleanPodPolicy)
+    ),
+    "workers": st.integers(1, 10_000),
+}
+
+WITH_MASTER = _project(setup=setups(st.sampled_from(VolumeAccess)), master=CHANGES, **_DISTRIBUTED)
+
+WORKERS_ONLY = _project(
+    setup=setups(), configuration=st.just(Configuration.WORKERS_ONLY), **_DISTRIBUTED
+)
+
+ELASTIC = _project(
+    setup=setups(),
+    configuration=st.sampled_from(Configuration),
+    elastic=st.builds(
+        ElasticSettings, st.integers(1, 4), st.integers(4, 100), st.none() | st.integers(0, 100)
+    ),
+    **_DISTRIBUTED | {"workers": st.just(4)},
+)
+
+TENSORFLOW = _project(
+    setup=setups(),
+    configuration=st.sampled_from(Configuration),
+    parameter_servers=st.integers(0, 4),
+    **_DISTRIBUTED | {"framework": st.just(Framework.TENSORFLOW)},
+)
+
+FIRST_APART = _project(
+    setup=setups(st.sampled_from(VolumeAccess)),
+    configuration=st.just(Configuration.WORKERS_ONLY),
+    **_DISTRIBUTED | {"framework": st.sampled_from([Framework.PYTORCH, Framework.TENSORFLOW])},
+)
+
+XGBOOST = _project(
+    setup=setups(st.sampled_from(VolumeAccess)),
+    master=CHANGES,
+    **_DISTRIBUTED | {"framework": st.just(Framework.XGBOOST)},
+)
+
+JAX = _project(
+    setup=setups(),
+    configuration=st.just(Configuration.WORKERS_ONLY),
+    **_DISTRIBUTED | {"framework": st.just(Framework.JAX)},
+)
+
+MPI = _project(
+    setup=setups(),
+    master=CHANGES,
+    mpi=st.builds(MpiSettings, st.integers(1, 8), st.sampled_from(LauncherCreation), PATHS),
+    **_DISTRIBUTED
+    | {
+        "framework": st.just(Framework.MPI),
+        "lifecycle": lifecycles(NO_OPERATOR, st.none() | st.sampled_from(CleanPodPolicy)),
+    },
+)
+
+ANY_SPEC = (
+    STANDARD | WITH_MASTER | WORKERS_ONLY | FIRST_APART | ELASTIC | TENSORFLOW | XGBOOST | JAX | MPI
+)
+
+SIMPLE_ENVIRONMENTS = st.builds(
+    Environment, IMAGES, pull_secrets=PULL_SECRETS, command=WORDS, args=WORDS, variables=VARIABLES
+)
+
+TRAINJOBS = _project(
+    setup=st.builds(
+        Setup,
+        SIMPLE_ENVIRONMENTS,
+        COMPUTES,
+        draw_tuples(
+            st.builds(EmptyDir, path=PATHS, access=CHANGEABLE)
+            | st.builds(Claim, path=PATHS, claim=NAMES),
+            lambda volume: volume.path,
+        ),
+        TOLERATIONS,
+        VALUES,
+        pairs(TEXTS),
+        pairs(VALUES),
+        st.builds(Security, st.none() | st.integers(1, 1000), read_only_root=st.booleans()),
+        POOLS,
+        TOPOLOGIES,
+    ),
+    framework=st.sampled_from([Framework.PYTORCH, Framework.XGBOOST]),
+    lifecycle=st.builds(
+        Lifecycle,
+        st.none() | st.sampled_from(Priority),
+        grace_seconds=st.none() | st.integers(0, 60),
+    ),
+    **{name: each for name, each in _DISTRIBUTED.items() if name in ("architecture", "workers")},
+)
+"""What a TrainJob can say, too."""
