@@ -10,6 +10,7 @@ from clusters.job_kinds.adapter import FrameworkAdapter, JobKind, JobShape
 from clusters.job_kinds.batch import JOBS
 from clusters.job_kinds.jax import JAX
 from clusters.job_kinds.mpi import MPI
+from clusters.job_kinds.paddle import PADDLE
 from clusters.job_kinds.pytorch import PYTORCH
 from clusters.job_kinds.tensorflow import TENSORFLOW
 from clusters.job_kinds.trainer import TRAINJOBS
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 ADAPTERS: Mapping[str, FrameworkAdapter] = {
-    each.name: each for each in (PYTORCH, TENSORFLOW, MPI, XGBOOST, JAX)
+    each.name: each for each in (PYTORCH, TENSORFLOW, MPI, XGBOOST, JAX, PADDLE)
 }
 """The frameworks by their names in REST, in the order in which pages offer them."""
 

@@ -14,6 +14,7 @@ from localkube.controllers.jobs import JobController
 from localkube.controllers.loop import Controller
 from localkube.controllers.mpi import MpiJobController
 from localkube.controllers.namespaces import NamespaceController
+from localkube.controllers.paddle import Paddle
 from localkube.controllers.ports import PortAllocator
 from localkube.controllers.pytorch import PyTorch
 from localkube.controllers.tensorflow import TensorFlow
@@ -37,7 +38,7 @@ def build_controllers(objects: Objects, root_ca: str = "") -> Sequence[Controlle
         ClaimController(objects),
         *(
             TrainingController(objects, framework, ports)
-            for framework in (PyTorch(), TensorFlow(), XGBoost(), Jax())
+            for framework in (PyTorch(), TensorFlow(), XGBoost(), Jax(), Paddle())
         ),
         MpiJobController(objects),
     )

@@ -59,13 +59,23 @@ def _build_columns(definition: Mapping[str, Any]) -> tuple[Column, ...]:
 
 JAXJOBS = build_custom_resource("jaxjobs")
 MPIJOBS = build_custom_resource("mpijobs")
+PADDLEJOBS = build_custom_resource("paddlejobs")
 PYTORCHJOBS = build_custom_resource("pytorchjobs")
 TFJOBS = build_custom_resource("tfjobs")
 XGBOOSTJOBS = build_custom_resource("xgboostjobs")
 QUEUES = build_custom_resource("queues")
 PODGROUPS = build_custom_resource("podgroups")
 
-CUSTOM_RESOURCES = (JAXJOBS, PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, MPIJOBS, QUEUES, PODGROUPS)
+CUSTOM_RESOURCES = (
+    JAXJOBS,
+    PADDLEJOBS,
+    PYTORCHJOBS,
+    TFJOBS,
+    XGBOOSTJOBS,
+    MPIJOBS,
+    QUEUES,
+    PODGROUPS,
+)
 
 
 def get_scale_paths(resource: Resource) -> Mapping[str, str]:

@@ -19,6 +19,7 @@ KINDS = {
     "tfjobs": "kubeflow.org_v1_tfjobs.yaml",
     "xgboostjobs": "kubeflow.org_v1_xgboostjobs.yaml",
     "jaxjobs": "kubeflow.org_v1_jaxjobs.yaml",
+    "paddlejobs": "kubeflow.org_v1_paddlejobs.yaml",
     "mpijobs": "kubeflow.org_v2beta1_mpijobs.yaml",
     "queues": "scheduling.run.ai_v2_queues.yaml",
     "podgroups": "scheduling.run.ai_v2alpha2_podgroups.yaml",

@@ -95,6 +95,8 @@ TABLE = [
     train1(framework=Framework.TENSORFLOW, parameter_servers=2),
     train1(framework=Framework.XGBOOST),
     train1(framework=Framework.JAX, configuration=Configuration.WORKERS_ONLY),
+    train1(framework=Framework.PADDLE),
+    train1(framework=Framework.PADDLE, configuration=Configuration.WORKERS_ONLY),
     train1(
         framework=Framework.MPI,
         mpi=MpiSettings(4, LauncherCreation.WAIT_FOR_WORKERS, "/home/mpi/.ssh"),
@@ -209,6 +211,7 @@ FRAMEWORKS = [
     (Framework.XGBOOST, Configuration.WORKERS_AND_MASTER),
     (Framework.JAX, Configuration.WORKERS_ONLY),
     (Framework.MPI, Configuration.WORKERS_AND_MASTER),
+    (Framework.PADDLE, Configuration.WORKERS_AND_MASTER),
 ]
 
 

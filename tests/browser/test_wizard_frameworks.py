@@ -26,6 +26,7 @@ FRAMEWORKS = {
     "XGBoost": "Master",
     "JAX": "",
     "MPI": "Launcher",
+    "PaddlePaddle": "Master",
 }
 
 

@@ -9,6 +9,7 @@ from clusters.findings import Findings, StorageClass
 from clusters.job_kinds import TRAINJOBS
 from clusters.job_kinds.jax import JAXJOBS
 from clusters.job_kinds.mpi import MPIJOBS, MPIJOBS_V2
+from clusters.job_kinds.paddle import PADDLEJOBS
 from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.job_kinds.tensorflow import TFJOBS
 from clusters.job_kinds.xgboost import XGBOOSTJOBS
@@ -27,7 +28,7 @@ from clusters.prerequisites import (
     list_prerequisites,
 )
 
-OPERATOR = (PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, JAXJOBS)
+OPERATOR = (PYTORCHJOBS, TFJOBS, XGBOOSTJOBS, JAXJOBS, PADDLEJOBS)
 TRAINER = (TRAINJOBS, CLUSTERTRAININGRUNTIMES)
 
 
@@ -83,7 +84,7 @@ def test_of_a_cluster_that_was_never_asked_nothing_is_said() -> None:
         ),
         (
             "Training operator",
-            can(PYTORCHJOBS, TFJOBS),
+            can(PYTORCHJOBS, TFJOBS, PADDLEJOBS),
             "XGBoostJob (kubeflow.org/v1) and JAXJob (kubeflow.org/v1)",
             "kubectl apply",
         ),

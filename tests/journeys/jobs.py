@@ -136,7 +136,9 @@ class Kind:
             if "Chief" in replicas(job)
             else "worker"
         )
-        if (type, number) == (first, 0) and not (first == "worker" and self.kind == "XGBoostJob"):
+        if (type, number) == (first, 0) and not (
+            first == "worker" and self.kind in ("XGBoostJob", "PaddleJob")
+        ):
             ours[f"{PREFIX}job-role"] = "master"
         policy = replica.get("restartPolicy", "Never")
         return pod(
@@ -290,6 +292,7 @@ KINDS = (
     Kind("kubeflow.org/v1", "TFJob", "tfjobs", "tfjob-controller"),
     Kind("kubeflow.org/v1", "XGBoostJob", "xgboostjobs", "xgboostjob-controller"),
     Kind("kubeflow.org/v1", "JAXJob", "jaxjobs", "jaxjob-controller"),
+    Kind("kubeflow.org/v1", "PaddleJob", "paddlejobs", "paddlejob-controller"),
     MpiV1("kubeflow.org/v1", "MPIJob", "mpijobs", "mpijob-controller"),
     Mpi("kubeflow.org/v2beta1", "MPIJob", "mpijobs", "mpi-operator"),
     TrainJob("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs"),

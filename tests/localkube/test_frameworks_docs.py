@@ -8,6 +8,7 @@ import yaml
 from localkube import resources, schemas
 from localkube.controllers import framework, mpi_spec
 from localkube.controllers.jax import Jax
+from localkube.controllers.paddle import Paddle
 from localkube.controllers.pytorch import PyTorch
 from localkube.controllers.tensorflow import TensorFlow
 from localkube.controllers.xgboost import XGBoost
@@ -20,7 +21,7 @@ JOBS: list[Object] = [
     yaml.safe_load(block)
     for block in re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 ]
-FRAMEWORKS: tuple[framework.Framework, ...] = (PyTorch(), TensorFlow(), XGBoost(), Jax())
+FRAMEWORKS: tuple[framework.Framework, ...] = (PyTorch(), TensorFlow(), XGBoost(), Jax(), Paddle())
 
 
 def problems(job: Object) -> list[str]:
@@ -37,6 +38,7 @@ def test_there_is_an_example_of_every_kind() -> None:
         "TFJob",
         "XGBoostJob",
         "JAXJob",
+        "PaddleJob",
         "MPIJob",
     }
 
@@ -49,5 +51,7 @@ def test_an_example_is_a_job(job: Object) -> None:
     assert schema.prune(job) == []
     assert schema.validate(job) == []
     assert problems(job) == []
-    for image in re.findall(r"'image': '([^']+)'", str(job)):
-        assert image in images.load_catalog()
+    (replicas,) = (each for name, each in job["spec"].items() if name.endswith("ReplicaSpecs"))
+    for replica in replicas.values():
+        for container in replica["template"]["spec"]["containers"]:
+            assert "command" in container or container["image"] in images.load_catalog()

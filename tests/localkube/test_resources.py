@@ -56,7 +56,7 @@ def test_every_custom_kind_has_its_definition() -> None:
     }
     jobs = {
         f"{kind}.kubeflow.org"
-        for kind in ("jaxjobs", "mpijobs", "pytorchjobs", "tfjobs", "xgboostjobs")
+        for kind in ("jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
     }
     assert set(definitions) == jobs | {"queues.scheduling.run.ai", "podgroups.scheduling.run.ai"}
     version = definitions["pytorchjobs.kubeflow.org"]["spec"]["versions"][0]

@@ -220,6 +220,21 @@ CASES: Mapping[str, GoldenCase] = {
             workers=4,
         )
     ),
+    "paddle": GoldenCase(
+        train1(
+            framework=Framework.PADDLE,
+            setup=_with_setup("python", "-m", "paddle.distributed.launch", "train.py"),
+            configuration=Configuration.WORKERS_ONLY,
+            workers=4,
+        )
+    ),
+    "paddle-parameter-server": GoldenCase(
+        train1(
+            framework=Framework.PADDLE,
+            setup=_with_setup("python", "-m", "paddle.distributed.launch", "train.py"),
+            master=MasterChanges(gpus=Gpus(0)),
+        )
+    ),
     "mpi": GoldenCase(
         train1(
             framework=Framework.MPI,

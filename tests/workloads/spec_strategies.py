@@ -347,6 +347,13 @@ JAX = _project(
     **_DISTRIBUTED | {"framework": st.just(Framework.JAX)},
 )
 
+PADDLE = _project(
+    setup=setups(),
+    configuration=st.sampled_from(Configuration),
+    **_DISTRIBUTED | {"framework": st.just(Framework.PADDLE)},
+)
+
+
 MPI = _project(
     setup=setups(),
     master=CHANGES,
@@ -359,7 +366,16 @@ MPI = _project(
 )
 
 ANY_SPEC = (
-    STANDARD | WITH_MASTER | WORKERS_ONLY | FIRST_APART | ELASTIC | TENSORFLOW | XGBOOST | JAX | MPI
+    STANDARD
+    | WITH_MASTER
+    | WORKERS_ONLY
+    | FIRST_APART
+    | ELASTIC
+    | TENSORFLOW
+    | XGBOOST
+    | JAX
+    | PADDLE
+    | MPI
 )
 
 SIMPLE_ENVIRONMENTS = st.builds(

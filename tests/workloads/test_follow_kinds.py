@@ -64,7 +64,8 @@ def test_what_is_served_is_followed() -> None:
 
 def test_while_nothing_is_known_everything_is_tried() -> None:
     of = {each.job_kind for each in list_sources(UNKNOWN)}
-    assert {"Job", "PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob", "TrainJob"} < of
+    assert {"Job", "PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "PaddleJob"} < of
+    assert {"MPIJob", "TrainJob"} < of
     assert [
         each.resource.version for each in list_sources(UNKNOWN) if each.job_kind == "MPIJob"
     ] == [

@@ -143,6 +143,7 @@ def test_a_schema_notices_what_is_wrong() -> None:
         ),
         (Framework.MPI, {"kubeflow.org/v1/mpijobs"}, "kubeflow.org/v1/MPIJob"),
         (Framework.JAX, {"kubeflow.org/v1/jaxjobs"}, "kubeflow.org/v1/JAXJob"),
+        (Framework.PADDLE, {"kubeflow.org/v1/paddlejobs"}, "kubeflow.org/v1/PaddleJob"),
     ],
 )
 def test_the_best_kind_that_is_served_is_taken(

@@ -1,5 +1,6 @@
 """What a Spec becomes runs to its end in a real cluster."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,9 @@ from tests.workloads.submissions import one_pod, train1
 from workloads.manifests import build_objects, build_selector
 from workloads.specs import (
     Compute,
+    Configuration,
     Environment,
+    Framework,
     Gpus,
     Setup,
     Spec,
@@ -44,13 +47,47 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 ALLREDUCE = Setup(
     Environment("muster/allreduce", args=("--steps", "15", "--slow", "0.1")), train1().setup.compute
 )
+PADDLE_PROGRAM = """
+import os, socket, time
+host, port = os.environ["PADDLE_MASTER"].split(":")
+assert os.environ["PADDLE_JOB_ID"].startswith("paddle-"), os.environ["PADDLE_JOB_ID"]
+assert os.environ["PADDLE_NNODES"] == "3", os.environ["PADDLE_NNODES"]
+has_server = os.environ["PADDLE_JOB_ID"] == "paddle-server"
+is_server, is_trainer = (f"PADDLE_{role}_NUM" in os.environ for role in ("SERVER", "TRAINER"))
+assert (is_server ^ is_trainer) == has_server
+try:
+    server = socket.create_server((host, int(port)))
+except OSError:
+    with socket.create_connection((host, int(port)), timeout=30) as other:
+        assert other.recv(9) == b"welcome"
+else:
+    for _ in range(int(os.environ["PADDLE_NNODES"]) - 1):
+        server.accept()[0].sendall(b"welcome")
+time.sleep(2)
+"""
+"""Stands in for `paddle.distributed.launch`: whoever can, listens where all are to meet."""
+PADDLE = train1(
+    name="paddle-server",
+    framework=Framework.PADDLE,
+    setup=replace(
+        train1().setup, environment=Environment("x", command=(sys.executable, "-c", PADDLE_PROGRAM))
+    ),
+)
 LIVE = [
     (train1(setup=ALLREDUCE), "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs", 3),
     (one_pod(setup=ALLREDUCE), "/apis/batch/v1/namespaces/team-a/jobs", 1),
+    (PADDLE, "/apis/kubeflow.org/v1/namespaces/team-a/paddlejobs", 3),
+    (
+        replace(PADDLE, name="paddle-alone", configuration=Configuration.WORKERS_ONLY, workers=3),
+        "/apis/kubeflow.org/v1/namespaces/team-a/paddlejobs",
+        3,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("spec", "path", "count"), LIVE, ids=["distributed", "standard"])
+@pytest.mark.parametrize(
+    ("spec", "path", "count"), LIVE, ids=lambda each: getattr(each, "name", "")
+)
 def test_a_real_cluster_runs_it_to_the_end(api: Api, spec: Spec, path: str, count: int) -> None:
     seen = [Status.CREATING]
     most = 0

@@ -137,6 +137,15 @@ REFUSED = [
         "setup.environment.variables.0.name",
         "is set by the training operator",
     ),
+    (
+        train1(
+            framework=Framework.PADDLE,
+            setup=Setup(Environment("x", variables=(Variable("PADDLE_MASTER", "a:1"),))),
+        ),
+        "setup.environment.variables.0.name",
+        "is set by the training operator",
+    ),
+    (train1(framework=Framework.PADDLE, elastic=ElasticSettings(1, 3)), "elastic", "PyTorch"),
     (train1(mpi=MpiSettings(slots=2)), "mpi", "is for MPI"),
     (one_pod(mpi=MpiSettings(slots=2)), "mpi", "is for MPI"),
     (train1(framework=Framework.MPI, mpi=MpiSettings(slots=0)), "mpi.slots", "from 1 to 1,000"),

@@ -286,6 +286,7 @@ def test_the_storage_classes_of_the_cluster_are_offered() -> None:
         (Framework.TENSORFLOW, {"workers", "clean_pod_policy", "parameter_servers"}),
         (Framework.XGBOOST, {"workers", "clean_pod_policy"}),
         (Framework.JAX, {"workers", "clean_pod_policy"}),
+        (Framework.PADDLE, {"workers", "clean_pod_policy"}),
         (Framework.MPI, {"workers", "clean_pod_policy", "slots", "launcher", "ssh_path"}),
     ],
 )

@@ -117,6 +117,10 @@ def test_the_master_is_called_as_the_framework_calls_it(
     assert f"Workers &amp; {word.lower()}" in walk.text
 
 
+def test_paddle_says_that_its_pods_are_no_gang(cast: Cast) -> None:
+    assert re.search(r'mw-of--Paddle">[^<]*one by one and not as a gang', Walk(cast).text)
+
+
 def test_typed_values_wait_for_the_framework_to_be_chosen_again(cast: Cast) -> None:
     walk = Walk(cast).send_start(framework="MPI").send(slots="8", workers="5")
     walk.see("start").send(framework="TF").send_setup(workers="5").see("start").send(

@@ -23,6 +23,7 @@ class Framework(StrEnum):
     MPI = "MPI"
     XGBOOST = "XGBoost"
     JAX = "JAX"
+    PADDLE = "Paddle"
 
     @property
     def adapter(self) -> FrameworkAdapter:
