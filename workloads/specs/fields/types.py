@@ -112,13 +112,11 @@ class Rows(FieldType):
 class Pairs(Rows):
     """Rows of a key and a value, which a policy can preset and require; `noun` names one of them.
 
-    A value is a label's value, or any text where `has_any_text`. Keys by which Muster and the
-    engines work are refused, unless the field `has_any_key`, since it only reads them.
+    A value is a label's value, or any text where `has_any_text`.
     """
 
     noun: str
     has_any_text: bool = False
-    has_any_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
