@@ -36,8 +36,11 @@ def build_placement(setup: Setup, workload_id: str, pools: NodePools = NO_POOLS)
         **_build_node_affinity(setup.node_pools, pools),
         **_build_pod_affinity(setup.topology, workload_id),
     }
+    selector = {each.key: each.value for each in setup.node_selector}
+    if setup.node_type:
+        selector[keys.NODE_TYPE] = setup.node_type
     return drop_unset(
-        nodeSelector={keys.NODE_TYPE: setup.node_type} if setup.node_type else None,
+        nodeSelector=selector or None,
         affinity=affinity or None,
         tolerations=[_build_toleration(each) for each in setup.tolerations] or None,
     )

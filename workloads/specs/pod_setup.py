@@ -353,3 +353,5 @@ class Setup:
     node_pools: tuple[str, ...] = ()
     """Names of node pools, in order of preference; the first with free capacity is used."""
     topology: Topology | None = None
+    node_selector: tuple[Pair, ...] = ()
+    """Labels that a node must have, beside that of `node_type`."""

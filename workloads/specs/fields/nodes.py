@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from workloads.specs.fields.field import FactSection, Field, Place, PolicyData, PolicySection
-from workloads.specs.fields.types import FieldType, Names, Rows, Text, TopologyKey
-from workloads.specs.pod_setup import Toleration
+from workloads.specs.fields.types import FieldType, Names, Pairs, Rows, Text, TopologyKey
+from workloads.specs.pod_setup import Pair, Toleration
 
 _PREFIXES = "Texts, or their beginnings with a star at the end, as registry.example.com/team/*"
 
@@ -45,6 +45,15 @@ def list_node_fields() -> Iterator[Field]:
         policy=PolicyData(
             section=PolicySection.PLACE, label="Node pools", is_open=True, nothing="any"
         ),
+    )
+    yield build(
+        "node_selector",
+        "Node selector",
+        Pairs(Pair, "Add label", "node label"),
+        "nodeSelector",
+        help="Labels that a node must have, each with its value.",
+        rest_help="An extension of Muster: labels that a node must have.",
+        policy=PolicyData(section=PolicySection.PLACE),
     )
     yield build(
         "topology",
