@@ -10,6 +10,7 @@ PROJECT = "muster.dev/project"
 KAI = "kai-scheduler"
 QUEUE = "kai.scheduler/queue"
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
+PREEMPTION_DELAY = "kai.scheduler/preemption-delay"
 PRIORITY_CLASS = "priorityClassName"
 
 NODE_POOL = "kai.scheduler/node-pool"

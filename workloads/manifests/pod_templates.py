@@ -35,8 +35,8 @@ def build_metadata(spec: Spec, identity: Identity) -> Object:
         "namespace": spec.namespace,
         "labels": build_labels(spec, identity, spec.setup.labels),
     }
-    if spec.setup.annotations:
-        metadata["annotations"] = pairs_to_dict(spec.setup.annotations)
+    if annotations := pairs_to_dict(spec.setup.annotations) | _build_delay_annotation(spec):
+        metadata["annotations"] = annotations
     return metadata
 
 
@@ -88,7 +88,11 @@ def build_pod_template(
 
 def build_template_metadata(spec: Spec, setup: Setup, identity: Identity) -> Object:
     """Build the metadata of a pod template: labels, and annotations where there are any."""
-    annotations = pairs_to_dict(setup.annotations) | _build_gpu_annotations(setup.compute)
+    annotations = (
+        pairs_to_dict(setup.annotations)
+        | _build_gpu_annotations(setup.compute)
+        | _build_delay_annotation(spec)
+    )
     head: Object = {"labels": build_labels(spec, identity, setup.labels)}
     return head | ({"annotations": annotations} if annotations else {})
 
@@ -208,6 +212,12 @@ def _build_gpu_annotations(compute: Compute) -> dict[str, str]:
     return annotations | (
         {kube_objects.GPU_DEVICES: str(gpus.device_count)} if gpus.device_count > 1 else {}
     )
+
+
+def _build_delay_annotation(spec: Spec) -> dict[str, str]:
+    """Build the annotation by which KAI waits before it evicts others: a duration."""
+    delay = spec.lifecycle.preemption_delay
+    return {} if delay is None else {keys.PREEMPTION_DELAY: f"{delay}s"}
 
 
 def build_pod_security(security: Security) -> Object:

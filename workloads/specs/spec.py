@@ -130,6 +130,7 @@ class Lifecycle:
     clean_pod_policy: CleanPodPolicy | None = None
     grace_seconds: int | None = None
     auto_delete_seconds: int | None = None
+    preemption_delay: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

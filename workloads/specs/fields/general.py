@@ -65,6 +65,22 @@ def list_general_fields() -> Iterator[Field]:
         phrase="{} s",
     )
     yield build(
+        "preemption_delay",
+        "Preemption delay, in seconds",
+        Number(0, 7 * DAY),
+        "preemptionDelaySeconds",
+        title="Preemption delay",
+        help=(
+            "How long it waits for free room before others are evicted for it. KAI heeds it from "
+            "0.17 on. Empty: they are evicted at once."
+        ),
+        rest_help="An extension of Muster: how long others are not evicted for it.",
+        subject="The preemption delay in seconds",
+        fact="Waits before others are evicted",
+        fact_section=FactSection.LIFECYCLE,
+        phrase="{} s",
+    )
+    yield build(
         "backoff_limit",
         "Backoff limit",
         Number(0, 100, default=6, required="Say how often to try again.", noun="time"),
