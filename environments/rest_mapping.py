@@ -17,7 +17,6 @@ from msgspec import Meta
 from console.rest_bodies import Body, Reading, RestBody, build_body_type, describe_field
 from console.typed_forms import TypedValues, build_row_values
 
-Problems = list[tuple[str, str]]
 MAX_LIST_ITEMS = 300
 
 

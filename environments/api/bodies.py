@@ -18,6 +18,7 @@ from console.rest_bodies import (
     read_body,
 )
 from console.rest_schemas import describe_body
+from console.texts import parse_number
 from console.typed_forms import TypedValues
 from environments.api import compliance
 from environments.forms import AssetForm
@@ -100,7 +101,7 @@ def parse_asset(rest: RestMapping, body: Any) -> tuple[TypedValues, int | None]:
     meta = reading.value.meta
     texts = {"name": meta.name, "description": meta.description}
     typed |= {name: [text] for name, text in texts.items() if text is not None}
-    if scope := _parse_meta_scope(meta, reading):
+    if scope := read_scope(meta, reading):
         typed["scope"] = [str(scope)]
     reading.require_valid()
     return typed, meta.version
@@ -111,7 +112,7 @@ def _describe_unknown(path: str, name: str, known: Sequence[str]) -> Problem:
     return place, f"{place} is not known here."
 
 
-def _parse_meta_scope(meta: MetaBody, reading: Reading[AssetBody]) -> Scope | None:
+def read_scope(meta: MetaBody, reading: Reading[Any]) -> Scope | None:
     """Return the scope that is given by its name, by an id, or by both; None without any."""
     all_ids = {
         "projectId": meta.project_id,
@@ -232,16 +233,11 @@ def build_any_schema(kind: AssetKind) -> schemas.Schema:
     )
 
 
-def build_request_meta_schema(**more: schemas.Schema) -> schemas.Schema:
-    """Build the schema of the meta data in a request."""
-    schema = describe_body(MetaBody)
-    return schema | {"properties": schema["properties"] | more}
-
-
 def parse_scope(level: str, key: str) -> Scope:
     """Return the scope of a level and an id, as query parameters name it. Raises ValueError."""
     if level == Level.CLUSTER:
         return cluster_scope(uuid.UUID(key))
-    if not (key.isascii() and key.isdigit() and len(key) < 19):
+    number = parse_number(key)
+    if number is None:
         raise ValueError(key)
-    return project_scope(int(key)) if level == Level.PROJECT else department_scope(int(key))
+    return project_scope(number) if level == Level.PROJECT else department_scope(number)

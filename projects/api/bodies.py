@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from console.errors import Invalid
+from console.texts import parse_number
 from projects.api import schemas
 from projects.models import AccessRule, CustomRole, PersonalKey, ServiceAccount, User
 from projects.permissions import (
@@ -112,18 +113,12 @@ def parse_role_key(text: str) -> str:
 
     It does not check that there is such a role.
     """
-    if _is_number(text):
-        return (
-            f"custom:{int(text) - CUSTOM_ID_OFFSET}"
-            if int(text) > CUSTOM_ID_OFFSET
-            else _ROLE_KEYS.get(int(text), "")
-        )
-    name, _, number = text.partition(":")
-    return text if name != "custom" or _is_number(number) else ""
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
+    number = parse_number(text)
+    if number is not None:
+        is_custom = number > CUSTOM_ID_OFFSET
+        return f"custom:{number - CUSTOM_ID_OFFSET}" if is_custom else _ROLE_KEYS.get(number, "")
+    name, _, row_id = text.partition(":")
+    return text if name != "custom" or parse_number(row_id) is not None else ""
 
 
 def serialize_role(role: Role) -> dict[str, Any]:

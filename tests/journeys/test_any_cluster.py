@@ -30,16 +30,16 @@ WRONG = f"echo 'ValueError: no such data'; exit {CODE}"
 
 
 @pytest.fixture(params=["standard", *(each.name for each in Framework), TRAINER])
-def framework(request: pytest.FixtureRequest, unfollowed: Journey) -> Framework | None:
+def framework(request: pytest.FixtureRequest, unfollowed_journey: Journey) -> Framework | None:
     """What kind of workload; None is a standard one. Skips what the cluster does not serve."""
     if request.param == "standard":
         return None
     chosen = Framework.PYTORCH if request.param == TRAINER else Framework[request.param]
     if request.param == TRAINER:
-        if not unfollowed.cluster.can.serves("trainer.kubeflow.org/v1alpha1/trainjobs"):
+        if not unfollowed_journey.cluster.can.serves("trainer.kubeflow.org/v1alpha1/trainjobs"):
             pytest.skip("the cluster serves no TrainJobs")
-        unfollowed.only_trainjobs()
-    if why := describe_unavailable(chosen, unfollowed.cluster.can):
+        unfollowed_journey.only_trainjobs()
+    if why := describe_unavailable(chosen, unfollowed_journey.cluster.can):
         pytest.skip(why)
     return chosen
 
@@ -185,8 +185,8 @@ def test_deleted_it_is_gone_with_its_volume_and_its_name_is_free(
     travel.until_status(other, Status.RUNNING)
 
 
-def test_what_nobody_followed_is_found_by_asking(unfollowed: Journey) -> None:
-    travel = unfollowed
+def test_what_nobody_followed_is_found_by_asking(unfollowed_journey: Journey) -> None:
+    travel = unfollowed_journey
     workload = travel.submit(travel.spec(None, HELLO))
     travel.standin.stage = Stage.DONE
 

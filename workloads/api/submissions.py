@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
+from console.texts import parse_number
 from projects.api import schemas
 from projects.api.base import ApiView
 from projects.models import Project, User
@@ -139,11 +140,7 @@ def _get_project(project_id: str, cluster_id: str, user: User) -> Project:
 
     Raises Invalid, the same where the user may not see it and where it does not exist.
     """
-    key = (
-        int(project_id)
-        if project_id.isascii() and project_id.isdigit() and len(project_id) < 19
-        else 0
-    )
+    key = parse_number(project_id) or 0
     project: Project | None = (
         Project.objects.visible_to(user).select_related("department").filter(pk=key).first()
     )

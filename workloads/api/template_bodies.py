@@ -5,11 +5,21 @@ They are submissions without project and cluster, with the fields of all assets 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
+
+from msgspec import Meta, field, structs
 
 from console.errors import Invalid
+from console.rest_bodies import (
+    READ_ONLY,
+    Reading,
+    RestBody,
+    describe_field,
+    mark_unsupported,
+    read_body,
+)
 from environments.api import bodies
-from environments.rest_mapping import Problems, RestMapping
 from projects.scopes import Scope
 from workloads.api.from_template import merge_values
 from workloads.forms import template_locks
@@ -19,17 +29,78 @@ from workloads.rest.reading import parse_submission
 from workloads.rest.writing import build_rest_body
 from workloads.specs import Architecture, Spec, find_problems
 
-_SUBMISSION_FIELDS = ("spec", "masterSpecSameAsWorker", "masterSpec", "noMaster")
-_READ_ONLY_FIELDS = ("architecture", "distributedFramework")
-"""Fields of an answer that a body may have too.
-
-An answer can so be sent back unchanged.
-"""
-_TOP_LEVEL_FIELDS = ("meta", *_SUBMISSION_FIELDS, "master", "locked", *_READ_ONLY_FIELDS)
-_META = RestMapping("workload-templates", ())
 _NO_ID = "0"
-_ID_FIELDS = {"project": "projectId", "department": "departmentId", "cluster": "clusterId"}
 MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH = 63, 250
+_NAME_WORDS = f"must be given, and have at most {MAX_NAME_LENGTH} characters"
+_DESCRIPTION_WORDS = f"must have at most {MAX_DESCRIPTION_LENGTH} characters"
+LockKey = StrEnum("LockKey", {key: key for key in template_locks.LOCKS})  # type: ignore[misc]
+"""What a template can lock, as a body names it."""
+
+
+class TemplateLevel(StrEnum):
+    """The levels of a scope as Run:ai's templates name them."""
+
+    SYSTEM = "system"
+    TENANT = "tenant"
+    CLUSTER = "cluster"
+    DEPARTMENT = "department"
+    PROJECT = "project"
+
+
+class TemplateMetaBody(bodies.MetaBody, forbid_unknown_fields=True):
+    """The meta data of a template; Run:ai's name the scope by scopeType and scopeId."""
+
+    name: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)] | None,
+        describe_field(problem=_NAME_WORDS),
+    ] = None
+    description: Annotated[
+        Annotated[str, Meta(max_length=MAX_DESCRIPTION_LENGTH)] | None,
+        describe_field(problem=_DESCRIPTION_WORDS),
+    ] = None
+    scope_type: Annotated[
+        TemplateLevel | None,
+        describe_field(
+            "The same as scope.", problem="must be one of tenant, cluster, department and project"
+        ),
+    ] = None
+    scope_id: Annotated[Any, describe_field("The id of that scope.")] = None
+    workload_type: Annotated[Any, READ_ONLY] = None
+
+    def name_scope(self) -> bodies.MetaBody:
+        """Return the same with the scope as all assets have it."""
+        if self.scope_type is None or self.scope is not None:
+            return self
+        ids = {f"{self.scope_type}_id": self.scope_id}
+        has_id = self.scope_type not in (TemplateLevel.SYSTEM, TemplateLevel.TENANT)
+        return structs.replace(self, scope=str(self.scope_type), **(ids if has_id else {}))
+
+
+class MasterObject(RestBody, forbid_unknown_fields=True):
+    """The master as Run:ai's templates have it."""
+
+    spec: Any = None
+    assets: Annotated[
+        Any,
+        mark_unsupported(reason="is not known here: give the values themselves in master.spec"),
+    ] = None
+
+
+class TemplateRequest(RestBody, forbid_unknown_fields=True):
+    """A body; its submission is read where it is complete. An answer can be sent back as it is."""
+
+    meta: TemplateMetaBody = field(default_factory=TemplateMetaBody)
+    spec: Any = None
+    master_spec_same_as_worker: Any = None
+    master_spec: Any = None
+    no_master: Any = None
+    master: MasterObject | None = None
+    locked: Annotated[
+        tuple[LockKey, ...] | None,
+        describe_field(problem=f"must be a list of some of {', '.join(template_locks.LOCKS)}"),
+    ] = None
+    architecture: Annotated[Any, READ_ONLY] = None
+    distributed_framework: Annotated[Any, READ_ONLY] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +126,7 @@ class TemplateBody:
     def build_new_values(self) -> dict[str, Any]:
         """Return the values of a new row. Raises Invalid where it has no name."""
         if self.name is None:
-            raise Invalid(
-                [
-                    (
-                        "meta.name",
-                        f"meta.name must be given, and have at most {MAX_NAME_LENGTH} characters.",
-                    )
-                ]
-            )
+            raise Invalid([("meta.name", f"meta.name {_NAME_WORDS}.")])
         return {"description": "", "locked": [], **self.build_values()}
 
 
@@ -85,104 +149,42 @@ def parse_template(
     `base` is what the template makes now; the body's spec is merged over it. Where no
     `architecture` is given the spec has one: it is distributed with a distributedFramework.
     """
-    if not isinstance(body, Mapping):
-        raise Invalid([("body", "The body must be an object with the objects meta and spec.")])
-    if base is None and not isinstance(body.get("spec"), Mapping):
+    if base is None and not (isinstance(body, Mapping) and isinstance(body.get("spec"), Mapping)):
         raise Invalid([("spec", "spec must be an object: that of a submission.")])
-    problems: Problems = [
-        (str(name)[:60], f"{str(name)[:60]} is not a field that this version knows.")
-        for name in body
-        if name not in _TOP_LEVEL_FIELDS
-    ]
-    meta, version = bodies.parse_asset(_META, {"meta": _parse_meta(body.get("meta"), problems)})
-    name, description, scope = (
-        next(iter(meta.get(each) or ()), None) for each in ("name", "description", "scope")
-    )
-    if name is not None and not 0 < len(name) <= MAX_NAME_LENGTH:
-        problems.append(
-            (
-                "meta.name",
-                f"meta.name must be given, and have at most {MAX_NAME_LENGTH} characters.",
-            )
-        )
-    if len(description or "") > MAX_DESCRIPTION_LENGTH:
-        problems.append(
-            (
-                "meta.description",
-                f"meta.description must have at most {MAX_DESCRIPTION_LENGTH} characters.",
-            )
-        )
-    locked = body.get("locked")
-    if locked is not None and (
-        not isinstance(locked, list)
-        or not all(isinstance(each, str) and each in template_locks.LOCKS for each in locked)
-    ):
-        problems.append(
-            ("locked", f"locked must be a list of some of {', '.join(template_locks.LOCKS)}.")
-        )
-    submission = _parse_submission(body, problems)
-    if problems:
-        raise Invalid(problems)
+    reading = read_body(TemplateRequest, body)
+    request = reading.value
+    scope = bodies.read_scope(request.meta.name_scope(), reading)
+    submission = _list_submission(request, reading)
+    reading.require_valid()
     return TemplateBody(
-        name=name,
-        description=description,
-        scope=None if scope is None else Scope.parse(scope),
-        version=version,
-        locked=None if locked is None else list(template_locks.filter_known_keys(locked)),
+        name=request.meta.name,
+        description=request.meta.description,
+        scope=scope,
+        version=request.meta.version,
+        locked=None
+        if request.locked is None
+        else list(template_locks.filter_known_keys(request.locked)),
         spec=_parse_spec(submission, architecture, base) if submission else None,
     )
 
 
-def _parse_meta(body_meta: object, problems: Problems) -> object:
-    """Return the meta data with the scope as all assets have it.
-
-    Run:ai's templates name the scope by scopeType and scopeId.
-    """
-    if not isinstance(body_meta, Mapping):
-        return body_meta
-    meta = {
-        name: value
-        for name, value in body_meta.items()
-        if name not in ("scopeType", "scopeId", "workloadType")
-    }
-    level, key = body_meta.get("scopeType"), body_meta.get("scopeId")
-    if level is None or meta.get("scope") is not None:
-        return meta
-    if level not in ("system", "tenant", *_ID_FIELDS):
-        problems.append(
-            (
-                "meta.scopeType",
-                "meta.scopeType must be one of tenant, cluster, department and project.",
-            )
-        )
-        return meta
-    return meta | {"scope": level} | ({_ID_FIELDS[level]: key} if level in _ID_FIELDS else {})
-
-
-def _parse_submission(body: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+def _list_submission(request: TemplateRequest, reading: Reading[TemplateRequest]) -> dict[str, Any]:
     """Return the fields of a submission in the body; {} where it has none."""
-    submission = {name: body[name] for name in _SUBMISSION_FIELDS if body.get(name) is not None}
-    master = body.get("master")
+    given = {
+        "spec": request.spec,
+        "masterSpecSameAsWorker": request.master_spec_same_as_worker,
+        "masterSpec": request.master_spec,
+        "noMaster": request.no_master,
+    }
+    submission = {name: value for name, value in given.items() if value is not None}
+    master = request.master.spec if request.master else None
     if master is None:
         return submission
-    if not isinstance(master, Mapping) or any(
-        value is not None for name, value in master.items() if name not in ("spec", "assets")
-    ):
-        problems.append(("master", "master must be an object with spec."))
-        return submission
-    if master.get("assets"):
-        problems.append(
-            (
-                "master.assets",
-                "master.assets is not known here: give the values themselves in master.spec.",
-            )
+    if submission.get("masterSpec", master) != master:
+        reading.problems.append(
+            ("master", "master and masterSpec say different things. Give one of them.")
         )
-    master_spec = master.get("spec")
-    if master_spec is None:
-        return submission
-    if submission.get("masterSpec", master_spec) != master_spec:
-        problems.append(("master", "master and masterSpec say different things. Give one of them."))
-    return submission | {"masterSpec": master_spec}
+    return submission | {"masterSpec": master}
 
 
 def _parse_spec(
@@ -194,7 +196,7 @@ def _parse_spec(
     submission = dict(given_fields)
     if base is not None:
         given_spec = given_fields.get("spec")
-        master_fields = _SUBMISSION_FIELDS[1:]
+        master_fields = ("masterSpecSameAsWorker", "masterSpec", "noMaster")
         # The master is not merged: its fields exclude each other, so they come from one side.
         gives_master = any(name in given_fields for name in master_fields)
         master = given_fields if gives_master else base

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.errors import Invalid
+from console.rest_schemas import describe_body
 from environments import actions
 from environments.api import bodies, late_changes
 from environments.api.asset_filters import FIELDS, PARAMETERS, filter_assets
@@ -61,12 +62,15 @@ _MASTER_SCHEMAS = MASTER | {
 _FULL_TEMPLATE_SCHEMA = _TEMPLATE_SCHEMA | {
     "properties": _TEMPLATE_SCHEMA["properties"] | {"spec": SPEC} | _MASTER_SCHEMAS
 }
-_PATCH_SCHEMA = schemas.object_schema(
-    meta=bodies.build_request_meta_schema(**_SCOPE_SCHEMAS),
-    spec=SPEC,
-    locked=_LOCKED_SCHEMA,
-    **_MASTER_SCHEMAS,
-)
+_REQUEST_SCHEMA = describe_body(template_bodies.TemplateRequest)
+_PATCH_SCHEMA = _REQUEST_SCHEMA | {
+    "properties": {
+        **_REQUEST_SCHEMA["properties"],
+        "spec": SPEC,
+        "locked": _LOCKED_SCHEMA,
+        **_MASTER_SCHEMAS,
+    }
+}
 _BODY_SCHEMA = _PATCH_SCHEMA | {"required": ["meta", "spec"]}
 
 

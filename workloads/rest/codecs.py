@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import field as struct_field
 
+from console.texts import parse_number
 from workloads import quantities
 from workloads.rest.parts import PART_BODIES, NameBody, TopologyBody
 from workloads.rest.volumes import StorageBody, write_volumes
@@ -131,11 +132,11 @@ def _build_names_reader(kind: Names) -> Callable[[Any, Refuse], tuple[str, ...]]
 
 
 def _read_ids(text: str, refuse: Refuse) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
+    ids = [parse_number(part.strip(), 15) for part in text.split(",") if part.strip()]
+    if None in ids:
         refuse("must be whole numbers with commas between them")
         return ()
-    return tuple(map(int, parts))
+    return tuple(number for number in ids if number is not None)
 
 
 def _build_number_writer(kind: Number) -> Callable[[int | None], int | None]:
