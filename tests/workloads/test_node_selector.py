@@ -59,6 +59,7 @@ def test_it_is_typed_copied_and_changed_for_the_master(cast: Cast) -> None:
     )
     walk.send(differs=["node_selector"], **{"node_selector-0-value": "hdd"})
     assert walk.step == "review", walk.text
+    assert "<dt>Node selector</dt><dd>disk=ssd</dd>" in walk.text
     walk.send()
     spec = decode_spec(Workload.objects.get().spec)
     assert spec.setup.node_selector == DISK

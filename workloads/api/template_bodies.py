@@ -6,7 +6,7 @@ They are submissions without project and cluster, with the fields of all assets 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field, structs
 
@@ -33,7 +33,7 @@ _NO_ID = "0"
 MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH = 63, 250
 _NAME_WORDS = f"must be given, and have at most {MAX_NAME_LENGTH} characters"
 _DESCRIPTION_WORDS = f"must have at most {MAX_DESCRIPTION_LENGTH} characters"
-LockKey = StrEnum("LockKey", {key: key for key in template_locks.LOCKS})  # type: ignore[misc]
+LockKey: Any = Literal[tuple(template_locks.LOCKS)]
 """What a template can lock, as a body names it."""
 
 

@@ -14,13 +14,13 @@ from projects.api.schemas import (
     enum_schema,
     object_schema,
 )
-from workloads.rest.structs import SPEC_BODIES, DistributedBody
+from workloads.rest.structs import DistributedBody, SpecBody
 from workloads.states import Status
 
 PHASE = enum_schema(*Status)
 MAYBE_MOMENT: Schema = {"type": ["string", "null"], "format": "date-time"}
 _SUBMISSION = describe_body(DistributedBody)
-SPEC: Schema = describe_body(SPEC_BODIES[None])
+SPEC: Schema = describe_body(SpecBody)
 """The spec of a submission of either architecture. A policy may set its image."""
 MASTER: dict[str, Schema] = {
     name: _SUBMISSION["properties"][name]

@@ -89,8 +89,8 @@ def build_codec(kind: FieldType) -> Codec:
                 StorageBody, default, _read_unchanged, lambda it: write_volumes(it) or None
             )
         case Rows():
-            body = PART_BODIES[kind.part]
-            return Codec(tuple[body, ...], (), _read_unchanged, _build_rows_writer(body))  # type: ignore[valid-type]
+            body: Any = PART_BODIES[kind.part]
+            return Codec(tuple[body, ...], (), _read_unchanged, _build_rows_writer(body))
     raise TypeError(f"no body has a field of type {kind!r}")
 
 

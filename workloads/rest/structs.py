@@ -118,11 +118,10 @@ def list_spec_fields(architecture: Architecture | None) -> Iterator[Field]:
 
 
 _AnyValue = Annotated[Any, msgspec.Meta(extra_json_schema={HIDDEN: True})]
-SPEC_BODIES: Mapping[Architecture | None, type[Any]] = {
-    architecture: _build_struct("SpecBody", list_spec_fields(architecture))
-    for architecture in (None, *Architecture)
-}
-"""The struct of `spec` by architecture; None has the fields of both, for the description."""
+SpecBody: Any = _build_struct("SpecBody", list_spec_fields(None))
+"""The struct of `spec` with the fields of both architectures, for the description."""
+StandardSpecBody: Any = _build_struct("SpecBody", list_spec_fields(Architecture.STANDARD))
+DistributedSpecBody: Any = _build_struct("SpecBody", list_spec_fields(Architecture.DISTRIBUTED))
 SHARED_FIELDS = tuple(field for field in LIFECYCLE_FIELDS if field.architecture is None)
 """The fields that the API gives to master and workers each, and Muster to the whole workload."""
 MasterBody: Any = _build_struct(
@@ -147,17 +146,13 @@ class SubmissionBody(RestBody, forbid_unknown_fields=True, kw_only=True):
 class StandardBody(SubmissionBody, forbid_unknown_fields=True, kw_only=True):
     """The submission of a standard workload."""
 
-    spec: SPEC_BODIES[Architecture.STANDARD] = struct_field(  # type: ignore[valid-type]
-        default_factory=SPEC_BODIES[Architecture.STANDARD]
-    )
+    spec: StandardSpecBody = struct_field(default_factory=StandardSpecBody)
 
 
 class DistributedBody(SubmissionBody, forbid_unknown_fields=True, kw_only=True):
     """The submission of a distributed workload."""
 
-    spec: SPEC_BODIES[Architecture.DISTRIBUTED] = struct_field(  # type: ignore[valid-type]
-        default_factory=SPEC_BODIES[Architecture.DISTRIBUTED]
-    )
+    spec: DistributedSpecBody = struct_field(default_factory=DistributedSpecBody)
     master_spec_same_as_worker: Annotated[
         bool | None,
         describe_field(

@@ -40,6 +40,7 @@ from workloads.models import Draft
 from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import Problem, Spec
 from workloads.views import drafting
+from workloads.views.describing import describe_spec
 from workloads.views.drafting import SUBMITTED
 
 BUTTONS = ("go", "add", "remove", "take")
@@ -257,6 +258,7 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
         "node_pools": describe_value(setup.node_pools),
         "topology": describe_value(setup.topology),
         "used": filling.used_assets,
+        "sections": describe_spec(spec),
         "fit": judged.fit,
         "can": can,
         "target": choose_target(spec, can),

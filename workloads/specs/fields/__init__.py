@@ -6,9 +6,9 @@ new field is an entry here, an attribute of the Spec and its place in the manife
 
 from collections.abc import Mapping
 
-from workloads.specs.fields.compute import list_compute_fields
-from workloads.specs.fields.data import list_data_fields, list_metadata_fields
-from workloads.specs.fields.environment import list_environment_fields
+from workloads.specs.fields.compute import COMPUTE_FIELDS
+from workloads.specs.fields.data import DATA_FIELDS, METADATA_FIELDS
+from workloads.specs.fields.environment import ENVIRONMENT_FIELDS
 from workloads.specs.fields.field import (
     FactSection,
     Field,
@@ -17,11 +17,11 @@ from workloads.specs.fields.field import (
     PolicySection,
     get_value,
 )
-from workloads.specs.fields.general import list_general_fields
-from workloads.specs.fields.nodes import list_node_fields
-from workloads.specs.fields.numbers import list_number_fields
-from workloads.specs.fields.security import list_security_fields
-from workloads.specs.fields.start import list_start_fields
+from workloads.specs.fields.general import GENERAL_FIELDS
+from workloads.specs.fields.nodes import NODE_FIELDS
+from workloads.specs.fields.numbers import NUMBER_FIELDS
+from workloads.specs.fields.security import SECURITY_FIELDS
+from workloads.specs.fields.start import START_FIELDS
 
 __all__ = [
     "FIELDS",
@@ -36,15 +36,15 @@ __all__ = [
 FIELDS: Mapping[str, Field] = {
     each.path: each
     for each in (
-        *list_start_fields(),
-        *list_environment_fields(),
-        *list_security_fields(),
-        *list_compute_fields(),
-        *list_node_fields(),
-        *list_number_fields(),
-        *list_data_fields(),
-        *list_general_fields(),
-        *list_metadata_fields(),
+        *START_FIELDS,
+        *ENVIRONMENT_FIELDS,
+        *SECURITY_FIELDS,
+        *COMPUTE_FIELDS,
+        *NODE_FIELDS,
+        *NUMBER_FIELDS,
+        *DATA_FIELDS,
+        *GENERAL_FIELDS,
+        *METADATA_FIELDS,
     )
 }
 """Every field by its path, in the order of the wizard."""

@@ -1,6 +1,5 @@
 """What each pod gets."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from workloads.specs.fields.field import FactSection, Field, Place, PolicyData, PolicySection
@@ -9,25 +8,27 @@ from workloads.specs.pod_setup import ExtendedResource
 
 MAX_GPU_DEVICES = 128
 
+_GPUS = tuple(f"compute.gpus.{part}" for part in ("devices", "portion", "memory"))
+_RANGED = frozenset(("default", "min", "max", "options"))
 
-def list_compute_fields() -> Iterator[Field]:
-    def build(name: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
-        values: dict[str, Any] = {
-            "place": Place.COMPUTE,
-            "lock": "compute_choice",
-            "fact_section": FactSection.COMPUTE,
-        } | more
-        return Field(
-            path=f"setup.compute.{name}",
-            label=label,
-            type=type_,
-            rest=f"compute.{rest}",
-            **values,
-        )
 
-    gpus = tuple(f"compute.gpus.{part}" for part in ("devices", "portion", "memory"))
-    ranged = frozenset(("default", "min", "max", "options"))
-    yield build(
+def _build(name: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
+    values: dict[str, Any] = {
+        "place": Place.COMPUTE,
+        "lock": "compute_choice",
+        "fact_section": FactSection.COMPUTE,
+    } | more
+    return Field(
+        path=f"setup.compute.{name}",
+        label=label,
+        type=type_,
+        rest=f"compute.{rest}",
+        **values,
+    )
+
+
+COMPUTE_FIELDS = (
+    _build(
         "gpus.devices",
         "GPU devices per pod",
         Number(most=MAX_GPU_DEVICES, default=0),
@@ -42,11 +43,11 @@ def list_compute_fields() -> Iterator[Field]:
             name="gpus.devices",
             value="compute.gpus.device_count",
             is_implied=True,
-            given=gpus,
+            given=_GPUS,
             largest=1000,
         ),
-    )
-    yield build(
+    ),
+    _build(
         "gpus.portion",
         "GPU portion",
         Portion(),
@@ -59,12 +60,12 @@ def list_compute_fields() -> Iterator[Field]:
             name="gpus.portion",
             value="compute.gpus.effective_portion",
             is_implied=True,
-            given=gpus,
-            attributes=ranged,
+            given=_GPUS,
+            attributes=_RANGED,
             about="Of GPUs that are asked for whole or in parts; a whole one counts as 1.",
         ),
-    )
-    yield build(
+    ),
+    _build(
         "gpus.memory",
         "GPU memory",
         Quantity(),
@@ -75,40 +76,51 @@ def list_compute_fields() -> Iterator[Field]:
             section=PolicySection.COMPUTE,
             name="gpus.memory",
             is_implied=True,
-            given=gpus,
-            attributes=ranged,
+            given=_GPUS,
+            attributes=_RANGED,
             about=(
                 "Of GPUs that are asked for by their memory; those asked for otherwise have the "
                 "rule of the portion."
             ),
         ),
-    )
-    for resource, words, rest, type_, unit in (
-        ("cpu", "CPU", "cpuCore", Cores(), " cores"),
-        ("memory", "CPU memory", "cpuMemory", Quantity(), ""),
-    ):
-        fact = "CPU" if resource == "cpu" else "Memory"
-        yield build(
-            f"{resource}_request",
-            f"{words} request",
-            type_,
-            f"{rest}Request",
-            fact=fact,
-            phrase=f"{{}}{unit} requested",
-            policy=PolicyData(
-                section=PolicySection.COMPUTE, value=f"compute.effective_{resource}_request"
-            ),
-        )
-        yield build(
-            f"{resource}_limit",
-            f"{words} limit",
-            type_,
-            f"{rest}Limit",
-            fact=fact,
-            phrase=f"at most {{}}{unit}",
-            policy=PolicyData(section=PolicySection.COMPUTE, is_open=True),
-        )
-    yield build(
+    ),
+    _build(
+        "cpu_request",
+        "CPU request",
+        Cores(),
+        "cpuCoreRequest",
+        fact="CPU",
+        phrase="{} cores requested",
+        policy=PolicyData(section=PolicySection.COMPUTE, value="compute.effective_cpu_request"),
+    ),
+    _build(
+        "cpu_limit",
+        "CPU limit",
+        Cores(),
+        "cpuCoreLimit",
+        fact="CPU",
+        phrase="at most {} cores",
+        policy=PolicyData(section=PolicySection.COMPUTE, is_open=True),
+    ),
+    _build(
+        "memory_request",
+        "CPU memory request",
+        Quantity(),
+        "cpuMemoryRequest",
+        fact="Memory",
+        phrase="{} requested",
+        policy=PolicyData(section=PolicySection.COMPUTE, value="compute.effective_memory_request"),
+    ),
+    _build(
+        "memory_limit",
+        "CPU memory limit",
+        Quantity(),
+        "cpuMemoryLimit",
+        fact="Memory",
+        phrase="at most {}",
+        policy=PolicyData(section=PolicySection.COMPUTE, is_open=True),
+    ),
+    _build(
         "large_shm",
         "Increase shared memory",
         Flag(),
@@ -118,8 +130,8 @@ def list_compute_fields() -> Iterator[Field]:
         fact="Shared memory",
         phrase="as large as the memory",
         policy=PolicyData(section=PolicySection.COMPUTE, is_implied=True),
-    )
-    yield build(
+    ),
+    _build(
         "extended",
         "Extended resources",
         Rows(ExtendedResource, "Add resource"),
@@ -128,4 +140,5 @@ def list_compute_fields() -> Iterator[Field]:
         place=Place.NODES,
         lock="",
         fact="Other resources",
-    )
+    ),
+)

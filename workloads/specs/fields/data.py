@@ -1,14 +1,11 @@
 """What pods mount, and what is written on them."""
 
-from collections.abc import Iterator
-
 from workloads.specs.fields.field import FactSection, Field, Place, PolicyData, PolicySection
 from workloads.specs.fields.types import Pairs, Rows
 from workloads.specs.pod_setup import VOLUME_TYPES, Pair, Volume
 
-
-def list_data_fields() -> Iterator[Field]:
-    yield Field(
+DATA_FIELDS = (
+    Field(
         path="setup.volumes",
         label="Volumes",
         type=Rows(Volume, "Add volume"),
@@ -25,20 +22,25 @@ def list_data_fields() -> Iterator[Field]:
             about="The kinds that there may be.",
             is_in_rest=False,
         ),
-    )
-
-
-def list_metadata_fields() -> Iterator[Field]:
-    for name, label, noun, has_any_text in (
-        ("annotations", "Annotations", "annotation", True),
-        ("labels", "Labels", "label", False),
-    ):
-        yield Field(
-            path=f"setup.{name}",
-            label=label,
-            type=Pairs(Pair, f"Add {noun}", noun, has_any_text),
-            place=Place.GENERAL,
-            rest=name,
-            fact_section=FactSection.PLACEMENT,
-            policy=PolicyData(section=PolicySection.DATA),
-        )
+    ),
+)
+METADATA_FIELDS = (
+    Field(
+        path="setup.annotations",
+        label="Annotations",
+        type=Pairs(Pair, "Add annotation", "annotation", has_any_text=True),
+        place=Place.GENERAL,
+        rest="annotations",
+        fact_section=FactSection.PLACEMENT,
+        policy=PolicyData(section=PolicySection.DATA),
+    ),
+    Field(
+        path="setup.labels",
+        label="Labels",
+        type=Pairs(Pair, "Add label", "label"),
+        place=Place.GENERAL,
+        rest="labels",
+        fact_section=FactSection.PLACEMENT,
+        policy=PolicyData(section=PolicySection.DATA),
+    ),
+)

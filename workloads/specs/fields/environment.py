@@ -1,6 +1,5 @@
 """What runs in a pod."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from workloads.specs.choices import PullPolicy
@@ -8,34 +7,36 @@ from workloads.specs.fields.field import FactSection, Field, Place, PolicyData, 
 from workloads.specs.fields.types import Choice, CommandLine, FieldType, Names, Rows, Text
 from workloads.specs.pod_setup import Variable
 
-_PREFIXES = "Texts, or their beginnings with a star at the end, as registry.example.com/team/*"
+_PREFIXES = PolicyData(
+    section=PolicySection.ENVIRONMENT,
+    about="Texts, or their beginnings with a star at the end, as registry.example.com/team/*",
+)
 
 
-def list_environment_fields() -> Iterator[Field]:
-    def build(name: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
-        if more.get("policy") is None and "policy" not in more:
-            more["policy"] = PolicyData(section=PolicySection.ENVIRONMENT)
-        return Field(
-            path=f"setup.environment.{name}",
-            label=label,
-            type=type_,
-            place=Place.ENVIRONMENT,
-            rest=rest,
-            fact_section=FactSection.ENVIRONMENT,
-            **more,
-        )
+def _build(name: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
+    values = {"policy": PolicyData(section=PolicySection.ENVIRONMENT)} | more
+    return Field(
+        path=f"setup.environment.{name}",
+        label=label,
+        type=type_,
+        place=Place.ENVIRONMENT,
+        rest=rest,
+        fact_section=FactSection.ENVIRONMENT,
+        **values,
+    )
 
-    prefixes = PolicyData(section=PolicySection.ENVIRONMENT, about=_PREFIXES)
-    yield build(
+
+ENVIRONMENT_FIELDS = (
+    _build(
         "image",
         "Image",
         Text(),
         "image",
         help="As registry.example.com/team/train:1.2",
         rest_help="A leading slash is dropped when it is pulled.",
-        policy=prefixes,
-    )
-    yield build(
+        policy=_PREFIXES,
+    ),
+    _build(
         "pull_policy",
         "Image pull policy",
         Choice(PullPolicy, "The cluster's default"),
@@ -47,39 +48,44 @@ def list_environment_fields() -> Iterator[Field]:
         policy=PolicyData(
             section=PolicySection.ENVIRONMENT, value="environment.effective_pull_policy"
         ),
-    )
-    for name, label, help_text in (
-        ("command", "Command", "Words are split at spaces, quotes keep them together."),
-        ("args", "Arguments", "Split likewise."),
-    ):
-        yield build(
-            name,
-            label,
-            CommandLine(),
-            name,
-            help=help_text,
-            rest_help="Split at spaces as a shell does.",
-        )
-    yield build(
+    ),
+    _build(
+        "command",
+        "Command",
+        CommandLine(),
+        "command",
+        help="Words are split at spaces, quotes keep them together.",
+        rest_help="Split at spaces as a shell does.",
+    ),
+    _build(
+        "args",
+        "Arguments",
+        CommandLine(),
+        "args",
+        help="Split likewise.",
+        rest_help="Split at spaces as a shell does.",
+    ),
+    _build(
         "working_dir",
         "Working directory",
         Text(),
         "workingDir",
         help="An absolute path in the container.",
-        policy=prefixes,
-    )
-    yield build(
+        policy=_PREFIXES,
+    ),
+    _build(
         "pull_secrets",
         "Pull secrets",
         Names(are_objects=True),
         "imagePullSecrets",
         help="Names of Secrets in the project's namespace, separated by spaces.",
         policy=None,
-    )
-    yield build(
+    ),
+    _build(
         "variables",
         "Environment variables",
         Rows(Variable, "Add variable"),
         "environmentVariables",
         help="They join the environment's own; one of the same name takes its place.",
-    )
+    ),
+)

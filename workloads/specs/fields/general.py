@@ -1,6 +1,5 @@
 """What happens around the pods."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from workloads.specs.choices import (
@@ -16,27 +15,28 @@ from workloads.specs.fields.types import Choice, FieldType, Number
 DAY = 24 * 3600
 
 
-def list_general_fields() -> Iterator[Field]:
-    def build(name: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
-        values: dict[str, Any] = {"policy": PolicyData(section=PolicySection.LIFE)} | more
-        return Field(
-            path=f"lifecycle.{name}",
-            label=label,
-            type=type_,
-            place=Place.GENERAL,
-            rest=rest,
-            **values,
-        )
+def _build(name: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
+    values: dict[str, Any] = {"policy": PolicyData(section=PolicySection.LIFE)} | more
+    return Field(
+        path=f"lifecycle.{name}",
+        label=label,
+        type=type_,
+        place=Place.GENERAL,
+        rest=rest,
+        **values,
+    )
 
-    yield build(
+
+GENERAL_FIELDS = (
+    _build(
         "priority",
         "Priority",
         Choice(Priority, "The cluster's default (low)"),
         "priorityClass",
         help="Higher goes first.",
         fact_section=FactSection.WORKLOAD,
-    )
-    yield build(
+    ),
+    _build(
         "preemptibility",
         "Preemptibility",
         Choice(Preemptibility, is_required=True),
@@ -46,8 +46,8 @@ def list_general_fields() -> Iterator[Field]:
             "others need theirs."
         ),
         policy=PolicyData(section=PolicySection.LIFE, value="effective_preemptibility"),
-    )
-    yield build(
+    ),
+    _build(
         "grace_seconds",
         "Grace period on preemption, in seconds",
         Number(
@@ -63,8 +63,8 @@ def list_general_fields() -> Iterator[Field]:
         fact="Time to end in peace",
         fact_section=FactSection.LIFECYCLE,
         phrase="{} s",
-    )
-    yield build(
+    ),
+    _build(
         "preemption_delay",
         "Preemption delay, in seconds",
         Number(0, 7 * DAY),
@@ -79,8 +79,8 @@ def list_general_fields() -> Iterator[Field]:
         fact="Waits before others are evicted",
         fact_section=FactSection.LIFECYCLE,
         phrase="{} s",
-    )
-    yield build(
+    ),
+    _build(
         "backoff_limit",
         "Backoff limit",
         Number(0, 100, default=6, required="Say how often to try again.", noun="time"),
@@ -91,8 +91,8 @@ def list_general_fields() -> Iterator[Field]:
         fact_section=FactSection.LIFECYCLE,
         phrase="at most {}",
         policy=PolicyData(section=PolicySection.LIFE, is_implied=True),
-    )
-    yield build(
+    ),
+    _build(
         "auto_delete_seconds",
         "Auto-deletion after the end, in seconds",
         Number(0, 365 * DAY),
@@ -107,8 +107,8 @@ def list_general_fields() -> Iterator[Field]:
         fact_section=FactSection.LIFECYCLE,
         phrase="after {} s",
         policy=PolicyData(section=PolicySection.LIFE, is_open=True),
-    )
-    yield build(
+    ),
+    _build(
         "restart_policy",
         "Restart policy",
         Choice(RestartPolicy, "The framework's default"),
@@ -122,8 +122,8 @@ def list_general_fields() -> Iterator[Field]:
         ),
         subject="The restart policy",
         fact_section=FactSection.LIFECYCLE,
-    )
-    yield build(
+    ),
+    _build(
         "clean_pod_policy",
         "Pods to delete at the end",
         Choice(CleanPodPolicy, "The framework's default"),
@@ -132,4 +132,5 @@ def list_general_fields() -> Iterator[Field]:
         architecture=Architecture.DISTRIBUTED,
         fact="Pods cleaned up at the end",
         fact_section=FactSection.LIFECYCLE,
-    )
+    ),
+)

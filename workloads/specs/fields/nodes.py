@@ -1,6 +1,5 @@
 """The nodes on which pods may run."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from workloads.specs.fields.field import FactSection, Field, Place, PolicyData, PolicySection
@@ -10,19 +9,20 @@ from workloads.specs.pod_setup import Pair, Toleration
 _PREFIXES = "Texts, or their beginnings with a star at the end, as registry.example.com/team/*"
 
 
-def list_node_fields() -> Iterator[Field]:
-    def build(name: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
-        return Field(
-            path=f"setup.{name}",
-            label=label,
-            type=type_,
-            place=Place.NODES,
-            rest=rest,
-            fact_section=FactSection.PLACEMENT,
-            **more,
-        )
+def _build(name: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
+    return Field(
+        path=f"setup.{name}",
+        label=label,
+        type=type_,
+        place=Place.NODES,
+        rest=rest,
+        fact_section=FactSection.PLACEMENT,
+        **more,
+    )
 
-    yield build(
+
+NODE_FIELDS = (
+    _build(
         "node_type",
         "Node type",
         Text(),
@@ -30,8 +30,8 @@ def list_node_fields() -> Iterator[Field]:
         help="Only nodes whose label run.ai/type has this value.",
         subject="The node type",
         policy=PolicyData(section=PolicySection.PLACE, is_open=True, about=_PREFIXES),
-    )
-    yield build(
+    ),
+    _build(
         "node_pools",
         "Node pools, in order",
         Names(means_none="default"),
@@ -45,8 +45,8 @@ def list_node_fields() -> Iterator[Field]:
         policy=PolicyData(
             section=PolicySection.PLACE, label="Node pools", is_open=True, nothing="any"
         ),
-    )
-    yield build(
+    ),
+    _build(
         "node_selector",
         "Node selector",
         Pairs(Pair, "Add label", "node label"),
@@ -54,8 +54,8 @@ def list_node_fields() -> Iterator[Field]:
         help="Labels that a node must have, each with its value.",
         rest_help="An extension of Muster: labels that a node must have.",
         policy=PolicyData(section=PolicySection.PLACE),
-    )
-    yield build(
+    ),
+    _build(
         "topology",
         "Topology: keep the pods together by",
         TopologyKey(),
@@ -68,11 +68,12 @@ def list_node_fields() -> Iterator[Field]:
         rest_help="The pods together on nodes with the same value of the label `key`.",
         form=("topology_key", "topology_required"),
         fact="Together on nodes with the same",
-    )
-    yield build(
+    ),
+    _build(
         "tolerations",
         "Tolerations",
         Rows(Toleration, "Add toleration"),
         "tolerations",
         help="Taints of nodes that the pods put up with.",
-    )
+    ),
+)

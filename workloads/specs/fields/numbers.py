@@ -1,6 +1,5 @@
 """How many pods there are, and what only one of the frameworks has."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from workloads.specs.choices import Architecture, LauncherCreation
@@ -11,17 +10,19 @@ MAX_WORKERS = 10_000
 MAX_RUNS = 10_000
 _EXTENSION = "An extension of Muster"
 
+_COUNTED = PolicyData(section=PolicySection.COUNT, is_implied=True)
 
-def list_number_fields() -> Iterator[Field]:
-    def build(path: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
-        values: dict[str, Any] = {
-            "architecture": Architecture.DISTRIBUTED,
-            "fact_section": FactSection.WORKLOAD,
-        } | more
-        return Field(path=path, label=label, type=type_, place=Place.NUMBERS, rest=rest, **values)
 
-    counted = PolicyData(section=PolicySection.COUNT, is_implied=True)
-    yield build(
+def _build(path: str, label: str, type_: FieldType, rest: str, **more: Any) -> Field:
+    values: dict[str, Any] = {
+        "architecture": Architecture.DISTRIBUTED,
+        "fact_section": FactSection.WORKLOAD,
+    } | more
+    return Field(path=path, label=label, type=type_, place=Place.NUMBERS, rest=rest, **values)
+
+
+NUMBER_FIELDS = (
+    _build(
         "workers",
         "Number of workers",
         Number(1, MAX_WORKERS, default=1, required="Say how many workers."),
@@ -35,8 +36,8 @@ def list_number_fields() -> Iterator[Field]:
             is_implied=True,
             given=("workers", "elastic.min_workers", "elastic.max_workers"),
         ),
-    )
-    yield build(
+    ),
+    _build(
         "elastic.min_workers",
         "Minimum of workers",
         Number(1, MAX_WORKERS),
@@ -46,8 +47,8 @@ def list_number_fields() -> Iterator[Field]:
         rest_help="Of elastic PyTorch.",
         fact="Workers while it runs",
         fact_value="elastic",
-    )
-    yield build(
+    ),
+    _build(
         "elastic.max_workers",
         "Maximum of workers",
         Number(1, MAX_WORKERS),
@@ -62,8 +63,8 @@ def list_number_fields() -> Iterator[Field]:
             attributes=frozenset(("min", "max")),
             is_preset=False,
         ),
-    )
-    yield build(
+    ),
+    _build(
         "elastic.max_restarts",
         "Maximum of restarts",
         Number(0, 100_000),
@@ -74,8 +75,8 @@ def list_number_fields() -> Iterator[Field]:
         lock="min_workers",
         fact="Restarts while workers come and go",
         phrase="at most {}",
-    )
-    yield build(
+    ),
+    _build(
         "parameter_servers",
         "Parameter servers",
         Number(0, MAX_WORKERS, default=0),
@@ -86,9 +87,9 @@ def list_number_fields() -> Iterator[Field]:
         ),
         rest_help=f"{_EXTENSION}, of TensorFlow: pods as the workers are, without GPUs.",
         subject="The number of parameter servers",
-        policy=counted,
-    )
-    yield build(
+        policy=_COUNTED,
+    ),
+    _build(
         "mpi.slots",
         "Slots per worker",
         Number(1, 1_000, default=1),
@@ -97,8 +98,8 @@ def list_number_fields() -> Iterator[Field]:
         help="How many processes mpirun starts in each worker, usually one for each GPU. Empty: 1.",
         rest_help="Of MPI: processes a worker takes.",
         subject="The slots of a worker",
-    )
-    yield build(
+    ),
+    _build(
         "mpi.launcher",
         "The launcher is made",
         Choice(LauncherCreation),
@@ -107,8 +108,8 @@ def list_number_fields() -> Iterator[Field]:
         rest_help="Of MPI: when the launcher is made.",
         fact_value="mpi.launcher.description",
         lock="slots",
-    )
-    yield build(
+    ),
+    _build(
         "mpi.ssh_path",
         "SSH path",
         Text(),
@@ -119,8 +120,8 @@ def list_number_fields() -> Iterator[Field]:
         rest_help="Of MPI: where root's keys are in the image.",
         subject="The path of the SSH keys",
         lock="slots",
-    )
-    yield build(
+    ),
+    _build(
         "runs",
         "Number of runs",
         Number(1, MAX_RUNS, default=1, required="Say how many runs."),
@@ -131,9 +132,9 @@ def list_number_fields() -> Iterator[Field]:
         subject="The number of runs",
         architecture=Architecture.STANDARD,
         fact="Runs",
-        policy=counted,
-    )
-    yield build(
+        policy=_COUNTED,
+    ),
+    _build(
         "parallelism",
         "Runs at once",
         Number(1, MAX_RUNS, default=1, required="Say how many at once."),
@@ -145,5 +146,6 @@ def list_number_fields() -> Iterator[Field]:
         architecture=Architecture.STANDARD,
         fact="Runs",
         phrase="{} at once",
-        policy=counted,
-    )
+        policy=_COUNTED,
+    ),
+)
