@@ -4,16 +4,17 @@ Filters and looks of a list are up to its app.
 """
 
 import base64
-import binascii
 import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
+from django.utils.timezone import make_aware
 
 PAGE_SIZE = 50
 MAX_CURSOR_CHARS = 600
@@ -145,13 +146,28 @@ def _parse_cursor(
             return None
         fields = [_get_field(model, key.lstrip("-")) for key in order.keys]
         values = [
-            field.to_python(text)
+            _parse_value(field, text)
             for field, text in zip(fields, texts, strict=True)
             if isinstance(text, str)
         ]
-    except (ValueError, TypeError, binascii.Error, ValidationError, FieldDoesNotExist):
+    except (ValueError, TypeError, OverflowError, ValidationError, FieldDoesNotExist):
         return None
     return (direction, values) if len(values) == len(order.keys) and None not in values else None
+
+
+def _parse_value(field: "models.Field[Any, Any]", text: str) -> Any:
+    """Return the value of a field in a cursor, which anybody may have written.
+
+    Raises ValueError, OverflowError or ValidationError for what no database takes.
+    """
+    if "\x00" in text:
+        raise ValueError("a null is in no column")
+    text.encode()
+    value = field.to_python(text)
+    if isinstance(value, datetime):
+        # Databases compare in UTC, which the first and last moments of all may not have.
+        return (value if value.tzinfo else make_aware(value, UTC)).astimezone(UTC)
+    return value
 
 
 def _get_field(model: type[models.Model], path: str) -> "models.Field[Any, Any]":

@@ -27,6 +27,10 @@ from console.rest_types import (
 
 HIDDEN = "x-hidden"
 """The entry of a field's schema that keeps the field out of the OpenAPI document."""
+MAX_PROBLEMS = 100
+"""Problems of one body that are named: a body may have a million wrong items."""
+MAX_UNKNOWN = 20
+"""Unknown fields of one object that are named."""
 MAX_NAME_CHARS = 60
 """Characters of an unknown field's name in a problem."""
 
@@ -268,21 +272,23 @@ class _BodyReader:
             problem = "is too large"
         # msgspec would take a text for a number with digits.
         elif not (isinstance(value, str) and isinstance(field.shape, inspect.DecimalType)):
-            with suppress(msgspec.ValidationError):
+            with suppress(msgspec.ValidationError, UnicodeEncodeError):
                 return msgspec.convert(value, field.type_hint)
         self._refuse(path, problem)
         return field.default()
 
     def _refuse(self, path: str, text: str) -> None:
-        self.problems.append((path, build_sentence(path, text)))
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append((path, build_sentence(path, text)))
 
     def _refuse_unknown(
         self, given: Mapping[str, Any], fields: Sequence[_BodyField], path: str
     ) -> None:
         known = sorted(each.rest_name for each in fields if not each.is_unused)
         unknown = {name for name, value in given.items() if value is not None}
-        for name in sorted(unknown - {each.rest_name for each in fields}):
-            self.unknown_problems.append(self.describe_unknown(path, name, known))
+        for name in sorted(unknown - {each.rest_name for each in fields})[:MAX_UNKNOWN]:
+            if len(self.unknown_problems) < MAX_PROBLEMS:
+                self.unknown_problems.append(self.describe_unknown(path, name, known))
 
 
 def _describe_unknown(path: str, name: str, known: Sequence[str]) -> Problem:

@@ -151,14 +151,17 @@ class Filter:
         if self.kind == "date":
             return _is_day(value)
         if self.kind == "text":
-            return len(value) <= MAX_TEXT_CHARS and "\x00" not in value
+            return True
         return value in {key for key, _ in self.choices(request)}
 
     def parse_values(self, request: HttpRequest) -> tuple[str, ...]:
-        """Return the values that the address has for it, without those that it does not accept."""
+        """Return the values that the address has for it, without those that it does not accept.
+
+        A typed text is cut, and not left out: rows that nobody asked for would be shown.
+        """
         given = request.GET.getlist(self.name)
         if self.kind != "choices":
-            given = [value.strip() if self.kind == "text" else value for value in given[-1:]]
+            given = [_cut_text(value) if self.kind == "text" else value for value in given[-1:]]
         return tuple(
             sorted(
                 {value for value in given[:MAX_VALUES] if value and self.accepts(request, value)}
@@ -171,6 +174,10 @@ class Filter:
             return self.apply(rows, values) if values else rows
         value = next(iter(values), "")
         return self.apply(rows, value) if value or self.kind == "view" else rows
+
+
+def _cut_text(value: str) -> str:
+    return value.replace("\x00", "").strip()[:MAX_TEXT_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,8 +407,9 @@ def _parse_order(
 
 
 def _parse_columns(request: HttpRequest, table: Table) -> Sequence[Column]:
-    text = _get_columns_parameter(request) or request.COOKIES.get(table.cookie, "")
-    requested = set(text.split(",")) if text else set()
+    remembered = request.COOKIES.get(table.cookie, "") if table.cookie else ""
+    names = {column.name for column in table.columns}
+    requested = names.intersection((_get_columns_parameter(request) or remembered).split(","))
     return [
         column
         for column in table.columns

@@ -95,7 +95,7 @@ def run(workload: Workload, user: User) -> bool:
     """
     access.require(user, Verb.EDIT, Entity.WORKLOADS, project_scope(workload.project_id))
     spec = decode_spec(workload.spec)
-    judge_stored(spec, workload.project).require_acceptable(
+    judge_stored(spec, workload.project, workload.cluster).require_acceptable(
         f"{workload.name} cannot run again as it is, for policies have changed. Make a copy of it."
     )
     runtime_limits.require_time_left(workload)

@@ -7,6 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from clusters.models import Cluster
 from console.errors import Clash, Invalid, Noncompliant
 from projects.models import Project
 from workloads import fit, placement_rules, policies, policing, source_addresses
@@ -29,13 +30,16 @@ class Judgement:
 
     spec: Spec
     project: Project
+    cluster: Cluster
     policies: PoliciesInForce
     merged: MergedPolicies
+    is_stored: bool = False
+    """Whether it was accepted earlier: rules of the spec that came since do not hold for it."""
 
     @cached_property
     def problems(self) -> Sequence[Problem]:
         """What is wrong with the spec itself, wherever it runs."""
-        return find_problems(self.spec)
+        return () if self.is_stored else find_problems(self.spec)
 
     @cached_property
     def policy_issues(self) -> Sequence[PolicyIssue]:
@@ -47,11 +51,11 @@ class Judgement:
         """What the cluster cannot do, or the project may not have, of a valid spec."""
         if self.problems:
             return ()
-        cluster = self.project.cluster
-        addresses = source_addresses.find_address_problems(self.spec, is_local=cluster.is_local)
+        is_local = self.cluster.is_local
+        addresses = source_addresses.find_address_problems(self.spec, is_local=is_local)
         return (
             *(Problem(field, text) for field, text in addresses),
-            *find_refusals(self.spec, cluster.can),
+            *find_refusals(self.spec, self.cluster.can),
             *self._pool_problems,
         )
 
@@ -96,9 +100,9 @@ class Judgement:
             raise Invalid([(each.field, each.text) for each in self.problems])
         if issues := self.policy_issues:
             raise Noncompliant([(each.field, each.text, each.rule) for each in issues], lead)
-        if not self.project.cluster.is_enabled:
+        if not self.cluster.is_enabled:
             raise Clash(
-                f"The cluster {self.project.cluster.name} is disabled: nothing is launched there. "
+                f"The cluster {self.cluster.name} is disabled: nothing is launched there. "
                 "Ask its administrator, or use another cluster."
             )
         if self.refusals:
@@ -123,10 +127,11 @@ def judge_submission(
     completed = policing.complete_spec(spec, merged, given_fields)
     # Project defaults come after policies: they only fill what policies left open.
     completed = placement_rules.apply_project_defaults(completed, project)
-    return Judgement(completed, project, in_force, merged)
+    return Judgement(completed, project, project.cluster, in_force, merged)
 
 
-def judge_stored(spec: Spec, project: Project) -> Judgement:
-    """Judge what was accepted earlier, as it is, by what holds today."""
+def judge_stored(spec: Spec, project: Project, cluster: Cluster) -> Judgement:
+    """Judge what was accepted earlier, as it is, by what holds and what the cluster can do now."""
     in_force = policies.load_for_project(project)
-    return Judgement(spec, project, in_force, in_force.merge(spec.architecture))
+    merged = in_force.merge(spec.architecture)
+    return Judgement(spec, project, cluster, in_force, merged, is_stored=True)

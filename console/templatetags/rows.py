@@ -37,7 +37,7 @@ def rows(context: Context, listing: Listing) -> SafeString:
     """
     columns = [
         (
-            *_build_cell_tags(column, column is listing.columns[0]),
+            *_build_cell_tags(column.css, column.name, column is listing.columns[0]),
             column,
             _get_template(context, column.template),
         )
@@ -78,7 +78,7 @@ def options(choices: Iterable[tuple[str, str]], chosen: str) -> SafeString:
 
 def render_cell(column: Column, row: Any, *, is_first: bool = False) -> str:
     """Render a cell that needs nothing of its page, for a row that several pages share."""
-    opening, closing = _build_cell_tags(column, is_first)
+    opening, closing = _build_cell_tags(column.css, column.name, is_first)
     return f"{opening}{conditional_escape(_render_content(column, row))}{closing}"
 
 
@@ -87,10 +87,11 @@ def _render_content(column: Column, row: Any) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _build_cell_tags(column: Column, is_first: bool) -> tuple[str, str]:
+def _build_cell_tags(css: str, name: str, is_first: bool) -> tuple[str, str]:
+    # By values and not by the column: some columns are made anew for each request.
     tag = '<th scope="row"' if is_first else "<td"
-    css = " ".join(name for name in ("mu-name" * is_first, column.css) if name)
-    opening = format_html(f'{tag} class="{{}}" data-column="{{}}">', css, column.name)
+    classes = " ".join(each for each in ("mu-name" * is_first, css) if each)
+    opening = format_html(f'{tag} class="{{}}" data-column="{{}}">', classes, name)
     return opening, "</th>" if is_first else "</td>"
 
 

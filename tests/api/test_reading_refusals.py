@@ -204,6 +204,14 @@ NESTED: list[tuple[str, dict[str, Any]]] = [
         "spec.storage.secretVolume.0.defaultMode",
         {"storage": {"secretVolume": [{"defaultMode": "0888"}]}},
     ),
+    (
+        "spec.storage.secretVolume.0.defaultMode",
+        {"storage": {"secretVolume": [{"defaultMode": "\n"}]}},
+    ),
+    (
+        "spec.storage.configMapVolume.0.defaultMode",
+        {"storage": {"configMapVolume": [{"defaultMode": "0644\n"}]}},
+    ),
     ("spec.security.runAsUid", {"security": {"uidGidSource": "fromTheImage", "runAsUid": 1}}),
     ("spec.security.seccompProfileType", {"security": {"seccompProfileType": "Localhost"}}),
     ("spec.security.supplementalGroups", {"security": {"supplementalGroups": "1,x"}}),

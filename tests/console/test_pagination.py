@@ -1,14 +1,19 @@
 """Pages by key, and CSV that no spreadsheet runs."""
 
+import base64
 import csv
 import io
+import json
+import uuid
 
 import pytest
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from console import pagination
 from projects.models import Department
+from tests.cast import Cast
 
 BY_NAME = pagination.SortOrder("name", ("name", "id"))
 BY_TIME = pagination.SortOrder("-created", ("-created_at", "-id"))
@@ -120,3 +125,25 @@ def test_a_cell_is_text_and_never_a_formula(cell: object, written: str) -> None:
         written,
         "x",
     ]
+
+
+@pytest.mark.parametrize(
+    ("sort", "value"),
+    [
+        ("name", "\ud800"),
+        ("name", "a\x00"),
+        ("-created", "0001-01-01T00:00:00+14:00"),
+        ("-created", "9999-12-31T23:59:59-14:00"),
+        ("-created", "2026-01-01"),
+        ("-created", "2026-01-01T00:00:00"),
+    ],
+)
+def test_no_cursor_that_somebody_makes_up_breaks_a_list(
+    cast: Cast, client: Client, sort: str, value: str
+) -> None:
+    client.force_login(cast.bob)
+    texts = json.dumps([sort, "next", value, str(uuid.uuid4())])
+    cursor = base64.urlsafe_b64encode(texts.encode()).decode()
+    for name in ("cursor", "page"):
+        answer = client.get("/workloads", {"sort": sort, name: cursor})
+        assert answer.status_code == 200

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from console.errors import Invalid
 from console.rest_bodies import (
+    MAX_PROBLEMS,
     READ_ONLY,
     RestBody,
     build_body_type,
@@ -343,3 +344,9 @@ def test_the_schema_of_a_body_is_made_from_its_struct() -> None:
             },
         },
     }
+
+
+def test_a_body_of_nothing_but_mistakes_has_a_short_answer() -> None:
+    many = {f"unknown{number}": 1 for number in range(5000)}
+    reading = read_body(PodSpec, {"labels": [1] * 5000} | many)
+    assert len(reading.problems) <= 2 * MAX_PROBLEMS

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, QueryDict
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from console.tables import Column, Filter, Listing, Table, parse_selection, render_table
 from environments.models import Environment
 from tests.cast import Cast
+from tests.workloads.table_rows import a_workload
 
 TABLE = Table(
     "Environments",
@@ -245,3 +246,29 @@ def test_a_page_takes_the_same_queries_however_many_rows_there_are(cast: Cast, r
         Environment(name=f"more-{number}", image="x") for number in range(1000)
     )
     assert queries() == before
+
+
+def test_columns_that_there_are_not_and_a_nameless_cookie_hide_nothing(
+    cast: Cast, client: Client
+) -> None:
+    client.force_login(cast.bob)
+    usual = len(re.findall("<th ", client.get("/projects").content.decode()))
+    for cookie, query in (("seen", ""), ("", "?column=nope")):
+        client.cookies.clear()
+        client.force_login(cast.bob)
+        [session] = client.cookies.values()
+        answer = client.get(
+            f"/projects{query}",
+            headers={"Cookie": f"{session.key}={session.value}; {cookie}"},
+        )
+        assert len(re.findall("<th ", answer.content.decode())) == usual
+
+
+def test_a_typed_filter_that_is_too_long_is_cut_and_not_left_out(
+    cast: Cast, client: Client
+) -> None:
+    a_workload(cast.team_a, by=cast.bob)
+    client.force_login(cast.bob)
+    for who, rows in (("bob", 2), ("nobody", 1), ("n" * 1000, 1), ("bob\x00", 2)):
+        csv_file = client.get("/workloads.csv", {"by": who}).content.decode()
+        assert len(csv_file.strip().splitlines()) == rows

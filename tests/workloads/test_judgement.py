@@ -49,11 +49,16 @@ def test_what_policies_set_is_in_the_spec_and_what_they_forbid_is_an_issue(cast:
 def test_what_was_accepted_is_judged_as_it_is(cast: Cast) -> None:
     Policy.objects.create(name="tidy", rules={"grace_seconds": {"default": 60, "required": True}})
     assert judge_submission(a_spec(cast.team_a), cast.team_a).policy_issues == ()
-    stored = judge_stored(a_spec(cast.team_a), cast.team_a)
+    stored = judge_stored(a_spec(cast.team_a), cast.team_a, cast.cluster)
     assert stored.spec.lifecycle.grace_seconds is None
     with pytest.raises(Noncompliant) as refused:
         stored.require_acceptable("It has changed since.")
     assert refused.value.text.startswith("It has changed since.")
+
+
+def test_rules_that_came_since_do_not_hold_for_what_was_accepted(cast: Cast) -> None:
+    spec = replace(a_spec(cast.team_a), name="NOT A NAME")
+    judge_stored(spec, cast.team_a, cast.cluster).require_acceptable()
 
 
 def test_a_disabled_cluster_accepts_nothing(cast: Cast) -> None:

@@ -34,6 +34,12 @@ def test_it_is_the_node_selector_of_the_pods_beside_the_node_type() -> None:
     assert pods["Master"]["nodeSelector"] == {"run.ai/type": "dgx"}
 
 
+@pytest.mark.parametrize("key", ["gpu-memory", "job-name", "kubernetes.io/hostname"])
+def test_any_other_label_of_nodes_can_be_asked_for(key: str) -> None:
+    spec = train1(setup=replace(train1().setup, node_selector=(Pair(key, "x"),)))
+    assert find_problems(spec) == ()
+
+
 @pytest.mark.parametrize("key", ["run.ai/type", "kai.scheduler/node-pool", "two words", ""])
 def test_keys_with_a_field_of_their_own_and_wrong_ones_are_refused(key: str) -> None:
     spec = train1(setup=replace(train1().setup, node_selector=(Pair(key, "x"),)))
@@ -71,7 +77,7 @@ def test_it_is_typed_copied_and_changed_for_the_master(cast: Cast) -> None:
 def test_a_wrong_one_is_shown_in_its_row(cast: Cast) -> None:
     walk = fill_wizard(cast, **{"node_selector-0-key": "run.ai/type"})
     assert walk.step == "setup"
-    assert "The name of node label 1 is set by Muster or the cluster" in walk.text
+    assert "The name of node label 1 has a field of its own: the node type" in walk.text
 
 
 def test_policies_preset_and_require_it(cast: Cast) -> None:

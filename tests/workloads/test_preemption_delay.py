@@ -39,6 +39,12 @@ def test_a_delay_out_of_bounds_is_refused(seconds: int) -> None:
     assert [problem.field for problem in find_problems(spec)] == ["lifecycle.preemption_delay"]
 
 
+def test_no_annotation_says_it_instead() -> None:
+    annotation = (Pair(DELAY, "9999h"),)
+    spec = train1(setup=replace(train1().setup, annotations=annotation))
+    assert [problem.field for problem in find_problems(spec)] == ["setup.annotations.0.key"]
+
+
 def test_it_is_sent_read_back_and_described() -> None:
     spec = parse_distributed(preemptionDelaySeconds=0).build_spec(HERE)
     assert spec.lifecycle.preemption_delay == 0

@@ -82,7 +82,9 @@ class MasterObject(RestBody, forbid_unknown_fields=True):
     spec: Any = None
     assets: Annotated[
         Any,
-        mark_unsupported(reason="is not known here: give the values themselves in master.spec"),
+        mark_unsupported(
+            False, reason="is not known here: give the values themselves in master.spec"
+        ),
     ] = None
 
 
@@ -149,7 +151,8 @@ def parse_template(
     `base` is what the template makes now; the body's spec is merged over it. Where no
     `architecture` is given the spec has one: it is distributed with a distributedFramework.
     """
-    if base is None and not (isinstance(body, Mapping) and isinstance(body.get("spec"), Mapping)):
+    is_without_spec = isinstance(body, Mapping) and not isinstance(body.get("spec"), Mapping)
+    if base is None and is_without_spec:
         raise Invalid([("spec", "spec must be an object: that of a submission.")])
     reading = read_body(TemplateRequest, body)
     request = reading.value

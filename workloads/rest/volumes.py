@@ -1,5 +1,6 @@
 """The storage of one kind of pod in a body: a list for each kind of volume."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
@@ -30,10 +31,8 @@ ReadOnly = Annotated[
     bool | None,
     describe_field("The default differs: true for nfs and hostPath, false elsewhere."),
 ]
-_MODE_WORDS = "must be octal digits as in 0644"
-FileMode = Annotated[
-    Annotated[str, msgspec.Meta(pattern="^(0?[0-7]{3})?$")], describe_field(problem=_MODE_WORDS)
-]
+_MODE = re.compile("(0?[0-7]{3})?")
+FileMode = Annotated[str, describe_field(pattern=f"^{_MODE.pattern}$")]
 ACCESS_MODES: Mapping[ClaimAccess, str] = {
     ClaimAccess.ONE_NODE: "readWriteOnce",
     ClaimAccess.MANY_READ: "readOnlyMany",
@@ -150,7 +149,7 @@ class ConfigMapBody(CopyBody, kw_only=True):
             access=self.read_access(refuse),
             name=self.config_map,
             sub_path=self.sub_path,
-            mode=_parse_mode(self.mode),
+            mode=_parse_mode(self.mode, refuse),
         )
 
     @classmethod
@@ -175,7 +174,7 @@ class SecretBody(CopyBody, kw_only=True):
             path=self.path,
             access=self.read_access(refuse),
             name=self.secret,
-            mode=_parse_mode(self.mode),
+            mode=_parse_mode(self.mode, refuse),
         )
 
     @classmethod
@@ -235,8 +234,9 @@ class ClaimBody(WritableBody, kw_only=True):
     def read(self, refuse: Refuse) -> Volume:
         if not self.existing_pvc:
             return self._read_new_claim(refuse)
-        for name, value in (("claimInfo", self.claim_info), ("ephemeral", self.ephemeral)):
-            if value:
+        has_info = self.claim_info not in (None, ClaimInfoBody())
+        for name, is_given in (("claimInfo", has_info), ("ephemeral", self.ephemeral)):
+            if is_given:
                 refuse(
                     name,
                     "is for claims that are to be made, which existingPvc says this one is not",
@@ -449,7 +449,10 @@ def write_volumes(volumes: Iterable[Volume]) -> dict[str, Any]:
     return storage
 
 
-def _parse_mode(text: str) -> int | None:
+def _parse_mode(text: str, refuse: Refuse) -> int | None:
+    if not _MODE.fullmatch(text):
+        refuse("defaultMode", "must be octal digits as in 0644")
+        return None
     return int(text, 8) if text else None
 
 

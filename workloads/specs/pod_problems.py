@@ -437,13 +437,16 @@ def _check_toleration(number: int, toleration: Toleration) -> Iterator[FieldProb
 
 def _check_pairs(field: str, kind: Pairs, pairs: Sequence[Pair]) -> Iterator[FieldProblem]:
     noun = kind.noun
+    check_key = (
+        value_rules.check_selector_key if kind.are_of_nodes else value_rules.check_settable_key
+    )
     yield from _check_length(field, f"{noun}s", pairs)
     yield from _check_unique(field, noun, [pair.key for pair in pairs], "key")
     for index, pair in enumerate(pairs):
         yield from _report_problem(
             f"{field}.{index}.key",
             f"The name of {noun} {index + 1}",
-            value_rules.check_settable_key(pair.key),
+            check_key(pair.key),
         )
         check_value = value_rules.check_text if kind.has_any_text else value_rules.check_label_value
         yield from _report_problem(

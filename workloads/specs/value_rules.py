@@ -38,10 +38,14 @@ _RESERVED_KEYS = frozenset(
         "kai.scheduler/node-pool",
         "kai.scheduler/queue",
         "kai.scheduler/preemptibility",
+        "kai.scheduler/preemption-delay",
         "priorityClassName",
         "runai-gpu-group",
     )
 )
+
+_SELECTED_BY_FIELD = {"run.ai/type": "the node type", "kai.scheduler/node-pool": "the node pools"}
+"""Labels of nodes that are chosen elsewhere, where project and policies judge them."""
 
 _GPU_VENDORS = ("nvidia.com", "amd.com", "gpu.intel.com", "habana.ai")
 
@@ -207,6 +211,13 @@ def check_settable_key(value: str) -> str:
         or domain.endswith(".muster.dev")
     ):
         return "is set by Muster or the cluster and cannot be chosen"
+    return check_key(value)
+
+
+def check_selector_key(value: str) -> str:
+    """Check the key of a label by which nodes are selected."""
+    if field := _SELECTED_BY_FIELD.get(value):
+        return f"has a field of its own: {field}"
     return check_key(value)
 
 

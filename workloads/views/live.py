@@ -38,8 +38,7 @@ async def stream_table(request: Request) -> HttpResponseBase:
 
     Reads Last-Event-ID when a browser comes back.
     """
-    user, visible = await sync_to_async(_load_viewer)(request)
-    selection = tables.parse_selection(request, TABLE)
+    user, visible, selection = await sync_to_async(_load_table_viewer)(request)
 
     def look(position: int) -> StreamMessage:
         news = queries.load_changes(
@@ -88,6 +87,14 @@ def _load_viewer(request: Request) -> tuple[User, frozenset[int] | None]:
     viewer = user, list_visible_project_ids(user)
     close_old_connections()
     return viewer
+
+
+def _load_table_viewer(
+    request: Request,
+) -> tuple[User, frozenset[int] | None, tables.Selection]:
+    # The choices of a filter may be rows.
+    selection = tables.parse_selection(request, TABLE)
+    return *_load_viewer(request), selection
 
 
 def _load_workload_viewer(

@@ -79,6 +79,7 @@ GENERAL_FIELDS = (
         fact="Waits before others are evicted",
         fact_section=FactSection.LIFECYCLE,
         phrase="{} s",
+        policy=PolicyData(section=PolicySection.LIFE, largest=7 * DAY),
     ),
     _build(
         "backoff_limit",

@@ -49,7 +49,7 @@ NODE_FIELDS = (
     _build(
         "node_selector",
         "Node selector",
-        Pairs(Pair, "Add label", "node label"),
+        Pairs(Pair, "Add label", "node label", are_of_nodes=True),
         "nodeSelector",
         help="Labels that a node must have, each with its value.",
         rest_help="An extension of Muster: labels that a node must have.",

@@ -112,11 +112,13 @@ class Rows(FieldType):
 class Pairs(Rows):
     """Rows of a key and a value, which a policy can preset and require; `noun` names one of them.
 
-    A value is a label's value, or any text where `has_any_text`.
+    A value is a label's value, or any text where `has_any_text`. Where they are labels of nodes
+    (`are_of_nodes`), keys are those that nodes may have, and not those that may be set.
     """
 
     noun: str
     has_any_text: bool = False
+    are_of_nodes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
