@@ -64,7 +64,7 @@ def test_every_step_of_a_framework_is_accessible_and_fits(
     page, leader = sign_in("alice"), FRAMEWORKS[framework]
     start_wizard(page, framework)
     expect(page.get_by_role("radio", name="Workers only")).to_be_visible(
-        visible=framework in ("PyTorch", "TensorFlow")
+        visible=framework in ("PyTorch", "TensorFlow", "PaddlePaddle")
     )
     check_page(page)
     continue_to(page, "setup")

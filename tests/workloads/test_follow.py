@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -32,6 +33,7 @@ from workloads.following import Follower
 from workloads.following.health import ClusterHealth
 from workloads.following.sources import list_sources
 from workloads.models import Event, Pod, Workload
+from workloads.specs import CleanPodPolicy, Lifecycle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE = 90.0
@@ -73,9 +75,9 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def launch(cast: Cast, name: str, *command: str) -> Workload:
+def launch(cast: Cast, name: str, *command: str, **more: Any) -> Workload:
     """In the cluster, and nothing told to the journal but that it was asked for."""
-    spec = a_spec(cast.team_a, name)
+    spec = a_spec(cast.team_a, name, **more)
     workload = journal.create_workload(spec, project=cast.team_a, user=cast.bob)
     job, *_ = manifests.build_objects(spec, workload_id=str(workload.pk))
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
@@ -101,10 +103,13 @@ def has(workload: Workload, status: str) -> Callable[[], bool]:
 
 
 def test_a_workload_is_followed_to_its_end(running_cast: Cast) -> None:
+    # On a busy machine the operator would remove workers that end after the master.
+    kept = Lifecycle(clean_pod_policy=CleanPodPolicy.NONE)
     with following():
-        workload = launch(running_cast, "whole")
+        workload = launch(running_cast, "whole", lifecycle=kept)
         wait_until(has(workload, "Completed"))
         wait_until(lambda: Event.objects.filter(reason="PyTorchJobSucceeded").exists())
+        wait_until(lambda: Pod.objects.filter(phase="Succeeded").count() == 3)
     moves = list(workload.events.exclude(new="").values_list("new", flat=True))
     assert moves[0] == "Creating"
     assert moves[-1] == "Completed"
