@@ -7,6 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+KEYS = {
+    "secret_key": "a-benchmark-signs-nothing-with-this-key",
+    "encryption_keys": "YmVuY2htYXJrLWJlbmNobWFyay1iZW5jaG1hcmstYmU=",
+}
+"""The options of a server that a benchmark starts without an installation."""
+
 
 @dataclass(frozen=True)
 class Aim:

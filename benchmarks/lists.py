@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from figures import Aim, Figures, describe_machine  # noqa: E402 - as the other benchmarks are run
+from figures import KEYS, Aim, Figures, describe_machine  # noqa: E402 - as the other benchmarks are run
 from list_pages import TABLES  # noqa: E402
 
 from tests.console_server import WebServer  # noqa: E402
@@ -126,7 +126,7 @@ def measure_table(
 def start_filled_server(rows: int) -> Iterator[tuple[WebServer, dict[str, str]]]:
     """Start the console on its own data with its rows; yield it and the sessions of its users."""
     data = Path(tempfile.mkdtemp(prefix="muster-lists-"))
-    server = WebServer(data, debug=0, log_level="ERROR")
+    server = WebServer(data, debug=0, log_level="ERROR", **KEYS)
     try:
         server.manage("migrate", "--verbosity", "0")
         command = [sys.executable, "-m", "benchmarks.list_rows", str(rows)]

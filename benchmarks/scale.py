@@ -47,7 +47,7 @@ from typing import Any
 sys.path[0:1] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).resolve().parent)]
 
 import yaml  # noqa: E402 - see above
-from figures import Aim, Figures, describe_machine, load_average  # noqa: E402
+from figures import KEYS, Aim, Figures, describe_machine, load_average  # noqa: E402
 from forgetting_proxy import ForgettingProxy  # noqa: E402
 from kubehttp import Connection, Server  # noqa: E402
 from simulated_workloads import SimulatedWorkloads  # noqa: E402
@@ -56,10 +56,6 @@ from stage import Helper, new_database, read_memory  # noqa: E402
 from tests.cluster import ROOT, LocalKube  # noqa: E402
 from tests.installation import clean_environment  # noqa: E402
 
-KEYS = {
-    "secret_key": "a-benchmark-signs-nothing-with-this-key",
-    "encryption_keys": "YmVuY2htYXJrLWJlbmNobWFyay1iZW5jaG1hcmstYmU=",
-}
 SYNC, HELD, LAG = Aim(2.5), Aim(150), Aim(1000)
 RATE = 500
 ALL_AT_ONCE = 10_000
