@@ -66,11 +66,11 @@ class PolicyField:
 
     def get_given(self, part: Any) -> Any:
         """Return the value that a part gives; None for none."""
-        return self._read(part, self.path)
+        return self._get_value(part, self.path)
 
     def get_effective(self, part: Any) -> Any:
         """Return the value that results from what a part gives; None for none."""
-        value = self._read(part, self.policy.value or self.path)
+        value = self._get_value(part, self.policy.value or self.path)
         # An empty command is the image's own, at which a policy can lock it.
         return self.kind.empty if value is None and isinstance(self.kind, CommandLine) else value
 
@@ -113,7 +113,7 @@ class PolicyField:
             return ""
         return f".{names.index(name)}.{'value' if isinstance(self.kind, Pairs) else 'kind'}"
 
-    def _read(self, part: Any, path: str) -> Any:
+    def _get_value(self, part: Any, path: str) -> Any:
         """Return the value at a path as rules have it; None for an empty one."""
         value, type_ = get_value(part, path), self.field.type
         if isinstance(type_, Rows):

@@ -125,10 +125,10 @@ def _write_objects(names: Sequence[str]) -> list[dict[str, str]] | None:
 
 
 def _build_names_reader(kind: Names) -> Callable[[Any, Refuse], tuple[str, ...]]:
-    def read(names: tuple[str, ...], refuse: Refuse) -> tuple[str, ...]:
+    def read_names(names: tuple[str, ...], refuse: Refuse) -> tuple[str, ...]:
         return () if names == (kind.means_none,) else names
 
-    return read
+    return read_names
 
 
 def _read_ids(text: str, refuse: Refuse) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ def _write_cores(quantity: str) -> float | None:
 
 
 def _read_topology(body: TopologyBody | None, refuse: Refuse) -> Any:
-    return body.read() if body else None
+    return body.build_part() if body else None
 
 
 def _build_rows_writer(body: type[Any]) -> Callable[[Sequence[Any]], list[dict[str, Any]] | None]:

@@ -54,7 +54,7 @@ class PairBody(PartBody, kw_only=True):
     key: str = field(name="name")
     value: str = ""
 
-    def read(self, refuse: Refuse) -> Pair:
+    def build_part(self, refuse: Refuse) -> Pair:
         return Pair(self.key, self.value)
 
     @classmethod
@@ -68,7 +68,7 @@ class ExtendedBody(PartBody, kw_only=True):
     resource: str = ""
     quantity: str = ""
 
-    def read(self, refuse: Refuse) -> ExtendedResource:
+    def build_part(self, refuse: Refuse) -> ExtendedResource:
         return ExtendedResource(self.resource, self.quantity)
 
     @classmethod
@@ -88,7 +88,7 @@ class TolerationBody(PartBody, kw_only=True):
     effect: TolerationEffect | None = None
     seconds: int | None = None
 
-    def read(self, refuse: Refuse) -> Toleration:
+    def build_part(self, refuse: Refuse) -> Toleration:
         return Toleration(
             self.key,
             self.operator or TolerationOperator.EQUAL,
@@ -130,7 +130,7 @@ class VariableBody(PartBody, kw_only=True):
     description: Annotated[str, describe_field("Taken, and not kept.")] = ""
     user_credential: Annotated[Any, mark_unsupported()] = None
 
-    def read(self, refuse: Refuse) -> Variable:
+    def build_part(self, refuse: Refuse) -> Variable:
         sources = self._list_sources()
         if len(sources) > 1:
             text = f"cannot be given together with {sources[0]}: a variable has one source"
@@ -183,7 +183,7 @@ class TopologyBody(LocatedBody, forbid_unknown_fields=True):
     required: AffinityType | None = field(name="type", default=None)
     key: str = ""
 
-    def read(self) -> Topology | None:
+    def build_part(self) -> Topology | None:
         is_required = self.required is AffinityType.REQUIRED
         return Topology(self.key, is_required) if self.key or self.required else None
 

@@ -87,7 +87,7 @@ def parse_submission(body: object, architecture: Architecture) -> Submission:
 
     Raises Invalid with everything that cannot be understood.
     """
-    return _SubmissionReader(read_body(BODIES[architecture], body), architecture).read()
+    return _SubmissionReader(read_body(BODIES[architecture], body), architecture).read_submission()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class _SubmissionReader:
     reading: Reading[SubmissionBody]
     architecture: Architecture
 
-    def read(self) -> Submission:
+    def read_submission(self) -> Submission:
         places, body = BodyPlaces(), self.reading.value
         for field in ("project", "namespace", "queue"):
             places.add_field(field, "projectId")
@@ -174,7 +174,7 @@ class _SubmissionReader:
         for number, (below, body) in enumerate(listed):
             part_place = self.reading.get_body_path(f"{place}.{below}")
             places.add_part(f"{path}.{number}", part_place, body)
-            parts.append(body.read(self._build_part_refuse(part_place)))
+            parts.append(body.build_part(self._build_part_refuse(part_place)))
         return tuple(parts)
 
     def _check_repeated(self, body: Any, place: str) -> None:

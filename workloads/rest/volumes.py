@@ -93,7 +93,7 @@ class EmptyDirBody(WritableBody, kw_only=True):
     medium: Annotated[str, describe_field(enum=["Memory"])] = ""
     size: str = field(name="sizeLimit", default="")
 
-    def read(self, refuse: Refuse) -> Volume:
+    def build_part(self, refuse: Refuse) -> Volume:
         if self.medium not in ("", "Memory"):
             refuse("medium", "must be Memory, or not be given")
         return EmptyDir(
@@ -121,7 +121,7 @@ class HostPathBody(WritableBody, kw_only=True):
     path: str = field(name="mountPath", default="")
     propagate: Propagation | None = field(name="mountPropagation", default=None)
 
-    def read(self, refuse: Refuse) -> Volume:
+    def build_part(self, refuse: Refuse) -> Volume:
         return HostPath(
             path=self.path,
             access=self.read_access(refuse),
@@ -143,7 +143,7 @@ class ConfigMapBody(CopyBody, kw_only=True):
     sub_path: str = ""
     mode: FileMode = field(name="defaultMode", default="")
 
-    def read(self, refuse: Refuse) -> Volume:
+    def build_part(self, refuse: Refuse) -> Volume:
         return ConfigMap(
             path=self.path,
             access=self.read_access(refuse),
@@ -169,7 +169,7 @@ class SecretBody(CopyBody, kw_only=True):
     path: str = field(name="mountPath", default="")
     mode: FileMode = field(name="defaultMode", default="")
 
-    def read(self, refuse: Refuse) -> Volume:
+    def build_part(self, refuse: Refuse) -> Volume:
         return Secret(
             path=self.path,
             access=self.read_access(refuse),
@@ -231,7 +231,7 @@ class ClaimBody(WritableBody, kw_only=True):
     path: str = ""
     data_sharing: Annotated[Any, mark_unsupported(False)] = None
 
-    def read(self, refuse: Refuse) -> Volume:
+    def build_part(self, refuse: Refuse) -> Volume:
         if not self.existing_pvc:
             return self._read_new_claim(refuse)
         has_info = self.claim_info not in (None, ClaimInfoBody())
@@ -287,7 +287,7 @@ class NfsBody(WritableBody, kw_only=True):
     export: str = field(name="path", default="")
     path: str = field(name="mountPath", default="")
 
-    def read(self, refuse: Refuse) -> Volume:
+    def build_part(self, refuse: Refuse) -> Volume:
         return Nfs(
             path=self.path,
             access=self.read_access(refuse),
@@ -335,7 +335,7 @@ class GitBody(WritableBody, kw_only=True):
     secret_key_of_user: _Deprecated = None
     secret_key_of_password: _Deprecated = None
 
-    def read(self, refuse: Refuse) -> Volume:
+    def build_part(self, refuse: Refuse) -> Volume:
         secret = self.secret_ref or GitSecretBody()
         return Git(
             path=self.path,
@@ -377,7 +377,7 @@ class S3Body(CopyBody, kw_only=True):
         name="secretKeyOfSecretKey", default=None
     )
 
-    def read(self, refuse: Refuse) -> Volume:
+    def build_part(self, refuse: Refuse) -> Volume:
         return S3(
             path=self.path,
             access=self.read_access(refuse),
