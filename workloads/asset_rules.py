@@ -34,6 +34,7 @@ from workloads.specs import (
     split_command_line,
     value_rules,
 )
+from workloads.specs.problem_reports import FieldProblem
 
 Values = Mapping[str, Any]
 
@@ -241,6 +242,6 @@ def _find_bad_command_lines(values: Values) -> Iterator[tuple[str, str, str]]:
 
 
 def _find_setup_problems(setup: Setup, prefix: str, names: Mapping[str, str]) -> Problems:
-    wrong: Iterable[pod_problems.FieldProblem] = pod_problems.find_setup_problems(setup)
+    wrong: Iterable[FieldProblem] = pod_problems.find_setup_problems(setup)
     pairs = [(field.removeprefix(prefix), f"{words} {text}.") for field, words, text in wrong]
     return [(names.get(field, field), text) for field, text in pairs]

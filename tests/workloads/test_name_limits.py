@@ -13,7 +13,7 @@ from tests.cast import Cast, a_spec
 from workloads import specs
 from workloads.manifests import job_targets
 from workloads.specs import Framework
-from workloads.specs.spec_problems import MAX_WORKERS
+from workloads.specs.fields.numbers import MAX_WORKERS
 
 TRAINER_ONLY = Capabilities(
     served=frozenset({"trainer.kubeflow.org/v1alpha1/trainjobs", "v1/pods"}),

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from workloads.specs import pod_problems, value_rules
 from workloads.specs.choices import CleanPodPolicy, Framework, RestartPolicy, VolumeAccess
 from workloads.specs.fields import FIELDS, get_value
+from workloads.specs.fields.numbers import MAX_RUNS, MAX_WORKERS
 from workloads.specs.fields.types import Number
+from workloads.specs.problem_reports import FieldProblem, report_problem
 from workloads.specs.spec import DEFAULT_MPI, UNCHANGED, Spec
 
-MAX_WORKERS = 10_000
-MAX_RUNS = 10_000
 MAX_RESTARTS = 100_000
 MAX_SLOTS = 1_000
 
@@ -36,18 +36,18 @@ def find_problems(spec: Spec) -> Sequence[Problem]:
     return tuple(dict.fromkeys(problems))
 
 
-def _check_spec(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
+def _check_spec(spec: Spec) -> Iterator[FieldProblem]:
     max_length = value_rules.max_name_length(
         spec.framework if spec.is_distributed else None, spec.workers
     )
-    yield from _report_problem("name", "The name", value_rules.check_name(spec.name, max_length))
-    yield from _report_problem(
+    yield from report_problem("name", "The name", value_rules.check_name(spec.name, max_length))
+    yield from report_problem(
         "project", "The project", value_rules.check_name(spec.project, value_rules.MAX_LABEL_LENGTH)
     )
-    yield from _report_problem(
+    yield from report_problem(
         "namespace", "The namespace", value_rules.check_namespace(spec.namespace)
     )
-    yield from _report_problem(
+    yield from report_problem(
         "queue",
         "The queue",
         value_rules.check_object_name(spec.queue) or value_rules.check_label_value(spec.queue),
@@ -62,10 +62,10 @@ def _check_spec(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
                 yield "master." + field, f"For the master: {title[0].lower()}{title[1:]}", text
 
 
-def _check_distributed(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
+def _check_distributed(spec: Spec) -> Iterator[FieldProblem]:
     if spec.framework is None:
         yield "framework", "The framework", "must be chosen for a distributed workload"
-    yield from _report_problem(
+    yield from report_problem(
         "workers", "The number of workers", value_rules.check_count(spec.workers, 1, MAX_WORKERS)
     )
     if not spec.has_master and spec.master != UNCHANGED:
@@ -86,7 +86,7 @@ def _check_distributed(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
         yield from _check_operator_variables(spec, spec.framework)
 
 
-def _check_configuration(spec: Spec, framework: Framework) -> Iterator[pod_problems.FieldProblem]:
+def _check_configuration(spec: Spec, framework: Framework) -> Iterator[FieldProblem]:
     default_configuration = framework.configurations[0]
     if spec.configuration not in framework.configurations:
         why = (
@@ -114,10 +114,10 @@ def _check_configuration(spec: Spec, framework: Framework) -> Iterator[pod_probl
             )
 
 
-def _check_options(spec: Spec, options: Sequence[str] = ()) -> Iterator[pod_problems.FieldProblem]:
+def _check_options(spec: Spec, options: Sequence[str] = ()) -> Iterator[FieldProblem]:
     """Check the fields that not every framework has; without `options` none may be given."""
     if "parameter_servers" in options:
-        yield from _report_problem(
+        yield from report_problem(
             "parameter_servers",
             "The number of parameter servers",
             value_rules.check_count(spec.parameter_servers, 0, MAX_WORKERS),
@@ -126,12 +126,12 @@ def _check_options(spec: Spec, options: Sequence[str] = ()) -> Iterator[pod_prob
         owners = _name_frameworks_with("parameter_servers")
         yield "parameter_servers", "The number of parameter servers", f"is for {owners}"
     if "slots" in options:
-        yield from _report_problem(
+        yield from report_problem(
             "mpi.slots",
             "The slots of a worker",
             value_rules.check_count(spec.mpi.slots, 1, MAX_SLOTS),
         )
-        yield from _report_problem(
+        yield from report_problem(
             "mpi.ssh_path",
             "The path of the SSH keys",
             value_rules.check_mount_path(spec.mpi.ssh_path),
@@ -140,7 +140,7 @@ def _check_options(spec: Spec, options: Sequence[str] = ()) -> Iterator[pod_prob
         yield "mpi", "The setup of slots and launcher", f"is for {_name_frameworks_with('slots')}"
 
 
-def _check_pod_restarts(spec: Spec, kind: str) -> Iterator[pod_problems.FieldProblem]:
+def _check_pod_restarts(spec: Spec, kind: str) -> Iterator[FieldProblem]:
     """Refuse the restart policies that only the training operator knows."""
     if spec.lifecycle.restart_policy in (RestartPolicy.ALWAYS, RestartPolicy.EXIT_CODE):
         yield (
@@ -158,9 +158,7 @@ def _name_frameworks_with(option: str) -> str:
     return " or ".join(each.label for each in Framework if option in each.options)
 
 
-def _check_operator_variables(
-    spec: Spec, framework: Framework
-) -> Iterator[pod_problems.FieldProblem]:
+def _check_operator_variables(spec: Spec, framework: Framework) -> Iterator[FieldProblem]:
     """Refuse environment variables that the training operator would overwrite."""
     reserved = framework.adapter.operator_variables
     if spec.elastic:
@@ -181,7 +179,7 @@ def _check_operator_variables(
                 )
 
 
-def _check_elastic(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
+def _check_elastic(spec: Spec) -> Iterator[FieldProblem]:
     elastic = spec.elastic
     assert elastic is not None
     if spec.framework is None or "min_workers" not in spec.framework.options:
@@ -200,14 +198,14 @@ def _check_elastic(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
             f"must be from the number of workers, {spec.workers:,}, to {MAX_WORKERS:,}",
         )
     if elastic.max_restarts is not None:
-        yield from _report_problem(
+        yield from report_problem(
             "elastic.max_restarts",
             "The maximum of restarts",
             value_rules.check_count(elastic.max_restarts, 0, MAX_RESTARTS),
         )
 
 
-def _check_standard(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
+def _check_standard(spec: Spec) -> Iterator[FieldProblem]:
     if spec.framework is not None:
         yield "framework", "The framework", "is for distributed workloads; a standard one has none"
     if spec.elastic is not None:
@@ -220,10 +218,10 @@ def _check_standard(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
             "The number of workers",
             "is for distributed workloads; a standard one has one pod a run",
         )
-    yield from _report_problem(
+    yield from report_problem(
         "runs", "The number of runs", value_rules.check_count(spec.runs, 1, MAX_RUNS)
     )
-    yield from _report_problem(
+    yield from report_problem(
         "parallelism",
         "The number of runs at once",
         value_rules.check_count(spec.parallelism, 1, MAX_RUNS),
@@ -240,17 +238,12 @@ def _check_standard(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
         )
 
 
-def _check_lifecycle(spec: Spec) -> Iterator[pod_problems.FieldProblem]:
+def _check_lifecycle(spec: Spec) -> Iterator[FieldProblem]:
     for field in FIELDS.values():
         value = get_value(spec, field.path) if field.path.startswith("lifecycle.") else None
         if value is not None and isinstance(field.type, Number):
-            yield from _report_problem(
+            yield from report_problem(
                 field.path,
                 field.subject,
                 value_rules.check_count(value, field.type.least, field.type.most),
             )
-
-
-def _report_problem(field: str, title: str, problem: str) -> Iterator[pod_problems.FieldProblem]:
-    if problem:
-        yield field, title, problem
