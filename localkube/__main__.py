@@ -14,7 +14,7 @@ import uvloop
 
 from localkube import VERSION, quantities
 from localkube.cluster import CannotStart, run_cluster
-from localkube.options import Options
+from localkube.options import DEFAULT_MAX_PODS, Options
 
 MAX_GPUS = 1024
 
@@ -98,8 +98,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
         "--max-pods",
         metavar="N",
         type=_WholeNumber(1, 10_000),
-        default=250,
-        help="pods at once (default 250)",
+        default=DEFAULT_MAX_PODS,
+        help=f"pods at once (default {DEFAULT_MAX_PODS})",
     )
     parser.add_argument(
         "--allow-host-path",

@@ -1,6 +1,9 @@
 """The clock: every time that an object carries comes from here, so a test patches one place."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+MAX_SECONDS = 10**9
+"""Thirty years: the longest time that is computed with."""
 
 
 def current_time() -> datetime:
@@ -32,3 +35,11 @@ def parse_time(text: str) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"a time needs its offset: {text!r}")
     return moment.astimezone(UTC)
+
+
+def bound_seconds(seconds: int) -> timedelta:
+    """Return a number of seconds as a time; more than MAX_SECONDS are MAX_SECONDS.
+
+    An int64 of seconds is more than any date can have.
+    """
+    return timedelta(seconds=max(-MAX_SECONDS, min(int(seconds), MAX_SECONDS)))

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import OrderedDict
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -22,9 +23,49 @@ MAX_REMEMBERED_EVENTS = 4096
 The repetition of a remembered event is counted and not written again.
 """
 
+SIMILAR_WINDOW = timedelta(minutes=10)
+MAX_SIMILAR_EVENTS = 10
+"""How many events about one object, of one type and reason, are written within SIMILAR_WINDOW.
+
+Later ones are combined into one, as client-go does it: ten thousand pods of a job are else ten
+thousand events about the job.
+"""
+
+COMBINED_PREFIX = "(combined from similar events): "
+"""How the message of combined events starts (client-go `tools/record/events_cache.go`)."""
+
+REPEAT_PAUSE = timedelta(seconds=1)
+"""The least time between two writes of an event that was written MAX_SIMILAR_EVENTS times.
+
+What repeats meanwhile is counted with the next one.
+"""
+
 log = logging.getLogger(__name__)
 
 EventIdentity = tuple[str, str, str, str, str]
+"""Uid of the object, type, reason, message and path of the field."""
+
+
+@dataclass(slots=True)
+class RecentEvent:
+    """An event that was written a short while ago."""
+
+    namespace: str
+    name: str
+    last: datetime
+    """When it last happened."""
+    written_at: datetime
+    writes: int = 1
+    uncounted: int = 0
+    """How often it has happened since it was last written."""
+
+
+@dataclass(slots=True)
+class SimilarEvents:
+    """The events about one object, of one type and reason."""
+
+    first: datetime
+    count: int = 0
 
 
 class EventRecorder:
@@ -42,7 +83,8 @@ class EventRecorder:
         self._component = component
         self._host = host
         self._modern = modern
-        self._recent_events: OrderedDict[EventIdentity, tuple[str, str, datetime]] = OrderedDict()
+        self._recent_events: OrderedDict[EventIdentity, RecentEvent] = OrderedDict()
+        self._similar_events: OrderedDict[tuple[str, str, str], SimilarEvents] = OrderedDict()
 
     def record_event(
         self,
@@ -56,16 +98,20 @@ class EventRecorder:
     ) -> None:
         """Write an event about an object; a repetition within an hour only raises its count.
 
-        `message` is cut to 1024 bytes. Never raises: an event in a namespace that is absent or
-        being deleted, or that the full disk refuses, is lost. `action` is for the modern form;
-        `field_path` names a part of the object, as `spec.containers{NAME}`.
+        Many similar ones become one, whose message is that of the last. `message` is cut to 1024
+        bytes. Never raises: an event in a namespace that is absent or being deleted, or that the
+        full disk refuses, is lost. `action` is for the modern form; `field_path` names a part of
+        the object, as `spec.containers{NAME}`.
         """
         message = _truncate_message(message)
-        identity = (uid_of(involved_object), type, reason, message, field_path)
         namespace = namespace_of(involved_object) or "default"
         now = clock.current_time()
+        identity = (uid_of(involved_object), type, reason, message, field_path)
+        if identity not in self._recent_events and self._is_flood(identity, now):
+            message = _truncate_message(COMBINED_PREFIX + message)
+            identity = (uid_of(involved_object), type, reason, COMBINED_PREFIX, field_path)
         try:
-            if not self._count_repetition(identity, now):
+            if not self._count_repetition(identity, message, now):
                 name = self._create_event(
                     namespace,
                     self._build_event(
@@ -82,23 +128,55 @@ class EventRecorder:
                 refusal.message,
             )
 
-    def _count_repetition(self, identity: EventIdentity, now: datetime) -> bool:
-        if identity not in self._recent_events:
+    def _is_flood(self, identity: EventIdentity, now: datetime) -> bool:
+        """Count a new event; return whether there were too many similar ones lately."""
+        uid, type, reason, _, _ = identity
+        similar = self._similar_events.setdefault((uid, type, reason), SimilarEvents(now))
+        self._similar_events.move_to_end((uid, type, reason))
+        while len(self._similar_events) > MAX_REMEMBERED_EVENTS:
+            self._similar_events.popitem(last=False)
+        if now - similar.first > SIMILAR_WINDOW:
+            similar.first, similar.count = now, 0
+        similar.count += 1
+        return similar.count > MAX_SIMILAR_EVENTS
+
+    def _count_repetition(self, identity: EventIdentity, message: str, now: datetime) -> bool:
+        recent = self._recent_events.get(identity)
+        if recent is None:
             return False
-        namespace, name, last = self._recent_events[identity]
         # The event may have expired meanwhile: then it is written anew.
-        if now - last > REPEAT_WINDOW or self._objects.find(EVENTS, namespace, name) is None:
+        if now - recent.last > REPEAT_WINDOW or not self._exists(recent):
             return False
-        self._objects.modify(EVENTS, namespace, name, lambda event: self._raise_count(event, now))
-        self._remember_event(identity, namespace, name, now)
+        recent.last = now
+        recent.uncounted += 1
+        self._recent_events.move_to_end(identity)
+        # A clock that was set back must not end the counting.
+        pause = abs(now - recent.written_at)
+        if recent.writes < MAX_SIMILAR_EVENTS or pause >= REPEAT_PAUSE:
+            self._write_repetition(recent, message, now)
         return True
 
-    def _raise_count(self, event: Object, now: datetime) -> None:
+    def _exists(self, event: RecentEvent) -> bool:
+        return self._objects.store.find(EVENTS.key, event.namespace, event.name) is not None
+
+    def _write_repetition(self, recent: RecentEvent, message: str, now: datetime) -> None:
+        def change(event: Object) -> None:
+            event["message"] = message
+            self._raise_count(event, recent.uncounted, now)
+
+        self._objects.modify(EVENTS, recent.namespace, recent.name, change)
+        recent.writes += 1
+        recent.written_at, recent.uncounted = now, 0
+
+    def _raise_count(self, event: Object, added: int, now: datetime) -> None:
         if self._modern:
             count = (event.get("series") or {}).get("count", 1)
-            event["series"] = {"count": count + 1, "lastObservedTime": clock.format_micro_time(now)}
+            event["series"] = {
+                "count": count + added,
+                "lastObservedTime": clock.format_micro_time(now),
+            }
         else:
-            event["count"] = event.get("count", 1) + 1
+            event["count"] = event.get("count", 1) + added
             event["lastTimestamp"] = clock.format_time(now)
 
     def _create_event(self, namespace: str, event: Object) -> str:
@@ -107,7 +185,7 @@ class EventRecorder:
     def _remember_event(
         self, identity: EventIdentity, namespace: str, name: str, now: datetime
     ) -> None:
-        self._recent_events[identity] = (namespace, name, now)
+        self._recent_events[identity] = RecentEvent(namespace, name, now, now)
         self._recent_events.move_to_end(identity)
         while len(self._recent_events) > MAX_REMEMBERED_EVENTS:
             self._recent_events.popitem(last=False)

@@ -17,6 +17,10 @@ DEFAULT_GRACE_SECONDS = 30
 UNDELETABLE_NAMESPACES = ("default", "kube-public", "kube-system")
 """Namespaces that may not be deleted (apiserver admission `NamespaceLifecycle`)."""
 
+FOREGROUND_FINALIZER = "foregroundDeletion"
+ORPHAN_FINALIZER = "orphan"
+"""The finalizers by which the garbage collector knows what becomes of dependents."""
+
 PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 
 
@@ -97,6 +101,8 @@ def merge_system_fields(resource: Resource, old: Object, new: Object, subresourc
             merged["status"] = new["status"]
         else:
             merged.pop("status", None)
+        if resource is PODS:
+            _keep_qos_class(old, merged)
         if not resource.custom:
             for part in ("labels", "annotations", "finalizers"):
                 if part in new["metadata"]:
@@ -124,6 +130,14 @@ def merge_system_fields(resource: Resource, old: Object, new: Object, subresourc
     if "managedFields" not in metadata and "managedFields" in old_metadata:
         metadata["managedFields"] = deep_copy(old_metadata["managedFields"])
     return new
+
+
+def _keep_qos_class(old: Object, pod: Object) -> None:
+    """Keep the quality of service where a status leaves it out, as old kubelets did."""
+    qos_class = (old.get("status") or {}).get("qosClass")
+    if qos_class and isinstance(pod.get("status"), dict | None):
+        status = pod["status"] = pod.get("status") or {}
+        status.setdefault("qosClass", qos_class)
 
 
 def is_unchanged(old: Object, new: Object) -> bool:
@@ -207,8 +221,14 @@ def choose_deletion_finalizers(
         )
     if policy is None:
         return finalizers
-    remaining = [name for name in finalizers if name not in ("foregroundDeletion", "orphan")]
-    return remaining + {"Foreground": ["foregroundDeletion"], "Orphan": ["orphan"]}.get(policy, [])
+    by_policy = {"Foreground": FOREGROUND_FINALIZER, "Orphan": ORPHAN_FINALIZER}
+    remaining = [name for name in finalizers if name not in by_policy.values()]
+    return [*remaining, by_policy[policy]] if policy in by_policy else remaining
+
+
+def is_foreground_deletion(obj: Object) -> bool:
+    """Return whether an object is being deleted after its dependents."""
+    return is_terminating(obj) and FOREGROUND_FINALIZER in (obj["metadata"].get("finalizers") or ())
 
 
 def compute_grace_seconds(resource: Resource, obj: Object, requested_seconds: int | None) -> int:

@@ -6,6 +6,9 @@ from pathlib import Path
 NODE_NAME = "localkube"
 """The name of the one node."""
 
+DEFAULT_MAX_PODS = 250
+"""How many pods the node takes at once, unless an option says otherwise."""
+
 DOMAIN = "localkube.muster.dev"
 """The prefix of our own labels and annotations."""
 
@@ -40,7 +43,7 @@ class Options:
     gpus: int | None = None
     cpus: float | None = None
     memory: int | None = None
-    max_pods: int = 250
+    max_pods: int = DEFAULT_MAX_PODS
     host_paths: tuple[Path, ...] = ()
     """The directories at and below which hostPath volumes are allowed."""
     keep_pods: bool = False

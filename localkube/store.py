@@ -6,20 +6,20 @@ crash could take back. The history serves watches that start in the past and pag
 must show one moment. What an object means is not known here.
 """
 
-import bisect
 import contextlib
 import sqlite3
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from localkube import errors
-from localkube.metadata import Object
+from localkube.metadata import Object, find_controller_reference, is_terminating
+from localkube.resource_table import Change, NamespaceCounts, Record, ResourceTable
+from localkube.tallies import Tally, tally_object
+
+__all__ = ["Change", "Record", "SchemaTooNew", "Store"]
 
 MIGRATIONS = (
     # 1: the first layout
@@ -36,8 +36,6 @@ MIGRATIONS = (
 
 MAX_OBJECTS = 200_000
 MAX_BYTES = 2 << 30
-HISTORY_CHANGES = 10_000
-HISTORY_BYTES = 32 << 20
 CHECKPOINT_EVERY = 2.0
 CHECKPOINT_BYTES = 4 << 20
 """From which size the write-ahead log is folded into the database, every CHECKPOINT_EVERY seconds.
@@ -50,97 +48,24 @@ BACKSTOP_PAGES = 64_000
 The thread cannot fold a log that is written without a pause.
 """
 
-
-ObjectKey = tuple[str, str]
 FieldIndexer = Callable[[str, Object], Mapping[str, str]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Record:
-    """A stored object.
-
-    `raw` is its JSON without kind and apiVersion, which every object of a resource shares.
-    """
-
-    namespace: str
-    name: str
-    uid: str
-    rv: int
-    labels: Mapping[str, str]
-    fields: Mapping[str, str]
-    owners: tuple[str, ...]
-    raw: bytes
-
-    def decode(self) -> Object:
-        """Return a fresh copy, the caller's to change, without kind and apiVersion."""
-        decoded: Object = msgspec.json.decode(self.raw)
-        return decoded
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Change:
-    """One write.
-
-    The record of a DELETED is the last state, under the resource version of the deletion.
-    """
-
-    type: Literal["ADDED", "MODIFIED", "DELETED"]
-    key: str
-    record: Record
-    previous: Record | None
-
-
-@dataclass(slots=True)
-class _ResourceTable:
-    """The objects of one resource, in order, with their recent changes.
-
-    `oldest_version` is the version from which the history is complete.
-    """
-
-    oldest_version: int
-    records: dict[ObjectKey, Record] = field(default_factory=dict)
-    order: list[ObjectKey] = field(default_factory=list)
-    owned_keys: dict[str, dict[ObjectKey, None]] = field(default_factory=dict)
-    history: deque[Change] = field(default_factory=deque)
-    history_bytes: int = 0
-    subscribers: list[Callable[[Change], None]] = field(default_factory=list)
-
-    def set_record(self, key: ObjectKey, record: Record | None) -> None:
-        old = self.records.get(key)
-        if old is not None:
-            for uid in old.owners:
-                self.owned_keys[uid].pop(key, None)
-                if not self.owned_keys[uid]:
-                    del self.owned_keys[uid]
-        if record is None:
-            del self.records[key]
-            del self.order[bisect.bisect_left(self.order, key)]
-            return
-        if old is None:
-            bisect.insort(self.order, key)
-        self.records[key] = record
-        for uid in record.owners:
-            self.owned_keys.setdefault(uid, {})[key] = None
-
-    def append_history(self, change: Change) -> None:
-        self.history.append(change)
-        self.history_bytes += len(change.record.raw)
-        while len(self.history) > HISTORY_CHANGES or self.history_bytes > HISTORY_BYTES:
-            dropped = self.history.popleft()
-            self.history_bytes -= len(dropped.record.raw)
-            self.oldest_version = dropped.record.rv
+TallyFunction = Callable[[str, Object], Tally | None]
 
 
 class Store:
     """Objects by resource key, namespace and name.
 
-    `index_fields` gives the values that field selectors may ask for; it is called once per write.
+    `index_fields` gives the values that field selectors may ask for, `tally` what owners count an
+    object by; each is called once per write.
     Raises SchemaTooNew when the file was written by a later localkube.
     """
 
-    def __init__(self, path: Path, index_fields: FieldIndexer) -> None:
+    def __init__(
+        self, path: Path, index_fields: FieldIndexer, tally: TallyFunction = tally_object
+    ) -> None:
         self._index_fields = index_fields
-        self._tables: dict[str, _ResourceTable] = {}
+        self._tally = tally
+        self._tables: dict[str, ResourceTable] = {}
         self._pending_changes: list[Change] | None = None
         self.object_count = 0
         self.total_bytes = 0
@@ -170,11 +95,11 @@ class Store:
             self.object_count += 1
             self.total_bytes += len(data)
 
-    def _get_table(self, key: str) -> _ResourceTable:
+    def _get_table(self, key: str) -> ResourceTable:
         table = self._tables.get(key)
         if table is None:
             # History is not on disk: a watch from before this start gets a 410 and lists again.
-            table = self._tables[key] = _ResourceTable(oldest_version=self.rv)
+            table = self._tables[key] = ResourceTable(oldest_version=self.rv)
         return table
 
     def _build_record(self, key: str, obj: Object, rv: int, raw: bytes) -> Record:
@@ -190,6 +115,10 @@ class Store:
             self._index_fields(key, obj),
             owners,
             raw,
+            str((find_controller_reference(obj) or {}).get("uid") or ""),
+            is_terminating(obj),
+            tuple(metadata.get("finalizers") or ()),
+            self._tally(key, obj),
         )
 
     # Reading
@@ -199,52 +128,65 @@ class Store:
 
     def list(self, key: str, namespace: str | None = None) -> Sequence[Record]:
         """Return all records of a resource, or of one namespace, ordered by namespace and name."""
-        table = self._get_table(key)
-        if namespace is None:
-            return [table.records[object_key] for object_key in table.order]
-        # "\0" sorts before any character that may follow in a longer namespace's name.
-        start = bisect.bisect_left(table.order, (namespace, ""))
-        end = bisect.bisect_left(table.order, (namespace + "\0", ""))
-        return [table.records[object_key] for object_key in table.order[start:end]]
+        return self._get_table(key).list_records(namespace)
+
+    def count(self, key: str, namespace: str) -> int:
+        """Return how many objects of a resource a namespace has."""
+        start, end = self._get_table(key).find_range(namespace)
+        return end - start
+
+    def count_terminating(self, key: str, namespace: str) -> int:
+        """Return how many objects of a resource in a namespace are being deleted."""
+        return self._get_counts(key, namespace).terminating
+
+    def count_finalizers(self, key: str, namespace: str) -> Mapping[str, int]:
+        """Return how many objects of a resource in a namespace have each finalizer."""
+        return self._get_counts(key, namespace).finalizers
+
+    def _get_counts(self, key: str, namespace: str) -> NamespaceCounts:
+        return self._get_table(key).counts.get(namespace) or NamespaceCounts()
 
     def list_owned(self, key: str, uid: str) -> Sequence[Record]:
         """Return the records that `uid` owns, in no stated order."""
+        return list(self.iterate_owned(key, uid))
+
+    def iterate_owned(self, key: str, uid: str) -> Iterator[Record]:
+        """Yield the records that `uid` owns; nothing may be written meanwhile."""
         table = self._get_table(key)
-        return [table.records[object_key] for object_key in table.owned_keys.get(uid, ())]
+        owned = table.owned.get(uid)
+        return (table.records[object_key] for object_key in (owned.keys if owned else ()))
+
+    def count_controlled(self, key: str, uid: str) -> Mapping[Tally, int]:
+        """Return how many of the objects that `uid` controls have each tally."""
+        owned = self._get_table(key).owned.get(uid)
+        return {} if owned is None else {t: len(keys) for t, keys in owned.by_tally.items()}
+
+    def iterate_controlled(
+        self, key: str, uid: str, wanted: Callable[[Tally], bool]
+    ) -> Iterator[Record]:
+        """Yield the records that `uid` controls and whose tally is wanted.
+
+        Nothing may be written meanwhile.
+        """
+        table = self._get_table(key)
+        owned = table.owned.get(uid)
+        for tally, keys in owned.by_tally.items() if owned else ():
+            if wanted(tally):
+                yield from (table.records[object_key] for object_key in keys)
 
     def list_changes_since(self, key: str, rv: int) -> Sequence[Change]:
         """Return the changes of a resource after `rv`, oldest first.
 
         Raises ApiError 410 when the history no longer reaches back so far.
         """
-        table = self._get_table(key)
-        if rv < table.oldest_version:
-            raise errors.expired_error(f"too old resource version: {rv} ({table.oldest_version})")
-        newer = []
-        for change in reversed(table.history):
-            if change.record.rv <= rv:
-                break
-            newer.append(change)
-        return newer[::-1]
+        return self._get_table(key).list_changes_since(rv)
 
-    def list_at_version(self, key: str, rv: int) -> Sequence[Record]:
-        """Return all records of a resource as they were at `rv`, in order.
+    def list_at_version(self, key: str, rv: int, namespace: str | None = None) -> Sequence[Record]:
+        """Return all records of a resource, or of one namespace, as they were at `rv`, in order.
 
         Raises ApiError 410 when the history no longer reaches back so far.
         """
-        table = self._get_table(key)
-        if rv < table.oldest_version:
-            raise errors.expired_error("The resourceVersion for the provided list is too old.")
-        # Newest first, so the oldest change after `rv` is the one whose `previous` stays.
-        previous_states: dict[ObjectKey, Record | None] = {}
-        for change in reversed(table.history):
-            if change.record.rv <= rv:
-                break
-            previous_states[change.record.namespace, change.record.name] = change.previous
-        if not previous_states:
-            return self.list(key)
-        state = table.records | previous_states
-        return [record for _, record in sorted(state.items()) if record is not None]
+        return self._get_table(key).list_at_version(rv, namespace)
 
     def subscribe(self, key: str, callback: Callable[[Change], None]) -> Callable[[], None]:
         """Call `callback` after each committed change of a resource, in order.

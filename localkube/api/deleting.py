@@ -26,7 +26,7 @@ from localkube.objects import Deletion, Objects, WriteRequest
 from localkube.resources.resource import Resource
 from localkube.store import Record
 
-BATCH_SIZE = 100
+BATCH_SIZE = 25
 """Objects of a collection that are deleted in one transaction.
 
 Other requests run between two transactions.

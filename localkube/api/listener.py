@@ -44,6 +44,8 @@ class ConnectionLimits:
     handshake_seconds: float = 5.0
     request_seconds: float = 15.0
     """From a connection's start, or a request's first byte, to the end of the request's headers."""
+    body_seconds: float = 60.0
+    """From the end of a request's headers to the end of its body."""
     idle_seconds: float = 90.0
     """Between two requests."""
     stall_seconds: float = 120.0
@@ -212,7 +214,7 @@ async def _wait_until(condition: Callable[[], bool]) -> None:
 class _Connection(HttpToolsProtocol):
     """uvicorn's protocol with bounds on what a client may leave undone.
 
-    These are headers that never end and answers that it never takes.
+    These are headers and bodies that never end, and answers that it never takes.
     """
 
     def __init__(
@@ -228,6 +230,7 @@ class _Connection(HttpToolsProtocol):
         self._header_bytes = 0
         self._in_headers = True
         self._request_timer: asyncio.TimerHandle | None = None
+        self._body_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -265,9 +268,13 @@ class _Connection(HttpToolsProtocol):
         if self._request_timer is not None:
             self._request_timer.cancel()
             self._request_timer = None
+        self._body_timer = self.loop.call_later(self._limits.body_seconds, self.transport.abort)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
         super().on_message_complete()
         self._in_headers = True
 
@@ -290,7 +297,7 @@ class _Connection(HttpToolsProtocol):
         )
 
     def _cancel_timers(self) -> None:
-        for timer in (self._request_timer, self._stall_timer):
+        for timer in (self._request_timer, self._body_timer, self._stall_timer):
             if timer is not None:
                 timer.cancel()
         self._unset_keepalive_if_required()

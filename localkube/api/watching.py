@@ -7,6 +7,7 @@ does not fetch is bounded: it is ended with a 410 and lists again.
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ import msgspec
 from localkube import errors
 from localkube.api import negotiation, paging
 from localkube.api.http_messages import ApiCall, Response
-from localkube.api.reading import join_chunks, parse_include
+from localkube.api.reading import CHUNK_ITEMS, join_chunks, parse_include
 from localkube.api.representations import (
     Representation,
     choose_representation,
@@ -101,7 +102,7 @@ class _Watcher:
         self.start_version = options.since or 0
         self.wake = asyncio.Event()
         self.is_behind = False
-        self._pending: list[tuple[_ChangeFrames, str]] = []
+        self._pending: deque[tuple[_ChangeFrames, str]] = deque()
         self._pending_bytes = 0
         self._columns_due = True
 
@@ -117,7 +118,8 @@ class _Watcher:
         # The backlog is dropped at once: the client lists again, and the memory is free until then.
         if self._pending_bytes > MAX_BACKLOG_BYTES or len(self._pending) > MAX_BACKLOG_EVENTS:
             self.is_behind = True
-            self._pending, self._pending_bytes = [], 0
+            self._pending.clear()
+            self._pending_bytes = 0
         self.wake.set()
 
     def classify_change(self, change: Change) -> str:
@@ -141,11 +143,11 @@ class _Watcher:
         return columns
 
     def take_pending(self) -> bytes:
-        """Return all pending events as one chunk, and clear them."""
-        chunk = b"".join([self.encode_event(frames, kind) for frames, kind in self._pending])
-        self._pending, self._pending_bytes = [], 0
+        """Return the next pending events as one chunk, at most CHUNK_ITEMS; clear `wake`."""
+        events = [self._pending.popleft() for _ in range(min(CHUNK_ITEMS, len(self._pending)))]
+        self._pending_bytes -= sum(len(frames.change.record.raw) for frames, _ in events)
         self.wake.clear()
-        return chunk
+        return b"".join([self.encode_event(frames, kind) for frames, kind in events])
 
 
 class _WatchChannel:
@@ -279,6 +281,8 @@ class WatchHandler:
                     bookmarks.schedule_next(now)
                 if chunk:
                     yield chunk
+                    # A watcher with much to send must not keep the others from theirs.
+                    await asyncio.sleep(0)
                     continue
                 if bookmarks and not bookmarks.are_due(now):
                     alarm.schedule(min(end, bookmarks.next_time))

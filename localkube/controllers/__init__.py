@@ -14,6 +14,7 @@ from localkube.controllers.jobs import JobController
 from localkube.controllers.loop import Controller
 from localkube.controllers.mpi import MpiJobController
 from localkube.controllers.namespaces import NamespaceController
+from localkube.controllers.owned_objects import AHEAD_FACTOR
 from localkube.controllers.paddle import Paddle
 from localkube.controllers.ports import PortAllocator
 from localkube.controllers.pytorch import PyTorch
@@ -21,24 +22,29 @@ from localkube.controllers.tensorflow import TensorFlow
 from localkube.controllers.training import TrainingController
 from localkube.controllers.xgboost import XGBoost
 from localkube.objects import Objects
+from localkube.options import DEFAULT_MAX_PODS
 
 
-def build_controllers(objects: Objects, root_ca: str = "") -> Sequence[Controller]:
+def build_controllers(
+    objects: Objects, root_ca: str = "", max_pods: int = DEFAULT_MAX_PODS
+) -> Sequence[Controller]:
     """Build every controller of the cluster.
 
-    `root_ca` is the PEM text that each namespace gets as ConfigMap kube-root-ca.crt.
+    `root_ca` is the PEM text that each namespace gets as ConfigMap kube-root-ca.crt. `max_pods` is
+    how many pods the node takes; of one job a few times as many are made.
     """
+    pods_ahead = AHEAD_FACTOR * max_pods
     ports = PortAllocator(objects)
     return (
         NamespaceController(objects, root_ca),
         GarbageCollector(objects),
         EventExpiry(objects),
         JobExpiry(objects),
-        JobController(objects),
+        JobController(objects, pods_ahead),
         ClaimController(objects),
         *(
-            TrainingController(objects, framework, ports)
+            TrainingController(objects, framework, ports, pods_ahead)
             for framework in (PyTorch(), TensorFlow(), XGBoost(), Jax(), Paddle())
         ),
-        MpiJobController(objects),
+        MpiJobController(objects, pods_ahead),
     )

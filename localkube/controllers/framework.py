@@ -5,7 +5,7 @@ running, and when it has succeeded. MPIJob is a `JobKind` only: it follows its l
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +15,15 @@ from localkube.resources.resource import Resource
 RESTART_POLICIES = ("Always", "OnFailure", "Never", "ExitCode")
 CLEAN_POD_POLICIES = ("None", "Running", "All")
 OPERATOR = "kubeflow.org/training-operator"
+
+MAX_COUNT = 2**31 - 1
+"""The greatest count that the API's int32 holds."""
+
+MAX_LISTED_ADDRESSES = 1000
+"""How many replicas a job may have that lists the addresses of all in each of its pods.
+
+Ten thousand pods with ten thousand addresses each would be a gigabyte.
+"""
 
 DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
@@ -146,6 +155,13 @@ class Framework(JobKind, Protocol):
         """Return whether the job continues after a replica of this type has failed for good."""
         ...
 
+    def list_known_replicas(self, job: TrainingJob) -> Iterable[tuple[str, int]]:
+        """Yield the replicas, by type and index, whose addresses `configure_pod` asks for.
+
+        At most MAX_LISTED_ADDRESSES of them in a job without problems.
+        """
+        ...
+
     def is_running(self, job: TrainingJob, counts: CountsByType) -> bool: ...
     def has_succeeded(self, job: TrainingJob, counts: CountsByType) -> bool: ...
 
@@ -236,6 +252,8 @@ def _find_replica_problems(
         )
     if replica.count < 0:
         yield f".replicas is {replica.count}, must not be negative"
+    if replica.count > MAX_COUNT:
+        yield f".replicas is {replica.count}, must not be more than {MAX_COUNT}"
     if replica.restart_policy not in RESTART_POLICIES:
         yield (
             f".restartPolicy is {replica.restart_policy!r}, must be one of "
@@ -250,6 +268,14 @@ def _find_replica_problems(
             yield f".template.spec: the container {container.get('name')!r} has no image"
     if all(container.get("name") != framework.container_name for container in containers):
         yield f".template.spec must have a container named {framework.container_name}"
+
+
+def describe_too_many_addresses(field: str, variable: str, count: int, advice: str) -> str:
+    """Describe that a job would list more addresses in each pod than are allowed."""
+    return (
+        f"spec.{field} has {count} replicas whose addresses each pod gets in {variable}, at most "
+        f"{MAX_LISTED_ADDRESSES} are possible here: {advice}"
+    )
 
 
 def add_variables(

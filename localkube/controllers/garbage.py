@@ -9,14 +9,16 @@ from itertools import islice
 
 from localkube import resources
 from localkube.controllers.loop import Key, Trigger
-from localkube.lifecycle import DeleteOptions, PropagationPolicy
+from localkube.lifecycle import (
+    FOREGROUND_FINALIZER,
+    ORPHAN_FINALIZER,
+    DeleteOptions,
+    PropagationPolicy,
+)
 from localkube.metadata import Object, is_terminating, name_of, namespace_of, uid_of
 from localkube.objects import Objects
 from localkube.resources.resource import Resource
 from localkube.store import Change, Record
-
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
 
 ORPHANS_PER_RECONCILE = 50
 """Dependents that one reconcile orphans, so that an owner of ten thousand does not block the rest.
@@ -54,13 +56,13 @@ class GarbageCollector:
             self._check_owners(kind, obj)
             return None
         finalizers = obj["metadata"].get("finalizers") or ()
-        if ORPHAN in finalizers:
+        if ORPHAN_FINALIZER in finalizers:
             return self._orphan_dependents(kind, obj)
-        if FOREGROUND in finalizers and not any(
+        if FOREGROUND_FINALIZER in finalizers and not any(
             _blocks_deletion(record, uid_of(obj))
             for _, record in self._list_dependents(uid_of(obj))
         ):
-            self._remove_finalizer(kind, obj, FOREGROUND)
+            self._remove_finalizer(kind, obj, FOREGROUND_FINALIZER)
         return None
 
     def _keys_for_change(self, kind: Resource, change: Change) -> Iterator[Key]:
@@ -77,12 +79,11 @@ class GarbageCollector:
                 yield _build_key(kind, record)
             if change.previous is not None:
                 yield from self._owner_keys(change.previous)
-        # Searching the raw text takes 1 us; decoding each changed object to read its finalizers
-        # would take 30.
-        if b'"deletionTimestamp"' in record.raw and (
-            b'"foregroundDeletion"' in record.raw or b'"orphan"' in record.raw
-        ):
-            yield _build_key(kind, record)
+        if not _waits_for_dependents(record):
+            return
+        yield _build_key(kind, record)
+        # Once: each further change of an owner would else concern all its dependents again.
+        if change.previous is None or not _waits_for_dependents(change.previous):
             yield from (
                 _build_key(dependent_kind, dependent_record)
                 for dependent_kind, dependent_record in self._list_dependents(record.uid)
@@ -101,7 +102,7 @@ class GarbageCollector:
 
     def _list_dependents(self, uid: str) -> Iterator[tuple[Resource, Record]]:
         for kind in self._kinds.values():
-            for record in self._objects.store.list_owned(kind.key, uid):
+            for record in self._objects.store.iterate_owned(kind.key, uid):
                 yield kind, record
 
     def _find_owner(self, ref: Object, namespace: str) -> tuple[Resource | None, Record | None]:
@@ -166,7 +167,7 @@ class GarbageCollector:
             )
         if batch:
             return 0
-        self._remove_finalizer(kind, owner, ORPHAN)
+        self._remove_finalizer(kind, owner, ORPHAN_FINALIZER)
         return None
 
     def _remove_finalizer(self, kind: Resource, obj: Object, finalizer: str) -> None:
@@ -189,21 +190,25 @@ def _remove_owner_reference(uid: str, obj: Object) -> None:
         obj["metadata"]["ownerReferences"] = remaining
 
 
+def _waits_for_dependents(record: Record) -> bool:
+    """Return whether an object is being deleted with its dependents, or by releasing them."""
+    return record.is_terminating and (
+        FOREGROUND_FINALIZER in record.finalizers or ORPHAN_FINALIZER in record.finalizers
+    )
+
+
 def _blocks_deletion(record: Record, uid: str) -> bool:
     refs = record.decode()["metadata"].get("ownerReferences") or ()
     return any(ref.get("uid") == uid and ref.get("blockOwnerDeletion") for ref in refs)
 
 
 def _is_foreground_deletion(owner: Record) -> bool:
-    if b'"foregroundDeletion"' not in owner.raw:
-        return False
-    obj = owner.decode()
-    return is_terminating(obj) and FOREGROUND in (obj["metadata"].get("finalizers") or ())
+    return owner.is_terminating and FOREGROUND_FINALIZER in owner.finalizers
 
 
 def _choose_policy(obj: Object) -> PropagationPolicy:
     """Return the propagation policy that the object's own finalizers ask for."""
     finalizers = obj["metadata"].get("finalizers") or ()
-    if ORPHAN in finalizers:
+    if ORPHAN_FINALIZER in finalizers:
         return "Orphan"
-    return "Foreground" if FOREGROUND in finalizers else "Background"
+    return "Foreground" if FOREGROUND_FINALIZER in finalizers else "Background"

@@ -39,6 +39,9 @@ class Jax:
     def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
         return False
 
+    def list_known_replicas(self, job: TrainingJob) -> Iterator[tuple[str, int]]:
+        yield WORKER, 0
+
     def is_running(self, job: TrainingJob, counts: CountsByType) -> bool:
         return counts[WORKER].active > 0
 

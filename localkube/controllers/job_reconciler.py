@@ -2,22 +2,21 @@
 status.
 """
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from itertools import islice
 
 from localkube import clock
 from localkube.controllers.children import RETRY_AFTER, Children
-from localkube.controllers.job_pods import (
-    build_job_pod,
-    has_tracking_finalizer,
-    release_pod,
-    sort_for_removal,
-)
+from localkube.controllers.job_indexes import PodIndexes
+from localkube.controllers.job_memory import JobMemory
+from localkube.controllers.job_pods import build_job_pod, release_pod, sort_for_removal
 from localkube.controllers.job_rules import (
     JobSpec,
     completion_index,
-    counts_as_failed,
     exceeds_restart_limit,
     format_indexes,
     match_failure_policy,
@@ -25,13 +24,14 @@ from localkube.controllers.job_rules import (
     seconds_until_retry,
     set_job_condition,
 )
-from localkube.controllers.pod_state import (
-    is_active,
-    is_finished,
-    is_ready,
-    phase_of,
-    was_shut_down,
+from localkube.controllers.operator_reconciler import (
+    LARGE_JOB,
+    LIMITED,
+    STATUS_PAUSE_SECONDS,
+    find_earliest,
 )
+from localkube.controllers.owned_objects import AHEAD_FACTOR, PODS_PER_RECONCILE
+from localkube.controllers.pod_state import finish_time, phase_of, was_shut_down
 from localkube.event_recorder import EventRecorder
 from localkube.metadata import (
     Object,
@@ -43,9 +43,15 @@ from localkube.metadata import (
 )
 from localkube.objects import Objects
 from localkube.resources import JOBS, PODS
+from localkube.resources.jobs import MAX_INDEXED
+from localkube.store import Record
+from localkube.tallies import Tally
 
-PODS_PER_RECONCILE = 25
-"""Pods that one reconciliation starts, so that a Job of a thousand does not block the rest."""
+COUNTED_FIELDS = ("succeeded", "failed", "completedIndexes")
+"""The fields of the status that are nowhere else: the pods that they count are released."""
+
+LATEST_PODS = 32
+"""How many ended pods are read for the delay before another one, which ten already make longest."""
 
 END_CONDITIONS = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
 """The condition that announces how a Job will end, and the one set once its last pod has ended."""
@@ -54,24 +60,31 @@ Outcome = tuple[str, str, str]
 """A key of END_CONDITIONS, the reason and the message."""
 
 
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """What the controller of Jobs works with; the same for all of them."""
+
+    objects: Objects
+    children: Children
+    recorder: EventRecorder
+    pods_ahead: int
+    """How many unfinished pods one Job may have."""
+
+
 class JobReconciler:
     """The state of one reconciliation. The status is changed in a copy and written once, at the
     end.
+
+    The pods are counted by the store; only those that are dealt with are read, a batch at a time.
     """
 
-    def __init__(
-        self,
-        objects: Objects,
-        children: Children,
-        recorder: EventRecorder,
-        job: Object,
-        pods: Sequence[Object],
-    ) -> None:
-        self._objects = objects
-        self._children = children
-        self._recorder = recorder
+    def __init__(self, context: JobContext, job: Object, memory: JobMemory) -> None:
+        self._context = context
+        self._objects = context.objects
+        self._children = context.children
+        self._recorder = context.recorder
+        self._memory = memory
         self._job = job
-        self._pods = pods
         self._spec = JobSpec.from_job(job)
         self._status: Object = deep_copy(job.get("status") or {})
         self._conditions: list[Object] = self._status.setdefault("conditions", [])
@@ -85,46 +98,79 @@ class JobReconciler:
             else int(self._status.get("succeeded") or 0)
         )
         self._policy_failure = ""
-        self._active_pods: list[Object] = []
+        if self._spec.indexed and memory.pod_indexes is None:
+            # Before anything is written: what this reconciliation writes may be taken back.
+            memory.pod_indexes = PodIndexes(self._iterate_pods(lambda tally: True))
 
     def reconcile(self) -> float | None:
         """Do everything that is due; return the seconds until the next reconciliation, if any."""
         if not self._spec.suspended:
             self._status.setdefault("startTime", clock.format_time())
-        self._count_ended_pods()
-        self._active_pods = [pod for pod in self._pods if is_active(pod)]
+        has_more_ended = self._count_ended_pods()
         outcome = self._find_announced_outcome() or self._find_failure()
-        delay: float | None = None
+        delay: float | None = 0 if has_more_ended else None
         if outcome is not None:
-            self._delete_active_pods()
-        elif not is_terminating(self._job):
+            delay = find_earliest(delay, self._delete_active_pods())
+        elif not is_terminating(self._job) and not has_more_ended:
+            # Not before all ended pods are counted: one that is not looks as if it were missing.
             delay = self._scale_pods()
             outcome = self._find_success()
             if outcome is None:
                 self._report_suspension()
         if outcome is not None:
             self._set_end_conditions(outcome)
-        self._write_status()
-        return _earlier(delay, None if outcome is not None else self._seconds_until_deadline())
+        deadline = None if outcome is not None else self._seconds_until_deadline()
+        return find_earliest(delay, self._write_status(), deadline)
 
-    def _count_ended_pods(self) -> None:
-        """Count each ended pod once; its finalizer is removed together with the count."""
-        for pod in self._pods:
-            if not has_tracking_finalizer(pod):
-                continue
+    def _tallies(self) -> Mapping[Tally, int]:
+        """Return the counts of the Job's pods as they are now."""
+        return self._objects.store.count_controlled(PODS.key, self._job["metadata"]["uid"])
+
+    def _iterate_pods(self, wanted: Callable[[Tally], bool]) -> Iterator[Record]:
+        return self._objects.store.iterate_controlled(
+            PODS.key, self._job["metadata"]["uid"], wanted
+        )
+
+    def _read_pods(self, wanted: Callable[[Tally], bool]) -> Sequence[Object]:
+        """Return a batch of the pods with a wanted tally."""
+        records = list(islice(self._iterate_pods(wanted), PODS_PER_RECONCILE))
+        return [self._objects.decode_record(PODS, record) for record in records]
+
+    def _read_latest_pods(self, wanted: Callable[[Tally], bool]) -> Sequence[Object]:
+        """Return those of the pods with a wanted tally that got it last, LATEST_PODS of them."""
+        records = deque(self._iterate_pods(wanted), maxlen=LATEST_PODS)
+        return [self._objects.decode_record(PODS, record) for record in records]
+
+    def _count_active_pods(self) -> int:
+        return sum(count for tally, count in self._tallies().items() if tally.is_active)
+
+    def _count_ended_pods(self) -> bool:
+        """Count each ended pod of a batch once; its finalizer is removed together with the count.
+
+        Returns whether there are more.
+        """
+        pods = self._read_pods(self._is_uncounted)
+        for pod in pods:
             if phase_of(pod) == "Succeeded":
                 self._count_success(pod)
-            elif (
-                counts_as_failed(pod, self._spec)
-                or _is_past_grace(pod)
-                or (is_terminating(self._job) and is_terminating(pod))
-            ):
-                self._count_failure(pod)
             else:
-                continue
+                self._count_failure(pod)
             release_pod(self._objects, pod)
+        return any(self._is_uncounted(tally) for tally in self._tallies())
+
+    def _is_uncounted(self, tally: Tally) -> bool:
+        if not tally.tracked:
+            return False
+        if tally.is_finished:
+            return True
+        # Without a grace period the kubelet has confirmed the deletion: only the finalizer is left.
+        return tally.terminating and (
+            self._spec.replace_terminating or not tally.in_grace or is_terminating(self._job)
+        )
 
     def _count_success(self, pod: Object) -> None:
+        last, end = self._memory.last_success, finish_time(pod)
+        self._memory.last_success = end if last is None else max(last, end)
         if not self._spec.indexed:
             self._succeeded_count += 1
         elif 0 <= completion_index(pod) < (self._spec.completions or 0):
@@ -158,7 +204,7 @@ class JobReconciler:
         if self._policy_failure:
             return "FailureTarget", "PodFailurePolicy", self._policy_failure
         if self._failed_count > self._spec.backoff_limit or exceeds_restart_limit(
-            self._pods, self._spec
+            self._tallies(), self._spec
         ):
             return (
                 "FailureTarget",
@@ -182,7 +228,7 @@ class JobReconciler:
             if completions is None
             else self._succeeded_count >= completions
         )
-        if not has_enough or self._active_pods:
+        if not has_enough or self._count_active_pods():
             return None
         return (
             "SuccessCriteriaMet",
@@ -196,78 +242,117 @@ class JobReconciler:
             return None
         return (
             clock.parse_time(str(start))
-            + timedelta(seconds=int(self._spec.deadline_seconds))
+            + clock.bound_seconds(self._spec.deadline_seconds)
             - clock.current_time()
         ).total_seconds()
 
-    def _delete_active_pods(self) -> None:
-        """Delete the pods that still run when a Job ends; they stay until they are counted."""
-        for pod in self._active_pods:
+    def _delete_active_pods(self) -> float | None:
+        """Delete a batch of the pods that still run when a Job ends; return 0 when there are more.
+
+        They stay until they are counted.
+        """
+        for pod in self._read_pods(lambda tally: tally.is_active):
             self._children.delete(self._job, PODS, pod)
+        return 0 if self._count_active_pods() else None
 
     def _scale_pods(self) -> float | None:
         """Start or remove pods until the wanted number is active; never both at once."""
         spec = self._spec
-        wanted = 0 if spec.suspended else self._count_wanted_pods()
-        order = sort_for_removal(self._active_pods, spec.completions if spec.indexed else None)
-        surplus = max(0, len(order) - wanted)
-        if surplus:
-            for pod in order[:surplus]:
-                # Release it first: the count below must not take a pod that the Job itself removes
-                # for a failure.
-                release_pod(self._objects, pod)
-                self._children.delete(self._job, PODS, pod)
-            self._active_pods = list(order[surplus:])
-            return None
-        terminating = (
-            0
-            if spec.replace_terminating
-            else sum(is_terminating(pod) and not is_finished(pod) for pod in self._pods)
-        )
-        missing = wanted - len(self._active_pods) - terminating
-        return self._start_pods(missing) if missing > 0 else None
+        active = self._count_active_pods()
+        wanted = 0 if spec.suspended else self._count_wanted_pods(active)
+        if active > wanted:
+            self._remove_surplus_pods(active - wanted, removes_all=not wanted)
+            return 0 if active - wanted > PODS_PER_RECONCILE else None
+        tallies = self._tallies().items()
+        ending = sum(n for tally, n in tallies if tally.terminating and not tally.is_finished)
+        missing = wanted - active - (0 if spec.replace_terminating else ending)
+        room = self._context.pods_ahead - active - ending
+        self._report_held_back_pods(wanted)
+        return self._start_pods(min(missing, room)) if min(missing, room) > 0 else None
 
-    def _count_wanted_pods(self) -> int:
+    def _remove_surplus_pods(self, surplus: int, *, removes_all: bool) -> None:
+        """Remove a batch of surplus pods; their order counts unless all have to go."""
+        records: Iterable[Record] = self._iterate_pods(lambda tally: tally.is_active)
+        if not removes_all:
+            records = sort_for_removal(
+                records, self._spec.completions if self._spec.indexed else None
+            )
+        for record in list(islice(records, min(surplus, PODS_PER_RECONCILE))):
+            pod = self._objects.decode_record(PODS, record)
+            # Release it first: the count must not take a pod that the Job itself removes for a
+            # failure.
+            release_pod(self._objects, pod)
+            self._children.delete(self._job, PODS, pod)
+
+    def _count_wanted_pods(self, active: int) -> int:
         if self._spec.completions is None:
-            return len(self._active_pods) if self._succeeded_count else self._spec.parallelism
+            return active if self._succeeded_count else self._spec.parallelism
         return max(0, min(self._spec.parallelism, self._spec.completions - self._succeeded_count))
 
+    def _report_held_back_pods(self, wanted: int) -> None:
+        most = self._context.pods_ahead
+        text = (
+            f"The Job wants {wanted} pods at once; at most {most} of a Job are made before others "
+            f"of it have ended, {AHEAD_FACTOR} times the pods of this node: start localkube with a "
+            "larger --max-pods for more"
+        )
+        if wanted <= most:
+            text = "The Job may have all the pods that it wants"
+        is_limited = wanted > most
+        if set_job_condition(self._conditions, LIMITED, is_limited, LIMITED, text) and is_limited:
+            self._recorder.record_event(self._job, "Warning", LIMITED, text)
+
     def _start_pods(self, missing: int) -> float | None:
-        counted_failures = [
-            pod
-            for pod in self._pods
-            if phase_of(pod) == "Failed"
-            and not was_shut_down(pod)
-            and match_failure_policy(pod, self._spec.failure_rules)[0] != "Ignore"
-        ]
         delay = seconds_until_retry(
-            counted_failures,
-            (pod for pod in self._pods if phase_of(pod) == "Succeeded"),
-            clock.current_time(),
+            self._find_failure_times(), self._find_last_success(), clock.current_time()
         )
         if delay > 0:
             return delay
         batch = min(missing, PODS_PER_RECONCILE)
-        indexes = (
-            list(islice(self._free_indexes(), batch)) if self._spec.indexed else [None] * batch
+        indexes: Sequence[int | None] = (
+            self._find_free_indexes(batch) if self._spec.indexed else [None] * batch
         )
         for index in indexes:
             created = self._children.create(self._job, PODS, build_job_pod(self._job, index))
             if created is None:
                 return RETRY_AFTER
-            self._active_pods.append(created)
         return 0 if missing > batch else None
 
-    def _free_indexes(self) -> list[int]:
-        """Return the indexes that have not succeeded and have no pod that still may."""
-        busy = {completion_index(pod) for pod in self._active_pods}
-        if not self._spec.replace_terminating:
-            busy |= {completion_index(pod) for pod in self._pods if not is_finished(pod)}
+    def _find_failure_times(self) -> Sequence[datetime]:
+        """Return when the latest failed pods ended."""
+        failed = self._read_latest_pods(
+            lambda tally: tally.phase == "Failed" and not tally.shut_down
+        )
+        rules = self._spec.failure_rules
         return [
-            index
-            for index in range(self._spec.completions or 0)
-            if index not in busy and index not in self._completed_indexes
+            finish_time(pod) for pod in failed if match_failure_policy(pod, rules)[0] != "Ignore"
         ]
+
+    def _find_last_success(self) -> datetime | None:
+        """Return when a pod last succeeded, as far as it is remembered or a pod still says so."""
+        memory = self._memory
+        if memory.last_success is None:
+            pods = self._read_latest_pods(lambda tally: tally.phase == "Succeeded")
+            memory.last_success = max(map(finish_time, pods), default=None)
+        return memory.last_success
+
+    def _find_free_indexes(self, count: int) -> Sequence[int]:
+        """Return the lowest indexes that have not succeeded and have no pod that still may."""
+        pod_indexes, spec = self._memory.pod_indexes, self._spec
+        assert pod_indexes is not None
+        find = partial(
+            pod_indexes.find_free,
+            count,
+            min(spec.completions or 0, MAX_INDEXED),
+            self._completed_indexes,
+            replaces_ending=spec.replace_terminating,
+        )
+        found = find()
+        if len(found) < count:
+            # Anybody may write a status, so that indexes that had succeeded have not.
+            pod_indexes.search_again()
+            found = find()
+        return found
 
     def _report_suspension(self) -> None:
         if self._spec.suspended:
@@ -284,9 +369,7 @@ class JobReconciler:
         """Announce the Job's outcome and, once no pod is left to wait for, set its end."""
         kind, reason, message = outcome
         set_job_condition(self._conditions, kind, True, reason, message)
-        if any(
-            has_tracking_finalizer(pod) or not is_finished(pod) for pod in self._list_current_pods()
-        ):
+        if any(tally.tracked or not tally.is_finished for tally in self._tallies()):
             return
         set_job_condition(self._conditions, END_CONDITIONS[kind], True, reason, message)
         if kind == "SuccessCriteriaMet":
@@ -295,31 +378,27 @@ class JobReconciler:
         else:
             self._recorder.record_event(self._job, "Warning", reason, message)
 
-    def _list_current_pods(self) -> Sequence[Object]:
-        """Return the Job's pods as the store has them now, after this reconciliation's changes."""
-        return self._objects.list_owned(PODS, self._job["metadata"]["uid"])
+    def _write_status(self) -> float | None:
+        """Write a changed status; return the seconds until it may be written, if not yet.
 
-    def _write_status(self) -> None:
-        living = self._list_current_pods()
-        active = [pod for pod in living if is_active(pod)]
-        counts = {
-            "active": len(active),
-            "succeeded": self._succeeded_count,
-            "failed": self._failed_count,
-        }
-        for field, count in counts.items():
-            self._status.pop(field, None)
-            if count:
-                self._status[field] = count
-        self._status["ready"] = sum(is_ready(pod) for pod in active)
-        self._status["terminating"] = sum(
-            is_terminating(pod) and not is_finished(pod) for pod in living
-        )
-        self._status["uncountedTerminatedPods"] = {}
-        if self._completed_indexes:
-            self._status["completedIndexes"] = format_indexes(self._completed_indexes)
+        Of a large Job counts alone are written at most twice a second.
+        """
+        self._set_counts()
         if not self._conditions:
             del self._status["conditions"]
+        stored, memory = self._job.get("status") or {}, self._memory
+        if self._status == stored:
+            return None
+        now = clock.current_time().timestamp()
+        is_same_state = self._status.get("conditions") == stored.get("conditions")
+        total = sum(self._tallies().values())
+        # What was counted and released is nowhere else, so it is written at once.
+        is_counted = all(self._status.get(part) == stored.get(part) for part in COUNTED_FIELDS)
+        if total > LARGE_JOB and is_same_state and is_counted:
+            written_at = memory.status_written_at
+            if written_at is not None and 0 <= now - written_at < STATUS_PAUSE_SECONDS:
+                return STATUS_PAUSE_SECONDS - (now - written_at)
+        memory.status_written_at = now
         self._objects.modify(
             JOBS,
             namespace_of(self._job),
@@ -327,14 +406,23 @@ class JobReconciler:
             lambda job: job.update(status=self._status),
             subresource="status",
         )
+        return None
 
-
-def _is_past_grace(pod: Object) -> bool:
-    """Return whether the kubelet has confirmed the deletion, so that only the finalizer is left."""
-    return is_terminating(pod) and not pod["metadata"].get("deletionGracePeriodSeconds")
-
-
-def _earlier(first: float | None, second: float | None) -> float | None:
-    """Return the shorter of two times; None means never."""
-    times = [seconds for seconds in (first, second) if seconds is not None]
-    return min(times, default=None)
+    def _set_counts(self) -> None:
+        tallies = self._tallies().items()
+        counts = {
+            "active": sum(count for tally, count in tallies if tally.is_active),
+            "succeeded": self._succeeded_count,
+            "failed": self._failed_count,
+        }
+        for field, count in counts.items():
+            self._status.pop(field, None)
+            if count:
+                self._status[field] = count
+        self._status["ready"] = sum(n for tally, n in tallies if tally.is_active and tally.ready)
+        self._status["terminating"] = sum(
+            count for tally, count in tallies if tally.terminating and not tally.is_finished
+        )
+        self._status["uncountedTerminatedPods"] = {}
+        if self._completed_indexes:
+            self._status["completedIndexes"] = format_indexes(self._completed_indexes)

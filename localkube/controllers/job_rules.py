@@ -1,13 +1,14 @@
 """The rules of batch/v1 Jobs as pure functions: indexes, delays, failure policies, conditions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from localkube import clock
-from localkube.controllers.pod_state import finish_time, is_finished, phase_of, restarts_of
-from localkube.metadata import Object, annotations_of, find_condition, is_terminating
+from localkube.metadata import Object, annotations_of, find_condition
+from localkube.resources.jobs import MAX_INDEXED
+from localkube.tallies import Tally
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -73,16 +74,26 @@ def find_end_condition(job: Object) -> Object | None:
 
 def completion_index(pod: Object) -> int:
     """Return the completion index of a pod; -1 when it has no readable one."""
-    text = annotations_of(pod).get(COMPLETION_INDEX, "")
+    return parse_index(annotations_of(pod).get(COMPLETION_INDEX, ""))
+
+
+def parse_index(text: str) -> int:
+    """Parse a completion index; return -1 for what is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
 def parse_indexes(text: str, completions: int) -> set[int]:
-    """Parse a text like "0,2-4" into the indexes below `completions`."""
+    """Parse a text like "0,2-4" into the indexes below `completions` and MAX_INDEXED.
+
+    Anybody may write a status, so parts that are no indexes are left out.
+    """
+    bound = min(completions, MAX_INDEXED)
     indexes: set[int] = set()
-    for part in filter(None, text.split(",")):
+    for part in text.split(","):
         first, _, last = part.partition("-")
-        indexes.update(range(int(first), min(int(last or first), completions - 1) + 1))
+        start, end = parse_index(first), parse_index(last or first)
+        if 0 <= start <= end:
+            indexes.update(range(start, min(end, bound - 1) + 1))
     return indexes
 
 
@@ -106,40 +117,30 @@ def _format_run(first: int, last: int) -> str:
     return f"{first}{',' if last == first + 1 else '-'}{last}"
 
 
-def counts_as_failed(pod: Object, spec: JobSpec) -> bool:
-    """Return whether a pod counts as failed.
-
-    It is in phase Failed, or, where terminating pods are replaced at once, it is terminating
-    without having succeeded.
-    """
-    if phase_of(pod) == "Failed":
-        return True
-    return spec.replace_terminating and is_terminating(pod) and phase_of(pod) != "Succeeded"
-
-
 def seconds_until_retry(
-    failures: Iterable[Object], successes: Iterable[Object], now: datetime
+    failures: Iterable[datetime], last_success: datetime | None, now: datetime
 ) -> float:
-    """Return the seconds until another pod may be started.
+    """Return the seconds until another pod may be started, from when pods have ended.
 
     Only pods that failed after the last success lengthen the delay.
     """
-    last_success = max((finish_time(pod) for pod in successes), default=None)
-    ends = [end for end in map(finish_time, failures) if last_success is None or end > last_success]
+    ends = [end for end in failures if last_success is None or end > last_success]
     if not ends:
         return 0
     delay = min(MAX_DELAY, FIRST_DELAY * (1 << min(len(ends) - 1, 10)))
     return max(0.0, (max(ends) + delay - now).total_seconds())
 
 
-def exceeds_restart_limit(pods: Iterable[Object], spec: JobSpec) -> bool:
+def exceeds_restart_limit(tallies: Mapping[Tally, int], spec: JobSpec) -> bool:
     """Return whether restarts in place of unfinished pods exceed the limit.
 
     Follows pastBackoffLimitOnFailure of the real controller.
     """
     if not spec.restart_in_place:
         return False
-    restarts = sum(restarts_of(pod) for pod in pods if not is_finished(pod))
+    restarts = sum(
+        tally.restarts * count for tally, count in tallies.items() if not tally.is_finished
+    )
     return restarts > 0 if spec.backoff_limit == 0 else restarts >= spec.backoff_limit
 
 

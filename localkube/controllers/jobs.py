@@ -5,14 +5,17 @@ counts for nothing.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from localkube.controllers.children import Children
-from localkube.controllers.job_pods import JOB_NAME, TRACKING_FINALIZER, release_pod
-from localkube.controllers.job_reconciler import JobReconciler
+from localkube.controllers.job_memory import JobMemories
+from localkube.controllers.job_pods import JOB_NAME, release_pod
+from localkube.controllers.job_reconciler import JobContext, JobReconciler
 from localkube.controllers.job_rules import find_end_condition
 from localkube.controllers.loop import Key, Trigger
+from localkube.controllers.owned_objects import DEFAULT_PODS_AHEAD, PODS_PER_RECONCILE
 from localkube.event_recorder import EventRecorder
-from localkube.metadata import is_controlled_by
+from localkube.metadata import Object, uid_of
 from localkube.objects import Objects
 from localkube.resources import JOBS, PODS
 from localkube.resources.resource import Resource
@@ -34,10 +37,12 @@ class JobController:
 
     name = "job-controller"
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, pods_ahead: int = DEFAULT_PODS_AHEAD) -> None:
         self._objects = objects
-        self._recorder = EventRecorder(objects, self.name)
-        self._children = Children(objects, self._recorder, kind_in_reason=False)
+        recorder = EventRecorder(objects, self.name)
+        children = Children(objects, recorder, kind_in_reason=False)
+        self._context = JobContext(objects, children, recorder, pods_ahead)
+        self._memories = JobMemories()
 
     def triggers(self) -> Mapping[Resource, Trigger]:
         return {JOBS: self._job_changed, PODS: self._pod_changed}
@@ -50,28 +55,33 @@ class JobController:
         job = self._objects.find(JOBS, namespace, name)
         if job is None or job["spec"].get("managedBy", MANAGER) != MANAGER:
             return None
-        pods = [
-            pod
-            for pod in self._objects.list_owned(PODS, job["metadata"]["uid"])
-            if is_controlled_by(pod, job)
-        ]
         if find_end_condition(job) is not None:
-            for pod in pods:
-                release_pod(self._objects, pod)
-            return None
-        return JobReconciler(self._objects, self._children, self._recorder, job, pods).reconcile()
+            return self._release_pods(job)
+        return JobReconciler(self._context, job, self._memories.get(uid_of(job))).reconcile()
+
+    def _release_pods(self, job: Object) -> float | None:
+        """Release a batch of the pods that an ended Job has not counted; return 0 for more."""
+        records = self._objects.store.iterate_controlled(
+            PODS.key, uid_of(job), lambda tally: tally.tracked
+        )
+        batch = list(islice(records, PODS_PER_RECONCILE))
+        for record in batch:
+            release_pod(self._objects, self._objects.decode_record(PODS, record))
+        return 0 if len(batch) == PODS_PER_RECONCILE else None
 
     def _job_changed(self, change: Change) -> Iterator[Key]:
         record = change.record
         if change.type != "DELETED":
             yield record.namespace, record.name
             return
+        self._memories.forget(record.uid)
         yield from (
             (pod.namespace, POD_KEY_PREFIX + pod.name)
             for pod in self._objects.store.list_owned(PODS.key, record.uid)
         )
 
     def _pod_changed(self, change: Change) -> Iterator[Key]:
+        self._follow_index(change)
         record = change.record
         job = record.labels.get(JOB_NAME)
         if job is None:
@@ -79,10 +89,22 @@ class JobController:
         yield record.namespace, job
         if (
             change.type != "DELETED"
-            and TRACKING_FINALIZER.encode() in record.raw
+            and record.tally is not None
+            and record.tally.tracked
             and not self._has_job(record, job)
         ):
             yield record.namespace, POD_KEY_PREFIX + record.name
+
+    def _follow_index(self, change: Change) -> None:
+        record, previous = change.record, change.previous
+        memory = self._memories.find(record.controller)
+        if memory is not None and memory.pod_indexes is not None:
+            memory.pod_indexes.follow_change(change)
+        if previous is None or previous.controller == record.controller:
+            return
+        memory = self._memories.find(previous.controller)
+        if memory is not None and memory.pod_indexes is not None:
+            memory.pod_indexes.forget_pod(record.name)
 
     def _has_job(self, pod: Record, name: str) -> bool:
         job = self._objects.store.find(JOBS.key, pod.namespace, name)

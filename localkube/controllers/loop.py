@@ -1,12 +1,9 @@
-"""The work loop of all controllers: a queue of unique keys, timers, and retries with growing
-delays.
-"""
+"""The work loop of all controllers: keys that take turns, timers, retries with growing delays."""
 
 import asyncio
 import heapq
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -14,6 +11,7 @@ from localkube.errors import ApiError
 from localkube.objects import Objects
 from localkube.resources.resource import Resource
 from localkube.store import Change
+from localkube.turns import TurnWatch
 
 Key = tuple[str, str]
 """What a controller reconciles at once: mostly (namespace, name)."""
@@ -24,8 +22,16 @@ Trigger = Callable[[Change], Iterable[Key]]
 Runs inside the write that made the change, so it must be quick and must not write.
 """
 
+MAX_EMPTY_LANES = 1000
+
 SLICE_SECONDS = 0.010
 """Seconds of work after which the loop yields to the API and the kubelet."""
+
+TURNS_OF_OTHERS = 4
+"""How often all others on the event loop get a turn between two slices.
+
+A request takes several turns: to read it, to answer it, and one for each part of a long list.
+"""
 
 FIRST_RETRY_SECONDS = 0.1
 MAX_RETRY_SECONDS = 30.0
@@ -59,18 +65,93 @@ class Controller(Protocol):
 WorkItem = tuple[Controller, Key]
 """A controller and a key to reconcile."""
 
+Lane = tuple[str, str]
+"""A controller and the first part of its keys: mostly a namespace."""
+
+
+class WorkQueue:
+    """Keys that wait, each once, in lanes that share the time: the one that has used least is next.
+
+    So ten thousand keys of one namespace do not stand before the first key of another, and a
+    controller with much to do, or with long turns, does not stand before the others.
+    """
+
+    def __init__(self) -> None:
+        self._lanes: dict[Lane, dict[WorkItem, None]] = {}
+        self._order: list[tuple[float, int, Lane]] = []
+        """A heap of the lanes with items: the time used, when it was entered, and its name."""
+        self._entries = 0
+        self._used: dict[Lane, float] = {}
+        """The time that lanes without items have used, as far as it still counts."""
+        self._now = 0.0
+        """The time that the lane of the last item had used: a new lane begins there."""
+
+    def __bool__(self) -> bool:
+        return bool(self._order)
+
+    def add(self, item: WorkItem) -> bool:
+        """Add an item at the end of its lane; return False when it already waits."""
+        name = _find_lane(item)
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = {}
+            # A lane that was empty for a moment does not come before those that waited.
+            self._enter(name, max(self._now, self._used.pop(name, 0.0)))
+        if item in lane:
+            return False
+        lane[item] = None
+        return True
+
+    def peek(self) -> WorkItem:
+        return next(iter(self._lanes[self._order[0][2]]))
+
+    def pop(self) -> WorkItem:
+        """Remove and return the next item; `charge` must follow."""
+        self._now, _, name = heapq.heappop(self._order)
+        lane = self._lanes[name]
+        item = next(iter(lane))
+        del lane[item]
+        return item
+
+    def charge(self, item: WorkItem, seconds: float) -> None:
+        """Count the time of the item that was popped last to its lane."""
+        name = _find_lane(item)
+        if self._lanes[name]:
+            self._enter(name, self._now + seconds)
+        else:
+            del self._lanes[name]
+            self._used[name] = self._now + seconds
+            if len(self._used) > MAX_EMPTY_LANES:
+                self._used = {lane: used for lane, used in self._used.items() if used > self._now}
+
+    def _enter(self, name: Lane, used: float) -> None:
+        # The number lets lanes that have used the same take turns.
+        self._entries += 1
+        heapq.heappush(self._order, (used, self._entries, name))
+
+
+def _find_lane(item: WorkItem) -> Lane:
+    controller, key = item
+    return controller.name, key[0]
+
 
 class ControllerLoop:
     """Run controllers on the event loop's thread, one reconcile at a time.
 
-    `elapsed` is a monotonic clock in seconds.
+    `elapsed` is a monotonic clock in seconds. `turns` measures each reconcile.
     """
 
-    def __init__(self, objects: Objects, *, elapsed: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        *,
+        elapsed: Callable[[], float] = time.monotonic,
+        turns: TurnWatch | None = None,
+    ) -> None:
         self._objects = objects
         self._elapsed = elapsed
-        self._queue: deque[WorkItem] = deque()
-        self._queued: set[WorkItem] = set()
+        self.turns = turns or TurnWatch()
+        self._queue = WorkQueue()
         self._timers: list[tuple[float, int, WorkItem]] = []
         self._due_times: dict[WorkItem, float] = {}
         self._failures: dict[WorkItem, int] = {}
@@ -82,18 +163,14 @@ class ControllerLoop:
     def add_controller(self, controller: Controller) -> None:
         """Follow the controller's kinds from now on, and queue every key that already exists."""
         for resource, trigger in controller.triggers().items():
+            subscriber = self._build_subscriber(controller, trigger)
             for record in self._objects.store.list(resource.key):
-                self._enqueue_all(controller, trigger(Change("ADDED", resource.key, record, None)))
-            self._unsubscribe.append(
-                self._objects.subscribe(resource, self._build_subscriber(controller, trigger))
-            )
+                subscriber(Change("ADDED", resource.key, record, None))
+            self._unsubscribe.append(self._objects.subscribe(resource, subscriber))
 
     def enqueue(self, controller: Controller, key: Key) -> None:
         """Queue a key for reconciliation, unless it already waits."""
-        item = (controller, key)
-        if item not in self._queued:
-            self._queued.add(item)
-            self._queue.append(item)
+        if self._queue.add((controller, key)):
             self._work_added.set()
 
     async def run(self) -> None:
@@ -102,7 +179,8 @@ class ControllerLoop:
             self._enqueue_due_timers()
             pause = self._process_queue(SLICE_SECONDS)
             if pause == 0:
-                await asyncio.sleep(0)
+                for _ in range(TURNS_OF_OTHERS):
+                    await asyncio.sleep(0)
                 continue
             self._work_added.clear()
             try:
@@ -128,10 +206,14 @@ class ControllerLoop:
         self._enqueue_due_timers()
         while self._queue:
             if count >= limit:
-                controller, key = self._queue[0]
+                controller, key = self._queue.peek()
                 raise RuntimeError(f"still busy after {limit} reconciles: {controller.name} {key}")
             item = self._pop_item()
-            self._schedule_next(item, self._reconcile(item))
+            try:
+                delay = self._reconcile(item)
+            finally:
+                self._queue.charge(item, 0)
+            self._schedule_next(item, delay)
             self._enqueue_due_timers()
             count += 1
         return count
@@ -139,11 +221,22 @@ class ControllerLoop:
     def _build_subscriber(
         self, controller: Controller, trigger: Trigger
     ) -> Callable[[Change], None]:
-        return lambda change: self._enqueue_all(controller, trigger(change))
+        def follow(change: Change) -> None:
+            try:
+                for key in trigger(change):
+                    self.enqueue(controller, key)
+            except Exception:
+                # Catch everything: an object that one controller cannot read must neither fail the
+                # write that stored it nor, at the start, stop the server.
+                log.exception(
+                    "%s could not read %s %s/%s",
+                    controller.name,
+                    change.key,
+                    change.record.namespace,
+                    change.record.name,
+                )
 
-    def _enqueue_all(self, controller: Controller, keys: Iterable[Key]) -> None:
-        for key in keys:
-            self.enqueue(controller, key)
+        return follow
 
     def _process_queue(self, seconds: float) -> float | None:
         """Process the queue for at most `seconds`.
@@ -153,7 +246,9 @@ class ControllerLoop:
         """
         end = self._elapsed() + seconds
         while self._queue:
-            self._try_reconcile(self._pop_item())
+            started, item = self._elapsed(), self._pop_item()
+            self._try_reconcile(item)
+            self._queue.charge(item, self._elapsed() - started)
             if self._elapsed() >= end:
                 return 0
         if not self._timers:
@@ -161,8 +256,7 @@ class ControllerLoop:
         return max(0.0, self._timers[0][0] - self._elapsed())
 
     def _pop_item(self) -> WorkItem:
-        item = self._queue.popleft()
-        self._queued.discard(item)
+        item = self._queue.pop()
         # Drop the item's timer: this reconcile sees all that the timer was set for, and its answer
         # sets the next one.
         self._due_times.pop(item, None)
@@ -171,7 +265,10 @@ class ControllerLoop:
     def _reconcile(self, item: WorkItem) -> float | None:
         """Reconcile one item as one transaction: killed or failing midway, it never happened."""
         controller, key = item
-        with self._objects.store.transaction():
+        with (
+            self.turns.measure(controller.name, "/".join(key)),
+            self._objects.store.transaction(),
+        ):
             return controller.reconcile(key)
 
     def _try_reconcile(self, item: WorkItem) -> None:

@@ -7,11 +7,12 @@ machine is in the kubelet (`kubelet.mpi`).
 
 from localkube.controllers.children import Children
 from localkube.controllers.framework import TrainingJob
+from localkube.controllers.job_memory import JobMemory
 from localkube.controllers.mpi_objects import OPERATOR
 from localkube.controllers.mpi_reconciler import MpiJobReconciler
 from localkube.controllers.mpi_spec import MANAGER, Mpi, find_problems
 from localkube.controllers.operator_controller import OperatorController
-from localkube.controllers.owned_objects import OperatorContext
+from localkube.controllers.owned_objects import DEFAULT_PODS_AHEAD, OperatorContext
 from localkube.event_recorder import EventRecorder
 from localkube.objects import Objects
 from localkube.resources import JOBS, PODS
@@ -25,16 +26,17 @@ class MpiJobController(OperatorController):
     operator_label = OPERATOR
     owned_resources = (PODS, JOBS)
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, pods_ahead: int = DEFAULT_PODS_AHEAD) -> None:
+        super().__init__()
         recorder = EventRecorder(objects, self.name)
         children = Children(objects, recorder, kind_in_reason=True)
-        self._context = OperatorContext(objects, Mpi(), children, recorder)
+        self._context = OperatorContext(objects, Mpi(), children, recorder, pods_ahead)
 
-    def _reconcile_job(self, job: TrainingJob) -> float | None:
+    def _reconcile_job(self, job: TrainingJob, memory: JobMemory) -> float | None:
         """Advance a valid job; report the problems of another as an event, and leave it alone."""
         problems = "; ".join(find_problems(job))
         if not problems:
-            return MpiJobReconciler(self._context, job).reconcile()
+            return MpiJobReconciler(self._context, job, memory).reconcile()
         self._context.recorder.record_event(
             job.object, "Warning", "ValidationError", f"Found validation errors: {problems}"
         )

@@ -3,10 +3,12 @@ status.
 """
 
 from functools import partial
+from itertools import islice
 
 from localkube import clock
 from localkube.controllers.children import RETRY_AFTER
 from localkube.controllers.framework import PodCounts, TrainingJob
+from localkube.controllers.job_memory import JobMemory
 from localkube.controllers.job_rules import find_end_condition
 from localkube.controllers.mpi_objects import (
     build_config_map,
@@ -24,9 +26,8 @@ from localkube.controllers.mpi_spec import (
     count_workers,
     creation_policy,
 )
-from localkube.controllers.operator_reconciler import OperatorReconciler
-from localkube.controllers.owned_objects import OperatorContext
-from localkube.controllers.pod_state import is_ready, phase_of, was_shut_down
+from localkube.controllers.operator_reconciler import OperatorReconciler, find_earliest
+from localkube.controllers.owned_objects import PODS_PER_RECONCILE, OperatorContext
 from localkube.metadata import Object, is_controlled_by, name_of, uid_of
 from localkube.resources import CONFIGMAPS, JOBS, PODS, SERVICES
 from localkube.resources.resource import Resource
@@ -39,9 +40,9 @@ class MpiJobReconciler(OperatorReconciler):
     limits and the time to live.
     """
 
-    def __init__(self, context: OperatorContext, job: TrainingJob) -> None:
+    def __init__(self, context: OperatorContext, job: TrainingJob, memory: JobMemory) -> None:
         workers = {type: replica for type, replica in job.replicas.items() if type == WORKER}
-        super().__init__(context, job, workers, f"{job.namespace}/{job.name}")
+        super().__init__(context, job, workers, f"{job.namespace}/{job.name}", memory)
 
     def _advance_job(self) -> float | None:
         if not self._status.conditions:
@@ -63,12 +64,10 @@ class MpiJobReconciler(OperatorReconciler):
         has_service = self._ensure_object(SERVICES, build_service(self._job))
         if not has_service or not self._ensure_config_map():
             return RETRY_AFTER
-        if self._job.suspended:
-            self._owned_objects.remove_all()
-        else:
-            delay = self._ensure_workers()
-            if delay is not None:
-                return delay
+        suspended = self._job.suspended
+        delay = self._owned_objects.remove_all() if suspended else self._ensure_workers()
+        if delay is not None:
+            return delay
         if launcher is not None:
             self._align_suspension(launcher)
         elif self._can_launch():
@@ -98,6 +97,9 @@ class MpiJobReconciler(OperatorReconciler):
 
     def _ensure_config_map(self) -> bool:
         name = config_map_name(self._job)
+        version = self._find_hostfile_version()
+        if version is not None and self._memory.hostfile_version == version:
+            return True
         if not self._ensure_object(CONFIGMAPS, build_config_map(self._job)):
             return False
         config_map = self._context.objects.get(CONFIGMAPS, self._job.namespace, name)
@@ -106,22 +108,36 @@ class MpiJobReconciler(OperatorReconciler):
             self._context.objects.modify(
                 CONFIGMAPS, self._job.namespace, name, lambda obj: obj.update(data=data)
             )
+        self._memory.hostfile_version = self._find_hostfile_version()
         return True
+
+    def _find_hostfile_version(self) -> tuple[int, int] | None:
+        """Return the generation of the job and the version of its hostfile, None without one.
+
+        A hostfile of ten thousand lines is not built again while both are the same.
+        """
+        name, generation = config_map_name(self._job), self._job.object["metadata"]["generation"]
+        record = self._context.objects.store.find(CONFIGMAPS.key, self._job.namespace, name)
+        return None if record is None else (generation, record.rv)
 
     def _ensure_workers(self) -> float | None:
         """Create missing workers, remove surplus ones, and replace those that a node shutdown
         ended.
         """
-        self._owned_objects.remove_surplus_replicas()
-        for pod in self._owned_objects.list_pods().values():
-            if was_shut_down(pod):
-                self._owned_objects.remove_pod(pod)
-        return self._owned_objects.create_missing_pods(partial(build_worker, self._job))
+        surplus_delay = self._owned_objects.remove_surplus_replicas()
+        self._report_held_back_pods()
+        # Pods of other roles are left out before the batch is cut: enough of them would fill it.
+        records = self._owned_objects.iterate_pods(
+            lambda tally: tally.shut_down and not tally.terminating and tally.role == WORKER.lower()
+        )
+        for _, pod in self._owned_objects.read_pods(list(islice(records, PODS_PER_RECONCILE))):
+            self._owned_objects.remove_pod(pod)
+        missing = self._owned_objects.find_missing_replicas()
+        delay = self._owned_objects.create_pods(missing, partial(build_worker, self._job))
+        return find_earliest(surplus_delay, delay)
 
     def _can_launch(self) -> bool:
-        return creation_policy(self._job) != WHEN_READY or all(
-            is_ready(pod) for pod in self._owned_objects.list_pods().values()
-        )
+        return creation_policy(self._job) != WHEN_READY or self._owned_objects.are_all_ready()
 
     def _align_suspension(self, launcher: Object) -> None:
         if bool(launcher["spec"].get("suspend")) != self._job.suspended:
@@ -159,9 +175,9 @@ class MpiJobReconciler(OperatorReconciler):
             self._report_condition("Running", f"{self._title} is running.")
 
     def _count_launcher(self, launcher: Object) -> PodCounts:
-        pods = self._context.objects.list_owned(PODS, uid_of(launcher))
+        tallies = self._context.objects.store.count_controlled(PODS.key, uid_of(launcher))
         return PodCounts(
-            active=sum(phase_of(pod) == "Running" for pod in pods),
+            active=sum(count for tally, count in tallies.items() if tally.phase == "Running"),
             succeeded=int((find_end_condition(launcher) or {}).get("type") == "Complete"),
             failed=int((launcher.get("status") or {}).get("failed") or 0),
         )

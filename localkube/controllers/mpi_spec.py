@@ -10,6 +10,8 @@ LAUNCHER, WORKER = "Launcher", "Worker"
 MANAGER = "kubeflow.org/mpi-operator"
 AT_STARTUP, WHEN_READY = "AtStartup", "WaitForWorkersReady"
 RESTART_POLICIES = ("Never", "OnFailure")
+MAX_WORKERS = 10_000
+"""How many workers the hostfile may name: a ConfigMap holds 1 MiB."""
 
 
 class Mpi:
@@ -58,6 +60,11 @@ def find_problems(job: TrainingJob) -> Iterator[str]:
     elif job.replicas[LAUNCHER].count != 1:
         count = job.replicas[LAUNCHER].count
         yield f"spec.mpiReplicaSpecs[{LAUNCHER}].replicas: must be 1, not {count}"
+    if count_workers(job) > MAX_WORKERS:
+        yield (
+            f"spec.mpiReplicaSpecs[{WORKER}].replicas: must be at most {MAX_WORKERS} here, not "
+            f"{count_workers(job)}: the hostfile names each of them"
+        )
     if WORKER in job.replicas and count_workers(job) < 1:
         yield (
             f"spec.mpiReplicaSpecs[{WORKER}].replicas: must be greater than or equal to 1, not "

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from localkube import resources
 from localkube.controllers.loop import Key, Trigger
@@ -10,13 +11,13 @@ from localkube.metadata import Object, is_terminating, set_condition
 from localkube.objects import Objects
 from localkube.resources import CONFIGMAPS, NAMESPACES, PODS, SERVICEACCOUNTS
 from localkube.resources.resource import Resource
-from localkube.store import Change, Record
+from localkube.store import Change
 
 FINALIZER = "kubernetes"
 ROOT_CA = "kube-root-ca.crt"
 DEFAULT_ACCOUNT = "default"
 
-DELETIONS_PER_RECONCILE = 100
+DELETIONS_PER_RECONCILE = 50
 """Objects that one reconcile deletes."""
 
 
@@ -55,7 +56,7 @@ class NamespaceController:
             self._ensure_default_objects(name)
             return None
         has_more = self._delete_contents(name)
-        remaining = self._list_remaining(name)
+        remaining = self._count_remaining(name)
         self._report_remaining(name, remaining)
         if not remaining and FINALIZER in (namespace["spec"].get("finalizers") or ()):
             self._objects.modify(NAMESPACES, "", name, _remove_finalizer, subresource="finalize")
@@ -66,7 +67,7 @@ class NamespaceController:
         if change.type == "DELETED":
             self._terminating_names.discard(name)
             return
-        if b'"deletionTimestamp"' in change.record.raw:
+        if change.record.is_terminating:
             self._terminating_names.add(name)
             yield "", name
         elif change.type == "ADDED":
@@ -96,35 +97,32 @@ class NamespaceController:
 
     def _delete_contents(self, name: str) -> bool:
         """Delete a batch of objects; return whether more can be deleted right away."""
+        store = self._objects.store
         for kind in self._kinds:
-            records = self._objects.store.list(kind.key, name)
-            undeleted = [record for record in records if not _is_record_terminating(record)]
-            self._objects.delete_all(
-                kind,
-                undeleted[:DELETIONS_PER_RECONCILE],
-                DeleteOptions(propagation_policy="Background"),
-            )
-            if len(undeleted) > DELETIONS_PER_RECONCILE:
+            undeleted = store.count(kind.key, name) - store.count_terminating(kind.key, name)
+            if undeleted:
+                records = (r for r in store.list(kind.key, name) if not r.is_terminating)
+                self._objects.delete_all(
+                    kind,
+                    list(islice(records, DELETIONS_PER_RECONCILE)),
+                    DeleteOptions(propagation_policy="Background"),
+                )
+            if undeleted > DELETIONS_PER_RECONCILE:
                 return True
-            if kind is PODS and self._objects.store.list(kind.key, name):
+            if kind is PODS and store.count(kind.key, name):
                 # Wait for the pods' end: they may still need secrets and config maps while they
                 # terminate.
                 return False
         return False
 
-    def _list_remaining(self, name: str) -> Mapping[Resource, list[Record]]:
-        records_by_kind = {
-            kind: list(self._objects.store.list(kind.key, name)) for kind in self._kinds
-        }
-        return {kind: records for kind, records in records_by_kind.items() if records}
+    def _count_remaining(self, name: str) -> Mapping[Resource, int]:
+        counts = {kind: self._objects.store.count(kind.key, name) for kind in self._kinds}
+        return {kind: count for kind, count in counts.items() if count}
 
-    def _report_remaining(self, name: str, remaining: Mapping[Resource, list[Record]]) -> None:
-        finalizers = Counter(
-            f
-            for records in remaining.values()
-            for record in records
-            for f in _parse_finalizers(record)
-        )
+    def _report_remaining(self, name: str, remaining: Mapping[Resource, int]) -> None:
+        finalizers: Counter[str] = Counter()
+        for kind in remaining:
+            finalizers.update(self._objects.store.count_finalizers(kind.key, name))
         conditions = [
             _build_condition(
                 "NamespaceDeletionDiscoveryFailure",
@@ -162,33 +160,19 @@ def _remove_finalizer(namespace: Object) -> None:
     ]
 
 
-def _is_record_terminating(record: Record) -> bool:
-    return b'"deletionTimestamp"' in record.raw and is_terminating(record.decode())
-
-
-def _parse_finalizers(record: Record) -> list[str]:
-    # Decode only objects that mention the word: most have no finalizers, and a namespace may hold
-    # ten thousand objects.
-    return (
-        []
-        if b'"finalizers"' not in record.raw
-        else record.decode()["metadata"].get("finalizers") or []
-    )
-
-
 def _build_condition(kind: str, status: bool, reason: str, message: str) -> Object:
     return {"type": kind, "status": str(status), "reason": reason, "message": message}
 
 
-def _build_content_condition(remaining: Mapping[Resource, list[Record]]) -> Object:
+def _build_content_condition(remaining: Mapping[Resource, int]) -> Object:
     kind = "NamespaceContentRemaining"
     if not remaining:
         return _build_condition(kind, False, "ContentRemoved", "All content successfully removed")
     # The real controller prints the dot after a name without a group too: `pods. has 2 resource
     # instances`.
     counts = sorted(
-        f"{resource.plural}.{resource.group} has {len(records)} resource instances"
-        for resource, records in remaining.items()
+        f"{resource.plural}.{resource.group} has {count} resource instances"
+        for resource, count in remaining.items()
     )
     return _build_condition(
         kind, True, "SomeResourcesRemain", f"Some resources are remaining: {', '.join(counts)}"

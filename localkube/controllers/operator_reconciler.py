@@ -9,9 +9,22 @@ from typing import Literal
 
 from localkube import clock
 from localkube.controllers.framework import Replica, TrainingJob
-from localkube.controllers.owned_objects import OperatorContext, OwnedObjects
-from localkube.controllers.pod_state import phase_of
+from localkube.controllers.job_memory import JobMemory
+from localkube.controllers.owned_objects import AHEAD_FACTOR, OperatorContext, OwnedObjects
 from localkube.controllers.training_status import TrainingStatus
+
+LARGE_JOB = 100
+"""From more replicas than this on a job's status is not written at each change of a count."""
+
+STATUS_PAUSE_SECONDS = 0.5
+
+LIMITED = "PodsLimited"
+"""The condition that says that not all pods of a job are made at once."""
+
+
+def find_earliest(*delays: float | None) -> float | None:
+    """Return the shortest of several times in seconds; None means never."""
+    return min((seconds for seconds in delays if seconds is not None), default=None)
 
 
 class OperatorReconciler(ABC):
@@ -25,10 +38,12 @@ class OperatorReconciler(ABC):
         job: TrainingJob,
         pod_replicas: Mapping[str, Replica],
         title: str,
+        memory: JobMemory,
     ) -> None:
         self._context = context
         self._job = job
-        self._owned_objects = OwnedObjects(context, job, pod_replicas)
+        self._memory = memory
+        self._owned_objects = OwnedObjects(context, job, pod_replicas, memory)
         self._kind = context.kind.resource.kind
         self._title = f"{self._kind} {title}"
         self._status = TrainingStatus(self._kind, job.object.get("status"))
@@ -45,36 +60,65 @@ class OperatorReconciler(ABC):
         """Do everything that is due; return the seconds until the next reconciliation, if any."""
         delay = None if self._status.is_finished else self._advance_job()
         if self._status.is_finished:
-            self._apply_clean_pod_policy()
-        self._write_status()
-        return delay
+            delay = find_earliest(delay, self._apply_clean_pod_policy())
+        return find_earliest(delay, self._write_status())
 
-    def _apply_clean_pod_policy(self) -> None:
-        """Remove the pods of a finished job, each with its service, as cleanPodPolicy says."""
+    def _apply_clean_pod_policy(self) -> float | None:
+        """Remove a batch of a finished job's pods, each with its service, as cleanPodPolicy says.
+
+        Returns 0 when there are more.
+        """
         # Set it here too: the real operator omits the completion time after a permanent exit code,
         # and such a job then never expires.
         self._status.set_completion_time()
+        delay: float | None = None
         if self._job.clean_pod_policy == "All":
-            self._owned_objects.remove_all()
+            delay = self._owned_objects.remove_all()
         elif self._job.clean_pod_policy == "Running":
-            self._owned_objects.remove_replicas(
-                key
-                for key, pod in self._owned_objects.list_pods().items()
-                if phase_of(pod) in ("Running", "Pending")
-            )
+            delay = self._owned_objects.remove_unfinished()
         self._recount_pods()
+        return delay
 
-    def _write_status(self) -> None:
-        status, job = self._status, self._job
-        if status.has_changed:
-            status.body["lastReconcileTime"] = clock.format_time()
-            self._context.objects.modify(
-                self._context.kind.resource,
-                job.namespace,
-                job.name,
-                lambda obj: obj.update(status=status.body),
-                subresource="status",
+    def _write_status(self) -> float | None:
+        """Write a changed status; return the seconds until it may be written, if not yet.
+
+        Of a large job counts alone are written at most twice a second.
+        """
+        status, job, memory = self._status, self._job, self._memory
+        if not status.has_changed:
+            return None
+        now = clock.current_time().timestamp()
+        if job.total_replicas > LARGE_JOB and not status.has_changed_conditions:
+            written_at = memory.status_written_at
+            # A clock that was set back must not stop the status.
+            if written_at is not None and 0 <= now - written_at < STATUS_PAUSE_SECONDS:
+                return STATUS_PAUSE_SECONDS - (now - written_at)
+        memory.status_written_at = now
+        status.body["lastReconcileTime"] = clock.format_time()
+        self._context.objects.modify(
+            self._context.kind.resource,
+            job.namespace,
+            job.name,
+            lambda obj: obj.update(status=status.body),
+            subresource="status",
+        )
+        return None
+
+    def _report_held_back_pods(self) -> None:
+        """Say in the status when not all pods are made at once, and take it back after."""
+        most, wanted = self._context.pods_ahead, self._job.total_replicas
+        reason = f"{self._kind}PodsLimited"
+        if self._owned_objects.wants_more_than_allowed:
+            text = (
+                f"{self._title} wants {wanted} pods; at most {most} of a job are made before "
+                f"others of it have ended, {AHEAD_FACTOR} times the pods of this node: start "
+                "localkube with a larger --max-pods for more."
             )
+            if self._status.set_note(LIMITED, text, status=True, reason=reason):
+                self._context.recorder.record_event(self._job.object, "Warning", reason, text)
+        elif self._status.has_condition(LIMITED):
+            text = f"{self._title} may have all its {wanted} pods."
+            self._status.set_note(LIMITED, text, status=False, reason=reason)
 
     def _start_or_resume(self, text: str) -> None:
         """Set the start time; `text` reports that a suspended job is resumed."""

@@ -43,6 +43,9 @@ class Paddle:
     def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
         return False
 
+    def list_known_replicas(self, job: TrainingJob) -> Iterator[tuple[str, int]]:
+        yield _leading_type(job), 0
+
     def is_running(self, job: TrainingJob, counts: CountsByType) -> bool:
         return counts[_leading_type(job)].active > 0
 

@@ -17,6 +17,7 @@ from localkube.controllers.framework import (
     TrainingJob,
     add_variables,
 )
+from localkube.controllers.training_pods import find_replica_key
 from localkube.metadata import Object
 from localkube.resources import PYTORCHJOBS
 from localkube.resources.resource import Resource
@@ -72,6 +73,14 @@ class PyTorch:
 
     def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
         return False
+
+    def list_known_replicas(self, job: TrainingJob) -> Iterator[tuple[str, int]]:
+        if MASTER in job.replicas:
+            yield MASTER, 0
+        if _is_elastic(job):
+            host_replica = _find_rendezvous_replica(job, job.spec["elasticPolicy"])
+            if host_replica is not None:
+                yield host_replica
 
     def is_running(self, job: TrainingJob, counts: CountsByType) -> bool:
         """Return whether the master runs; in a job without one, whether any worker does."""
@@ -168,11 +177,13 @@ def _find_rendezvous_replica(job: TrainingJob, policy: Object) -> tuple[str, int
     if not policy.get("rdzvHost"):
         return WORKER, 0
     host_name = str(policy["rdzvHost"]).split(".")[0]
-    for replica in job.replicas.values():
-        for index in range(replica.count):
-            if replica.pod_name(job.name, index) == host_name:
-                return replica.type, index
-    return None
+    key = find_replica_key(host_name, job)
+    if key is None or key[0] not in job.replicas:
+        return None
+    type, index = key
+    replica = job.replicas[type]
+    is_there = index < replica.count and replica.pod_name(job.name, index) == host_name
+    return key if is_there else None
 
 
 def _is_elastic(job: TrainingJob) -> bool:

@@ -1,17 +1,18 @@
 """The services of one training job, one a replica: they store its address and its restarts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
+from localkube.controllers.children import RETRY_AFTER
 from localkube.controllers.framework import Address, FindAddress, Framework, Replica, TrainingJob
-from localkube.controllers.owned_objects import OperatorContext, OwnedObjects
-from localkube.controllers.pod_state import is_active, phase_of, restarts_of
+from localkube.controllers.owned_objects import PODS_PER_RECONCILE, OperatorContext, OwnedObjects
+from localkube.controllers.pod_state import restarts_of
 from localkube.controllers.ports import HOST, PortAllocator, parse_port
 from localkube.controllers.training_pods import (
     ReplicaKey,
     build_restart_annotations,
     build_service,
-    parse_restarts,
 )
 from localkube.controllers.trouble_reports import TroubleReports
 from localkube.metadata import Object, annotations_of, name_of
@@ -38,28 +39,56 @@ class ReplicaServices:
         self._job = job
         self._owned_objects = owned_objects
 
-    def ensure(self) -> bool:
-        """Give every replica a service with an address.
+    def ensure_known(self) -> float | None:
+        """Give every replica whose address others ask for a service, a batch at a time.
 
-        Returns False, with an event, when one could not be made. Services come before pods, unlike
-        in the real operator, because a pod's variables need the addresses.
+        Returns the seconds until the next attempt while some are missing: 0 when there are more,
+        RETRY_AFTER, with an event, when one could not be made. Services come before pods, unlike in
+        the real operator, because a pod's variables need the addresses.
         """
-        services = self._owned_objects.list_services()
-        # Replace ports that another process uses only while no pod of the job is active: an active
-        # pod is probably the one that uses its port.
-        at_rest = not any(is_active(pod) for pod in self._owned_objects.list_pods().values())
+        batch: list[tuple[Replica, int]] = []
+        for type, index in self._context.kind.list_known_replicas(self._job):
+            replica = self._job.replicas.get(type)
+            if replica is not None and index < replica.count and self._needs_address(type, index):
+                batch.append((replica, index))
+                if len(batch) == PODS_PER_RECONCILE:
+                    return 0 if self.ensure(batch) else RETRY_AFTER
+        return None if self.ensure(batch) else RETRY_AFTER
+
+    def _needs_address(self, type: str, index: int) -> bool:
+        port = self._find_port(type, index)
+        return port is None or (self._is_at_rest and not self._context.ports.is_free(port))
+
+    def ensure(self, batch: Iterable[tuple[Replica, int]]) -> bool:
+        """Give these replicas a service with an address.
+
+        Returns False, with an event, when one could not be made.
+        """
         return all(
-            self._ensure_one(replica, index, services.get((replica.type, index)), at_rest)
-            for replica, index in self._owned_objects.list_expected_replicas()
+            self._ensure_one(replica, index, self._owned_objects.find_service(replica.type, index))
+            for replica, index in batch
         )
 
-    def _ensure_one(
-        self, replica: Replica, index: int, service: Object | None, at_rest: bool
-    ) -> bool:
+    @cached_property
+    def _is_at_rest(self) -> bool:
+        """Whether no pod of the job is active.
+
+        Only then are ports replaced that another process uses: an active pod is probably the one
+        that uses its port.
+        """
+        return not self._owned_objects.has_active_pods()
+
+    def _find_port(self, type: str, index: int) -> int | None:
+        service = self._owned_objects.find_service(type, index)
+        if service is None:
+            return None
+        return parse_port(annotations_of(service).get(ADDRESS_ANNOTATION, ""))
+
+    def _ensure_one(self, replica: Replica, index: int, service: Object | None) -> bool:
         ports, owner = self._context.ports, self._job.object
         if service is not None:
             port = parse_port(annotations_of(service).get(ADDRESS_ANNOTATION, ""))
-            if port is not None and not (at_rest and not ports.is_free(port)):
+            if port is not None and not (self._is_at_rest and not ports.is_free(port)):
                 return True
         new_port = ports.find_free_port()
         if new_port is None:
@@ -86,19 +115,22 @@ class ReplicaServices:
         )
 
     def build_address_finder(self) -> FindAddress:
-        """Build the function that gives each replica's address, once all have their service."""
-        services = self._owned_objects.list_services()
+        """Build the function that gives a replica's address, once it has its service."""
+        found: dict[ReplicaKey, Address] = {}
 
         def find_address(type: str, index: int) -> Address:
-            port = parse_port(annotations_of(services[type, index])[ADDRESS_ANNOTATION])
-            assert port is not None, "`ensure` has seen to it"
-            return Address(HOST, port)
+            address = found.get((type, index))
+            if address is None:
+                port = self._find_port(type, index)
+                assert port is not None, "`ensure_known` has seen to it"
+                address = found[type, index] = Address(HOST, port)
+            return address
 
         return find_address
 
     def record_restart(self, key: ReplicaKey, pod: Object) -> None:
         """Record, once a pod, that a failed pod is going to be replaced."""
-        service = self._owned_objects.list_services().get(key)
+        service = self._owned_objects.find_service(*key)
         if service is not None:
             self._set_annotations(
                 service, build_restart_annotations(service, pod, restarts_of(pod))
@@ -110,16 +142,8 @@ class ReplicaServices:
         The real operator counts only the first, so a pod that always fails with a retryable code
         restarts for ever there.
         """
-        retried = {
+        return self._owned_objects.count_restarts(
             replica.type
             for replica in self._job.replicas.values()
             if replica.restart_policy != "Never"
-        }
-        running = (
-            pod
-            for key, pod in self._owned_objects.list_pods().items()
-            if key[0] in retried and phase_of(pod) == "Running"
-        )
-        return sum(map(restarts_of, running)) + sum(
-            map(parse_restarts, self._owned_objects.list_services().values())
         )

@@ -4,12 +4,14 @@ import json
 from collections.abc import Iterator, Mapping
 
 from localkube.controllers.framework import (
+    MAX_LISTED_ADDRESSES,
     CountsByType,
     FindAddress,
     PodCounts,
     Replica,
     TrainingJob,
     add_variables,
+    describe_too_many_addresses,
 )
 from localkube.metadata import Object
 from localkube.resources import TFJOBS
@@ -39,6 +41,12 @@ class TensorFlow:
         policy = job.spec.get("successPolicy") or ""
         if policy not in ("", ALL_WORKERS):
             yield f"spec.successPolicy is {policy!r}, must be empty or {ALL_WORKERS}"
+        listed = sum(
+            replica.count for replica in job.replicas.values() if _is_listed(job, replica.type)
+        )
+        if listed > MAX_LISTED_ADDRESSES:
+            advice = "use fewer, or spec.enableDynamicWorker"
+            yield describe_too_many_addresses(self.replicas_field, "TF_CONFIG", listed, advice)
 
     def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
         leader = _leader_type(job)
@@ -50,6 +58,11 @@ class TensorFlow:
     def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
         """Return whether this is a worker of a dynamic job, whose workers may come and go."""
         return type == WORKER and _is_dynamic(job)
+
+    def list_known_replicas(self, job: TrainingJob) -> Iterator[tuple[str, int]]:
+        for replica in job.replicas.values():
+            if _is_listed(job, replica.type):
+                yield from ((replica.type, index) for index in range(replica.count))
 
     def is_running(self, job: TrainingJob, counts: CountsByType) -> bool:
         return counts.get(_leader_type(job) or WORKER, PodCounts()).active > 0
@@ -104,6 +117,11 @@ def _leader_type(job: TrainingJob) -> str:
 
 def _is_dynamic(job: TrainingJob) -> bool:
     return bool(job.spec.get("enableDynamicWorker"))
+
+
+def _is_listed(job: TrainingJob, type: str) -> bool:
+    """Return whether the pods of a job know all replicas of a type."""
+    return type == SERVER if _is_dynamic(job) else type != EVALUATOR
 
 
 def _list_addresses(job: TrainingJob, type: str, find_address: FindAddress) -> list[str]:

@@ -2,7 +2,9 @@
 
 from localkube.controllers.children import Children
 from localkube.controllers.framework import OPERATOR, Framework, TrainingJob, operator_name
+from localkube.controllers.job_memory import JobMemory
 from localkube.controllers.operator_controller import OperatorController
+from localkube.controllers.owned_objects import DEFAULT_PODS_AHEAD
 from localkube.controllers.ports import PortAllocator
 from localkube.controllers.replica_services import TrainingContext
 from localkube.controllers.training_reconciler import TrainingReconciler
@@ -19,13 +21,26 @@ class TrainingController(OperatorController):
     owned_resources = (PODS, SERVICES)
     _context: TrainingContext
 
-    def __init__(self, objects: Objects, framework: Framework, ports: PortAllocator) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        framework: Framework,
+        ports: PortAllocator,
+        pods_ahead: int = DEFAULT_PODS_AHEAD,
+    ) -> None:
+        super().__init__()
         self.name = self.operator_label = operator_name(framework)
         recorder = EventRecorder(objects, self.name)
         children = Children(objects, recorder, kind_in_reason=True)
         self._context = TrainingContext(
-            objects, framework, children, recorder, ports, TroubleReports(recorder)
+            objects,
+            framework,
+            children,
+            recorder,
+            pods_ahead,
+            ports,
+            TroubleReports(recorder),
         )
 
-    def _reconcile_job(self, job: TrainingJob) -> float | None:
-        return TrainingReconciler(self._context, job).reconcile()
+    def _reconcile_job(self, job: TrainingJob, memory: JobMemory) -> float | None:
+        return TrainingReconciler(self._context, job, memory).reconcile()

@@ -9,8 +9,9 @@ from localkube.controllers.framework import (
     TrainingJob,
     operator_name,
 )
-from localkube.metadata import Object, annotations_of, deep_copy, name_of, uid_of
-from localkube.options import ADDRESS_ANNOTATION, DOMAIN
+from localkube.metadata import Object, annotations_of, deep_copy, uid_of
+from localkube.options import ADDRESS_ANNOTATION
+from localkube.tallies import RESTARTS_ANNOTATION, parse_replica_index, parse_restarts
 
 JOB_NAME = "training.kubeflow.org/job-name"
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
@@ -18,30 +19,20 @@ REPLICA_TYPE = "training.kubeflow.org/replica-type"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 JOB_ROLE = "training.kubeflow.org/job-role"
 
-RESTARTS_ANNOTATION = f"{DOMAIN}/restarts"
-"""Annotation of a replica's Service: restarts before its present pod, and the uid of the last pod
-counted.
-
-A replaced pod starts its own count at 0; without the annotation a replica with restartPolicy
-ExitCode would restart for ever, whatever backoffLimit says.
-"""
-
 ReplicaKey = tuple[str, int]
 """A replica: its type and index."""
 
 
-def find_replica_key(child: Object, job: TrainingJob) -> ReplicaKey | None:
-    """Return the replica that a pod or service was made for, by its name, or None.
+def find_replica_key(name: str, job: TrainingJob) -> ReplicaKey | None:
+    """Return the replica that a pod or service of this name was made for, or None.
 
     For a type that the job no longer has, the type is as in the name.
     """
-    stem, _, index = name_of(child).rpartition("-")
-    type = stem.removeprefix(f"{job.name}-")
-    if type == stem or not index.isdecimal():
+    stem, _, ending = name.rpartition("-")
+    type, index = stem.removeprefix(f"{job.name}-"), parse_replica_index(ending)
+    if type == stem or index is None:
         return None
-    return next((job_type for job_type in job.replicas if job_type.lower() == type), type), int(
-        index
-    )
+    return next((job_type for job_type in job.replicas if job_type.lower() == type), type), index
 
 
 def build_labels(framework: Framework, job: TrainingJob, type: str) -> dict[str, str]:
@@ -109,12 +100,6 @@ def build_service(
         },
         "spec": {"clusterIP": "None", "selector": dict(labels), "ports": [port]},
     }
-
-
-def parse_restarts(service: Object) -> int:
-    """Return how often a service's replica was restarted before its present pod."""
-    text, _, _ = annotations_of(service).get(RESTARTS_ANNOTATION, "0").partition(" ")
-    return int(text) if text.isdecimal() else 0
 
 
 def build_restart_annotations(service: Object, pod: Object, in_place: int) -> Mapping[str, str]:

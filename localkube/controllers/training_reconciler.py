@@ -5,24 +5,35 @@ Where the real operator (1.9) has an oddity that no user would want, this does w
 documentation promises; each such place says so.
 """
 
-from datetime import timedelta
+from collections.abc import Sequence
+from itertools import islice
 from typing import Literal
 
 from localkube import clock
 from localkube.controllers.children import RETRY_AFTER
 from localkube.controllers.framework import PodCounts, Replica, TrainingJob, find_problems
-from localkube.controllers.operator_reconciler import OperatorReconciler
-from localkube.controllers.pod_state import exit_code_of, is_active, phase_of, was_shut_down
+from localkube.controllers.job_memory import JobMemory, take_names
+from localkube.controllers.operator_reconciler import OperatorReconciler, find_earliest
+from localkube.controllers.owned_objects import PODS_PER_RECONCILE
+from localkube.controllers.pod_state import exit_code_of, is_active, was_shut_down
 from localkube.controllers.replica_services import ReplicaServices, TrainingContext
 from localkube.controllers.training_pods import ReplicaKey, build_pod, format_selector
 from localkube.lifecycle import DeleteOptions
-from localkube.metadata import Object, is_terminating, name_of, uid_of
+from localkube.metadata import Object, find_condition, name_of, uid_of
+from localkube.store import Record
 
 FIRST_RETRYABLE = 128
 """Exit codes from here on mean that a signal ended the process.
 
 restartPolicy ExitCode takes lower codes as the program's own decision.
 """
+
+CHANGES_PER_RECONCILE = 100
+"""Changed pods whose troubles one reconciliation looks for."""
+
+PAST_BACKOFF = "it has reached the specified backoff limit"
+PAST_DEADLINE = "it was active longer than specified deadline"
+"""The ends of the messages of a job that a limit has failed."""
 
 FailureOutcome = Literal["restart", "replace", "fatal", "final"]
 """What happens to a failed pod.
@@ -35,15 +46,17 @@ replica has failed for good.
 class TrainingReconciler(OperatorReconciler):
     """One reconciliation of a job whose pods decide its end."""
 
-    def __init__(self, context: TrainingContext, job: TrainingJob) -> None:
-        super().__init__(context, job, job.replicas, job.name)
+    def __init__(self, context: TrainingContext, job: TrainingJob, memory: JobMemory) -> None:
+        super().__init__(context, job, job.replicas, job.name, memory)
         self._framework = context.kind
         self._trouble_reports = context.trouble_reports
         self._services = ReplicaServices(context, job, self._owned_objects)
 
     def reconcile(self) -> float | None:
         delay = super().reconcile()
-        return self._expire_job() if self._status.is_finished else delay
+        if self._status.is_finished:
+            delay = find_earliest(delay, self._end_limited_pods())
+        return find_earliest(delay, self._expire_job()) if self._status.is_finished else delay
 
     def _advance_job(self) -> float | None:
         if not self._status.conditions:
@@ -52,7 +65,7 @@ class TrainingReconciler(OperatorReconciler):
         if problems:
             self._report_problems("; ".join(problems))
         elif self._job.suspended:
-            self._suspend_job()
+            return self._suspend_job()
         else:
             return self._reconcile_pods()
         return None
@@ -62,7 +75,7 @@ class TrainingReconciler(OperatorReconciler):
 
         A running job whose spec is edited into an invalid one continues.
         """
-        if self._owned_objects.list_pods():
+        if self._owned_objects.has_pods():
             self._trouble_reports.report_once(
                 self._job.object, uid_of(self._job.object), f"{self._kind}FailedValidation", text
             )
@@ -70,37 +83,49 @@ class TrainingReconciler(OperatorReconciler):
             reason = f"{self._kind}FailedValidation"
             self._report_condition("Failed", text, reason=reason, event_type="Warning")
 
-    def _suspend_job(self) -> None:
+    def _suspend_job(self) -> float | None:
         """Remove every pod, whatever cleanPodPolicy says."""
-        self._owned_objects.remove_all()
+        delay = self._owned_objects.remove_all()
         self._status.update_active({})
         self._stop_running()
         self._report_condition("Suspended", f"{self._title} is suspended.")
+        return delay
 
     def _reconcile_pods(self) -> float | None:
         """Bring the pods of a job that should run in line with its spec, and set its conditions."""
         self._start_or_resume(f"{self._title} is resumed.")
         seconds_left = self._seconds_until_deadline()
         if seconds_left is not None and seconds_left <= 0:
-            self._fail_by_limit(
-                f"Job {self._job.name} has failed because it was active longer than specified "
-                "deadline"
-            )
+            self._fail_by_limit(f"Job {self._job.name} has failed because {PAST_DEADLINE}")
             return None
-        self._owned_objects.remove_surplus_replicas()
-        has_services = self._services.ensure()
-        restarted = self._handle_failed_pods()
+        surplus_delay = self._owned_objects.remove_surplus_replicas()
+        self._report_held_back_pods()
+        delay = self._services.ensure_known()
+        restarted, failure_delay = self._handle_failed_pods()
         if self._status.is_finished:
             return None
-        delay = self._create_missing_pods() if has_services else RETRY_AFTER
-        self._update_conditions(restarted)
-        for pod in self._owned_objects.list_pods().values():
-            if is_active(pod):
+        if delay is None:
+            delay = self._create_missing_pods()
+        if failure_delay is None:
+            self._update_conditions(restarted)
+        else:
+            # Failed pods that nothing was decided about would count as lost.
+            self._count_pods()
+        trouble_delay = self._report_troubles()
+        return find_earliest(delay, seconds_left, surplus_delay, failure_delay, trouble_delay)
+
+    def _report_troubles(self) -> float | None:
+        """Report the troubles of a batch of the pods that changed; return 0 when there are more."""
+        for name in take_names(self._memory.changed_names, CHANGES_PER_RECONCILE):
+            pod = self._owned_objects.find_pod(name)
+            if pod is not None and is_active(pod):
                 self._trouble_reports.report_troubles(self._job.object, pod)
-        times = [seconds for seconds in (delay, seconds_left) if seconds is not None]
-        return min(times, default=None)
+        return 0 if self._memory.changed_names else None
 
     def _create_missing_pods(self) -> float | None:
+        missing = self._owned_objects.find_missing_replicas()
+        if not self._services.ensure(missing):
+            return RETRY_AFTER
         find_address = self._services.build_address_finder()
 
         def build(replica: Replica, index: int) -> Object:
@@ -114,7 +139,7 @@ class TrainingReconciler(OperatorReconciler):
                 )
             return build_pod(self._framework, self._job, replica, index, find_address)
 
-        return self._owned_objects.create_missing_pods(build)
+        return self._owned_objects.create_pods(missing, build)
 
     def _seconds_until_deadline(self) -> float | None:
         """Return the seconds until activeDeadlineSeconds is over.
@@ -126,19 +151,16 @@ class TrainingReconciler(OperatorReconciler):
             return None
         return (
             clock.parse_time(str(start))
-            + timedelta(seconds=self._job.deadline_seconds)
+            + clock.bound_seconds(self._job.deadline_seconds)
             - clock.current_time()
         ).total_seconds()
 
-    def _handle_failed_pods(self) -> bool:
-        """Replace failed pods, or end the job over them; return whether one was replaced."""
-        failed_pods = [
-            (key, pod)
-            for key, pod in self._owned_objects.list_pods().items()
-            if key[0] in self._job.replicas
-            and phase_of(pod) == "Failed"
-            and not is_terminating(pod)
-        ]
+    def _handle_failed_pods(self) -> tuple[bool, float | None]:
+        """Replace a batch of failed pods, or end the job over them.
+
+        Returns whether one was replaced, and 0 when there are more.
+        """
+        failed_pods = list(self._owned_objects.read_pods(self._list_undecided_failures()))
         outcomes = [
             (key, pod, self._decide_outcome(self._job.replicas[key[0]], pod))
             for key, pod in failed_pods
@@ -151,22 +173,30 @@ class TrainingReconciler(OperatorReconciler):
                     f"job {self._job.name!r} is failing because {type!r} replica(s) failed."
                 ).replace("'", '"')
                 self._fail_job(text, "Warning")
-                return False
+                return False, None
         for key, pod, outcome in outcomes:
             if outcome == "restart":
                 self._services.record_restart(key, pod)
+            elif outcome == "final":
+                self._memory.settled_uids.add(uid_of(pod))
         if self._is_past_backoff():
-            self._fail_by_limit(
-                f"Job {self._job.name} has failed because it has reached the specified backoff "
-                "limit"
-            )
-            return False
+            self._fail_by_limit(f"Job {self._job.name} has failed because {PAST_BACKOFF}")
+            return False, None
         replaced = [
             (key, pod) for key, pod, outcome in outcomes if outcome in ("restart", "replace")
         ]
         for key, pod in replaced:
             self._restart_replica(key, pod)
-        return bool(replaced)
+        return bool(replaced), 0 if len(failed_pods) == PODS_PER_RECONCILE else None
+
+    def _list_undecided_failures(self) -> Sequence[Record]:
+        """Return a batch of the replicas' failed pods that nothing was decided about."""
+        settled, roles = self._memory.settled_uids, {type.lower() for type in self._job.replicas}
+        failed = self._owned_objects.iterate_pods(
+            lambda tally: tally.phase == "Failed" and not tally.terminating and tally.role in roles
+        )
+        undecided = (record for record in failed if record.uid not in settled)
+        return list(islice(undecided, PODS_PER_RECONCILE))
 
     def _decide_outcome(self, replica: Replica, pod: Object) -> FailureOutcome:
         if was_shut_down(pod):
@@ -195,15 +225,19 @@ class TrainingReconciler(OperatorReconciler):
         return restarts > 0 if limit == 0 else restarts >= limit
 
     def _fail_by_limit(self, text: str) -> None:
-        """Fail a job whose pods still run, and end these pods.
+        """Fail a job whose pods still run; `_end_limited_pods` ends these."""
+        self._fail_job(text, "Normal")
+
+    def _end_limited_pods(self) -> float | None:
+        """End a batch of the active pods of a job that a limit has failed; return 0 for more.
 
         So none restarts for ever or keeps its GPUs. The real operator leaves them running under
         cleanPodPolicy None, its default.
         """
-        self._fail_job(text, "Normal")
-        for pod in self._owned_objects.list_pods().values():
-            if is_active(pod):
-                self._owned_objects.remove_pod(pod)
+        failed = find_condition(self._status.conditions, "Failed") or {}
+        if not str(failed.get("message")).endswith((PAST_BACKOFF, PAST_DEADLINE)):
+            return None
+        return self._owned_objects.remove_active_pods()
 
     def _fail_job(self, text: str, type: Literal["Normal", "Warning"]) -> None:
         self._count_pods()
@@ -252,7 +286,7 @@ class TrainingReconciler(OperatorReconciler):
             return None
         end = clock.parse_time(str(self._status.body["completionTime"]))
         seconds_left = (
-            end + timedelta(seconds=job.ttl_seconds) - clock.current_time()
+            end + clock.bound_seconds(job.ttl_seconds) - clock.current_time()
         ).total_seconds()
         if seconds_left > 0:
             return seconds_left

@@ -79,6 +79,17 @@ class TrainingStatus:
         self.body["conditions"] = [*others, new]
         return True
 
+    def set_note(self, type: str, message: str, *, status: bool, reason: str) -> bool:
+        """Set a condition that is no step of the job's way, before all others; return whether it
+        changed.
+
+        The last condition stays the job's state, which `kubectl get` prints.
+        """
+        if not self.set_condition(type, message, status=status, reason=reason):
+            return False
+        self.conditions.insert(0, self.conditions.pop())
+        return True
+
     def set_start_time(self) -> None:
         self.body["startTime"] = clock.format_time()
 
@@ -116,6 +127,10 @@ class TrainingStatus:
     @property
     def has_changed(self) -> bool:
         return self.body != self._stored
+
+    @property
+    def has_changed_conditions(self) -> bool:
+        return self.body.get("conditions") != self._stored.get("conditions")
 
 
 def _serialize_counts(pod_counts: PodCounts, selector: str) -> Object:

@@ -9,11 +9,13 @@ program that listens there works, one that dials the others does not.
 from collections.abc import Iterator, Mapping
 
 from localkube.controllers.framework import (
+    MAX_LISTED_ADDRESSES,
     CountsByType,
     FindAddress,
     Replica,
     TrainingJob,
     add_variables,
+    describe_too_many_addresses,
 )
 from localkube.metadata import Object
 from localkube.resources import XGBOOSTJOBS
@@ -36,6 +38,11 @@ class XGBoost:
     def find_problems(self, job: TrainingJob) -> Iterator[str]:
         if (job.spec.get(self.replicas_field, {}).get(MASTER) or {}).get("replicas") != 1:
             yield f"spec.{self.replicas_field}[{MASTER}] must be there with replicas 1"
+        workers = job.replicas[WORKER].count if WORKER in job.replicas else 0
+        if workers > MAX_LISTED_ADDRESSES:
+            yield describe_too_many_addresses(
+                self.replicas_field, "WORKER_ADDRS", workers, "use fewer"
+            )
 
     def is_master(self, job: TrainingJob, type: str, index: int) -> bool:
         return type == MASTER
@@ -50,6 +57,10 @@ class XGBoost:
 
     def tolerates_failure(self, job: TrainingJob, type: str) -> bool:
         return False
+
+    def list_known_replicas(self, job: TrainingJob) -> Iterator[tuple[str, int]]:
+        for replica in job.replicas.values():
+            yield from ((replica.type, index) for index in range(replica.count))
 
     def is_running(self, job: TrainingJob, counts: CountsByType) -> bool:
         return counts[MASTER].active > 0

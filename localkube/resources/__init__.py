@@ -141,7 +141,7 @@ def check_object(resource: Resource, obj: Object, old: Object | None) -> list[Ca
     causes = metadata_rules.check_metadata(resource, obj, old)
     if resource.custom and resource.schema:
         schema = schemas.load_schema(resource.schema)
-        causes += schema.validate(obj)
+        causes += _find_schema_causes(schema, obj, old)
         if schema.has_rules and any(cause.reason in BLOCKING_REASONS for cause in causes):
             causes.append(
                 Cause(
@@ -154,6 +154,19 @@ def check_object(resource: Resource, obj: Object, old: Object | None) -> list[Ca
         # A custom kind's own rules may rely on its schema, so they wait until it holds.
         return causes
     return [*causes, *resource.validate(obj, old)]
+
+
+def _find_schema_causes(schema: schemas.Schema, obj: Object, old: Object | None) -> list[Cause]:
+    """Return what the schema refuses, but for what it refused in the stored object already.
+
+    So an object that was stored before a rule existed can still be updated and deleted (as with
+    CRDValidationRatcheting of a real server).
+    """
+    causes = schema.validate(obj)
+    if not causes or old is None:
+        return causes
+    known = set(schema.validate(old))
+    return [cause for cause in causes if cause not in known]
 
 
 def find_admission_refusal(resource: Resource, obj: Object) -> str | None:

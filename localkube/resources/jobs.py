@@ -31,6 +31,9 @@ NON_NEGATIVE_FIELDS = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
+MAX_INDEXED = 100_000
+"""The most completions and parallel pods of an Indexed Job."""
+
 IMMUTABLE_FIELDS = (
     "selector",
     "completionMode",
@@ -109,8 +112,8 @@ def check_job(job: Object, old: Object | None) -> list[Cause]:
                 "spec.completionMode", spec.get("completionMode") or "", COMPLETION_MODES
             )
         )
-    elif spec["completionMode"] == "Indexed" and spec.get("completions") is None:
-        causes.append(required_cause("spec.completions", "when completion mode is Indexed"))
+    elif spec["completionMode"] == "Indexed":
+        causes += _check_indexed(spec)
     if spec.get("podReplacementPolicy") not in REPLACEMENT_POLICIES:
         causes.append(
             unsupported_cause(
@@ -122,6 +125,21 @@ def check_job(job: Object, old: Object | None) -> list[Cause]:
     causes += _check_template(spec)
     causes += check_policy(spec, "spec")
     return causes if old is None else causes + _check_changes(spec, old)
+
+
+def _check_indexed(spec: dict[str, Any]) -> list[Cause]:
+    if spec.get("completions") is None:
+        return [required_cause("spec.completions", "when completion mode is Indexed")]
+    # A real server bounds the parallelism alone, and its controller the completions with it.
+    return [
+        invalid_value_cause(
+            f"spec.{part}",
+            spec[part],
+            f"must be less than or equal to {MAX_INDEXED} when completion mode is Indexed",
+        )
+        for part in ("parallelism", "completions")
+        if isinstance(spec.get(part), int) and spec[part] > MAX_INDEXED
+    ]
 
 
 def find_job_warnings(job: Object) -> list[str]:

@@ -6,7 +6,7 @@ from localkube.errors import Cause, forbidden_cause, required_cause, unsupported
 from localkube.metadata import Object, deep_copy
 from localkube.resources import name_rules
 from localkube.resources.affinity_rules import check_affinity
-from localkube.resources.causes import duplicate_cause, invalid_value_cause
+from localkube.resources.causes import duplicate_cause, immutable_cause, invalid_value_cause
 from localkube.resources.container_rules import check_container, check_dns_label
 from localkube.resources.metadata_rules import check_labels
 from localkube.resources.storage import check_claim_spec
@@ -27,7 +27,17 @@ ALLOWED_CHANGES_MESSAGE = (
 def check_pod(pod: Object, old: Object | None) -> list[Cause]:
     """Return all problems of a pod; on an update, also those of forbidden changes."""
     causes = check_pod_spec(pod["spec"], "spec")
-    return causes if old is None else causes + _check_changes(pod["spec"], old["spec"])
+    if old is None:
+        return causes
+    return causes + _check_changes(pod["spec"], old["spec"]) + _check_qos_class(pod, old)
+
+
+def _check_qos_class(pod: Object, old: Object) -> list[Cause]:
+    """Return the problem of a changed quality of service; a status without one may get one."""
+    new_class, old_class = ((each.get("status") or {}).get("qosClass") for each in (pod, old))
+    if not old_class or new_class == old_class:
+        return []
+    return [immutable_cause("status.qosClass", new_class or "")]
 
 
 def check_pod_spec(spec: dict[str, Any], field: str) -> list[Cause]:

@@ -50,6 +50,17 @@ class ClusterIndex:
         """Whether pods that were refused before might be placed now."""
         self._node_name = node_name
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether something changed that no pass has seen."""
+        return bool(
+            self.changed_pods
+            or self.changed_owners
+            or self.changed_groups
+            or self.rules_changed
+            or self.room_grew
+        )
+
     def triggers(self) -> Mapping[Resource, Trigger]:
         owners = [
             resource
@@ -82,7 +93,7 @@ class ClusterIndex:
         self.tasks[new.uid] = new
         if new.node == self._node_name:
             self.placed_uids[new.uid] = None
-        if old is not None and task.equals_but_condition(old, new):
+        if old is not None and task.equals_but_reports(old, new):
             return NO_KEYS
         self.changed_pods[new.uid] = None
         return RUN_PASS

@@ -119,6 +119,10 @@ def sum_amounts(amounts_list: Iterable[Amounts]) -> dict[str, Fraction]:
     return result
 
 
+def scale_amounts(amounts: Amounts, factor: int) -> dict[str, Fraction]:
+    return {name: amount * factor for name, amount in amounts.items()}
+
+
 def parse_amount(value: object) -> Fraction:
     """Parse a quantity or a plain number exactly. Raises BadDemand."""
     try:

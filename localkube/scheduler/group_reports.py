@@ -8,7 +8,7 @@ from localkube.metadata import Object, find_condition, labels_of, name_of
 from localkube.objects import Objects
 from localkube.resources import PODGROUPS, QUEUES
 from localkube.scheduler.cluster_index import Key
-from localkube.scheduler.demand import Amounts, sum_amounts
+from localkube.scheduler.demand import Amounts
 from localkube.scheduler.groups import Group
 from localkube.scheduler.refusal import NOT_READY, Refusal, build_resource_list
 
@@ -90,15 +90,13 @@ class GroupReports:
             )
 
 
-def build_resources_status(
-    placed: Sequence[Amounts], requested: Sequence[Amounts], *, non_preemptible: bool
-) -> Object:
+def build_resources_status(placed: Amounts, requested: Amounts, *, non_preemptible: bool) -> Object:
     """Build a PodGroup's `resourcesStatus`, in cores, bytes and devices."""
-    allocated = build_resource_list(sum_amounts(placed))
+    allocated = build_resource_list(placed)
     status = {
         "allocated": allocated,
         "allocatedNonPreemptible": allocated if non_preemptible else {},
-        "requested": build_resource_list(sum_amounts(requested)),
+        "requested": build_resource_list(requested),
     }
     return {key: value for key, value in status.items() if value}
 

@@ -3,22 +3,28 @@
 This is the work of KAI's pod-grouper.
 """
 
+import heapq
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from localkube import resources
 from localkube.errors import ApiError
+from localkube.lifecycle import is_foreground_deletion
 from localkube.metadata import Object, find_controller_reference, name_of, uid_of
 from localkube.objects import Objects
 from localkube.resources import PODGROUPS, PODS
 from localkube.scheduler import defaults, pod_grouping
 from localkube.scheduler.cluster_index import ClusterIndex, Key
-from localkube.scheduler.pod_grouping import GroupingError
+from localkube.scheduler.pod_grouping import GroupingError, OwnerLost
+from localkube.scheduler.refusal import Refusal
 from localkube.scheduler.task import SCHEDULER_NAMES, Task
+from localkube.scheduler.waiting_tasks import WaitingTasks
 
 T = TypeVar("T")
+
+Rank = tuple[bool, int, str]
 
 MAX_OWNER_DEPTH = 8
 """How many owners above each other are followed."""
@@ -28,7 +34,9 @@ MAX_OWNER_DEPTH = 8
 class Group:
     """A gang.
 
-    `fault` says why no PodGroup could be made of it; `members` are the uids of its unfinished pods.
+    `fault` says why no PodGroup could be made of it; `members` are its unfinished pods by uid, as
+    they were at the last refresh. They are counted as they come and go, so that no pass has to look
+    at each pod of a large gang.
     """
 
     key: Key
@@ -38,17 +46,64 @@ class Group:
     """Orders gangs that were made within the same second."""
     owners: set[str] = field(default_factory=set)
     """Uids of the direct owners of its pods."""
-    members: dict[str, None] = field(default_factory=dict)
+    members: dict[str, Task] = field(default_factory=dict)
+    waiting: dict[str, None] = field(default_factory=dict)
+    """Uids of the pods that may be placed."""
+    faulty: dict[str, None] = field(default_factory=dict)
+    """Uids of the pods without a node whose demand cannot be read."""
+    placed_count: int = 0
+    gated_count: int = 0
+    sorted_waiting: WaitingTasks | None = None
+    """The pods that may be placed, sorted when a pass last needed them."""
+    booked_as: Hashable = None
+    """What its bookings were made of; others are made when that has changed."""
     fault: str = ""
+    is_owner_lost: bool = False
+    """Whether the fault is that its workload is gone or going, and its pods with it."""
+    binding_refusal: Refusal | None = None
+    """Why the API did not accept its pods on the node; None once one of them has changed."""
     queue: str = ""
     min_member: int = 1
     priority: int = 0
     non_preemptible: bool = False
     created: str = ""
+    _ranks: list[tuple[Rank, str]] = field(default_factory=list)
 
     @property
     def namespace(self) -> str:
         return self.key[0]
+
+    def add_member(self, task: Task) -> None:
+        self.remove_member(task.uid)
+        self.members[task.uid] = task
+        self.sorted_waiting = self.binding_refusal = None
+        heapq.heappush(self._ranks, (task.rank, task.uid))
+        self.placed_count += bool(task.node)
+        self.gated_count += task.gated
+        if task.is_waiting:
+            self.waiting[task.uid] = None
+        if task.fault and not task.node:
+            self.faulty[task.uid] = None
+
+    def remove_member(self, uid: str) -> None:
+        task = self.members.pop(uid, None)
+        if task is None:
+            return
+        self.sorted_waiting = self.binding_refusal = None
+        self.placed_count -= bool(task.node)
+        self.gated_count -= task.gated
+        self.waiting.pop(uid, None)
+        self.faulty.pop(uid, None)
+
+    def find_first_member(self) -> Task:
+        """Return the member of the lowest rank. Raises IndexError without members."""
+        while True:
+            rank, uid = self._ranks[0]
+            task = self.members.get(uid)
+            if task is not None and task.rank == rank:
+                return task
+            # It has left, or changed its rank: then it is in the heap once more.
+            heapq.heappop(self._ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,31 +146,36 @@ class Groups:
     def list_waiting(self) -> Iterable[Key]:
         """Return the gangs with pods that are not on a node."""
         return [
-            key
-            for key, group in self._groups.items()
-            if any(not self._index.tasks[uid].node for uid in group.members)
+            key for key, group in self._groups.items() if group.placed_count < len(group.members)
         ]
 
     def list_tasks(self, group: Group) -> Sequence[Task]:
-        return [self._index.tasks[uid] for uid in group.members]
+        """Return its pods as they are now; one that has gone meanwhile is left out."""
+        tasks = self._index.tasks
+        return [tasks[uid] for uid in group.members if uid in tasks]
+
+    def list_waiting_tasks(self, group: Group) -> Sequence[Task]:
+        tasks = self._index.tasks
+        return [tasks[uid] for uid in group.waiting if uid in tasks]
 
     def count_succeeded(self, group: Group) -> int:
         """Return how many of its pods have succeeded.
 
         They were there, so the gang does not wait for them again.
         """
-        records = (
-            record
+        return sum(
+            count
             for uid in group.owners
-            for record in self._objects.store.list_owned(PODS.key, uid)
+            for tally, count in self._objects.store.count_controlled(PODS.key, uid).items()
+            if tally.phase == "Succeeded"
         )
-        return sum(1 for record in records if record.fields.get("status.phase") == "Succeeded")
 
-    def refresh(self) -> dict[Key, Group]:
-        """Apply the changes since the last call and update the PodGroups; return the affected
-        gangs.
+    def refresh(self, *, all_groups: bool) -> Generator[None, None, dict[Key, Group]]:
+        """Apply the changes since the last call and update the PodGroups, in steps; return the
+        affected gangs.
 
         Gangs that have lost their last pod are among them, without members, for the last time.
+        With `all_groups` all others are too.
         """
         index, affected = self._index, dict[Key, None]()
         # Create PodGroups again whose pass was rolled back.
@@ -127,6 +187,7 @@ class Groups:
         self._created.clear()
         for uid in _drain_changes(index.changed_pods):
             affected |= dict.fromkeys(self._move_pod(uid))
+            yield
         affected |= dict.fromkeys(
             key for key in _drain_changes(index.changed_owners) if key in self._groups
         )
@@ -135,7 +196,7 @@ class Groups:
             for name_key in _drain_changes(index.changed_groups)
             if name_key in self._keys_by_name
         )
-        if index.rules_changed:
+        if all_groups:
             affected |= dict.fromkeys(self._groups)
         groups = {key: self._groups[key] for key in affected}
         for key, group in groups.items():
@@ -144,22 +205,24 @@ class Groups:
             else:
                 del self._groups[key]
                 del self._keys_by_name[group.namespace, group.name]
+            yield
         return groups
 
     def _move_pod(self, uid: str) -> Iterable[Key]:
         """Move a changed pod from its old gang into its new one; yield both."""
         task, before = self._index.tasks.get(uid), self._keys_by_pod.pop(uid, None)
         if before is not None:
-            self._groups[before].members.pop(uid, None)
             yield before
-        if task is None or task.scheduler not in SCHEDULER_NAMES:
-            return
-        group = self._find_or_create_group(task)
-        group.members[uid] = None
-        if task.owner is not None:
-            group.owners.add(str(task.owner["uid"]))
-        self._keys_by_pod[uid] = group.key
-        yield group.key
+        key = None
+        if task is not None and task.scheduler in SCHEDULER_NAMES:
+            group = self._find_or_create_group(task)
+            key = self._keys_by_pod[uid] = group.key
+            group.add_member(task)
+            if task.owner is not None:
+                group.owners.add(str(task.owner["uid"]))
+            yield key
+        if before is not None and before != key:
+            self._groups[before].remove_member(uid)
 
     def _find_or_create_group(self, task: Task) -> Group:
         own_name = pod_grouping.build_pod_group_name(task.name, task.uid)
@@ -191,9 +254,7 @@ class Groups:
             if owner is None or uid_of(owner) != ref["uid"]:
                 return replace(
                     top,
-                    fault=(
-                        f'the owner of the pod, {ref.get("kind")} "{ref["name"]}", does not exist'
-                    ),
+                    fault=_describe_owner(ref["name"], ref.get("kind"), "does not exist"),
                 )
             top = TopOwner(uid_of(owner), name_of(owner), owner)
             controller = find_controller_reference(owner)
@@ -204,11 +265,11 @@ class Groups:
 
     def _update_group(self, group: Group) -> None:
         """Bring the PodGroup in line with the workload, and the gang with the PodGroup."""
-        sample = min(self.list_tasks(group), key=lambda task: task.rank)
+        group.is_owner_lost = False
         try:
-            pod_group = self._ensure_pod_group(group, sample)
+            pod_group = self._ensure_pod_group(group, group.find_first_member())
         except GroupingError as error:
-            group.fault = str(error)
+            group.fault, group.is_owner_lost = str(error), isinstance(error, OwnerLost)
             return
         except ApiError as refusal:
             if refusal.code >= 500:
@@ -237,10 +298,13 @@ class Groups:
                 raise GroupingError(f'PodGroup "{group.name}", which the pod names, does not exist')
             return present
         owner = None if sample.owner is None else self._get_owner(sample)
-        wanted_spec = pod_grouping.derive_pod_group_spec(
-            owner, sample, self._index.priority_classes
-        ).build_spec()
+        wanted_spec = _derive_spec(owner, sample, self._index.priority_classes)
         if present is None:
+            if owner is not None and is_foreground_deletion(owner):
+                # The garbage collector would remove it at once, once for each pod that goes.
+                raise OwnerLost(
+                    _describe_owner(name_of(owner), owner.get("kind"), "is being deleted")
+                )
             self._created.append((group.namespace, group.name))
             owner = owner or self._objects.get(PODS, sample.namespace, sample.name)
             return self._objects.create(
@@ -266,12 +330,25 @@ class Groups:
         """
         top, ref = self._find_top_owner(sample), sample.owner or {}
         if top.fault:
-            raise GroupingError(top.fault)
+            raise OwnerLost(top.fault)
         return top.owner or {
             "apiVersion": ref.get("apiVersion"),
             "kind": ref.get("kind"),
             "metadata": {"name": top.name, "uid": top.uid},
         }
+
+
+def _describe_owner(name: object, kind: object, fate: str) -> str:
+    return f'the owner of the pod, {kind} "{name}", {fate}'
+
+
+def _derive_spec(owner: Object | None, sample: Task, classes: Mapping[str, int]) -> Object:
+    """Derive the spec of a PodGroup. Raises GroupingError."""
+    try:
+        return pod_grouping.derive_pod_group_spec(owner, sample, classes).build_spec()
+    except (AttributeError, OverflowError, TypeError, ValueError) as error:
+        # An older version may have stored what no schema allows: it must not stop the others.
+        raise GroupingError(f"the workload cannot be read: {error}") from error
 
 
 def _drain_changes(changed: dict[T, None]) -> Sequence[T]:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from localkube.resources.gpu_sharing import GPU_RESOURCE
-from localkube.scheduler.demand import add_amounts, sum_amounts
+from localkube.scheduler.demand import add_amounts
 from localkube.scheduler.devices import WHOLE_DEVICE, Devices
 from localkube.scheduler.node import PODS, Node, describe_mismatch
 from localkube.scheduler.refusal import NO_ROOM, Refusal, format_amount
-from localkube.scheduler.task import Task
+from localkube.scheduler.task import Task, count_shapes, sum_demands
 
 ZERO = Fraction(0)
 
@@ -65,6 +65,9 @@ class NodeRoom:
         Larger device shares come first.
         """
         room, assignment = self.copy(), {}
+        if self.pods is not None and self.pods < len(tasks):
+            # Ten thousand pods on a node for some hundred: trying them would tell nothing more.
+            return Fit({}, room)
         for task in sorted(
             tasks,
             key=lambda task: (task.demand.whole_devices, self._device_fraction(task) or ZERO),
@@ -117,7 +120,7 @@ def build_shortage_refusal(
 
 def find_mismatch_refusal(node: Node, tasks: Sequence[Task]) -> Refusal | None:
     """Return why the node does not accept these pods, whatever room it has, or None."""
-    for task in tasks:
+    for task, _ in count_shapes(tasks):
         mismatch = describe_mismatch(node, task.placement_rules)
         if mismatch is not None:
             return Refusal(NO_ROOM, mismatch, f"0/1 nodes are available: 1 {mismatch}.")
@@ -136,7 +139,7 @@ class _Shortages:
         self.empty_room = NodeRoom(room.node)
 
     def describe_shortages(self) -> Sequence[str]:
-        wanted = sum_amounts(task.demand.amounts for task in self.tasks)
+        wanted = sum_demands(self.tasks)
         parts = [
             text
             for name, amount in sorted(wanted.items())

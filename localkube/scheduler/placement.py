@@ -8,11 +8,12 @@ coming. Its remedy is a higher priority, or a queue whose limit keeps the others
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 
 from localkube.scheduler.cluster_index import ClusterIndex, Key
-from localkube.scheduler.demand import Amounts, sum_amounts
+from localkube.scheduler.demand import Amounts
 from localkube.scheduler.groups import Group, Groups
 from localkube.scheduler.node_room import (
     Assignment,
@@ -23,7 +24,8 @@ from localkube.scheduler.node_room import (
 )
 from localkube.scheduler.queues import Queues
 from localkube.scheduler.refusal import NO_ROOM, NOT_READY, Refusal
-from localkube.scheduler.task import Task
+from localkube.scheduler.task import Task, sum_charges
+from localkube.scheduler.waiting_tasks import WaitingTasks
 
 BindTasks = Callable[[Group, Sequence[Task], Assignment], Refusal | None]
 """Puts pods on the node, all or none, and books them with their queue.
@@ -31,8 +33,10 @@ BindTasks = Callable[[Group, Sequence[Task], Assignment], Refusal | None]
 Returns a refusal when it cannot.
 """
 
-PlacementKey = tuple[str, bool, tuple[bytes, ...]]
-"""What is equal for pods that get the same answer: queue, preemptibility, and their shapes."""
+PlacementKey = tuple[str, bool, frozenset[tuple[bytes, int]]]
+"""What is equal for pods that get the same answer: queue, preemptibility, and how many there are of
+each shape.
+"""
 
 BEGUN_GANG, WHOLE_GANG, SURPLUS_PODS = range(3)
 
@@ -74,12 +78,14 @@ class SchedulingPass:
         self._room = self._measure_room()
         self._known_refusals: dict[PlacementKey, Refusal] = {}
         self._bound_uids: set[str] = set()
+        self._bound_counts: Counter[Key] = Counter()
         self._verdicts: dict[Key, Refusal | None] = {}
 
-    def place_groups(self, keys: Iterable[Key]) -> Mapping[Key, Refusal | None]:
-        """Place what can be placed; return for each gang why pods still wait, or None."""
+    def place_groups(self, keys: Iterable[Key]) -> Generator[None, None, dict[Key, Refusal | None]]:
+        """Place what can be placed, in steps; return for each gang why pods still wait, or None."""
         waiting: dict[str, CandidateHeap] = {}
         for key in keys:
+            yield
             group = self._groups.find(key)
             if group is not None and (entry := self._next_candidate(group)):
                 waiting.setdefault(group.queue, []).append(entry)
@@ -89,6 +95,7 @@ class SchedulingPass:
                 del waiting[name]
             heapq.heapify(heap)
         while heap_in_turn := self._choose_queue(waiting):
+            yield
             _, candidate = heapq.heappop(heap_in_turn)
             if self._place_candidate(candidate) and (
                 entry_after := self._next_candidate(candidate.group)
@@ -108,26 +115,26 @@ class SchedulingPass:
 
     def _next_candidate(self, group: Group) -> tuple[CandidateOrder, Candidate] | None:
         """Return the next pods of a gang; None, with the verdict noted, when none can be tried."""
-        members = self._groups.list_tasks(group)
-        waiting = sorted(
-            (task for task in members if task.is_waiting and task.uid not in self._bound_uids),
-            key=lambda task: task.rank,
-        )
+        bound_count = self._bound_counts[group.key]
+        waiting_count = len(group.waiting) - bound_count
         self._verdicts[group.key] = None
-        if not waiting:
+        if waiting_count <= 0:
             return None
-        faulty_task = next((task for task in members if task.fault and not task.node), None)
+        faulty_task = self._find_faulty_task(group)
         if group.fault or faulty_task:
             text = f"pod {faulty_task.name}: {faulty_task.fault}" if faulty_task else group.fault
             self._verdicts[group.key] = Refusal(NO_ROOM, text, text)
             return None
-        placed_count = sum(1 for task in members if task.node or task.uid in self._bound_uids)
+        if group.binding_refusal is not None:
+            # Bound again, it would be refused again, and free the same room again, for ever.
+            self._verdicts[group.key] = group.binding_refusal
+            return None
+        placed_count = group.placed_count + bound_count
         missing = group.min_member - placed_count
-        if missing > len(waiting):
-            # Count these only when needed: it reads the gang's finished pods from the store.
+        if missing > waiting_count:
             missing -= self._groups.count_succeeded(group)
-        if missing > len(waiting):
-            self._verdicts[group.key] = _build_not_ready_refusal(group, members)
+        if missing > waiting_count:
+            self._verdicts[group.key] = _build_not_ready_refusal(group)
             return None
         if missing <= 0:
             stage = SURPLUS_PODS
@@ -135,8 +142,24 @@ class SchedulingPass:
             stage = BEGUN_GANG
         else:
             stage = WHOLE_GANG
-        task_sets = [[task] for task in waiting] if stage == SURPLUS_PODS else [waiting[:missing]]
+        waiting = self._get_waiting_tasks(group)
+        if not waiting:
+            return None
+        task_sets = (
+            [[task] for task in waiting.list_heads()]
+            if stage == SURPLUS_PODS
+            else [waiting.list_first(missing)]
+        )
         return (-group.priority, stage, group.created, group.arrival), Candidate(group, task_sets)
+
+    def _find_faulty_task(self, group: Group) -> Task | None:
+        return next((group.members[uid] for uid in group.faulty), None)
+
+    def _get_waiting_tasks(self, group: Group) -> WaitingTasks:
+        if group.sorted_waiting is None:
+            group.sorted_waiting = WaitingTasks(self._groups.list_waiting_tasks(group))
+        group.sorted_waiting.take_out(self._bound_uids)
+        return group.sorted_waiting
 
     def _choose_queue(self, waiting: dict[str, CandidateHeap]) -> CandidateHeap | None:
         """Return the candidates of the queue whose turn it is.
@@ -193,6 +216,7 @@ class SchedulingPass:
         if refusal is None:
             self._room = fit.room
             self._bound_uids.update(fit.assignment)
+            self._bound_counts[group.key] += len(fit.assignment)
         return refusal
 
     def _find_fit(self, group: Group, tasks: Sequence[Task]) -> Fit | Refusal:
@@ -214,17 +238,18 @@ class SchedulingPass:
 
     def _sum_charges(self, tasks: Sequence[Task]) -> Amounts:
         device_memory = self._room.node.device_memory if self._room else None
-        return sum_amounts(task.demand.compute_charge(device_memory) for task in tasks)
+        return sum_charges(tasks, device_memory)
 
 
 def _placement_key(group: Group, tasks: Sequence[Task]) -> PlacementKey:
-    return group.queue, group.non_preemptible, tuple(task.shape for task in tasks)
+    shapes = frozenset(Counter(task.shape for task in tasks).items())
+    return group.queue, group.non_preemptible, shapes
 
 
-def _build_not_ready_refusal(group: Group, members: Sequence[Task]) -> Refusal:
+def _build_not_ready_refusal(group: Group) -> Refusal:
     """Build KAI's message for a gang whose pods do not all exist yet."""
-    gated = sum(1 for task in members if task.gated)
     counts = (
-        f"Waiting for {group.min_member} pods, currently {len(members)} exist, {gated} are gated"
+        f"Waiting for {group.min_member} pods, currently {len(group.members)} exist, "
+        f"{group.gated_count} are gated"
     )
     return Refusal(NOT_READY, NOT_READY, f"Job is not ready for scheduling. {counts}")

@@ -60,6 +60,10 @@ class GroupingError(Exception):
     """
 
 
+class OwnerLost(GroupingError):
+    """The workload is gone, or is being deleted with its pods: these are removed shortly."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodGroupSpec:
     """What a PodGroup's spec should say."""

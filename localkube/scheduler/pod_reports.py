@@ -26,8 +26,11 @@ REPEAT_AFTER = timedelta(minutes=5)
 The same text raises its count.
 """
 
-EVENTS_PER_CALL = 16
+EVENTS_PER_CALL = 4
 """How many events one call of `repeat_reports` records."""
+
+LARGE_GANG = 100
+"""From more pods than this on a gang's pods are not told each new number."""
 
 REASONS = {
     DEFAULT_SCHEDULER: "FailedScheduling",
@@ -85,20 +88,22 @@ class PodReports:
             )
             self._record_event(pod, task, DEFAULT_SCHEDULER, Refusal("", text, text))
 
-    def report_waiting(self, task: Task, group: Group, refusal: Refusal) -> None:
-        """Report why a pod is not placed.
+    def report_waiting(self, task: Task, group: Group, refusal: Refusal) -> bool:
+        """Report why a pod is not placed, unless it says so already; return whether it wrote.
 
         The condition changes with every new number, an event comes only when the subject changes.
+        The pods of a large gang keep the first number of a subject; its PodGroup has the last.
         """
         last_report, condition = self._last_reports.get(task.uid), task.scheduled_condition
+        is_new_subject = last_report is None or last_report.refusal.subject != refusal.subject
+        is_large = len(group.members) > LARGE_GANG
         is_reported = (
             condition.status == "False"
-            and condition.message == refusal.message
+            and (condition.message == refusal.message or (is_large and not is_new_subject))
             and task.group_name == group.name
         )
-        is_new_subject = last_report is None or last_report.refusal.subject != refusal.subject
         if (is_reported and not is_new_subject) or self._find_waiting_pod(task) is None:
-            return
+            return False
 
         def change(pod: Object) -> None:
             if not group.fault:
@@ -111,6 +116,7 @@ class PodReports:
         pod = self._objects.modify(PODS, task.namespace, task.name, change, subresource="status")
         if is_new_subject:
             self._record_event(pod, task, GROUPER if group.fault else task.scheduler, refusal)
+        return True
 
     def forget_pod(self, uid: str) -> None:
         """Forget a pod that is placed or gone: nothing more is reported."""

@@ -1,7 +1,12 @@
 """The scheduler as a controller: follows changes, runs scheduling passes, writes their outcome."""
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
+from typing import TypeVar
 
 from localkube import options
 from localkube.errors import ApiError
@@ -11,13 +16,12 @@ from localkube.objects import Objects, WriteRequest
 from localkube.resources import PODS
 from localkube.resources.resource import Resource
 from localkube.scheduler.cluster_index import ClusterIndex, Key, Trigger
-from localkube.scheduler.demand import Amounts
 from localkube.scheduler.group_reports import GroupReports, build_resources_status
 from localkube.scheduler.groups import Group, Groups
 from localkube.scheduler.node_room import Assignment
 from localkube.scheduler.pending_writes import PendingWrites
 from localkube.scheduler.placement import SchedulingPass
-from localkube.scheduler.pod_reports import PodReports, build_scheduled_condition
+from localkube.scheduler.pod_reports import LARGE_GANG, PodReports, build_scheduled_condition
 from localkube.scheduler.queues import Booking, Queues
 from localkube.scheduler.refusal import NO_ROOM, Refusal
 from localkube.scheduler.task import (
@@ -26,10 +30,49 @@ from localkube.scheduler.task import (
     POD_GROUP_ANNOTATION,
     SCHEDULER_NAMES,
     Task,
+    sum_charges,
 )
 
 SERVER_ERROR = 500
 """From this code on a refusal is not the object's fault: the whole pass is tried again later."""
+
+
+SLICE_SECONDS = 0.010
+"""Seconds after which a pass lets others go on."""
+
+BOUND_AT_ONCE = 4
+"""How many pods of a gang are bound in one step of a pass."""
+
+UIDS_PER_STEP = 200
+"""How many pods of a gang one report looks at until it finds one to write to."""
+
+ROUND_SECONDS = 1.0
+"""The least seconds between two rounds of reports on a large gang, each of which sums up its pods.
+"""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBinding:
+    """The pods of a gang that found a place, and their devices."""
+
+    group: Group
+    tasks: Sequence[Task]
+    assignment: Assignment
+
+
+@dataclass(slots=True)
+class GangReport:
+    """How far a gang's pods have been told why they wait."""
+
+    group: Group
+    is_requested: bool = False
+    """Whether something has changed since this round began."""
+    waiting_uids: Iterator[str] | None = None
+    """The pods still to come in this round; None before it."""
+    next_round: float = 0.0
+    """When the next round over a large gang may begin, on the monotonic clock."""
 
 
 class Scheduler:
@@ -58,7 +101,13 @@ class Scheduler:
         self._queues = Queues()
         self._pending_writes = PendingWrites()
         self._verdicts: dict[Key, Refusal | None] = {}
+        self._gang_reports: dict[Key, GangReport] = {}
+        self._current_pass: Iterator[None] | None = None
+        self._planned_bindings: list[PlannedBinding] = []
+        self._placed_uids: set[str] = set()
+        """Uids of the pods that the current pass has placed."""
         self._bound_uids: list[str] = []
+        """Uids of the pods that the last reconciliation put on the node."""
         self._last_pass_version = 0
         self._pod_reports = PodReports(objects, recorder_for)
         self._group_reports = GroupReports(objects, recorder_for(KAI_SCHEDULER))
@@ -67,23 +116,37 @@ class Scheduler:
         return self._index.triggers()
 
     def reconcile(self, key: Key) -> float | None:
-        """Run one pass over what changed, and over all that waits when there is more room than
-        before.
+        """Do a slice of a pass over what changed, and over all that waits when there is more room
+        than before.
+
+        Changes that come during a pass wait for the next one.
         """
         if not self._is_last_pass_stored():
             self._mark_all_changed()
+        self._bound_uids.clear()
         try:
-            self._run_pass()
-            pauses = [
-                pause
-                for pause in (self._pod_reports.repeat_reports(), self._pending_writes.run_writes())
-                if pause is not None
-            ]
+            pauses: list[float | None] = [self._run_slice()]
+            if self._current_pass is None:
+                pauses += [
+                    self._pod_reports.repeat_reports(),
+                    self._pending_writes.run_writes(SLICE_SECONDS),
+                ]
         except BaseException:
             self._mark_all_changed()
             raise
         self._last_pass_version = self._objects.store.rv
-        return min(pauses, default=None)
+        return min((pause for pause in pauses if pause is not None), default=None)
+
+    def _run_slice(self) -> float | None:
+        """Go on with the current pass, or begin one; return 0 when it is not over."""
+        if self._current_pass is None:
+            self._current_pass = self._run_pass()
+        end = time.monotonic() + SLICE_SECONDS
+        for _ in self._current_pass:
+            if time.monotonic() >= end:
+                return 0
+        self._current_pass = None
+        return 0 if self._index.has_changes else None
 
     def _is_last_pass_stored(self) -> bool:
         """Return whether the last pass was stored.
@@ -97,78 +160,138 @@ class Scheduler:
 
     def _mark_all_changed(self) -> None:
         """Treat everything as changed: changes were noted that no pass has acted on."""
+        self._current_pass = None
+        self._planned_bindings.clear()
         self._index.changed_pods |= dict.fromkeys([*self._index.tasks, *self._groups.pod_uids()])
         self._index.rules_changed = self._index.room_grew = True
         self._verdicts.clear()
 
-    def _run_pass(self) -> None:
+    def _run_pass(self) -> Generator[None, None, None]:
+        """Run a pass, in steps of some milliseconds at most."""
         index = self._index
-        self._bound_uids.clear()
+        self._placed_uids.clear()
         changed = list(index.changed_pods)
-        if index.rules_changed:
+        rules_changed, room_grew = index.rules_changed, index.room_grew
+        index.rules_changed = index.room_grew = False
+        if rules_changed:
             self._queues.capacity = index.node.allocatable if index.node else {}
             self._queues.replace_queues(index.list_queues())
-        concerned = self._groups.refresh()
-        self._book_changes(changed, concerned)
-        keys = self._groups.list_waiting() if index.room_grew else concerned
-        verdicts = SchedulingPass(index, self._groups, self._queues, self._bind_tasks).place_groups(
-            keys
-        )
+        concerned = yield from self._groups.refresh(all_groups=rules_changed)
+        yield from self._book_changes(changed, concerned)
+        keys = self._groups.list_waiting() if room_grew else concerned
+        scheduling = SchedulingPass(index, self._groups, self._queues, self._bind_tasks)
+        verdicts = yield from scheduling.place_groups(keys)
+        yield from self._bind_planned(verdicts)
         self._queue_reports(concerned, verdicts)
-        if concerned or index.rules_changed:
+        if concerned or rules_changed:
             for name in index.queues:
                 self._pending_writes.add_write(("queue", name), partial(self._report_queue, name))
-        index.rules_changed = index.room_grew = False
 
-    def _book_changes(self, changed: Sequence[str], concerned: Mapping[Key, Group]) -> None:
-        """Book every changed pod, and every pod of a changed gang, with its queue."""
+    def _book_changes(
+        self, changed: Sequence[str], concerned: Mapping[Key, Group]
+    ) -> Generator[None, None, None]:
+        """Book every changed pod with its queue, and every pod of a gang that changed its own."""
         for uid in changed:
-            task = self._index.tasks.get(uid)
-            if self._groups.find_by_pod(uid) is None:
+            task, group = self._index.tasks.get(uid), self._groups.find_by_pod(uid)
+            if group is None:
                 self._queues.book_pod(uid, None)
+            elif task is not None:
+                self._book_task(group, task, placed=bool(task.node))
             if task is None or task.node:
                 self._pod_reports.forget_pod(uid)
             elif task.scheduler not in SCHEDULER_NAMES:
                 self._pod_reports.report_unknown_scheduler(task)
+            yield
         for group in concerned.values():
-            for task in self._groups.list_tasks(group):
-                self._book_task(group, task, placed=bool(task.node))
+            booked_as = (group.queue, group.non_preemptible, self._device_memory)
+            if group.booked_as != booked_as:
+                group.booked_as = booked_as
+                yield from self._book_group(group)
+
+    def _book_group(self, group: Group) -> Generator[None, None, None]:
+        for task in self._groups.list_tasks(group):
+            self._book_task(group, task, placed=bool(task.node))
+            yield
 
     def _book_task(self, group: Group, task: Task, *, placed: bool) -> None:
         self._queues.book_pod(
             task.uid,
-            Booking(group.queue, self._compute_charge(task), placed, group.non_preemptible),
+            Booking(
+                group.queue,
+                task.compute_charge(self._device_memory),
+                placed,
+                group.non_preemptible,
+            ),
         )
 
-    def _compute_charge(self, task: Task) -> Amounts:
-        return task.demand.compute_charge(
-            self._index.node.device_memory if self._index.node else None
-        )
+    @property
+    def _device_memory(self) -> int | None:
+        return self._index.node.device_memory if self._index.node else None
 
     def _bind_tasks(
         self, group: Group, tasks: Sequence[Task], assignment: Assignment
     ) -> Refusal | None:
         """Put pods on the node, all or none, and book them.
 
-        Returns a refusal when the API does not accept one of them.
+        Returns a refusal when the API does not accept one of them. Many pods are only booked here:
+        they are bound in steps, at the end of the pass.
         """
-        # Dry-run all of them first: a refusal of the last pod must not leave the others bound.
-        try:
-            for task in tasks:
-                self._assign_node(group, task, assignment[task.uid], WriteRequest(dry_run=True))
-        except ApiError as refusal:
-            if refusal.code >= SERVER_ERROR:
-                raise
-            return Refusal(NO_ROOM, refusal.message, f"the pod cannot be bound: {refusal.message}")
+        binding = PlannedBinding(group, tasks, assignment)
+        if len(tasks) > BOUND_AT_ONCE:
+            self._planned_bindings.append(binding)
+        else:
+            refusal = exhaust(self._bind_in_steps(binding))
+            if refusal is not None:
+                return refusal
         for task in tasks:
-            pod = self._assign_node(group, task, assignment[task.uid], WriteRequest())
-            pod = self._objects.modify(
-                PODS, task.namespace, task.name, _set_scheduled_condition, subresource="status"
-            )
             self._book_task(group, task, placed=True)
-            self._pod_reports.report_scheduled(pod)
-            self._bound_uids.append(task.uid)
+            self._placed_uids.add(task.uid)
         return None
+
+    def _bind_planned(self, verdicts: dict[Key, Refusal | None]) -> Generator[None, None, None]:
+        """Bind the large gangs that found a place; their room was kept during the pass."""
+        while self._planned_bindings:
+            binding = self._planned_bindings[0]
+            refusal = yield from self._bind_in_steps(binding)
+            self._planned_bindings.pop(0)
+            if refusal is not None:
+                # The place is free again, and others were refused for it.
+                verdicts[binding.group.key] = binding.group.binding_refusal = refusal
+                self._placed_uids.difference_update(task.uid for task in binding.tasks)
+                self._index.room_grew = True
+                binding.group.sorted_waiting = None
+                yield from self._book_group(binding.group)
+
+    def _bind_in_steps(self, binding: PlannedBinding) -> Generator[None, None, Refusal | None]:
+        # Dry-run all of them first: a refusal of the last pod must not leave the others bound.
+        group, assignment = binding.group, binding.assignment
+        for task in binding.tasks:
+            try:
+                self._assign_node(group, task, assignment[task.uid], WriteRequest(dry_run=True))
+            except ApiError as refusal:
+                if refusal.code >= SERVER_ERROR:
+                    raise
+                text = f"the pod cannot be bound: {refusal.message}"
+                return Refusal(NO_ROOM, refusal.message, text)
+            yield
+        for task in binding.tasks:
+            # It may have been deleted since: that is as if it were deleted right after.
+            if self._is_there(task):
+                self._bind_task(group, task, assignment[task.uid])
+            yield
+        return None
+
+    def _is_there(self, task: Task) -> bool:
+        record = self._objects.store.find(PODS.key, task.namespace, task.name)
+        return record is not None and record.uid == task.uid
+
+    def _bind_task(self, group: Group, task: Task, devices: Sequence[int]) -> None:
+        self._assign_node(group, task, devices, WriteRequest())
+        pod = self._objects.modify(
+            PODS, task.namespace, task.name, _set_scheduled_condition, subresource="status"
+        )
+        self._pod_reports.report_scheduled(pod)
+        self._bound_uids.append(task.uid)
 
     def _assign_node(
         self, group: Group, task: Task, devices: Sequence[int], request: WriteRequest
@@ -194,32 +317,91 @@ class Scheduler:
         for key, group in concerned.items():
             if key not in verdicts:
                 self._verdicts.pop(key, None)
-                self._pending_writes.add_write(("gang", *key), partial(self._report_group, group))
+                self._queue_gang_report(group)
         for key, refusal in verdicts.items():
             waiting = self._groups.find(key)
-            if waiting is None or not waiting.members.keys().isdisjoint(self._bound_uids):
+            if waiting is None or not waiting.members.keys().isdisjoint(self._placed_uids):
                 continue
             if key in concerned or self._verdicts.get(key) != refusal:
                 self._verdicts[key] = refusal
-                self._pending_writes.add_write(("gang", *key), partial(self._report_group, waiting))
+                self._queue_gang_report(waiting)
 
-    def _report_queue(self, name: str) -> None:
+    def _queue_gang_report(self, group: Group) -> None:
+        report = self._gang_reports.get(group.key)
+        if report is None or report.group is not group:
+            report = self._gang_reports[group.key] = GangReport(group)
+        report.is_requested = True
+        if group.is_owner_lost:
+            # The round that has begun tells no more pods: they are about to go.
+            report.waiting_uids = None
+        self._pending_writes.add_write(("gang", *group.key), partial(self._report_gang, report))
+
+    def _report_queue(self, name: str) -> bool:
         queue = self._index.queues.get(name)
         if queue is not None:
             self._group_reports.report_queue(queue, self._queues.build_status(name))
+        return False
+
+    def _report_gang(self, report: GangReport) -> bool:
+        """Report on a gang as a whole, or on the next of its pods that does not say it yet.
+
+        Returns whether there is more to report.
+        """
+        group = report.group
+        if report.waiting_uids is None:
+            now = time.monotonic()
+            is_slow = len(group.members) > LARGE_GANG or group.is_owner_lost
+            if is_slow and now < report.next_round:
+                return True
+            report.next_round = now + ROUND_SECONDS
+            report.is_requested = False
+            self._report_group(group)
+            # One pod speaks for all that the garbage collector is about to remove.
+            told = islice(group.waiting, 1) if group.is_owner_lost else group.waiting
+            report.waiting_uids = iter(list(told))
+            return True
+        for uid in islice(report.waiting_uids, UIDS_PER_STEP):
+            refusal = self._verdicts.get(group.key)
+            if refusal is None:
+                report.waiting_uids = iter(())
+            elif self._report_pod(uid, group, refusal):
+                return True
+        if operator.length_hint(report.waiting_uids):
+            return True
+        report.waiting_uids = None
+        # Kept while its pods go one by one: each of them would else begin a round.
+        if not report.is_requested and not (group.is_owner_lost and group.members):
+            self._gang_reports.pop(group.key, None)
+        return report.is_requested
+
+    def _report_pod(self, uid: str, group: Group, refusal: Refusal) -> bool:
+        """Report why a pod waits, if it does; return whether something was written."""
+        task = self._index.tasks.get(uid)
+        if task is None or not task.is_waiting:
+            return False
+        return self._pod_reports.report_waiting(task, group, refusal)
 
     def _report_group(self, group: Group) -> None:
-        refusal, members = self._verdicts.get(group.key), self._groups.list_tasks(group)
-        for task in members:
-            if refusal is not None and task.is_waiting:
-                self._pod_reports.report_waiting(task, group, refusal)
-        placed = [self._compute_charge(task) for task in members if task.node]
+        members = self._groups.list_tasks(group)
+        placed = [task for task in members if task.node]
         status = build_resources_status(
-            placed,
-            [self._compute_charge(task) for task in members],
+            sum_charges(placed, self._device_memory),
+            sum_charges(members, self._device_memory),
             non_preemptible=group.non_preemptible,
         )
-        self._group_reports.report_group(group, status, refusal, has_placed_pods=bool(placed))
+        self._group_reports.report_group(
+            group, status, self._verdicts.get(group.key), has_placed_pods=bool(placed)
+        )
+
+
+def exhaust(steps: Generator[None, None, T]) -> T:
+    """Take all steps at once; return the result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 def _set_scheduled_condition(pod: Object) -> None:

@@ -4,7 +4,8 @@ So a pass over thousands of pods reads no JSON.
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -22,7 +23,13 @@ from localkube.metadata import (
     uid_of,
 )
 from localkube.scheduler import demand, node
-from localkube.scheduler.demand import Amounts, BadDemand, PodDemand
+from localkube.scheduler.demand import (
+    Amounts,
+    BadDemand,
+    PodDemand,
+    scale_amounts,
+    sum_amounts,
+)
 from localkube.scheduler.node import PlacementRules
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -55,7 +62,9 @@ class ScheduledCondition:
 class Task:
     """An unfinished pod.
 
-    `fault` says why its demand cannot be read; `shape` is equal for pods that are alike to place.
+    `fault` says why its demand cannot be read; `shape` is equal for pods that are alike to place;
+    `annotations_hash` changes with the annotations that the scheduler does not write: a pod that
+    has too many of them cannot be bound until they change.
     """
 
     uid: str
@@ -64,6 +73,7 @@ class Task:
     created: str
     scheduler: str
     labels: Mapping[str, str]
+    annotations_hash: int
     priority_class: str
     owner: Object | None
     group_name: str
@@ -106,6 +116,7 @@ def parse_task(pod: Object) -> Task:
         created=str(pod["metadata"].get("creationTimestamp", "")),
         scheduler=str(spec.get("schedulerName") or DEFAULT_SCHEDULER),
         labels=labels,
+        annotations_hash=_hash_annotations(pod),
         priority_class=str(spec.get("priorityClassName") or ""),
         owner=find_controller_reference(pod),
         group_name=annotations_of(pod).get(POD_GROUP_ANNOTATION, ""),
@@ -122,13 +133,54 @@ def parse_task(pod: Object) -> Task:
     )
 
 
-def equals_but_condition(first: Task, second: Task) -> bool:
-    """Return whether two are equal but for the condition, which the scheduler itself writes."""
-    return replace(first, scheduled_condition=second.scheduled_condition) == second
+def sum_charges(tasks: Iterable[Task], device_memory: int | None) -> Amounts:
+    """Return what queues are charged for pods together; pods of one shape are computed once."""
+    return sum_amounts(
+        scale_amounts(task.compute_charge(device_memory), count)
+        for task, count in count_shapes(tasks)
+    )
+
+
+def sum_demands(tasks: Iterable[Task]) -> Amounts:
+    """Return what pods demand together, without shares of devices."""
+    return sum_amounts(
+        scale_amounts(task.demand.amounts, count) for task, count in count_shapes(tasks)
+    )
+
+
+def count_shapes(tasks: Iterable[Task]) -> Iterable[tuple[Task, int]]:
+    """Return one pod of each shape, and how many there are of it."""
+    samples: dict[bytes, Task] = {}
+    counts: Counter[bytes] = Counter()
+    for task in tasks:
+        samples.setdefault(task.shape, task)
+        counts[task.shape] += 1
+    return [(task, counts[shape]) for shape, task in samples.items()]
+
+
+def equals_but_reports(first: Task, second: Task) -> bool:
+    """Return whether two are equal but for what the scheduler itself writes.
+
+    That is the condition, and the name of the PodGroup where it follows from the pod's owner.
+    """
+    same_reports = replace(first, scheduled_condition=second.scheduled_condition)
+    if second.owner is not None:
+        same_reports = replace(same_reports, group_name=second.group_name)
+    return same_reports == second
 
 
 def is_on_hold(pod: Object) -> bool:
     return annotations_of(pod).get(options.HOLD_ANNOTATION) == "true"
+
+
+def _hash_annotations(pod: Object) -> int:
+    return hash(
+        frozenset(
+            (name, str(value))
+            for name, value in annotations_of(pod).items()
+            if name not in (POD_GROUP_ANNOTATION, options.GPU_DEVICES_ANNOTATION)
+        )
+    )
 
 
 def _encode_shape(asks: PodDemand, placing: PlacementRules) -> bytes:

@@ -22,6 +22,26 @@ from localkube.schemas.compiled_schema import (
 
 DATA = Path(__file__).parent / "data"
 
+COUNT_FIELDS = frozenset(
+    (
+        "replicas",
+        "minReplicas",
+        "maxReplicas",
+        "maxRestarts",
+        "nProcPerNode",
+        "slotsPerWorker",
+        "minAvailable",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+        "scheduleTimeoutSeconds",
+    )
+)
+"""The numbers of a training job's spec that make no sense below 0.
+
+The upstream definitions say nothing of it and leave it to admission webhooks, which are not here.
+"""
+
 _compiled: dict[int, SchemaNode] = {}
 
 
@@ -92,7 +112,10 @@ def load_schema(name: str) -> Schema:
     """Load the schema that a resource names. Raises FileNotFoundError when there is none."""
     if name in builtin.KINDS:
         return Schema(_resolve_references(builtin.KINDS[name]()), custom=False)
-    root = _resolve_references(_read_data(name))
+    data = _read_data(name)
+    if load_definitions()[name]["group"] == "kubeflow.org":
+        data["properties"]["spec"] = _bound_counts(data["properties"]["spec"])
+    root = _resolve_references(data)
     root["properties"]["metadata"] = notation.OBJECT_META
     return Schema(root, custom=True)
 
@@ -102,6 +125,17 @@ def load_definitions() -> dict[str, dict[str, Any]]:
     """Load names, scope, printer columns and subresources of the custom kinds, by plural name."""
     loaded: dict[str, dict[str, Any]] = _read_data("definitions")
     return loaded
+
+
+def _bound_counts(node: Any) -> Any:
+    """Return the same schema with a minimum of 0 for each count; references are left alone."""
+    if not isinstance(node, dict):
+        return node
+    bounded = {key: _bound_counts(value) for key, value in node.items()}
+    for name, field in node.get("properties", {}).items():
+        if name in COUNT_FIELDS and field.get("type") == "integer":
+            bounded["properties"][name] = {"minimum": 0} | field
+    return bounded
 
 
 def _read_data(name: str) -> Any:

@@ -24,6 +24,8 @@ PYTHON_TYPES: Mapping[str, frozenset[type]] = {
     "array": frozenset({list}),
 }
 INT_OR_STRING = frozenset({int, str})
+INTEGER_BOUNDS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+"""The least and greatest value of each integer format."""
 IMMUTABLE_RULE = "self == oldSelf"
 """The one validation rule (CEL) in our definitions."""
 
@@ -302,10 +304,14 @@ def _build_checks(schema: Mapping[str, Any]) -> list[Check]:
     checks: list[Check] = []
     if "enum" in schema:
         checks.append(_build_enum_check(list(schema["enum"])))
-    if "minimum" in schema:
-        checks.append(_build_minimum_check(schema["minimum"]))
-    if "maximum" in schema:
-        checks.append(_build_maximum_check(schema["maximum"]))
+    least, greatest = INTEGER_BOUNDS.get(schema.get("format", ""), (None, None))
+    # A real server ignores the formats of integers in a CRD and leaves the rest to the operator,
+    # whose Go types refuse to decode such an object at all.
+    minimum, maximum = schema.get("minimum", least), schema.get("maximum", greatest)
+    if minimum is not None:
+        checks.append(_build_minimum_check(minimum))
+    if maximum is not None:
+        checks.append(_build_maximum_check(maximum))
     if "minLength" in schema:
         checks.append(_build_min_length_check(schema["minLength"]))
     if "maxLength" in schema:

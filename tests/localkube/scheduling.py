@@ -22,6 +22,7 @@ from localkube.resources import (
 )
 from localkube.resources.resource import Resource
 from localkube.scheduler import Scheduler, build_default_priority_classes, build_default_queues
+from localkube.scheduler.pending_writes import PAUSE_SECONDS
 from localkube.store import Store
 
 GPU = "nvidia.com/gpu"
@@ -36,6 +37,7 @@ class Bench:
     def __init__(
         self, folder: Path, *, gpus: int = 4, cpus: str = "8", memory: str = "32Gi", pods: int = 100
     ) -> None:
+        self._passed = 0.0
         self.store = Store(folder / "state.db", lambda key, obj: _fields(key, obj))
         self.objects = Objects(self.store)
         for name in ("default", "team"):
@@ -54,12 +56,14 @@ class Bench:
 
     def restart(self) -> None:
         """Start a new scheduler on the same objects, as after a crash."""
-        self.loop = ControllerLoop(self.objects)
+        self.loop = ControllerLoop(self.objects, elapsed=lambda: self._passed)
         self.scheduler = Scheduler(self.objects)
         self.loop.add_controller(self.scheduler)
 
     def settle(self) -> None:
-        self.loop.run_until_idle()
+        """Let the scheduler work until it has nothing left to place or to write."""
+        while self.loop.run_until_idle():
+            self._passed += PAUSE_SECONDS
 
     def make(self, resource: Resource, obj: Object, namespace: str = "default") -> Object:
         return self.objects.create(resource, namespace, obj)

@@ -82,6 +82,13 @@ class Stage:
         self._passed += seconds
         self.loop.run_until_idle()
 
+    def settle_for_good(self) -> None:
+        """Settle, second by second, until nothing was due for two of them."""
+        idle = 0
+        while idle < 2:
+            idle = 0 if self.loop.run_until_idle(limit=200_000) else idle + 1
+            self._passed += 1
+
     def create(self, resource: Resource, obj: Object) -> Object:
         made = self.objects.create(resource, SPACE if resource.namespaced else "", obj)
         self.settle()

@@ -18,6 +18,7 @@ FAST = ConnectionLimits(
     max_connections=5,
     handshake_seconds=0.3,
     request_seconds=0.3,
+    body_seconds=0.3,
     idle_seconds=0.3,
     stall_seconds=0.3,
 )
@@ -44,6 +45,8 @@ def is_closed_by_server(connection: socket.socket) -> bool:
     """Return whether the server closes a connection without sending anything."""
     try:
         return connection.recv(1) == b""
+    except TimeoutError:
+        return False
     except OSError:
         return True
     finally:
@@ -111,6 +114,17 @@ def test_a_connection_that_asks_nothing_ends(hasty: ApiServer) -> None:
 def test_so_does_one_that_never_ends_its_headers(hasty: ApiServer) -> None:
     connection = open_tls_connection(hasty)
     connection.sendall(b"GET / HTTP/1.1\r\nx: y\r\n")
+    assert is_closed_by_server(connection)
+    assert wait_until_drained(hasty)
+
+
+def test_and_one_that_never_ends_its_body(hasty: ApiServer) -> None:
+    connection = open_tls_connection(hasty)
+    connection.sendall(
+        b"POST /api/v1/namespaces/team-a/configmaps HTTP/1.1\r\nhost: x\r\n"
+        b"content-type: application/json\r\ncontent-length: 100\r\n"
+        + f"authorization: Bearer {TOKEN}\r\n\r\n{{".encode()
+    )
     assert is_closed_by_server(connection)
     assert wait_until_drained(hasty)
 

@@ -132,6 +132,50 @@ def test_a_failed_index_is_run_again_until_all_have_succeeded(stage: Stage) -> N
     assert job_conditions(stage) == REACHED
 
 
+def unfinished_indexes(stage: Stage) -> list[int]:
+    return sorted(int(name.split("-")[1]) for name in unfinished_pods(stage))
+
+
+def test_an_indexed_job_that_shrinks_and_grows_again_has_each_index_once(stage: Stage) -> None:
+    submit(stage, completions=5, parallelism=5, completionMode="Indexed")
+    for count in (2, 5):
+        size = {"completions": count, "parallelism": count}
+        stage.modify(JOBS, "j", lambda job, size=size: job["spec"].update(size))
+        assert unfinished_indexes(stage) == list(range(count))
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_lost_index_is_made_again_also_after_a_restart(stage: Stage, restarts: bool) -> None:
+    submit(stage, completions=12, parallelism=12, completionMode="Indexed")
+    lost = [name for name in unfinished_pods(stage) if name.startswith(("j-3-", "j-7-"))]
+    if restarts:
+        stage.close()
+        stage.open()
+        stage.settle()
+    for name in lost:
+        stage.delete(PODS, name)
+    stage.settle(30)
+    assert not {*lost} & {*unfinished_pods(stage)}
+    assert unfinished_indexes(stage) == list(range(12))
+
+
+def test_an_index_whose_success_somebody_takes_back_is_run_again(stage: Stage) -> None:
+    submit(stage, completions=3, parallelism=1, completionMode="Indexed")
+    end(stage, 0)
+    assert unfinished_indexes(stage) == [1]
+    stage.objects.modify(
+        JOBS,
+        SPACE,
+        "j",
+        lambda job: job["status"].pop("completedIndexes"),
+        subresource="status",
+    )
+    stage.settle()
+    for _ in range(3):
+        end(stage, 0)
+    assert status(stage)["completedIndexes"] == "0-2"
+
+
 @pytest.mark.parametrize("text", ["", "0", "0,1", "0-2", "1,3-5,8,9", "0,2,4-7"])
 def test_indexes_are_read_and_written_alike(text: str) -> None:
     assert format_indexes(parse_indexes(text, 10)) == text

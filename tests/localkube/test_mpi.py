@@ -289,6 +289,23 @@ def test_a_worker_that_went_down_with_the_node_is_made_anew(stage: Stage) -> Non
     assert stage.phases()["j-worker-0"] == "Pending"
 
 
+def test_pods_of_other_roles_that_went_down_hide_no_worker(stage: Stage) -> None:
+    submit(stage)
+    worker = stage.get(PODS, "j-worker-0")
+    kept = {key: worker["metadata"][key] for key in ("ownerReferences", "labels")}
+    others = ["j-launcher-0", *(f"j-helper-{index}" for index in range(10))]
+    for name in others:
+        pod = {"metadata": {"name": name} | kept, "spec": worker["spec"]}
+        stage.objects.create(PODS, SPACE, pod)
+        stage.report(name, "Failed", reason="NodeShutdown", settle=False)
+    stage.settle()
+    stage.shut_down("j-worker-0")
+    stage.confirm_deletions()
+    phases = stage.phases()
+    assert phases["j-worker-0"] == "Pending"
+    assert {phases[name] for name in others} == {"Failed"}
+
+
 def test_fewer_workers_are_fewer_hosts(stage: Stage) -> None:
     submit(stage, workers=3)
     stage.modify(

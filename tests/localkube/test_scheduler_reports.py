@@ -10,7 +10,7 @@ import pytest
 
 from localkube import clock
 from localkube.metadata import annotations_of
-from localkube.resources import NODES
+from localkube.resources import NODES, PODS
 from tests.localkube.scheduling import GPU, Bench
 
 RECORDED = Path(__file__).parents[3] / "shared" / "recorded"
@@ -275,3 +275,25 @@ def test_a_pod_that_cannot_be_bound_holds_up_nobody(bench: Bench) -> None:
     bench.settle()
 
     assert bench.placed() == {"next"}
+
+
+def test_a_large_gang_that_cannot_be_bound_holds_up_nobody_and_starts_when_it_is_mended(
+    bench: Bench,
+) -> None:
+    names = bench.gang(bench.job("full"), {}, 6, annotations={"note": "x" * 262_100})
+    bench.pod("next")
+    bench.settle()
+    assert bench.placed() == {"next"}
+    assert bench.reason("full")["message"].startswith("the pod cannot be bound: ")
+
+    # Room that is freed does not change the refusal.
+    bench.end("next")
+    bench.settle()
+    assert bench.placed() == set()
+
+    for name in names:
+        bench.objects.modify(
+            PODS, "default", name, lambda pod: pod["metadata"].update(annotations={"note": "x"})
+        )
+    bench.settle()
+    assert bench.placed() == set(names)

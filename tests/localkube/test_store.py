@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localkube import resource_table
 from localkube import store as store_module
 from localkube.errors import ApiError
 from localkube.metadata import Object
@@ -138,7 +139,7 @@ def test_the_number_of_objects_is_bounded(store: Store, monkeypatch: pytest.Monk
 
 
 def test_history_is_bounded_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "HISTORY_CHANGES", 3)
+    monkeypatch.setattr(resource_table, "HISTORY_CHANGES", 3)
     start = store.rv
     for number in range(5):
         store.put_object(PODS, build_object(f"p{number}"))

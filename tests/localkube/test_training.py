@@ -319,7 +319,6 @@ def test_scaling_makes_and_removes_workers(stage: Stage) -> None:
             {"pytorchReplicaSpecs": {"Worker": replica(restart="Whenever")}},
             "restartPolicy is 'Whenever'",
         ),
-        ({"pytorchReplicaSpecs": {"Worker": replica(-1)}}, "replicas is -1"),
         ({"pytorchReplicaSpecs": {"Master": replica(2)}}, "[Master].replicas must be 1"),
         ({"pytorchReplicaSpecs": {"Master": replica(None)}}, "[Master].replicas must be 1"),
         (
