@@ -27,14 +27,15 @@ class Capabilities:
     say so.
 
     `served` holds "group/version/plural" of the kinds that Muster uses, without a group for the
-    core ones ("v1/pods"). `gpu_sharing` says whether KAI shares devices, None where that is
-    unknown. `trainjob_fields` are the fields that the spec of a TrainJob has there: they differ
-    between releases of one API version.
+    core ones ("v1/pods"). `gpu_sharing` says whether KAI shares devices, `has_scheduler` whether
+    KAI itself is at work; None where that is unknown. `trainjob_fields` are the fields that the
+    spec of a TrainJob has there: they differ between releases of one API version.
     """
 
     known: bool = True
     served: frozenset[str] = frozenset()
     gpu_sharing: bool | None = None
+    has_scheduler: bool | None = None
     priority_classes: frozenset[str] = frozenset()
     runtimes: tuple[TrainingRuntime, ...] = ()
     trainjob_fields: frozenset[str] = frozenset()
@@ -55,6 +56,7 @@ class Capabilities:
         return {
             "served": sorted(self.served),
             "gpu_sharing": self.gpu_sharing,
+            "has_scheduler": self.has_scheduler,
             "priority_classes": sorted(self.priority_classes),
             "runtimes": [
                 {"name": each.name, "framework": each.framework, "scheduler": each.scheduler}
@@ -73,6 +75,7 @@ class Capabilities:
         return cls(
             served=frozenset(data.get("served", ())),
             gpu_sharing=data.get("gpu_sharing"),
+            has_scheduler=data.get("has_scheduler"),
             priority_classes=frozenset(data.get("priority_classes", ())),
             runtimes=tuple(TrainingRuntime(**each) for each in data.get("runtimes", ())),
             trainjob_fields=frozenset(data.get("trainjob_fields", ())),

@@ -18,11 +18,13 @@ from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable, limit_text
 from clusters.kube.resources import (
     CLUSTERTRAININGRUNTIMES,
+    NAMESPACES,
     PODS,
     PRIORITYCLASSES,
     STORAGECLASSES,
     Resource,
 )
+from clusters.scheduler_probe import has_webhook_variables, probe_scheduler
 
 T = TypeVar("T")
 
@@ -34,6 +36,7 @@ USED_RESOURCES = (
 MAX_ITEMS = 200
 """Classes and runtimes that are stored, and fields of a kind."""
 MAX_NAME = 253
+MAX_UID = 64
 
 FRAMEWORK_LABEL = "trainer.kubeflow.org/framework"
 DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
@@ -84,11 +87,14 @@ _storage_class_decoder = msgspec.json.Decoder(_StorageClass)
 _runtime_decoder = msgspec.json.Decoder(_Runtime)
 
 
-def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult:
-    """Ask what the cluster can do, in about eight requests.
+def probe_cluster(
+    client: Client, namespaces: Iterable[str] = (), *, has_own_scheduler: bool = False
+) -> ProbeResult:
+    """Ask what the cluster can do and which one it is, in about a dozen requests.
 
-    `namespaces` are those of our projects there, where a pod can be tried. The findings name what
-    the credentials may not ask. Raises Unavailable or Unauthorized for a cluster that does not
+    `namespaces` are those of our projects there, where a pod can be tried. `has_own_scheduler` says
+    that KAI's part is played by the server itself. The findings name what the credentials may not
+    ask. Raises Unavailable or Unauthorized for a cluster that does not
     answer.
     """
     unanswered: dict[str, str] = {}
@@ -102,10 +108,11 @@ def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult
             unanswered[name] = error.message
             return otherwise
 
+    uid = _fetch_uid(client)
     served: frozenset[str] | None = ask("served", lambda: _fetch_served(client), None)
     if served is None:
         # Who may not even ask what there is finds out when launching.
-        return ProbeResult(UNKNOWN, Findings(unanswered=unanswered))
+        return ProbeResult(UNKNOWN, Findings(unanswered=unanswered, uid=uid))
     classes: list[_NamedObject] = ask(
         "priority_classes", lambda: _fetch_items(client, PRIORITYCLASSES, _named_decoder), []
     )
@@ -130,10 +137,10 @@ def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult
         runtimes=tuple(map(_build_runtime, runtimes)),
         trainjob_fields=fields,
     )
-    sharing = (
-        _probe_gpu_sharing(client, [*namespaces, "default"], unanswered)
+    sharing, scheduler = (
+        _probe_kai(client, [*namespaces, "default"], has_own_scheduler, unanswered)
         if capabilities.has_kai
-        else False
+        else (False, False)
     )
     storage_classes = tuple(
         StorageClass(
@@ -144,9 +151,14 @@ def probe_cluster(client: Client, namespaces: Iterable[str] = ()) -> ProbeResult
         for each in storage
     )
     return ProbeResult(
-        dataclasses.replace(capabilities, gpu_sharing=sharing),
-        Findings(storage_classes, unanswered),
+        dataclasses.replace(capabilities, gpu_sharing=sharing, has_scheduler=scheduler),
+        Findings(storage_classes, unanswered, uid),
     )
+
+
+def has_own_scheduler(server_version: discovery.ServerVersion) -> bool:
+    """Return whether the server schedules by itself, as KAI would: the embedded cluster does."""
+    return "localkube" in server_version.version
 
 
 def describe_platform(server_version: discovery.ServerVersion) -> str:
@@ -156,6 +168,19 @@ def describe_platform(server_version: discovery.ServerVersion) -> str:
     """
     maker = next((name for mark, name in _DISTRIBUTIONS if mark.search(server_version.version)), "")
     return ", ".join(filter(None, (maker, server_version.platform)))
+
+
+def _fetch_uid(client: Client) -> str:
+    """Return the uid of the namespace kube-system, "" where it may not be read."""
+    try:
+        namespace = calls.get(client, NAMESPACES, "kube-system")
+    except (Unavailable, Unauthorized):
+        raise
+    except KubeError:
+        return ""
+    metadata = namespace.get("metadata")
+    uid = metadata.get("uid") if isinstance(metadata, dict) else ""
+    return limit_text(uid)[:MAX_UID] if isinstance(uid, str) else ""
 
 
 def _fetch_served(client: Client) -> frozenset[str]:
@@ -199,31 +224,47 @@ def _find_schedulers(value: Any, depth: int = 12) -> Iterator[str]:
             yield from _find_schedulers(inner, depth - 1)
 
 
+def _probe_kai(
+    client: Client, namespaces: list[str], is_built_in: bool, unanswered: dict[str, str]
+) -> tuple[bool | None, bool | None]:
+    """Return whether KAI shares devices, and whether it is at work; None where that cannot be found
+    out.
+    """
+    sharing, has_answered = _probe_gpu_sharing(client, namespaces, unanswered)
+    scheduler = True if is_built_in or has_answered else probe_scheduler(client)
+    if sharing and not scheduler:
+        # Without KAI nobody refuses such a pod, and nobody gives it a part of a device.
+        unanswered["gpu_sharing"] = "a pod that asks for a part is accepted, but KAI was not seen"
+        sharing = None
+    return sharing, scheduler
+
+
 def _probe_gpu_sharing(
     client: Client, namespaces: list[str], unanswered: dict[str, str]
-) -> bool | None:
-    """Return whether KAI shares devices; None where that cannot be found out.
+) -> tuple[bool | None, bool]:
+    """Return whether KAI shares devices, None where that cannot be found out; and whether its
+    webhook answered.
 
-    Its webhook refuses a pod that asks for a part of a device while sharing is off. The pod is a
+    The webhook refuses a pod that asks for a part of a device while sharing is off. The pod is a
     dry run: nothing is created.
     """
     why = ""
     for namespace in namespaces:
         try:
-            calls.create(client, PODS, _build_probe_pod(), namespace=namespace, dry_run=True)
+            pod = calls.create(client, PODS, _build_probe_pod(), namespace=namespace, dry_run=True)
         except (Unavailable, Unauthorized):
             raise
         except Rejected as error:
             if "admission webhook" in error.message and "sharing" in error.message.lower():
-                return False
+                return False, True
             why = why or error.message
         except KubeError as error:
             # That namespace is not there (any more): another one may be.
             why = why or error.message
         else:
-            return True
+            return True, has_webhook_variables(pod)
     unanswered["gpu_sharing"] = why
-    return None
+    return None, False
 
 
 def _build_probe_pod() -> dict[str, Any]:

@@ -29,7 +29,9 @@ def update_capabilities(
     server_version = server_version or discovery.fetch_server_version(client)
     ready = Project.objects.filter(cluster=cluster, synced_at__isnull=False).order_by("pk")
     result = capability_probe.probe_cluster(
-        client, ready.values_list("namespace", flat=True)[:MAX_NAMESPACES_TRIED]
+        client,
+        ready.values_list("namespace", flat=True)[:MAX_NAMESPACES_TRIED],
+        has_own_scheduler=capability_probe.has_own_scheduler(server_version),
     )
     cluster.capabilities, cluster.findings = (
         result.capabilities.to_json(),

@@ -13,7 +13,7 @@ from django.conf import settings
 from clusters.kube import in_cluster
 from clusters.kube.access import BadKubeconfig, ClusterAccess, parse_kubeconfig
 from clusters.kube.address_policy import ClusterAddressPolicy
-from clusters.kube.client import Client, Timeouts
+from clusters.kube.client import DEFAULT_CONNECTIONS, Client, Timeouts
 from clusters.kube.errors import Unauthorized
 from clusters.kube.rate_limits import RateLimiter
 from clusters.models import Cluster, ConnectionWay
@@ -22,6 +22,8 @@ TIMEOUTS = Timeouts(connect=3.0, read=15.0, total=60.0, rate_limit=10.0)
 """A cluster that exists but is dead costs one thread a quarter of a minute at most."""
 TRIAL_TIMEOUTS = Timeouts(connect=3.0, read=5.0, total=10.0, rate_limit=5.0)
 """The timeouts while a person waits for the answer."""
+TRIAL_REQUESTS = 250
+"""Requests that a trial sends without waiting for turns: it asks for each permission once."""
 
 DEPLOY_NAMESPACE = "muster"
 """The namespace of deploy/kustomize. Muster's keys are in it, and in a remotely managed cluster the
@@ -38,15 +40,15 @@ class _Connection:
 
 
 _lock = threading.Lock()
-_connections: dict[tuple[uuid.UUID, bool], _Connection] = {}
+_connections: dict[tuple[uuid.UUID, int], _Connection] = {}
 _rate_limiters: dict[uuid.UUID, RateLimiter] = {}
 
 
-def get_client(cluster: Cluster | uuid.UUID | str, *, can_wait: bool = False) -> Client:
+def get_client(cluster: Cluster | uuid.UUID | str, *, streams: int = 0) -> Client:
     """Return the client of a cluster, given as a row or by its id. Nothing is sent.
 
-    With `can_wait` it is a separate client that leaves half of the turns to the other one: hundreds
-    of logs do not delay a listing.
+    With `streams` it is a separate client whose pool has a connection for each of so many open
+    answers, beside those for short requests.
 
     Raises Unauthorized for credentials that cannot be used (only other ones help) and
     Cluster.DoesNotExist for an unknown id.
@@ -57,11 +59,11 @@ def get_client(cluster: Cluster | uuid.UUID | str, *, can_wait: bool = False) ->
         else Cluster.objects.only(*_CONNECTION_FIELDS).get(pk=cluster)
     )
     with _lock:
-        known = _connections.get((row.pk, can_wait))
+        known = _connections.get((row.pk, streams))
         if known is not None and (known.way, known.kubeconfig) == (row.way, row.kubeconfig):
             return known.client
-        new_client = _connect_client(row, can_wait)
-        _connections[row.pk, can_wait] = _Connection(row.way, row.kubeconfig, new_client)
+        new_client = _connect_client(row, streams)
+        _connections[row.pk, streams] = _Connection(row.way, row.kubeconfig, new_client)
     # Closed outside the lock, and only its idle connections: threads that still use it finish.
     if known is not None:
         known.client.close()
@@ -73,7 +75,7 @@ def clock_offset(cluster_id: uuid.UUID) -> timedelta:
     sent.
     """
     with _lock:
-        known = _connections.get((cluster_id, False))
+        known = _connections.get((cluster_id, 0))
     return known.client.clock_skew.offset if known is not None else timedelta(0)
 
 
@@ -125,18 +127,17 @@ def open_trial_client(way: str, kubeconfig: str, *, is_local: bool = False) -> C
     """Return a separate client for a person who waits; its credentials need not be saved. Close it.
     Raises BadKubeconfig.
     """
-    return _build_client(way, kubeconfig, is_local, RateLimiter(), TRIAL_TIMEOUTS)
+    return _build_client(
+        way, kubeconfig, is_local, RateLimiter(burst=TRIAL_REQUESTS), TRIAL_TIMEOUTS
+    )
 
 
-def _connect_client(row: Cluster, can_wait: bool) -> Client:
+def _connect_client(row: Cluster, streams: int) -> Client:
     rate = settings.OPTIONS.kube_rate
     # The rate limiter outlives the client: new credentials lead to the same cluster.
     rate_limiter = _rate_limiters.setdefault(row.pk, RateLimiter(rate, max(1, int(2 * rate))))
-    spare_turns = int(rate) if can_wait else 0
     try:
-        return _build_client(
-            row.way, row.kubeconfig, row.is_local, rate_limiter, TIMEOUTS, spare_turns
-        )
+        return _build_client(row.way, row.kubeconfig, row.is_local, rate_limiter, TIMEOUTS, streams)
     except BadKubeconfig as error:
         raise Unauthorized(f"the cluster's kubeconfig cannot be used: {error}") from error
 
@@ -147,7 +148,7 @@ def _build_client(
     is_local: bool,
     rate_limiter: RateLimiter,
     timeouts: Timeouts,
-    spare_turns: int = 0,
+    streams: int = 0,
 ) -> Client:
     if way == ConnectionWay.INSIDE:
         token = in_cluster.ServiceAccountToken(settings.SERVICE_ACCOUNT)
@@ -155,13 +156,13 @@ def _build_client(
             build_access(way, kubeconfig),
             rate_limiter=rate_limiter,
             timeouts=timeouts,
-            spare_turns=spare_turns,
+            connections=DEFAULT_CONNECTIONS + streams,
             get_token=token,
         )
     return Client(
         build_access(way, kubeconfig),
         rate_limiter=rate_limiter,
         timeouts=timeouts,
-        spare_turns=spare_turns,
+        connections=DEFAULT_CONNECTIONS + streams,
         find_address_problem=address_policy(is_local=is_local).find_ip_problem,
     )

@@ -1,5 +1,7 @@
 """The context processor of the banners that pages show about clusters."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Q
@@ -9,8 +11,16 @@ from django.utils.functional import SimpleLazyObject
 from clusters.models import Cluster
 from projects.models import Project, User
 
-MAX_BANNERS = 5
-"""Banners on one page."""
+MAX_BANNERS = 2
+"""Clusters that have a banner of their own on one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBanners:
+    """The clusters with a banner of their own, and how many others something is to be said of."""
+
+    shown: Sequence[Cluster] = ()
+    more: int = 0
 
 
 def banners(request: HttpRequest) -> dict[str, Any]:
@@ -20,14 +30,14 @@ def banners(request: HttpRequest) -> dict[str, Any]:
     """
     return {
         "clusters_in_use": SimpleLazyObject(
-            lambda: _list_clusters_with_banner(getattr(request, "user", None))
+            lambda: _find_clusters_with_banner(getattr(request, "user", None))
         )
     }
 
 
-def _list_clusters_with_banner(user: object) -> list[Cluster]:
+def _find_clusters_with_banner(user: object) -> ClusterBanners:
     if not isinstance(user, User) or not user.is_authenticated:
-        return []
+        return ClusterBanners()
     noteworthy = Cluster.objects.visible_to(user).filter(
         Q(is_local=True) | Q(is_enabled=False) | Q(unreachable_since__isnull=False)
     )
@@ -44,4 +54,7 @@ def _list_clusters_with_banner(user: object) -> list[Cluster]:
             .values_list("cluster", flat=True)
             .distinct()
         )
-    return [each for each in clusters if each.pk not in disabled][:MAX_BANNERS]
+    noted = [each for each in clusters if each.pk not in disabled]
+    # The embedded one first: what it says is nowhere else.
+    noted.sort(key=lambda each: not each.is_local)
+    return ClusterBanners(noted[:MAX_BANNERS], len(noted[MAX_BANNERS:]))

@@ -5,68 +5,37 @@ from functools import cached_property
 from typing import Any
 
 from django import forms
-from django.core.validators import RegexValidator
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 
 from clusters import connections
-from clusters.models import Cluster, NodePool
+from clusters.models import Cluster
+from clusters.project_names import (
+    DEPARTMENT_QUEUE_PREFIX,
+    NAME_VALIDATOR,
+    NAMESPACE_HELP,
+    build_clash,
+    build_namespace_name,
+)
+from clusters.project_places import (
+    CREATE_PROJECTS,
+    MAX_OPTIONS,
+    TypedPoolsField,
+    find_node_pools,
+    list_clusters_for_new_project,
+    list_departments_for_project,
+    list_node_pools,
+)
 from console import edit_conflicts
 from console.errors import Clash
-from console.texts import is_dns_label
+from console.form_widgets import SuggestingInput
+from console.texts import is_dns_label, join_first
 from projects import access, audit, quotas, seams
 from projects.models import Department, Project, User
 from projects.permissions import Entity, Permission, Verb
 from projects.quotas import GibField, SharesForm, make_amount_field
 from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 
-NAME_VALIDATOR = RegexValidator(
-    r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
-    "Use lower-case letters, digits and dashes; start with a letter, end with a letter or a digit.",
-)
-"""A DNS label that starts with a letter: a possible name of a namespace and a Queue."""
-DEPARTMENT_QUEUE_PREFIX = "department-"
-"""The prefix of the names of departments' Queues."""
-_CREATE = Permission(Entity.PROJECTS, Verb.CREATE)
-MAX_CHOICES = 500
-"""Departments and node pools that a form offers."""
 PREEMPTIBLE, NON_PREEMPTIBLE = "preemptible", "non-preemptible"
-
-NAMESPACE_HELP = (
-    "Leave it empty and Muster makes muster-<name>. To name one takes the permission to edit "
-    "clusters: who has a project there reads the "
-    "Secrets that are in it. A namespace that is there already is adopted: what is in it stays "
-    "and is not touched, "
-    "workloads run beside it, and it outlives the project. It can belong to one project only."
-)
-
-
-def list_clusters_for_new_project(user: User) -> "QuerySet[Cluster]":
-    """Return the clusters on which a user may make projects.
-
-    Who may make projects in a department may use every cluster: departments are on all of them.
-    """
-    where = user.rights.permitted_scopes(_CREATE)
-    clusters: QuerySet[Cluster] = Cluster.objects.in_use().defer("kubeconfig")
-    return clusters if where.tenant or where.departments else clusters.filter(pk__in=where.clusters)
-
-
-def list_departments_for_project(user: User, row: Project | None = None) -> "QuerySet[Department]":
-    """Return the departments in which a user may make projects, and the project's own."""
-    where = user.rights.permitted_scopes(_CREATE)
-    departments: QuerySet[Department] = Department.objects.there().order_by("name")
-    if where.tenant:
-        return departments
-    on_clusters = (
-        Project.objects.there()
-        .filter(cluster__in=where.clusters)
-        .values_list("department_id", flat=True)
-    )
-    return departments.filter(
-        pk__in=where.departments
-        | set(on_clusters.distinct())
-        | ({row.department_id} if row else set())
-    )
 
 
 class ProjectChangeForm(SharesForm):
@@ -113,18 +82,26 @@ class ProjectChangeForm(SharesForm):
         super().__init__(*args, row=row, **kwargs)
         self.user = user
         self._offer_departments()
-        pools = {str(pool.pk): pool for pool in self._list_pools()}
-        several = len({pool.cluster_id for pool in pools.values()}) > 1
-        self.pools = pools
-        self.fields["node_pools"].choices = [  # type: ignore[attr-defined]
-            (key, f"{pool.name} ({pool.cluster.name})" if several else pool.name)
-            for key, pool in pools.items()
+        self._offer_pools()
+
+    def _offer_pools(self) -> None:
+        rows = list_node_pools(self.clusters)
+        pools, field = list(rows[: MAX_OPTIONS + 1]), self.fields["node_pools"]
+        if len(pools) > MAX_OPTIONS:
+            self.fields["node_pools"] = TypedPoolsField(
+                rows, help_text=f"{field.help_text} There are too many to list: type the names."
+            )
+            return
+        several = len({pool.cluster_id for pool in pools}) > 1
+        field.choices = [  # type: ignore[attr-defined]
+            (str(pool.pk), f"{pool.name} ({pool.cluster.name})" if several else pool.name)
+            for pool in pools
         ]
         if not pools:
-            self.fields["node_pools"].help_text = "There is none: its workloads may use every node."
+            field.help_text = "There is none: its workloads may use every node."
 
     def _offer_departments(self) -> None:
-        names = list(dict.fromkeys(each.name for each in self.departments))
+        names = self.department_names
         if self.can_make_departments:
             self.fields["department"].widget = forms.TextInput(
                 {"list": "departments", "autocomplete": "off", "maxlength": "40"}
@@ -132,20 +109,20 @@ class ProjectChangeForm(SharesForm):
             help_text = (
                 "Projects of one department share its quota. A new name makes a new department."
             )
+        elif len(self.departments) > MAX_OPTIONS:
+            self.fields["department"].widget = SuggestingInput(
+                names, placeholder="The department's name", maxlength="40"
+            )
+            help_text = (
+                "Projects of one department share its quota. There are too many to list: type the "
+                "name."
+            )
         else:
             self.fields["department"].widget = forms.Select(
                 choices=[(name, name) for name in names]
             )
             help_text = "Projects of one department share its quota."
         self.fields["department"].help_text = help_text
-
-    def _list_pools(self) -> Sequence[NodePool]:
-        pools = (
-            NodePool.objects.filter(cluster__in=self.clusters)
-            .select_related("cluster")
-            .order_by("cluster__name", "name")
-        )
-        return list(pools.only("name", "cluster__name")[:MAX_CHOICES])
 
     @cached_property
     def clusters(self) -> Sequence[Cluster]:
@@ -158,13 +135,13 @@ class ProjectChangeForm(SharesForm):
 
     @cached_property
     def departments(self) -> Sequence[Department]:
-        """The departments in which the user may make projects, and the project's own."""
-        return list(list_departments_for_project(self.user, self.row)[:MAX_CHOICES])
+        """The first departments in which the user may make projects, and the project's own."""
+        return list(list_departments_for_project(self.user, self.row)[: MAX_OPTIONS + 1])
 
     @property
     def department_names(self) -> Sequence[str]:
-        """The names that the text field suggests."""
-        return [each.name for each in self.departments][:200]
+        """The names that the field offers or suggests."""
+        return list(dict.fromkeys(each.name for each in self.departments))[:MAX_OPTIONS]
 
     def clean_department(self) -> str:
         return " ".join(str(self.cleaned_data["department"]).replace("\x00", "").split())
@@ -174,15 +151,17 @@ class ProjectChangeForm(SharesForm):
         if name := given.get("department"):
             self._check_department(name, given)
         cluster = self._find_cluster(given)
-        chosen = [self.pools[key] for key in given.get("node_pools", ())]
+        pools, unknown = find_node_pools(self.clusters, cluster, given.get("node_pools", ()))
+        given["node_pools"] = [str(pool.pk) for pool in pools]
         foreign_pools = [
-            pool.name for pool in chosen if cluster is not None and pool.cluster_id != cluster.pk
+            *(pool.name for pool in pools if cluster is not None and pool.cluster_id != cluster.pk),
+            *(text[:40] for text in unknown),
         ]
         if foreign_pools and cluster is not None:
             self.add_error(
                 "node_pools",
                 (
-                    f"{', '.join(foreign_pools)}: not a node pool of the cluster {cluster.name}. "
+                    f"{join_first(foreign_pools)}: not a node pool of the cluster {cluster.name}. "
                     "Choose among that one's."
                 ),
             )
@@ -203,7 +182,7 @@ class ProjectChangeForm(SharesForm):
             where = (
                 f"You may in {names}."
                 if names
-                else access.describe_refusal(self.user, _CREATE, TENANT)
+                else access.describe_refusal(self.user, CREATE_PROJECTS, TENANT)
             )
             self.add_error("department", f"{text} {where}")
             return
@@ -215,7 +194,7 @@ class ProjectChangeForm(SharesForm):
             return True
         cluster = self._find_cluster(given)
         above = [department_scope(department), *([cluster_scope(cluster.pk)] if cluster else [])]
-        return any(self.user.rights.may(_CREATE, scope) for scope in above)
+        return any(self.user.rights.may(CREATE_PROJECTS, scope) for scope in above)
 
     def _may_create_department(self, given: Mapping[str, Any]) -> bool:
         """Return whether the project may be in a new department. Only its cluster is above
@@ -223,7 +202,7 @@ class ProjectChangeForm(SharesForm):
         """
         cluster = self._find_cluster(given)
         return self.can_make_departments and (
-            cluster is None or self.user.rights.may(_CREATE, cluster_scope(cluster.pk))
+            cluster is None or self.user.rights.may(CREATE_PROJECTS, cluster_scope(cluster.pk))
         )
 
     def _find_cluster(self, given: Mapping[str, Any]) -> Cluster | None:
@@ -457,13 +436,8 @@ class ProjectForm(ProjectChangeForm):
                     after=after,
                 )
         except IntegrityError:
-            raise _build_clash(project) from None
+            raise build_clash(project) from None
         return project
-
-
-def build_namespace_name(name: str) -> str:
-    """Return the name of the namespace that Muster makes for a project of this name."""
-    return f"muster-{name}"
 
 
 def describe_for_audit(project: Project) -> dict[str, Any]:
@@ -474,35 +448,4 @@ def describe_for_audit(project: Project) -> dict[str, Any]:
         | ProjectChangeForm.values(project)
         | quotas.exact_values(project)
         | {"node_pools": pools}
-    )
-
-
-def _build_clash(project: Project) -> Clash:
-    """Return the Clash that says who has the project's name or namespace."""
-    others = Project.objects.filter(cluster=project.cluster_id, removed_at=None).exclude(
-        pk=project.pk
-    )
-    if other := others.filter(namespace=project.namespace).exclude(name=project.name).first():
-        if other.deleted_at is None and project.is_namespace_adopted:
-            return Clash(
-                (
-                    f"The namespace {project.namespace} is that of another project. Choose "
-                    "another one."
-                ),
-                field="namespace",
-            )
-        if project.is_namespace_adopted:
-            return Clash(
-                f"The namespace {project.namespace} is still being given back by another project.",
-                field="namespace",
-            )
-    if others.filter(name=project.name, deleted_at__isnull=False).exists():
-        text = (
-            f"A project {project.name} was deleted, and its cluster still holds some of it. Try "
-            "again in a moment, or choose another name."
-        )
-        return Clash(text, field="name")
-    return Clash(
-        "The name, or the namespace that follows from it, is in use already. Choose another name.",
-        field="name",
     )

@@ -58,6 +58,11 @@ class Cluster(models.Model):
     followed_by = models.CharField(max_length=64, blank=True, editable=False)
     """The follow process that has the lease, until `followed_until`."""
     followed_until = models.DateTimeField(null=True, editable=False)
+    captured_by = models.CharField(
+        max_length=64, blank=True, default="", db_default="", editable=False
+    )
+    """The capture process that has the lease for its logs, until `captured_until`."""
+    captured_until = models.DateTimeField(null=True, editable=False)
     capabilities = models.JSONField(default=dict, editable=False)
     """What it can do (`Capabilities.to_json`); {} while it was never probed."""
     findings = models.JSONField(default=dict, editable=False)

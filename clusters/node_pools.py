@@ -6,8 +6,8 @@ from django import forms
 from django.db import IntegrityError, transaction
 
 from clusters import label_syntax, seams
-from clusters.forms import NAME_VALIDATOR
 from clusters.models import Cluster, NodePool
+from clusters.project_names import NAME_VALIDATOR
 from console import edit_conflicts
 from console.errors import Clash
 from console.texts import join_first

@@ -4,7 +4,7 @@ of few fields.
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -36,6 +36,8 @@ ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
 MAX_ENTRIES = 50
 """Conditions and taints of one node that are kept."""
 MAX_LABELS = 64
+CHOOSING_LABELS = ("kubernetes.io/hostname", "kai.scheduler/", "nvidia.com/")
+"""How the keys of labels begin by which pods choose nodes: they are kept before others."""
 MAX_LABEL = 317
 """Characters of a label's key: a prefix of 253, a slash, a name of 63."""
 
@@ -181,8 +183,11 @@ class NodeSurvey:
     unreadable: frozenset[str]
 
 
-def fetch_survey(client: Client) -> NodeSurvey:
-    """Return the nodes, with what pods that Muster did not make use on them. Raises KubeError."""
+def fetch_survey(client: Client, pool_keys: Collection[str] = ()) -> NodeSurvey:
+    """Return the nodes, with what pods that Muster did not make use on them. Raises KubeError.
+
+    Of a node with too many labels those with `pool_keys` are kept before others.
+    """
     nodes: dict[str, ObservedNode] = {}
     unreadable: set[str] = set()
     for page in calls.list_all(client, NODES, decoder=_node_decoder):
@@ -190,7 +195,7 @@ def fetch_survey(client: Client) -> NodeSurvey:
             nodes, unreadable = {}, set()
         # Names are checked: a server that is not Kubernetes may answer anything.
         nodes |= {
-            node.metadata.name: _build_observed_node(node)
+            node.metadata.name: _build_observed_node(node, pool_keys)
             for node in page.items
             if is_dns_subdomain(node.metadata.name)
         }
@@ -230,7 +235,7 @@ def parse_quantity(value: object) -> Decimal:
     return min(amount, _MAX_QUANTITY)
 
 
-def _build_observed_node(node: _Node) -> ObservedNode:
+def _build_observed_node(node: _Node, pool_keys: Collection[str]) -> ObservedNode:
     labels = node.metadata.labels or {}
     allocatable = node.status.allocatable or {}
     conditions = {each.type: each for each in node.status.conditions or ()}
@@ -239,7 +244,14 @@ def _build_observed_node(node: _Node) -> ObservedNode:
     troubles = [] if is_ready or ready is None else [ready]
     # All of a node's other conditions are troubles when they hold.
     troubles += [each for each in conditions.values() if each.status == "True"]
-    first_labels = sorted(labels.items())[:MAX_LABELS]
+    first_labels = sorted(
+        labels.items(),
+        key=lambda label: (
+            label[0] not in pool_keys,
+            not label[0].startswith(CHOOSING_LABELS),
+            label,
+        ),
+    )[:MAX_LABELS]
     gpus = parse_quantity(allocatable.get(GPU, 0))
     return ObservedNode(
         name=node.metadata.name,

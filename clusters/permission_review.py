@@ -2,8 +2,10 @@
 
 import math
 import shlex
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -105,40 +107,56 @@ class PermissionReview:
 
 
 def review_permissions(
-    client: Client, can: Capabilities, deadline: float = math.inf
+    client: Client, can: Capabilities, deadline: float = math.inf, *, at_once: int = 1
 ) -> PermissionReview:
-    """Ask for each needed verb in all namespaces, one request each.
+    """Ask for each needed verb in all namespaces, one request each, so many `at_once`.
 
     Kinds that the cluster does not serve are skipped. After `deadline`, a moment of the monotonic
     clock, the rest is not asked. Raises Unavailable or Unauthorized for a cluster that does not
     answer.
     """
-    answers: dict[str, dict[str, bool]] = {}
-    skipped: dict[str, str] = {}
     user = _fetch_username(client)
-    for need in NEEDED:
-        if not _is_any_version_served(can, need.resource):
-            skipped[need.kind] = "The cluster does not serve it."
-            continue
-        if time.monotonic() > deadline:
-            return PermissionReview(
-                answers, skipped, "There was no time to ask for the rest.", user
-            )
+    served = [need for need in NEEDED if _is_any_version_served(can, need.resource)]
+    skipped = {need.kind: "The cluster does not serve it." for need in NEEDED if need not in served}
+    results = _review_needs(client, served, deadline, at_once)
+    errors = [each for each in results if isinstance(each, KubeError)]
+    for error in errors:
+        if isinstance(error, Unavailable | Unauthorized):
+            raise error
+    answers: dict[str, dict[str, bool]] = {}
+    for need, result in zip(served, results, strict=True):
+        if isinstance(result, bool):
+            answers.setdefault(need.kind, {})[need.verb] = result
+    trouble = ""
+    if errors:
+        trouble = f"The cluster does not say what these credentials may do: {errors[0].message}."
+    elif None in results:
+        trouble = "There was no time to ask for the rest."
+    return PermissionReview(answers, skipped, trouble, user)
+
+
+def _review_needs(
+    client: Client, needs: Sequence[Need], deadline: float, at_once: int
+) -> list[bool | KubeError | None]:
+    """Return for each need whether it is allowed, the error, or None where it was not asked.
+
+    After the first error nothing more is asked.
+    """
+    over = threading.Event()
+
+    def review(need: Need) -> bool | KubeError | None:
+        if over.is_set() or time.monotonic() > deadline:
+            return None
         try:
-            answer = discovery.review_access(
+            return discovery.review_access(
                 client, need.verb, need.resource, subresource=need.subresource
             )
-        except (Unavailable, Unauthorized):
-            raise
         except KubeError as error:
-            return PermissionReview(
-                answers,
-                skipped,
-                f"The cluster does not say what these credentials may do: {error.message}.",
-                user,
-            )
-        answers.setdefault(need.kind, {})[need.verb] = answer
-    return PermissionReview(answers, skipped, user=user)
+            over.set()
+            return error
+
+    with ThreadPoolExecutor(at_once, thread_name_prefix="permission review") as pool:
+        return list(pool.map(review, needs))
 
 
 def build_grant_commands(review: PermissionReview) -> list[str]:

@@ -81,6 +81,7 @@ _VERBS_BY_KIND: tuple[tuple[Resource, str, dict[str, str]], ...] = (
             **_WATCH_VERBS,
             "create": "asks, as a dry run, whether GPUs are shared",
             "delete": "tidies up",
+            "deletecollection": "removes all pods of a workload at once",
         },
     ),
     (PODS, "log", {"get": "reads logs"}),

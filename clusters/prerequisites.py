@@ -133,14 +133,29 @@ def _check_kai(can: Capabilities) -> Prerequisite:
         if not is_served(can, each)
     ]
     if not missing:
-        text = (
-            "Queues and pod groups are served. Whether the scheduler itself runs shows when pods "
-            "wait for it."
-        )
-        return Prerequisite(title, PrerequisiteState.HERE, text, is_required=True)
+        return _check_scheduler(can, title)
     text = (
         f"Not served: {' and '.join(missing)}. Without it there are no queues and quotas, and "
         "workloads start pod by pod."
+    )
+    return Prerequisite(title, PrerequisiteState.MISSING, text, INSTALL_KAI, is_required=True)
+
+
+def _check_scheduler(can: Capabilities, title: str) -> Prerequisite:
+    """Return whether KAI itself is at work where its kinds are served."""
+    if can.has_scheduler:
+        text = "Queues and pod groups are served, and the scheduler is at work."
+        return Prerequisite(title, PrerequisiteState.HERE, text, is_required=True)
+    if can.has_scheduler is None:
+        text = (
+            "Queues and pod groups are served. Whether the scheduler itself runs is not known: "
+            "pods may not be listed. It shows when pods wait for it."
+        )
+        return Prerequisite(title, PrerequisiteState.UNKNOWN, text, is_required=True)
+    text = (
+        "Queues and pod groups are served, but nobody schedules: no pod of the scheduler runs, its "
+        "webhook does not answer, and it has bound no pod or leaves those that name it unnoticed. "
+        "Workloads would wait for ever."
     )
     return Prerequisite(title, PrerequisiteState.MISSING, text, INSTALL_KAI, is_required=True)
 
@@ -243,7 +258,7 @@ def _check_trainer(can: Capabilities) -> Prerequisite:
 
 def _check_gpu_sharing(can: Capabilities, findings: Findings) -> Prerequisite:
     title = "GPU sharing"
-    if not can.has_kai:
+    if not can.has_kai or can.has_scheduler is False:
         return Prerequisite(
             title,
             PrerequisiteState.MISSING,

@@ -69,10 +69,14 @@ class NodePod:
 
 @dataclass(frozen=True, slots=True)
 class VisiblePods:
-    """The pods of one node that a user may see, and the number of our other pods there."""
+    """The pods of one node that a user may see, and the numbers of our other pods there.
+
+    `others` are those that the user may not see, `more` those beyond the list.
+    """
 
     pods: Sequence[NodePod]
     others: int
+    more: int = 0
 
 
 class NodePods(Protocol):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from decimal import ROUND_DOWN, Decimal
 from typing import TypeVar
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -24,7 +25,7 @@ from clusters import (
 )
 from clusters.kube import discovery
 from clusters.kube.client import Client
-from clusters.kube.errors import KubeError, Unauthorized, Unavailable
+from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable
 from clusters.models import Cluster, Node
 from clusters.nodes import ObservedNode
 from console.celery import step
@@ -35,6 +36,11 @@ log = logging.getLogger(__name__)
 
 MAX_PROJECTS = 100
 """Projects that one heartbeat queues for provisioning, and for removal, at most."""
+REFUSAL_RECHECKS = 3
+REFUSAL_RECHECK_SECONDS = 2.0
+"""How often, and after how many seconds each, a cluster that refuses everything (403) is asked
+again before that is shown. An API server that has just started does so until its rules are loaded.
+"""
 
 _MOST_GPUS = Decimal(10**7)
 _MOST_CPU = Decimal(10**10)
@@ -42,6 +48,8 @@ _MOST_MEMORY = Decimal(2**62)
 
 _running_lock = threading.Lock()
 _running: set[tuple[str, str]] = set()
+_silent: set[uuid.UUID] = set()
+"""The clusters among those that do not answer for which a thread waits now."""
 
 
 @contextmanager
@@ -62,6 +70,35 @@ def claim_task(work: str, target: str) -> Iterator[bool]:
                 _running.discard(key)
 
 
+def count_silent_threads() -> int:
+    """Return how many threads of this process may wait for clusters that do not answer.
+
+    The others are left to the clusters that do.
+    """
+    return max(1, settings.OPTIONS.worker_threads // 4)
+
+
+@contextmanager
+def claim_silent_thread(cluster: Cluster) -> Iterator[bool]:
+    """Yield whether this thread may ask the cluster, which may not be among those that answer.
+
+    Where too many threads wait for such clusters already, the next sweep requests it again.
+    """
+    if cluster.unreachable_since is None:
+        yield True
+        return
+    with _running_lock:
+        is_free = len(_silent) < count_silent_threads()
+        if is_free:
+            _silent.add(cluster.pk)
+    try:
+        yield is_free
+    finally:
+        if is_free:
+            with _running_lock:
+                _silent.discard(cluster.pk)
+
+
 @step
 def heartbeats() -> None:
     """Queue the heartbeat of every cluster in use."""
@@ -70,30 +107,47 @@ def heartbeats() -> None:
 
 
 @step
-def heartbeat(cluster_id: str) -> None:
+def heartbeat(cluster_id: str, rechecks: int = 0) -> None:
     """Update the version and nodes of a cluster, or since when and why it does not answer.
 
     Where the cluster answers, its projects that differ from their rows are queued for provisioning,
-    and deleted ones for removal.
+    and deleted ones for removal. `rechecks` is how often it refused everything in a row.
     """
     with claim_task("heartbeat", cluster_id) as is_claimed:
         cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if is_claimed else None
         if cluster is None:
             return
-        try:
-            client = connections.get_client(cluster)
-            server_version = discovery.fetch_server_version(client)
-            if cluster_checks.is_probe_due(cluster):
-                cluster_checks.update_capabilities(client, cluster, server_version)
-            survey = nodes.fetch_survey(client)
-        except KubeError as error:
-            record_failure(cluster.pk, error)
-            return
+        with claim_silent_thread(cluster) as may_ask:
+            answer = _ask_cluster(cluster, rechecks) if may_ask else None
+    if answer is None:
+        return
+    client, server_version, survey = answer
     record_answer(cluster.pk, server_version.version)
     _save_nodes(cluster, survey)
     _repair_projects(client, cluster)
     if cluster_checks.is_review_due(cluster):
         check.enqueue(cluster_id)
+
+
+def _ask_cluster(
+    cluster: Cluster, rechecks: int
+) -> tuple[Client, discovery.ServerVersion, nodes.NodeSurvey] | None:
+    """Return what a heartbeat learns from the cluster; None, once that is recorded, where it does
+    not answer.
+    """
+    try:
+        client = connections.get_client(cluster)
+        server_version = discovery.fetch_server_version(client)
+        if cluster_checks.is_probe_due(cluster):
+            cluster_checks.update_capabilities(client, cluster, server_version)
+        pool_keys = frozenset(cluster.node_pools.values_list("label_key", flat=True))
+        return client, server_version, nodes.fetch_survey(client, pool_keys)
+    except KubeError as error:
+        if is_forbidden(error) and rechecks < REFUSAL_RECHECKS:
+            heartbeat.enqueue_after(REFUSAL_RECHECK_SECONDS, str(cluster.pk), rechecks + 1)
+        else:
+            record_failure(cluster.pk, error)
+        return None
 
 
 @step
@@ -185,6 +239,11 @@ def record_answer(cluster_id: uuid.UUID, version: str = "") -> None:
     Cluster.objects.filter(pk=cluster_id).update(
         last_seen_at=timezone.now(), unreachable_since=None, trouble="", **known
     )
+
+
+def is_forbidden(error: KubeError) -> bool:
+    """Return whether the credentials may not do it, or not yet: see REFUSAL_RECHECKS."""
+    return isinstance(error, Rejected) and error.status == 403
 
 
 def record_failure(cluster_id: uuid.UUID, error: KubeError) -> None:

@@ -8,6 +8,7 @@ from clusters.models import ConnectionWay
 from console.rest_bodies import RestBody, describe_field
 from projects.api.schemas import (
     BOOLEAN,
+    CLUSTER,
     ID,
     INTEGER,
     MOMENT,
@@ -83,6 +84,12 @@ RIGHT = object_schema(
     verb=TEXT,
     resource=describe_schema(TEXT, "As RBAC spells it: pods/log, jobs.batch."),
 )
+SAME_AS = describe_schema(
+    array_schema(TEXT),
+    "Names of clusters that lead to the same API server, as the uid of its namespace kube-system "
+    "says; while that is not known, of those with the same address. Use one of them.",
+)
+CREATED = object_schema(CLUSTER["required"], **CLUSTER["properties"], sameAs=SAME_AS)
 TRIAL = object_schema(
     ["connected"],
     connected=BOOLEAN,
@@ -93,17 +100,14 @@ TRIAL = object_schema(
     prerequisites=array_schema(PREREQUISITE),
     missingPermissions=array_schema(RIGHT),
     permissionsSkipped=describe_schema(TEXT, "Why rights were not checked, where they were not."),
+    sameAs=SAME_AS,
 )
 DETAILS = object_schema(
     ["uuid", "name", "status"],
-    uuid=ID,
-    name=TEXT,
-    version=TEXT,
-    platform=TEXT,
-    enabled=BOOLEAN,
-    status=object_schema(["state"], state=TEXT, message=TEXT),
+    **CLUSTER["properties"],
     prerequisites=array_schema(PREREQUISITE),
     missingPermissions=array_schema(RIGHT),
+    sameAs=SAME_AS,
     probedAt={"type": ["string", "null"], "format": "date-time"},
     permissionsCheckedAt={"type": ["string", "null"], "format": "date-time"},
 )

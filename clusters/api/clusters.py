@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters import actions, connection_trial
+from clusters import actions, cluster_twins, connection_trial
 from clusters.api import cluster_schemas
 from clusters.api.cluster_schemas import ClusterChange, ConnectionBody
 from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
@@ -23,6 +23,7 @@ from console.rest_bodies import Body, parse_body
 from projects import access
 from projects.api import schemas
 from projects.api.base import ApiView, ListQuery
+from projects.api.idempotency import idempotent
 from projects.permissions import Entity, Verb
 from projects.scopes import cluster_scope
 
@@ -49,17 +50,19 @@ class ClustersView(ApiView):
             "runs in. For administrators."
         ),
         request=schemas.body_content(ConnectionBody, "name"),
-        responses={201: schemas.json_response(schemas.CLUSTER)}
+        responses={201: schemas.json_response(cluster_schemas.CREATED)}
         | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.CLUSTERS)
         body = _parse_body(ConnectionBody, request.data)
         form = _validate_form(ClusterForm(body.build_form_data()))
         way, kubeconfig = form.credentials
         cluster = actions.register(form.cleaned_data["name"], kubeconfig, way=way, user=self.user)
-        return Response(serialize_cluster(cluster), status=201)
+        twins = cluster_twins.find_twins(cluster, Cluster.objects.visible_to(self.user))
+        return Response(serialize_cluster(cluster) | {"sameAs": twins}, status=201)
 
 
 class ConnectionTestView(ApiView):
@@ -78,7 +81,9 @@ class ConnectionTestView(ApiView):
         body = _parse_body(ConnectionBody, request.data)
         # For a test a name is not needed.
         form = _validate_form(ClusterForm({"name": "test"} | body.build_form_data()))
-        return Response(_serialize_trial(connection_trial.try_connection(*form.credentials)))
+        visible = Cluster.objects.visible_to(self.user)
+        trial = connection_trial.try_connection(*form.credentials, visible)
+        return Response(_serialize_trial(trial))
 
 
 class ClusterView(ApiView):
@@ -105,6 +110,7 @@ class ClusterView(ApiView):
                 "missingPermissions": [
                     {"verb": need.verb, "resource": need.kind} for need in review.refused_needs
                 ],
+                "sameAs": cluster_twins.find_twins(found, Cluster.objects.visible_to(self.user)),
                 "probedAt": _format_moment(found.probed_at),
                 "permissionsCheckedAt": _format_moment(found.permissions_at),
             }
@@ -182,7 +188,9 @@ class ClusterTestView(ApiView):
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         access.require(self.user, Verb.EDIT, Entity.CLUSTERS, cluster_scope(pk))
         found = _get_cluster(pk)
-        return Response(_serialize_trial(connection_trial.try_stored_connection(found)))
+        visible = Cluster.objects.visible_to(self.user)
+        trial = connection_trial.try_stored_connection(found, visible)
+        return Response(_serialize_trial(trial))
 
 
 def serialize_cluster(cluster: Cluster) -> dict[str, Any]:
@@ -247,6 +255,7 @@ def _serialize_trial(trial: ConnectionTrial) -> dict[str, Any]:
             {"verb": need.verb, "resource": need.kind} for need in trial.review.refused_needs
         ],
         "permissionsSkipped": trial.review.trouble,
+        "sameAs": list(trial.twins),
     }
 
 

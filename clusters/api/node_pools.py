@@ -19,6 +19,7 @@ from projects import access
 from projects.api import filtering, quotas, schemas
 from projects.api.base import ApiView, ListQuery
 from projects.api.bodies import TENANT_ID
+from projects.api.idempotency import idempotent
 from projects.api.schemas import (
     ID,
     INTEGER,
@@ -38,9 +39,13 @@ FIELDS = {
     "clusterId": filtering.uuid_field("cluster_id"),
     "labelKey": filtering.text_field("label_key"),
     "labelValue": filtering.text_field("label_value"),
+    "clusterName": filtering.text_field("cluster__name"),
+    "description": filtering.text_field("description"),
+    "createdAt": filtering.moment_field("created_at"),
+    "updatedAt": filtering.moment_field("updated_at"),
 }
 PLACES = {"cluster": "clusterId", "label_key": "labelKey", "label_value": "labelValue"}
-_REQUIRED = ("name", "clusterId", "labelKey", "labelValue")
+_REQUIRED = ("name", "clusterId", "labelKey")
 OfAnswers = Annotated[Any, describe_field("Of answers.")]
 
 
@@ -143,6 +148,7 @@ class NodePoolsView(ApiView):
         | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.NODE_POOLS)
         body = parse_unit_body(NodePoolBody, request.data)

@@ -23,6 +23,14 @@ FIELDS = {
     "clusterName": filtering.text_field("cluster__name"),
     "gpuType": filtering.text_field("gpu_type"),
     "gpuCount": filtering.number_field("gpus"),
+    "gpuMemoryMib": filtering.whole_number_field("gpu_memory"),
+    "isReady": filtering.flag_field("is_ready"),
+    "isSchedulable": filtering.flag_field("is_schedulable"),
+    "statusReason": filtering.text_field("trouble"),
+    "roles": filtering.text_field("roles"),
+    "cpuTotal": filtering.number_field("cpu"),
+    "memoryBytesTotal": filtering.size_field("memory"),
+    "updatedAt": filtering.moment_field("seen_at"),
 }
 
 

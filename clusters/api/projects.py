@@ -12,13 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import project_saving
-from clusters.forms import (
-    ProjectChangeForm,
-    ProjectForm,
-    list_clusters_for_new_project,
-    list_departments_for_project,
-)
+from clusters.forms import ProjectChangeForm, ProjectForm
 from clusters.models import NodePool
+from clusters.project_places import list_clusters_for_new_project, list_departments_for_project
 from clusters.tasks import remove_deleted_project
 from console.errors import Invalid
 from console.rest_bodies import describe_field, mark_unsupported
@@ -26,6 +22,7 @@ from console.texts import parse_number
 from projects import access, project_removal
 from projects.api import projects, quotas, schemas, unit_bodies
 from projects.api.base import ApiView
+from projects.api.idempotency import idempotent
 from projects.api.projects import serialize_project
 from projects.api.unit_bodies import NodeTypes, UnitBody
 from projects.models import Project, User
@@ -92,6 +89,7 @@ class ProjectsView(projects.ProjectsView):
         | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.PROJECTS)
         body = unit_bodies.parse_unit_body(ProjectBody, request.data)

@@ -19,12 +19,15 @@ from clusters.kube import errors, sockets
 from clusters.kube.access import ClusterAccess
 from clusters.kube.clock_skew import ClockSkew
 from clusters.kube.errors import KubeError, Unavailable
+from clusters.kube.pending_requests import PendingRequests
 from clusters.kube.rate_limits import RateLimiter
+from clusters.kube.recovery import Recovery
 from clusters.kube.sockets import Cancellation
 
 JSON = "application/json"
 USER_AGENT = "muster"
 CHUNK_SIZE = 64 << 10
+DEFAULT_CONNECTIONS = 32
 MAX_BODY = 256 << 20
 """Bytes of one answer: a page of 500 objects of half a megabyte each."""
 MAX_REFUSAL = 1 << 20
@@ -36,6 +39,7 @@ urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
 Query = Sequence[tuple[str, str | int | bool]]
 
 _TRANSPORT_ERRORS = (urllib3.exceptions.HTTPError, ApiException, OSError, http.client.HTTPException)
+_TIMEOUTS = (urllib3.exceptions.ReadTimeoutError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +108,9 @@ class Client:
     the first call; close it at the end.
 
     All clients of one cluster should share a `rate_limiter`, so that together they keep to its
-    rate. `spare_turns` is how many turns of it this client leaves free for others. `get_token`
-    returns the bearer token of each request, where it changes with time. `find_address_problem`
-    returns why nothing may be sent to an IP address, "" where it may.
+    rate. At most `connections` that nobody uses are kept. `get_token` returns the bearer token of
+    each request, where it changes with time. `find_address_problem` returns why nothing may be sent
+    to an IP address, "" where it may.
     """
 
     def __init__(
@@ -115,16 +119,16 @@ class Client:
         *,
         rate_limiter: RateLimiter | None = None,
         timeouts: Timeouts | None = None,
-        connections: int = 32,
-        spare_turns: int = 0,
+        connections: int = DEFAULT_CONNECTIONS,
         get_token: Callable[[], str] | None = None,
         find_address_problem: Callable[[str], str] | None = None,
     ) -> None:
         self.access = access
         self._get_token = get_token
         self.rate_limiter = rate_limiter or RateLimiter()
-        self._spare_turns = spare_turns
         self.clock_skew = ClockSkew()
+        self.recovery = Recovery()
+        self.pending = PendingRequests()
         self.timeouts = timeouts or Timeouts()
         settings = Configuration(
             host=access.server.rstrip("/"), retries=False, connection_pool_maxsize=connections
@@ -246,9 +250,7 @@ class Client:
         read_timeout: float,
     ) -> urllib3.BaseHTTPResponse:
         """Return a 2xx answer whose body is still to be read."""
-        self.rate_limiter.wait_turn(
-            self.timeouts.rate_limit, cancellation.event, spare_turns=self._spare_turns
-        )
+        self.rate_limiter.wait_turn(self.timeouts.rate_limit, cancellation.event)
         if self._get_token is not None and (token := self._get_token()):
             self._api.configuration.api_key["authorization"] = f"Bearer {token}"
         headers = {"Accept": accept}
@@ -262,14 +264,20 @@ class Client:
             auth_settings=["BearerToken"],
         )
         try:
-            with sockets.attach_sockets_to(cancellation):
+            with self.pending.track(), sockets.attach_sockets_to(cancellation):
                 answer = self._api.call_api(
                     *request[:3], body, None, _request_timeout=(self.timeouts.connect, read_timeout)
                 )
         except _TRANSPORT_ERRORS as error:
             cancellation.detach()
+            # A server that is merely slow is not to be asked more often for that.
+            if isinstance(error, _TIMEOUTS):
+                self.pending.record_timeout()
+            elif not cancellation.is_cancelled:
+                self.recovery.record_failure()
             raise translate_error(error) from error
         response: urllib3.BaseHTTPResponse = answer.response
+        self._record_answer(response.status)
         self.clock_skew.record_date(response.headers.get("Date", ""))
         if 200 <= response.status < 300:
             return response
@@ -282,6 +290,15 @@ class Client:
             # The server asks it of all requests of ours, so all threads wait, not only this one.
             self.rate_limiter.pause(error_answered.retry_after)
         raise error_answered
+
+    def _record_answer(self, status: int) -> None:
+        """Record for those who wait for the cluster that it answered, or that a proxy did."""
+        self.pending.record_answer()
+        if status in errors.AWAY_STATUSES:
+            self.recovery.record_failure()
+        elif status not in (429, 500):
+            # Who is asked to wait, or met a fault of one kind of objects, proves nothing.
+            self.recovery.record_answer()
 
     def _read_body(self, response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
         parts: list[bytes] = []
@@ -330,7 +347,7 @@ def translate_error(error: BaseException) -> Unavailable:
         )
     elif isinstance(error, urllib3.exceptions.ConnectTimeoutError):
         text = "the cluster does not answer"
-    elif isinstance(error, (urllib3.exceptions.ReadTimeoutError, TimeoutError)):
+    elif isinstance(error, _TIMEOUTS):
         text = "the cluster did not answer in time"
     elif isinstance(error, ApiException) or "SSL" in type(error).__name__:
         text = "no safe connection to the cluster: TLS failed"

@@ -17,6 +17,8 @@ MAX_TEXT = 1_000
 """Characters of a message that are kept. An admission webhook may answer with a whole page."""
 MAX_CAUSES = 50
 MAX_RETRY_AFTER = 3_600.0
+AWAY_STATUSES = frozenset({502, 503, 504})
+"""What a proxy answers for a server that is away, and a server that is still starting."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 

@@ -33,27 +33,12 @@ class RateLimiter:
         self._filled_at = clock()
         self._lock = threading.Lock()
 
-    def wait_turn(
-        self, timeout: float = 10.0, stop: threading.Event | None = None, *, spare_turns: int = 0
-    ) -> None:
+    def wait_turn(self, timeout: float = 10.0, stop: threading.Event | None = None) -> None:
         """Wait for a turn. Raises Unavailable when it is more than `timeout` seconds away, or as
         soon as `stop` is set.
-
-        A caller that can wait leaves `spare_turns` free: its turn comes only when so many others
-        could follow at once.
         """
         stop = stop or threading.Event()
-        deadline = self._clock() + timeout
-        # Nothing is reserved while it waits, so that others may take the turns meanwhile: it asks
-        # again after each wait.
-        while spare_turns and (seconds := self._seconds_until_free(spare_turns + 1)) > 0:
-            if self._clock() + seconds > deadline:
-                raise Unavailable(
-                    "too many requests wait for this cluster already", retry_after=seconds
-                )
-            if stop.wait(seconds):
-                raise Unavailable("stopped while waiting for its turn")
-        wait = self.reserve_turn(max(0.0, deadline - self._clock()))
+        wait = self.reserve_turn(timeout)
         if wait > 0 and stop.wait(wait):
             raise Unavailable("stopped while waiting for its turn")
 
@@ -74,11 +59,6 @@ class RateLimiter:
                 raise Unavailable(text, retry_after=wait)
             self._tokens -= 1.0
             return wait
-
-    def _seconds_until_free(self, turns: int) -> float:
-        """Return the seconds until so many turns are free at once."""
-        with self._lock:
-            return self._refill() + max(0.0, (min(turns, self._burst) - self._tokens) / self._rate)
 
     def _refill(self) -> float:
         """Add the tokens that have become free, and return the seconds for which everybody is

@@ -16,7 +16,13 @@ import msgspec
 
 from clusters.kube import calls, frames
 from clusters.kube.client import Client
-from clusters.kube.errors import Expired, KubeError, Unauthorized, Unavailable
+from clusters.kube.errors import (
+    AWAY_STATUSES,
+    Expired,
+    KubeError,
+    Unauthorized,
+    Unavailable,
+)
 from clusters.kube.frames import OBJECT_DECODER, Frame, Object, UnreadableObject
 from clusters.kube.rate_limits import LONGEST_PAUSE
 from clusters.kube.resources import Resource
@@ -42,7 +48,9 @@ class WatchTimings:
     `watch` + `slack`.
 
     After a failure the next try waits between half of and all of a span that doubles from
-    `first_retry` to `longest_retry`.
+    `first_retry` to `longest_retry`; less where another thread of the client finds the cluster
+    answering again. Then, and before a listing after a 410, the wait is a random part of half of
+    `first_retry`, so that not all kinds are listed at one instant.
     """
 
     watch: int = 290
@@ -215,6 +223,10 @@ WatchItem = (
 class _Follower:
     """The state of one list-watch. `_version` is "" when a listing is needed; `_must_check_version`
     asks to check it before watching from it.
+
+    `_failures`, `_version_failures` and `_expirations` (410) count those in a row.
+    `_is_unanswered` says whether the last failure was that no usable answer came, `_recoveries` how
+    often the cluster had come back when the current try began.
     """
 
     def __init__(
@@ -244,15 +256,19 @@ class _Follower:
         self._version = ""
         self._must_check_version = False
         self._failures = 0
+        self._is_unanswered = False
         self._version_failures = 0
+        self._expirations = 0
         self._opened_at = 0.0
         self._last_contact = datetime.now(UTC)
+        self._recoveries = 0
+        self._wakeup = threading.Event()
 
     def run(self) -> Iterator[WatchItem]:
         done = threading.Event()
         guard = threading.Thread(
             target=_cancel_on_stop,
-            args=(self._stop, done, self._cancellation),
+            args=(self._stop, done, self._cancellation, self._wakeup),
             name=f"guard of {self._resource.plural}",
             daemon=True,
         )
@@ -261,23 +277,36 @@ class _Follower:
             while not self._stop.is_set():
                 yield from self._list_or_watch()
         finally:
+            self._client.recovery.give_back(self._wakeup)
             done.set()
             guard.join()
 
     def _list_or_watch(self) -> Iterator[WatchItem]:
         """Yield from one listing or one watch, and handle its failure."""
+        self._recoveries = self._client.recovery.count
         try:
-            if not self._version:
-                yield from self._list_objects()
-            elif self._must_check_version:
+            if self._must_check_version and (self._version or self._must_find_server):
                 self._check_version()
+            elif not self._version:
+                yield from self._list_objects()
             else:
                 yield from self._watch_changes()
         except Unauthorized:
             raise
         except KubeError as error:
+            # A timeout, or being asked to wait, ends the turn without a word about the others.
+            self._client.recovery.give_back(self._wakeup)
             if not self._stop.is_set():
                 yield from self._handle_failure(error)
+
+    @property
+    def _must_find_server(self) -> bool:
+        """Return whether a listing in parts waits until a server that was away has answered.
+
+        At its beginning the caller reads all that it knows, which must not be for nothing at each
+        try, nor keep others from trying: the turn may be this one's.
+        """
+        return self._parts and self._is_unanswered
 
     def _list_objects(self) -> Iterator[WatchItem]:
         if self._parts:
@@ -311,7 +340,7 @@ class _Follower:
         yield Listing(items, unreadable, version)
 
     def _check_version(self) -> None:
-        """List again where the server's version is older than ours.
+        """Ask whether the server is there; list again where its version is older than ours.
 
         Called after a failure or a long silence: on a server that was restored to an earlier state,
         a watch from the future would wait for ever.
@@ -356,7 +385,7 @@ class _Follower:
             for line in frames.split_lines(stream):
                 item = self._parse_change(frames.parse_frame(line))
                 self._record_contact()
-                self._failures = self._version_failures = 0
+                self._failures = self._version_failures = self._expirations = 0
                 has_event = True
                 if item is not None:
                     yield item
@@ -369,7 +398,7 @@ class _Follower:
             return
         if time.monotonic() - began < min(MIN_WATCH_SECONDS, self._timings.watch / 2):
             raise Unavailable("the cluster ended the watch at once", status=200)
-        self._failures = 0
+        self._failures = self._expirations = 0
 
     def _parse_change(self, frame: Frame) -> ObjectChange[Any] | UnreadableObject | Bookmark | None:
         kind, version = frame.type, frame.meta.resourceVersion
@@ -386,16 +415,23 @@ class _Follower:
             return frames.build_unreadable(kind, frame.meta, error)
 
     def _handle_failure(self, error: KubeError) -> Iterator[WatchFailed]:
-        if self._opened_at and time.monotonic() - self._opened_at > self._timings.longest_retry:
-            # The watch worked for a while: this is a new failure, and the delay starts anew.
+        is_unanswered = error.status == 0 or error.status in AWAY_STATUSES
+        has_worked = (
+            self._opened_at and time.monotonic() - self._opened_at > self._timings.longest_retry
+        )
+        is_back = self._is_unanswered and not is_unanswered
+        if has_worked or is_back:
+            # This is a new failure, and the delay starts anew.
             self._failures = 0
         self._failures, self._opened_at = self._failures + 1, 0.0
-        self._must_check_version = True
+        self._is_unanswered, self._must_check_version = is_unanswered, True
         if isinstance(error, Expired):
-            # 410: the server has compacted our version away. That is routine, so the first one is
-            # answered by a new listing at once; only a server that repeats it is a failure.
-            self._version = ""
-            if self._failures == 1:
+            # 410: the server has compacted our version away. That is routine, after a restart of
+            # the server above all, so the first one is answered by a new listing at once, whatever
+            # failed before; only a server that repeats it is a failure.
+            self._version, self._expirations = "", self._expirations + 1
+            if self._expirations == 1:
+                self._wait_random_moment()
                 return
         elif error.status not in (0, 429):
             # It answers, but refuses: perhaps because of the version itself, so give it up then.
@@ -403,7 +439,15 @@ class _Follower:
             if self._version_failures >= MAX_VERSION_FAILURES:
                 self._version = ""
         yield WatchFailed(error, self._last_contact)
-        self._stop.wait(compute_retry_delay(error, self._failures, self._timings))
+        delay = compute_retry_delay(error, self._failures, self._timings)
+        if not is_unanswered:
+            self._stop.wait(delay)
+        elif self._client.recovery.wait(delay, self._recoveries, self._wakeup, self._stop):
+            self._wait_random_moment()
+
+    def _wait_random_moment(self) -> None:
+        """Wait so briefly that nobody notices, and so differently that kinds do not act at once."""
+        self._stop.wait(random.uniform(0, self._timings.first_retry / 2))  # noqa: S311 - no secret
 
     def _record_contact(self) -> None:
         self._last_contact = datetime.now(UTC)
@@ -430,9 +474,13 @@ def _version_number(version: str) -> int:
 
 
 def _cancel_on_stop(
-    stop: threading.Event, done: threading.Event, cancellation: Cancellation
+    stop: threading.Event,
+    done: threading.Event,
+    cancellation: Cancellation,
+    wakeup: threading.Event,
 ) -> None:
     while not done.wait(STOP_POLL_SECONDS):
         if stop.is_set():
             cancellation.cancel()
+            wakeup.set()
             return

@@ -10,10 +10,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from clusters import actions, connection_trial
+from clusters import actions, cluster_twins, connection_trial
 from clusters.cluster_forms import STORED_WAY, ClusterChangeForm, ClusterForm
 from clusters.connection_trial import ConnectionTrial
 from clusters.models import Cluster
+from clusters.querysets import ClusterQuerySet
 from console.errors import UserError
 from console.http import redirect_with_message
 from console.questions import Question, render_question
@@ -44,6 +45,9 @@ def cluster_new(request: Request) -> HttpResponse:
         except UserError as refusal:
             form.add_error(refusal.field or None, refusal.text)
         else:
+            twins = cluster_twins.find_twins(cluster, Cluster.objects.visible_to(request.user))
+            if warning := cluster_twins.describe_twins(twins):
+                messages.warning(request, warning)
             return redirect_with_message(
                 request,
                 reverse("cluster", args=[cluster.pk]),
@@ -155,22 +159,24 @@ def _render_trial(request: Request, form: ClusterForm, cluster: Cluster | None) 
     """Render how the connection trial went: a part of the page with scripts, else in the form as it
     was typed.
     """
-    trial = _run_trial(form, cluster)
+    trial = _run_trial(form, cluster, Cluster.objects.visible_to(request.user))
     if request.htmx:
         return render(request, "clusters/_trial.html", {"trial": trial, "form": form})
     return _render_form(request, form, cluster, trial)
 
 
-def _run_trial(form: ClusterForm, cluster: Cluster | None) -> ConnectionTrial | None:
+def _run_trial(
+    form: ClusterForm, cluster: Cluster | None, visible: ClusterQuerySet
+) -> ConnectionTrial | None:
     """Try the typed connection; None where it cannot be tried. A trial needs no name."""
     form.is_valid()
     form.errors.pop("name", None)
     if form.errors:
         return None
     if cluster is not None and form.cleaned_data["way"] == STORED_WAY:
-        return connection_trial.try_stored_connection(cluster)
+        return connection_trial.try_stored_connection(cluster, visible)
     way, kubeconfig = form.credentials
-    return connection_trial.try_connection(way, kubeconfig)
+    return connection_trial.try_connection(way, kubeconfig, visible, cluster=cluster)
 
 
 def _render_form(

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from clusters import permission_review, seams
+from clusters import cluster_twins, permission_review, seams
 from clusters.models import Cluster
 from clusters.node_capacity import load_node_rows, sum_node_rows
 from clusters.permission_review import PermissionReview
@@ -48,6 +48,9 @@ def cluster(request: Request, pk: uuid.UUID) -> HttpResponse:
         "more": len(nodes) > MAX_NODES,
         "most": MAX_NODES,
         "totals": sum_node_rows(rows),
+        "twin_warning": cluster_twins.describe_twins(
+            cluster_twins.find_twins(found, Cluster.objects.visible_to(request.user))
+        ),
     }
     return render(
         request,

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.html import format_html
@@ -20,7 +21,8 @@ from console import tables
 from console.errors import Clash
 from console.http import build_empty_state, redirect_with_message, render_form
 from console.questions import Question, render_question
-from console.tables import Column, Filter, Table, build_time_column
+from console.table_filters import Filter
+from console.tables import Column, Table, build_time_column
 from console.templatetags.muster import gpus, render_link
 from projects import access
 from projects.http import Request
@@ -97,7 +99,7 @@ def _list_cluster_choices(request: HttpRequest) -> list[tuple[str, str]]:
 
 
 @require_GET
-def pools(request: Request) -> HttpResponse:
+def pools(request: Request) -> HttpResponseBase:
     """Render the node pools of the clusters that the user may see."""
     visible = NodePool.objects.visible_to(request.user)
     may_create = request.user.rights.may_anywhere(Permission(Entity.NODE_POOLS, Verb.CREATE))

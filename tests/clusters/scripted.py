@@ -37,9 +37,13 @@ class ClusterScript:
     """Plurals whose lists are answered by 403."""
     pod_refusal: str = ""
     """Why a pod that asks for a part of a GPU is refused."""
+    has_kai_webhook: bool = True
+    """Whether KAI's webhook adds its variables to such a pod."""
     openapi: Object = field(default_factory=dict)
     is_stale: bool = False
     version: str = "v1.34.0"
+    uid: str = ""
+    """That of its namespace kube-system; "" where it may not be read."""
 
     def __call__(self, exchange: Exchange) -> None:
         path, method = exchange.request.path, exchange.request.method
@@ -54,6 +58,12 @@ class ClusterScript:
             return self._discovery(core=path == "/api")
         if path.startswith("/openapi"):
             return self.openapi
+        if path == "/api/v1/namespaces/kube-system":
+            return (
+                {"metadata": {"name": "kube-system", "uid": self.uid}}
+                if self.uid
+                else (403, status(403, "Forbidden", "namespaces is forbidden"))
+            )
         plural = path.rpartition("/")[2]
         if plural in self.forbidden_lists:
             return 403, status(403, "Forbidden", f"{plural} is forbidden")
@@ -68,6 +78,8 @@ class ClusterScript:
             }
         if path.endswith("selfsubjectreviews"):
             return {"status": {"userInfo": {"username": "system:serviceaccount:muster:muster"}}}
+        if self.has_kai_webhook and path.endswith("/pods"):
+            body["spec"]["containers"][0]["env"] = [{"name": "GPU_PORTION"}]
         assert exchange.request.query.get("dryRun") == "All", f"something was made: {path}"
         return (
             (403, status(403, "Forbidden", self.pod_refusal))

@@ -58,7 +58,7 @@ def test_an_address_a_token_and_an_authority_add_one(
     )
     made = Cluster.objects.get(name="there")
     assert (made.server, made.way) == (embedded_cluster.url, ConnectionWay.TOKEN)
-    trial = connection_trial.try_connection(made.way, made.kubeconfig)
+    trial = connection_trial.try_connection(made.way, made.kubeconfig, Cluster.objects.there())
     assert trial.trouble == ""
     assert trial.version.startswith("v1.")
 

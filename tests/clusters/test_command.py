@@ -1,13 +1,26 @@
 """`manage.py cluster`: how an installation is pointed at a real cluster."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from clusters.models import Cluster
+from console import installation_state
 from tests.cast import NOWHERE, Cast
-from tests.cluster import LocalKube
+from tests.cluster import ROOT, LocalKube
+from tests.installation import clean_environment
+
+KEYS = {
+    "secret_key": "only-to-test-with-and-long-enough",
+    "encryption_keys": "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=",
+}
+PRINT_REDIS = (
+    "from django.conf import settings; print(settings.REDIS_URL, settings.CELERY['broker_url'])"
+)
 
 
 def test_a_cluster_that_answers_is_told_with_its_version(
@@ -48,3 +61,23 @@ def test_a_name_that_no_page_would_take_is_refused(cast: Cast, tmp_path: Path, n
     with pytest.raises(CommandError, match="The name cannot be used"):
         call_command("cluster", name, str(tmp_path / "kubeconfig"))
     assert Cluster.objects.count() == 1
+
+
+def test_it_finds_the_redis_that_up_started(tmp_path: Path) -> None:
+    kept = {"redis_port": "6399", "redis_password": "secret", "follower": "f"}
+    (tmp_path / "up.json").write_text(json.dumps(kept))
+    answer = subprocess.run(
+        [sys.executable, "manage.py", "shell", "-v", "0", "-c", PRINT_REDIS],
+        env=clean_environment(data_dir=tmp_path, **KEYS),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.split() == ["redis://:secret@127.0.0.1:6399/0"] * 2
+
+
+def test_without_one_it_looks_where_everybody_does(tmp_path: Path) -> None:
+    (tmp_path / "up.json").write_text('{"redis_port": 99999999, "redis_password": "x"}')
+    assert installation_state.find_redis_url(tmp_path) == ""
+    assert installation_state.find_redis_url(tmp_path / "nowhere") == ""

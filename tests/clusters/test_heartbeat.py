@@ -10,9 +10,10 @@ from clusters import connections, nodes, tasks
 from clusters.kube import calls
 from clusters.kube.client import Timeouts
 from clusters.kube.resources import NAMESPACES, PODS
-from clusters.models import Cluster, Node
+from clusters.models import Cluster, Node, NodePool
+from console.celery import Step
 from tests.cast import NOWHERE, Cast
-from tests.clusters.kube.faults import Exchange, FaultServer, answer_plain
+from tests.clusters.kube.faults import Exchange, FaultServer, answer_plain, refusal
 from tests.conformance.api import eventually
 
 Object = dict[str, Any]
@@ -148,14 +149,17 @@ def test_nodes_that_are_gone_go_and_troubles_are_told(cast: Cast) -> None:
 
 
 def test_a_node_that_promises_the_moon_fits_its_row(cast: Cast) -> None:
+    NodePool.objects.create(cluster=cast.cluster, name="pool", label_key="zz/rack", label_value="a")
     labels = {f"label-{number:03d}": "x" for number in range(500)} | {
-        "nvidia.com/gpu.product": "\x1b[31m" + "G" * 500
+        "zz/rack": "a",
+        "nvidia.com/gpu.product": "\x1b[31m" + "G" * 500,
     }
     moon = a_node("n1", allocatable={"cpu": "9E", "memory": "9999E", "nvidia.com/gpu": 10**30})
     moon["metadata"]["labels"] = labels
     with answers([moon], []) as server:
         node = beat(lead_to(cast.cluster, server)).nodes.get()
     assert len(node.labels) == nodes.MAX_LABELS
+    assert node.labels.keys() >= {"zz/rack", "nvidia.com/gpu.product"}
     assert len(node.gpu_type) == 128
     assert node.memory > 1 << 60
 
@@ -184,9 +188,33 @@ def test_credentials_that_are_refused_are_told(cast: Cast) -> None:
 
 def test_a_cluster_that_will_not_show_its_nodes_is_reachable(cast: Cast) -> None:
     with answers([], [], status=403) as server:
+        lead_to(cast.cluster, server)
+        tasks.heartbeat(str(cast.cluster.pk), tasks.REFUSAL_RECHECKS)
+    cast.cluster.refresh_from_db()
+    assert cast.cluster.unreachable_since is None
+    assert cast.cluster.trouble == "the cluster answered 403"
+
+
+def test_a_refusal_of_the_first_moments_is_not_shown(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An API server that has just started refuses everything until its rules are loaded."""
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(Step, "enqueue_after", lambda step, *given: asked.append(given))
+    since = beat(cast.cluster).unreachable_since
+    assert since is not None
+    with FaultServer(refusal(403, "Forbidden")) as server:
         cluster = beat(lead_to(cast.cluster, server))
-    assert cluster.unreachable_since is None
-    assert cluster.trouble == "the cluster answered 403"
+        assert (cluster.unreachable_since, cluster.trouble) == (
+            since,
+            "the cluster refuses connections",
+        )
+        for rechecks in range(1, tasks.REFUSAL_RECHECKS + 1):
+            assert asked.pop() == (tasks.REFUSAL_RECHECK_SECONDS, str(cluster.pk), rechecks)
+            tasks.heartbeat(str(cluster.pk), rechecks)
+    assert not asked
+    cluster.refresh_from_db()
+    assert (cluster.unreachable_since, cluster.trouble) == (None, "told")
 
 
 def test_a_cluster_that_says_nothing_is_given_up(

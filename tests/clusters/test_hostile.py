@@ -160,7 +160,10 @@ def test_trying_it_is_not_upset_by_nodes_that_are_none(status: Any) -> None:
     with serve_script(
         ClusterScript(lists={"nodes": [{"metadata": {"name": "n1"}, "status": status}]})
     ) as server:
-        assert connection_trial.try_connection("kubeconfig", build_kubeconfig(server)).trouble == ""
+        trial = connection_trial.try_connection(
+            "kubeconfig", build_kubeconfig(server), Cluster.objects.none()
+        )
+        assert trial.trouble == ""
 
 
 def test_an_old_server_is_asked_for_no_version_that_is_not_used() -> None:

@@ -8,7 +8,7 @@ from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube.resources import EVENTS, PODS
 from clusters.permissions import NEEDED, Need
 
-VERBS = {"get", "list", "watch", "create", "patch", "delete"}
+VERBS = {"get", "list", "watch", "create", "patch", "delete", "deletecollection"}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -48,6 +48,7 @@ def test_every_verb_that_is_sent_is_in_the_table() -> None:
         "list_page": {"list"},
         "apply": {"patch"},
         "delete": {"delete"},
+        "delete_collection": {"deletecollection"},
     }
     sent = []
     for room in ("clusters", "workloads"):

@@ -44,6 +44,7 @@ FULL = can(
     *TRAINER,
     NODE_METRICS,
     gpu_sharing=True,
+    has_scheduler=True,
     priority_classes=frozenset(PRIORITY_CLASSES),
     runtimes=(TrainingRuntime("torch-distributed", "torch"),),
 )

@@ -1,9 +1,11 @@
 """What the credentials may do, asked verb by verb, and what is said of what was not asked."""
 
+import threading
 import time
 
-from clusters import permission_review, tasks
+from clusters import connection_trial, connections, permission_review, tasks
 from clusters.capabilities import UNKNOWN, Capabilities
+from clusters.connection_trial import try_connection
 from clusters.job_kinds.mpi import MPIJOBS
 from clusters.kube.client import Client
 from clusters.kube.rate_limits import RateLimiter
@@ -12,7 +14,7 @@ from clusters.models import Cluster
 from clusters.permission_review import PermissionReview
 from clusters.permissions import NEEDED
 from tests.cast import Cast
-from tests.clusters.kube.faults import FaultServer, answer_plain
+from tests.clusters.kube.faults import Exchange, FaultServer, answer_plain
 from tests.clusters.scripted import ClusterScript, build_kubeconfig, serve_script
 
 
@@ -66,6 +68,36 @@ def test_after_its_time_the_rest_is_left_unasked() -> None:
         found = permission_review.review_permissions(client, UNKNOWN, deadline=time.monotonic() - 1)
     assert found.answers == {}
     assert "no time" in found.trouble
+
+
+def test_permissions_are_asked_for_several_at_once_and_each_once() -> None:
+    script, arrived = ClusterScript(), threading.Condition()
+    waiting, highest, total = 0, 0, 0
+
+    def step(exchange: Exchange) -> None:
+        nonlocal waiting, highest, total
+        if not exchange.request.path.endswith("selfsubjectaccessreviews"):
+            script(exchange)
+            return
+        with arrived:
+            waiting, total = waiting + 1, total + 1
+            highest = max(highest, waiting)
+            arrived.notify_all()
+            # The first ones are answered once four are asked at the same time.
+            arrived.wait_for(lambda: highest >= 4, 10)
+            waiting -= 1
+        script(exchange)
+
+    with FaultServer(step) as server:
+        trial = try_connection("kubeconfig", build_kubeconfig(server), Cluster.objects.none())
+    assert trial.review.is_complete
+    assert 4 <= highest <= connection_trial.REVIEWS_AT_ONCE
+    asked = {need for need in NEEDED if need.kind not in trial.review.skipped}
+    assert total == len(asked)
+
+
+def test_a_trial_never_waits_for_a_turn() -> None:
+    assert len(NEEDED) + 50 < connections.TRIAL_REQUESTS
 
 
 def test_what_is_kept_reads_back_the_same() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
-from clusters import actions, tasks
+from clusters import actions, cluster_twins, tasks
 from clusters.cluster_forms import ClusterForm
 from clusters.models import Cluster
 from console.errors import UserError
@@ -47,12 +47,16 @@ class Command(BaseCommand):
             ) from refusal
         except (OSError, UnicodeDecodeError, UserError) as refusal:
             raise CommandError(str(refusal)) from refusal
-        tasks.heartbeat(str(known.pk))
+        # A refusal is shown at once, to the person who waits for it.
+        tasks.heartbeat(str(known.pk), tasks.REFUSAL_RECHECKS)
         known = Cluster.objects.defer("kubeconfig").get(pk=known.pk)
         if known.unreachable_since is not None:
             raise CommandError(
                 f"{known.name} is registered, but it does not answer: {known.trouble}"
             )
+        twins = cluster_twins.find_twins(known, Cluster.objects.there())
+        if warning := cluster_twins.describe_twins(twins):
+            self.stderr.write(self.style.WARNING(warning))
         self.stdout.write(
             f"{known.name} at {known.server} answers (Kubernetes {known.version}). Make a "
             "project on it to use it."

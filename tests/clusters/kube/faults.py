@@ -70,17 +70,17 @@ Step = Callable[[Exchange], None]
 
 class FaultServer:
     """Answers the requests, in the order they come, by one step each; the last step answers all
-    that follow.
+    that follow. `port` is that of a server that went away; 0 takes a free one.
     """
 
-    def __init__(self, *steps: Step) -> None:
+    def __init__(self, *steps: Step, port: int = 0) -> None:
         self.steps = list(steps)
         self.requests: list[Request] = []
         self.arrived = threading.Condition()
         self._over = threading.Event()
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
         self._start(self._accept)
 

@@ -296,21 +296,6 @@ def test_a_stop_ends_the_wait_for_a_turn(clock: Clock) -> None:
         pace.wait_turn(timeout=1_000, stop=stop)
 
 
-def test_whoever_can_wait_leaves_turns_to_the_others(clock: Clock) -> None:
-    pace, stop = RateLimiter(rate=10, burst=4, clock=clock), threading.Event()
-    pace.wait_turn(spare_turns=2)
-    pace.wait_turn(spare_turns=2)
-    with pytest.raises(Unavailable, match="too many") as busy:
-        pace.wait_turn(timeout=0.05, spare_turns=2)
-    assert busy.value.retry_after == pytest.approx(0.1)
-    assert [pace.reserve_turn(10) for _ in range(3)] == pytest.approx([0, 0, 0.1])
-    stop.set()
-    with pytest.raises(Unavailable, match="stopped"):
-        pace.wait_turn(timeout=1_000, stop=stop, spare_turns=2)
-    clock.now = 100.0
-    pace.wait_turn(spare_turns=99)
-
-
 def test_the_patience_that_a_cluster_asks_for_is_had_and_no_burst_comes_after_it(
     clock: Clock,
 ) -> None:

@@ -8,7 +8,7 @@ from clusters.kube.client import Client
 from clusters.kube.frames import OBJECT_DECODER
 from clusters.kube.resources import PODS
 from clusters.kube.watch import Bookmark, Listing, ListingPart, ListingStarted
-from tests.clusters.kube.faults import FaultServer, Step, frame, listing, refusal
+from tests.clusters.kube.faults import Exchange, FaultServer, Step, frame, listing, refusal
 from tests.clusters.kube.faults import watch as watching
 from tests.clusters.kube.following import QUICK_TIMINGS
 
@@ -71,4 +71,19 @@ def test_a_list_that_breaks_off_is_asked_for_again() -> None:
         "ListingStarted",
         "ListingPart",
         "Listing",
+    ]
+
+
+def test_no_listing_begins_before_a_server_that_was_away_answers() -> None:
+    """A caller reads all that it knows when one begins, and keeps the others from trying so."""
+    cut = Exchange.reset
+    # A request whose connection is cut is sent twice.
+    found = follow_items(
+        6, cut, cut, cut, cut, cut, cut, listing(5, "a"), listing(5, "a"), watching()
+    )
+    assert [type(each).__name__ for each in found] == [
+        "ListingStarted",
+        *["WatchFailed"] * 3,
+        "ListingStarted",
+        "ListingPart",
     ]
