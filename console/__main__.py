@@ -1,6 +1,6 @@
 """The command line: `python -m console up` runs everything on this machine.
 
-`python -m console web` (worker, beat, follow) runs one process in the foreground.
+`python -m console web` (worker, beat, follow, capture) runs one process in the foreground.
 """
 
 import os

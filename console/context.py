@@ -63,6 +63,7 @@ NAVIGATION = (
     NavigationEntry(
         "roles", "Roles", icon="shield-check", permission="access-rules:view", group=ACCESS
     ),
+    NavigationEntry("rest-reference", "REST API", icon="plug-zap", group=ACCESS),
     NavigationEntry(
         "audit", "Audit log", icon="scroll-text", permission="audit:view", group=ACCESS
     ),

@@ -1,5 +1,7 @@
 """`/healthz`: this process answers. `/readyz`: it can do its work, and what is degraded."""
 
+import logging
+
 import redis
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -10,11 +12,32 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.views.decorators.http import require_safe
 
+log = logging.getLogger(__name__)
+
 _migrated_databases: set[str] = set()
 """Names of the databases that were seen up to date.
 
 Migrations stay applied, and looking costs a tenth of a second.
 """
+
+
+class _Readiness:
+    """What `readyz` answered last, so that only changes are logged."""
+
+    trouble = ""
+
+    def log_change(self, trouble: str) -> None:
+        """Log the trouble, or its end, unless it was so before."""
+        if trouble == self.trouble:
+            return
+        self.trouble = trouble
+        if trouble:
+            log.warning("not ready: %s", trouble)
+        else:
+            log.info("ready")
+
+
+_readiness = _Readiness()
 
 
 @login_not_required
@@ -32,6 +55,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     A missing broker is named in the text and does not change the status.
     """
     trouble = _check_database()
+    _readiness.log_change(trouble)
     lines = [trouble or "ready", "" if trouble else _check_broker()]
     return HttpResponse(
         "".join(f"{line}\n" for line in lines if line),

@@ -1,6 +1,6 @@
 """The processes of one machine as services of the supervisor.
 
-Ports and passwords are kept from run to run in STATE_FILE.
+Ports and passwords are kept from run to run (`installation_state`).
 """
 
 import asyncio
@@ -13,14 +13,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from console import ports, processes, redis_server
+from console import installation_state, ports, processes, redis_server
 from console.files import write_private
 from console.options import Options
 from console.supervisor import Service
 
 STOP_SECONDS = {"localkube": 14.0, "redis": 3.0, "web": processes.STREAM_GRACE_SECONDS + 2.0}
-STATE_FILE = "up.json"
-_STATE_KEYS = ("redis_port", "redis_password", "localkube_port", "follower")
 
 
 class Installation:
@@ -34,8 +32,8 @@ class Installation:
         self.listener = listener
         self.environment = processes.build_environment(options)
         self.kubeconfig = options.data_dir / "localkube" / "kubeconfig"
-        file = options.data_dir / STATE_FILE
-        state = _load_state(file)
+        file = options.data_dir / installation_state.STATE_FILE
+        state = installation_state.load_state(file)
         self.base_services: list[Service] = []
         if not options.redis_url:
             self.base_services.append(self._build_redis(state))
@@ -51,6 +49,7 @@ class Installation:
             self._build_worker("worker"),
             self._build_worker("beat"),
             self._build_worker("follow", "--holder", holder),
+            self._build_worker("capture", "--holder", holder),
         ]
 
     @property
@@ -135,23 +134,6 @@ class Installation:
         return Service(
             name=name, command=command, environment=self.environment, directory=processes.BASE
         )
-
-
-def _load_state(file: Path) -> dict[str, str]:
-    """Load the kept ports and passwords; {} if the file is missing or unreadable.
-
-    All of it can be made anew.
-    """
-    try:
-        stored = json.loads(file.read_text())
-        state = {name: str(stored[name]) for name in _STATE_KEYS if name in stored}
-        return {
-            name: text
-            for name, text in state.items()
-            if not name.endswith("_port") or int(text) in range(1, 65536)
-        }
-    except (OSError, ValueError, TypeError):
-        return {}
 
 
 async def _file_exists(file: Path) -> bool:

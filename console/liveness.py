@@ -1,32 +1,14 @@
-"""The liveness file of processes that answer no requests (MUSTER_ALIVE_FILE).
+"""How Celery's processes show that they live: they touch the liveness file."""
 
-They renew its modification time as long as they go on; a probe looks at it.
-"""
-
-import logging
 from typing import Any
 
 from celery import bootsteps
 from celery.beat import PersistentScheduler
-from django.conf import settings
 
-log = logging.getLogger(__name__)
+from console.alive_file import touch_alive_file
 
 TOUCH_SECONDS = 10.0
 """Seconds between two touches by an idle worker."""
-
-
-def touch_alive_file() -> None:
-    """Set the file's modification time to now, where a file is configured.
-
-    Never fails: an error is logged and is no reason to end the process.
-    """
-    file = settings.OPTIONS.alive_file
-    if file is not None:
-        try:
-            file.touch()
-        except OSError as error:
-            log.warning("%s, the sign of life, cannot be written: %s", file, error.strerror)
 
 
 class AliveFileStep(bootsteps.StartStopStep):

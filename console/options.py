@@ -61,8 +61,8 @@ class Options(BaseSettings):
     alive_file: Annotated[Path, AfterValidator(_make_absolute)] | None = Field(
         None,
         description=(
-            "a file whose time worker, beat and follow set anew while they go on, for a probe to "
-            "look at"
+            "a file whose time worker, beat, follow and capture set anew while they go on, for a "
+            "probe to look at"
         ),
     )
     host: str = Field("127.0.0.1", description="the address that the web server listens on")
@@ -97,6 +97,22 @@ class Options(BaseSettings):
     )
     behind_proxy: bool = Field(
         False, description="a proxy in front sets X-Forwarded-Proto and X-Forwarded-For"
+    )
+    connections_per_address: int = Field(
+        256,
+        ge=8,
+        description=(
+            "connections that one address may have open at once, streams of pages and logs not "
+            "counted; no bound for a proxy that is trusted"
+        ),
+    )
+    requests_per_minute: int = Field(
+        6000,
+        ge=0,
+        description=(
+            "requests over REST that the tokens of one user or service account may make in a "
+            "minute, over all web processes; 0 is without limit"
+        ),
     )
     database_url: Annotated[str, _url_validator("postgres", "postgresql")] = Field(
         "", description="postgres://user:password@host/name; SQLite in DATA_DIR where it is empty"
@@ -231,6 +247,15 @@ class Options(BaseSettings):
         ge=300,
         le=30 * DAY,
         description="how long an access token of the REST API is good",
+    )
+    refresh_token_seconds: int = Field(
+        7 * DAY,
+        ge=0,
+        le=90 * DAY,
+        description=(
+            "for how long after a password was given a refresh token gets access tokens; 0 gives "
+            "none"
+        ),
     )
     log_level: str = Field(
         "INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="what the processes say"

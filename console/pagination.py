@@ -7,7 +7,7 @@ import base64
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -17,7 +17,10 @@ from django.db import models
 from django.utils.timezone import make_aware
 
 PAGE_SIZE = 50
-MAX_CURSOR_CHARS = 600
+MAX_CURSOR_CHARS = 4000
+"""Characters of a cursor. The longest sort key, an image, has 512: 2 KiB of UTF-8, of which base64
+makes 2731 characters. Proxies take addresses of 8 KiB.
+"""
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -55,22 +58,31 @@ class Page(Generic[Row]):
     previous: str = ""
 
 
+def _select_same(rows: "models.QuerySet[Row]") -> "models.QuerySet[Row]":
+    return rows
+
+
 def load_page(
-    rows: "models.QuerySet[Row]", order: SortOrder, cursor: str = "", size: int = PAGE_SIZE
+    rows: "models.QuerySet[Row]",
+    order: SortOrder,
+    cursor: str = "",
+    size: int = PAGE_SIZE,
+    *,
+    select: "Callable[[models.QuerySet[Row]], models.QuerySet[Row]]" = _select_same,
 ) -> Page[Row]:
     """Load the rows at a cursor of this order.
 
     The first rows for "" and for a cursor of another order or one that cannot be read. Two queries,
     whatever the size: the keys of the rows, which an index of the order gives without reading the
-    rows before them; and these rows by their keys.
+    rows before them; and these rows by their keys, with what `select` adds to them.
     """
-    position = _parse_cursor(cursor, order, rows.model)
+    position = _parse_cursor(cursor, order, rows)
     direction, values = position if position is not None else ("next", [])
     keys = order.keys if direction == "next" else order.reversed_keys()
     candidates = rows.filter(_build_after_filter(keys, values)) if values else rows
     # One key more than the page has, to know whether there is a next page without counting.
     row_keys = list(candidates.order_by(*keys).values_list("pk", flat=True)[: size + 1])
-    page_rows = _load_in_order(rows, row_keys[:size])
+    page_rows = _load_in_order(select(rows), row_keys[:size])
     # A row may have left the list between the two queries; all of them, too.
     has_more = bool(page_rows) and len(row_keys) > size
     if direction == "next":
@@ -83,13 +95,35 @@ def load_page(
             previous=previous_cursor,
         )
     if not page_rows:
-        return load_page(rows, order, "", size)
+        return load_page(rows, order, "", size, select=select)
     page_rows.reverse()
     return Page(
         page_rows,
         next=_build_cursor(order, page_rows[-1], "next"),
         previous=_build_cursor(order, page_rows[0], "previous") if has_more else "",
     )
+
+
+def iterate_chunks(
+    rows: "models.QuerySet[Row]",
+    order: SortOrder,
+    size: int,
+    *,
+    select: "Callable[[models.QuerySet[Row]], models.QuerySet[Row]]" = _select_same,
+) -> Iterator[Sequence[Row]]:
+    """Yield all rows in this order, `size` at a time; the last key of the order is the primary one.
+
+    Two queries each, which cost the same at any place: the rows after the last key. A row that
+    changes its place meanwhile may be left out or come twice.
+    """
+    names = [key.lstrip("-") for key in order.keys]
+    candidates = rows
+    while True:
+        keys = list(candidates.order_by(*order.keys).values_list(*names)[:size])
+        yield _load_in_order(select(rows), [each[-1] for each in keys])
+        if len(keys) < size:
+            return
+        candidates = rows.filter(_build_after_filter(order.keys, keys[-1]))
 
 
 def _load_in_order(rows: "models.QuerySet[Row]", keys: Sequence[Any]) -> list[Row]:
@@ -117,7 +151,11 @@ def _build_cursor(order: SortOrder, row: models.Model, direction: str) -> str:
         direction,
         *(_serialize_value(_get_value(row, key.lstrip("-"))) for key in order.keys),
     ]
-    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(json.dumps(content, ensure_ascii=False).encode())
+        .decode()
+        .rstrip("=")
+    )
 
 
 def _get_value(row: Any, path: str) -> Any:
@@ -131,7 +169,7 @@ def _serialize_value(value: Any) -> str:
 
 
 def _parse_cursor(
-    cursor: str, order: SortOrder, model: type[models.Model]
+    cursor: str, order: SortOrder, rows: "models.QuerySet[Any]"
 ) -> tuple[str, list[Any]] | None:
     if not cursor or len(cursor) > MAX_CURSOR_CHARS:
         return None
@@ -144,7 +182,7 @@ def _parse_cursor(
             or len(texts) != len(order.keys)
         ):
             return None
-        fields = [_get_field(model, key.lstrip("-")) for key in order.keys]
+        fields = [_get_field(rows, key.lstrip("-")) for key in order.keys]
         values = [
             _parse_value(field, text)
             for field, text in zip(fields, texts, strict=True)
@@ -170,7 +208,12 @@ def _parse_value(field: "models.Field[Any, Any]", text: str) -> Any:
     return value
 
 
-def _get_field(model: type[models.Model], path: str) -> "models.Field[Any, Any]":
+def _get_field(rows: "models.QuerySet[Any]", path: str) -> "models.Field[Any, Any]":
+    """Return the field of a key: of the rows, of what they refer to, or of what is annotated."""
+    if path in rows.query.annotations:
+        annotated: models.Field[Any, Any] = rows.query.annotations[path].output_field
+        return annotated
+    model: type[models.Model] = rows.model
     *parents, last = path.split("__")
     for parent in parents:
         related = model._meta.get_field(parent).related_model

@@ -16,7 +16,10 @@ Without it, the web process would wait for ever.
 """
 STATIC_MANIFEST = "staticfiles.json"
 """The file with the hashed names of static files, written when all of them are collected."""
-PROCESS_NAMES = ("web", "worker", "beat", "follow")
+PROTOCOL = ("--http", "console.web_connections:BoundedProtocol", "--ws", "none")
+"""What the web process speaks: HTTP with bounds. A WebSocket would be without them."""
+PROCESS_NAMES = ("web", "worker", "beat", "follow", "capture")
+CAPTURE_SETTINGS = "console.capture_settings"
 _ALLOWED_VARIABLES = (
     "PATH",
     "HOME",
@@ -63,6 +66,7 @@ def build_command(name: str, options: Options, *, listener: int | None = None) -
             "console.asgi:application",
             *address,
             *grace,
+            *PROTOCOL,
             proxy,
             *logging,
         ]
@@ -87,6 +91,8 @@ def build_command(name: str, options: Options, *, listener: int | None = None) -
         return [python, "-m", "celery", "-A", "console", "beat", "--pidfile", "", "-l", level]
     if name == "follow":
         return [python, str(BASE / "manage.py"), "follow"]
+    if name == "capture":
+        return [python, str(BASE / "manage.py"), "capture", f"--settings={CAPTURE_SETTINGS}"]
     raise ValueError(f"there is no process {name}")
 
 

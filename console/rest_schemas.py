@@ -21,6 +21,59 @@ def describe_body(body_type: type[msgspec.Struct]) -> dict[str, Any]:
     return cleaned
 
 
+def accept_nulls(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a request, in which null is as good as a field that is missing.
+
+    A field that must be given takes no null.
+    """
+    adapted = dict(schema)
+    if "properties" in schema:
+        required = schema.get("required", ())
+        adapted["properties"] = {
+            name: (_remove_null if name in required else _add_null)(accept_nulls(each))
+            for name, each in schema["properties"].items()
+        }
+    if "items" in schema:
+        adapted["items"] = accept_nulls(schema["items"])
+    if "anyOf" in schema:
+        adapted["anyOf"] = [accept_nulls(each) for each in schema["anyOf"]]
+    return adapted
+
+
+def _add_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if "anyOf" in schema:
+        kinds = schema["anyOf"]
+        has_null = any(each.get("type") == "null" for each in kinds)
+        return schema if has_null else schema | {"anyOf": [*kinds, {"type": "null"}]}
+    if "type" not in schema and "enum" not in schema:
+        # It takes any value already.
+        return schema
+    with_null = dict(schema)
+    if "type" in schema:
+        with_null["type"] = [*_list_types(schema), "null"]
+    if "enum" in schema:
+        with_null["enum"] = [*(each for each in schema["enum"] if each is not None), None]
+    return with_null
+
+
+def _remove_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if "anyOf" in schema:
+        return schema | {"anyOf": [each for each in schema["anyOf"] if each.get("type") != "null"]}
+    if "type" not in schema:
+        return schema
+    types = _list_types(schema)
+    without_null = schema | {"type": types[0] if len(types) == 1 else types}
+    if "enum" in schema:
+        without_null["enum"] = [each for each in schema["enum"] if each is not None]
+    return without_null
+
+
+def _list_types(schema: Mapping[str, Any]) -> list[str]:
+    """Return the types that a schema takes, without null."""
+    types = schema["type"]
+    return [each for each in ([types] if isinstance(types, str) else types) if each != "null"]
+
+
 def _clean_schema(schema: Any, components: Mapping[str, Any]) -> Any:
     """Return a schema with what it refers to in place, and without what says nothing."""
     if isinstance(schema, list | tuple):

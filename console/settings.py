@@ -7,7 +7,7 @@ from typing import Any
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-from console import keys, options
+from console import installation_state, keys, options
 
 try:
     OPTIONS = options.read_options()
@@ -210,7 +210,12 @@ WHITENOISE_AUTOREFRESH = False
 # cluster it manages.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
-REDIS_URL = OPTIONS.redis_url or "redis://127.0.0.1:6379/0"
+# `up` names its own to the processes that it starts. A command beside it reads where that is.
+REDIS_URL = (
+    OPTIONS.redis_url
+    or installation_state.find_redis_url(OPTIONS.data_dir)
+    or "redis://127.0.0.1:6379/0"
+)
 CELERY = {
     "broker_url": REDIS_URL,
     "task_ignore_result": True,
@@ -243,7 +248,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "projects.api.idempotency.ApiSchema",
     "EXCEPTION_HANDLER": "console.errors.handle_api_exception",
     "UNAUTHENTICATED_USER": None,
     # What a view takes is in the schema; an OPTIONS that answers tells what is there to whoever may
@@ -270,5 +275,10 @@ LOGGING = {
         "stderr": {"class": "logging.StreamHandler", "stream": sys.stderr, "formatter": "plain"}
     },
     "root": {"handlers": ["stderr"], "level": OPTIONS.log_level},
-    "loggers": {"uvicorn.access": {"level": "WARNING"}, "django.server": {"level": "WARNING"}},
+    "filters": {"readiness": {"()": "console.readiness_log.ReadinessFilter"}},
+    "loggers": {
+        "uvicorn.access": {"level": "WARNING"},
+        "django.server": {"level": "WARNING"},
+        "django.request": {"filters": ["readiness"]},
+    },
 }

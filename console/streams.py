@@ -1,8 +1,58 @@
-"""Counts of open streams. Each costs the process something for as long as it lives."""
+"""Answers that are sent piece by piece, and counts of open streams.
 
+Each open stream costs the process something for as long as it lives.
+"""
+
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+from asgiref.sync import sync_to_async
+from django.db import close_old_connections
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+Piece = TypeVar("Piece", str, bytes)
+
+
+class PieceResponse(StreamingHttpResponse):
+    """An answer whose pieces are made one by one, as the client takes them, each in a thread."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return send_pieces(iter(self.streaming_content))  # type: ignore[arg-type]  # ours is sync
+
+
+async def send_pieces(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield pieces that are made in threads, which keep no connection to the database."""
+
+    def take() -> bytes | None:
+        try:
+            return next(pieces, None)
+        finally:
+            close_old_connections()
+
+    # One thread hop for each piece.
+    step = sync_to_async(take, thread_sensitive=False)
+    while (piece := await step()) is not None:
+        if piece:
+            yield piece
+
+
+def build_file_response(pieces: Iterator[Piece], file: str, content_type: str) -> HttpResponseBase:
+    """Build the answer that is downloaded as `file`: whole where it is one piece, else streamed.
+
+    The first two pieces are made at once, so that what fails at first is answered as an error.
+    """
+    first = list(itertools.islice(pieces, 2))
+    response: HttpResponseBase = (
+        HttpResponse(first, content_type=content_type)
+        if len(first) < 2
+        else PieceResponse(itertools.chain(first, pieces), content_type=content_type)
+    )
+    response["Content-Disposition"] = f'attachment; filename="{file}"'
+    return response
 
 
 class StreamCounter:

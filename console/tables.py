@@ -8,34 +8,29 @@ A table whose page has more than its rows calls the parts of `render_table` by i
 `build_listing`, `render_listing` and `render_csv`.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.db import models
 from django.http import HttpRequest, HttpResponse
-from django.utils.dateparse import parse_date
+from django.http.response import HttpResponseBase
 
 from console import pagination
 from console.http import render_page
+from console.streams import build_file_response
+from console.table_filters import Choices, Filter, Rows, Selection
 from console.templatetags.muster import render_time_distance
 
-MAX_CSV_ROWS = 20_000
-"""Rows of one file, as in Run:ai."""
-CSV_CHUNK_ROWS = 500
+FILE_CHUNK_ROWS = 500
+"""Rows of a file that are in memory at once."""
 COOKIE_SECONDS = 365 * 24 * 3600
 MAX_SEARCH_CHARS = 100
-MAX_TEXT_CHARS = 150
-"""Characters of a typed filter: those of the longest user name."""
-MAX_VALUES = 50
-"""Values of one filter."""
 LIST_TEMPLATE = "parts/_list.html"
 
-Rows = models.QuerySet[Any]
-Choices = Sequence[tuple[str, str]]
 Prepare = Callable[[Sequence[Any]], None]
 """Puts on rows what the columns need beside them, with one query for all."""
 
@@ -80,8 +75,11 @@ class Column:
     """The cells of CSV by their titles, where these are not just `title` and `text`."""
     fields: tuple[str, ...] = ()
     """What of the model it reads, for `Table.select_fields`."""
-    rest: Mapping[str, Any] = field(default_factory=dict)
-    """What REST filters and sorts by for it, by name: fields as the API of its room has them."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """What it reads of related rows: their paths by the names that it reads them by.
+
+    It costs less than a related object for each row, which `fields` make.
+    """
 
     @property
     def css(self) -> str:
@@ -102,7 +100,6 @@ def build_time_column(
     *,
     is_sortable: bool = False,
     is_extra: bool = False,
-    rest: Mapping[str, Any] | None = None,
 ) -> Column:
     """Build a column of a row's time: its distance from now on the page, ISO 8601 in CSV."""
 
@@ -118,83 +115,7 @@ def build_time_column(
         order=(field,) if is_sortable else (),
         is_extra=is_extra,
         fields=(field,),
-        rest=rest or {},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """A filter of a table.
-
-    `choices` returns the (value, words) pairs, once a page; `apply` narrows the rows by one value.
-    Other kinds than "choice" are:
-
-    - "choices": several values at once, all of which `apply` gets as a tuple
-    - "text" and "date" (a day, as 2026-01-31): a typed value; the choices of a text are suggestions
-    - "view": a link chooses it, not the bar of filters; `apply` gets "" where it does not
-    """
-
-    name: str
-    title: str
-    choices: Callable[[HttpRequest], Choices]
-    apply: Callable[[Rows, Any], Rows]
-    kind: str = "choice"
-    check: Callable[[str], bool] | None = None
-    """Says whether rows can be narrowed by a value; without it the choices and the kind do."""
-    any_words: str = ""
-    """The choice of no value; "" says the title."""
-
-    def accepts(self, request: HttpRequest, value: str) -> bool:
-        """Return whether rows can be narrowed by this value."""
-        if self.check is not None:
-            return self.check(value)
-        if self.kind == "date":
-            return _is_day(value)
-        if self.kind == "text":
-            return True
-        return value in {key for key, _ in self.choices(request)}
-
-    def parse_values(self, request: HttpRequest) -> tuple[str, ...]:
-        """Return the values that the address has for it, without those that it does not accept.
-
-        A typed text is cut, and not left out: rows that nobody asked for would be shown.
-        """
-        given = request.GET.getlist(self.name)
-        if self.kind != "choices":
-            given = [_cut_text(value) if self.kind == "text" else value for value in given[-1:]]
-        return tuple(
-            sorted(
-                {value for value in given[:MAX_VALUES] if value and self.accepts(request, value)}
-            )
-        )
-
-    def narrow(self, rows: Rows, values: tuple[str, ...]) -> Rows:
-        """Return the rows that fit these values, as `parse_values` returns them."""
-        if self.kind == "choices":
-            return self.apply(rows, values) if values else rows
-        value = next(iter(values), "")
-        return self.apply(rows, value) if value or self.kind == "view" else rows
-
-
-def _cut_text(value: str) -> str:
-    return value.replace("\x00", "").strip()[:MAX_TEXT_CHARS]
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The search and the values of filters in an address. Equal ones select the same rows."""
-
-    search: str = ""
-    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-    def find_values(self, name: str) -> tuple[str, ...]:
-        """Return the values of a filter, () where it has none."""
-        return dict(self.values).get(name, ())
-
-    def list_parameters(self) -> list[tuple[str, str]]:
-        """Return the parameters of an address that selects the same."""
-        search = [("q", self.search)] if self.search else []
-        return [*search, *((name, value) for name, values in self.values for value in values)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +154,15 @@ class Table:
         related = {path.rpartition("__")[0] for path in fields if "__" in path}
         return rows.select_related(*sorted(related)).only(*fields)
 
+    def annotate_rows(self, rows: Rows) -> Rows:
+        """Return the same rows with what the columns read of related ones.
+
+        The query for the keys of a page does without it: a join would keep it from its index.
+        """
+        paths = [path for column in self.columns for path in column.annotations.items()]
+        annotated: Rows = rows.annotate(**{name: models.F(path) for name, path in paths})
+        return annotated
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -243,15 +173,17 @@ class Listing:
     columns: Sequence[Column]
     sort: str
     selection: Selection = field(default_factory=Selection)
-    filters: Sequence[tuple[Filter, str | tuple[str, ...], Choices]] = ()
-    """Each filter of the bar with the chosen value, or values, and the possible ones."""
+    filters: Sequence[tuple[Filter, str | tuple[str, ...], Choices, Sequence[str]]] = ()
+    """Each filter of the bar with the chosen value, or values, the possible ones, and suggestions
+    for a typed one.
+    """
     next: str = ""
     previous: str = ""
 
     @property
     def is_filtered(self) -> bool:
         """Whether a search or a filter leaves rows out."""
-        return bool(self.selection.search or any(value for _, value, _ in self.filters))
+        return bool(self.selection.search or any(value for _, value, *_ in self.filters))
 
     @property
     def heads(self) -> Sequence[tuple[Column, str, str]]:
@@ -282,7 +214,7 @@ def render_table(
     *,
     file: str,
     prepare: Prepare | None = None,
-) -> HttpResponse:
+) -> HttpResponseBase:
     """Render the table as a page, as a part for htmx, or as CSV (`?format=csv`) called `file`.
 
     Templates find it as `listing`. `prepare` gets the rows that are shown, some at a time.
@@ -303,6 +235,7 @@ def build_listing(
         _prefetch_related(table.select_rows(rows, selection), columns),
         order,
         request.GET.get("cursor") or request.GET.get("page", ""),
+        select=table.annotate_rows,
     )
     if prepare:
         prepare(listed_page.rows)
@@ -313,7 +246,11 @@ def build_listing(
         order.name,
         selection,
         [
-            (each, _get_shown_value(each, selection), each.choices(request))
+            (
+                each,
+                _get_shown_value(each, selection),
+                *each.offer(request, selection.find_values(each.name)),
+            )
             for each in table.filters
             if each.kind != "view"
         ],
@@ -323,11 +260,17 @@ def build_listing(
 
 
 def render_listing(
-    request: HttpRequest, listing: Listing, template: str, part: str, context: Mapping[str, Any]
+    request: HttpRequest,
+    listing: Listing,
+    template: str,
+    part: str,
+    context: Mapping[str, Any],
+    *,
+    remember_columns: bool = True,
 ) -> HttpResponse:
     """Render a page of a table, or its part for htmx, and remember the columns that were chosen."""
     answer = render_page(request, template, part, {"listing": listing, **context})
-    if listing.table.cookie and _get_columns_parameter(request):
+    if remember_columns and listing.table.cookie and _get_columns_parameter(request):
         answer.set_cookie(
             listing.table.cookie,
             ",".join(column.name for column in listing.columns),
@@ -341,32 +284,45 @@ def render_listing(
 
 def render_csv(
     request: HttpRequest, rows: Rows, table: Table, file: str, prepare: Prepare | None = None
-) -> HttpResponse:
-    """Render the rows that the address asks for as CSV, with all columns."""
-    cells = [cell for column in table.columns for cell in column.csv_cells.items()]
-    csv_rows = _prefetch_related(filter_rows(request, rows, table), table.columns)
+) -> HttpResponseBase:
+    """Render all rows that the address asks for as CSV, streamed if many.
 
-    def list_lines() -> Iterator[str]:
-        yield pagination.format_csv_line(title for title, _ in cells)
-        iterator = csv_rows.iterator(chunk_size=CSV_CHUNK_ROWS)
-        while chunk := list(itertools.islice(iterator, CSV_CHUNK_ROWS)):
+    The columns are those that the address chooses, else all.
+    """
+    columns = table.columns
+    if _get_columns_parameter(request):
+        columns = tuple(_parse_columns(request, table))
+    cells = [cell for column in columns for cell in column.csv_cells.items()]
+    csv_rows = _prefetch_related(rows, columns)
+
+    def render_pieces() -> Iterator[str]:
+        lines = [pagination.format_csv_line(title for title, _ in cells)]
+        for chunk in iterate_chunks(request, csv_rows, table):
             if prepare:
                 prepare(chunk)
-            for row in chunk:
-                yield pagination.format_csv_line(text(row) for _, text in cells)
+            lines += [pagination.format_csv_line(text(row) for _, text in cells) for row in chunk]
+            yield "".join(lines)
+            lines.clear()
 
-    # Read here: a stream would leave its reading to a moment when the connection may be somebody
-    # else's.
-    answer = HttpResponse("".join(list_lines()), content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{file}.csv"'
-    return answer
+    return build_file_response(render_pieces(), f"{file}.csv", "text/csv; charset=utf-8")
 
 
-def filter_rows(request: HttpRequest, rows: Rows, table: Table) -> Rows:
-    """Return the rows that the address asks for, in its order, at most MAX_CSV_ROWS: for a file."""
+def iterate_chunks(request: HttpRequest, rows: Rows, table: Table) -> Iterator[Sequence[Any]]:
+    """Yield all rows that the address asks for, in its order, some at a time: for a file."""
     selected = table.select_rows(rows, parse_selection(request, table))
     order = _parse_order(request, table, rows.model)
-    return selected.order_by(*order.keys)[:MAX_CSV_ROWS]
+    return pagination.iterate_chunks(selected, order, FILE_CHUNK_ROWS, select=table.annotate_rows)
+
+
+def build_query(request: HttpRequest, table: Table) -> str:
+    """Build the query of an address that shows the same columns, filters and order to anybody."""
+    return urlencode(
+        [
+            *parse_selection(request, table).list_parameters(),
+            ("sort", _parse_sort(request, table)),
+            ("column", ",".join(column.name for column in _parse_columns(request, table))),
+        ]
+    )
 
 
 def parse_selection(request: HttpRequest, table: Table) -> Selection:
@@ -386,24 +342,20 @@ def _get_shown_value(table_filter: Filter, selection: Selection) -> str | tuple[
     return values if table_filter.kind == "choices" else next(iter(values), "")
 
 
-def _is_day(text: str) -> bool:
-    try:
-        return parse_date(text) is not None
-    except ValueError:
-        return False
-
-
 def _parse_order(
     request: HttpRequest, table: Table, model: type[models.Model]
 ) -> pagination.SortOrder:
-    sortable = {column.name: column.order for column in table.columns if column.order}
+    name = _parse_sort(request, table)
+    [keys] = [column.order for column in table.columns if column.name == name.lstrip("-")]
+    return pagination.build_order(name, keys, model)
+
+
+def _parse_sort(request: HttpRequest, table: Table) -> str:
     requested = request.GET.get("sort", "")
-    name = (
-        requested
-        if requested.lstrip("-") in sortable and not requested.startswith("--")
-        else table.sort
-    )
-    return pagination.build_order(name, sortable[name.lstrip("-")], model)
+    sortable = {column.name for column in table.columns if column.order}
+    if requested.lstrip("-") in sortable and not requested.startswith("--"):
+        return requested
+    return table.sort
 
 
 def _parse_columns(request: HttpRequest, table: Table) -> Sequence[Column]:

@@ -10,9 +10,11 @@ from typing import Any
 
 from django import template
 from django.template import Context, Template
+from django.template.loader import render_to_string
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from console.table_filters import MAX_TEXT_CHARS, Choices, Filter
 from console.tables import Column, Listing
 from console.templatetags.muster import NO_VALUE
 
@@ -62,6 +64,39 @@ def rows(context: Context, listing: Listing) -> SafeString:
             parts.append("</tr>\n")
     # Texts are escaped above, and templates escape what they show.
     return mark_safe("".join(parts))  # noqa: S308
+
+
+@register.simple_tag
+def more_filters(listing: Listing) -> SafeString:
+    """Render the panel of further filters: each field with its name above it."""
+    parts = (
+        '<label class="mu-more-filter">'
+        f'<span class="mu-more-filter__name">{escape(each.title)}</span>'
+        f'<span class="pf-v6-c-form-control">{_render_control(each, str(value), choices)}</span>'
+        "</label>"
+        for each, value, choices, _ in listing.filters
+        if each.is_more
+    )
+    # There are dozens: an include for each takes a tenth of the page's time.
+    return mark_safe("".join(parts))  # noqa: S308 - escaped above and below
+
+
+_INPUTS = {
+    "date": 'type="date"',
+    "number": 'type="number" min="0" step="any"',
+    "integer": 'type="number" min="0" step="1"',
+    "text": f'type="text" maxlength="{MAX_TEXT_CHARS}" placeholder="Contains"'
+    ' autocomplete="off" spellcheck="false"',
+}
+
+
+def _render_control(table_filter: Filter, value: str, choices: Choices) -> str:
+    name = escape(table_filter.name)
+    if table_filter.kind == "choice":
+        any_option = '<option value="">Any</option>'
+        chevron = render_to_string("parts/_chevron.html")
+        return f'<select name="{name}">{any_option}{options(choices, value)}</select>{chevron}'
+    return f'<input name="{name}" value="{escape(value)}" {_INPUTS[table_filter.kind]}>'
 
 
 @register.simple_tag

@@ -228,8 +228,12 @@
     }
 
     // How things stand: told whole with a window and when a stream begins, and of what has changed after that.
-    stands({ order, tabs, over, settled, nothing }) {
+    stands({ order, tabs, pods, over, settled, nothing }) {
       Object.assign(this, { over, settled, nothing });
+      const finder = this.root.querySelector("[data-finder]");
+      finder.hidden = pods <= order.length;
+      finder.querySelector("[data-tab-count]").textContent = order.length;
+      finder.querySelector("[data-pod-count]").textContent = pods;
       const old = new Map([...this.pods.querySelectorAll("[data-pod]")].map((each) => [each.dataset.pod, each]));
       let at = this.pods.firstElementChild;
       order.map(String).forEach((pod) => {

@@ -101,7 +101,8 @@
     for (const pick of document.querySelectorAll("[data-pick]")) {
       const shown = pick.querySelector("[data-pick-count]");
       if (!shown) continue;
-      const chosen = pick.querySelectorAll("input:checked").length;
+      const typed = [...pick.querySelectorAll("input[type=text], input[type=number], input[type=date], select")];
+      const chosen = pick.querySelectorAll("input:checked").length + typed.filter((each) => each.value).length;
       shown.textContent = chosen ? String(chosen) : "";
     }
   };

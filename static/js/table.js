@@ -26,6 +26,12 @@
     window.htmx.ajax("GET", url, { target: "#workloads", swap: "outerHTML" });
   };
 
+  // What is saved as a view is the table as it is now.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("[data-table-query]");
+    if (link) link.href = link.dataset.dialog = `${link.dataset.tableQuery}${window.location.search}`;
+  }, true);
+
   // Choosing rows.
   const boxes = () => [...document.querySelectorAll("#workloads [data-choose]")];
   const chosen = () => {

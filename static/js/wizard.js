@@ -139,7 +139,7 @@
         const radio = card.querySelector("input");
         let off = false;
         for (const why of card.querySelectorAll("[data-why-on]")) {
-          why.hidden = why.dataset.whyOn !== cluster.value;
+          why.hidden = !why.dataset.whyOn.split(" ").includes(cluster.value);
           off ||= !why.hidden;
         }
         // What is chosen stays so, for the step to say what is wrong with it.

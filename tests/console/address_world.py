@@ -42,7 +42,7 @@ from projects.models import (
 from tests.cast import Cast, a_spec, make_cast
 from tests.console.addresses import ASYNC, EVERY, SECRET, Address
 from workloads import journal
-from workloads.models import Attempt, Draft, Event, Log, Pod, Workload
+from workloads.models import Attempt, Draft, Event, Log, Pod, SavedView, Workload
 from workloads.specs import Architecture
 
 
@@ -113,6 +113,7 @@ class World:
         self.account, _ = create_service_account(cast.team_a, "robot-of-team-a", by=cast.alice)
         self.role = CustomRole.objects.create(name="Curator", permissions=["templates:view"])
         self.key = PersonalKey.objects.create(user=cast.bob, name=SECRET, client_id="pk-of-bob")
+        self.view = SavedView.objects.create(user=cast.bob, name=SECRET, query="status=Failed")
         self.node = Node.objects.create(cluster=cast.cluster, name="node-0")
         self.pool = NodePool.objects.create(
             cluster=cast.cluster, name="pool-0", label_key="pool", label_value="0"
@@ -129,6 +130,7 @@ class World:
         return {
             "workload_id": self.standard.pk if "trainings" in address.route else self.workload.pk,
             "draft": self.draft.pk,
+            "view_id": self.view.pk,
             "step": "start",
             "kind": "environment",
             "tab": "history",
@@ -138,6 +140,7 @@ class World:
             "account": self.account.pk,
             "access_key": self.key.pk,
             "name": self.node.name,
+            "operation": "list_workloads",
             "subtype": "registry" if address.route.startswith("credentials") else "git",
             "key": f"custom:{self.role.pk}"
             if "roles/" in address.route

@@ -49,6 +49,8 @@ OPEN = {
     "sign-on",
     "sign-on-callback",
     "api-token",
+    "api-token-device",
+    "api-token-device-claim",
     "api-not-there",
 }
 """For everybody, signed in or not."""
@@ -60,6 +62,7 @@ EVERYBODYS = {
         "workloads-changes",
         "workloads-csv",
         "workloads-bulk",
+        "workloads-view-new",
         "workload-new",
         "workload-new-menu",
     ),
@@ -82,7 +85,13 @@ EVERYBODYS = {
             *([f"{kind.url}-new-of"] if kind.has_subtypes else []),
         )
     ),
-    *(f"api-asset-{form.rest.name}" for kind in KINDS for form in kind.forms.values() if form.rest),
+    *(
+        f"api-asset-{form.rest.name}{end}"
+        for kind in KINDS
+        for form in kind.forms.values()
+        if form.rest
+        for end in ("", "-name")
+    ),
     *(
         "template-design",
         "api-templates",
@@ -118,7 +127,9 @@ EVERYBODYS = {
         "sign-on-disconnect",
         "sessions-end-others",
     ),
-    *("account", "sign-out", "single-trust", "cluster-checks", "cluster-node"),
+    *("rest-reference", "rest-operation"),
+    *("account", "account-shortcuts", "sign-in-program", "sign-out"),
+    *("single-trust", "cluster-checks", "cluster-node"),
     *("departments", "api-departments", "api-departments-count", "api-projects-count"),
     *(
         "api-departments-telemetry",
@@ -130,6 +141,7 @@ EVERYBODYS = {
     *(
         "api-access-rules-count",
         "api-my-access-rules",
+        "api-me",
         "api-apps",
         "api-asset-credentials",
         "api-asset-datasource",
@@ -141,9 +153,16 @@ EVERYBODYS = {
         "api-projects",
         "api-clusters",
         "api-workloads",
+        "api-workloads-batch",
+        "api-workloads-name",
+        "api-templates-name",
+        "api-workloads-telemetry",
+        "api-nodes-telemetry",
         "api-pods",
         "api-distributed",
         "api-trainings",
+        "api-distributed-preview",
+        "api-trainings-preview",
         "api-schema",
     ),
 }
@@ -180,6 +199,9 @@ ADMINISTRATORS = {
         "audit-export",
         "audit-entry",
         "api-audit-log",
+        "api-departments-name",
+        "api-projects-name",
+        "api-audit-log-file",
     ),
 }
 """Refused with 403, or 404 where even that would tell something."""

@@ -58,6 +58,7 @@ SIGNING_IN: dict[str, dict[str, Rule]] = {
     "sign-on": {"POST": OPEN},
     "sign-on-callback": {"GET": OPEN},
     "account": {"GET": SIGNED_IN, "POST": SIGNED_IN},
+    "account-shortcuts": {"POST": SIGNED_IN},
     **{
         name: {"GET": SIGNED_IN, "POST": SIGNED_IN}
         for name in (
@@ -73,7 +74,12 @@ SIGNING_IN: dict[str, dict[str, Rule]] = {
     "settings": {"GET": parse_need("settings:view", "tenant")},
     "sign-on-test": {"POST": parse_need("settings:edit", "tenant")},
     "api-token": {"POST": OPEN},
+    "api-token-device": {"POST": OPEN},
+    "api-token-device-claim": {"POST": OPEN},
+    "sign-in-program": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "api-schema": {"GET": SIGNED_IN},
+    "rest-reference": {"GET": SIGNED_IN},
+    "rest-operation": {"GET": SIGNED_IN},
     "api-not-there": {},
 }
 
@@ -108,6 +114,7 @@ ACCESS: dict[str, dict[str, Rule]] = {
     },
     "account-secret": {"POST": _ACCOUNT["edit"]},
     "account-delete": {"POST": _ACCOUNT["delete"]},
+    "account-enabled": {"POST": _ACCOUNT["edit"]},
     "api-roles": {"GET": SIGNED_IN, "POST": parse_need("roles:create", "tenant")},
     "api-role": {
         "GET": parse_need("access-rules:view", "anywhere"),
@@ -120,7 +127,12 @@ ACCESS: dict[str, dict[str, Rule]] = {
     },
     "api-access-rules-count": {"GET": parse_need("access-rules:view", "anywhere")},
     "api-my-access-rules": {"GET": SIGNED_IN},
-    "api-access-rule": {"GET": _RULE["view"], "DELETE": _RULE["delete"]},
+    "api-me": {"GET": SIGNED_IN},
+    "api-access-rule": {
+        "GET": _RULE["view"],
+        "PATCH": _RULE["delete"],
+        "DELETE": _RULE["delete"],
+    },
     "api-permissions": {"GET": SIGNED_IN},
     "api-permitted-scopes": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "api-users": {
@@ -139,13 +151,21 @@ ACCESS: dict[str, dict[str, Rule]] = {
         "GET": parse_need("service-accounts:view", "anywhere"),
         "POST": parse_need("service-accounts:create", "anywhere"),
     },
-    "api-service-account": {"GET": _ACCOUNT["view"], "DELETE": _ACCOUNT["delete"]},
+    "api-service-account": {
+        "GET": _ACCOUNT["view"],
+        "PATCH": _ACCOUNT["edit"],
+        "DELETE": _ACCOUNT["delete"],
+    },
     "api-service-account-secret": {"POST": _ACCOUNT["edit"]},
     "api-apps": {
         "GET": parse_need("service-accounts:view", "anywhere"),
         "POST": parse_need("service-accounts:create", "anywhere"),
     },
-    "api-app": {"GET": _ACCOUNT["view"], "DELETE": _ACCOUNT["delete"]},
+    "api-app": {
+        "GET": _ACCOUNT["view"],
+        "PATCH": _ACCOUNT["edit"],
+        "DELETE": _ACCOUNT["delete"],
+    },
     "api-app-secret": {"POST": _ACCOUNT["edit"]},
     "api-access-keys": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "api-access-key": {"GET": OWN, "DELETE": OWN},
@@ -160,7 +180,13 @@ ACCESS: dict[str, dict[str, Rule]] = {
     "service-account-delete": {"POST": _ACCOUNT["delete"]},
     **{
         name: {"GET": parse_need("audit:view", "tenant")}
-        for name in ("audit", "audit-export", "audit-entry", "api-audit-log")
+        for name in (
+            "audit",
+            "audit-export",
+            "audit-entry",
+            "api-audit-log",
+            "api-audit-log-file",
+        )
     },
 }
 
@@ -196,6 +222,7 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "node-pool-delete": dict.fromkeys(("GET", "POST"), _POOL["delete"]),
     "api-departments": {"GET": SIGNED_IN, "POST": parse_need("departments:create", "tenant")},
     "api-departments-count": {"GET": SIGNED_IN},
+    "api-departments-name": {"GET": parse_need("departments:create", "tenant")},
     "api-departments-telemetry": {"GET": SIGNED_IN},
     "api-department-resources": {"PUT": _DEPARTMENT["edit"], "PATCH": _DEPARTMENT["edit"]},
     "api-department": {
@@ -205,6 +232,7 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
         "DELETE": _DEPARTMENT["delete"],
     },
     "api-projects-count": {"GET": SIGNED_IN},
+    "api-projects-name": {"GET": parse_need("projects:create", "anywhere")},
     "api-projects-telemetry": {"GET": SIGNED_IN},
     "api-project": {
         "GET": _PROJECT["view"],
@@ -243,6 +271,7 @@ ORGANISATION: dict[str, dict[str, Rule]] = {
     "api-cluster-test": {"POST": _CLUSTER["edit"]},
     "api-nodes": {"GET": SIGNED_IN},
     "api-nodes-count": {"GET": SIGNED_IN},
+    "api-nodes-telemetry": {"GET": SIGNED_IN},
 }
 
 
@@ -282,6 +311,7 @@ def _build_asset_api_rules(entity: str, *names: str) -> dict[str, dict[str, Rule
             "POST": parse_need(f"{entity}:create", "anywhere"),
         }
         found[f"api-asset-{name}-one"] = one
+        found[f"api-asset-{name}-name"] = {"GET": parse_need(f"{entity}:create", "anywhere")}
     return found
 
 
@@ -312,6 +342,7 @@ ASSETS: dict[str, dict[str, Rule]] = {
     "api-asset-credentials": {"GET": SIGNED_IN},
     "api-asset-datasource": {"GET": SIGNED_IN},
     "api-templates-count": {"GET": SIGNED_IN},
+    "api-templates-name": {"GET": parse_need("templates:create", "anywhere")},
     **{
         name: rules
         for end in ("", "-distributed", "-trainings")
@@ -343,6 +374,9 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
         for name in ("home", "workloads", "workloads-changes", "workloads-live", "workloads-csv")
     },
     "workloads-bulk": {"POST": SIGNED_IN},
+    "workloads-view-new": {"GET": SIGNED_IN, "POST": SIGNED_IN},
+    "workloads-view": {"GET": OWN, "POST": OWN},
+    "workloads-view-delete": {"GET": OWN, "POST": OWN},
     **{
         name: {"GET": _WORKLOAD["view"]}
         for name in (
@@ -368,6 +402,9 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
     "wizard-templates": {"GET": OWN},
     "api-workloads": {"GET": SIGNED_IN},
     "api-workloads-count": {"GET": SIGNED_IN},
+    "api-workloads-name": {"GET": parse_need("workloads:create", "anywhere")},
+    "api-workloads-batch": {"POST": SIGNED_IN},
+    "api-workloads-telemetry": {"GET": SIGNED_IN},
     "api-pods": {"GET": SIGNED_IN},
     **{
         name: {"GET": _WORKLOAD["view"]}
@@ -384,6 +421,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
         for kind in ("distributed", "trainings")
         for name, rules in (
             (f"api-{kind}", {"POST": parse_need("workloads:create", hidden=400)}),
+            (f"api-{kind}-preview", {"POST": parse_need("workloads:create", hidden=400)}),
             (f"api-{kind}-one", {"GET": _WORKLOAD["view"], "DELETE": _WORKLOAD["delete"]}),
             (f"api-{kind}-suspend", {"POST": _WORKLOAD["edit"]}),
             (f"api-{kind}-resume", {"POST": _WORKLOAD["edit"]}),

@@ -13,7 +13,7 @@ from benchmarks.list_rows import create_rows
 
 QUERIES: dict[str, tuple[int | None, int | None]] = {
     **{
-        "workloads": (8, 10),
+        "workloads": (9, 11),
         "environments": (7, 9),
         "compute resources": (7, 9),
         "data sources": (7, 9),

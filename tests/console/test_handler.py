@@ -3,16 +3,18 @@
 import asyncio
 import threading
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.test import override_settings
 from django.urls import path
 from django.utils.deprecation import MiddlewareMixin
 
 from console.handler import SingleThreadHandler
+from console.streams import build_file_response
 
 threads: dict[str, list[int]] = {}
 together = threading.Barrier(2)
@@ -68,13 +70,22 @@ async def stream_view(request: HttpRequest) -> StreamingHttpResponse:
     return StreamingHttpResponse(parts())
 
 
+def file_view(request: HttpRequest) -> HttpResponseBase:
+    def pieces() -> Iterator[str]:
+        for number in range(4):
+            record_thread("part")
+            yield f"{number},"
+
+    return build_file_response(pieces(), "x.csv", "text/csv")
+
+
 def failing_view(request: HttpRequest) -> HttpResponse:
     raise ValueError("no")
 
 
 urlpatterns = [
     path(each.__name__, each)
-    for each in (plain_view, waiting_view, loop_view, stream_view, failing_view)
+    for each in (plain_view, waiting_view, loop_view, stream_view, file_view, failing_view)
 ]
 
 
@@ -132,6 +143,12 @@ def test_requests_at_once_are_in_threads_of_their_own() -> None:
     )
     assert answers == [(200, b"waited")] * 2
     assert len(set(threads["view"])) == 2
+
+
+def test_a_file_of_a_view_in_a_thread_is_made_in_threads_as_it_is_sent() -> None:
+    assert run(lambda handler: send_request(handler, "/file_view")) == (200, b"0,1,2,3,")
+    assert len(threads["part"]) == 4
+    assert not set(threads["part"]) & set(threads["loop"])
 
 
 def test_what_is_asynchronous_is_run_by_the_loop() -> None:

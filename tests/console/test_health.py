@@ -59,13 +59,22 @@ def test_a_web_process_tells_how_its_database_is(tmp_path: Path) -> None:
         data_dir=tmp_path, port=port, debug=1, redis_url="redis://127.0.0.1:1/0", **KEYS
     )
     command = [sys.executable, "-c", BOUND_TO_US, str(os.getpid()), "-m", "console", "web"]
-    with subprocess.Popen(
-        command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as web:
+    with (
+        (tmp_path / "web.log").open("wb") as log,
+        subprocess.Popen(
+            command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=log
+        ) as web,
+    ):
         try:
             url = f"http://127.0.0.1:{port}"
             eventually(lambda: fetch_url(f"{url}/healthz")[0] == 200)
-            assert fetch_url(f"{url}/readyz") == (503, "the database waits for its migrations\n")
+            for _ in range(5):
+                waiting = (503, "the database waits for its migrations\n")
+                assert fetch_url(f"{url}/readyz") == waiting
+            lines = (tmp_path / "web.log").read_text()
+            assert lines.count("waits for its migrations") == 1
+            assert "Service Unavailable" not in lines
+            assert "ERROR" not in lines
             (tmp_path / "muster.sqlite3").write_bytes(b"this is no database " * 1000)
             assert fetch_url(f"{url}/readyz") == (503, "the database does not answer\n")
             assert fetch_url(f"{url}/healthz") == (200, "ok\n")

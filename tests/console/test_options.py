@@ -116,7 +116,7 @@ def test_every_process_refuses_in_words(
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "beat", "follow"])
+@pytest.mark.parametrize("name", ["web", "worker", "beat", "follow", "capture"])
 def test_every_process_of_the_procfile_can_be_started_alone(name: str) -> None:
     assert f"{name}: python -m console {name}" in (ROOT / "Procfile").read_text().splitlines()
     environment = clean_environment(port="eighty")

@@ -12,7 +12,8 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from console.tables import Column, Filter, Listing, Table, parse_selection, render_table
+from console.table_filters import Filter
+from console.tables import Column, Listing, Table, parse_selection, render_table
 from environments.models import Environment
 from tests.cast import Cast
 from tests.workloads.table_rows import a_workload
@@ -221,6 +222,12 @@ def test_csv_has_every_column_and_no_formula(cast: Cast, rows: Any) -> None:
     lines = given.splitlines()
     assert (lines[0], len(lines)) == ("Environment,Image,Created", 11)
     assert lines[1].startswith("env-000,'=image-0,")
+
+
+def test_csv_has_the_columns_that_the_address_chooses(cast: Cast, rows: Any) -> None:
+    request = build_request(cast, "format=csv&q=env-00&column=created")
+    given = render_table(request, rows, TABLE, "parts/list.html", {}, file="x").content.decode()
+    assert given.splitlines()[0] == "Environment,Created"
 
 
 def test_a_page_takes_the_same_queries_however_many_rows_there_are(cast: Cast, rows: Any) -> None:

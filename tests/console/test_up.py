@@ -13,16 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.installation import PASSWORD, Installation, eventually
-
-NAMES = {"redis", "localkube", "web", "worker", "beat", "follow"}
+from tests.installation import PASSWORD, PROCESSES, Installation, eventually
 
 
 @pytest.fixture(scope="module")
 def installation_under_test(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """One that runs, for the tests that leave it running."""
     with Installation(tmp_path_factory.mktemp("up") / "var") as installation:
-        eventually(lambda: set(installation.pids()) == NAMES)
+        eventually(lambda: set(installation.pids()) == PROCESSES)
         yield installation
 
 
@@ -42,7 +40,7 @@ def test_it_says_where_it_is_and_how_to_sign_in_once(installation_under_test: In
     assert installation_under_test.url.startswith("http://127.0.0.1:")
     password = PASSWORD.search(installation_under_test.said)
     assert password is not None
-    kept = "".join(installation_under_test.log(name) for name in ("prepare", *NAMES))
+    kept = "".join(installation_under_test.log(name) for name in ("prepare", *PROCESSES))
     assert password["password"] not in kept
 
 
@@ -95,7 +93,7 @@ def test_a_second_one_on_the_same_data_is_refused(installation_under_test: Insta
     assert fetch_url(f"{installation_under_test.url}/healthz")[0] == 200
 
 
-@pytest.mark.parametrize("name", sorted(NAMES))
+@pytest.mark.parametrize("name", sorted(PROCESSES))
 def test_what_is_killed_comes_back_and_is_told(
     installation_under_test: Installation, name: str
 ) -> None:
@@ -109,18 +107,19 @@ def test_what_is_killed_comes_back_and_is_told(
     eventually(lambda: fetch_url(f"{installation_under_test.url}/readyz") == (200, "ready\n"))
 
 
-def test_the_next_follower_has_the_name_of_a_killed_one_and_need_not_wait_for_its_lease(
-    installation_under_test: Installation,
+@pytest.mark.parametrize(("process", "column"), [("follow", "followed"), ("capture", "captured")])
+def test_the_next_one_has_the_name_of_a_killed_one_and_need_not_wait_for_its_lease(
+    installation_under_test: Installation, process: str, column: str
 ) -> None:
-    followers = "from clusters.models import Cluster\nprint(Cluster.objects.get().followed_by)"
+    holder = f"from clusters.models import Cluster\nprint(Cluster.objects.get().{column}_by)"
     name = eventually(
-        lambda: installation_under_test.manage("shell", "--no-imports", "-c", followers).strip()
+        lambda: installation_under_test.manage("shell", "--no-imports", "-c", holder).strip()
     )
-    before = installation_under_test.kill_one("follow")
+    before = installation_under_test.kill_one(process)
     now = eventually(
         lambda: (
             pid
-            if (pid := installation_under_test.pids().get("follow")) not in (None, before)
+            if (pid := installation_under_test.pids().get(process)) not in (None, before)
             else None
         )
     )
