@@ -1,10 +1,12 @@
 """Forms about access: access rules, custom roles, service accounts and access keys."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 
+from console.form_widgets import SuggestingInput
 from projects import scope_choices
 from projects.actions import LIFETIMES
 from projects.forms import list_role_choices
@@ -16,15 +18,48 @@ from projects.subjects import KINDS, MAX_SUBJECTS, USER
 VERBS = tuple(Verb)
 
 
-class ScopeField(forms.ChoiceField):
-    """Choose one of the scopes in which the user has a permission; cleans to a Scope."""
+MOST_OPTIONS = 100
+"""Scopes of each level that a form offers to choose from; of more, one types the name."""
 
-    def __init__(self, user: User, permission: Permission, **more: Any) -> None:
-        choices = scope_choices.list_scope_choices(user, permission)
-        super().__init__(choices=[(str(scope), words) for scope, words in choices], **more)
+
+class ScopeField(forms.ChoiceField):
+    """Choose one of the scopes in which the user has a permission; cleans to a Scope.
+
+    Where there are too many to choose from, its words are typed: "Project bert".
+    """
+
+    def __init__(self, user: User, permission: Permission, *, help_text: str = "") -> None:
+        choices = scope_choices.list_scope_choices(user, permission, most=MOST_OPTIONS + 1)
+        self._find = functools.partial(scope_choices.find_scope, user, permission)
+        self._is_typed = len(choices) > MOST_OPTIONS
+        if self._is_typed:
+            suggestions = [words for _, words in choices[:MOST_OPTIONS]]
+            super().__init__(
+                widget=SuggestingInput(suggestions, placeholder="Project, and its name"),
+                help_text=(
+                    f"{help_text} There are too many to list: type Project, Department or Cluster "
+                    "and the name."
+                ),
+            )
+        else:
+            super().__init__(
+                choices=[(str(scope), words) for scope, words in choices], help_text=help_text
+            )
+
+    def valid_value(self, value: object) -> bool:
+        return self._is_typed or super().valid_value(value)
 
     def clean(self, value: Any) -> Scope:
-        return Scope.parse(super().clean(value))
+        text = super().clean(value)
+        if not self._is_typed:
+            return Scope.parse(text)
+        scope = self._find(" ".join(str(text).split()))
+        if scope is None:
+            raise forms.ValidationError(
+                "There is no such scope where you may do this. Type Project, Department or Cluster "
+                'and its name, as in "Project research", or Everybody.'
+            )
+        return scope
 
 
 def _plain_text_input(**more: str) -> forms.TextInput:

@@ -113,6 +113,34 @@ def rotate_secret(account: ServiceAccount, by: User) -> str:
     return secret
 
 
+def set_enabled(account: ServiceAccount, enabled: bool, by: User) -> None:
+    """Enable or disable a service account; a disabled one gets no token, and its tokens stop.
+
+    Its secret, its rules and the workloads that it launched stay. Raises NotAllowed also where an
+    account is enabled that may do more than `by` may.
+    """
+    access.require(by, Verb.EDIT, Entity.SERVICE_ACCOUNTS, account.scope)
+    if enabled:
+        granting.require_not_above(account.user, by)
+    with transaction.atomic():
+        # Only where it changes something: what is so already is no entry of the audit log.
+        changed = ServiceAccount.objects.filter(pk=account.pk, is_enabled=not enabled).update(
+            is_enabled=enabled
+        )
+        if changed:
+            audit.record(
+                Event.UPDATE,
+                "service-account",
+                by=by,
+                id=account.pk,
+                name=account.name,
+                scope=account.scope,
+                before={"enabled": not enabled},
+                after={"enabled": enabled},
+            )
+    account.is_enabled = enabled
+
+
 def delete_service_account(account: ServiceAccount, by: User) -> None:
     """Delete a service account; its secret and tokens end now.
 
@@ -138,7 +166,10 @@ def end_service_account(account: ServiceAccount, by: User) -> None:
         )
         account.delete()
         granting.end_rules(
-            AccessRule.objects.filter(user=user).select_related("user", "custom_role"), by
+            AccessRule.objects.filter(user=user)
+            .select_related("user", "custom_role")
+            .select_for_update(of=("self",)),
+            by,
         )
         user.is_active = False
         user.username = f"{user.username[:100]} (deleted {account.client_id})"

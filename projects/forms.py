@@ -33,6 +33,16 @@ class SignInForm(forms.Form):
     )
 
 
+class ProgramCodeForm(forms.Form):
+    """The code that a program shows which asks to be signed in."""
+
+    code = forms.CharField(
+        label="The code that the program shows",
+        max_length=20,
+        widget=forms.TextInput({"autocomplete": "off", "autocapitalize": "characters"}),
+    )
+
+
 class PasswordForm(forms.Form):
     """A new password of the user's own; the present one proves who asks."""
 

@@ -59,8 +59,25 @@ def _ensure_saved(subject: User | Group) -> User | Group:
     return subject
 
 
-def grant_role(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessRule:
+def change_rule(rule: AccessRule, key: str, scope: Scope, by: User) -> AccessRule:
+    """Give the rule's subject another role, or the same elsewhere; the rule keeps its id.
+
+    A rule is never changed, so it is revoked and granted, both or neither. Raises as these do.
+    """
+    if (key, scope) == (rule.role_key, rule.scope):
+        return rule
+    pk = rule.pk
+    with transaction.atomic():
+        revoke_rule(rule, by)
+        return grant_role(key, to=rule.subject, scope=scope, by=by, pk=pk)
+
+
+def grant_role(
+    key: str, *, to: User | Group, scope: Scope, by: User, pk: int | None = None
+) -> AccessRule:
     """Create an access rule: `to` has the role in the scope and everything below it.
+
+    `pk` is the id of a rule that it takes the place of.
 
     Raises NotAllowed or Http404 where `by` may not give rules there, or not one that permits what
     they may not do there themselves; UserError for a role that cannot be given there; Clash where
@@ -98,7 +115,7 @@ def grant_role(key: str, *, to: User | Group, scope: Scope, by: User) -> AccessR
             # IntegrityError.
             with transaction.atomic():
                 rule = AccessRule.objects.create(
-                    **subject, **chosen, **scope.columns, created_by=by
+                    **subject, **chosen, **scope.columns, created_by=by, pk=pk
                 )
         except IntegrityError:
             raise Clash(f"{to} is {role.label} there already.", field="role") from None
@@ -118,7 +135,8 @@ def revoke_rule(rule: AccessRule, by: User) -> None:
     """Delete an access rule.
 
     Raises NotAllowed or Http404 where `by` may not, and where a rule of a system administrator is
-    revoked by somebody who is none; UserError where no system administrator would remain.
+    revoked by somebody who is none; Clash where the rule is another by now; UserError where no
+    system administrator would remain.
     """
     access.require(by, Verb.DELETE, Entity.ACCESS_RULES, rule.scope)
     if rule.role == SYSTEM and not is_system_administrator(by):
@@ -130,7 +148,14 @@ def revoke_rule(rule: AccessRule, by: User) -> None:
         # Before the rule itself is locked: everybody locks the administrators' rows in the same
         # order, so two who revoke one another's role cannot deadlock.
         others_remain = rule.role != SYSTEM or system_administrators.has_others(rule)
-        if not AccessRule.objects.select_for_update().filter(pk=rule.pk).exists():
+        # Its key, too: a changed rule has the same id, and may be one that `by` may not take away.
+        is_same = AccessRule.objects.select_for_update().filter(pk=rule.pk, key=rule.key).exists()
+        if not is_same and AccessRule.objects.filter(pk=rule.pk).exists():
+            raise Clash(
+                "Somebody changed this access rule a moment ago, so it was left as it is now. Look "
+                "at it again, and repeat this if it is still right."
+            )
+        if not is_same:
             raise Http404("This access rule is not there any more.")
         if not others_remain:
             raise UserError(
@@ -143,7 +168,8 @@ def revoke_rule(rule: AccessRule, by: User) -> None:
 def end_rules(rules: Iterable[AccessRule], by: User) -> None:
     """Delete access rules without a permission check, and record each.
 
-    For rules that go with their scope or their service account.
+    For rules that go with their scope or their service account. They are locked, so that none is
+    changed into another meanwhile.
     """
     with transaction.atomic():
         for rule in rules:

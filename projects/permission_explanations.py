@@ -1,8 +1,10 @@
 """Explanations why a user may, or may not, do something, from the access rules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from django.db.models import Case, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce
 from django.http import Http404
 
 from console.texts import join_words
@@ -12,7 +14,7 @@ from projects.permissions import TENANT_ONLY, Entity, Permission, Verb
 from projects.scopes import TENANT, Level, Scope
 
 MAX_RULES = 100
-"""Rules of one person that a page shows."""
+"""Rules of one person in a scope and those above it: one for each role and group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,11 @@ def explain_permission(user: User, permission: Permission, scope: Scope) -> Expl
                 "that this installation began with."
             ),
         )
-    rules = [
-        rule
-        for rule in _list_rules(user)
-        if permission in rule.permissions and rule.scope in refusal.enclosing_scopes
-    ]
+    enclosing = Q()
+    for each in refusal.enclosing_scopes:
+        enclosing |= Q(**each.columns)
+    around = AccessRule.objects.of(user).filter(enclosing).with_subject()
+    rules = [rule for rule in around[:MAX_RULES] if permission in rule.permissions]
     roles = join_words(sorted({rule.role_label for rule in rules}))
     return Explanation(
         True,
@@ -110,13 +112,28 @@ class GrantedRule:
     permits: Sequence[tuple[str, str]]
 
 
-def list_granted_rules(user: User) -> Sequence[GrantedRule]:
-    """Return the access rules of a user and their groups, the widest scope first."""
-    granted = [GrantedRule(rule, _describe_permissions(rule)) for rule in _list_rules(user)]
-    levels = list(Level)
-    return sorted(
-        granted, key=lambda each: (levels.index(each.rule.scope.level), each.rule.scope_words)
+def list_rules(user: User) -> "QuerySet[AccessRule]":
+    """Return the access rules of a user and their groups with `width` and `place`, to order by.
+
+    `width` is 0 for Muster as a whole and grows as scopes get narrower; `place` is their name.
+    """
+    rules: QuerySet[AccessRule] = AccessRule.objects.of(user).with_subject()
+    return rules.annotate(
+        width=Case(
+            *(
+                When(**{f"{level.value}__isnull": False}, then=Value(width))
+                for width, level in enumerate(Level)
+                if level is not Level.TENANT
+            ),
+            default=Value(0),
+        ),
+        place=Coalesce("project__name", "department__name", "cluster__name", Value("")),
     )
+
+
+def describe_rules(rules: Iterable[AccessRule]) -> Sequence[GrantedRule]:
+    """Return the rules with what they permit."""
+    return [GrantedRule(rule, _describe_permissions(rule)) for rule in rules]
 
 
 def _describe_permissions(rule: AccessRule) -> Sequence[tuple[str, str]]:
@@ -128,7 +145,3 @@ def _describe_permissions(rule: AccessRule) -> Sequence[tuple[str, str]]:
         for entity in Entity
     ]
     return [(entity.label, ", ".join(verbs)) for entity, verbs in rows if verbs]
-
-
-def _list_rules(user: User) -> Sequence[AccessRule]:
-    return list(AccessRule.objects.of(user).with_subject()[:MAX_RULES])

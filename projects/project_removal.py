@@ -58,7 +58,9 @@ def delete_scope_contents(scope: Scope, by: User) -> None:
     """Delete the service accounts, access rules and assets of a scope, recording each."""
     for account in ServiceAccount.objects.at(scope).select_related("user"):
         end_service_account(account, by)
-    granting.end_rules(AccessRule.objects.at(scope).with_subject(), by)
+    granting.end_rules(
+        AccessRule.objects.at(scope).with_subject().select_for_update(of=("self",)), by
+    )
     seams.SCOPE_ASSETS.get().delete_assets(scope, by)
 
 

@@ -11,6 +11,7 @@ from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.models import Session
 from django.db import transaction
+from django.db.models import F
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
@@ -130,7 +131,11 @@ def end_session(user: User, pk: int) -> bool:
 
 
 def end_all_sessions(user: User, *, except_key: str | None = None) -> int:
-    """End the user's sessions but that of `except_key`; return how many there were."""
+    """End the user's sessions but that of `except_key`; return how many there were.
+
+    Their refresh tokens end with them.
+    """
+    User.objects.filter(pk=user.pk).update(sign_outs=F("sign_outs") + 1)
     keys = list(
         UserSession.objects.filter(user=user)
         .exclude(session_key=except_key or "")

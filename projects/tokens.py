@@ -1,10 +1,12 @@
 """Access tokens of the REST API: signed, short-lived, and bound to a password or secret.
 
-A token ends with the password or secret that it was issued for.
+A token ends with the password or secret that it was issued for. A refresh token gets access tokens
+and opens nothing itself.
 """
 
 import hashlib
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import jwt
@@ -20,6 +22,8 @@ from projects.models import PersonalKey, ServiceAccount, User
 
 ALGORITHM = "HS256"
 MAX_TOKEN_LENGTH = 4096
+ACCESS, REFRESH = "muster.tokens.key", "muster.tokens.refresh"
+"""What a token is for: each has a signing key of its own, so that none passes for the other."""
 INVALID_TOKEN = (
     "The access token is not valid, or not any more. Get a new one from POST /api/v1/token."  # noqa: S105
 )
@@ -39,6 +43,45 @@ def issue_token(user: User, key: PersonalKey | None = None) -> tuple[str, int]:
     return jwt.encode(
         claims if key is None else claims | {"key": str(key.pk)}, _derive_signing_key(), ALGORITHM
     ), life
+
+
+def issue_refresh_token(user: User) -> str:
+    """Return a refresh token for a person; "" where the settings give none.
+
+    It ends with the password, where all sessions are ended, and at a time that no refresh moves.
+    """
+    life = settings.OPTIONS.refresh_token_seconds
+    if not life:
+        return ""
+    now = int(time.time())
+    claims = {"sub": str(user.pk), "iat": now, "exp": now + life, "bound": _refresh_bound(user)}
+    return jwt.encode(claims, _derive_signing_key(REFRESH), ALGORITHM)
+
+
+def parse_refresh_token(token: str) -> Mapping[str, Any] | None:
+    """Return the claims of a refresh token that is ours and not over; None for anything else."""
+    if len(token) > MAX_TOKEN_LENGTH or not token.isascii():
+        return None
+    try:
+        claims: Mapping[str, Any] = jwt.decode(
+            token,
+            _derive_signing_key(REFRESH),
+            [ALGORITHM],
+            options={"require": ["sub", "iat", "exp", "bound"]},
+        )
+    except jwt.InvalidTokenError:
+        return None
+    # The settings of now hold: shorter ones end what was issued for longer, and 0 all.
+    is_over = claims["iat"] + settings.OPTIONS.refresh_token_seconds <= time.time()
+    return None if is_over else claims
+
+
+def find_refreshed_user(claims: Mapping[str, Any]) -> User | None:
+    """Return the person of a refresh token; None where it has ended with password or sessions."""
+    user = User.objects.filter(pk=int(claims["sub"]), is_active=True, is_service=False).first()
+    if user is None or not constant_time_compare(str(claims["bound"]), _refresh_bound(user)):
+        return None
+    return user
 
 
 def authenticate_token(token: str) -> User:
@@ -74,6 +117,11 @@ def authenticate_token(token: str) -> User:
     ):
         raise AuthenticationFailed(INVALID_TOKEN)
     way_in = key or _find_account(user)
+    if isinstance(way_in, ServiceAccount) and not way_in.is_enabled:
+        raise AuthenticationFailed(
+            f"The service account {way_in.name} is disabled, and its tokens with it. Whoever may "
+            "edit it can enable it again."
+        )
     if way_in is not None and way_in.is_expired:
         raise AuthenticationFailed(
             f"{way_in.name} has expired, and its tokens with it. Make a new one."
@@ -132,10 +180,17 @@ def _fingerprint(user: User, key: PersonalKey | None) -> str:
     ).hexdigest()
 
 
+def _refresh_bound(user: User) -> str:
+    """Return the fingerprint of a refresh token: it changes where all sessions are ended, too."""
+    return salted_hmac(
+        "muster.tokens.bound.refresh", f"{user.password}\n{user.sign_outs}"
+    ).hexdigest()
+
+
 def _find_account(user: User) -> ServiceAccount | None:
     account: ServiceAccount | None = getattr(user, "service_account", None)
     return account
 
 
-def _derive_signing_key() -> bytes:
-    return hashlib.sha256(f"muster.tokens.key\n{settings.SECRET_KEY}".encode()).digest()
+def _derive_signing_key(purpose: str = ACCESS) -> bytes:
+    return hashlib.sha256(f"{purpose}\n{settings.SECRET_KEY}".encode()).digest()

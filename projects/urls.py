@@ -19,6 +19,7 @@ from projects.views import (
     sessions,
     settings,
     sign_in,
+    sign_in_requests,
     sign_on,
     user_keys,
     users,
@@ -27,10 +28,12 @@ from projects.views import (
 signing_in = [
     path("sign-in", sign_in.sign_in, name="sign-in"),
     path("sign-in/code", sign_in.enter_code, name="sign-in-code"),
+    path("sign-in/program", sign_in_requests.decide, name="sign-in-program"),
     path("sign-on", sign_on.start, name="sign-on"),
     path("sign-on/callback", sign_on.callback, name="sign-on-callback"),
     path("sign-out", sign_in.sign_out, name="sign-out"),
     path("account", account.account, name="account"),
+    path("account/shortcuts", account.shortcuts, name="account-shortcuts"),
     path("account/second-factor", second_factor.set_up, name="second-factor"),
     path("account/second-factor/remove", second_factor.remove, name="second-factor-remove"),
     path("account/second-factor/codes", second_factor.renew_codes, name="second-factor-codes"),
@@ -110,6 +113,11 @@ accessing = [
     path("service-accounts/new", service_accounts.account_new, name="account-new"),
     path(
         "service-accounts/<int:pk>/secret", service_accounts.account_secret, name="account-secret"
+    ),
+    path(
+        "service-accounts/<int:pk>/enabled",
+        service_accounts.account_enabled,
+        name="account-enabled",
     ),
     path(
         "service-accounts/<int:pk>/delete", service_accounts.account_delete, name="account-delete"

@@ -140,6 +140,27 @@ class AccountBody(KeyBody):
     )
 
 
+class AccountChange(RestBody):
+    """What is changed of a service account."""
+
+    enabled: bool
+
+
+class RuleChange(RestBody):
+    """What is changed of an access rule; what is not given stays.
+
+    The subject can be repeated, as an answer has it, and not be another.
+    """
+
+    role_id: RoleId | None = None
+    scope_type: Annotated[Level | None, Meta(description="With scopeId, another scope.")] = None
+    scope_id: ScopeId | None = None
+    subject_type: Annotated[Name | None, describe_field("As it is.")] = None
+    subject_id: Annotated[
+        Annotated[str, Meta(max_length=150)] | None, describe_field("As it is.")
+    ] = None
+
+
 class PermissionQuestion(RestBody):
     """A question for where something may be done."""
 

@@ -13,6 +13,7 @@ from console.rest_bodies import parse_body
 from projects import access, personal_keys, user_actions
 from projects.api import access_bodies, bodies, schemas
 from projects.api.base import MAX_ITEMS, ApiView, ListQuery, build_list_body, secret_response
+from projects.api.idempotency import idempotent
 from projects.models import PersonalKey, User
 from projects.permissions import Entity, Verb
 
@@ -51,6 +52,7 @@ class KeysView(ApiView):
         | schemas.error_responses(400, 401, 403, 409),
         tags=TAGS,
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         _require_no_key_token(self.user)
         body = parse_body(access_bodies.KeyBody, request.data)

@@ -6,6 +6,7 @@ Run:ai uses snake case here only.
 import ipaddress
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -34,8 +35,15 @@ FIELDS = {
     "subject_type": filtering.exact_field("subject_kind"),
     "source_ip": filtering.exact_field("address", _parse_address, "an IP address"),
     "request_id": filtering.exact_field("request_id"),
+    "http_method": filtering.exact_field("method"),
+    "url": filtering.text_field("path"),
+    "details": filtering.text_field("text"),
 }
 SEARCH_COLUMNS = ("entity_name", "subject")
+PERIOD = [
+    schemas.query_parameter("start", schemas.MOMENT, "From this moment on."),
+    schemas.query_parameter("end", schemas.MOMENT, "Until before this moment."),
+]
 
 _ANYTHING: schemas.Schema = {"type": ["object", "null"], "additionalProperties": True}
 ENTRY = schemas.object_schema(
@@ -76,8 +84,7 @@ class AuditLogView(ApiView):
         ),
         parameters=[
             *schemas.list_parameters(FIELDS),
-            schemas.query_parameter("start", schemas.MOMENT, "From this moment on."),
-            schemas.query_parameter("end", schemas.MOMENT, "Until before this moment."),
+            *PERIOD,
             schemas.query_parameter("numberOfSamples", schemas.INTEGER, "Another name of limit."),
         ],
         responses={200: schemas.json_response(schemas.list_schema("audit_logs", ENTRY))}
@@ -87,15 +94,10 @@ class AuditLogView(ApiView):
     def get(self, request: Request) -> Response:
         access.require(self.user, Verb.VIEW, Entity.AUDIT)
         query = ListQuery(request)
-        rows = filtering.filter_and_search(AuditEntry.objects.all(), query, FIELDS, SEARCH_COLUMNS)
-        if start := query.moment("start"):
-            rows = rows.filter(at__gte=start)
-        if end := query.moment("end"):
-            rows = rows.filter(at__lt=end)
         default = query.integer("numberOfSamples", 50, 1, MAX_ITEMS)
         return Response(
             filtering.serialize_page(
-                rows,
+                filter_entries(query),
                 query,
                 FIELDS,
                 ("-at", "-id"),
@@ -104,6 +106,16 @@ class AuditLogView(ApiView):
                 default_limit=default,
             )
         )
+
+
+def filter_entries(query: ListQuery) -> "QuerySet[AuditEntry]":
+    """Return the entries that a query's parameters ask for. Raises Invalid."""
+    rows = filtering.filter_and_search(AuditEntry.objects.all(), query, FIELDS, SEARCH_COLUMNS)
+    if start := query.moment("start"):
+        rows = rows.filter(at__gte=start)
+    if end := query.moment("end"):
+        rows = rows.filter(at__lt=end)
+    return rows
 
 
 def serialize_entry(entry: AuditEntry) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from console.errors import Invalid
 from console.rest_bodies import parse_body
 from projects import access, granting, subjects
 from projects.api import access_bodies, bodies, filtering, schemas
-from projects.api.base import ApiView, ListQuery, array_response
+from projects.api.base import ApiView, ListQuery, Samples, array_response
+from projects.api.idempotency import idempotent
 from projects.models import AccessRule
-from projects.permissions import Entity, Permission, Verb
+from projects.permissions import L1, Entity, Permission, Verb
 from projects.scopes import Level, Scope
 
 MAX_COUNTED = 10_000
@@ -30,6 +31,7 @@ RULE_FIELDS = {
     "projectId": filtering.id_field("project_id"),
     "departmentId": filtering.id_field("department_id"),
     "clusterId": filtering.uuid_field("cluster_id"),
+    "createdBy": filtering.text_field("created_by__username"),
     "createdAt": filtering.moment_field("created_at"),
 }
 SEARCH_COLUMNS = ("user__username", "group__name")
@@ -54,6 +56,12 @@ RULES = schemas.object_schema(
     displayRecords=schemas.INTEGER,
     accessRules=schemas.array_schema(bodies.RULE),
 )
+_CHANGE_SAMPLES: Samples = {
+    "PATCH": {
+        "another role": {"roleId": L1},
+        "another scope": {"scopeType": "project", "scopeId": "1"},
+    }
+}
 TAGS = ["access"]
 
 
@@ -85,6 +93,7 @@ class RulesView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=TAGS,
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.ACCESS_RULES)
         body = parse_body(access_bodies.RuleBody, request.data)
@@ -103,6 +112,8 @@ class RulesView(ApiView):
 
 
 class RuleView(ApiView):
+    samples = _CHANGE_SAMPLES
+
     @extend_schema(
         operation_id="get_access_rule",
         description="One access rule.",
@@ -113,10 +124,32 @@ class RuleView(ApiView):
         return Response(bodies.serialize_rule(self._get_rule(pk)))
 
     @extend_schema(
+        operation_id="change_access_rule",
+        description=(
+            "Give the subject another role, or the same in another scope: what may be taken away "
+            "there, and given here. The rule keeps its id; createdAt and createdBy are of the "
+            "change. To scopeType, other than tenant, belongs a scopeId."
+        ),
+        request=schemas.body_content(access_bodies.RuleChange),
+        responses={200: schemas.json_response(bodies.RULE)}
+        | schemas.error_responses(400, 401, 403, 404, 409),
+        tags=TAGS,
+    )
+    def patch(self, request: Request, pk: int) -> Response:
+        rule = self._get_rule(pk)
+        access.require(self.user, Verb.DELETE, Entity.ACCESS_RULES, rule.scope)
+        body = parse_body(access_bodies.RuleChange, request.data)
+        _require_same_subject(rule, body)
+        role = rule.role_key if body.role_id is None else bodies.parse_role_key(str(body.role_id))
+        changed = granting.change_rule(rule, role, _parse_new_scope(rule, body), self.user)
+        # Not loaded again: somebody else may have changed it once more by now.
+        return Response(bodies.serialize_rule(changed))
+
+    @extend_schema(
         operation_id="delete_access_rule",
-        description="Take a role away. A rule is not changed: it is deleted, and another one made.",
+        description="Take a role away.",
         responses={200: schemas.json_response(schemas.DONE)}
-        | schemas.error_responses(401, 403, 404),
+        | schemas.error_responses(401, 403, 404, 409),
         tags=TAGS,
     )
     def delete(self, request: Request, pk: int) -> Response:
@@ -242,6 +275,38 @@ class ScopesView(ApiView):
                 "projects": [str(pk) for pk in sorted(where.projects)],
             }
         )
+
+
+def _require_same_subject(rule: AccessRule, body: access_bodies.RuleChange) -> None:
+    """Check that a change is of the rule's own subject. Raises Invalid."""
+    kind = subjects.SERVICE_ACCOUNT if body.subject_type == "app" else body.subject_type
+    given = {"subjectType": kind, "subjectId": body.subject_id}
+    shown = bodies.serialize_rule(rule)
+    if problems := [
+        (name, f"{name} cannot be changed: delete the rule, and make one for somebody else.")
+        for name, value in given.items()
+        if value is not None and value != shown[name]
+    ]:
+        raise Invalid(problems)
+
+
+def _parse_new_scope(rule: AccessRule, body: access_bodies.RuleChange) -> Scope:
+    """Return the scope of a change; the rule's where none is given. Raises Invalid."""
+    if body.scope_type is None and body.scope_id is None:
+        return rule.scope
+    level = body.scope_type or rule.scope.level
+    if level is Level.TENANT and body.scope_id:
+        raise Invalid(
+            [
+                (
+                    "scopeId",
+                    "scopeId is for a cluster, department or project. Give the scopeType as well, "
+                    "or leave scopeId out: a rule of the tenant is for all of it.",
+                )
+            ]
+        )
+    same = "" if level != rule.scope.level or rule.scope.id is None else str(rule.scope.id)
+    return access_bodies.parse_scope(level, same if body.scope_id is None else body.scope_id)
 
 
 def _filter_rules(rules: Any, query: ListQuery) -> Any:

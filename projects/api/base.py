@@ -15,10 +15,13 @@ from rest_framework.parsers import JSONParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
+from console import VERSION
 from console.errors import Invalid
 from console.texts import parse_number
+from projects import request_limits
 from projects.models import User
 
 LARGEST_BODY = 2 << 20
@@ -29,6 +32,8 @@ MAX_ITEMS = 500
 """Items of one answer."""
 MAX_OFFSET = 10_000
 """The largest offset."""
+VERSION_HEADER = "Muster-Version"
+"""The header of every answer that has the server's version."""
 
 
 class TooLarge(APIException):
@@ -101,16 +106,42 @@ class JsonAlways(BaseContentNegotiation):
         return renderer, renderer.media_type or "application/json"
 
 
+class CallerThrottle(BaseThrottle):
+    """Refuse what a user's tokens ask for too often."""
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        if isinstance(request.user, User):
+            request_limits.count_request(request.user)
+        return True
+
+
+Samples = Mapping[str, Mapping[str, object]]
+
+
 class ApiView(APIView):
     """The base of all views of the API: takes a bearer token and answers JSON."""
 
     parser_classes = (BoundedJson,)
+    throttle_classes = (CallerThrottle,)
     content_negotiation_class = JsonAlways
+
+    @property
+    def samples(self) -> Samples:
+        """Return bodies for the description of the API: by method, and by what they do."""
+        return {}
 
     @property
     def user(self) -> User:
         """Return the authenticated user."""
         return cast(User, self.request.user)
+
+    def finalize_response(
+        self, request: Request, response: Response, *arguments: Any, **named: Any
+    ) -> Response:
+        """Add the server's version, by which a client tells whether it is older or newer."""
+        answer = super().finalize_response(request, response, *arguments, **named)
+        answer.headers[VERSION_HEADER] = VERSION
+        return answer
 
 
 class ListQuery:
@@ -156,6 +187,17 @@ class ListQuery:
         if match is None:
             raise Invalid([(name, f"{name} must be one of {', '.join(filter(None, choices))}.")])
         return match
+
+    def choices(self, name: str, choices: Sequence[str], most: int) -> list[str]:
+        """Return some of the choices, given once with commas or several times; at most `most`."""
+        joined = ",".join(self._query.getlist(name))
+        texts = [part.strip().rpartition(".")[2] for part in joined[:8192].split(",")]
+        by_name = {choice.casefold(): choice for choice in choices}
+        chosen = [by_name.get(text.casefold(), "") for text in texts if text]
+        if "" in chosen or len(set(chosen)) > most:
+            some = "one" if most == 1 else f"at most {most}"
+            raise Invalid([(name, f"{name} must be {some} of {', '.join(choices)}.")])
+        return list(dict.fromkeys(chosen))
 
     def moment(self, name: str) -> datetime | None:
         """Return a moment, in UTC where no zone is given; None where it is not given."""
@@ -213,6 +255,12 @@ NEXT_HEADER = "X-Next-Offset"
 def array_response(items: Sequence[Any], next_offset: int | None = None) -> Response:
     """Return the answer of a list that is a bare array."""
     return Response(items, headers=None if next_offset is None else {NEXT_HEADER: str(next_offset)})
+
+
+SECRET_FIELDS = frozenset(
+    {"clientSecret", "temporaryPassword", "tempPassword", "accessToken", "refreshToken"}
+)
+"""The fields of answers that are told once and never kept."""
 
 
 def secret_response(body: dict[str, Any], status: int = 201) -> Response:

@@ -186,7 +186,7 @@ def serialize_account(account: ServiceAccount) -> dict[str, Any]:
         "id": str(account.pk),
         "name": account.name,
         "clientId": account.client_id,
-        "enabled": True,
+        "enabled": account.is_enabled,
         "tenantId": str(TENANT_ID),
         **_serialize_scope(account),
         "expiresAt": _serialize_moment(account.expires_at),

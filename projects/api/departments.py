@@ -14,6 +14,7 @@ from console.errors import Invalid
 from projects import access, departments, scope_choices
 from projects.api import filtering, quotas, schemas, unit_bodies
 from projects.api.base import ApiView, ListQuery
+from projects.api.idempotency import idempotent
 from projects.api.unit_bodies import DepartmentBody, ResourcesBody
 from projects.department_sums import annotate_sums
 from projects.models import Department, User
@@ -25,6 +26,10 @@ from projects.shares import to_json_number
 FIELDS = {
     "id": filtering.id_field("pk"),
     "name": filtering.text_field("name"),
+    "description": filtering.text_field("description"),
+    "gpuQuota": filtering.number_field("gpu_quota"),
+    "gpuLimit": filtering.number_field("gpu_limit"),
+    "overQuotaWeight": filtering.number_field("over_quota_weight"),
     "createdAt": filtering.moment_field("created_at"),
 }
 
@@ -59,6 +64,7 @@ class DepartmentsView(ApiView):
         | schemas.error_responses(400, 401, 403, 409),
         tags=["organisation"],
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.DEPARTMENTS)
         form = DepartmentForm(_build_form_data(_parse_body(request.data)))

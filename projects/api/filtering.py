@@ -58,6 +58,20 @@ def number_field(column: str) -> Field:
     return Field(column, _ORDERED, _parse_number, "a number")
 
 
+def whole_number_field(column: str) -> Field:
+    """Return a field for a column of whole numbers: it would cut off what follows the point."""
+    return Field(column, _ORDERED, _parse_whole_number, "a whole number")
+
+
+def size_field(column: str) -> Field:
+    """Return a field for bytes."""
+    return Field(column, _ORDERED, _parse_id, "a whole number of bytes")
+
+
+def ordered_field(column: str, parse: Callable[[str], Any], expects: str) -> Field:
+    return Field(column, _ORDERED, parse, expects)
+
+
 def moment_field(column: str) -> Field:
     return Field(column, _ORDERED, parse_moment, "a date as in 2026-01-31T12:00:00Z")
 
@@ -112,6 +126,19 @@ def serialize_page(
     return build_list_body(name, [serialize(each) for each in page], next_offset)
 
 
+def load_page(
+    rows: Rows, query: ListQuery, fields: Mapping[str, Field], default: Sequence[str]
+) -> tuple[list[Any], int | None]:
+    """Return one page of rows that are large, and the next offset. Raises Invalid.
+
+    Their keys are found first: else the database would carry whole rows through its sort.
+    """
+    ordered = order_rows(rows, query, fields, default)
+    keys, next_offset = query.page(ordered.values_list("pk", flat=True))
+    found = {row.pk: row for row in rows.order_by().filter(pk__in=keys)} if keys else {}
+    return [found[key] for key in keys if key in found], next_offset
+
+
 def filter_rows(rows: Rows, query: ListQuery, fields: Mapping[str, Field]) -> Rows:
     """Return the rows that fulfil every condition of filterBy.
 
@@ -135,10 +162,26 @@ def order_rows(
     descending = query.choice("sortOrder", ("asc", "desc")) == "desc"
     if not query.text("sortBy"):
         return rows.order_by(*default)
-    column = models.F(fields[query.choice("sortBy", ("", *fields))].column)
-    first = column.desc(nulls_last=True) if descending else column.asc(nulls_last=True)
+    path = fields[query.choice("sortBy", ("", *fields))].column
+    # Where nothing is null, the clause would only keep the database from its indexes.
+    nulls_last = _is_nullable(rows, path) or None
+    column = models.F(path)
+    first = column.desc(nulls_last=nulls_last) if descending else column.asc(nulls_last=nulls_last)
     # The key breaks ties: without it the pages of a list could repeat rows, or skip some.
     return rows.order_by(first, "-pk" if descending else "pk")
+
+
+def _is_nullable(rows: models.QuerySet[Any], path: str) -> bool:
+    """Return whether a column of the rows, or of what they refer to, may be null."""
+    model: Any = rows.model
+    for name in path.split("__"):
+        if name in rows.query.annotations:
+            return True
+        field = model._meta.pk if name == "pk" else model._meta.get_field(name)
+        if field.null:
+            return True
+        model = field.related_model
+    return False
 
 
 def _filter_by_condition(rows: Rows, condition: str, fields: Mapping[str, Field]) -> Rows:
@@ -175,6 +218,14 @@ def _parse_number(value: str) -> Decimal:
     if not number.is_finite() or not -(10**9) <= number <= 10**9:
         raise ValueError(value)
     return round(number, 6)
+
+
+def _parse_whole_number(value: str) -> int:
+    number = _parse_number(value)
+    # Not the rounded one: 0.0000001 is no 0.
+    if Decimal(value) != int(number):
+        raise ValueError(value)
+    return int(number)
 
 
 def _parse_flag(value: str) -> bool:

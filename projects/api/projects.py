@@ -19,6 +19,12 @@ FIELDS = {
     "clusterId": filtering.uuid_field("cluster_id"),
     "departmentId": filtering.id_field("department_id"),
     "departmentName": filtering.text_field("department__name"),
+    "clusterName": filtering.text_field("cluster__name"),
+    "description": filtering.text_field("description"),
+    "namespace": filtering.text_field("namespace"),
+    "gpuQuota": filtering.number_field("gpu_quota"),
+    "gpuLimit": filtering.number_field("gpu_limit"),
+    "overQuotaWeight": filtering.number_field("over_quota_weight"),
     "createdAt": filtering.moment_field("created_at"),
 }
 

@@ -12,6 +12,7 @@ from console.rest_bodies import parse_body
 from projects import access, custom_roles
 from projects.api import access_bodies, bodies, schemas
 from projects.api.base import MAX_ITEMS, ApiView, ListQuery, array_response
+from projects.api.idempotency import idempotent
 from projects.models import CustomRole, User
 from projects.permissions import ROLES, Entity, Permission, Verb, parse_permissions
 from projects.rights import view_permission
@@ -52,6 +53,7 @@ class RolesView(ApiView):
         | schemas.error_responses(400, 401, 403, 409),
         tags=TAGS,
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.ROLES)
         body = parse_body(access_bodies.RoleBody, request.data)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from console.rest_schemas import describe_body
+from console.rest_schemas import accept_nulls, describe_body
 from projects.api.base import MAX_ITEMS, MAX_OFFSET
 
 Schema = dict[str, Any]
@@ -29,8 +29,9 @@ _MEANINGS = {
         "It conflicts with what is there now: a name that is taken, or a state that does not allow "
         "it."
     ),
+    412: "What If-Match names has been changed since; get it again, and repeat the change.",
     413: "The body is too large.",
-    429: "Too many failed attempts; the header Retry-After says how long to wait.",
+    429: "Too many requests, or failed attempts; the header Retry-After says how long to wait.",
 }
 
 
@@ -55,8 +56,8 @@ def enum_schema(*values: str) -> Schema:
 
 
 def json_content(schema: Schema) -> Any:
-    """Return the schema as a JSON body."""
-    return {"application/json": schema}
+    """Return the description of a JSON body that a request has."""
+    return {"application/json": accept_nulls(schema)}
 
 
 def body_content(body_type: type[msgspec.Struct], *required: str) -> Any:
@@ -74,7 +75,11 @@ def json_response(schema: Schema, description: str = "") -> OpenApiResponse:
 
 
 def error_responses(*codes: int) -> dict[int, OpenApiResponse]:
-    """Return the error responses of an operation, all of one shape."""
+    """Return the error responses of an operation, all of one shape.
+
+    Whoever has to sign in may ask too often.
+    """
+    codes = (*codes, 429) if 401 in codes and 429 not in codes else codes
     return {code: json_response(ERROR, _MEANINGS[code]) for code in codes}
 
 
@@ -87,8 +92,10 @@ def list_schema(name: str, schema: Schema) -> Schema:
     )
 
 
-def query_parameter(name: str, schema: Schema, description: str) -> OpenApiParameter:
-    return OpenApiParameter(name, schema, description=description)
+def query_parameter(
+    name: str, schema: Schema, description: str, *, is_required: bool = False
+) -> OpenApiParameter:
+    return OpenApiParameter(name, schema, required=is_required, description=description)
 
 
 def paging_parameters() -> list[OpenApiParameter]:
@@ -142,6 +149,12 @@ ERROR = object_schema(
         array_schema(object_schema(["field", "message"], field=TEXT, message=TEXT)),
         "What is wrong with which field, where that is known.",
     ),
+    complianceIssues=describe_schema(
+        array_schema(
+            object_schema(["field", "details", "rule"], field=TEXT, details=TEXT, rule=TEXT)
+        ),
+        "What policies forbid.",
+    ),
 )
 COUNT = object_schema(["count"], count=INTEGER)
 DONE = object_schema(["code", "message"], code=INTEGER, message=TEXT)
@@ -150,6 +163,7 @@ TOKEN = object_schema(
     accessToken=describe_schema(TEXT, "A JWT for the header Authorization: Bearer."),
     tokenType=enum_schema("Bearer"),
     expiresIn=describe_schema(INTEGER, "Seconds."),
+    refreshToken=describe_schema(TEXT, "Of the grants password and refresh_token."),
 )
 _SHARE = object_schema(
     deserved=describe_schema(

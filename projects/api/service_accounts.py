@@ -11,6 +11,7 @@ from console.rest_bodies import parse_body
 from projects import access, actions
 from projects.api import access_bodies, bodies, filtering, schemas
 from projects.api.base import ApiView, ListQuery, array_response, secret_response
+from projects.api.idempotency import idempotent
 from projects.models import ServiceAccount, User
 from projects.permissions import Entity, Verb
 from projects.scopes import TENANT
@@ -19,6 +20,13 @@ FIELDS = {
     "id": filtering.id_field("pk"),
     "name": filtering.text_field("name"),
     "clientId": filtering.text_field("client_id"),
+    "enabled": filtering.flag_field("is_enabled"),
+    "projectId": filtering.id_field("project_id"),
+    "departmentId": filtering.id_field("department_id"),
+    "clusterId": filtering.uuid_field("cluster_id"),
+    "expiresAt": filtering.moment_field("expires_at"),
+    "lastLogin": filtering.moment_field("last_used_at"),
+    "createdBy": filtering.text_field("created_by__username"),
     "createdAt": filtering.moment_field("created_at"),
 }
 TAGS = ["access"]
@@ -61,6 +69,7 @@ class AccountsView(ApiView):
         | schemas.error_responses(400, 401, 403, 404, 409),
         tags=TAGS,
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.SERVICE_ACCOUNTS)
         body = parse_body(access_bodies.AccountBody, request.data)
@@ -80,6 +89,7 @@ class AccountsView(ApiView):
 @extend_schema_view(
     get=extend_schema(
         operation_id="list_apps",
+        tags=TAGS,
         responses={200: schemas.json_response(schemas.array_schema(bodies.ACCOUNT))}
         | schemas.error_responses(400, 401, 403),
     ),
@@ -104,6 +114,24 @@ class AccountView(ApiView):
         return Response(
             bodies.serialize_account(get_object_or_404(_list_accounts(self.user), pk=pk))
         )
+
+    @extend_schema(
+        operation_id="change_service_account",
+        description=(
+            "Enable or disable it. A disabled one gets no token and the tokens got with its secret "
+            "stop; enabled again, those that have not expired go on."
+        ),
+        request=schemas.body_content(access_bodies.AccountChange),
+        responses={200: schemas.json_response(bodies.ACCOUNT)}
+        | schemas.error_responses(400, 401, 403, 404),
+        tags=TAGS,
+    )
+    def patch(self, request: Request, pk: int) -> Response:
+        account: ServiceAccount = get_object_or_404(_list_accounts(self.user), pk=pk)
+        access.require(self.user, Verb.EDIT, Entity.SERVICE_ACCOUNTS, account.scope)
+        body = parse_body(access_bodies.AccountChange, request.data)
+        actions.set_enabled(account, body.enabled, self.user)
+        return Response(bodies.serialize_account(account))
 
     @extend_schema(
         operation_id="delete_service_account",
@@ -136,7 +164,9 @@ class AccountSecretView(ApiView):
 
 
 @extend_schema_view(
-    get=extend_schema(operation_id="get_app"), delete=extend_schema(operation_id="delete_app")
+    get=extend_schema(operation_id="get_app"),
+    patch=extend_schema(operation_id="change_app"),
+    delete=extend_schema(operation_id="delete_app"),
 )
 class AppView(AccountView):
     """The same under the older name."""

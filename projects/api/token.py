@@ -14,15 +14,21 @@ from console.errors import NotAllowed, UserError
 from console.rest_bodies import RestBody, describe_field, parse_body
 from projects import actions, audit, second_factor, throttle, token_addresses, tokens
 from projects.api import schemas
-from projects.api.base import ApiView, secret_response
+from projects.api.base import ApiView, Samples, secret_response
 from projects.models import PersonalKey, ServiceAccount, User
 
 WRONG_CREDENTIALS = (
     "The credentials are not right. Check them, and that the service account or user still exists."
 )
 _PROGRAM_GRANTS = ("app_token", "client_credentials")
+_PERSON_GRANTS = ("password", "refresh_token")
+_GRANTS = (*_PROGRAM_GRANTS, *_PERSON_GRANTS)
+_GRANT_WORDS = f"{', '.join(_GRANTS[:-1])} and {_GRANTS[-1]}"
+REFRESH_REFUSAL = (
+    "The refresh token is not valid, or not any more: it ends with its time, with a new password, "
+    "and where all sessions are ended. Get a new one with the grantType password."
+)
 _UNSUPPORTED_GRANTS = (
-    "refresh_token",
     "exchange_token",
     "external_token_exchange",
     "authorization_code",
@@ -32,7 +38,7 @@ _UNSUPPORTED_GRANTS = (
 class TokenBody(RestBody):
     """Credentials; an older grant calls client id and secret app id and secret."""
 
-    grant_type: Annotated[str, describe_field(enum=[*_PROGRAM_GRANTS, "password"])] = ""
+    grant_type: Annotated[str, describe_field(enum=[*_GRANTS])] = ""
     client_id: Annotated[
         str, describe_field("Of a service account; app_token also calls it AppId.")
     ] = field(default="", name="clientID")
@@ -41,10 +47,25 @@ class TokenBody(RestBody):
     ] = ""
     username: str = ""
     password: str = ""
+    refresh_token: Annotated[
+        str, describe_field("Of the grant refresh_token: that of an earlier answer.")
+    ] = ""
 
 
 _REST_NAMES = {each.encode_name.lower(): each.encode_name for each in structs.fields(TokenBody)}
 _OLDER_NAMES = {"appid": "clientID", "appsecret": "clientSecret"}
+
+_SAMPLES: Samples = {
+    "POST": {
+        "client_credentials": {
+            "grantType": "client_credentials",
+            "clientID": "sa-...",
+            "clientSecret": "...",
+        },
+        "password": {"grantType": "password", "username": "ada", "password": "..."},
+        "refresh_token": {"grantType": "refresh_token", "refreshToken": "..."},
+    }
+}
 
 
 class TokenView(ApiView):
@@ -52,6 +73,7 @@ class TokenView(ApiView):
     the same secret again and again.
     """
 
+    samples = _SAMPLES
     authentication_classes = ()
     permission_classes = ()
 
@@ -72,17 +94,13 @@ class TokenView(ApiView):
         grant = credentials.grant_type
         if grant in _UNSUPPORTED_GRANTS:
             raise UserError(
-                (
-                    f"The grantType {grant} is not supported by this version; "
-                    f"{', '.join(_PROGRAM_GRANTS)} and password are."
-                ),
+                f"The grantType {grant} is not supported by this version; {_GRANT_WORDS} are.",
                 field="grantType",
             )
-        if grant not in (*_PROGRAM_GRANTS, "password"):
-            raise UserError(
-                f"grantType must be one of {', '.join(_PROGRAM_GRANTS)} and password.",
-                field="grantType",
-            )
+        if grant not in _GRANTS:
+            raise UserError(f"grantType must be one of {_GRANT_WORDS}.", field="grantType")
+        if grant == "refresh_token":
+            return _build_answer(_refresh(request, credentials), None, credentials.refresh_token)
         try:
             user, key = (
                 _authenticate_program(request, credentials)
@@ -93,12 +111,20 @@ class TokenView(ApiView):
             claimed = credentials.username if grant == "password" else credentials.client_id
             audit.record_failed_sign_in(claimed, f"For a token: {refusal.text}")
             raise
-        user.personal_key = key
-        token_addresses.record_token_use(user)
-        token, seconds = tokens.issue_token(user, key)
-        return secret_response(
-            {"accessToken": token, "tokenType": "Bearer", "expiresIn": seconds}, 200
-        )
+        # A program has its secret, and needs no second one that is as good.
+        refresh_token = tokens.issue_refresh_token(user) if grant == "password" else ""
+        return _build_answer(user, key, refresh_token)
+
+
+def _build_answer(user: User, key: PersonalKey | None, refresh_token: str) -> Response:
+    user.personal_key = key
+    token_addresses.record_token_use(user)
+    token, seconds = tokens.issue_token(user, key)
+    return secret_response(
+        {"accessToken": token, "tokenType": "Bearer", "expiresIn": seconds}
+        | ({"refreshToken": refresh_token} if refresh_token else {}),
+        200,
+    )
 
 
 def _parse_credentials(data: Any) -> TokenBody:
@@ -137,6 +163,11 @@ def _authenticate_program(
         raise NotAllowed(WRONG_CREDENTIALS)
     throttle.record_success(client_id, address)
     # Told only to who knows the secret.
+    if isinstance(credential, ServiceAccount) and not credential.is_enabled:
+        raise NotAllowed(
+            f"The service account {credential.name} is disabled. Whoever may edit it can enable it "
+            "again."
+        )
     if credential.is_expired:
         assert credential.expires_at is not None
         what = "access key" if isinstance(credential, PersonalKey) else "service account"
@@ -157,6 +188,37 @@ def _authenticate_person(request: Request, credentials: TokenBody) -> User:
     if not isinstance(user, User) or user.is_service:
         raise NotAllowed(WRONG_CREDENTIALS)
     throttle.record_success(username, address)
+    _require_usable_password(user)
+    return user
+
+
+def _refresh(request: Request, credentials: TokenBody) -> User:
+    """Return the person whom a refresh token was issued to. Raises NotAllowed."""
+    _require_texts(refreshToken=credentials.refresh_token)
+    claims = tokens.parse_refresh_token(credentials.refresh_token)
+    if claims is None:
+        # Signed by nobody, so it says of nobody anything that would be worth recording.
+        raise NotAllowed(REFRESH_REFUSAL)
+    name, address = f"refresh {claims['sub']}", throttle.client_address(request)
+    # It is signed, so it is not guessed; and many programs of a person may refresh at once.
+    throttle.record_attempt(name, address, free=throttle.FREE_FOR_PROGRAM)
+    user = tokens.find_refreshed_user(claims)
+    try:
+        if user is None:
+            raise NotAllowed(REFRESH_REFUSAL)
+        _require_usable_password(user)
+    except NotAllowed as refusal:
+        claimed = user or User.objects.filter(pk=int(claims["sub"])).first()
+        audit.record_failed_sign_in(
+            claimed.username if claimed else name, f"For a token: {refusal.text}", claimed
+        )
+        raise
+    throttle.record_success(name, address)
+    return user
+
+
+def _require_usable_password(user: User) -> None:
+    """Check that the user's password is enough for a token. Raises NotAllowed."""
     if user.must_change_password:
         raise NotAllowed(
             "This password has to be changed before it can be used here. Sign in on the page, "
@@ -167,4 +229,3 @@ def _authenticate_person(request: Request, credentials: TokenBody) -> User:
             "This password takes a second factor, which programs do not have. Make an access key "
             "on the account page for them."
         )
-    return user

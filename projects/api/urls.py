@@ -4,13 +4,18 @@ from django.urls import path
 
 from projects.api import access_keys, authorization, roles, service_accounts, users
 from projects.api.audit import AuditLogView
+from projects.api.audit_files import AuditLogFileView
 from projects.api.departments import (
     DepartmentResourcesView,
     DepartmentsCountView,
     DepartmentsView,
     DepartmentView,
 )
+from projects.api.me import MeView
+from projects.api.name_availability import PATH as NAME_PATH
+from projects.api.name_availability import DepartmentNameView
 from projects.api.projects import ProjectsCountView
+from projects.api.sign_in_requests import ClaimView, DeviceView
 from projects.api.telemetry import DepartmentsTelemetryView, ProjectsTelemetryView
 from projects.api.token import TokenView
 
@@ -87,6 +92,9 @@ of_access = [
 
 urlpatterns = [
     path("token", TokenView.as_view(), name="api-token"),
+    path("token/device", DeviceView.as_view(), name="api-token-device"),
+    path("token/device/claim", ClaimView.as_view(), name="api-token-device-claim"),
+    path("me", MeView.as_view(), name="api-me"),
     path("org-unit/departments", DepartmentsView.as_view(), name="api-departments"),
     path(
         "org-unit/departments/count", DepartmentsCountView.as_view(), name="api-departments-count"
@@ -95,6 +103,11 @@ urlpatterns = [
         "org-unit/departments/telemetry",
         DepartmentsTelemetryView.as_view(),
         name="api-departments-telemetry",
+    ),
+    path(
+        f"org-unit/departments/{NAME_PATH}",
+        DepartmentNameView.as_view(),
+        name="api-departments-name",
     ),
     path("org-unit/departments/<int:pk>", DepartmentView.as_view(), name="api-department"),
     path(
@@ -109,5 +122,6 @@ urlpatterns = [
         name="api-projects-telemetry",
     ),
     path("audit/log", AuditLogView.as_view(), name="api-audit-log"),
+    path("audit/log/file", AuditLogFileView.as_view(), name="api-audit-log-file"),
     *of_access,
 ]

@@ -12,6 +12,7 @@ from console.rest_bodies import parse_body
 from projects import access, sessions, user_actions
 from projects.api import access_bodies, bodies, filtering, schemas
 from projects.api.base import MAX_ITEMS, ApiView, ListQuery, array_response, secret_response
+from projects.api.idempotency import idempotent
 from projects.forms import USER_NAME
 from projects.models import User
 from projects.permissions import Entity, Verb
@@ -21,6 +22,8 @@ FIELDS = {
     "username": filtering.text_field("username"),
     "email": filtering.text_field("email"),
     "isActive": filtering.flag_field("is_active"),
+    "mustChangePassword": filtering.flag_field("must_change_password"),
+    "lastLogin": filtering.moment_field("last_login"),
     "createdAt": filtering.moment_field("date_joined"),
 }
 SEARCH_COLUMNS = ("username", "email")
@@ -61,6 +64,7 @@ class UsersView(ApiView):
         | schemas.error_responses(400, 401, 403, 409),
         tags=TAGS,
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         access.require(self.user, Verb.CREATE, Entity.USERS)
         body = access_bodies.parse_new_user(request.data)
@@ -129,7 +133,8 @@ class UserLogoutView(ApiView):
     @extend_schema(
         operation_id="logout_user",
         description=(
-            "End the user's sessions in browsers. Their access keys stay. For administrators."
+            "End the user's sessions in browsers and their refresh tokens. Their access keys stay, "
+            "and access tokens until they expire. For administrators."
         ),
         request=None,
         responses={200: schemas.json_response(schemas.DONE)}

@@ -26,6 +26,10 @@ class User(AbstractUser):
     is_service = models.BooleanField(default=False)
     """Whether it is behind a service account; it cannot sign in to a page."""
     must_change_password = models.BooleanField(default=False)
+    uses_key_shortcuts = models.BooleanField(default=True, db_default=True)
+    """Whether single keys do something on pages with a table; each person may switch them off."""
+    sign_outs = models.PositiveIntegerField(default=0, editable=False)
+    """How often all of their sessions were ended; refresh tokens from before that are void."""
     personal_key: "PersonalKey | None" = None
     """The key behind the token of this request, where there is one."""
 
@@ -89,6 +93,8 @@ class ServiceAccount(Scoped):
     expires_at = models.DateTimeField(null=True, blank=True)
     """From when on its secret gets no token; None: never."""
     rotated_at = models.DateTimeField(null=True, editable=False)
+    is_enabled = models.BooleanField(default=True, db_default=True)
+    """Whether its secret gets tokens, and tokens got with it open anything."""
     created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False)

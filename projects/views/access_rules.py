@@ -2,13 +2,15 @@
 
 from django.db.models import Q
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.errors import UserError
 from console.http import build_empty_state, redirect_with_message, render_form
-from console.tables import Column, Filter, Rows, Table, Width, build_time_column, render_table
+from console.table_filters import Filter, Rows
+from console.tables import Column, Table, Width, build_time_column, render_table
 from projects import access, granting, subjects
 from projects.access_forms import RuleForm
 from projects.forms import list_role_choices
@@ -83,7 +85,7 @@ TABLE = Table(
 
 
 @require_safe
-def rules(request: Request) -> HttpResponse:
+def rules(request: Request) -> HttpResponseBase:
     """Show the rules of the scopes in which the user may see them."""
     access.require_anywhere(request.user, Verb.VIEW, Entity.ACCESS_RULES)
     disabled = find_disabled_button(

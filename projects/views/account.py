@@ -4,15 +4,17 @@ from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from projects import permission_explanations, second_factor, sessions, user_actions
 from projects.forms import PasswordForm
 from projects.http import Request
 from projects.sign_on import accounts, provider
 from projects.views import password_check, personal_keys
+from projects.views.sections import load_section
 
 
 @sensitive_post_parameters("present", "new", "again")
@@ -26,6 +28,13 @@ def account(request: Request) -> HttpResponse:
         password_check.require_password(request)
         if password_check.verify_form(request, form):
             return _save_password(request, form.cleaned_data["new"])
+    rights = load_section(
+        request,
+        "rights",
+        permission_explanations.list_rules(user),
+        ["place"],
+        order=["width", "place"],
+    )
     context = {
         "form": form,
         "groups": user.groups.order_by("name"),
@@ -36,10 +45,21 @@ def account(request: Request) -> HttpResponse:
         "sign_on": provider.find_app(),
         "connected": accounts.is_connected(user),
         "sessions": sessions.list_sessions(user, request.session.session_key),
-        "rights": permission_explanations.list_granted_rules(user),
+        "rights": rights,
+        "granted_rules": permission_explanations.describe_rules(rights.page.rows),
         **personal_keys.build_context(user),
     }
     return render(request, "account/account.html", context, status=422 if form.errors else 200)
+
+
+@never_cache
+@require_POST
+def shortcuts(request: Request) -> HttpResponse:
+    """Switch the keys of pages with a table on or off for the user."""
+    is_on = request.POST.get("uses_key_shortcuts") == "on"
+    user_actions.set_key_shortcuts(request.user, is_on)
+    messages.success(request, f"The keys of tables are switched {'on' if is_on else 'off'}.")
+    return redirect(reverse("account") + "#shortcuts")
 
 
 def _save_password(request: Request, password: str) -> HttpResponse:

@@ -1,6 +1,5 @@
 """The pages of the audit log: the table, one entry, and the table as a JSON file."""
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from django.apps import apps
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils.dateparse import parse_date
 from django.utils.html import format_html
@@ -16,16 +16,16 @@ from django.views.decorators.http import require_safe
 
 from console import tables
 from console.http import render_page
-from console.tables import Column, Filter, Table, Width
+from console.table_filters import Filter
+from console.tables import Column, Table, Width
 from console.templatetags.muster import NO_VALUE, address, render_clock_time, render_label
 from projects import access
-from projects.api.audit import serialize_entry
+from projects.api.audit_files import FILE, build_json_file
 from projects.differences import list_differences
 from projects.http import Request
 from projects.models import AuditEntry
 from projects.permissions import Entity, Verb
 
-FILE = "muster-audit"
 _KINDS = """WITH RECURSIVE kinds(name) AS (
   SELECT MIN(entity) FROM projects_auditentry
   UNION ALL SELECT (SELECT MIN(entity) FROM projects_auditentry WHERE entity > kinds.name)
@@ -157,7 +157,7 @@ TABLE = Table(
 
 
 @require_safe
-def audit(request: Request) -> HttpResponse:
+def audit(request: Request) -> HttpResponseBase:
     """Show the audit log, newest first. Days are those of UTC."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
     context = {"heading": "Audit log"}
@@ -173,16 +173,10 @@ def audit(request: Request) -> HttpResponse:
 
 
 @require_safe
-def export(request: Request) -> HttpResponse:
-    """Download the rows as JSON in the REST API's form; at most as many as for CSV."""
+def export(request: Request) -> HttpResponseBase:
+    """Download the rows as JSON in the REST API's form; streamed if many."""
     access.require(request.user, Verb.VIEW, Entity.AUDIT)
-    rows = tables.filter_rows(request, AuditEntry.objects.all(), TABLE)
-    lines = ",\n".join(
-        json.dumps(serialize_entry(row)) for row in rows.iterator(chunk_size=tables.CSV_CHUNK_ROWS)
-    )
-    answer = HttpResponse(f'{{"audit_logs": [\n{lines}\n]}}\n', content_type="application/json")
-    answer["Content-Disposition"] = f'attachment; filename="{FILE}.json"'
-    return answer
+    return build_json_file(tables.iterate_chunks(request, AuditEntry.objects.all(), TABLE))
 
 
 @require_safe

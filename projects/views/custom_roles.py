@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -57,7 +58,7 @@ TABLE = Table(
 
 
 @require_safe
-def roles(request: Request) -> HttpResponse:
+def roles(request: Request) -> HttpResponseBase:
     """Show what each role permits.
 
     Custom roles are shown to those who may see roles or access rules.

@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.html import format_html
@@ -26,9 +27,7 @@ from projects.quotas import DepartmentForm
 from projects.row_editing import edit_row
 from projects.scopes import TENANT, department_scope
 from projects.views.project_table import render_ratio
-
-MAX_ROWS = 500
-"""Projects and people that one page shows."""
+from projects.views.sections import load_section
 
 
 def _describe_limits(row: Any) -> str:
@@ -130,7 +129,7 @@ TABLE = Table(
 
 
 @require_GET
-def departments_table(request: Request) -> HttpResponse:
+def departments_table(request: Request) -> HttpResponseBase:
     """Show the departments that the user may see."""
     may_create = access.is_permitted(request.user, Verb.CREATE, Entity.DEPARTMENTS)
     new = reverse("department-new")
@@ -177,23 +176,24 @@ def department(request: Request, pk: int) -> HttpResponse:
     if not access.is_permitted(request.user, Verb.VIEW, Entity.PROJECTS, scope):
         projects = projects.filter(pk__in=Project.objects.visible_to(request.user).values("pk"))
     shows_people = access.is_permitted(request.user, Verb.VIEW, Entity.ACCESS_RULES, scope)
-    rules = (
-        AccessRule.objects.filter(department=shown_department)
-        .select_related("user", "group", "custom_role")
-        .order_by("user__username", "pk")
+    rules = AccessRule.objects.filter(department=shown_department).select_related(
+        "user", "group", "custom_role"
     )
-    listed = list(projects.order_by("name")[: MAX_ROWS + 1])
     context = {
         "department": shown_department,
         "quota": effective_gpu_quota(shown_department),
         "limits": _describe_limits(shown_department),
         "memory": _format_memory(shown_department),
         "ratio": _format_ratio(shown_department),
-        "projects": listed[:MAX_ROWS],
-        "more": len(listed) > MAX_ROWS,
-        "most": MAX_ROWS,
+        "projects": load_section(request, "projects", projects, ["name"]),
+        "people": load_section(
+            request,
+            "people",
+            rules if shows_people else rules.none(),
+            ["user__username", "group__name"],
+            order=["created_at"],
+        ),
         "shows_people": shows_people,
-        "rules": list(rules[:MAX_ROWS]) if shows_people else [],
         "may_edit": access.is_permitted(request.user, Verb.EDIT, Entity.DEPARTMENTS, scope),
         "may_delete": access.is_permitted(request.user, Verb.DELETE, Entity.DEPARTMENTS, scope),
     }

@@ -5,11 +5,15 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from console.form_widgets import SuggestingInput
 from projects import permission_explanations, scope_choices
 from projects.http import Request
 from projects.permissions import EVERYTHING, Entity, Permission, Verb
 from projects.rights import view_permission
 from projects.scopes import TENANT, Scope
+
+WHOLE = "Muster as a whole"
+_KNOWN = view_permission(Entity.PROJECTS)
 
 
 class WhyForm(forms.Form):
@@ -24,35 +28,67 @@ class WhyForm(forms.Form):
             if Permission(entity, verb) in EVERYTHING
         ],
     )
-    scope = forms.ChoiceField(label="Where")
+    scope = forms.CharField(label="Where")
 
     def __init__(self, *args: object, reader: Request, **more: object) -> None:
         super().__init__(*args, **more)  # type: ignore[arg-type]
-        known = dict(
-            scope_choices.list_scope_choices(reader.user, view_permission(Entity.PROJECTS))
-        ) | {TENANT: "Muster as a whole"}
-        self.fields["scope"].choices = [(str(scope), words) for scope, words in known.items()]  # type: ignore[attr-defined]
+        choices = scope_choices.list_scope_choices(
+            reader.user, _KNOWN, most=scope_choices.MAX_OPTIONS + 1
+        )
+        known = {TENANT: WHOLE} | dict(choices) | {TENANT: WHOLE}
+        field = self.fields["scope"]
+        if len(choices) > scope_choices.MAX_OPTIONS:
+            suggestions = list(known.values())[: scope_choices.MAX_OPTIONS]
+            field.widget = SuggestingInput(suggestions, placeholder="Project, and its name")
+            field.help_text = (
+                "There are too many to list: type Project, Department or Cluster and the name, or "
+                f"{WHOLE}."
+            )
+        else:
+            field.widget = forms.Select(
+                choices=[(str(scope), words) for scope, words in known.items()]
+            )
 
 
 @require_safe
 def explain(request: Request) -> HttpResponse:
     """Show the form, and the explanation where a question is asked."""
-    question = request.GET.get("permission", ""), request.GET.get("scope", "")
-    answer = (
-        permission_explanations.explain_permission(request.user, *_parse_question(*question))
-        if any(question)
-        else None
-    )
-    form = WhyForm(reader=request, initial={"permission": question[0], "scope": question[1]})
+    permission, place = request.GET.get("permission", ""), request.GET.get("scope", "")
+    form = WhyForm(reader=request, initial={"permission": permission, "scope": place})
+    answer = None
+    if permission or place:
+        parsed, scope = _parse_permission(permission), _find_scope(request, place)
+        if scope is None:
+            text = "There is no such scope that you may see. Type its whole name."
+            context = {"form": form, "answer": None, "unknown": text}
+            return render(request, "access/why.html", context, status=422)
+        answer = permission_explanations.explain_permission(request.user, parsed, scope)
+        if isinstance(form.fields["scope"].widget, SuggestingInput):
+            form.initial["scope"] = WHOLE if scope == TENANT else scope_choices.name_scope(scope)
     return render(request, "access/why.html", {"form": form, "answer": answer})
 
 
-def _parse_question(permission: str, scope: str) -> tuple[Permission, Scope]:
+def _parse_permission(text: str) -> Permission:
     try:
-        parsed = Permission.parse(permission)
-        parsed_scope = Scope.parse(scope or str(TENANT))
+        parsed = Permission.parse(text)
     except ValueError:
-        raise Http404("There is no such permission, or no such scope.") from None
+        parsed = None
     if parsed not in EVERYTHING:
         raise Http404("There is no such permission.")
-    return parsed, parsed_scope
+    return parsed
+
+
+def _find_scope(request: Request, text: str) -> Scope | None:
+    """Find the scope that an address means by its key, or a person by its words.
+
+    None for words that name none; raises Http404 for a key that is none.
+    """
+    words = " ".join(text.split())
+    if words in ("", WHOLE):
+        return TENANT
+    if ":" not in words and words != str(TENANT):
+        return scope_choices.find_scope(request.user, _KNOWN, words)
+    try:
+        return Scope.parse(words)
+    except ValueError:
+        raise Http404("There is no such scope.") from None

@@ -4,18 +4,21 @@ Projects are created by the pages of clusters.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_GET
 
 from console import tables
 from console.http import build_empty_state
-from console.tables import Column, Filter, Rows, Table, build_time_column
+from console.table_filters import MAX_OPTIONS, MAX_TEXT_CHARS, Choices, Filter, Rows
+from console.tables import Column, Table, build_time_column
 from console.templatetags.muster import NO_VALUE, gpus, render_link
 from projects import access, durations, quotas
 from projects.http import Request
@@ -24,9 +27,8 @@ from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Permission, Verb
 from projects.rights import Place, view_permission
 from projects.scopes import Scope, project_scope
+from projects.views.sections import load_section
 
-MAX_CHOICES = 500
-"""Choices of a filter, and projects in removal that are listed."""
 READY, NOT_READY, MAKING = "ready", "not-ready", "making"
 
 
@@ -112,25 +114,40 @@ def _list_visible(request: HttpRequest) -> "QuerySet[Project]":
     return projects_seen
 
 
-def _list_departments(request: HttpRequest) -> list[tuple[str, str]]:
+def _list_departments(request: HttpRequest) -> Choices:
+    return _list_choices(_find_departments(request))
+
+
+def _list_clusters(request: HttpRequest) -> Choices:
+    return _list_choices(_find_clusters(request))
+
+
+def _name_departments(request: HttpRequest, values: Sequence[str]) -> Choices:
+    return _name_chosen(_find_departments(request), values)
+
+
+def _name_clusters(request: HttpRequest, values: Sequence[str]) -> Choices:
+    return _name_chosen(_find_clusters(request), values)
+
+
+def _find_departments(request: HttpRequest) -> "QuerySet[Department]":
+    """Return the departments of the projects that the user may see."""
     places = _find_places(request)
     anywhere = Q(pk__in=Project.objects.there().order_by().values("department"))
-    return _list_choices(
-        Department.objects.filter(
-            anywhere if places is None else Q(pk__in={place.department for place in places})
-        )
+    return Department.objects.filter(
+        anywhere if places is None else Q(pk__in={place.department for place in places})
     )
 
 
-def _list_clusters(request: HttpRequest) -> list[tuple[str, str]]:
+def _find_clusters(request: HttpRequest) -> "QuerySet[Any]":
+    """Return the clusters of the projects that the user may see."""
     places = _find_places(request)
     anywhere = Exists(Project.objects.there().filter(cluster=OuterRef("pk")))
     clusters: Any = Project._meta.get_field("cluster").related_model
-    return _list_choices(
-        clusters.objects.filter(
-            anywhere if places is None else Q(pk__in={place.cluster for place in places})
-        )
+    found: QuerySet[Any] = clusters.objects.filter(
+        anywhere if places is None else Q(pk__in={place.cluster for place in places})
     )
+    return found
 
 
 def _find_places(request: HttpRequest) -> Sequence[Place] | None:
@@ -144,11 +161,48 @@ def _find_places(request: HttpRequest) -> Sequence[Place] | None:
     )
 
 
-def _list_choices(rows: "QuerySet[Any, Any]") -> list[tuple[str, str]]:
+def _list_choices(rows: "QuerySet[Any, Any]") -> Choices:
+    """List the first choices; one more than a filter offers says that there are too many."""
     return [
         (str(pk), name)
-        for pk, name in rows.order_by("name").values_list("pk", "name")[:MAX_CHOICES]
+        for pk, name in rows.order_by("name").values_list("pk", "name")[: MAX_OPTIONS + 1]
     ]
+
+
+def _name_chosen(rows: "QuerySet[Any, Any]", values: Sequence[str]) -> Choices:
+    """Return the chosen rows with their names; a typed name is both."""
+    keys, names = _split_typed(rows.model, values)
+    chosen = rows.filter(pk__in=keys).order_by("name").values_list("pk", "name")
+    return [*((str(pk), name) for pk, name in chosen), *((name, name) for name in names)]
+
+
+def _split_typed(model: Any, values: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Split values into keys of the model and typed names."""
+    keys: list[Any] = []
+    names = []
+    for value in values:
+        try:
+            keys.append(model._meta.pk.to_python(value))
+        except ValidationError:
+            names.append(value)
+    return keys, names
+
+
+def _reference_filter(field: str) -> Callable[[Rows, tuple[str, ...]], Rows]:
+    """Return a function that narrows projects to departments or clusters, by key or typed name."""
+
+    def narrow(rows: Rows, values: tuple[str, ...]) -> Rows:
+        keys, typed = _split_typed(Project._meta.get_field(field).related_model, values)
+        names = [" ".join(name.split()) for name in typed]
+        return rows.filter(Q(**{f"{field}__in": keys}) | Q(**{f"{field}__name__in": names}))
+
+    return narrow
+
+
+def _is_reference(text: str) -> bool:
+    """Return whether the text may be a key or a name. One that nobody has selects nothing."""
+    is_number = text.isdecimal()
+    return "\x00" not in text and len(text) <= (9 if is_number else MAX_TEXT_CHARS)
 
 
 def _extra_column(name: str, title: str, text: Any, **more: Any) -> Column:
@@ -219,10 +273,19 @@ TABLE = Table(
             "department",
             "Department",
             _list_departments,
-            lambda rows, value: rows.filter(department=value),
+            _reference_filter("department"),
+            kind="choices",
+            check=_is_reference,
+            name_values=_name_departments,
         ),
         Filter(
-            "cluster", "Cluster", _list_clusters, lambda rows, value: rows.filter(cluster=value)
+            "cluster",
+            "Cluster",
+            _list_clusters,
+            _reference_filter("cluster"),
+            kind="choices",
+            check=_is_reference,
+            name_values=_name_clusters,
         ),
         Filter(
             "status",
@@ -235,7 +298,7 @@ TABLE = Table(
 
 
 @require_GET
-def projects(request: Request) -> HttpResponse:
+def projects(request: Request) -> HttpResponseBase:
     """Show the projects that the user may see."""
     people = (
         AccessRule.objects.filter(project=OuterRef("pk"), user__is_service=False)
@@ -258,12 +321,7 @@ def projects(request: Request) -> HttpResponse:
         )
     )
     may_see_removed = access.is_permitted(request.user, Verb.DELETE, Entity.PROJECTS)
-    removed = (
-        Project.objects.leaving()
-        .select_related("cluster")
-        .defer("cluster__kubeconfig")
-        .order_by("deleted_at")
-    )
+    removed = Project.objects.leaving().select_related("cluster").defer("cluster__kubeconfig")
     may_create = request.user.rights.may_anywhere(Permission(Entity.PROJECTS, Verb.CREATE))
     context = {
         "may_create": may_create,
@@ -275,7 +333,9 @@ def projects(request: Request) -> HttpResponse:
             icon="plus",
             anywhere=True,
         ),
-        "leaving": removed[:MAX_CHOICES] if may_see_removed else (),
+        "leaving": load_section(request, "leaving", removed, ["name"], order=["deleted_at"])
+        if may_see_removed
+        else None,
     }
     if may_create:
         context |= build_empty_state(

@@ -15,6 +15,7 @@ from projects.models import AccessRule, Project, ServiceAccount
 from projects.permission_explanations import find_disabled_button
 from projects.permissions import L1, Entity, Verb
 from projects.scopes import project_scope
+from projects.views.sections import Section, load_section
 
 
 @require_safe
@@ -35,24 +36,13 @@ def render_project(
 
     People and service accounts are shown to those who may view them.
     """
-    rules = AccessRule.objects.visible_to(request.user).select_related("custom_role")
-    persons = rules.filter(user__is_service=False).select_related("user").order_by("user__username")
-    people = Prefetch("access_rules", persons, to_attr="people")
-    # Whoever sees the account sees those of its rules that they may see anywhere.
-    of_account = Prefetch("user__access_rules", rules.with_scope(), "rules")
-    accounts = (
-        ServiceAccount.objects.visible_to(request.user)
-        .select_related("created_by", "user")
-        .prefetch_related(of_account)
-    )
-    programs = Prefetch("service_accounts", accounts, to_attr="programs")
-    shown_project = get_object_or_404(
-        _list_visible(request).prefetch_related(people, programs, "node_pools"), pk=pk
-    )
+    shown_project = get_object_or_404(_list_visible(request).prefetch_related("node_pools"), pk=pk)
     refusal = access.Refusal(request.user, project_scope(shown_project))
     overview = seams.PROJECT_OVERVIEW.get()
     context = {
         "project": shown_project,
+        "people": _load_people(request, shown_project),
+        "programs": _load_programs(request, shown_project),
         "shows_people": access.is_permitted(
             request.user, Verb.VIEW, Entity.ACCESS_RULES, project_scope(shown_project)
         ),
@@ -84,6 +74,31 @@ def render_project(
         **overview.build_context(shown_project, request.user),
     }
     return render(request, "projects/project.html", context, status=status)
+
+
+def _load_people(request: Request, shown_project: Project) -> Section:
+    """Load a page of the rules of people in the project, as far as the reader may see them."""
+    rules = AccessRule.objects.visible_to(request.user).filter(
+        project=shown_project, user__is_service=False
+    )
+    return load_section(
+        request, "people", rules.select_related("custom_role", "user"), ["user__username"]
+    )
+
+
+def _load_programs(request: Request, shown_project: Project) -> Section:
+    """Load a page of the project's service accounts, each with its rules.
+
+    Whoever sees the account sees those of its rules that they may see anywhere.
+    """
+    rules = AccessRule.objects.visible_to(request.user).select_related("custom_role")
+    accounts = (
+        ServiceAccount.objects.visible_to(request.user)
+        .filter(project=shown_project)
+        .select_related("created_by", "user")
+        .prefetch_related(Prefetch("user__access_rules", rules.with_scope(), "rules"))
+    )
+    return load_section(request, "accounts", accounts, ["name"])
 
 
 def _list_visible(request: Request) -> "QuerySet[Project]":

@@ -2,6 +2,7 @@
 
 from django.db.models import Prefetch
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
@@ -11,7 +12,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from console.errors import UserError
 from console.http import build_empty_state, redirect_with_message, render_form, render_page
-from console.tables import Column, Filter, Rows, Table, Width, build_time_column, render_table
+from console.table_filters import Filter, Rows
+from console.tables import Column, Table, Width, build_time_column, render_table
 from console.templatetags.muster import render_time_distance
 from projects import access, actions
 from projects.access_forms import AccountForm
@@ -23,14 +25,24 @@ from projects.views.access_rules import LEVELS, filter_by_level
 
 
 def _filter_by_state(rows: Rows, value: str) -> Rows:
+    if value == "disabled":
+        return rows.filter(is_enabled=False)
     expired = rows.filter(expires_at__lte=timezone.now())
-    return expired if value == "expired" else rows.exclude(pk__in=expired.values("pk"))
+    if value == "expired":
+        return expired
+    return rows.filter(is_enabled=True).exclude(pk__in=expired.values("pk"))
 
 
 TABLE = Table(
     "Service accounts",
     (
         Column("name", "Name", lambda row: row.name, order=("name",)),
+        Column(
+            "state",
+            "State",
+            lambda row: "Enabled" if row.is_enabled else "Disabled",
+            "access/_enabled.html",
+        ),
         Column(
             "client",
             "Client id",
@@ -83,7 +95,7 @@ TABLE = Table(
         Filter(
             "state",
             "State",
-            lambda _: [("valid", "Valid"), ("expired", "Expired")],
+            lambda _: [("valid", "Valid"), ("expired", "Expired"), ("disabled", "Disabled")],
             _filter_by_state,
         ),
     ),
@@ -96,7 +108,7 @@ def _describe_rule(rule: AccessRule) -> str:
 
 
 @require_safe
-def accounts(request: Request) -> HttpResponse:
+def accounts(request: Request) -> HttpResponseBase:
     """Show the service accounts of the scopes in which the user may see them."""
     access.require_anywhere(request.user, Verb.VIEW, Entity.SERVICE_ACCOUNTS)
     disabled = find_disabled_button(
@@ -180,6 +192,26 @@ def account_secret(request: Request, pk: int) -> HttpResponse:
         actions.rotate_secret(account, request.user),
         f"{account.name} has a new secret",
         reverse("accounts"),
+    )
+
+
+@require_POST
+def account_enabled(request: Request, pk: int) -> HttpResponse:
+    """Enable or disable a service account: `enabled` is 1 or 0."""
+    account = _get_account(request, pk)
+    choice = request.POST.get("enabled")
+    if choice not in ("0", "1"):
+        raise UserError(
+            f"This did not say whether {account.name} is to be enabled or disabled, so it stays as "
+            "it is. Use the buttons of the list of service accounts.",
+            field="enabled",
+            status=400,
+        )
+    enabled = choice == "1"
+    actions.set_enabled(account, enabled, request.user)
+    words = "is enabled" if enabled else "is disabled, and its tokens have stopped"
+    return redirect_with_message(
+        request, reverse("accounts"), f"Service account {account.name} {words}."
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.db.models import CharField, OuterRef, Prefetch, Subquery
 from django.db.models.functions import Cast
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.html import format_html
@@ -14,7 +15,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from console.errors import Clash
 from console.http import redirect_with_message, render_form, render_page
-from console.tables import Column, Filter, Rows, Table, build_time_column, render_table
+from console.table_filters import Filter, Rows
+from console.tables import Column, Table, build_time_column, render_table
 from console.templatetags.muster import render_label
 from projects import access, granting, user_actions
 from projects.audit import Event
@@ -117,7 +119,7 @@ def list_users() -> Rows:
 
 
 @require_safe
-def users(request: Request) -> HttpResponse:
+def users(request: Request) -> HttpResponseBase:
     """Show everybody who can sign in, with their roles."""
     access.require(request.user, Verb.VIEW, Entity.USERS)
     disabled = find_disabled_button(

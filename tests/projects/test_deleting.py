@@ -171,13 +171,14 @@ def test_the_pages_ask_as_much_however_many_there_are(client: Client, cast: Cast
     client.force_login(cast.alice)
     counts = []
     for number in range(2):
-        for each in range(5 * number):
+        for each in range(1 + 9 * number):
+            name = f"p{number}-{each}"
             made = Project.objects.create(
-                name=f"p{each}",
+                name=name,
                 department=cast.research,
                 cluster=cast.cluster,
-                namespace=f"p{each}",
-                queue=f"p{each}",
+                namespace=name,
+                queue=name,
             )
             project_removal.remove_project(made, cast.alice)
         with CaptureQueriesContext(connection) as queries:

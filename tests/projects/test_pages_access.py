@@ -241,6 +241,21 @@ def test_the_same_name_is_given_once_in_a_scope_whoever_is_first(cast: Cast) -> 
             actions.create_service_account(scope, "ci", by=cast.alice)
 
 
+def test_what_does_not_say_enabled_or_disabled_changes_no_account(
+    alice: Client, cast: Cast
+) -> None:
+    account, _ = actions.create_service_account(TENANT, "ci", by=cast.alice)
+    at = f"/service-accounts/{account.pk}/enabled"
+    for sent in ({}, {"enabled": ""}, {"enabled": "yes"}):
+        assert alice.post(at, sent).status_code == 400
+        account.refresh_from_db()
+        assert account.is_enabled
+    for sent, expected in (({"enabled": "0"}, False), ({"enabled": "1"}, True)):
+        assert alice.post(at, sent).status_code == 302
+        account.refresh_from_db()
+        assert account.is_enabled is expected
+
+
 def test_a_department_may_have_the_name_of_one_whose_account_there_was(cast: Cast) -> None:
     actions.create_service_account(department_scope(cast.research), "ci", by=cast.alice)
     Department.objects.filter(pk=cast.research.pk).update(name="old")
