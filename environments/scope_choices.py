@@ -6,24 +6,21 @@ from typing import Any
 from environments import actions, uses
 from environments.kinds import CREDENTIAL, AssetKind
 from environments.models import Asset
-from projects import scope_choices
 from projects.models import User
 from projects.permissions import Permission, Verb
-from projects.scope_choices import ScopeChoice
+from projects.scope_choices import ScopeChoices
 
 
 def get_create_permission(kind: AssetKind) -> Permission:
     return Permission(kind.model.entity, Verb.CREATE)
 
 
-def list_scope_choices(
-    user: User, kind: AssetKind, asset: Asset | None = None
-) -> Sequence[ScopeChoice]:
+def list_scope_choices(user: User, kind: AssetKind, asset: Asset | None = None) -> ScopeChoices:
     """Return the scopes that a form offers.
 
     These are the ones where the user may create one, and the asset's own.
     """
-    choices = list(scope_choices.list_scope_choices(user, get_create_permission(kind)))
+    choices = ScopeChoices(user, get_create_permission(kind))
     if asset is not None and asset.scope not in {scope for scope, _ in choices}:
         choices.insert(0, (asset.scope, asset.scope_words))
     return choices

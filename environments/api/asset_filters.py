@@ -20,6 +20,8 @@ FIELDS = {
     "createdAt": filtering.moment_field("created_at"),
     "updatedAt": filtering.moment_field("updated_at"),
     "createdBy": filtering.text_field("created_by__username"),
+    "updatedBy": filtering.text_field("updated_by__username"),
+    "projectName": filtering.text_field("project__name"),
 }
 _IDS = {"projectId": Level.PROJECT, "departmentId": Level.DEPARTMENT, "clusterId": Level.CLUSTER}
 

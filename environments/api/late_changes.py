@@ -14,7 +14,9 @@ MOST_CHANGES = 50
 
 
 @contextmanager
-def explain_late_change(kind: AssetKind, asset: Asset, version: int | None) -> Iterator[None]:
+def explain_late_change(
+    kind: AssetKind, asset: Asset, version: int | None, status: int = 409
+) -> Iterator[None]:
     """Turn ChangedMeanwhile inside the context into a Clash that says what changed.
 
     `version` is the one that was edited.
@@ -22,10 +24,11 @@ def explain_late_change(kind: AssetKind, asset: Asset, version: int | None) -> I
     try:
         yield
     except edit_conflicts.ChangedMeanwhile as error:
-        raise Clash(_describe_changes(kind, asset, error.version, version or 0)) from error
+        text = describe_changes(kind, asset, error.version, version or 0)
+        raise Clash(text, status=status) from error
 
 
-def _describe_changes(kind: AssetKind, asset: Asset, now: int, edited: int) -> str:
+def describe_changes(kind: AssetKind, asset: Asset, now: int, edited: int) -> str:
     """Say who changed which fields since a version, from the audit log, and what to do."""
     entries = AuditEntry.objects.filter(
         entity=kind.key, entity_id=str(asset.pk), event=Event.UPDATE

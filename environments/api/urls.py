@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, path
 
+from environments.api.asset_names import build_name_view
 from environments.api.views import build_form_views, build_kind_view
 from environments.kinds import KINDS
+from projects.api.name_availability import PATH as NAME_PATH
 
 
 def _addresses() -> Iterator[URLPattern]:
@@ -26,6 +28,12 @@ def _addresses() -> Iterator[URLPattern]:
             if form.rest is None:
                 continue
             many, one = build_form_views(form)
+            names = build_name_view(kind, f"asset_{form.rest.name.replace('-', '_')}")
+            yield path(
+                f"asset/{form.rest.path}/{NAME_PATH}",
+                names.as_view(),
+                name=f"api-asset-{form.rest.name}-name",
+            )
             yield path(
                 f"asset/{form.rest.path}", many.as_view(), name=f"api-asset-{form.rest.name}"
             )

@@ -14,10 +14,11 @@ from rest_framework.response import Response
 from console.errors import Invalid
 from console.typed_forms import TypedForm, TypedValues
 from environments import actions, kinds
-from environments.api import bodies, late_changes
+from environments.api import bodies, late_changes, preconditions
 from environments.api.asset_filters import FIELDS, PARAMETERS, filter_assets
 from environments.api.compliance import CHECKED_KINDS, build_compliance_check
 from environments.api.compliance import PARAMETERS as COMPLYING
+from environments.api.preconditions import build_tagged_response
 from environments.forms import AssetForm, build_defaults
 from environments.kinds import AssetKind
 from environments.models import Asset
@@ -26,6 +27,7 @@ from environments.scope_choices import annotate_rows, list_scope_choices
 from projects import access
 from projects.api import filtering, schemas
 from projects.api.base import ApiView, ListQuery, build_list_body
+from projects.api.idempotency import idempotent
 from projects.permissions import Verb
 
 
@@ -61,7 +63,7 @@ class AssetsView(ApiView):
             self.form, typed, scopes=list_scope_choices(self.user, self.kind), by=self.user
         )
         asset = actions.create(self.form.model, form.values, scope=form.asset_scope, user=self.user)
-        return Response(_serialize_current(self, asset.pk), status=202)
+        return build_tagged_response(_serialize_current(self, asset.pk), 202)
 
 
 class KindView(ApiView):
@@ -93,7 +95,7 @@ class AssetView(ApiView):
         return kinds.get_kind(self.form.model)
 
     def get(self, request: Request, key: uuid.UUID) -> Response:
-        return Response(_serialize_current(self, key))
+        return build_tagged_response(_serialize_current(self, key))
 
     def put(self, request: Request, key: uuid.UUID) -> Response:
         return self._change_asset(request, key, keeps=False)
@@ -103,9 +105,12 @@ class AssetView(ApiView):
 
     def delete(self, request: Request, key: uuid.UUID) -> Response:
         asset = _get_asset(self, key)
-        version = ListQuery(request).integer("version", 0, 1, 2**31) or None
-        with late_changes.explain_late_change(self.kind, asset, version):
-            actions.remove(asset, self.user, version=version)
+        actions.require_change(asset, self.user, Verb.DELETE)
+        expected = preconditions.require_match(request, self.kind, asset).narrow(
+            ListQuery(request).integer("version", 0, 1, 2**31) or None
+        )
+        with late_changes.explain_late_change(self.kind, asset, expected.version, expected.status):
+            actions.remove(asset, self.user, version=expected.version)
         return Response(
             {"code": 202, "message": f"The {self.kind.noun} {asset.name} was deleted."}, status=202
         )
@@ -117,6 +122,7 @@ class AssetView(ApiView):
         """
         asset = _get_asset(self, key)
         actions.require_change(asset, self.user)
+        expected = preconditions.require_match(request, self.kind, asset)
         given, version = bodies.parse_asset(_get_rest(self.form), request.data)
         stored = self.kind.build_typed(asset)
         start = (
@@ -135,11 +141,12 @@ class AssetView(ApiView):
             asset=asset,
             changes=True,
         )
-        with late_changes.explain_late_change(self.kind, asset, version):
+        expected = expected.narrow(version)
+        with late_changes.explain_late_change(self.kind, asset, expected.version, expected.status):
             actions.change(
-                asset, form.values, scope=form.asset_scope, user=self.user, version=version
+                asset, form.values, scope=form.asset_scope, user=self.user, version=expected.version
             )
-        return Response(_serialize_current(self, key), status=202)
+        return build_tagged_response(_serialize_current(self, key), 202)
 
 
 def validate_form(form: type[AssetForm], typed: TypedValues, **more: Any) -> AssetForm:
@@ -263,10 +270,12 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
         @extend_schema(
             operation_id=f"create_asset_{name}",
             description=f"A new one of the sort “{noun}”.",
+            parameters=[preconditions.TAG],
             request=schemas.body_content(body_type, "meta"),
             responses=done | schemas.error_responses(400, 401, 403, 404, 409),
             tags=["assets"],
         )
+        @idempotent
         def post(self, request: Request) -> Response:
             return super().post(request)
 
@@ -274,6 +283,7 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
         @extend_schema(
             operation_id=f"get_asset_{name}",
             description=f"One of the sort “{noun}”. What is secret of it is not shown.",
+            parameters=[preconditions.TAG],
             responses={200: schemas.json_response(one)} | schemas.error_responses(401, 404),
             tags=["assets"],
         )
@@ -287,7 +297,8 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
                 "scope and secret stay."
             ),
             request=change,
-            responses=done | schemas.error_responses(400, 401, 403, 404, 409),
+            parameters=[preconditions.PARAMETER, preconditions.TAG],
+            responses=done | schemas.error_responses(400, 401, 403, 404, 409, 412),
             tags=["assets"],
         )
         def put(self, request: Request, key: uuid.UUID) -> Response:
@@ -297,7 +308,8 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
             operation_id=f"change_asset_{name}",
             description="Change what the body says; what is not given stays.",
             request=change,
-            responses=done | schemas.error_responses(400, 401, 403, 404, 409),
+            parameters=[preconditions.PARAMETER, preconditions.TAG],
+            responses=done | schemas.error_responses(400, 401, 403, 404, 409, 412),
             tags=["assets"],
         )
         def patch(self, request: Request, key: uuid.UUID) -> Response:
@@ -307,12 +319,13 @@ def build_form_views(form: type[AssetForm]) -> tuple[type[AssetsView], type[Asse
             operation_id=f"delete_asset_{name}",
             description="Delete it. Refused while something needs it; the message names what.",
             parameters=[
+                preconditions.PARAMETER,
                 schemas.query_parameter(
                     "version", schemas.INTEGER, "Refused where it is not the asset's any more."
-                )
+                ),
             ],
             responses={202: schemas.json_response(schemas.DONE)}
-            | schemas.error_responses(400, 401, 403, 404, 409),
+            | schemas.error_responses(400, 401, 403, 404, 409, 412),
             tags=["assets"],
         )
         def delete(self, request: Request, key: uuid.UUID) -> Response:

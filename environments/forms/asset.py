@@ -8,14 +8,49 @@ from typing import Any, ClassVar
 
 from django import forms
 
+from console.form_widgets import SuggestingInput
 from console.typed_forms import FormRows, TypedForm, TypedValues
 from environments import seams
 from environments.forms.fields import text_field
 from environments.models import Asset
 from environments.rest_mapping import RestMapping
 from projects.models import User
-from projects.scope_choices import ScopeChoice
+from projects.scope_choices import MAX_OPTIONS, ScopeChoice, ScopeChoices, name_scope
 from projects.scopes import Scope
+
+
+class TypedScopeField(forms.CharField):
+    """Type the words of one of very many scopes; cleans to its key, which is taken as well."""
+
+    def __init__(self, scopes: ScopeChoices) -> None:
+        self._find = scopes.find
+        self._words = {str(scope): words for scope, words in scopes}
+        super().__init__(
+            label="Scope",
+            widget=SuggestingInput(list(self._words.values())[:MAX_OPTIONS]),
+            help_text=(
+                "Who can see and use it. There are too many to list: type Project, Department or "
+                "Cluster and the name."
+            ),
+            error_messages={"required": "Type who can use it."},
+        )
+
+    def prepare_value(self, value: Any) -> Any:
+        if value in self._words or not value:
+            return self._words.get(value, value)
+        scope = self._find(str(value))
+        return value if scope is None else name_scope(scope)
+
+    def clean(self, value: Any) -> str:
+        text = " ".join(str(super().clean(value)).split())
+        own = next((key for key, words in self._words.items() if text in (key, words)), None)
+        scope = None if own else self._find(text)
+        if own is None and scope is None:
+            raise forms.ValidationError(
+                "There is no such scope where you may do this. Type Project, Department or Cluster "
+                'and its name, as in "Project research", or Everybody.'
+            )
+        return own or str(scope)
 
 
 class AssetForm(TypedForm):
@@ -71,6 +106,9 @@ class AssetForm(TypedForm):
     ) -> None:
         super().__init__(data, quiet=quiet, **more)
         self.by, self.asset, self.changes = by, asset, changes
+        if isinstance(scopes, ScopeChoices) and scopes.is_cut:
+            self.fields["scope"] = TypedScopeField(scopes)
+            return
         unchosen = (
             [("", "Choose a scope")]
             if self.requires_scope_choice and not changes and len(scopes) > 1

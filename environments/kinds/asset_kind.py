@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from console.tables import Column, Filter
+from console.table_filters import Filter
+from console.tables import Column
 from console.typed_forms import TypedValues
 from environments import forms
 from environments.forms import AssetForm

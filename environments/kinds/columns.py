@@ -8,7 +8,8 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from console.tables import Column, Filter, Rows, Table, Width, build_time_column
+from console.table_filters import Filter, Rows
+from console.tables import Column, Table, Width, build_time_column
 from console.templatetags.muster import render_label, render_link
 from environments.kinds.asset_kind import AssetKind
 from environments.models import Asset

@@ -89,7 +89,7 @@ def copy(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
     access.require_anywhere(request.user, Verb.CREATE, kind.model.entity)
     scopes = list_scope_choices(request.user, kind)
     typed = kind.build_typed(asset)
-    is_allowed = typed["scope"][0] in {str(scope) for scope, _ in scopes}
+    is_allowed = scopes.find(typed["scope"][0]) is not None
     scope = typed["scope"] if is_allowed else [choose_first_scope(kind.get_form(asset), scopes)]
     return _handle_form(
         request,

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
@@ -17,7 +17,7 @@ from projects.permission_explanations import find_disabled_button
 
 
 @require_GET
-def table(request: Request, kind: AssetKind) -> HttpResponse:
+def table(request: Request, kind: AssetKind) -> HttpResponseBase:
     """List the assets that the user may see: searched, filtered, sorted, a page at a time, or as
     CSV.
     """
