@@ -12,10 +12,15 @@ from django.db import models
 from django.utils import timezone
 
 from projects.querysets import InProject
+from workloads.pod_counts import Standing
 from workloads.specs import Framework
 from workloads.states import GONE, BadgeLook, Status
 
 ZERO = Decimal(0)
+CONSTANT_ZERO = models.Value(0)
+"""A decimal's default in the database. SQLite adds no column with what Django makes of ZERO there:
+the cast is not a constant to it.
+"""
 
 
 def _build_choices(enum: Any) -> list[tuple[str, str]]:
@@ -69,6 +74,8 @@ class Workload(models.Model):
     desired = models.CharField(max_length=8, choices=Desired, default=Desired.RUNNING)
     attempt = models.PositiveIntegerField(default=1)
 
+    pod_counts = models.JSONField(null=True)
+    """The counts of its pods (`pod_counts.PodCounts`). None: unknown, to be counted anew."""
     running_pods = models.PositiveIntegerField(default=0)
     requested_pods = models.PositiveIntegerField(default=0)
     ended = models.CharField(max_length=120, blank=True)
@@ -77,6 +84,22 @@ class Workload(models.Model):
     gpus_allocated = models.DecimalField(max_digits=12, decimal_places=3, default=ZERO)
     gpu_memory_requested = models.BigIntegerField(default=0)
     """MiB of shared devices."""
+    cpu_requested = models.DecimalField(
+        max_digits=12, decimal_places=3, default=ZERO, db_default=CONSTANT_ZERO
+    )
+    """Cores, like `cpu_allocated`."""
+    cpu_allocated = models.DecimalField(
+        max_digits=12, decimal_places=3, default=ZERO, db_default=CONSTANT_ZERO
+    )
+    memory_requested = models.BigIntegerField(default=0, db_default=0)
+    """Bytes, like `memory_allocated`."""
+    memory_allocated = models.BigIntegerField(default=0, db_default=0)
+
+    # What lists show of the spec, which is large (`spec_summary`).
+    image = models.CharField(max_length=512, blank=True, default="", db_default="")
+    command = models.CharField(max_length=500, blank=True, default="", db_default="")
+    node_pools = models.CharField(max_length=500, blank=True, default="", db_default="")
+    labels = models.CharField(max_length=1000, blank=True, default="", db_default="")
 
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
@@ -166,6 +189,18 @@ class Workload(models.Model):
                 name="workload_outstanding",
             ),
             models.Index(fields=["cluster", "status"], name="workload_of_cluster"),
+            # What waits or runs, and who holds GPUs, is found beside any number of ended workloads.
+            # SQLite knows how often a status is on average, and would rather read all rows.
+            models.Index(
+                fields=["status", "status_at", "id", "project"],
+                condition=models.Q(ended_at=None, released_at=None),
+                name="workload_unended",
+            ),
+            models.Index(
+                fields=["project", "cluster", "status"],
+                condition=models.Q(gpus_allocated__gt=0),
+                name="workload_with_gpus",
+            ),
             models.Index(
                 fields=["-ended_at", "project"],
                 condition=models.Q(status="Failed", released_at=None),
@@ -244,7 +279,8 @@ class Attempt(models.Model):
 class Pod(models.Model):
     """A pod as last seen; the row stays after the cluster has removed it (`vanished_at`)."""
 
-    workload = models.ForeignKey(Workload, models.CASCADE, related_name="pods")
+    # The unique constraint below is an index that begins with it.
+    workload = models.ForeignKey(Workload, models.CASCADE, related_name="pods", db_index=False)
     attempt = models.PositiveIntegerField()
     uid = models.CharField(max_length=64)
     name = models.CharField(max_length=253)
@@ -255,8 +291,19 @@ class Pod(models.Model):
     status = models.CharField(max_length=64, blank=True)
     reason = models.TextField(blank=True)
     is_ready = models.BooleanField(default=False)
+    ready_at = models.DateTimeField(null=True)
+    """Since when it is ready, by its condition."""
+    standing = models.CharField(
+        max_length=16, choices=_build_choices(Standing), blank=True, default="", db_default=""
+    )
+    """What the pod is for its attempt; "" where that is unknown."""
+    is_preempted = models.BooleanField(default=False, db_default=False)
     node = models.CharField(max_length=253, blank=True)
     gpus = models.DecimalField(max_digits=12, decimal_places=3, null=True)
+    cpu = models.DecimalField(max_digits=12, decimal_places=3, null=True)
+    """Cores that its containers request."""
+    memory = models.BigIntegerField(null=True)
+    """Bytes that its containers request."""
     restarts = models.PositiveIntegerField(default=0)
     image = models.CharField(max_length=512, blank=True)
     created_at = models.DateTimeField(null=True)
@@ -277,6 +324,12 @@ class Pod(models.Model):
         constraints = [models.UniqueConstraint(fields=["workload", "uid"], name="pod_once")]
         indexes = [
             models.Index(fields=["node", "phase"], name="pod_on_node"),
+            # Of a workload's pods the first of a standing is found without reading the others.
+            models.Index(
+                fields=["workload", "attempt", "standing", "rank"],
+                condition=models.Q(vanished_at=None),
+                name="pod_by_standing",
+            ),
             models.Index(
                 fields=["id"], condition=models.Q(logs_kept=False), name="pod_with_logs_to_read"
             ),
@@ -323,7 +376,15 @@ class Event(models.Model):
                 fields=["workload", "uid"], condition=~models.Q(uid=""), name="event_once"
             )
         ]
-        indexes = [models.Index(fields=["workload", "at", "id"], name="event_in_time_order")]
+        indexes = [
+            models.Index(fields=["workload", "at", "id"], name="event_in_time_order"),
+            # A large workload has tens of thousands of events of its cluster, and few changes.
+            models.Index(
+                fields=["workload", "at", "id"],
+                condition=models.Q(new__gt=""),
+                name="event_of_change",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.text or f"{self.old} to {self.new}"
@@ -431,6 +492,30 @@ class Draft(models.Model):
     data = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(auto_now=True)
+
+
+class SavedView(models.Model):
+    """A person's name for a state of the workload table: columns, filters and order."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=40)
+    query = models.CharField(max_length=2000)
+    """The query of the table's address, as `console.tables.build_query` writes it."""
+    is_default = models.BooleanField(default=False)
+    """Whether the table begins with it."""
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "name"], name="saved_view_name_once"),
+            models.UniqueConstraint(
+                fields=["user"], condition=models.Q(is_default=True), name="saved_view_default_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Position(models.Model):

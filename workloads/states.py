@@ -1,6 +1,6 @@
 """The statuses of workloads: words, looks, allowed transitions, and deriving them from objects."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,6 +15,16 @@ from workloads.kube_objects import (
     int_or_zero,
     nested_dict,
     nested_list,
+    rank_pods,
+)
+from workloads.pod_counts import (
+    PLACED,
+    WITHOUT_NODE,
+    ExamplePod,
+    PodCounts,
+    Standing,
+    count_pods,
+    find_standing,
 )
 
 
@@ -175,7 +185,50 @@ def derive_status(
     *,
     before: Status = Status.CREATING,
 ) -> DerivedStatus:
-    """Derive an attempt's status from its job, pods and PodGroup.
+    """Derive an attempt's status from its job, all its pods and its PodGroup.
+
+    See `derive_from_counts`, which needs no pods.
+    """
+    own_pods = list(pods) if job is None else filter_own_pods(job, pods)
+    views = [build_pod_view(pod) for pod in own_pods]
+    return derive_from_counts(
+        job, count_pods(views), pod_group, before=before, find_example=find_examples(views).get
+    )
+
+
+def find_examples(views: Iterable[PodView]) -> dict[Standing, ExamplePod]:
+    """Return the pod of the lowest rank of each standing; of unschedulable ones, with a reason.
+
+    Of failed pods without a rank it is the newest: the last try of a batch Job decided.
+    """
+    first: dict[Standing, PodView] = {}
+    for rank, view in rank_pods(list(views)):
+        standing = find_standing(view)
+        if not view.reason and standing is Standing.UNSCHEDULABLE:
+            continue
+        known = first.setdefault(standing, view)
+        is_newer = rank is None and known.rank is None and view.created_at > known.created_at
+        if standing is Standing.FAILED and is_newer:
+            first[standing] = view
+    return {
+        standing: ExamplePod(view.title, view.status, view.reason)
+        for standing, view in first.items()
+    }
+
+
+FindExample = Callable[[Standing], ExamplePod | None]
+"""Returns the pod of a standing that a reason names."""
+
+
+def derive_from_counts(
+    job: Object | None,
+    counts: PodCounts,
+    pod_group: Object | None,
+    *,
+    before: Status,
+    find_example: FindExample,
+) -> DerivedStatus:
+    """Derive an attempt's status from its job, the counts of its pods and its PodGroup.
 
     The job is of any kind that has an adapter. `before` is the status so far; it decides what the
     same objects mean. A pod that is not ready is a start before the first RUNNING and damage after
@@ -185,26 +238,25 @@ def derive_status(
     if before is Status.DELETING or (job is None and before in RESTING):
         return DerivedStatus(before)
     if job is None:
-        return _derive_without_job(list(pods), before)
-    views = [build_pod_view(pod) for pod in filter_own_pods(job, pods)]
-    counts = _PodCounts.from_job(job, views)
+        return _derive_without_job(counts.own, before)
+    tally = _PodTally.from_job(job, counts, find_example)
     if before in RESTING:
         return DerivedStatus(
             before,
             "",
-            counts.running,
-            counts.requested,
-            ended=_describe_ends(job, counts.requested) if before in TERMINAL else "",
+            tally.running,
+            tally.requested,
+            ended=_describe_ends(job, tally.requested) if before in TERMINAL else "",
         )
-    verdict = _derive_from_job(job, views, before)
+    verdict = _derive_from_job(job, counts.own, before)
     if verdict is not None:
         status, reason = verdict
-        ended = _describe_ends(job, counts.requested) if status in TERMINAL else ""
+        ended = _describe_ends(job, tally.requested) if status in TERMINAL else ""
         return DerivedStatus(
-            status, clean_text(reason), counts.running, counts.requested, ended=ended
+            status, clean_text(reason), tally.running, tally.requested, ended=ended
         )
-    status, reason, requeued = _derive_from_pods(counts, pod_group, before)
-    return DerivedStatus(status, clean_text(reason), counts.running, counts.requested, requeued)
+    status, reason, requeued = _derive_from_pods(tally, pod_group, before)
+    return DerivedStatus(status, clean_text(reason), tally.running, tally.requested, requeued)
 
 
 def count_requested_pods(job: Object) -> int:
@@ -241,7 +293,7 @@ def count_requested_pods(job: Object) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _PodCounts:
+class _PodTally:
     """The pods of a job that matter now.
 
     `minimum` is how many are enough where the job is elastic, else `requested`.
@@ -249,31 +301,41 @@ class _PodCounts:
 
     requested: int
     minimum: int
-    live: Sequence[PodView]
+    running: int
+    placed: int
+    unplaced: int
+    is_unschedulable: bool
     succeeded: int
-    failed: Sequence[PodView]
+    failed: int
     """Pods that failed; of a batch Job also those of earlier tries."""
     preempted: bool
     terminating: int
     """Pods that are being deleted and have not ended yet."""
+    blocked: int
+    find_example: FindExample
 
     @classmethod
-    def from_job(cls, job: Object, views: Sequence[PodView]) -> "_PodCounts":
+    def from_job(cls, job: Object, counts: PodCounts, find_example: FindExample) -> "_PodTally":
         requested = count_requested_pods(job)
         elastic = nested_dict(job, "spec", "elasticPolicy")
         min_replicas = int_or_zero(elastic.get("minReplicas")) if elastic else requested
-        succeeded = sum(each.phase == "Succeeded" for each in views)
+        succeeded = counts.count(Standing.SUCCEEDED)
         if find_shape(job.get("kind")) is JobShape.RUNS:
             # `count_requested_pods` already left out those that the job's status counts.
             succeeded = max(0, succeeded - int_or_zero(nested_dict(job, "status").get("succeeded")))
         return cls(
             requested=requested,
             minimum=min(min_replicas, requested),
-            live=[each for each in views if not each.finished and not each.terminating],
+            running=counts.count(Standing.READY),
+            placed=counts.count(*PLACED),
+            unplaced=counts.count(*WITHOUT_NODE),
+            is_unschedulable=counts.count(Standing.UNSCHEDULABLE) > 0,
             succeeded=succeeded,
-            failed=[each for each in views if each.phase == "Failed"],
-            preempted=any(each.preempted for each in views),
-            terminating=sum(each.terminating and not each.finished for each in views),
+            failed=counts.count(Standing.FAILED),
+            preempted=counts.preempted > 0,
+            terminating=counts.count(Standing.ENDING),
+            blocked=counts.count(Standing.BLOCKED),
+            find_example=find_example,
         )
 
     @property
@@ -290,16 +352,8 @@ class _PodCounts:
             and up + self.terminating >= self.requested
         )
 
-    @property
-    def running(self) -> int:
-        return sum(each.ready for each in self.live)
 
-    @property
-    def has_placed_pod(self) -> bool:
-        return any(each.node for each in self.live)
-
-
-def _derive_without_job(pods: Sequence[Object], before: Status) -> DerivedStatus:
+def _derive_without_job(pods: int, before: Status) -> DerivedStatus:
     if before in STARTING:
         return DerivedStatus(before)
     if before is Status.STOPPING:
@@ -311,9 +365,7 @@ def _derive_without_job(pods: Sequence[Object], before: Status) -> DerivedStatus
     return DerivedStatus(Status.STOPPED, "Its job was deleted in the cluster, and not by Muster.")
 
 
-def _derive_from_job(
-    job: Object, views: Sequence[PodView], before: Status
-) -> tuple[Status, str] | None:
+def _derive_from_job(job: Object, pods: int, before: Status) -> tuple[Status, str] | None:
     """Return what the job alone decides: its end, or its suspension.
 
     None where the pods decide.
@@ -332,7 +384,7 @@ def _derive_from_job(
     if find_true_condition(job, "Suspended") and not (
         before in STARTING and not _is_suspended(job)
     ):
-        return (Status.STOPPING, "Its last pods are ending.") if views else (Status.STOPPED, "")
+        return (Status.STOPPING, "Its last pods are ending.") if pods else (Status.STOPPED, "")
     return (Status.STOPPING, "") if before is Status.STOPPING else None
 
 
@@ -348,10 +400,10 @@ def _is_suspended(job: Object) -> bool:
 
 
 def _derive_from_pods(
-    counts: _PodCounts, pod_group: Object | None, before: Status
+    counts: _PodTally, pod_group: Object | None, before: Status
 ) -> tuple[Status, str, bool]:
-    live, existing = counts.live, len(counts.live) + counts.succeeded
-    complete = existing >= counts.requested and all(each.node for each in live)
+    existing = counts.placed + counts.unplaced + counts.succeeded
+    complete = existing >= counts.requested and not counts.unplaced
     if _is_requeued(counts, pod_group, before):
         return (
             Status.PENDING,
@@ -380,53 +432,43 @@ def _derive_from_pods(
     return Status.PENDING, _describe_pending(counts, pod_group), False
 
 
-def _is_requeued(counts: _PodCounts, pod_group: Object | None, before: Status) -> bool:
+def _is_requeued(counts: _PodTally, pod_group: Object | None, before: Status) -> bool:
     """Return whether an attempt that had nodes has none, and the scheduler reports it waiting.
 
     It was preempted, or its node went away.
     """
     if (
         before not in (Status.INITIALIZING, Status.RUNNING, Status.DEGRADED)
-        or counts.has_placed_pod
+        or counts.placed
         or counts.succeeded >= counts.requested
     ):
         return False
-    waits = any(each.unschedulable for each in counts.live)
     return (
-        waits or counts.preempted or bool(nested_list(pod_group, "status", "schedulingConditions"))
+        counts.is_unschedulable
+        or counts.preempted
+        or bool(nested_list(pod_group, "status", "schedulingConditions"))
     )
 
 
-def _describe_pending(counts: _PodCounts, pod_group: Object | None) -> str:
+def _describe_pending(counts: _PodTally, pod_group: Object | None) -> str:
     for condition in nested_list(pod_group, "status", "schedulingConditions"):
         for entry in nested_list(condition, "reasons"):
             if entry.get("message"):
                 return str(entry["message"])
         if condition.get("message"):
             return str(condition["message"])
-    return next((each.reason for each in counts.live if not each.node and each.reason), "")
+    example = counts.find_example(Standing.UNSCHEDULABLE) if counts.is_unschedulable else None
+    return example.reason if example else ""
 
 
-def _describe_missing_pods(counts: _PodCounts) -> str:
-    """Describe the first pod with a known cause, else say how many pods are up."""
-    for each in counts.live:
-        if each.ready:
-            continue
-        known_wait = next(
-            (
-                wait
-                for wait in each.waits
-                if wait.reason not in ("ContainerCreating", "PodInitializing", "")
-            ),
-            None,
-        )
-        if known_wait is not None:
-            message = f": {known_wait.message}" if known_wait.message else ""
-            return f"{each.title}: {known_wait.reason}{message}"
+def _describe_missing_pods(counts: _PodTally) -> str:
+    """Describe a pod with a known cause, else say how many pods are up, and which failed."""
+    if counts.blocked and (blocked := counts.find_example(Standing.BLOCKED)):
+        message = f": {blocked.reason}" if blocked.reason else ""
+        return f"{blocked.title}: {blocked.status}{message}"
     up = counts.running + counts.succeeded
-    broken = (
-        f" {counts.failed[-1].title} failed: {counts.failed[-1].reason}." if counts.failed else ""
-    )
+    failed = counts.find_example(Standing.FAILED) if counts.failed else None
+    broken = f" {failed.title} failed: {failed.reason}." if failed else ""
     return f"{up} of {counts.requested} pods are up.{broken}" if counts.requested else ""
 
 

@@ -96,12 +96,18 @@ class _Suspect:
 
 
 def diagnose_failure(
-    job: Object, pods: Iterable[Object], logs: Mapping[str, Sequence[str]] | None = None
+    job: Object,
+    pods: Iterable[Object],
+    logs: Mapping[str, Sequence[str]] | None = None,
+    *,
+    ranks: Mapping[str, int | None] | None = None,
+    failed: int = 0,
 ) -> Diagnosis | None:
     """Return the first failure of a job's pods, or what the job itself reports.
 
     None when nothing failed, or when the job succeeded nevertheless. `logs` are the last lines of
-    each pod's log, by pod name; a pod without any is judged by its termination message.
+    each pod's log, by pod name; a pod without any is judged by its termination message. Of a job
+    of very many pods only the first that `failed` are given, with their `ranks` by name.
     """
     if find_true_condition(job, "Succeeded", "Complete"):
         return None
@@ -109,7 +115,7 @@ def diagnose_failure(
     by_name = {str(nested_dict(pod, "metadata").get("name")): pod for pod in own_pods}
     views = rank_pods([build_pod_view(pod) for pod in own_pods])
     suspects = [
-        _build_suspect(rank, each, by_name[each.name], logs or {})
+        _build_suspect((ranks or {}).get(each.name, rank), each, by_name[each.name], logs or {})
         for rank, each in views
         if _has_failed(each)
     ]
@@ -118,7 +124,8 @@ def diagnose_failure(
     culprit = _choose_culprit(final or suspects)
     condition = find_true_condition(job, "Failed")
     if culprit is not None:
-        return _build_diagnosis(culprit, alone=len(views) == 1, restarts=culprit.view.restarts)
+        alone = len(views) == 1 and failed <= 1
+        return _build_diagnosis(culprit, alone=alone, failed=failed)
     return None if condition is None else _diagnose_by_condition(condition)
 
 
@@ -165,8 +172,8 @@ def _choose_culprit(suspects: Sequence[_Suspect]) -> _Suspect | None:
     )
 
 
-def _build_diagnosis(suspect: _Suspect, *, alone: bool, restarts: int) -> Diagnosis:
-    view, clue = suspect.view, suspect.clue
+def _build_diagnosis(suspect: _Suspect, *, alone: bool, failed: int) -> Diagnosis:
+    view, clue, restarts = suspect.view, suspect.clue, suspect.view.restarts
     end_words, advice = _describe_end(suspect)
     if suspect.end is not None and view.is_init(suspect.end.container):
         end_words = (
@@ -176,11 +183,10 @@ def _build_diagnosis(suspect: _Suspect, *, alone: bool, restarts: int) -> Diagno
         advice = FETCHER_ADVICE if suspect.end.container.startswith("fetch-") else advice
     who = "The pod" if alone and not view.role else view.title
     rank = f" (rank {suspect.rank})" if suspect.rank is not None and view.role else ""
+    first = f" first of {failed} pods that failed" if failed > 1 else "" if alone else " first"
     again = f", after {quantities.format_count(restarts, 'restart')}" if restarts else ""
     return Diagnosis(
-        sentence=build_sentence(
-            f"{who}{rank} failed{'' if alone else ' first'}: {end_words}{again}"
-        ),
+        sentence=build_sentence(f"{who}{rank} failed{first}: {end_words}{again}"),
         help=(clue.help if clue else "") or advice,
         pod=view.name,
         container=suspect.end.container if suspect.end else "",

@@ -38,6 +38,9 @@ class ResourceAmounts:
             max(NONE, self.memory - other.memory),
         )
 
+    def times(self, count: int) -> "ResourceAmounts":
+        return ResourceAmounts(self.gpus * count, self.cpu * count, self.memory * count)
+
     def fits_in(self, free: "ResourceAmounts") -> bool:
         return self.gpus <= free.gpus and self.cpu <= free.cpu and self.memory <= free.memory
 

@@ -21,7 +21,7 @@ _TOLERATION_ADVICE = (
     "Add a toleration for it, or ask the administrator of the cluster whether those nodes are "
     "meant for you."
 )
-_RESOURCE_FORMATTERS: Mapping[str, Formatter] = {
+RESOURCE_FORMATTERS: Mapping[str, Formatter] = {
     "gpus": lambda amount: quantities.format_count(amount, "GPU"),
     "cpu": lambda amount: quantities.format_count(amount, "CPU core"),
     "memory": lambda amount: f"{quantities.format_memory(amount)} of memory",
@@ -44,7 +44,7 @@ def diagnose_by_nodes(
         sum_amounts(node.total for node in usable),
         sum_amounts(node.free for node in usable),
     )
-    for attribute, show in _RESOURCE_FORMATTERS.items():
+    for attribute, show in RESOURCE_FORMATTERS.items():
         need, total_amount, free_amount = (
             getattr(amounts, attribute) for amounts in (total, offered, free)
         )
@@ -93,7 +93,7 @@ def _diagnose_shortage(
 
     Either taints or closed nodes keep the pods from more, or the cluster has too little.
     """
-    show = _RESOURCE_FORMATTERS[attribute]
+    show = RESOURCE_FORMATTERS[attribute]
     having = [
         node
         for node in nodes
@@ -132,7 +132,7 @@ def _diagnose_shortage(
         build_sentence(
             f"Needs {show(need)}; the cluster has {_format_amount(attribute, cluster_total)}"
         ),
-        "Ask for less: as it is, it can never start.",
+        "Ask for less: it waits until the cluster has more nodes.",
     )
 
 
@@ -229,7 +229,7 @@ def _describe_holders(holders: Mapping[str, Decimal], used: Decimal) -> str:
 def _describe_demand(need: ResourceAmounts) -> str:
     texts = [
         show(getattr(need, attribute))
-        for attribute, show in _RESOURCE_FORMATTERS.items()
+        for attribute, show in RESOURCE_FORMATTERS.items()
         if getattr(need, attribute)
     ]
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)

@@ -1,6 +1,6 @@
 """Why pods that have their node do not run yet."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from workloads import quantities
 from workloads.diagnosis.events import filter_events_about, find_newest
@@ -29,10 +29,12 @@ FETCHER_ADVICE = (
 )
 
 
-def diagnose_start(pods: Sequence[PodView], events: Sequence[Object]) -> Diagnosis | None:
+def diagnose_start(
+    pods: Sequence[PodView], events: Sequence[Object], counts: Mapping[str, int]
+) -> Diagnosis | None:
     """Return what is wrong with the first such pod, else what is still going on.
 
-    None when all pods are ready.
+    None when all pods are ready. `counts` is how many pods one stands for, by its name; 1 without.
     """
     waiting = [pod for pod in pods if not pod.ready]
     if not waiting:
@@ -43,7 +45,8 @@ def diagnose_start(pods: Sequence[PodView], events: Sequence[Object]) -> Diagnos
                 return diagnosis
         if diagnosis := _diagnose_by_events(pod, events):
             return diagnosis
-    up = f"{len(pods) - len(waiting)} of {len(pods)} pods are ready"
+    total, not_ready = (sum(counts.get(pod.name, 1) for pod in part) for part in (pods, waiting))
+    up = f"{total - not_ready} of {total} pods are ready"
     return Diagnosis(
         build_sentence(
             f"{up}; {waiting[0].title} is starting: its image is pulled and its volumes are mounted"

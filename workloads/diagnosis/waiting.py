@@ -41,12 +41,14 @@ def diagnose_waiting(
     nodes: Sequence[NodeCapacity] = (),
     events: Sequence[Object] = (),
     holders: Mapping[str, Decimal] | None = None,
+    counts: Mapping[str, int] | None = None,
 ) -> Diagnosis | None:
     """Return what keeps a job's pods from running; None when nothing does.
 
     Also None when the job has ended or is suspended. `queue` is the project's Queue, `events` those
     of the job and its pods, `holders` the GPUs that other projects hold now by project name; those
-    whose names the reader may not see are together under "". What is not given is not mentioned.
+    whose names the reader may not see are together under "". Where one pod stands for several that
+    are alike, `counts` has how many, by its name. What is not given is not mentioned.
     """
     if find_true_condition(job, "Failed", "Succeeded", "Complete", "Suspended"):
         return None
@@ -62,16 +64,21 @@ def diagnose_waiting(
     ]
     if not live:
         return _diagnose_without_pods(job, events)
-    if len(remaining) < count_requested_pods(job) and (
+    counts = counts or {}
+    if sum(_count_alike(pod, counts) for pod in remaining) < count_requested_pods(job) and (
         refused := _diagnose_refused_pods(job, events, REFUSAL_REASONS)
     ):
         return refused
     unplaced = [pod for pod in live if not nested_dict(pod, "spec").get("nodeName")]
     if unplaced:
-        return _diagnose_unplaced(unplaced, pod_group, queue, nodes, events, holders or {})
+        return _diagnose_unplaced(unplaced, counts, pod_group, queue, nodes, events, holders or {})
     return starting.diagnose_start(
-        [each for _, each in rank_pods([build_pod_view(pod) for pod in live])], events
+        [each for _, each in rank_pods([build_pod_view(pod) for pod in live])], events, counts
     )
+
+
+def _count_alike(pod: Object, counts: Mapping[str, int]) -> int:
+    return counts.get(str(nested_dict(pod, "metadata").get("name")), 1)
 
 
 def _diagnose_without_pods(job: Object, events: Sequence[Object]) -> Diagnosis | None:
@@ -116,6 +123,7 @@ def _diagnose_refused_pods(
 
 def _diagnose_unplaced(
     pods: Sequence[Object],
+    counts: Mapping[str, int],
     pod_group: Object | None,
     queue: Object | None,
     nodes: Sequence[NodeCapacity],
@@ -123,7 +131,9 @@ def _diagnose_unplaced(
     holders: Mapping[str, Decimal],
 ) -> Diagnosis:
     needs = [calculate_demand(pod) for pod in pods]
-    total = sum_amounts(needs)
+    total = sum_amounts(
+        need.times(_count_alike(pod, counts)) for pod, need in zip(pods, needs, strict=True)
+    )
     refusals = list_refusals(pod_group)
     own_queue = nested_dict(pod_group, "spec").get("queue")
     if diagnosis := diagnose_by_queues(refusals, own_queue, total, queue):

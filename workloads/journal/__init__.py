@@ -3,8 +3,11 @@
 Every change gets a position and wakes the pages that show it.
 """
 
+from workloads.journal.cluster_events import Subject, find_subjects
 from workloads.journal.cluster_removal import abandon_workloads
-from workloads.journal.observed_objects import Kind, Observation
+from workloads.journal.event_allowance import MAX_EVENTS, EventAllowances
+from workloads.journal.left_out_events import record_left_out_events
+from workloads.journal.observed_objects import Kind, Observation, uid_of
 from workloads.journal.observing import (
     KnownObject,
     Listing,
@@ -27,18 +30,25 @@ from workloads.journal.user_requests import (
     request_stop,
     suggest_free_name,
 )
+from workloads.journal.workload_names import WorkloadNames
 
 __all__ = [
+    "MAX_EVENTS",
+    "EventAllowances",
     "Kind",
     "KnownObject",
     "Listing",
     "Observation",
+    "Subject",
+    "WorkloadNames",
     "abandon_workloads",
     "create_workload",
+    "find_subjects",
     "list_known_objects",
     "reconcile_workload",
     "record_delay",
     "record_launch",
+    "record_left_out_events",
     "record_listing",
     "record_observations",
     "record_refusal",
@@ -48,4 +58,5 @@ __all__ = [
     "request_run",
     "request_stop",
     "suggest_free_name",
+    "uid_of",
 ]

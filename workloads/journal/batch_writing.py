@@ -4,11 +4,12 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
+import msgspec
 from django.utils import timezone
 
 from clusters import connections
 from clusters.job_kinds import JOBS, is_made_with_batch_jobs
-from workloads.journal import bulk_sql, object_merging, status_derivation
+from workloads.journal import bulk_sql, object_merging, pod_counting, status_derivation
 from workloads.journal.cluster_events import MAX_CLOCK_LAG, ClusterEvent, refine_moment, supersedes
 from workloads.journal.observed_objects import ObservedObject
 from workloads.journal.transactions import JournalTransaction
@@ -49,11 +50,9 @@ def write_batch(
     for pk in recheck_ids:
         if pk in updates:
             updates[pk].affects_status = True
-    events = [
-        event
-        for update in updates.values()
-        if update.affects_status and (event := status_derivation.apply_derived_status(update, now))
-    ]
+    pod_changes = pod_counting.update_pod_counts(updates.values(), anew=recheck_ids)
+    _write_pods(updates, pod_changes)
+    events = status_derivation.apply_derived_statuses(updates.values(), now)
     event_changes = _collect_events(cluster_events, by_name, events, now)
     _write_rows(journal_tx, updates, events, event_changes)
     return {pk for pk, update in updates.items() if update.affects_pages or update.new_values}
@@ -135,8 +134,9 @@ def _find_owner(
         update for name in event.names for update in by_name.get((event.namespace, name), ())
     ]
     for update in candidates:
-        if event.subject_uid in update.pods:
-            return update, update.pods[event.subject_uid].attempt
+        attempt = update.find_pod_attempt(event.subject_uid)
+        if attempt is not None:
+            return update, attempt
         if event.subject_uid and event.subject_uid == update["job_uid"]:
             return update, update.workload.attempt
         owner = event.subject[-36:] if event.subject_kind == "PodGroup" else event.subject_uid
@@ -181,28 +181,34 @@ def _build_event_row(
     )
 
 
+def _write_pods(
+    updates: Mapping[uuid.UUID, WorkloadUpdate], changes: Sequence[bulk_sql.RowChange]
+) -> None:
+    pods = [update.pods[uid] for update in updates.values() for uid in update.changed_pod_uids]
+    # New and known pods alike: one statement instead of two.
+    bulk_sql.insert_rows(Pod, pods, conflict_fields=("workload", "uid"), update_fields=_POD_FIELDS)
+    bulk_sql.update_rows(Pod, "id", changes)
+
+
 def _write_rows(
     journal_tx: JournalTransaction,
     updates: Mapping[uuid.UUID, WorkloadUpdate],
     events: Sequence[Event],
     event_changes: Sequence[bulk_sql.RowChange],
 ) -> None:
-    pods = [update.pods[uid] for update in updates.values() for uid in update.changed_pod_uids]
-    # New and known pods alike: one statement instead of two.
-    bulk_sql.insert_rows(Pod, pods, conflict_fields=("workload", "uid"), update_fields=_POD_FIELDS)
     changed, mirrored = [], []
     for update in updates.values():
         row = update.workload
+        counts = None if update.counts is None else msgspec.to_builtins(update.counts)
+        kept_counts = {} if counts in (None, row.pod_counts) else {"pod_counts": counts}
+        expected = {"status": row.status, "attempt": row.attempt}
         if not (update.affects_pages or update.new_values):
+            # No page shows the counts themselves.
+            changed.append(bulk_sql.RowChange(row.pk, expected, kept_counts))
             continue
         journal_tx.mark_changed(row.project_id)
-        changed.append(
-            bulk_sql.RowChange(
-                row.pk,
-                {"status": row.status, "attempt": row.attempt},
-                {**update.new_values, "changed": journal_tx.position},
-            )
-        )
+        new_values = {**update.new_values, **kept_counts, "changed": journal_tx.position}
+        changed.append(bulk_sql.RowChange(row.pk, expected, new_values))
         mirror = {
             name: update.new_values[name] for name in ATTEMPT_FIELDS if name in update.new_values
         }

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from clusters.job_kinds import JOBS
 from workloads.journal.observed_objects import Observation, parse_pod_group_name, uid_of
@@ -26,6 +27,13 @@ _REPLICA_NAME = re.compile(r"(.+)-[a-z]{1,16}-[0-9]{1,6}")
 _JOB_POD_NAME = re.compile(r"(.+?)(-[0-9]{1,6})?-[a-z0-9]{5}")
 _SECOND = timedelta(microseconds=999_999)
 _MAX_INT = (1 << 31) - 1
+
+
+class Subject(NamedTuple):
+    """The namespace and the name of a workload that an event may be about."""
+
+    namespace: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,13 @@ def parse_events(
     return iter(newest.values())
 
 
+def find_subjects(event: Object) -> tuple[Subject, ...]:
+    """Return the workloads that an event may be about, by the name of its object alone."""
+    namespace, subject, kind = _read_involved_object(event)
+    names = _guess_workload_names(kind, subject) if namespace else ()
+    return tuple(Subject(namespace, name) for name in names)
+
+
 def supersedes(event: ClusterEvent, count: int, at: datetime) -> bool:
     """Return whether the event is newer than the stored count and time."""
     return (event.count, event.at) > (count, at)
@@ -110,10 +125,8 @@ def refine_moment(at: datetime, now: datetime) -> datetime:
 
 
 def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
-    involved = nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
-    namespace, subject, kind = (
-        clean_text(involved.get(name), 253) for name in ("namespace", "name", "kind")
-    )
+    involved = _find_involved_object(event)
+    namespace, subject, kind = _read_involved_object(event)
     names = _guess_workload_names(kind, subject)
     uid = uid_of(event)
     if not names or not namespace or not uid:
@@ -154,6 +167,19 @@ def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
         text=clean_text(event.get("message") or event.get("note")),
         source=clean_text(source, 128),
     )
+
+
+def _find_involved_object(event: Object) -> Object:
+    return nested_dict(event, "involvedObject") or nested_dict(event, "regarding")
+
+
+def _read_involved_object(event: Object) -> tuple[str, str, str]:
+    """Return the namespace, name and kind of the object that an event is about."""
+    involved = _find_involved_object(event)
+    namespace, name, kind = (
+        clean_text(involved.get(each), 253) for each in ("namespace", "name", "kind")
+    )
+    return namespace, name, kind
 
 
 def _guess_workload_names(kind: str, subject: str) -> tuple[str, ...]:

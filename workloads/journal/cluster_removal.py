@@ -55,7 +55,8 @@ def _abandon_batch(cluster_id: uuid.UUID, reason: str, user: User | None) -> int
                 "deleted_at": workload.deleted_at or now,
                 "released_at": now,
                 "running_pods": 0,
-                "gpus_allocated": 0,
+                **workload_writing.NOTHING_ALLOCATED,
+                "pod_counts": None,
             }
             values |= {
                 "job": None,

@@ -8,16 +8,25 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from workloads.journal import bulk_sql
 from workloads.journal.cluster_events import parse_moment
 from workloads.journal.observed_objects import Kind, ObservedObject, uid_of, version_of
 from workloads.journal.workload_updates import WorkloadUpdate
-from workloads.kube_objects import Object, build_pod_view, clean_text, is_pod_of_job
+from workloads.kube_objects import (
+    Object,
+    build_pod_view,
+    clean_text,
+    is_own_pod,
+    is_pod_of_job,
+)
 from workloads.models import Pod
+from workloads.pod_counts import Standing, find_standing
 from workloads.states import RESTING, Status
 
-MOST_GPUS = Decimal(10**8)
+MOST_UNITS = Decimal(10**8)
+MOST_BYTES = 1 << 53
 _MAX_INT = (1 << 31) - 1
-_POD_DEFAULTS = [(field.attname, field.get_default()) for field in Pod._meta.concrete_fields]
+_POD_DEFAULTS = {field.attname: field.get_default() for field in Pod._meta.concrete_fields}
 
 
 def merge_object(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> None:
@@ -70,6 +79,7 @@ def _merge_pod(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
         if not obj.data or obj.attempt > update.workload.attempt or _is_foreign_pod(update, obj):
             return
         row = _build_pod_row(update.workload.pk, obj.attempt, obj.uid)
+        update.shares[obj.uid] = None
         is_back, is_news = False, True
     else:
         # A listing that was requested after the pod vanished proves that it exists: the cluster was
@@ -85,6 +95,9 @@ def _merge_pod(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
     before = _without_version(row.data)
     if obj.data and is_news:
         fill_pod_row(row, obj.data, update.clock_lead)
+        # Jobs are merged before pods: this is the job that the counts are of.
+        if is_current and obj.owner != uid_of(update.job) and not _is_own_pod(update, obj):
+            row.standing = Standing.FOREIGN.value
     if is_back:
         row.vanished_at = None
     elif obj.is_gone and row.vanished_at is None:
@@ -101,9 +114,8 @@ def _merge_pod(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
 
 
 def _build_pod_row(workload_id: uuid.UUID, attempt: int, uid: str) -> Pod:
-    """Return a new pod row, built from all values at once: half the time for thousands."""
-    values = {"workload_id": workload_id, "attempt": attempt, "uid": uid}
-    return Pod(*(values.get(name, default) for name, default in _POD_DEFAULTS))
+    given = {"workload_id": workload_id, "attempt": attempt, "uid": uid, "data": {}}
+    return bulk_sql.build_row(Pod, _POD_DEFAULTS | given, is_new=True)
 
 
 def _is_foreign_pod(update: WorkloadUpdate, obj: ObservedObject) -> bool:
@@ -116,7 +128,14 @@ def _is_foreign_pod(update: WorkloadUpdate, obj: ObservedObject) -> bool:
         if obj.attempt == update.workload.attempt
         else update.find_job_uid(obj.attempt)
     )
+    if uid and uid == obj.owner:
+        return False
     return not is_pod_of_job(obj.data, _job_kind(update), update.workload.name, uid)
+
+
+def _is_own_pod(update: WorkloadUpdate, obj: ObservedObject) -> bool:
+    """Return whether the current job controls a pod of its attempt; without a job any pod is."""
+    return update.job is None or is_own_pod(update.job, obj.data)
 
 
 def _job_kind(update: WorkloadUpdate) -> str:
@@ -143,8 +162,13 @@ def fill_pod_row(row: Pod, data: Object, clock_lead: timedelta = timedelta(0)) -
     row.status = clean_text(pod.status, 64)
     row.reason = pod.reason
     row.is_ready = pod.ready
+    row.ready_at = parse_moment(pod.ready_at, clock_lead)
+    row.standing = find_standing(pod).value
+    row.is_preempted = pod.preempted
     row.node = clean_text(pod.node, 253)
-    row.gpus = None if pod.gpus is None else clamp_gpus(pod.gpus)
+    row.gpus = None if pod.gpus is None else clamp_amount(pod.gpus)
+    row.cpu = clamp_amount(pod.cpu)
+    row.memory = clamp_bytes(pod.memory)
     row.restarts = min(_MAX_INT, max(0, pod.restarts))
     row.image = clean_text(pod.image, 512)
     row.created_at = parse_moment(pod.created_at, clock_lead)
@@ -165,9 +189,14 @@ def fill_pod_row(row: Pod, data: Object, clock_lead: timedelta = timedelta(0)) -
     row.data = data
 
 
-def clamp_gpus(amount: Decimal) -> Decimal:
-    """Return the amount as the column can hold it, whatever a pod may ask for."""
-    return min(amount, MOST_GPUS).quantize(Decimal("0.001"))
+def clamp_amount(amount: Decimal) -> Decimal:
+    """Return GPUs or cores as the column can hold them, whatever a pod may ask for."""
+    return min(amount, MOST_UNITS).quantize(Decimal("0.001"))
+
+
+def clamp_bytes(amount: Decimal | int) -> int:
+    """Return bytes as the column can hold them, whatever a pod may ask for."""
+    return int(min(amount, MOST_BYTES))
 
 
 def _without_version(data: Object) -> Object:

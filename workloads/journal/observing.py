@@ -16,7 +16,7 @@ from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from clusters import connections
-from workloads.journal import cluster_events, observed_objects
+from workloads.journal import cluster_events, observed_objects, pod_counting
 from workloads.journal.batch_writing import write_batch
 from workloads.journal.cluster_events import ClusterEvent
 from workloads.journal.observed_objects import Kind, Observation, ObservedObject
@@ -169,10 +169,11 @@ class Listing:
                 if known.uid not in self._listed_uids
                 and known.is_older_than_listing(started_at, version)
             ]
-        return sum(
+        changed = sum(
             len(_write_in_batches(self._cluster_id, batch))
             for batch in _split_batches(vanished, BATCH_SIZE)
         )
+        return changed + (_correct_pod_counts(self._cluster_id) if self._kind == "pod" else 0)
 
     def _find_change(self, obj: Object) -> Observation | None:
         uid = observed_objects.uid_of(obj)
@@ -279,6 +280,32 @@ def _iterate_known_objects(
                 version or "",
                 cluster_events.parse_moment(created_at, connections.clock_offset(cluster_id)),
             )
+
+
+def _correct_pod_counts(cluster_id: uuid.UUID) -> int:
+    """Count the pods of those workloads anew whose kept counts are wrong. Return how many changed.
+
+    That would be a fault of the journal, or somebody else has written the rows.
+    """
+    if not pod_counting.find_miscounted_workloads(cluster_id):
+        return 0
+    with journal_transaction():
+        # Asked again: what was written between two statements is no fault.
+        miscounted = pod_counting.find_miscounted_workloads(cluster_id)
+    return sum(_count_pods_anew(cluster_id, each) for each in miscounted)
+
+
+def _count_pods_anew(cluster_id: uuid.UUID, workload_id: uuid.UUID) -> int:
+    log.error("the pods of workload %s were miscounted and are counted anew", workload_id)
+    try:
+        with journal_transaction() as journal_tx:
+            return len(write_batch(journal_tx, cluster_id, [], recheck_ids=[workload_id]))
+    except (OperationalError, InterfaceError):
+        raise
+    # Its objects may have any content: one workload must not keep the others from being counted.
+    except Exception:
+        log.exception("the pods of workload %s could not be counted", workload_id)
+        return 0
 
 
 def _write_in_batches(

@@ -1,49 +1,79 @@
-"""Derivation of a workload's counts, ranks, status and event from its objects."""
+"""Derivation of a workload's counts, status and event from its objects."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from decimal import Decimal
 
-from clusters.job_kinds import RANK_0_ROLES
+from django.db.models import F, Max, Min, OuterRef, Q, QuerySet, Subquery
+
 from workloads.journal.cluster_events import MAX_CLOCK_LAG, parse_moment, refine_moment
-from workloads.journal.object_merging import clamp_gpus
+from workloads.journal.object_merging import clamp_amount, clamp_bytes
 from workloads.journal.workload_updates import WorkloadUpdate
-from workloads.kube_objects import (
-    Object,
-    build_pod_view,
-    compute_rank,
-    filter_own_pods,
-    find_true_condition,
-    nested_dict,
-)
-from workloads.models import Desired, Event, Pod
+from workloads.kube_objects import describe_pod, nested_dict
+from workloads.models import Desired, Event, Pod, Workload
+from workloads.pod_counts import ExamplePod, Standing
 from workloads.states import (
     BY_ITSELF,
     RESTING,
     STARTING,
     TERMINAL,
     DerivedStatus,
+    FindExample,
     Status,
     can_move,
-    derive_status,
+    derive_from_counts,
 )
 
+_HAS_BEGUN = (Status.RUNNING, Status.DEGRADED, *TERMINAL)
+_EXAMPLE_FIELDS = ("workload", "standing", "role", "index", "name", "status", "reason")
 PREEMPTED = "It was preempted and waits for its turn again."
 REQUEUED = "Its pods lost their places, and it waits for its turn again."
 
 
-def apply_derived_status(update: WorkloadUpdate, now: datetime) -> Event | None:
-    """Set the values that follow from the objects. Return the event of a status change, if any."""
-    workload, job = update.workload, update.job
+def apply_derived_statuses(updates: Iterable[WorkloadUpdate], now: datetime) -> list[Event]:
+    """Set the values that follow from the objects. Return the events of status changes.
+
+    The pods' rows are written before: the pods that reasons name, and the moments of a change, are
+    read from them, with three queries at most.
+    """
+    affected = [(each, *_derive_naming_pods(each)) for each in updates if each.affects_status]
+    examples = _load_example_pods(
+        [(update, standings) for update, _, standings in affected if standings]
+    )
+    changes = []
+    for update, derived, standings in affected:
+        final = _derive(update, examples.get(update.workload.pk, {}).get) if standings else derived
+        if (changed := _apply_derived_values(update, final, now)) is not None:
+            changes.append((update, changed))
+    begun = [update for update, derived in changes if derived.status in _HAS_BEGUN]
+    moments = _load_pod_moments(begun)
+    return [
+        _apply_status_change(update, derived, moments.get(update.workload.pk, _NO_MOMENTS), now)
+        for update, derived in changes
+    ]
+
+
+def _derive_naming_pods(update: WorkloadUpdate) -> tuple[DerivedStatus, set[Standing]]:
+    """Derive the status without examples. Return also of which standings it needs one."""
+    needed: set[Standing] = set()
+
+    def find_example(standing: Standing) -> None:
+        needed.add(standing)
+
+    return _derive(update, find_example), needed
+
+
+def _derive(update: WorkloadUpdate, find_example: FindExample) -> DerivedStatus:
+    workload = update.workload
+    assert update.counts is not None
     before = Status(workload.status)
-    live = update.live_pods()
-    objects = [pod.data for pod in live]
-    if job is not None:
-        own_ids = {id(each) for each in filter_own_pods(job, objects)}
-        live = [pod for pod in live if id(pod.data) in own_ids]
-    derived = derive_status(
-        job, objects, update["pod_group"], before=_find_status_before(update, before)
+    derived = derive_from_counts(
+        update.job,
+        update.counts,
+        update["pod_group"],
+        before=find_status_before(update, before),
+        find_example=find_example,
     )
     if (
         before is Status.STOPPING
@@ -51,28 +81,70 @@ def apply_derived_status(update: WorkloadUpdate, now: datetime) -> Event | None:
         and derived.status in (Status.STOPPING, Status.STOPPED)
     ):
         # The reason for the stop matters more than its progress.
-        derived = replace(derived, reason=workload.reason)
-    placed = (
-        pod.gpus
-        for pod in live
-        if pod.gpus and pod.node and pod.phase not in ("Succeeded", "Failed")
+        return replace(derived, reason=workload.reason)
+    return derived
+
+
+def _load_example_pods(
+    needed: Sequence[tuple[WorkloadUpdate, set[Standing]]],
+) -> dict[uuid.UUID, dict[Standing, ExamplePod]]:
+    """Load the pod that a reason names for each of these standings, by workload."""
+    if not needed:
+        return {}
+    standings = set[Standing]().union(*(each for _, each in needed))
+    firsts = {
+        f"{standing.value}_pod": Subquery(_order_examples(standing).values("pk")[:1])
+        for standing in standings
+    }
+    rows = Workload.objects.filter(pk__in=[update.workload.pk for update, _ in needed])
+    keys = {key for row in rows.order_by().annotate(**firsts).values_list(*firsts) for key in row}
+    examples: dict[uuid.UUID, dict[Standing, ExamplePod]] = {}
+    for pod in Pod.objects.filter(pk__in=keys - {None}).order_by().only(*_EXAMPLE_FIELDS):
+        examples.setdefault(pod.workload_id, {})[Standing(pod.standing)] = ExamplePod(
+            describe_pod(pod.role, pod.index, pod.name), pod.status, pod.reason
+        )
+    return examples
+
+
+def _order_examples(standing: Standing) -> QuerySet[Pod]:
+    """Return the pods of a standing of an outer workload; the one that a reason names is first.
+
+    That is the pod of the lowest rank. Of failed pods without a rank, as of a batch Job that tries
+    again, it is the newest: the last try decided.
+    """
+    pods = Pod.objects.filter(
+        workload=OuterRef("pk"),
+        attempt=OuterRef("attempt"),
+        vanished_at=None,
+        standing=standing.value,
     )
+    pods = pods.exclude(reason="") if standing is Standing.UNSCHEDULABLE else pods
+    newest_first = standing is Standing.FAILED
+    return pods.order_by(
+        F("rank").asc(nulls_last=True), "-created_at" if newest_first else "created_at", "name"
+    )
+
+
+def _apply_derived_values(
+    update: WorkloadUpdate, derived: DerivedStatus, now: datetime
+) -> DerivedStatus | None:
+    """Set the values that follow while the status stays. Return a new status that is allowed."""
+    workload, job, counts = update.workload, update.job, update.counts
+    assert counts is not None
+    before = Status(workload.status)
     update.set_values(
-        running_pods=sum(pod.is_ready for pod in live),
-        gpus_allocated=clamp_gpus(sum(placed, Decimal(0))),
+        running_pods=counts.count(Standing.READY),
+        gpus_allocated=clamp_amount(counts.gpus),
+        cpu_allocated=clamp_amount(counts.cores),
+        memory_allocated=clamp_bytes(counts.memory),
     )
     if job is not None and before is not Status.DELETING:
         update.set_values(requested_pods=max(0, min(derived.requested, (1 << 31) - 1)))
-    _assign_ranks(update, live, _has_master(job))
-    if (
-        before is Status.DELETING
-        and job is None
-        and not any(pod.vanished_at is None for pod in update.pods.values())
-    ):
+    if before is Status.DELETING and job is None and not counts.existing:
         # The step `remove` may check at once whether everything is gone.
         update.set_values(next_try_at=min(workload.next_try_at or now, now))
     if derived.status is not before and can_move(before, derived.status):
-        return _apply_status_change(update, derived, live, now)
+        return derived
     if before in TERMINAL:
         update.set_values(ended=derived.ended or workload.ended)
     elif (
@@ -85,7 +157,7 @@ def apply_derived_status(update: WorkloadUpdate, now: datetime) -> Event | None:
     return None
 
 
-def _find_status_before(update: WorkloadUpdate, before: Status) -> Status:
+def find_status_before(update: WorkloadUpdate, before: Status) -> Status:
     """Return the status that the derivation starts from.
 
     An attempt whose job existed and is gone has begun, however short that was; and it only stops
@@ -100,22 +172,45 @@ def _find_status_before(update: WorkloadUpdate, before: Status) -> Status:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _PodMoments:
+    """When the attempt's existing pods first started, and when the last of them became ready."""
+
+    first_started_at: datetime | None = None
+    last_ready_at: datetime | None = None
+
+
+_NO_MOMENTS = _PodMoments()
+
+
+def _load_pod_moments(updates: Sequence[WorkloadUpdate]) -> dict[uuid.UUID, _PodMoments]:
+    """Load the moments of those attempts that have not begun by their row."""
+    ids = [each.workload.pk for each in updates if each.workload.started_at is None]
+    if not ids:
+        return {}
+    pods = Pod.objects.filter(
+        workload__in=ids, attempt=F("workload__attempt"), vanished_at=None
+    ).exclude(standing=Standing.FOREIGN.value)
+    moments = (
+        pods.order_by()
+        .values_list("workload")
+        .annotate(first=Min("started_at"), last=Max("ready_at", filter=Q(is_ready=True)))
+    )
+    return {pk: _PodMoments(first, last) for pk, first, last in moments}
+
+
 def _apply_status_change(
-    update: WorkloadUpdate, derived: DerivedStatus, live: Sequence[Pod], now: datetime
+    update: WorkloadUpdate, derived: DerivedStatus, moments: _PodMoments, now: datetime
 ) -> Event:
     workload, new = update.workload, derived.status
     update.set_values(status=new.value, reason=derived.reason, status_at=now)
     if new in (Status.RUNNING, Status.DEGRADED) and workload.started_at is None:
-        update.set_values(
-            started_at=_clamp_moment(workload.status_at, _find_last_ready_moment(update), now)
-        )
+        update.set_values(started_at=_clamp_moment(workload.status_at, moments.last_ready_at, now))
     if new in RESTING:
         if workload.started_at is None and new in TERMINAL:
-            first_started_at = min((pod.started_at for pod in live if pod.started_at), default=None)
+            first = moments.first_started_at
             update.set_values(
-                started_at=_clamp_moment(workload.status_at, first_started_at, now)
-                if first_started_at
-                else None
+                started_at=_clamp_moment(workload.status_at, first, now) if first else None
             )
         ended = (
             parse_moment(nested_dict(update.job, "status").get("completionTime"), update.clock_lead)
@@ -131,10 +226,9 @@ def _apply_status_change(
         update.set_values(desired=Desired.STOPPED.value)
     reason, text = "", derived.reason
     if derived.requeued:
-        preempted = any(
-            build_pod_view(pod.data).preempted
-            for pod in update.pods.values()
-            if pod.attempt == workload.attempt
+        # Also those of this batch that are gone already.
+        preempted = (update.counts is not None and update.counts.preempted > 0) or any(
+            pod.is_preempted and pod.attempt == workload.attempt for pod in update.pods.values()
         )
         reason, text = ("Preempted", PREEMPTED) if preempted else ("Requeued", REQUEUED)
         text = (
@@ -165,39 +259,3 @@ def _clamp_moment(earliest: datetime, at: datetime | None, now: datetime) -> dat
         if at is None or at < earliest - MAX_CLOCK_LAG
         else min(max(earliest, refine_moment(at, now)), now)
     )
-
-
-def _find_last_ready_moment(update: WorkloadUpdate) -> datetime | None:
-    """Return when the last of the ready pods became ready."""
-    conditions = (
-        find_true_condition(pod.data, "Ready") for pod in update.live_pods() if pod.is_ready
-    )
-    return max(
-        (
-            at
-            for condition in conditions
-            if condition
-            and (at := parse_moment(condition.get("lastTransitionTime"), update.clock_lead))
-        ),
-        default=None,
-    )
-
-
-def _has_master(job: Object | None) -> bool:
-    """Return whether the job will have a leading pod, even before that pod exists."""
-    kinds = [
-        kind
-        for name in nested_dict(job, "spec")
-        if name.endswith("ReplicaSpecs")
-        for kind in nested_dict(job, "spec", name)
-    ]
-    return any(str(kind).lower() in RANK_0_ROLES for kind in kinds)
-
-
-def _assign_ranks(update: WorkloadUpdate, pods: Sequence[Pod], has_master: bool) -> None:
-    has_master = has_master or any(pod.role in RANK_0_ROLES for pod in pods)
-    for pod in pods:
-        rank = compute_rank(pod.role, pod.index, has_master=has_master)
-        if pod.rank != rank:
-            pod.rank = rank
-            update.changed_pod_uids.add(pod.uid)

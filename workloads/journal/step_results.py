@@ -96,7 +96,8 @@ def record_release(workload_id: uuid.UUID) -> bool:
         values = {
             "released_at": now,
             "running_pods": 0,
-            "gpus_allocated": 0,
+            **workload_writing.NOTHING_ALLOCATED,
+            "pod_counts": None,
             "job": None,
             "pod_group": None,
         }

@@ -20,6 +20,7 @@ from workloads.journal.transactions import journal_transaction
 from workloads.manifests import choose_target
 from workloads.models import Attempt, Desired, Event, UsedAsset, Workload
 from workloads.specs import Spec, decode_spec, encode_spec
+from workloads.specs.spec_summary import summarize_spec
 from workloads.specs.value_rules import MAX_NAME_LENGTH
 from workloads.states import ACTIVE, RESTING, STARTING, Status
 
@@ -52,8 +53,10 @@ def create_workload(
         preemptible=spec.is_preemptible,
         priority=spec.lifecycle.priority.value if spec.lifecycle.priority else "",
         requested_pods=totals.pods,
+        pod_counts={},
         gpus_requested=totals.gpus,
         gpu_memory_requested=totals.gpu_memory,
+        **summarize_spec(spec),
         auto_delete_seconds=spec.lifecycle.auto_delete_seconds,
         time_limit_seconds=project.time_limit,
         idle_limit_seconds=project.idle_limit,
@@ -216,7 +219,7 @@ def request_run(workload_id: uuid.UUID, user: User | None) -> bool:
             "attempt": number,
             "running_pods": 0,
             "requested_pods": totals.pods,
-            "gpus_allocated": 0,
+            **workload_writing.NOTHING_ALLOCATED,
             "ended": "",
             "started_at": None,
             "ended_at": None,

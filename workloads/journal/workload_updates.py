@@ -1,20 +1,21 @@
 """Workloads that a batch concerns: their rows as they are, and their new values."""
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import msgspec
-from django.db.models import F, Q, TextField
-from django.db.models.functions import Cast
+from django.db.models import Q
 from django.utils import timezone
 
+from clusters.job_kinds import RANK_0_ROLES
+from workloads.journal import bulk_sql
 from workloads.journal.cluster_events import ClusterEvent
 from workloads.journal.observed_objects import ObservedObject
 from workloads.kube_objects import KeptObject, Object
 from workloads.models import Attempt, Pod, Workload
+from workloads.pod_counts import PodCounts, PodShare, Standing, decode_counts
 
 _DEFERRED_FIELDS = (
     "spec",
@@ -25,22 +26,39 @@ _DEFERRED_FIELDS = (
     "auto_delete_seconds",
     "gpus_requested",
     "gpu_memory_requested",
+    "cpu_requested",
+    "memory_requested",
+    "image",
+    "command",
+    "node_pools",
+    "labels",
 )
 """Fields of a workload's row that no update depends on."""
-_JSON_DECODER = msgspec.json.Decoder(dict)
-"""A fast decoder: pods' objects are decoded for every change."""
+_POD_NAMES = [field.name for field in Pod._meta.concrete_fields]
+_POD_ATTRIBUTES = [field.attname for field in Pod._meta.concrete_fields]
+_WORKLOAD_FIELDS = [
+    field for field in Workload._meta.concrete_fields if field.name not in _DEFERRED_FIELDS
+]
+_WORKLOAD_NAMES = [*(field.name for field in _WORKLOAD_FIELDS), "project__namespace"]
+_WORKLOAD_ATTRIBUTES = [*(field.attname for field in _WORKLOAD_FIELDS), "namespace"]
 LATE_EVENTS_WINDOW = timedelta(hours=2)
 """How long events still find a workload after its release. The cluster keeps events for an hour."""
 
 
 @dataclass(slots=True)
 class WorkloadUpdate:
-    """One workload: its row and pods as they were read, and their new values."""
+    """One workload: its row and the pods that the batch mentions, and their new values."""
 
     workload: Workload
     namespace: str
+    counts: PodCounts | None = None
+    """The counts of its pods, for `workload.attempt`; None: unknown."""
     pods: dict[str, Pod] = field(default_factory=dict)
-    """Pods by uid: those that exist, of all attempts, and those that the batch mentions."""
+    """The pods that the batch mentions, by uid."""
+    shares: dict[str, PodShare | None] = field(default_factory=dict)
+    """What these pods added to the counts when they were read, by uid."""
+    pod_attempts: dict[str, int] = field(default_factory=dict)
+    """Attempt numbers by the uid of each pod that the batch or one of its events mentions."""
     job_uids: dict[str, int] = field(default_factory=dict)
     """Attempt numbers by the uid of their job.
 
@@ -71,13 +89,10 @@ class WorkloadUpdate:
         """Return the uid of the job of an earlier attempt, "" if it never had one."""
         return next((uid for uid, number in self.job_uids.items() if number == attempt), "")
 
-    def live_pods(self) -> list[Pod]:
-        """Return the pods of the current attempt that still exist."""
-        return [
-            pod
-            for pod in self.pods.values()
-            if pod.attempt == self.workload.attempt and pod.vanished_at is None
-        ]
+    def find_pod_attempt(self, uid: str) -> int | None:
+        """Return the attempt of a pod that the batch or one of its events mentions."""
+        pod = self.pods.get(uid)
+        return self.pod_attempts.get(uid) if pod is None else pod.attempt
 
     @property
     def job(self) -> Object | None:
@@ -93,25 +108,23 @@ def load_updates(
 ) -> dict[uuid.UUID, WorkloadUpdate]:
     """Load the updates of all workloads that these may concern, by id.
 
-    Makes three queries, however many there are.
+    Makes five queries at most, however many there are. Of pods only those are read that these
+    mention: a change must not cost more in a workload of many pods.
     """
     ids = {obj.workload for obj in objects if obj.workload is not None} | set(recheck_ids)
     names = {(obj.namespace, obj.name) for obj in objects if obj.workload is None}
     names |= {(each.namespace, name) for each in cluster_events for name in each.names}
     updates = {
-        row.pk: WorkloadUpdate(row, row.namespace)
+        row.pk: WorkloadUpdate(
+            row,
+            row.namespace,
+            decode_counts(row.pod_counts),
+        )
         for row in _load_workload_rows(cluster_id, ids, names)
     }
     if not updates:
         return {}
-    uids = {obj.uid for obj in objects if obj.kind == "pod"} | {
-        each.subject_uid for each in cluster_events
-    }
-    pods = Pod.objects.filter(Q(vanished_at=None) | Q(uid__in=uids), workload__in=list(updates))
-    # The text is decoded here, because Django's JSONField decodes with the slow json module.
-    for pod in pods.defer("data").annotate(written=Cast("data", TextField())):
-        pod.data = KeptObject(_JSON_DECODER.decode(pod.written))
-        updates[pod.workload_id].pods[pod.uid] = pod
+    _load_pods(updates, objects, cluster_events)
     is_earlier = any(
         each.workload in updates and each.attempt != updates[each.workload].workload.attempt
         for each in objects
@@ -124,19 +137,71 @@ def load_updates(
     return updates
 
 
+def _load_pods(
+    updates: Mapping[uuid.UUID, WorkloadUpdate],
+    objects: Sequence[ObservedObject],
+    cluster_events: Sequence[ClusterEvent],
+) -> None:
+    """Load the rows of the pods that are mentioned; of events' subjects only their attempts."""
+    mentioned = {
+        (obj.workload, obj.uid)
+        for obj in objects
+        if obj.kind == "pod" and obj.workload is not None and obj.workload in updates
+    }
+    by_name: dict[tuple[str, str], list[uuid.UUID]] = {}
+    for pk, update in updates.items():
+        by_name.setdefault((update.namespace, update.workload.name), []).append(pk)
+    subjects = {
+        (pk, event.subject_uid)
+        for event in cluster_events
+        if event.subject_kind == "Pod"
+        for name in event.names
+        for pk in by_name.get((event.namespace, name), ())
+    }
+    for workload_id, uid, attempt in bulk_sql.find_rows(
+        Pod, ("workload", "uid", "attempt"), ("workload", "uid"), subjects - mentioned
+    ):
+        updates[workload_id].pod_attempts[uid] = attempt
+    for values in bulk_sql.find_rows(Pod, _POD_NAMES, ("workload", "uid"), mentioned):
+        pod = bulk_sql.build_row(Pod, dict(zip(_POD_ATTRIBUTES, values, strict=True)))
+        pod.data = KeptObject(pod.data)
+        update = updates[pod.workload_id]
+        update.pods[pod.uid] = pod
+        update.shares[pod.uid] = find_share(pod)
+
+
+def find_share(pod: Pod) -> PodShare | None:
+    """Return what a pod's row adds to the counts; None where the pod no longer exists."""
+    if pod.vanished_at is not None:
+        return None
+    is_placed = bool(pod.node) and pod.phase not in ("Succeeded", "Failed")
+    return PodShare(
+        Standing(pod.standing or Standing.FOREIGN),
+        is_preempted=pod.is_preempted,
+        is_master=pod.role in RANK_0_ROLES,
+        milli_gpus=int(pod.gpus * 1000) if pod.gpus and is_placed else 0,
+        milli_cores=int(pod.cpu * 1000) if pod.cpu and is_placed else 0,
+        memory=pod.memory if pod.memory and is_placed else 0,
+    )
+
+
 def _load_workload_rows(
     cluster_id: uuid.UUID, ids: Collection[uuid.UUID], names: Collection[tuple[str, str]]
 ) -> list[Any]:
-    wanted = Q(pk__in=ids)
     if names:
         recent = Q(released_at=None) | Q(released_at__gte=timezone.now() - LATE_EVENTS_WINDOW)
         namespaces = {namespace for namespace, _ in names}
-        wanted |= (
-            Q(name__in={name for _, name in names}, project__namespace__in=namespaces) & recent
+        named = Workload.objects.filter(
+            recent,
+            cluster=cluster_id,
+            name__in={name for _, name in names},
+            project__namespace__in=namespaces,
         )
-    elif not ids:
-        return []
-    rows = Workload.objects.filter(wanted, cluster=cluster_id).annotate(
-        namespace=F("project__namespace")
-    )
-    return list(rows.defer(*_DEFERRED_FIELDS).order_by())
+        ids = {*ids, *named.order_by().values_list("pk", flat=True)}
+    # By the id alone: PostgreSQL may else read all workloads of the cluster by that index.
+    found = bulk_sql.find_rows(Workload, _WORKLOAD_NAMES, ("id",), [(pk,) for pk in ids])
+    rows = [
+        bulk_sql.build_row(Workload, dict(zip(_WORKLOAD_ATTRIBUTES, values, strict=True)))
+        for values in found
+    ]
+    return [row for row in rows if row.cluster_id == cluster_id]

@@ -17,6 +17,13 @@ STEP_CHECK_DELAY = timedelta(seconds=10)
 ATTEMPT_FIELDS = ("status", "reason", "started_at", "ended_at", "ended", "job_uid")
 """Fields that the current attempt's row copies from its workload."""
 
+NOTHING_ALLOCATED: Mapping[str, int] = {
+    "gpus_allocated": 0,
+    "cpu_allocated": 0,
+    "memory_allocated": 0,
+}
+"""The values of a workload without pods."""
+
 
 def update_workload(
     journal_tx: JournalTransaction,

@@ -4,9 +4,16 @@ Every function takes rows or a user, reads a bounded number of rows, and changes
 """
 
 from workloads.queries.changes import Changes, load_changes, load_position
+from workloads.queries.explanations import Explanation, explain_workload, explain_workloads
 from workloads.queries.history import HistoryFilter, load_history
 from workloads.queries.node_capacity import load_node_capacities
-from workloads.queries.pods import MOST_PODS, load_pods
+from workloads.queries.pods import (
+    MOST_PODS,
+    PodFilter,
+    list_pod_names,
+    load_pod_page,
+    load_pods,
+)
 from workloads.queries.table import (
     list_in_projects,
     select_table_fields,
@@ -16,13 +23,19 @@ from workloads.queries.workload_diagnosis import WorkloadDiagnosis, diagnose_wor
 __all__ = [
     "MOST_PODS",
     "Changes",
+    "Explanation",
     "HistoryFilter",
+    "PodFilter",
     "WorkloadDiagnosis",
     "diagnose_workload",
+    "explain_workload",
+    "explain_workloads",
     "list_in_projects",
+    "list_pod_names",
     "load_changes",
     "load_history",
     "load_node_capacities",
+    "load_pod_page",
     "load_pods",
     "load_position",
     "select_table_fields",

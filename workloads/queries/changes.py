@@ -4,9 +4,10 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from console.tables import Rows
+from console.table_filters import Rows
 from workloads.models import Position, Workload
 from workloads.queries.table import list_in_projects, select_table_fields
+from workloads.workload_table import TABLE
 
 MOST_ROWS = 200
 """Changed rows in one answer; a page that missed more reloads the table."""
@@ -64,6 +65,7 @@ def load_changes(
         return Changes(now, needs_reset=True)
     if not ids:
         return Changes(now)
-    rows = list(select_table_fields(narrow(list_in_projects(visible)).filter(pk__in=ids)))
+    selected = select_table_fields(narrow(list_in_projects(visible)).filter(pk__in=ids))
+    rows = list(TABLE.annotate_rows(selected))
     visible_ids = {row.pk for row in rows}
     return Changes(now, rows, [id for id in ids if id not in visible_ids])

@@ -10,7 +10,7 @@ from projects.querysets import list_visible_project_ids
 from workloads.diagnosis.node_capacity import calculate_demand
 from workloads.models import Pod
 
-MOST_PODS = 500
+MOST_PODS = 100
 """Pods of one node that are listed."""
 
 
@@ -25,7 +25,7 @@ def count_pods_by_node(cluster_id: uuid.UUID) -> dict[str, int]:
 def load_node_pods(cluster_id: uuid.UUID, node: str, user: User) -> VisiblePods:
     """Load our pods on a node, by name.
 
-    Two queries for any user.
+    Two queries for any user, a third where there are more than are listed.
     """
     running = _filter_running(cluster_id).filter(node=node)
     visible = list_visible_project_ids(user)
@@ -38,7 +38,10 @@ def load_node_pods(cluster_id: uuid.UUID, node: str, user: User) -> VisiblePods:
         "workload__trouble",
     )
     node_pods = [_build_node_pod(pod) for pod in rows.order_by("name")[:MOST_PODS]]
-    return VisiblePods(node_pods, running.count() - len(node_pods))
+    visible_count = len(node_pods) if len(node_pods) < MOST_PODS else visible_pods.count()
+    return VisiblePods(
+        node_pods, running.count() - visible_count, more=visible_count - len(node_pods)
+    )
 
 
 def _filter_running(cluster_id: uuid.UUID) -> "QuerySet[Pod]":

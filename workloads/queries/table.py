@@ -2,7 +2,7 @@
 
 from django.db.models import F
 
-from console.tables import Rows
+from console.table_filters import Rows
 from projects.querysets import InProject
 from workloads.models import Workload
 from workloads.workload_table import TABLE

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.db.models import F, Sum
+from django.db.models import BooleanField, Count, ExpressionWrapper, F, Min, Q, QuerySet, Sum
 
 from clusters.models import Node
 from projects.models import User
 from projects.querysets import list_visible_project_ids
 from workloads.diagnosis import Diagnosis, diagnose_waiting
-from workloads.kube_objects import Object
+from workloads.kube_objects import KeptObject, Object
 from workloads.models import Event, Pod, Workload
 from workloads.queries.node_capacity import load_node_capacities
 from workloads.states import ACTIVE, Status
@@ -24,6 +24,10 @@ WAITING_STATUSES = ACTIVE - {Status.RUNNING}
 """Statuses that are diagnosed."""
 MOST_PODS = 500
 """Pods that are read of all workloads together; one alone may have that many as well."""
+SAMPLED = 100
+"""Pods of one workload from which on those that are alike are read once."""
+MOST_SAMPLES = 50
+"""Pods that are read of such a workload."""
 MOST_EVENTS = 200
 
 _NONE = Decimal(0)
@@ -55,7 +59,7 @@ def diagnose_waiting_workloads(
     A workload with too many pods for a list is left out. Other projects are named only to a user
     who sees them. The rows are loaded with their projects.
     """
-    waiting_workloads = _limit_pods(
+    waiting_workloads = limit_pods(
         [each for each in workloads if each.status in WAITING_STATUSES and each.job is not None]
     )
     if not waiting_workloads:
@@ -76,7 +80,8 @@ def diagnose_waiting_workloads(
         rows = pods.get(workload.pk, ())
         diagnosis = diagnose_waiting(
             workload.job or {},
-            [pod.data for pod in rows],
+            # Each pod is looked at several times, and parsed once.
+            [KeptObject(pod.data) for pod, _ in rows],
             workload.pod_group,
             queue=_build_queue(workload, cluster_holdings),
             nodes=load_node_capacities(workload.cluster_id),
@@ -84,11 +89,12 @@ def diagnose_waiting_workloads(
             holders=_sum_holders(
                 workload, cluster_holdings, foreign.get(workload.cluster_id, _NONE), visible
             ),
+            counts={pod.name: count for pod, count in rows if count > 1},
         )
         if diagnosis is not None:
             diagnoses[workload.pk] = (
                 diagnosis,
-                next((pod for pod in rows if diagnosis.pod and pod.name == diagnosis.pod), None),
+                next((pod for pod, _ in rows if diagnosis.pod and pod.name == diagnosis.pod), None),
             )
     return diagnoses
 
@@ -112,28 +118,61 @@ def load_gpu_holdings(clusters: Iterable[uuid.UUID]) -> GpuHoldings:
     return holdings
 
 
-def _limit_pods(workloads: Sequence[Workload]) -> Sequence[Workload]:
-    """Return as many workloads as have MOST_PODS pods together, and at least one."""
+def limit_pods(workloads: Sequence[Workload]) -> Sequence[Workload]:
+    """Return as many workloads as have MOST_PODS pods together, and at least one.
+
+    Of a workload with many pods only the samples count.
+    """
     limited: list[Workload] = []
     pods = 0
     for workload in workloads:
-        if limited and pods + workload.requested_pods > MOST_PODS:
+        count = MOST_SAMPLES if workload.requested_pods > SAMPLED else workload.requested_pods
+        if limited and pods + count > MOST_PODS:
             continue
-        pods += workload.requested_pods
+        pods += count
         limited.append(workload)
     return limited
 
 
-def _load_pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Pod]]:
-    rows = Pod.objects.filter(
+PodSample = tuple[Pod, int]
+"""A pod, and how many pods it stands for."""
+
+
+def _load_pods(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[PodSample]]:
+    """Load the pods of each workload, of many pods samples. At most three queries."""
+    counts = _find_samples([each for each in workloads if each.requested_pods > SAMPLED])
+    few = [each for each in workloads if each.requested_pods <= SAMPLED]
+    rows = [
+        *_filter_present(few).order_by("rank", "id")[:MOST_PODS],
+        *Pod.objects.filter(pk__in=counts).order_by("rank", "id"),
+    ]
+    pods_by_workload: dict[uuid.UUID, list[PodSample]] = defaultdict(list)
+    for pod in rows:
+        pods_by_workload[pod.workload_id].append((pod, counts.get(pod.pk, 1)))
+    return pods_by_workload
+
+
+def _find_samples(workloads: Sequence[Workload]) -> Mapping[int, int]:
+    """Return how many pods one of each sort stands for, by its id; the largest sorts first.
+
+    The pods of a role are made of one template, and so ask for the same.
+    """
+    if not workloads:
+        return {}
+    pods = _filter_present(workloads).annotate(
+        is_placed=ExpressionWrapper(~Q(node=""), output_field=BooleanField())
+    )
+    sorts = pods.order_by().values("workload", "role", "phase", "status", "is_ready", "is_placed")
+    samples = sorts.annotate(sample=Min("id"), count=Count("id")).order_by("-count")
+    return dict(samples.values_list("sample", "count")[: MOST_SAMPLES * len(workloads)])
+
+
+def _filter_present(workloads: Sequence[Workload]) -> "QuerySet[Pod]":
+    return Pod.objects.filter(
         workload__in=[each.pk for each in workloads],
         vanished_at=None,
         attempt=F("workload__attempt"),
     )
-    pods_by_workload: dict[uuid.UUID, list[Pod]] = defaultdict(list)
-    for pod in rows.order_by("rank", "id")[:MOST_PODS]:
-        pods_by_workload[pod.workload_id].append(pod)
-    return pods_by_workload
 
 
 def _load_events(workloads: Sequence[Workload]) -> Mapping[uuid.UUID, Sequence[Object]]:

@@ -1,9 +1,9 @@
 """Why a workload waits or failed, with the rows and the place in the log that explain it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, F, Min, Q, QuerySet
 
 from projects.models import User
 from workloads import logbook
@@ -11,10 +11,14 @@ from workloads.diagnosis import Diagnosis, diagnose_failure
 from workloads.kube_objects import build_pod_view
 from workloads.models import Log, Pod, Workload
 from workloads.queries import waiting
-from workloads.queries.waiting import MOST_PODS, WAITING_STATUSES
+from workloads.queries.waiting import WAITING_STATUSES
 from workloads.states import Status
 
 MOST_LOGS = 16
+MOST_FAILED_PODS = 64
+"""Pods that are read, the first that failed."""
+MOST_GROUPS = 5
+"""Statuses of failed pods that are named."""
 TAIL_BYTES = 64 * 1024
 """Bytes of the end of a log that are searched for the cause."""
 
@@ -62,30 +66,75 @@ def _diagnose_waiting(workload: Workload, user: User) -> WorkloadDiagnosis | Non
 
 
 def _diagnose_failure(workload: Workload) -> WorkloadDiagnosis | None:
-    broken = _filter_current_pods(workload).filter(Q(phase="Failed") | Q(restarts__gt=0))
-    rows = list(broken.order_by("ended_at", "rank", "id")[:MOST_PODS])
-    others = list(
-        _filter_current_pods(workload)
-        .exclude(pk__in=[pod.pk for pod in rows])
-        .order_by("rank", "id")[: MOST_PODS - len(rows)]
+    """Return why it failed, by the pods that failed first and the logs of a few of them."""
+    pods = _filter_current_pods(workload)
+    broken = pods.filter(Q(phase="Failed") | Q(restarts__gt=0))
+    rows = list(
+        broken.order_by(F("ended_at").asc(nulls_last=True), "rank", "id")[: MOST_FAILED_PODS + 1]
+    )
+    is_wide = len(rows) > MOST_FAILED_PODS
+    rows = rows[:MOST_FAILED_PODS]
+    # The others say that it is not the only pod, and which ranks there are: rows know their own.
+    others = (
+        []
+        if is_wide
+        else list(
+            pods.exclude(pk__in=[pod.pk for pod in rows]).order_by("rank", "id")[
+                : MOST_FAILED_PODS - len(rows) + 1
+            ]
+        )
     )
     tails = {
         pod.name: log_tail
         for pod, log in _load_logs(rows[:MOST_LOGS])
         if (log_tail := _LogTail.load(pod, log)).lines
     }
+    groups = _count_by_status(broken) if is_wide else []
     diagnosis = diagnose_failure(
         workload.job or {},
         [pod.data for pod in rows + others],
         {name: tail.lines for name, tail in tails.items()},
+        ranks=map_ranks(rows),
+        failed=sum(count for _, count, _ in groups),
     )
     if diagnosis is None:
         return None
+    if groups:
+        diagnosis = replace(diagnosis, help=_describe_groups(diagnosis.help, groups))
     pod = next((pod for pod in rows if diagnosis.pod and pod.name == diagnosis.pod), None)
     tail = tails.get(diagnosis.pod)
     if tail is None or diagnosis.line_index is None:
         return WorkloadDiagnosis(diagnosis, pod)
     return WorkloadDiagnosis(diagnosis, pod, tail.log, tail.locate_line(diagnosis.line_index))
+
+
+def map_ranks(pods: Iterable[Pod]) -> Mapping[str, int]:
+    """Return the ranks of pods by name, as their rows know them."""
+    return {pod.name: pod.rank for pod in pods if pod.rank is not None}
+
+
+StatusGroup = tuple[str, int, int | None]
+"""A status, how many pods have it, and the lowest of their ranks."""
+
+
+def _count_by_status(pods: "QuerySet[Pod]") -> Sequence[StatusGroup]:
+    groups = pods.order_by().values("status").annotate(count=Count("id"), first=Min("rank"))
+    return list(groups.order_by("-count", "status").values_list("status", "count", "first"))
+
+
+def _describe_groups(help: str, groups: Sequence[StatusGroup]) -> str:
+    """Add to the advice how the pods of a large job ended, and how many logs were read."""
+    parts = [
+        f"{count} {status or 'without a status'}"
+        + (f" (the first is rank {first})" if first is not None else "")
+        for status, count, first in groups[:MOST_GROUPS]
+    ]
+    if rest := sum(count for _, count, _ in groups[MOST_GROUPS:]):
+        parts.append(f"{rest} others")
+    return (
+        f"{help} The pods ended as follows: {', '.join(parts)}. The logs of the first "
+        f"{MOST_LOGS} were searched for the cause; the list of pods leads to any other."
+    ).lstrip()
 
 
 def _filter_current_pods(workload: Workload) -> "QuerySet[Pod]":

@@ -1,6 +1,7 @@
 """The step that creates a workload's objects in its cluster, once, however often it runs."""
 
 import logging
+import re
 from functools import partial
 
 from clusters import project_provisioning
@@ -24,6 +25,13 @@ REMOVAL_RECHECK_SECONDS = 1.0
 """Seconds until the next check whether an earlier attempt's objects are gone."""
 RECONCILE_SECONDS = 1.0
 """Seconds after which a launch is reconciled, in case no follower reported it."""
+FORBIDDEN_TRIES = 6
+"""How often a launch that our rights do not permit is tried again, with growing delays: about a
+minute.
+"""
+FORBIDDEN_TEXT = "Muster may not launch it in the cluster at the moment:"
+_FORBIDDEN = re.compile(r'forbidden: (User ".*" cannot |not yet ready to handle request)')
+"""How an API server says that our credentials lack a right, or that it is still starting."""
 
 
 class LaunchRefused(Exception):
@@ -47,7 +55,7 @@ def launch(workload_id: str, tries: int | None = None) -> None:
     ):
         return
     try:
-        run_step(launch, workload, partial(_launch_workload, workload))
+        run_step(launch, workload, partial(_launch_unless_forbidden, workload))
     except (LaunchRefused, Rejected) as error:
         journal.record_refusal(workload.pk, workload.attempt, describe_error(error, workload))
 
@@ -62,6 +70,29 @@ def describe_error(error: Exception, workload: Workload) -> str:
             f"install {target.operator}, then run the workload again."
         )
     return clean_text(describe_refusal(error) if isinstance(error, Rejected) else error, 2000)
+
+
+def _launch_unless_forbidden(workload: Workload, client: Client) -> None:
+    """Launch the workload; raise RetryLater while a missing right may still appear.
+
+    An API server that has just started refuses everything until its rules are loaded. Quotas and
+    webhooks answer 403 as well: they have decided.
+    """
+    try:
+        _launch_workload(workload, client)
+    except Rejected as error:
+        if error.status != 403 or not _FORBIDDEN.search(error.message):
+            raise
+        if not workload.trouble.startswith(FORBIDDEN_TEXT):
+            # Tries that failed before, while the cluster was away, are not counted.
+            Workload.objects.filter(pk=workload.pk, tries=workload.tries).update(tries=0)
+            workload.tries = 0
+        elif workload.tries >= FORBIDDEN_TRIES:
+            raise
+        raise RetryLater(
+            f"{FORBIDDEN_TEXT} {error.message} It is tried again for about a minute, for a cluster "
+            "that has just started says so, too."
+        ) from error
 
 
 def _launch_workload(workload: Workload, client: Client) -> None:

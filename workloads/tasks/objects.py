@@ -4,19 +4,25 @@ import contextlib
 import uuid
 from collections.abc import Sequence
 
+from django.db.models import Q
+
 from clusters.job_kinds import JOB_KINDS, JobKind
 from clusters.kube import calls
 from clusters.kube.client import Client
-from clusters.kube.errors import Gone
+from clusters.kube.errors import Gone, Rejected
 from clusters.kube.resources import PERSISTENTVOLUMECLAIMS, PODS, Resource
 from console.texts import parse_number
 from workloads import logbook, manifests
 from workloads.kube_objects import Object, find_controller, is_pod_of_job, nested_dict, nested_list
-from workloads.models import Desired, Workload
+from workloads.models import Desired, Pod, Workload
 from workloads.specs import NewClaim
 from workloads.tasks.retrying import RetryLater
 
 CLAIM_KIND = "v1/PersistentVolumeClaim"
+
+JOB_REMOVAL_TEXT = "Its job is being removed from the cluster."
+POD_REMOVAL_TEXT = "Its pods are being removed from the cluster:"
+"""How the descriptions of a removal under way begin."""
 
 LOG_WAIT_SECONDS = 2.0
 LOG_WAIT_TRIES = 8
@@ -59,12 +65,12 @@ def fetch_pods(client: Client, workload: Workload) -> list[Object]:
 
     Pods that have its labels and are somebody else's are left out.
     """
+    return _select_own_pods(fetch_objects(client, PODS, workload), workload)
+
+
+def _select_own_pods(pods: Sequence[Object], workload: Workload) -> list[Object]:
     kind = workload.job_kind.rpartition("/")[2]
-    return [
-        pod
-        for pod in fetch_objects(client, PODS, workload)
-        if is_pod_of_job(pod, kind, workload.name)
-    ]
+    return [pod for pod in pods if is_pod_of_job(pod, kind, workload.name)]
 
 
 def find_workload_id(obj: Object) -> uuid.UUID | None:
@@ -144,30 +150,78 @@ def remove_all_objects(client: Client, workload: Workload) -> str:
     uses them.
     """
     resource = job_resource_of(workload)
-    jobs, pods = (
-        [job for job in fetch_objects(client, resource, workload) if is_object_of(job, workload)],
-        fetch_pods(client, workload),
-    )
-    doomed: list[tuple[Resource, Object]] = [
-        (resource, job) for job in jobs if not is_being_deleted(job)
-    ]
-    if not jobs:
-        # As long as there is a job, its controller would replace them; with it they go by
-        # themselves.
-        doomed += [(PODS, pod) for pod in pods if not is_being_deleted(pod)]
-    if doomed:
+    jobs = [job for job in fetch_objects(client, resource, workload) if is_object_of(job, workload)]
+    labelled_pods = fetch_objects(client, PODS, workload)
+    pods = _select_own_pods(labelled_pods, workload)
+    doomed_jobs = [job for job in jobs if not is_being_deleted(job)]
+    # As long as there is a job, its controller would replace them; with it they go by themselves,
+    # though one by one where the cluster has many.
+    doomed_pods = [] if jobs else [pod for pod in pods if not is_being_deleted(pod)]
+    if doomed_jobs or doomed_pods:
         wait_for_logs(workload)
-    for kind, obj in doomed:
-        delete_object(client, kind, obj)
-    if jobs:
-        return "Its job is being removed from the cluster."
-    if pods:
-        return f"{len(pods)} of its pods are still ending."
+    for job in doomed_jobs:
+        delete_object(client, resource, job)
+    if doomed_pods:
+        _delete_pods(client, workload, doomed_pods, is_shared=len(pods) < len(labelled_pods))
+    if jobs or pods:
+        return describe_removal(workload, len(pods), has_job=bool(jobs))
     claims = _fetch_unneeded_claims(client, workload)
     for claim in claims:
         if not is_being_deleted(claim):
             delete_object(client, PERSISTENTVOLUMECLAIMS, claim)
     return "Its volumes are being removed from the cluster." if claims else ""
+
+
+def describe_removal(workload: Workload, remaining_pods: int, *, has_job: bool) -> str:
+    """Describe how far the removal of a workload's objects is. One query."""
+    total = max(
+        remaining_pods,
+        # Those that were there when its removal began.
+        Pod.objects.filter(workload=workload)
+        .filter(Q(vanished_at=None) | Q(vanished_at__gte=workload.status_at))
+        .count(),
+    )
+    gone = total - remaining_pods
+    if not has_job:
+        return f"{POD_REMOVAL_TEXT} {gone} of {total} are gone."
+    progress = f" {gone} of {total} pods are gone." if gone else ""
+    return f"{JOB_REMOVAL_TEXT}{progress}"
+
+
+def _delete_pods(
+    client: Client, workload: Workload, pods: Sequence[Object], *, is_shared: bool
+) -> None:
+    """Begin the deletion of these pods, which are all that the workload has.
+
+    One request for each attempt deletes all of its pods: one for each pod would wait for its turn
+    behind those of other workloads. With `is_shared`, other pods bear the same labels.
+    """
+    attempts = {parse_attempt(pod) for pod in pods}
+    # A selector compares texts: it would never match the label "01" of the attempt 1.
+    labels = {nested_dict(pod, "metadata", "labels").get(manifests.ATTEMPT) for pod in pods}
+    are_selectable = 0 not in attempts and labels == {str(each) for each in attempts}
+    single_pods = list(pods)
+    if not is_shared and len(pods) > 1 and are_selectable:
+        # The attempt is part of the selector: pods of a new one, made meanwhile, are left alone.
+        # A stranger's pod that was made with all these labels since the listing goes with them: a
+        # collection has no uid as precondition, and an operator's labels are copied like ours.
+        selector = manifests.build_selector(str(workload.pk))
+        try:
+            for attempt in sorted(attempts):
+                calls.delete_collection(
+                    client,
+                    PODS,
+                    namespace=namespace_of(workload),
+                    labels=f"{selector},{manifests.ATTEMPT}={attempt}",
+                )
+        except Rejected as error:
+            # Rights that were given for an earlier release do not include it.
+            if error.status not in (403, 405):
+                raise
+        else:
+            single_pods = []
+    for pod in single_pods:
+        delete_object(client, PODS, pod)
 
 
 def _fetch_unneeded_claims(client: Client, workload: Workload) -> Sequence[Object]:

@@ -6,6 +6,7 @@ It also finds objects that should not be there any more.
 import itertools
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from clusters import connections
@@ -15,7 +16,15 @@ from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, NotServed, Rejected
 from clusters.kube.resources import EVENTS, PODGROUPS, PODS, Resource
 from clusters.models import Cluster
-from clusters.tasks import claim_task, record_answer, record_failure, split_chunks
+from clusters.tasks import (
+    REFUSAL_RECHECK_SECONDS,
+    REFUSAL_RECHECKS,
+    claim_task,
+    is_forbidden,
+    record_answer,
+    record_failure,
+    split_chunks,
+)
 from console.celery import step
 from workloads import journal, manifests
 from workloads.kube_objects import Object, nested_dict
@@ -33,6 +42,11 @@ from workloads.tasks.teardown import (
 
 log = logging.getLogger(__name__)
 
+LEFT_OUT_EXPLANATION = (
+    f"A workload keeps {journal.MAX_EVENTS:,} events of an attempt. The cluster has them for an "
+    "hour."
+)
+
 
 @step
 def poll_all() -> None:
@@ -44,25 +58,35 @@ def poll_all() -> None:
 
 
 @step
-def poll(cluster_id: str) -> None:
+def poll(cluster_id: str, rechecks: int = 0) -> None:
     """Record everything that is in the cluster now, and that nothing else is.
 
     Requests the removal of objects of stopped or deleted workloads that an overtaken launch left.
     Does nothing while another poll of the cluster runs. Where the cluster does not answer, its row
-    says so.
+    says so. `rechecks` is how often it refused every kind in a row.
     """
     with claim_task("poll", cluster_id) as mine:
         cluster = Cluster.objects.in_use().filter(pk=cluster_id).first() if mine else None
         if cluster is None:
             return
         try:
-            refusals = _Poll(connections.get_client(cluster), cluster).run()
+            current = _Poll(connections.get_client(cluster), cluster)
+            refusals = current.run()
         except KubeError as error:
             record_failure(cluster.pk, error)
-        else:
-            record_answer(cluster.pk)
-            for refusal in refusals[:1]:
-                record_failure(cluster.pk, refusal)
+            return
+        if (
+            refusals
+            and rechecks < REFUSAL_RECHECKS
+            and not current.has_listed
+            and all(map(is_forbidden, refusals))
+        ):
+            # Nothing is recorded yet: an answer would hide a refusal that has lasted for long.
+            poll.enqueue_after(REFUSAL_RECHECK_SECONDS, cluster_id, rechecks + 1)
+            return
+        record_answer(cluster.pk)
+        for refusal in refusals[:1]:
+            record_failure(cluster.pk, refusal)
 
 
 class _Poll:
@@ -72,6 +96,8 @@ class _Poll:
         self._client = client
         self._cluster = cluster
         self._refusals: list[Rejected] = []
+        self.has_listed = False
+        """Whether the cluster let at least one kind be listed."""
         self._present_ids: set[uuid.UUID] = set()
         """Ids of the workloads that have objects in the cluster."""
         self._ids_with_finished_pods: set[uuid.UUID] = set()
@@ -143,17 +169,33 @@ class _Poll:
             self._record_refusal(resource, error)
             return
         listing.finish()
+        self.has_listed = True
         self._present_ids |= present_ids
 
     def _poll_events(self) -> None:
+        """Record the events of workloads, as many as a history keeps."""
+        names = journal.WorkloadNames(self._cluster.pk)
+        allowances = journal.EventAllowances(self._cluster.pk, names)
+        left_out: Counter[journal.Subject] = Counter()
         try:
             for page in calls.list_all(self._client, EVENTS, expired="go on"):
+                names.refresh()
+                events = [each for each in page.items if names.find_workload(each)]
+                kept, refused = allowances.select_events(events)
+                left_out += refused
                 # That an event is gone is no news: the history keeps it.
                 journal.record_observations(
-                    self._cluster.pk, [journal.Observation("event", each) for each in page.items]
+                    self._cluster.pk, [journal.Observation("event", each) for each in kept]
+                )
+            if left_out:
+                # The next poll, and whoever follows, leave the same events out again.
+                journal.record_left_out_events(
+                    self._cluster.pk, left_out, LEFT_OUT_EXPLANATION, may_repeat=True
                 )
         except Rejected as error:
             self._record_refusal(EVENTS, error)
+        else:
+            self.has_listed = True
 
     def _record_refusal(self, resource: Resource, error: Rejected) -> None:
         log.warning(

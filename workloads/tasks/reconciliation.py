@@ -10,7 +10,7 @@ from clusters.kube import calls
 from clusters.kube.client import Client
 from clusters.kube.errors import Gone, KubeError, NotServed
 from clusters.kube.resources import PODGROUPS, PODS
-from clusters.tasks import heartbeat
+from clusters.tasks import count_silent_threads, heartbeat
 from console.celery import step
 from workloads import journal
 from workloads.kube_objects import Object, nested_dict
@@ -40,6 +40,9 @@ def reconcile(workload_id: str) -> None:
     )
     try:
         client = connections.get_client(workload.cluster)
+        if client.pending.is_crowded(count_silent_threads()):
+            # The sweep requests it again where it is still needed.
+            return
         job = _fetch_job(client, workload)
         pods = objects.fetch_objects(client, PODS, workload)
         pod_group = _fetch_pod_group(client, workload, job)

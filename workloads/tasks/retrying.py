@@ -6,7 +6,7 @@ from collections.abc import Callable
 from clusters import connections
 from clusters.kube.client import Client
 from clusters.kube.errors import KubeError, Rejected, Unauthorized, Unavailable
-from clusters.tasks import heartbeat
+from clusters.tasks import count_silent_threads, heartbeat
 from console.celery import Step
 from workloads import journal
 from workloads.models import Workload
@@ -66,7 +66,10 @@ def run_step(step: Step, workload: Workload, work: Callable[[Client], None]) -> 
         )
         return
     try:
-        work(connections.get_client(cluster))
+        client = connections.get_client(cluster)
+        if client.pending.is_crowded(count_silent_threads()):
+            raise RetryLater(f"The cluster {cluster.name} is silent, and others wait for it.")
+        work(client)
     except RetryLater as wait:
         _retry_step(step, workload, str(wait), wait.seconds)
     except Rejected:

@@ -38,9 +38,9 @@ def sweep() -> None:
     Workloads in a cluster that is disabled or does not answer are left alone. Heartbeats of the
     clusters that do not answer are requested here, too.
     """
-    for cluster_id in (
-        Cluster.objects.in_use().exclude(unreachable_since=None).values_list("pk", flat=True)
-    ):
+    silent = Cluster.objects.in_use().exclude(unreachable_since=None)
+    # At random, because only some of many are asked at the same time.
+    for cluster_id in silent.order_by("?").values_list("pk", flat=True):
         heartbeat.enqueue(str(cluster_id))
     _delete_expired()
     now = timezone.now()

@@ -16,12 +16,23 @@ from workloads.models import Desired, Workload
 from workloads.specs import CleanPodPolicy
 from workloads.states import ENDING, TERMINAL, Status
 from workloads.tasks import objects
-from workloads.tasks.retrying import RetryLater, describe_refusal, find_workload, run_step
+from workloads.tasks.retrying import (
+    RetryLater,
+    compute_backoff,
+    describe_refusal,
+    find_workload,
+    run_step,
+)
 
 log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 1.0
 """Seconds until the next check whether everything is gone."""
+ASKED_TRIES = 3
+"""The first tries of a removal ask the cluster; while rows still have pods and the last answer was
+that the removal is under way, only each such after that. Otherwise a hundred removals would wait
+for one another's questions.
+"""
 LAST_PODS_GRACE = timedelta(minutes=5)
 """How long the last pods of a completed workload may take to end.
 
@@ -117,14 +128,22 @@ def _run_removal(removal_step: Step, workload: Workload) -> None:
         run_step(removal_step, workload, partial(_remove_objects, workload))
     except Rejected as error:
         # Who may create may usually delete: it works again once an administrator has fixed the
-        # rights.
-        journal.record_delay(workload.pk, describe_refusal(error), 60)
+        # rights, or as soon as an API server that has just started has loaded its rules.
+        journal.record_delay(workload.pk, describe_refusal(error), compute_backoff(workload.tries))
 
 
 def _remove_objects(workload: Workload, client: Client) -> None:
     known_before = journal.list_known_objects(
         workload.cluster_id, "job", "pod", "podgroup", workload=workload.pk
     )
+    if workload.tries > ASKED_TRIES and workload.tries % ASKED_TRIES:
+        known_pods = workload.pods.filter(vanished_at=None).count()
+        # After any other answer, a refusal above all, the rows do not show what is awaited.
+        has_job = workload.trouble.startswith(objects.JOB_REMOVAL_TEXT)
+        if known_pods and (has_job or workload.trouble.startswith(objects.POD_REMOVAL_TEXT)):
+            raise RetryLater(
+                objects.describe_removal(workload, known_pods, has_job=has_job), RECHECK_SECONDS
+            )
     remaining = objects.remove_all_objects(client, workload)
     if remaining:
         raise RetryLater(remaining, RECHECK_SECONDS)

@@ -1,0 +1,78 @@
+"""Events of the cluster that the history leaves out, because there are too many: it says so."""
+
+import uuid
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from django.db.models import Count, F
+from django.db.models.functions import Greatest
+from django.utils import timezone
+
+from workloads.journal.cluster_events import Subject
+from workloads.journal.transactions import journal_transaction
+from workloads.models import Event, Workload
+
+LEFT_OUT = "EventLeftOut"
+"""The reason of the history's entry that says so."""
+
+
+def count_events(cluster_id: uuid.UUID, subjects: Collection[Subject]) -> Counter[Subject]:
+    """Return how many events of the cluster the present attempts of these workloads have."""
+    rows = Workload.objects.filter(
+        cluster=cluster_id,
+        project__namespace__in={each.namespace for each in subjects},
+        name__in={each.name for each in subjects},
+        released_at=None,
+        events__attempt=F("attempt"),
+        events__kind=Event.Kind.CLUSTER,
+    ).order_by()
+    counted = rows.values_list("project__namespace", "name").annotate(count=Count("events"))
+    return Counter({Subject(namespace, name): count for namespace, name, count in counted})
+
+
+def record_left_out_events(
+    cluster_id: uuid.UUID,
+    counts: Mapping[Subject, int],
+    explanation: str,
+    *,
+    may_repeat: bool = False,
+) -> None:
+    """Say in the histories of these workloads that so many more events were left out, and why.
+
+    An attempt has one such entry, which counts them all. With `may_repeat` the same events may
+    have been counted before: then the larger of the two numbers counts.
+    """
+    with journal_transaction() as journal_tx:
+        now = timezone.now()
+        for subject, count in counts.items():
+            workload = (
+                Workload.objects.filter(
+                    cluster=cluster_id,
+                    project__namespace=subject.namespace,
+                    name=subject.name,
+                    released_at=None,
+                )
+                .only("project", "attempt")
+                .first()
+            )
+            if workload is None:
+                continue
+            entry, is_new = Event.objects.get_or_create(
+                workload=workload,
+                uid=f"left-out-{workload.attempt}",
+                defaults={
+                    "attempt": workload.attempt,
+                    "kind": Event.Kind.CLUSTER,
+                    "is_warning": True,
+                    "reason": LEFT_OUT,
+                    "text": f"An event of the cluster was left out. {explanation}",
+                    "at": now,
+                    "first_at": now,
+                    "count": count,
+                },
+            )
+            if not is_new:
+                total = Greatest(F("count"), count) if may_repeat else F("count") + count
+                Event.objects.filter(pk=entry.pk).update(count=total, at=now)
+            Workload.objects.filter(pk=workload.pk).update(changed=journal_tx.position)
+            journal_tx.mark_changed(workload.project_id)

@@ -1,0 +1,151 @@
+"""Counts of a workload's pods: what a status is derived from, whatever the number of pods. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+import msgspec
+
+from clusters.job_kinds import RANK_0_ROLES
+from workloads.kube_objects import PodView
+
+
+class Standing(StrEnum):
+    """What a pod is for its attempt; each pod has one."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    ENDING = "ending"
+    """It is being deleted and has not ended yet."""
+    READY = "ready"
+    STARTING = "starting"
+    """It has a node and is not ready."""
+    BLOCKED = "blocked"
+    """It has a node, and a container waits for a known cause."""
+    UNSCHEDULABLE = "unschedulable"
+    """It has no node, and the scheduler says why."""
+    UNPLACED = "unplaced"
+    FOREIGN = "foreign"
+    """It bears the attempt's labels, and another object than the attempt's job controls it."""
+
+
+PLACED = (Standing.READY, Standing.STARTING, Standing.BLOCKED)
+"""The pods that have a node, and neither end nor have ended."""
+WITHOUT_NODE = (Standing.UNSCHEDULABLE, Standing.UNPLACED)
+
+
+def find_standing(view: PodView) -> Standing:
+    """Return the standing of a pod that is the job's own."""
+    if view.finished:
+        return Standing(view.phase.lower())
+    if view.terminating:
+        return Standing.ENDING
+    if view.ready:
+        return Standing.READY
+    if not view.node:
+        return Standing.UNSCHEDULABLE if view.unschedulable else Standing.UNPLACED
+    return Standing.BLOCKED if view.known_wait else Standing.STARTING
+
+
+@dataclass(frozen=True, slots=True)
+class PodShare:
+    """What one pod adds to the counts of its attempt."""
+
+    standing: Standing
+    is_preempted: bool = False
+    is_master: bool = False
+    milli_gpus: int = 0
+    """Thousandths of GPUs that it holds."""
+    milli_cores: int = 0
+    memory: int = 0
+    """Bytes that it holds."""
+
+
+class PodCounts(msgspec.Struct, omit_defaults=True):
+    """The counts of a workload's pods that exist, as its row keeps them.
+
+    All but `existing` are of one attempt. They hold for that attempt and `job_uid` only: for
+    another job, other pods are foreign.
+    """
+
+    attempt: int = 1
+    job_uid: str = ""
+    """The uid of the attempt's job; "" where it has none, and no pod is foreign."""
+    existing: int = 0
+    """Pods of all attempts."""
+    standings: dict[Standing, int] = {}
+    preempted: int = 0
+    """Pods that the scheduler removed for others. Like the following, without foreign ones."""
+    masters: int = 0
+    is_led: bool = False
+    """Whether ranks count from a master."""
+    milli_gpus: int = 0
+    milli_cores: int = 0
+    memory: int = 0
+
+    def add(self, share: PodShare, times: int = 1) -> None:
+        """Add the share of a pod; with -1 `times` it is taken away."""
+        count = self.standings.pop(share.standing, 0) + times
+        if count:
+            self.standings[share.standing] = count
+        if share.standing is not Standing.FOREIGN:
+            self.preempted += times * share.is_preempted
+            self.masters += times * share.is_master
+            self.milli_gpus += times * share.milli_gpus
+            self.milli_cores += times * share.milli_cores
+            self.memory += times * share.memory
+
+    def count(self, *standings: Standing) -> int:
+        """Count the pods of these standings."""
+        return sum(self.standings.get(each, 0) for each in standings)
+
+    @property
+    def own(self) -> int:
+        """How many pods of the attempt are not foreign."""
+        return sum(self.standings.values()) - self.count(Standing.FOREIGN)
+
+    @property
+    def gpus(self) -> Decimal:
+        """The GPUs that pods hold."""
+        return Decimal(self.milli_gpus).scaleb(-3)
+
+    @property
+    def cores(self) -> Decimal:
+        """The cores that pods hold."""
+        return Decimal(self.milli_cores).scaleb(-3)
+
+
+def decode_counts(kept: object) -> PodCounts | None:
+    """Return the counts that a workload's row keeps, None where they are unknown.
+
+    Unknown are also counts that cannot be read, such as those of another release.
+    """
+    try:
+        return None if kept is None else msgspec.convert(kept, PodCounts)
+    except msgspec.ValidationError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ExamplePod:
+    """The pod of a standing that a text names: that of the lowest rank."""
+
+    title: str
+    status: str
+    reason: str
+
+
+def count_pods(views: Iterable[PodView]) -> PodCounts:
+    """Count pods that are all the job's own. GPUs are not counted."""
+    counts = PodCounts()
+    for view in views:
+        counts.existing += 1
+        counts.add(
+            PodShare(
+                find_standing(view),
+                is_preempted=view.preempted,
+                is_master=view.role in RANK_0_ROLES,
+            )
+        )
+    return counts
