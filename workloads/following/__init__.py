@@ -3,6 +3,6 @@
 One process at a time follows a cluster, kind by kind.
 """
 
-from workloads.following.leases import Follower
+from workloads.following.follower import Follower
 
 __all__ = ["Follower"]

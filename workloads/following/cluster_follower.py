@@ -1,12 +1,14 @@
 """Following one cluster: its threads, and the writer behind them."""
 
 import logging
-import queue
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import TypeGuard
 
 from django.db import DatabaseError, InterfaceError, connections
 from django.utils import timezone
@@ -16,7 +18,7 @@ from clusters.capabilities import UNKNOWN, Capabilities
 from clusters.kube.errors import Unauthorized
 from clusters.kube.resources import Resource
 from clusters.models import Cluster
-from workloads import journal, logbook
+from workloads import journal
 from workloads.following.health import ClusterHealth
 from workloads.following.sources import (
     Heartbeat,
@@ -29,20 +31,32 @@ from workloads.following.sources import (
     list_sources,
     watch_source,
 )
-from workloads.journal import Observation
+from workloads.following.waiting_events import EVENTS_AT_ONCE, EVENTS_OF_NAMESPACE
+from workloads.following.waiting_items import WaitingItems
+from workloads.journal import MAX_EVENTS, EventAllowances, Observation, Subject, WorkloadNames
 
 log = logging.getLogger(__name__)
 
-GATHER_SECONDS = 0.02
-"""Seconds for which arriving items are gathered, to be written together."""
-CROWD_SIZE = 8
-CROWD_GATHER_SECONDS = 0.1
-"""Seconds for which items are gathered once CROWD_SIZE have arrived: each write costs a
-transaction.
+MIN_GATHER_SECONDS = 0.005
+MAX_GATHER_SECONDS = 0.025
+"""Seconds for which arriving items are gathered: as long as the last write took.
+
+Each write costs a transaction. So the writer is busy half of the time at most while writes are
+fast; where they are slow, as on a busy machine, waiting as long again would only double the lag.
 """
-BATCH_SIZE = 400
-QUEUE_SIZE = 1000
-"""Items that may wait to be written; the cluster's connections wait meanwhile."""
+SLOW_WRITE_SECONDS = 0.1
+"""Seconds. After a write that took longer, fewer events are written at once, so that jobs and pods
+wait less; after a shorter one more.
+"""
+MIN_EVENTS_AT_ONCE = 10
+CROWD_SIZE = 100
+"""Objects from which on they are written at once."""
+LEFT_OUT_SECONDS = 2.0
+"""Seconds between two entries that say how many events were left out."""
+LEFT_OUT_EXPLANATION = (
+    f"A workload keeps {MAX_EVENTS:,} events of an attempt, and of the events of one namespace at "
+    f"most {EVENTS_OF_NAMESPACE:,} wait to be written down. The cluster has them for an hour."
+)
 JOBS_FIRST_SECONDS = 2.0
 """Seconds that pods wait for the listings of jobs.
 
@@ -50,26 +64,40 @@ A status is then derived once, from all objects.
 """
 RETRY_SECONDS = 1.0
 """Seconds until a failed database or thread is tried again."""
+WRITE_TRIES = 3
+"""Tries to write a batch that fails for another reason than the database, each twice as late."""
+LONGEST_RETRY_SECONDS = 60.0
+"""Seconds until a source whose pages cannot be written lists again, at most."""
 UNAUTHORIZED_RETRY_SECONDS = 10.0
 """Seconds until credentials that were not accepted are tried again."""
 
 
+class PageNotWritten(Exception):
+    """A page of a listing could not be written: what it has is known only after another listing."""
+
+
 class ClusterFollower:
-    """Follows one cluster: a thread for each source, a writer, and a collector of logs."""
+    """Follows one cluster: a thread for each source, and a writer."""
 
     def __init__(self, cluster_id: uuid.UUID, capabilities: Capabilities = UNKNOWN) -> None:
         self.cluster_id = cluster_id
         self._capabilities = capabilities
         self._stop = threading.Event()
-        self._logs_wakeup = threading.Event()
-        self._queue: queue.Queue[Item] = queue.Queue(QUEUE_SIZE)
+        self._names = WorkloadNames(cluster_id)
+        self._items = WaitingItems(self._names)
+        self._allowances = EventAllowances(cluster_id, self._names)
+        self._write_seconds = 0.0
+        """How long the last write took."""
+        self._event_limit = EVENTS_AT_ONCE
+        self._left_out: Counter[Subject] = Counter()
+        """Events that were left out, of which the histories do not say so yet."""
+        self._left_out_at = 0.0
         self._health = ClusterHealth(cluster_id)
         self._threads: list[threading.Thread] = []
         self._stop_events: dict[Source, threading.Event] = {}
         """The event that ends the thread of each followed source."""
         self._unlisted_job_sources: set[Source] = set()
         self._jobs_listed = threading.Event()
-        self._pods_listed = threading.Event()
 
     def start(self) -> None:
         """Start the threads; returns at once."""
@@ -78,7 +106,6 @@ class ClusterFollower:
         }
         self._follow_served_kinds()
         self._start_thread(f"writer of {self.cluster_id}", self._write_items, self._stop)
-        self._start_thread(f"logs of {self.cluster_id}", self._collect_logs, self._stop)
 
     def update_capabilities(self, capabilities: Capabilities) -> None:
         """Follow the kinds that the cluster serves now, and no others."""
@@ -89,8 +116,7 @@ class ClusterFollower:
     def stop(self) -> None:
         """Ask all threads to end."""
         self._stop.set()
-        for event in (self._logs_wakeup, self._jobs_listed, self._pods_listed):
-            event.set()
+        self._jobs_listed.set()
         for end in self._stop_events.values():
             end.set()
 
@@ -127,15 +153,20 @@ class ClusterFollower:
 
     def _run_until_stopped(self, name: str, work: Callable[[], None], end: threading.Event) -> None:
         """Run the work again and again until `end` is set, whatever it raises."""
+        listing_delay = RETRY_SECONDS
         while not end.is_set():
+            delay = RETRY_SECONDS
             try:
                 work()
+            except PageNotWritten:
+                log.warning("%s are listed again: a page could not be written", name)
+                delay, listing_delay = listing_delay, min(2 * listing_delay, LONGEST_RETRY_SECONDS)
             # A thread that ends would leave the cluster half followed, and nobody would notice.
             except Exception:
                 log.exception("%s failed and begins again", name)
             finally:
                 connections.close_all()
-            end.wait(RETRY_SECONDS)
+            end.wait(delay)
 
     def _follow_source(self, source: Source, end: threading.Event) -> None:
         """Queue the items of one source."""
@@ -166,25 +197,19 @@ class ClusterFollower:
 
     def _enqueue(self, item: Item, end: threading.Event) -> bool:
         """Queue an item for the writer. Return False once `end` is set."""
-        while not end.is_set():
-            try:
-                self._queue.put(item, timeout=0.2)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def _collect_logs(self) -> None:
-        """Collect logs, after the pods are known: hundreds of starting streams would delay that."""
-        self._pods_listed.wait()
-        logbook.collect_logs(self.cluster_id, self._stop, self._logs_wakeup)
+        return self._items.add_item(item, end)
 
     @staticmethod
     def _wait_until_written(page: ListPage | None, end: threading.Event) -> bool:
-        """Wait until a page of a listing is written. Return False once `end` is set."""
+        """Wait until a page of a listing is written. Return False once `end` is set.
+
+        Raises PageNotWritten.
+        """
         while page is not None and not page.written.wait(0.2):
             if end.is_set():
                 return False
+        if page is not None and page.failed.is_set() and not end.is_set():
+            raise PageNotWritten
         return True
 
     def _write_items(self) -> None:
@@ -192,47 +217,104 @@ class ClusterFollower:
         while True:
             batch = self._gather_batch()
             if batch:
-                self._write_with_retries(batch)
-                self._logs_wakeup.set()
+                started_at = time.monotonic()
+                try:
+                    self._write_with_retries(batch)
+                finally:
+                    # The source of a page would wait for it for ever.
+                    for item in batch:
+                        if isinstance(item, ListPage) and not item.written.is_set():
+                            item.failed.set()
+                            item.written.set()
+                self._write_seconds = time.monotonic() - started_at
+                is_slow = self._write_seconds > SLOW_WRITE_SECONDS
+                limit = self._event_limit // 2 if is_slow else self._event_limit * 2
+                self._event_limit = min(max(limit, MIN_EVENTS_AT_ONCE), EVENTS_AT_ONCE)
             elif self._stop.is_set():
+                self._report_left_out(0.0)
                 return
             else:
+                self._report_left_out(LEFT_OUT_SECONDS)
                 # A process follows more clusters than it may have connections to the database.
                 connections.close_all()
 
     def _gather_batch(self) -> list[Item]:
         """Return the items that arrive within a moment of the first one."""
-        batch: list[Item] = []
-        first = time.monotonic()
-        deadline = first + (0.0 if self._stop.is_set() else 0.2)
-        while len(batch) < BATCH_SIZE:
-            try:
-                batch.append(self._queue.get(timeout=max(0.0, deadline - time.monotonic())))
-            except queue.Empty:
-                break
-            if isinstance(batch[-1], ListPage):
-                # Its source waits until it is written.
-                break
-            if len(batch) == 1:
-                first = time.monotonic()
-                deadline = first + GATHER_SECONDS
-            elif len(batch) == CROWD_SIZE:
-                deadline = first + CROWD_GATHER_SECONDS
-        return batch
+        count = self._items.wait(0.0 if self._stop.is_set() else 0.2)
+        # Nothing comes after a page before it is written, so there is nothing to gather.
+        if count < CROWD_SIZE and not self._items.has_page:
+            seconds = min(max(self._write_seconds, MIN_GATHER_SECONDS), MAX_GATHER_SECONDS)
+            self._stop.wait(seconds)
+        try:
+            self._items.refresh_names()
+        except (DatabaseError, InterfaceError) as error:
+            self._note_database_failure(error)
+            self._stop.wait(RETRY_SECONDS)
+        return self._items.take(self._event_limit)
 
     def _write_with_retries(self, batch: Sequence[Item]) -> None:
-        """Write a batch; retry while the database does not answer."""
+        """Write a batch; retry while the database does not answer, and a few times otherwise."""
+        selected: Sequence[Item] | None = None
+        failures = 0
         while True:
             try:
-                self._write_batch(batch)
+                if selected is None:
+                    selected = self._select_items(batch)
+                self._write_batch(selected)
+                self._report_left_out(LEFT_OUT_SECONDS)
+                self._items.set_stalled(False)
                 return
             except (DatabaseError, InterfaceError) as error:
                 # The whole batch is written again: the journal ignores what it knows already.
-                log.warning("the database does not take what was seen: %s", error)
-                connections.close_all()
-                if self._stop.wait(RETRY_SECONDS):
-                    # The next follower begins with a listing.
-                    return
+                self._note_database_failure(error)
+                delay = RETRY_SECONDS
+            except Exception:
+                failures += 1
+                if failures == WRITE_TRIES:
+                    raise
+                log.exception("what was seen cannot be written, and is tried again")
+                delay = RETRY_SECONDS * 2 ** (failures - 1)
+            if self._stop.wait(delay):
+                # The next follower begins with a listing.
+                return
+
+    def _note_database_failure(self, error: Exception) -> None:
+        """Let events wait, too, until something could be written."""
+        log.warning("the database does not take what was seen: %s", error)
+        self._items.set_stalled(True)
+        connections.close_all()
+
+    def _report_left_out(self, interval: float) -> None:
+        """Say in the histories how many events were left out, if that was not said just now."""
+        self._left_out += self._items.take_left_out()
+        if not self._left_out or time.monotonic() - self._left_out_at < interval:
+            return
+        self._left_out_at = time.monotonic()
+        try:
+            journal.record_left_out_events(self.cluster_id, self._left_out, LEFT_OUT_EXPLANATION)
+            self._left_out = Counter()
+        except (DatabaseError, InterfaceError) as error:
+            # They are said with the next ones.
+            self._note_database_failure(error)
+
+    def _select_items(self, batch: Sequence[Item]) -> list[Item]:
+        """Return the batch without the events that are about others, or are too many."""
+        if any(isinstance(item, ListPage) and item.source.kind == "event" for item in batch):
+            self._names.refresh()
+        events = [each.object for each in batch if _is_event(each)]
+        kept, left_out = self._allowances.select_events(events)
+        kept_ids = {id(each) for each in kept}
+        selected: list[Item] = []
+        for item in batch:
+            if isinstance(item, ListPage) and item.source.kind == "event":
+                named = [each for each in item.objects if self._names.find_workload(each)]
+                objects, more = self._allowances.select_events(named)
+                left_out += more
+                selected.append(replace(item, objects=objects))
+            elif not _is_event(item) or id(item.object) in kept_ids:
+                selected.append(item)
+        self._left_out += left_out
+        return selected
 
     def _write_batch(self, batch: Sequence[Item]) -> None:
         observations: list[Observation] = []
@@ -251,7 +333,7 @@ class ClusterFollower:
                 journal.record_observations(self.cluster_id, observations)
                 observations = []
             match item:
-                case ListPage(source, listing, objects, is_first):
+                case ListPage(_, listing, objects, is_first):
                     if is_first:
                         listing.restart()
                     listing.add_page(objects)
@@ -281,5 +363,7 @@ class ClusterFollower:
         self._unlisted_job_sources.discard(source)
         if not self._unlisted_job_sources:
             self._jobs_listed.set()
-        if source.kind == "pod":
-            self._pods_listed.set()
+
+
+def _is_event(item: Item) -> TypeGuard[Observation]:
+    return isinstance(item, Observation) and item.kind == "event"

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from clusters.kube.errors import KubeError, Rejected
+from clusters.kube.errors import Expired, KubeError, Rejected
 from clusters.kube.resources import Resource
 from clusters.models import Cluster
 from workloads.following.sources import Source
@@ -26,6 +26,8 @@ class ClusterHealth:
         self._answering: set[Resource] = set()
         self._logged_failures: dict[Resource, str] = {}
         self._written_at = -WRITE_SECONDS
+        self._written_failure = ("", -WRITE_SECONDS)
+        """The last failure that was written, and when."""
 
     def record_heartbeat(self, source: Source) -> None:
         """Record a sign of life; the first one after a failure is written at once."""
@@ -35,6 +37,7 @@ class ClusterHealth:
             log.info("%s are followed again", source.resource.plural)
         if is_first or time.monotonic() - self._written_at >= WRITE_SECONDS:
             self._written_at = time.monotonic()
+            self._written_failure = ("", -WRITE_SECONDS)
             self._rows.update(last_seen_at=timezone.now(), unreachable_since=None, trouble="")
 
     def remove_source(self, source: Source) -> None:
@@ -45,7 +48,8 @@ class ClusterHealth:
     def record_failure(self, source: Source, error: KubeError, since: datetime) -> None:
         """Record a failed source; without any working source the cluster counts as unreachable.
 
-        A refusal is an answer, so it does not count.
+        A refusal is an answer, so it does not count, and neither does it that the cluster has
+        forgotten a version. Whether a refusal lasts, the heartbeat finds out.
         """
         if self._logged_failures.get(source.resource) != error.message:
             log.warning(
@@ -53,8 +57,13 @@ class ClusterHealth:
             )
         self._logged_failures[source.resource] = error.message
         self._answering.discard(source.resource)
-        if self._answering or isinstance(error, Rejected):
+        if self._answering or isinstance(error, Rejected | Expired):
             return
+        text, written_at = self._written_failure
+        # During an outage it is tried every second, and every kind fails.
+        if text == error.message and time.monotonic() - written_at < WRITE_SECONDS:
+            return
+        self._written_failure = (error.message, time.monotonic())
         # Only where it is empty: later failures must not move the beginning of the outage.
         self._rows.filter(unreachable_since=None).update(unreachable_since=since)
         self._rows.update(trouble=error.message)

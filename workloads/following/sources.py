@@ -27,6 +27,10 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0
 """Minimum seconds between two heartbeats of a source: each change would be one."""
+PAGE_SIZE = 250
+"""Objects of one page of a listing. While one page is written the next one is read: pages of 500
+take 10 MiB more, and no less time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +73,12 @@ class ListPage:
     objects: Sequence[Object]
     is_first: bool
     written: threading.Event = field(default_factory=threading.Event)
-    """Set when the objects are written.
+    """Set when the objects are written, or cannot be.
 
     The source yields no more until then, so that few objects are in memory.
     """
+    failed: threading.Event = field(default_factory=threading.Event)
+    """Set before `written` when the objects could not be written: the source lists again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,7 @@ def watch_source(
         decoder=decoder,
         timings=patience,
         parts=True,
+        page=PAGE_SIZE,
     )
     for item in watched:
         match item:

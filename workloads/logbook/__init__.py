@@ -1,6 +1,6 @@
 """Pods' logs: captured while they run, kept after their end, read in windows."""
 
-from workloads.logbook.collecting import collect_logs
+from workloads.logbook.capturer import Capturer
 from workloads.logbook.live_logs import follow_log, streams
 from workloads.logbook.log_paths import describe_trouble
 from workloads.logbook.plain_text import read_lines, read_tail, read_tail_with_offset
@@ -12,9 +12,9 @@ from workloads.logbook.retention import (
 )
 
 __all__ = [
+    "Capturer",
     "abandon_logs",
     "are_logs_kept",
-    "collect_logs",
     "describe_trouble",
     "follow_log",
     "read_lines",

@@ -21,6 +21,7 @@ from workloads.logbook import stamps
 from workloads.logbook.container_runs import RunState, parse_run_state
 from workloads.logbook.line_reading import LineSplitter
 from workloads.logbook.log_files import LogFile
+from workloads.logbook.log_room import LogRoom
 from workloads.logbook.log_writer import Busy, LogWriter
 from workloads.logbook.overlap import Overlap
 
@@ -30,6 +31,8 @@ SILENCE_SECONDS = 120.0
 MOST_GAPS = 100
 _DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 DISK_FULL = "The disk for logs is full: capture pauses until there is room."
+
+ENDED_WITHOUT_ROOM = "The run ended meanwhile, so the rest is not here. {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,10 @@ class _CaptureStopped(Exception):
     """The reading was ended from outside."""
 
 
+class _NoRoom(Exception):
+    """All logs together are too large, and this one has its share."""
+
+
 class _OtherRun(Exception):
     """The log that came is that of another run, or cannot be verified to be ours."""
 
@@ -103,11 +110,13 @@ class LogCapture:
         state: RunState,
         gaps: Sequence[dict[str, Any]] = (),
         writer: Callable[[Path], LogWriter] = LogWriter,
+        room: LogRoom | None = None,
     ) -> None:
         self.target = target
         self.progress = CaptureProgress(gaps=list(gaps))
         self._state = state
         self._writer = writer
+        self._room = room or LogRoom()
         self._wire = Cancellation()
         self._lock = threading.Lock()
         self._is_read_cleanly = False
@@ -145,6 +154,8 @@ class LogCapture:
             return TurnOutcome(TurnEnd.AGAIN)
         except Busy:
             return TurnOutcome(TurnEnd.AGAIN, "Another process captures it.", LATER_SECONDS)
+        except _NoRoom:
+            return self._handle_no_room()
         except OSError as error:
             return self._retry_later(
                 DISK_FULL
@@ -156,6 +167,16 @@ class LogCapture:
             return self._retry_later(
                 f"The cluster does not give it: {error.message}.", SOON_SECONDS
             )
+
+    def _handle_no_room(self) -> TurnOutcome:
+        """Pause a log that grows, and complete an ended one without its rest.
+
+        Only ended logs can be removed: if this one waited for room, none might ever be made.
+        """
+        if self._state in (RunState.ENDED, RunState.PREVIOUS):
+            self._add_gap(ENDED_WITHOUT_ROOM.format(self._room.describe()))
+            return TurnOutcome(TurnEnd.COMPLETE)
+        return self._retry_later(self._room.describe(), LATER_SECONDS)
 
     def _retry_later(self, trouble: str, wait: float) -> TurnOutcome:
         self._trouble, self._is_read_cleanly = trouble, False
@@ -250,6 +271,8 @@ class LogCapture:
         self, writer: LogWriter, overlap: Overlap, lines: Sequence[bytes]
     ) -> bool:
         new_lines = [line for line in lines if overlap.is_new(line)]
+        if new_lines and not self._room.has_room(writer.size):
+            raise _NoRoom
         if overlap.has_missing_lines:
             overlap.has_missing_lines = False
             self._add_gap(

@@ -23,6 +23,7 @@ from workloads.logbook import log_paths, log_records, object_store
 from workloads.logbook.capture import CaptureTarget, LogCapture, TurnEnd, TurnOutcome
 from workloads.logbook.container_runs import ContainerRun, RunState
 from workloads.logbook.log_records import UnreadPod
+from workloads.logbook.log_room import LogRoom
 from workloads.models import Log
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ MAX_STREAMS = 256
 TURN_SECONDS = 1.0
 SHORTEST_TURN_SECONDS = 0.1
 """Seconds between two turns, at most and at least."""
+IDLE_SHARE = 4
+"""A turn is followed by a pause of this many times its own length, at most TURN_SECONDS."""
 POD_BATCH_SIZE = 300
 """Pods whose objects are in memory at once."""
 PROGRESS_SECONDS = 2.0
@@ -74,7 +77,7 @@ class _PodState:
 
 
 def _get_client(cluster: uuid.UUID) -> Client:
-    return connections.get_client(cluster, can_wait=True)
+    return connections.get_client(cluster, streams=MAX_STREAMS)
 
 
 class LogCollector:
@@ -90,21 +93,33 @@ class LogCollector:
         wakeup: threading.Event,
         client: Callable[[uuid.UUID], Client] = _get_client,
         max_streams: int = MAX_STREAMS,
+        room: LogRoom | None = None,
     ) -> None:
         self._cluster = cluster
         self._stop = stop
         self._wakeup = wakeup
         self._client = client
         self._max_streams = max_streams
+        self._room = room or LogRoom()
         self._jobs: dict[int, _CaptureJob] = {}
         self._pods: dict[int, _PodState] = {}
         self._recorded_at = 0.0
         self._mover: threading.Thread | None = None
 
+    @property
+    def log_count(self) -> int:
+        """Return how many logs are read, or wait for it."""
+        return len(self._jobs)
+
+    def limit_streams(self, most: int) -> None:
+        """Let at most so many streams be open; those above it end with their turns."""
+        self._max_streams = most
+
     def run(self) -> None:
         """Run turns until `stop` is set; no error ends it."""
         try:
             while not self._stop.is_set():
+                began = time.monotonic()
                 try:
                     self.run_turn()
                 except Exception:
@@ -117,8 +132,11 @@ class LogCollector:
                 finally:
                     # A process follows more clusters than it may have connections to the database.
                     close_old_connections()
-                self._stop.wait(SHORTEST_TURN_SECONDS)
-                self._wakeup.wait(TURN_SECONDS - SHORTEST_TURN_SECONDS)
+                # Thousands of pods make a turn long: the streams and the database need time too.
+                busy = time.monotonic() - began
+                pause = min(TURN_SECONDS, max(SHORTEST_TURN_SECONDS, IDLE_SHARE * busy))
+                self._stop.wait(pause)
+                self._wakeup.wait(TURN_SECONDS - pause)
                 self._wakeup.clear()
         finally:
             self.close()
@@ -199,7 +217,7 @@ class LogCollector:
             self._jobs[row.pk] = _CaptureJob(
                 row.pk,
                 pod.id,
-                LogCapture(target, run.state, row.gaps),
+                LogCapture(target, run.state, row.gaps, room=self._room),
                 is_urgent,
                 recorded_state=recorded,
             )
@@ -344,11 +362,3 @@ def _job_priority(job: _CaptureJob) -> tuple[bool, float]:
     The cluster may remove an ended pod at any time.
     """
     return not job.is_urgent, job.started_at
-
-
-def collect_logs(cluster_id: uuid.UUID, stop: threading.Event, wakeup: threading.Event) -> None:
-    """Capture the logs of a cluster's pods until `stop` is set. Uses a thread for each log.
-
-    `wakeup` is set when pods have changed.
-    """
-    LogCollector(cluster_id, stop, wakeup).run()

@@ -9,6 +9,8 @@ from typing import Protocol
 LONGEST_LINE = 1 << 20
 """Bytes of one line that are kept. The rest is dropped, with a note in its place."""
 BLOCK_SIZE = 64 << 10
+_FIRST_BLOCK = 4 << 10
+"""Bytes that nearly always contain the end of a line."""
 
 
 class ByteSource(Protocol):
@@ -67,15 +69,7 @@ def read_backward(
 
 def find_last_line_end(source: ByteSource) -> int:
     """Return the offset after the last complete line: a half written one is left out."""
-    size = source.size()
-    end = size
-    while end > 0:
-        begin = max(0, end - BLOCK_SIZE)
-        newline = source.read(begin, end - begin).rfind(b"\n")
-        if newline >= 0:
-            return begin + newline + 1
-        end = begin
-    return 0
+    return _find_line_begin(source, source.size())
 
 
 def align_to_line(source: ByteSource, offset: int) -> int:
@@ -85,15 +79,18 @@ def align_to_line(source: ByteSource, offset: int) -> int:
     """
     end = find_last_line_end(source)
     at = max(0, min(offset, end))
-    if at == end:
-        return at
-    stop = at
-    while stop > 0:
-        begin = max(0, stop - BLOCK_SIZE)
-        newline = source.read(begin, stop - begin).rfind(b"\n")
+    return at if at == end else _find_line_begin(source, at)
+
+
+def _find_line_begin(source: ByteSource, end: int) -> int:
+    """Return the offset after the last newline before `end`; 0 where there is none."""
+    block = _FIRST_BLOCK
+    while end > 0:
+        begin = max(0, end - block)
+        newline = source.read(begin, end - begin).rfind(b"\n")
         if newline >= 0:
             return begin + newline + 1
-        stop = begin
+        end, block = begin, BLOCK_SIZE
     return 0
 
 

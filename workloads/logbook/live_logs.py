@@ -7,8 +7,9 @@ import asyncio
 import contextlib
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from asgiref.sync import sync_to_async
 from django.db import connections
@@ -17,7 +18,7 @@ from console.streams import StreamCounter
 from workloads.logbook import attempt_state, log_paths, plain_text, windows
 from workloads.logbook.attempt_state import AttemptState
 from workloads.logbook.line_reading import read_forward
-from workloads.logbook.log_files import open_log
+from workloads.logbook.log_files import open_log, open_logs
 from workloads.logbook.windows import Cursor, Window
 from workloads.models import Log, Workload
 
@@ -33,32 +34,48 @@ Key = tuple[uuid.UUID, int]
 """A workload and the number of an attempt."""
 
 
-class LogFeed:
-    """One attempt's logs. `version` grows with every change.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a viewer reads of an attempt.
 
-    `sizes` are those of the files now, by the log's id. `state` is None once the workload no longer
-    exists.
+    It is one log, whose pod is `pod`, or as many as are merged from a place in the order of ranks
+    on.
+    """
+
+    log: int | None = None
+    pod: int | None = None
+    first: int = 0
+
+
+class LogFeed:
+    """One attempt's logs, as far as somebody reads them. `version` grows with every change.
+
+    `logs` are by what was selected, `sizes` those of the files now, by the log's id. `state` is
+    None once the workload no longer exists.
     """
 
     def __init__(self, key: Key) -> None:
         self._key = key
         self._changed = asyncio.Event()
-        self.viewers = 0
+        self.viewers: Counter[Selection] = Counter()
         self.version = 0
-        self.logs: Sequence[Log] = ()
+        self.logs: Mapping[Selection, Sequence[Log]] = {}
         self.sizes: dict[int, int] = {}
         self.state: AttemptState | None = None
         self.task: asyncio.Task[None] | None = None
 
     async def load_rows(self) -> None:
         """Load the rows anew."""
-        self.state, self.logs = await sync_to_async(_load_rows, thread_sensitive=False)(*self._key)
+        self.state, self.logs = await sync_to_async(_load_rows, thread_sensitive=False)(
+            *self._key, list(self.viewers)
+        )
         self.check_files()
         self._notify_viewers()
 
     def check_files(self) -> bool:
         """Return whether a file has grown since the last check."""
-        sizes = {log.pk: _find_file_size(log) for log in self.logs}
+        logs = {log.pk: log for selected in self.logs.values() for log in selected}
+        sizes = {key: _find_file_size(log) for key, log in logs.items()}
         has_grown, self.sizes = sizes != self.sizes, sizes
         return has_grown
 
@@ -96,21 +113,26 @@ _feeds: dict[Key, LogFeed] = {}
 
 
 @contextlib.asynccontextmanager
-async def watch_attempt(workload: uuid.UUID, attempt: int) -> AsyncIterator[LogFeed]:
-    """Return the attempt's feed, shared by all who watch it in this process."""
+async def watch_attempt(
+    workload: uuid.UUID, attempt: int, selection: Selection
+) -> AsyncIterator[LogFeed]:
+    """Return the attempt's feed, shared by all who watch it in this process.
+
+    It has the selected logs among its own.
+    """
     key = (workload, attempt)
     feed = _feeds.get(key)
     if feed is None or feed.is_broken:
         feed = _feeds[key] = LogFeed(key)
-    feed.viewers += 1
+    feed.viewers[selection] += 1
     try:
-        if feed.task is None:
+        if feed.task is None or selection not in feed.logs:
             # Others may have joined during the await: only the first task is kept.
             await feed.load_rows()
             feed.task = feed.task or asyncio.create_task(feed.run())
         yield feed
     finally:
-        feed.viewers -= 1
+        feed.viewers -= Counter((selection,))
         if not feed.viewers:
             if feed.task is not None:
                 feed.task.cancel()
@@ -120,12 +142,7 @@ async def watch_attempt(workload: uuid.UUID, attempt: int) -> AsyncIterator[LogF
 
 def read_window(logs: Iterable[Log], cursor: Cursor, sizes: dict[int, int]) -> Window:
     """Return the lines of these logs after the cursor. Logs that have not grown are not opened."""
-    with ExitStack() as stack:
-        grown = [
-            stack.enter_context(open_log(log))
-            for log in logs
-            if sizes.get(log.pk, 1) > cursor.get(log.pk, 0)
-        ]
+    with open_logs(log for log in logs if sizes.get(log.pk, 1) > cursor.get(log.pk, 0)) as grown:
         news = windows.window_after(grown, cursor)
     return Window(news.lines, cursor, dict(cursor) | news.end, news.at_start, news.at_end)
 
@@ -138,10 +155,11 @@ async def follow_log(
     Each line has its newline.
     """
     at = await sync_to_async(_find_start, thread_sensitive=False)(log, tail, since)
-    async with watch_attempt(log.pod.workload_id, log.pod.attempt) as feed:
+    selection = Selection(log.pk, log.pod_id)
+    async with watch_attempt(log.pod.workload_id, log.pod.attempt, selection) as feed:
         while True:
             version = feed.version
-            row = next((each for each in feed.logs if each.pk == log.pk), None)
+            row = next(iter(feed.logs.get(selection, ())), None)
             data, at = await sync_to_async(_read_chunk, thread_sensitive=False)(log, at, timestamps)
             if data:
                 yield data
@@ -169,21 +187,29 @@ def _read_chunk(log: Log, at: int, timestamps: bool) -> tuple[bytes, int]:
     return b"".join(pending), at
 
 
-def _load_rows(key: uuid.UUID, attempt: int) -> tuple[AttemptState | None, list[Log]]:
-    """Load the state of the attempt, and after that its logs.
+def _load_rows(
+    key: uuid.UUID, attempt: int, selections: Collection[Selection]
+) -> tuple[AttemptState | None, Mapping[Selection, Sequence[Log]]]:
+    """Load the state of the attempt, and after that the selected logs.
 
     In this order, so that the logs of a settled attempt are complete.
     """
     # A thread of the loop's pool: nobody else gives its connection back.
     try:
         workload = Workload.objects.only(*attempt_state.WORKLOAD_FIELDS).filter(pk=key).first()
-        state = None if workload is None else attempt_state.load_attempt_state(workload, attempt)
-        logs = (
-            Log.objects.filter(pod__workload=key, pod__attempt=attempt)
-            .select_related("pod")
-            .defer("pod__data")
+        pods = {each.pod for each in selections if each.pod is not None}
+        state = (
+            None if workload is None else attempt_state.load_attempt_state(workload, attempt, pods)
         )
-        return state, list(logs.order_by("pod__rank", "pod_id", "id")[: windows.MOST_LOGS * 4])
+        single = [each.log for each in selections if each.log is not None]
+        rows = Log.objects.filter(pod__workload=key).select_related("pod").defer("pod__data")
+        found = rows.order_by().in_bulk(single) if single else {}
+        return state, {
+            each: attempt_state.load_logs(key, attempt, each.first)
+            if each.log is None
+            else [found[each.log]] * (each.log in found)
+            for each in selections
+        }
     finally:
         connections.close_all()
 

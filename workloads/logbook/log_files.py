@@ -1,7 +1,7 @@
 """Opening a log for reading, wherever it is stored."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,8 @@ from workloads.logbook.line_reading import ByteSource
 from workloads.models import Log
 
 NOT_HERE = "The log's file is not on this machine."
+MOST_OPEN = 32
+"""Files that one reader has open at once, however many logs it merges."""
 
 
 class LogFile:
@@ -56,52 +58,107 @@ class OpenLog:
     missing_note: str = ""
 
 
+class OpenFiles:
+    """Keeps the files open that were read last, at most MOST_OPEN of them."""
+
+    def __init__(self) -> None:
+        self._handles: dict[str, int] = {}
+
+    def find_handle(self, path: str) -> int | None:
+        """Open a file unless it is open; None where there is none. The next call may close it."""
+        handle = self._handles.pop(path, None)
+        if handle is None:
+            try:
+                handle = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                return None
+            if len(self._handles) >= MOST_OPEN:
+                os.close(self._handles.pop(next(iter(self._handles))))
+        self._handles[path] = handle
+        return handle
+
+    def close(self) -> None:
+        while self._handles:
+            os.close(self._handles.popitem()[1])
+
+
+class PooledFile:
+    """A file among many of which few are open."""
+
+    def __init__(self, files: OpenFiles, path: str, find_moved: Callable[[], ByteSource]) -> None:
+        self._files = files
+        self._path = path
+        self._find_moved = find_moved
+        self._moved: ByteSource | None = None
+
+    def size(self) -> int:
+        return self._get_source().size()
+
+    def read(self, offset: int, count: int) -> bytes:
+        return self._get_source().read(offset, count)
+
+    def _get_source(self) -> ByteSource:
+        if self._moved is None:
+            handle = self._files.find_handle(self._path)
+            if handle is not None:
+                return LogFile(handle)
+            # While it was closed here it went to the object store, or was removed.
+            self._moved = self._find_moved()
+        return self._moved
+
+
+@contextmanager
+def open_logs(logs: Iterable[Log]) -> Iterator[list[OpenLog]]:
+    """Open the logs' files, and close them afterwards. At most MOST_OPEN are open at once.
+
+    Where there is no file, the log is empty and has the reason.
+    """
+    files = OpenFiles()
+    try:
+        yield [_open_sources(log, files) for log in logs]
+    finally:
+        files.close()
+
+
 @contextmanager
 def open_log(log: Log) -> Iterator[OpenLog]:
-    """Open the log's file, and close it afterwards.
-
-    Where there is none, the log is empty and has the reason.
-    """
-    handles: list[int] = []
-    try:
-        yield _open_sources(log, handles)
-    finally:
-        for handle in handles:
-            os.close(handle)
+    """Open one log's file, and close it afterwards."""
+    with open_logs([log]) as opened:
+        yield opened[0]
 
 
-def _open_sources(log: Log, handles: list[int]) -> OpenLog:
+def _open_sources(log: Log, files: OpenFiles) -> OpenLog:
     if log.state == Log.State.REMOVED or not log.path:
         return OpenLog(
-            log,
-            MemorySource(),
-            LogIndex(MemorySource()),
-            log.note or "Nothing of this log was captured.",
+            log, MemorySource(), LogIndex(), log.note or "Nothing of this log was captured."
         )
     path = log_paths.local_path(log.path)
-    source = _open_file(path, handles)
-    if source is not None:
-        return OpenLog(
-            log, source, LogIndex(_open_file(log_paths.index_path(path), handles) or MemorySource())
-        )
-    if log.state == Log.State.COMPLETE and object_store.has_file(log.path):
+    name = os.fspath(path)
+    if files.find_handle(name) is not None:
+        source = PooledFile(files, name, lambda: _find_stored(log) or MemorySource())
+        return OpenLog(log, source, LogIndex(lambda: open_index(path)))
+    stored = _find_stored(log) if log.state == Log.State.COMPLETE else None
+    if stored is not None:
         index = log.path.removesuffix(".log") + ".idx"
-        return OpenLog(
-            log,
-            object_store.StoredObject(log.path),
-            LogIndex(
-                object_store.StoredObject(index) if object_store.has_file(index) else MemorySource()
-            ),
-        )
-    return OpenLog(
-        log, MemorySource(), LogIndex(MemorySource()), log.note if log.size == 0 else NOT_HERE
-    )
+        return OpenLog(log, stored, LogIndex(lambda: _open_stored_index(index)))
+    return OpenLog(log, MemorySource(), LogIndex(), log.note if log.size == 0 else NOT_HERE)
 
 
-def _open_file(path: Path, handles: list[int]) -> LogFile | None:
+def _find_stored(log: Log) -> ByteSource | None:
+    return object_store.StoredObject(log.path) if object_store.has_file(log.path) else None
+
+
+@contextmanager
+def open_index(path: Path) -> Iterator[ByteSource]:
+    """Open the index beside a log's file; an empty one where there is none."""
+    files = OpenFiles()
     try:
-        handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    handles.append(handle)
-    return LogFile(handle)
+        handle = files.find_handle(os.fspath(log_paths.index_path(path)))
+        yield MemorySource() if handle is None else LogFile(handle)
+    finally:
+        files.close()
+
+
+@contextmanager
+def _open_stored_index(name: str) -> Iterator[ByteSource]:
+    yield object_store.StoredObject(name) if object_store.has_file(name) else MemorySource()

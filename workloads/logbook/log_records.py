@@ -6,6 +6,7 @@ Few writes, each of many rows.
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -17,7 +18,11 @@ from workloads.logbook.container_runs import ContainerRun, RunState, list_runs
 from workloads.models import Log, Pod
 
 MOST_PODS = 5000
-"""Pods that one turn checks, the oldest first."""
+"""Pods that one turn checks of those that have ended, and as many of those that run, the oldest
+first.
+"""
+PROGRESS_BATCH_SIZE = 50
+"""Logs whose progress is written in one transaction."""
 FINISHED = ("Succeeded", "Failed")
 ENDED = Q(phase__in=FINISHED) | Q(vanished_at__isnull=False)
 BAD_NAME_NOTE = "Its name is not one that a file may have."
@@ -37,17 +42,20 @@ class UnreadPod:
 
 
 def load_unread_pods(cluster: uuid.UUID) -> list[UnreadPod]:
-    """Load the pods of a cluster that may have unread logs: one query, few columns."""
-    pods = (
-        Pod.objects.filter(Q(workload__cluster=cluster), ~Q(node="") | ENDED, logs_kept=False)
-        .order_by("id")
-        .values_list("id", "version", "phase", "vanished_at")[:MOST_PODS]
-    )
+    """Load the pods of a cluster that may have unread logs: two queries, few columns."""
+    unread = Pod.objects.filter(workload__cluster=cluster, logs_kept=False).order_by("id")
+    # Each kind has places of its own: however many have ended, streams of running pods go on.
+    # The ended ones are asked for second, so that a pod that ends between the two queries is not
+    # left out, and come first: the cluster may remove them, and their logs, at any time.
+    columns = ("id", "version", "phase", "vanished_at")
+    running = list(unread.exclude(ENDED).exclude(node="").values_list(*columns)[:MOST_PODS])
+    ended = list(unread.filter(ENDED).values_list(*columns)[:MOST_PODS])
+    pods = {row[0]: row for row in (*ended, *running)}
     return [
         UnreadPod(
             pk, version, phase in FINISHED or vanished_at is not None, vanished_at is not None
         )
-        for pk, version, phase, vanished_at in pods
+        for pk, version, phase, vanished_at in pods.values()
     ]
 
 
@@ -105,21 +113,23 @@ def record_outcomes(outcomes: Mapping[int, tuple[str, str]]) -> None:
 
 def record_progress(progress: Mapping[int, tuple[CaptureProgress, str]]) -> None:
     """Record the progress of these logs, by id, with a note on their trouble."""
-    rows = []
-    for pk, (reached, note) in progress.items():
-        first = None if reached.first_ns is None else stamps.to_datetime(reached.first_ns)
-        last = None if reached.last_ns is None else stamps.to_datetime(reached.last_ns)
-        rows.append(
-            Log(
-                pk=pk,
-                size=reached.size,
-                first_at=first,
-                last_at=last,
-                gaps=reached.gaps,
-                note=note[:500],
-            )
-        )
-    Log.objects.bulk_update(rows, ["size", "first_at", "last_at", "gaps", "note"], batch_size=200)
+    # One statement a row costs an eighth of the processor time of `bulk_update`, whose conditions
+    # are as many expressions as rows times columns. Short transactions: other writers wait.
+    rows = list(progress.items())
+    for begin in range(0, len(rows), PROGRESS_BATCH_SIZE):
+        with transaction.atomic():
+            for pk, (reached, note) in rows[begin : begin + PROGRESS_BATCH_SIZE]:
+                Log.objects.filter(pk=pk).update(
+                    size=reached.size,
+                    first_at=_to_datetime(reached.first_ns),
+                    last_at=_to_datetime(reached.last_ns),
+                    gaps=reached.gaps,
+                    note=note[:500],
+                )
+
+
+def _to_datetime(ns: int | None) -> datetime | None:
+    return None if ns is None else stamps.to_datetime(ns)
 
 
 def mark_logs_kept(pods: Sequence[int]) -> None:

@@ -1,6 +1,6 @@
 """Logs on another machine: their ends, read from the cluster while the pods exist."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from clusters import connections
@@ -19,15 +19,18 @@ PART_NOTE = (
     "Load the page again for newer ones."
 )
 
-open_local_log = log_files.open_log
-"""Opens a log as it is on this machine, without asking a cluster."""
+open_local_logs = log_files.open_logs
+"""Opens logs as they are on this machine, without asking a cluster."""
 
 
 @contextmanager
-def open_log_anywhere(log: Log) -> Iterator[OpenLog]:
-    """Open the log here or in the object store; failing that, its end from the cluster."""
-    with log_files.open_log(log) as log_file:
-        yield log_file if log_file.missing_note != NOT_HERE else _fetch_from_cluster(log)
+def open_logs_anywhere(logs: Sequence[Log]) -> Iterator[list[OpenLog]]:
+    """Open each log here or in the object store; failing that, its end from the cluster."""
+    with log_files.open_logs(logs) as opened:
+        yield [
+            each if each.missing_note != NOT_HERE else _fetch_from_cluster(each.log)
+            for each in opened
+        ]
 
 
 def _fetch_from_cluster(log: Log) -> OpenLog:
@@ -59,9 +62,7 @@ def _fetch_from_cluster(log: Log) -> OpenLog:
         return OpenLog(
             log,
             MemorySource(),
-            LogIndex(MemorySource()),
+            LogIndex(),
             f"{NOT_HERE} The cluster does not give it either: {error.message}.",
         )
-    return OpenLog(
-        log, MemorySource(data[: data.rfind(b"\n") + 1]), LogIndex(MemorySource()), PART_NOTE
-    )
+    return OpenLog(log, MemorySource(data[: data.rfind(b"\n") + 1]), LogIndex(), PART_NOTE)

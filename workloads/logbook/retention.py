@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from workloads.logbook import log_paths, object_store
@@ -59,42 +59,67 @@ def remove_old_logs(now: datetime | None = None) -> int:
     A removed log's row stays and says why. Also removes files without a workload.
     """
     options = settings.OPTIONS
-    ended = Log.objects.filter(state__in=(Log.State.COMPLETE, Log.State.LOST)).order_by(
-        "ended_at", "id"
-    )
     limit = (now or timezone.now()) - timedelta(days=options.log_days)
     removed = 0
-    while rows := list(ended.filter(ended_at__lt=limit)[:BATCH_SIZE]):
+    while rows := list(_list_ended().filter(ended_at__lt=limit)[:BATCH_SIZE]):
         removed += _remove_logs(rows, TOO_OLD_NOTE.format(options.log_days))
-    excess = (
-        Log.objects.exclude(state=Log.State.REMOVED).aggregate(total=Sum("size"))["total"] or 0
-    ) - options.log_bytes
-    while excess > 0 and (rows := list(ended.filter(size__gt=0)[:BATCH_SIZE])):
+    removed += make_room()[0]
+    _sweep_folders(log_paths.logs_root())
+    object_store.move_ended_logs()
+    return removed
+
+
+def make_room() -> tuple[int, int | None]:
+    """Remove the oldest ended logs while all together are too large.
+
+    Return how many, and the bytes that a growing log may have, None for any size: where ended logs
+    do not make enough room, each of those that grow has an equal share of all.
+    """
+    limit = settings.OPTIONS.log_bytes
+    here = Log.objects.exclude(state=Log.State.REMOVED)
+    removed = 0
+    # Computed anew each time: another process may make room as well.
+    while (excess := (here.aggregate(total=Sum("size"))["total"] or 0) - limit) > 0:
+        rows = list(_list_ended().filter(size__gt=0)[:BATCH_SIZE])
+        if not rows:
+            break
         chosen = []
         for row in rows:
             if excess <= 0:
                 break
             chosen.append(row)
             excess -= row.size
-        removed += _remove_logs(chosen, NO_ROOM_NOTE.format(options.log_bytes >> 20))
-    _sweep_folders(log_paths.logs_root())
-    object_store.move_ended_logs()
-    return removed
+        removed += _remove_logs(chosen, NO_ROOM_NOTE.format(limit >> 20))
+    if excess <= 0:
+        return removed, None
+    return removed, limit // max(1, here.filter(state=Log.State.CAPTURING).count())
+
+
+def _list_ended() -> QuerySet[Log]:
+    """Return the logs that have ended and are here, the oldest first."""
+    return Log.objects.filter(state__in=(Log.State.COMPLETE, Log.State.LOST)).order_by(
+        "ended_at", "id"
+    )
 
 
 def _remove_logs(rows: Iterable[Log], note: str) -> int:
-    """Mark the rows as removed, then delete the files.
+    """Mark the rows as removed, then delete the files. Return how many were still here.
 
     In this order because a file that a crash leaves behind goes with its workload, but a row
     without its file could not be explained.
     """
     chosen = list(rows)
-    Log.objects.filter(pk__in=[row.pk for row in chosen]).update(state=Log.State.REMOVED, note=note)
+    removed = (
+        _list_ended()
+        .order_by()
+        .filter(pk__in=[row.pk for row in chosen])
+        .update(state=Log.State.REMOVED, note=note)
+    )
     for row in chosen:
         if row.path:
             _delete_files(log_paths.local_path(row.path))
             object_store.remove_log(row.path)
-    return len(chosen)
+    return removed
 
 
 def _delete_files(path: Path) -> None:

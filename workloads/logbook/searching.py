@@ -1,22 +1,31 @@
-"""Searching logs for words or an expression, in linear time, with bounds."""
+"""Searching logs for words or an expression, in linear time, with bounds.
 
+What is searched is a block of lines, not a line: of most blocks one call of RE2 says that nothing
+in it matches. One answer searches so many bytes and no more, and the next goes on from its cursor.
+"""
+
+import heapq
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import re2
 
-from workloads.logbook import windows
+from workloads.logbook.block_search import (
+    Budget,
+    DownwardSearch,
+    LogSearch,
+    SearchBounds,
+    UpwardSearch,
+)
 from workloads.logbook.display import strip_for_search
 from workloads.logbook.log_files import OpenLog
 from workloads.logbook.windows import Cursor, LogLine
 
 LONGEST_QUERY = 200
-MOST_SECONDS = 1.5
-MOST_BYTES = 64 << 20
+BOUNDS = SearchBounds()
 _MAX_REGEX_MEMORY = 8 << 20
-_CLOCK_CHECK_LINES = 256
 MOST_MARKS = 50
 
 
@@ -51,6 +60,10 @@ class Query:
         options.case_sensitive = case
         try:
             self._pattern: Any = re2.compile(text if regex else re2.escape(text), options)
+            # An expression may be about the ends of a line, which only the line itself has.
+            self._candidates: Any = (
+                None if regex else re2.compile(f"{re2.escape(text)}|\\x1b", options)
+            )
         except re2.error as error:
             detail = error.args[0] if error.args else ""
             reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
@@ -59,6 +72,16 @@ class Query:
     def matches(self, raw: bytes) -> bool:
         """Return whether a stored line matches, without its time and its colours."""
         return self._pattern.search(strip_for_search(raw)) is not None
+
+    def find_candidate(self, block: bytes, start: int) -> int | None:
+        """Return where, from `start` on, a line may match; None where no line of the block does.
+
+        A line with an escape sequence may, for that may stand amid the words.
+        """
+        if self._candidates is None:
+            return start if start < len(block) else None
+        found = self._candidates.search(block, start)
+        return None if found is None else int(found.start())
 
     def find_marks(self, text: str) -> list[tuple[int, int]]:
         """Return where a shown text matches, in characters."""
@@ -79,22 +102,51 @@ def find_match(
     up: bool = False,
     floor: Cursor | None = None,
     clock: Callable[[], float] = time.monotonic,
-    most_bytes: int = MOST_BYTES,
+    bounds: SearchBounds = BOUNDS,
 ) -> SearchResult:
-    """Find the next match from a cursor on, or before it.
+    """Find the next match by time from a cursor on, or before it.
 
-    Stops after MOST_SECONDS or `most_bytes`: go on from the result's cursor.
+    Stops at the bounds: go on from the result's cursor. Of each log what lies between the two
+    cursors has no other match, whatever order its lines come in.
     """
-    lines: Iterator[LogLine] = (
-        windows.read_up(logs, cursor, floor) if up else windows.read_down(logs, cursor)
-    )
-    position = {each.log.pk: cursor.get(each.log.pk, 0) for each in logs}
-    until, searched = clock() + MOST_SECONDS, 0
-    for number, line in enumerate(lines, 1):
-        position[line.log] = line.offset if up else line.end
-        searched += len(line.raw) + 1
-        if query.matches(line.raw):
-            return SearchResult(line, position, searched, False)
-        if searched >= most_bytes or (number % _CLOCK_CHECK_LINES == 0 and clock() > until):
-            return SearchResult(None, position, searched, False)
-    return SearchResult(None, position, searched, True)
+    budget = Budget(bounds, len(logs), clock)
+    searches: list[LogSearch] = [
+        UpwardSearch(
+            each,
+            order,
+            cursor.get(each.log.pk, 0),
+            query,
+            budget,
+            (floor or {}).get(each.log.pk, 0),
+        )
+        if up
+        else DownwardSearch(each, order, cursor.get(each.log.pk, 0), query, budget)
+        for order, each in enumerate(logs)
+    ]
+    hit = _search_in_order(searches, budget)
+    positions = {each.log.log.pk: each.position for each in searches}
+    if hit is None:
+        is_finished = all(each.is_finished for each in searches)
+        return SearchResult(None, positions, budget.bytes_searched, is_finished)
+    positions[hit.log] = hit.offset if up else hit.end
+    return SearchResult(hit, positions, budget.bytes_searched, False)
+
+
+def _search_in_order(searches: Sequence[LogSearch], budget: Budget) -> LogLine | None:
+    """Return the first match by time; None where there is none, or the budget is spent before.
+
+    The log that stands at the earliest time goes on, until the earliest time is that of a match.
+    """
+    ahead = [each for each in searches if each.read_ahead()]
+    heapq.heapify(ahead)
+    while ahead:
+        if ahead[0].hit is not None:
+            return ahead[0].hit
+        if budget.is_spent:
+            return None
+        ahead[0].search_block()
+        if ahead[0].is_finished:
+            heapq.heappop(ahead)
+        else:
+            heapq.heapreplace(ahead, ahead[0])
+    return None
