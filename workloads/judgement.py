@@ -73,8 +73,13 @@ class Judgement:
 
     @cached_property
     def fit(self) -> fit.Fit:
-        """Whether a valid spec fits into quota and nodes now."""
+        """Whether a valid spec fits into quota and nodes, now or ever."""
         return fit.check_fit(self.spec, self.project, self.pools)
+
+    @cached_property
+    def impossibilities(self) -> Sequence[str]:
+        """Why a valid spec cannot start, as cluster and quota are now; a part of `fit`."""
+        return fit.list_impossibilities(self.spec, self.project, self.pools)
 
     @property
     def note(self) -> str:

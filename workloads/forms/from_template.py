@@ -11,6 +11,7 @@ from typing import Any
 from environments.models import Template
 from projects.models import Project, User
 from workloads.forms import workload_copies
+from workloads.forms.draft_content import TEMPLATE_WORKLOAD_NAME
 from workloads.forms.draft_templates import (
     APPLIED_TEMPLATE,
     ASSET_NAMES,
@@ -20,7 +21,7 @@ from workloads.forms.draft_templates import (
 )
 from workloads.forms.project_assets import ProjectAssets
 from workloads.forms.steps import Step
-from workloads.forms.wizard_draft import TEMPLATE_WORKLOAD_NAME, WizardDraft
+from workloads.forms.wizard_draft import WizardDraft
 from workloads.specs import Spec
 
 

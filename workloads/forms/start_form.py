@@ -1,5 +1,6 @@
 """The first step: where the workload runs, its kind, and its name."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from django import forms
 
 from clusters.models import Cluster
+from console.form_widgets import SuggestingInput
 from console.typed_forms import TypedForm, TypedValues
 from environments.models import Template
 from projects.models import Project
@@ -15,6 +17,8 @@ from workloads.manifests import describe_unavailable
 from workloads.specs import Architecture, Configuration, Framework
 
 SCRATCH = "scratch"
+MAX_OPTIONS = 100
+"""Projects that the step offers to choose from; of more, one types the name."""
 ARCHITECTURE_NOTES = {
     Architecture.STANDARD: "One pod at a time, or several alike that know nothing of each other.",
     Architecture.DISTRIBUTED: "Several pods that train together.",
@@ -23,16 +27,16 @@ ARCHITECTURE_NOTES = {
 
 @dataclass(frozen=True)
 class FrameworkAnswer:
-    """Why one cluster does not run a framework; "" where it does."""
+    """Why some clusters do not run a framework."""
 
-    cluster: str
+    clusters: Sequence[str]
     text: str
-    is_chosen_cluster: bool
+    has_chosen_cluster: bool
 
 
 @dataclass(frozen=True)
 class FrameworkCard:
-    """A framework to choose, with the answer of every cluster.
+    """A framework to choose, with the answers of the clusters that do not run it.
 
     A chosen framework stays enabled, so that the step can say what is wrong with it.
     """
@@ -43,9 +47,7 @@ class FrameworkCard:
 
     @property
     def is_disabled(self) -> bool:
-        return not self.is_chosen and any(
-            answer.is_chosen_cluster and answer.text for answer in self.answers
-        )
+        return not self.is_chosen and any(answer.has_chosen_cluster for answer in self.answers)
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,12 @@ class StartForm(TypedForm):
         self.fields["cluster"].choices = [  # type: ignore[attr-defined]
             (key, _build_cluster_label(cluster)) for key, cluster in self.clusters.items()
         ]
-        self.fields[("project")].choices = _build_project_choices(projects, len(self.clusters) > 1)  # type: ignore[attr-defined]
+        if len(projects) > MAX_OPTIONS:
+            self.fields["project"] = _build_typed_project_field(self._suggest_projects())
+            self.fields["project"].prepare_value = self._name_project  # type: ignore[method-assign]
+        else:
+            choices = _build_project_choices(projects, len(self.clusters) > 1)
+            self.fields["project"].choices = choices  # type: ignore[attr-defined]
         disabled = frozenset(
             key for key, cluster in self.clusters.items() if not cluster.is_enabled
         )
@@ -172,14 +179,30 @@ class StartForm(TypedForm):
         return chosen
 
     def clean_project(self) -> str:
-        chosen = str(self.cleaned_data["project"])
-        project = self.projects[chosen]
+        typed = str(self.cleaned_data["project"])
+        project = find_project(list(self.projects.values()), typed)
+        if project is None:
+            raise forms.ValidationError(
+                f"You may launch in no project that is called {typed}. Type the whole name."
+            )
         if self.cleaned_data.get("cluster", str(project.cluster_id)) != str(project.cluster_id):
             raise forms.ValidationError(
                 f"{project.name} is on cluster {project.cluster.name}. Choose that cluster or "
                 "another project."
             )
-        return chosen
+        return str(project.pk)
+
+    def _name_project(self, value: Any) -> Any:
+        """Return what the control shows for a stored value: the name, or what was typed."""
+        project = self.projects.get(str(value))
+        return value if project is None else project.name
+
+    def _suggest_projects(self) -> Sequence[str]:
+        """Return names to type, those of the chosen cluster first."""
+        cluster = str(self["cluster"].value() or "")
+        usable = [each for each in self.projects.values() if each.cluster.is_enabled]
+        usable.sort(key=lambda each: str(each.cluster_id) != cluster)
+        return [each.name for each in usable[:MAX_OPTIONS]]
 
     def clean_template(self) -> str:
         chosen = str(self.cleaned_data["template"] or SCRATCH)
@@ -266,17 +289,17 @@ class StartForm(TypedForm):
 
     @property
     def frameworks(self) -> Sequence[FrameworkCard]:
-        chosen_cluster, chosen_value = self.chosen_cluster, self["framework"].value()
-        answers = {key: cluster.can for key, cluster in self.clusters.items()}
+        chosen, chosen_value = str(self["cluster"].value() or ""), self["framework"].value()
+        capabilities = {key: cluster.can for key, cluster in self.clusters.items()}
 
         def build_answers(framework: Framework) -> Sequence[FrameworkAnswer]:
+            clusters_by_text: dict[str, list[str]] = defaultdict(list)
+            for key, can in capabilities.items():
+                if text := describe_unavailable(framework, can):
+                    clusters_by_text[text].append(key)
             return [
-                FrameworkAnswer(
-                    key,
-                    describe_unavailable(framework, capabilities),
-                    chosen_cluster is self.clusters[key],
-                )
-                for key, capabilities in answers.items()
+                FrameworkAnswer(keys, text, chosen in keys)
+                for text, keys in clusters_by_text.items()
             ]
 
         return [
@@ -310,6 +333,14 @@ class StartForm(TypedForm):
         return {each: each.adapter.note for each in Framework if each.adapter.note}
 
 
+def find_project(projects: Sequence[Project], value: str) -> Project | None:
+    """Find one of these projects by its key or, where it is typed, by its name."""
+    name = " ".join(value.split())
+    return next((each for each in projects if str(each.pk) == value), None) or next(
+        (each for each in projects if each.name == name), None
+    )
+
+
 def describe_template_kind(template: Template) -> str:
     """Describe the workloads that a template is for: "Distributed, PyTorch, Workers only"."""
     if template.architecture != Architecture.DISTRIBUTED.value:
@@ -322,6 +353,18 @@ def describe_template_kind(template: Template) -> str:
     value = (template.form.get("start", {}).get("configuration") or [""])[0]
     configuration = Configuration(value) if value in Configuration.__members__.values() else None
     return describe_kind(Architecture.DISTRIBUTED, framework, configuration)
+
+
+def _build_typed_project_field(suggestions: Sequence[str]) -> forms.CharField:
+    return forms.CharField(
+        label="Project",
+        widget=SuggestingInput(suggestions, placeholder="The project's name"),
+        help_text=(
+            "It says whose quota is used and who sees the workload. There are too many to list: "
+            "type the name."
+        ),
+        error_messages={"required": "Type the name of a project."},
+    )
 
 
 def _build_cluster_label(cluster: Cluster) -> str:

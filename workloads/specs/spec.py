@@ -45,6 +45,9 @@ class MasterChanges:
 
     def apply_to(self, workers: Setup) -> Setup:
         """Return the master's setup: the workers' setup with these changes."""
+        # Most masters differ in nothing, and a list asks each workload's several times.
+        if not self.items:
+            return workers
         return replace(
             self._replace_changed(workers),
             environment=self._replace_changed(workers.environment),

@@ -1,0 +1,92 @@
+"""What a submission asks for, as amounts and numbers of pods."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from workloads.diagnosis.node_capacity import ResourceAmounts, sum_amounts
+from workloads.quantities import parse_quantity
+from workloads.specs import Setup, Spec
+
+NONE = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class PodDemand:
+    """A number of pods of one setup, and what each of them requests."""
+
+    setup: Setup
+    amounts: ResourceAmounts
+    count: int
+
+    @property
+    def total(self) -> ResourceAmounts:
+        return ResourceAmounts(
+            self.amounts.gpus * self.count,
+            self.amounts.cpu * self.count,
+            self.amounts.memory * self.count,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadDemand:
+    """What must find room at once for all of the workload to run.
+
+    `starts_together` is whether less is not enough to start: each pod of a standard workload runs
+    by itself.
+    """
+
+    kinds: Sequence[PodDemand]
+    starts_together: bool
+
+    @classmethod
+    def from_spec(cls, spec: Spec) -> "WorkloadDemand":
+        min_workers = min(spec.elastic.min_workers, spec.workers) if spec.elastic else None
+        # Only the workers' number can change, and they come after the master.
+        kinds = [
+            PodDemand(setup, calculate_pod_demand(setup), count) for setup, count in spec.pod_kinds
+        ]
+        if min_workers is not None:
+            kinds[-1] = PodDemand(spec.setup, calculate_pod_demand(spec.setup), min_workers)
+        return cls(kinds, spec.is_distributed)
+
+    @property
+    def total(self) -> ResourceAmounts:
+        return sum_amounts(kind.total for kind in self.kinds)
+
+    @property
+    def pods(self) -> int:
+        return sum(kind.count for kind in self.kinds)
+
+    @property
+    def at_start(self) -> "WorkloadDemand":
+        """The least that must find room at once for it to start."""
+        if self.starts_together:
+            return self
+        kinds = [PodDemand(kind.setup, kind.amounts, min(1, kind.count)) for kind in self.kinds]
+        return WorkloadDemand(kinds, True)
+
+    @property
+    def has_gpu_memory(self) -> bool:
+        return any(kind.setup.compute.gpus.memory for kind in self.kinds)
+
+
+def calculate_pod_demand(setup: Setup) -> ResourceAmounts:
+    """Return what one pod of this setup requests.
+
+    GPU memory of shared devices is not counted, as in `calculate_demand`.
+    """
+    compute, gpus = setup.compute, setup.compute.gpus
+    devices = (
+        NONE
+        if gpus.memory
+        else gpus.device_count * (Decimal(1) if gpus.portion is None else gpus.portion)
+    )
+    cpu, memory = (
+        parse_quantity(text or "0")
+        for text in (
+            compute.cpu_request or compute.cpu_limit,
+            compute.memory_request or compute.memory_limit,
+        )
+    )
+    return ResourceAmounts(devices, cpu, memory)

@@ -1,0 +1,84 @@
+"""What our unfinished pods hold on the nodes of a cluster.
+
+Counted by the database in groups: the cost grows with workloads and nodes, not with pods.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from django.db.models import Count, Sum
+
+from clusters.job_kinds import MASTER_ROLES
+from workloads import quantities
+from workloads.diagnosis.node_capacity import ResourceAmounts
+from workloads.models import Pod, Workload
+from workloads.specs import Compute, UnreadableSpec, decode_spec
+
+MOST_WORKLOADS = 2000
+
+_NONE = Decimal(0)
+
+
+@dataclass(slots=True)
+class HeldAmounts:
+    """What our pods on one node hold, and how many they are."""
+
+    amounts: ResourceAmounts = field(default_factory=ResourceAmounts)
+    pods: int = 0
+
+
+def load_held_amounts(cluster_id: uuid.UUID) -> Mapping[str, HeldAmounts]:
+    """Return what our unfinished pods hold, by node; nothing for a node without any.
+
+    Pods of one workload and role request the same. Two queries.
+    """
+    running = Pod.objects.filter(
+        workload__cluster_id=cluster_id, phase__in=("Pending", "Running"), vanished_at=None
+    ).exclude(node="")
+    groups = list(
+        running.order_by()
+        .values("node", "workload_id", "role")
+        .annotate(pods=Count("id"), devices=Sum("gpus"))
+    )
+    requests = _load_pod_requests({group["workload_id"] for group in groups})
+    held: dict[str, HeldAmounts] = defaultdict(HeldAmounts)
+    for group in groups:
+        cpu, memory = requests.get(
+            (group["workload_id"], group["role"] in MASTER_ROLES), (_NONE, _NONE)
+        )
+        on_node = held[group["node"]]
+        on_node.pods += group["pods"]
+        on_node.amounts += ResourceAmounts(
+            group["devices"] or _NONE, cpu * group["pods"], memory * group["pods"]
+        )
+    return held
+
+
+def _load_pod_requests(
+    ids: set[uuid.UUID],
+) -> dict[tuple[uuid.UUID, bool], tuple[Decimal, Decimal]]:
+    """Return cores and bytes that a pod of each workload requests.
+
+    By workload, and by whether the pod is the master.
+    """
+    requests = {}
+    for id, stored in Workload.objects.filter(pk__in=list(ids)[:MOST_WORKLOADS]).values_list(
+        "id", "spec"
+    ):
+        try:
+            spec = decode_spec(stored)
+        except (UnreadableSpec, AttributeError):
+            continue
+        requests[id, False] = _parse_requests(spec.setup.compute)
+        requests[id, True] = _parse_requests(spec.master_setup.compute)
+    return requests
+
+
+def _parse_requests(compute: Compute) -> tuple[Decimal, Decimal]:
+    return (
+        quantities.parse_or_zero(compute.cpu_request or compute.cpu_limit or "0"),
+        quantities.parse_or_zero(compute.memory_request or compute.memory_limit or "0"),
+    )
