@@ -3,7 +3,8 @@
 from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
-from workloads.views import actions, details, live, overview, wizard_assets
+from workloads.api import reference_pages
+from workloads.views import actions, details, live, overview, saved_views, wizard_assets
 from workloads.views import logs as log_views
 from workloads.views import policies as policy_views
 from workloads.views import table as table_views
@@ -22,6 +23,13 @@ table: list[URLPattern] = [
     path("workloads/live", live.stream_table, name="workloads-live"),
     path("workloads.csv", table_views.table_csv, name="workloads-csv"),
     path("workloads/bulk", actions.bulk, name="workloads-bulk"),
+    path("workloads/views/new", saved_views.save_view, name="workloads-view-new"),
+    path("workloads/views/<uuid:view_id>", saved_views.edit_view, name="workloads-view"),
+    path(
+        "workloads/views/<uuid:view_id>/delete",
+        saved_views.delete_view,
+        name="workloads-view-delete",
+    ),
     path("workloads/<uuid:pk>", details.details, name="workload"),
     path("workloads/<uuid:pk>/head", details.head, name="workload-head"),
     path("workloads/<uuid:pk>/events", details.events, name="workload-events"),
@@ -79,4 +87,10 @@ glance: list[URLPattern] = [
     path("projects/<int:pk>/allocation", overview.project_allocation, name="project-allocation"),
 ]
 
-urlpatterns = [*glance, *table, *wizard, *policies, *logs]
+# The REST API as pages.
+reference: list[URLPattern] = [
+    path("rest", reference_pages.show_reference, name="rest-reference"),
+    path("rest/<slug:operation>", reference_pages.show_operation, name="rest-operation"),
+]
+
+urlpatterns = [*glance, *table, *wizard, *policies, *logs, *reference]

@@ -1,5 +1,7 @@
-"""The table of workloads: a column is one entry here, for its page, live rows, CSV and REST."""
+"""The table of workloads: a column is one entry here, for its page, live rows and CSV."""
 
+from collections.abc import Callable
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
@@ -8,17 +10,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from console.tables import Column, Table, Width, build_time_column
-from console.templatetags.muster import address, duration, gpus, icon, status
-from projects.api import filtering
-from workloads.filters import FILTERS
+from console.templatetags.muster import NO_VALUE, address, duration, gpus, icon, status
+from workloads import quantities
+from workloads.filter_catalogue import PAGE_FILTERS
 from workloads.models import Workload
-from workloads.specs import Architecture
-
-_ARCHITECTURES = {
-    "Distributed": Architecture.DISTRIBUTED.value,
-    "Training": Architecture.STANDARD.value,
-}
-"""The types of REST."""
+from workloads.specs.choices import Priority
 
 
 def _render_checkbox(row: Workload) -> SafeString:
@@ -83,6 +79,27 @@ def _format_submitter(row: Workload) -> str:
     return row.submitted_by.username if row.submitted_by else ""
 
 
+def _format_priority(row: Workload) -> str:
+    known = row.priority in Priority.__members__.values()
+    return Priority(row.priority).label if known else row.priority
+
+
+def _memory_formatter(name: str) -> Callable[[Workload], str]:
+    """Return a function that formats bytes of a row; nothing is 0, like GPUs and cores."""
+    return lambda row: (
+        quantities.format_memory(Decimal(amount)) if (amount := getattr(row, name)) else "0"
+    )
+
+
+def _render_whole_text(name: str) -> Callable[[Workload], SafeString | str]:
+    """Return a renderer of a long text, which the cell cuts and shows whole on hover."""
+    return lambda row: (
+        format_html('<span title="{0}">{0}</span>', text)
+        if (text := getattr(row, name))
+        else NO_VALUE
+    )
+
+
 def _render_runtime(row: Any) -> SafeString:
     return render_to_string("workloads/_runtime.html", {"runtime": row.runtime})
 
@@ -102,7 +119,6 @@ TABLE = Table(
             width=Width.AT_MOST_340,
             csv={"Workload": attrgetter("name"), "Id": attrgetter("pk")},
             fields=("name",),
-            rest={"name": filtering.text_field("name")},
         ),
         Column(
             "type",
@@ -115,14 +131,6 @@ TABLE = Table(
                 "Framework": attrgetter("framework_label"),
             },
             fields=("architecture", "framework"),
-            rest={
-                "type": filtering.exact_field(
-                    "architecture",
-                    lambda value: _ARCHITECTURES.get(value, ""),
-                    "Distributed or Training",
-                ),
-                "distributedFramework": filtering.exact_field("framework"),
-            },
         ),
         Column(
             "status",
@@ -137,10 +145,6 @@ TABLE = Table(
                 "Reason": attrgetter("reason"),
             },
             fields=("status", "status_at", "reason", "released_at"),
-            rest={
-                "phase": filtering.exact_field("status"),
-                "phaseUpdatedAt": filtering.moment_field("status_at"),
-            },
         ),
         Column(
             "project",
@@ -149,10 +153,6 @@ TABLE = Table(
             order=("project__name", "-created_at"),
             width=Width.AT_MOST_180,
             fields=("project__name",),
-            rest={
-                "projectId": filtering.id_field("project_id"),
-                "projectName": filtering.text_field("project__name"),
-            },
         ),
         Column(
             "by",
@@ -160,7 +160,6 @@ TABLE = Table(
             _format_submitter,
             width=Width.AT_MOST_180,
             fields=("submitted_by__username",),
-            rest={"submittedBy": filtering.text_field("submitted_by__username")},
         ),
         Column(
             "preemptible",
@@ -168,7 +167,6 @@ TABLE = Table(
             lambda row: "Yes" if row.preemptible else "No",
             csv={"Preemptible": lambda row: "yes" if row.preemptible else "no"},
             fields=("preemptible",),
-            rest={"preemptible": filtering.flag_field("preemptible")},
         ),
         Column(
             "pods",
@@ -200,14 +198,12 @@ TABLE = Table(
             is_number=True,
             csv={"GPU allocation": attrgetter("gpus_allocated")},
             fields=("gpus_allocated",),
-            rest={"allocatedGPU": filtering.number_field("gpus_allocated")},
         ),
         build_time_column(
             "created",
             "Created",
             "created_at",
             is_sortable=True,
-            rest={"createdAt": filtering.moment_field("created_at")},
         ),
         Column(
             "runtime",
@@ -217,13 +213,123 @@ TABLE = Table(
             width=Width.AT_LEAST_96,
             csv={
                 "Runtime (s)": lambda row: round(row.runtime.seconds, 1),
-                "Attempt": attrgetter("attempt"),
             },
             fields=("started_at", "ended_at", "ran_seconds", "attempt"),
-            rest={"completedAt": filtering.moment_field("ended_at")},
+        ),
+        Column(
+            "cluster",
+            "Cluster",
+            attrgetter("cluster_name"),
+            order=("cluster__name", "-created_at"),
+            is_extra=True,
+            width=Width.AT_MOST_180,
+            annotations={"cluster_name": "cluster__name"},
+        ),
+        Column(
+            "department",
+            "Department",
+            attrgetter("department_name"),
+            order=("project__department__name", "-created_at"),
+            is_extra=True,
+            width=Width.AT_MOST_180,
+            annotations={"department_name": "project__department__name"},
+        ),
+        Column(
+            "node_pool",
+            "Node pools",
+            attrgetter("node_pools"),
+            render=_render_whole_text("node_pools"),
+            is_extra=True,
+            width=Width.AT_MOST_180,
+            fields=("node_pools",),
+        ),
+        Column(
+            "priority",
+            "Priority",
+            _format_priority,
+            is_extra=True,
+            csv={"Priority": attrgetter("priority")},
+            fields=("priority",),
+        ),
+        Column(
+            "image",
+            "Image",
+            attrgetter("image"),
+            render=_render_whole_text("image"),
+            order=("image", "-created_at"),
+            is_extra=True,
+            width=Width.AT_MOST_340,
+            fields=("image",),
+        ),
+        Column(
+            "command",
+            "Command",
+            attrgetter("command"),
+            render=_render_whole_text("command"),
+            is_extra=True,
+            width=Width.AT_MOST_340,
+            fields=("command",),
+        ),
+        Column(
+            "cpu_request",
+            "CPU request",
+            lambda row: gpus(row.cpu_requested),
+            order=("cpu_requested", "-created_at"),
+            is_number=True,
+            is_extra=True,
+            csv={"CPU request (cores)": attrgetter("cpu_requested")},
+            fields=("cpu_requested",),
+        ),
+        Column(
+            "cpu_allocation",
+            "CPU allocation",
+            lambda row: gpus(row.cpu_allocated),
+            is_number=True,
+            is_extra=True,
+            csv={"CPU allocation (cores)": attrgetter("cpu_allocated")},
+            fields=("cpu_allocated",),
+        ),
+        Column(
+            "memory_request",
+            "Memory request",
+            _memory_formatter("memory_requested"),
+            order=("memory_requested", "-created_at"),
+            is_number=True,
+            is_extra=True,
+            csv={"Memory request (bytes)": attrgetter("memory_requested")},
+            fields=("memory_requested",),
+        ),
+        Column(
+            "memory_allocation",
+            "Memory allocation",
+            _memory_formatter("memory_allocated"),
+            is_number=True,
+            is_extra=True,
+            csv={"Memory allocation (bytes)": attrgetter("memory_allocated")},
+            fields=("memory_allocated",),
+        ),
+        build_time_column("started", "Started", "started_at", is_extra=True),
+        build_time_column("ended", "Ended", "ended_at", is_extra=True),
+        Column(
+            "attempt",
+            "Attempt",
+            attrgetter("attempt"),
+            order=("attempt", "-created_at"),
+            is_number=True,
+            is_extra=True,
+            fields=("attempt",),
+        ),
+        Column(
+            "labels",
+            "Labels",
+            attrgetter("labels"),
+            render=_render_whole_text("labels"),
+            is_extra=True,
+            width=Width.AT_MOST_340,
+            fields=("labels",),
         ),
     ),
-    filters=FILTERS,
+    filters=PAGE_FILTERS,
     sort="-created",
     cookie="muster_cols",
 )

@@ -1,23 +1,32 @@
-"""REST views of one workload: itself, its pods, events and history."""
+"""REST views of one workload: itself, its events and its history."""
 
 import uuid
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from projects.api import schemas
+from projects.api import filtering, schemas
 from projects.api.base import ApiView, ListQuery, build_list_body
 from projects.models import User
 from workloads import runtime_limits
 from workloads.actions import NOT_FOUND_TEXT
 from workloads.api import workload_serializers
-from workloads.api.workload_schemas import EVENT, POD, RECORD, WORKLOAD
-from workloads.models import Event, Pod, Workload
+from workloads.api.workload_schemas import EVENT, RECORD, WORKLOAD_DETAILS
+from workloads.models import Event, Workload
+from workloads.queries import Explanation, explain_workload
+from workloads.states import Status
+
+MOST_ATTEMPTS = 200
+"""Attempts of one workload that its answer has, the newest first."""
+UNUSED_CLUSTER_FIELDS = tuple(
+    f"cluster__{name}" for name in ("kubeconfig", "capabilities", "findings", "permissions")
+)
+"""Long texts of a cluster that no answer about a workload needs."""
 
 
 def get_workload(user: User, workload_id: uuid.UUID, **conditions: Any) -> Workload:
@@ -25,79 +34,82 @@ def get_workload(user: User, workload_id: uuid.UUID, **conditions: Any) -> Workl
 
     Raises Http404, the same where it does not exist and where the user may not see it.
     """
-    rows = (
-        Workload.objects.visible_to(user)
-        .select_related("project__department", "submitted_by")
-        .defer("pod_group")
-    )
+    rows = select_serialized(Workload.objects.visible_to(user))
     workload: Workload | None = rows.filter(pk=workload_id, **conditions).first()
     if workload is None:
         raise Http404(NOT_FOUND_TEXT)
     return workload
 
 
+def _parse_event_type(text: str) -> bool:
+    """Parse the type of an event to whether it is a warning. Raises ValueError."""
+    if text not in ("Normal", "Warning"):
+        raise ValueError(text)
+    return text == "Warning"
+
+
+def select_serialized(rows: "QuerySet[Workload]") -> "QuerySet[Workload]":
+    """Load with each workload what its answer shows of other rows."""
+    return rows.select_related("project__department", "submitted_by", "cluster").defer(
+        *UNUSED_CLUSTER_FIELDS
+    )
+
+
+EVENT_FIELDS = {
+    "createdAt": filtering.moment_field("at"),
+    "type": filtering.exact_field("is_warning", _parse_event_type, "Normal or Warning"),
+    "reason": filtering.text_field("reason"),
+    "message": filtering.text_field("text"),
+    "involvedObject": filtering.text_field("subject"),
+    "attempt": filtering.whole_number_field("attempt"),
+}
+"""What events and history are filtered by; `createdAt` leads past the longest offset."""
+
+
 class WorkloadView(ApiView):
     @extend_schema(
         operation_id="get_workload",
-        description="One workload, with why it waits.",
-        responses={200: schemas.json_response(WORKLOAD)} | schemas.error_responses(401, 404),
+        description="One workload, with why it waits or why it failed, and its attempts.",
+        responses={200: schemas.json_response(WORKLOAD_DETAILS)}
+        | schemas.error_responses(401, 404),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id)
-        waiting_reason = workload.reason if workload.status == "Pending" else ""
-        messages = []
-        if waiting_reason:
-            messages.append(
-                {
-                    "nodePool": workload_serializers.DEFAULT_NODE_POOL,
-                    "reason": waiting_reason,
-                    "userMessage": waiting_reason,
-                }
-            )
-        running_seconds = runtime_limits.load_running_seconds([workload], timezone.now())[
-            workload.pk
-        ]
+        explanation = explain_workload(workload, self.user)
+        attempts = workload.attempts.select_related("requested_by").order_by("-number")
+        running_seconds = runtime_limits.load_running_seconds([workload], timezone.now())
         return Response(
-            workload_serializers.serialize_workload(workload, running_seconds)
-            | {"pendingSchedulingMessages": messages}
+            workload_serializers.serialize_workload(
+                workload, running_seconds[workload.pk], explanation
+            )
+            | {
+                "pendingSchedulingMessages": _build_scheduling_messages(workload, explanation),
+                "attempts": list(
+                    map(workload_serializers.serialize_attempt, attempts[:MOST_ATTEMPTS])
+                ),
+                "limits": list(
+                    map(
+                        workload_serializers.serialize_limit,
+                        runtime_limits.load_limit_uses(workload),
+                    )
+                ),
+            }
         )
 
 
-class WorkloadPodsView(ApiView):
-    @extend_schema(
-        operation_id="get_workload_pods",
-        description=(
-            "The pods of a workload, of all its attempts, the newest attempt first and by rank "
-            "within one."
-        ),
-        parameters=[
-            *schemas.paging_parameters(),
-            schemas.query_parameter(
-                "deleted",
-                schemas.BOOLEAN,
-                "Those that the cluster has deleted, instead of those that are there.",
-            ),
-            schemas.query_parameter("search", schemas.TEXT, "Text that a name contains."),
-        ],
-        responses={200: schemas.json_response(schemas.list_schema("pods", POD))}
-        | schemas.error_responses(400, 401, 404),
-        tags=["workloads"],
-    )
-    def get(self, request: Request, workload_id: uuid.UUID) -> Response:
-        query, workload = ListQuery(request), get_workload(self.user, workload_id)
-        rows = Pod.objects.filter(workload=workload, vanished_at__isnull=not query.flag("deleted"))
-        if search := query.text("search"):
-            rows = rows.filter(name__icontains=search)
-        ranked = rows.order_by("-attempt", F("rank").asc(nulls_last=True), "pk")
-        pods, next_offset = query.page(ranked.select_related("workload__project"))
-        return Response(
-            build_list_body(
-                "pods",
-                [workload_serializers.serialize_pod(row, full=True) for row in pods],
-                next_offset,
-            )
-        )
+def _build_scheduling_messages(
+    workload: Workload, explanation: Explanation
+) -> list[dict[str, Any]]:
+    if workload.status != Status.PENDING or not explanation.text:
+        return []
+    return [
+        {
+            "nodePool": workload_serializers.DEFAULT_NODE_POOL,
+            "reason": workload.reason or explanation.text,
+            "userMessage": explanation.text,
+        }
+    ]
 
 
 class EventsView(ApiView):
@@ -109,6 +121,7 @@ class EventsView(ApiView):
         ),
         parameters=[
             *schemas.paging_parameters(),
+            *schemas.filter_parameters(EVENT_FIELDS),
             schemas.query_parameter(
                 "sortOrder",
                 schemas.enum_schema("desc", "asc"),
@@ -121,7 +134,7 @@ class EventsView(ApiView):
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
         query, workload = ListQuery(request), get_workload(self.user, workload_id)
-        rows = Event.objects.filter(workload=workload).exclude(kind=Event.Kind.STATUS)
+        rows = _filter_events(workload, query).exclude(kind=Event.Kind.STATUS)
         newest_first = query.choice("sortOrder", ("desc", "asc")) == "desc"
         events, next_offset = query.page(order_by_time(rows, newest_first))
         return Response(
@@ -139,16 +152,14 @@ class HistoryView(ApiView):
         description=(
             "Changes of status and events of a workload in one order of time, the newest first."
         ),
-        parameters=schemas.paging_parameters(),
+        parameters=[*schemas.paging_parameters(), *schemas.filter_parameters(EVENT_FIELDS)],
         responses={200: schemas.json_response(schemas.list_schema("records", RECORD))}
         | schemas.error_responses(400, 401, 404),
         tags=["workloads"],
     )
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
         query, workload = ListQuery(request), get_workload(self.user, workload_id)
-        events, next_offset = query.page(
-            order_by_time(Event.objects.filter(workload=workload), True)
-        )
+        events, next_offset = query.page(order_by_time(_filter_events(workload, query), True))
         return Response(
             build_list_body(
                 "records",
@@ -156,6 +167,12 @@ class HistoryView(ApiView):
                 next_offset,
             )
         )
+
+
+def _filter_events(workload: Workload, query: ListQuery) -> QuerySet[Event]:
+    """Return the events of a workload that the query asks for. Raises Invalid."""
+    rows = Event.objects.filter(workload=workload)
+    return filtering.filter_and_search(rows, query, EVENT_FIELDS, ("text", "reason", "subject"))
 
 
 def order_by_time(rows: QuerySet[Event], newest_first: bool) -> QuerySet[Event]:

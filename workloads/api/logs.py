@@ -25,6 +25,10 @@ from workloads.models import Log, Pod
 
 CHUNK_BYTES = 256 << 10
 MAX_LINES = 10**9
+MAX_NUMBER = 10**6
+"""The largest number of a run or an attempt."""
+RUN_HEADER = "X-Log-Run"
+"""The header with the number of the container's run whose log it is."""
 RECHECK_SECONDS = 30.0
 """Seconds between two checks that the user who follows a log may still see it."""
 
@@ -55,6 +59,17 @@ class LogsView(ApiView):
                 "The container; the first that is no init container where it is not given.",
             ),
             schemas.query_parameter("timestamps", schemas.BOOLEAN, "The moment before each line."),
+            schemas.query_parameter(
+                "run",
+                schemas.INTEGER,
+                "The run of the container by its number, from 0; the header X-Log-Run of an "
+                "answer has it. The newest by default.",
+            ),
+            schemas.query_parameter(
+                "attempt",
+                schemas.INTEGER,
+                "The attempt of the workload whose pod it is; the newest by default.",
+            ),
         ],
         responses={(200, "text/plain"): OpenApiResponse(schemas.TEXT)}
         | schemas.error_responses(400, 401, 404, 429),
@@ -68,10 +83,13 @@ class LogsView(ApiView):
         follow, timestamps = bool(query.flag("follow")), bool(query.flag("timestamps"))
         # PostgreSQL refuses a null character in a text, also in one to compare with.
         pods = Pod.objects.filter(workload=workload, name=pod_name.replace("\x00", ""))
+        if (attempt := query.integer("attempt", -1, 0, MAX_NUMBER)) >= 0:
+            pods = pods.filter(attempt=attempt)
         log = _get_log(
             pods.order_by("-attempt", "-pk").first(),
             query.text("container"),
             bool(query.flag("previous")),
+            query.integer("run", -1, 0, MAX_NUMBER),
         )
         if follow:
             if logbook.streams.is_full(self.user.pk):
@@ -90,10 +108,15 @@ class LogsView(ApiView):
         response = StreamingHttpResponse(text, content_type="text/plain; charset=utf-8")
         # Else a proxy such as nginx holds lines back until its buffer is full.
         response["X-Accel-Buffering"] = "no"
+        response[RUN_HEADER] = str(log.run)
         return response
 
 
-def _get_log(pod: Pod | None, container: str, previous: bool) -> Log:
+def _get_log(pod: Pod | None, container: str, previous: bool, run: int) -> Log:
+    """Return the log of a container's newest run, the one before it, or that with a number.
+
+    `run` is -1 where none is asked for. Raises Http404.
+    """
     if pod is None:
         raise Http404("This workload has no such pod. GET /api/v1/workloads/{id}/pods lists them.")
     container = container or next(
@@ -102,6 +125,8 @@ def _get_log(pod: Pod | None, container: str, previous: bool) -> Log:
     logs = pod.logs.select_related("pod").filter(
         **({"container": container} if container else {"is_init": False})
     )
+    if run >= 0:
+        logs = logs.filter(run=run)
     newest = list(logs.order_by("container", "-run")[:2])
     runs = [log for log in newest if log.container == newest[0].container]
     if len(runs) <= int(previous):

@@ -27,7 +27,7 @@ from projects.scopes import TENANT, Level, Scope
 from workloads import policing
 from workloads.api import policy_bodies
 from workloads.api.from_template import merge_values
-from workloads.policies import load_for_scope
+from workloads.policies import PoliciesInForce, load_for_scope
 from workloads.policing import checking
 from workloads.specs import Architecture
 
@@ -199,18 +199,13 @@ class PolicyView(ApiView):
 
         With `validate_only` nothing is saved.
         """
-        if validate_only:
-            return Response(
-                {
-                    "meta": {"scope": scope.level.value},
-                    "policy": policy_bodies.serialize_rules(rules, self.architecture),
-                }
-            )
         values = {
             "name": self.policy_name,
             "architecture": self.architecture.value,
             "rules": policing.serialize_rules(rules),
         }
+        if validate_only:
+            return Response(self._serialize_draft(scope, policy, values))
         if policy is None:
             actions.create(Policy, values | {"description": ""}, scope=scope, user=self.user)
         else:
@@ -265,19 +260,30 @@ class PolicyView(ApiView):
 
     def _serialize_policy(self, policy: Policy) -> dict[str, Any]:
         policies = load_for_scope(policy.scope)
-        merged = policies.merge(self.architecture)
-        scope = policy.scope
-        meta: dict[str, Any] = {
-            "scope": scope.level.value,
+        meta = _serialize_scope(policy.scope) | {
             "name": policy.name,
             "createdBy": policy.created_by.username if policy.created_by else "Muster",
-        }
-        meta |= {
             "createdAt": policy.created_at,
             "updatedAt": policy.updated_at,
             "version": policy.version,
         }
-        meta |= {_ID_FIELDS[scope.level]: str(scope.id)} if scope.id is not None else {}
+        return self._serialize_rules(meta, policy, policies) | {
+            "effectiveUpdatedAt": max(each.updated_at for each in policies.rows)
+        }
+
+    def _serialize_draft(
+        self, scope: Scope, policy: Policy | None, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the answer to a policy that is not saved, with what would hold if it were."""
+        draft = Policy(**values, **scope.columns)
+        others = [each for each in load_for_scope(scope).rows if policy is None or each != policy]
+        meta = _serialize_scope(scope) | {"name": self.policy_name}
+        return self._serialize_rules(meta, draft, PoliciesInForce([*others, draft]))
+
+    def _serialize_rules(
+        self, meta: Mapping[str, Any], policy: Policy, policies: PoliciesInForce
+    ) -> dict[str, Any]:
+        merged = policies.merge(self.architecture)
         return {
             "meta": meta,
             "policy": policy_bodies.serialize_rules(
@@ -286,8 +292,12 @@ class PolicyView(ApiView):
             "effective": policy_bodies.serialize_rules(
                 policing.build_rules(merged), self.architecture
             ),
-            "effectiveUpdatedAt": max(each.updated_at for each in policies.rows),
         }
+
+
+def _serialize_scope(scope: Scope) -> dict[str, Any]:
+    ids = {} if scope.id is None else {_ID_FIELDS[scope.level]: str(scope.id)}
+    return {"scope": scope.level.value} | ids
 
 
 def _parse_body(data: Any) -> PolicyBody:

@@ -14,14 +14,16 @@ from rest_framework.response import Response
 from console.errors import Invalid
 from console.texts import parse_number
 from projects.api import schemas
-from projects.api.base import ApiView
+from projects.api.base import ApiView, Samples
+from projects.api.idempotency import idempotent
 from projects.models import Project, User
 from workloads import actions
 from workloads.api import from_template, workload_serializers
 from workloads.api.details import get_workload
-from workloads.api.workload_schemas import SUBMISSION, SUBMITTED
+from workloads.api.workload_schemas import ACCEPTED, SUBMISSION, SUBMITTED
 from workloads.asset_uses import AssetReference
-from workloads.rest.reading import parse_submission
+from workloads.judgement import judge_submission
+from workloads.rest.reading import Submission, parse_submission
 from workloads.specs import Architecture
 
 
@@ -32,6 +34,16 @@ class ArchitectureView(ApiView):
 
 
 class SubmitView(ArchitectureView):
+    @property
+    def samples(self) -> Samples:
+        spec: dict[str, object] = {"image": "muster/allreduce", "compute": {"gpuDevicesRequest": 1}}
+        name = "a training"
+        if self.architecture is Architecture.DISTRIBUTED:
+            name = "PyTorch with two workers"
+            spec |= {"distributedFramework": "PyTorch", "numWorkers": 2}
+        place = {"projectId": "1", "clusterId": "00000000-0000-4000-8000-000000000000"}
+        return {"POST": {name: {"name": "train1", **place, "spec": spec}}}
+
     @extend_schema(
         description=(
             "Submit a workload. Fields that this version cannot heed, and unknown ones, are "
@@ -39,35 +51,27 @@ class SubmitView(ArchitectureView):
             "answers; what becomes of it is told by GET."
         ),
         request=schemas.json_content(SUBMISSION),
-        responses={202: schemas.json_response(SUBMITTED)}
+        responses={202: schemas.json_response(ACCEPTED)}
         | schemas.error_responses(400, 401, 403, 409, 413),
         tags=["workloads"],
     )
+    @idempotent
     def post(self, request: Request) -> Response:
-        body = request.data
-        assets: Sequence[AssetReference] = ()
-        if isinstance(body, Mapping) and body.get(from_template.TEMPLATE_FIELD):
-            project = _get_project(
-                _read_id_text(body, "projectId"), _read_id_text(body, "clusterId"), self.user
-            )
-            submission, assets = from_template.build_submission(
-                body, self.architecture, project, self.user
-            )
-        else:
-            submission = parse_submission(body, self.architecture)
-            project = _get_project(submission.project_id, submission.cluster_id, self.user)
+        submission, project, assets = read_submission(request.data, self.architecture, self.user)
         try:
+            judgement = judge_submission(
+                submission.build_spec(project), project, given_fields=submission.given_fields
+            )
             workload = actions.submit(
-                submission.build_spec(project),
-                project=project,
-                user=self.user,
-                assets=assets,
-                given_fields=submission.given_fields,
+                judgement.spec, project=project, user=self.user, assets=assets, judgement=judgement
             )
         except Invalid as invalid:
             raise submission.translate_problems(invalid) from None
+        warnings = judgement.impossibilities
         return Response(
-            workload_serializers.serialize_submission(workload, submission.spec.name), status=202
+            workload_serializers.serialize_submission(workload, submission.spec.name)
+            | ({"warnings": warnings} if warnings else {}),
+            status=202,
         )
 
 
@@ -129,14 +133,35 @@ class ResumeView(ArchitectureView):
         return _build_accepted_response(f"{workload.name} runs again.")
 
 
+def read_submission(
+    body: Any, architecture: Architecture, user: User
+) -> tuple[Submission, Project, Sequence[AssetReference]]:
+    """Return the submission of a body, its project, and the assets that its template uses.
+
+    Raises Invalid.
+    """
+    if isinstance(body, Mapping) and body.get(from_template.TEMPLATE_FIELD):
+        project = _get_project_on_cluster(
+            _read_id_text(body, "projectId"), _read_id_text(body, "clusterId"), user
+        )
+        submission, assets = from_template.build_submission(body, architecture, project, user)
+        return submission, project, assets
+    submission = parse_submission(body, architecture)
+    return (
+        submission,
+        _get_project_on_cluster(submission.project_id, submission.cluster_id, user),
+        (),
+    )
+
+
 def _read_id_text(body: Mapping[str, Any], name: str) -> str:
     """Return an id of a body that is not parsed yet, as text."""
     value = body.get(name)
     return "" if value is None else str(value)
 
 
-def _get_project(project_id: str, cluster_id: str, user: User) -> Project:
-    """Return the project of a submission.
+def get_project(project_id: str, user: User) -> Project:
+    """Return the project that a request names.
 
     Raises Invalid, the same where the user may not see it and where it does not exist.
     """
@@ -156,6 +181,12 @@ def _get_project(project_id: str, cluster_id: str, user: User) -> Project:
                 )
             ]
         )
+    return project
+
+
+def _get_project_on_cluster(project_id: str, cluster_id: str, user: User) -> Project:
+    """Return the project of a submission. Raises Invalid also where it is on another cluster."""
+    project = get_project(project_id, user)
     if cluster_id.lower() != str(project.cluster_id):
         raise Invalid(
             [

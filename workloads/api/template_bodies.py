@@ -21,10 +21,11 @@ from console.rest_bodies import (
 )
 from environments.api import bodies
 from projects.scopes import Scope
+from workloads.api import cleared_fields
 from workloads.api.from_template import merge_values
 from workloads.forms import template_locks
+from workloads.forms.draft_content import TEMPLATE_WORKLOAD_NAME
 from workloads.forms.from_template import build_form_from_spec
-from workloads.forms.wizard_draft import TEMPLATE_WORKLOAD_NAME
 from workloads.rest.reading import parse_submission
 from workloads.rest.writing import build_rest_body
 from workloads.specs import Architecture, Spec, find_problems
@@ -105,6 +106,22 @@ class TemplateRequest(RestBody, forbid_unknown_fields=True):
     distributed_framework: Annotated[Any, READ_ONLY] = None
 
 
+class TemplatePatch(TemplateRequest, forbid_unknown_fields=True):
+    """A change of a template."""
+
+    fields_to_clear: Annotated[
+        Annotated[
+            tuple[Annotated[str, Meta(max_length=cleared_fields.MAX_PATH_CHARS)], ...],
+            Meta(max_length=cleared_fields.MAX_FIELDS),
+        ]
+        | None,
+        describe_field(
+            "Paths as spec.image, whose values are taken away before the rest is merged.",
+            problem=f"must be a list of at most {cleared_fields.MAX_FIELDS} paths as spec.image",
+        ),
+    ] = None
+
+
 @dataclass(frozen=True, slots=True)
 class TemplateBody:
     """What a body gives, and None for what it does not."""
@@ -154,24 +171,35 @@ def parse_template(
     is_without_spec = isinstance(body, Mapping) and not isinstance(body.get("spec"), Mapping)
     if base is None and is_without_spec:
         raise Invalid([("spec", "spec must be an object: that of a submission.")])
-    reading = read_body(TemplateRequest, body)
-    request = reading.value
+    reading: Reading[Any] = read_body(TemplateRequest if base is None else TemplatePatch, body)
+    request: TemplateRequest = reading.value
     scope = bodies.read_scope(request.meta.name_scope(), reading)
     submission = _list_submission(request, reading)
+    cleared = (isinstance(request, TemplatePatch) and request.fields_to_clear) or ()
+    reading.problems += cleared_fields.find_problems(cleared)
     reading.require_valid()
+    description, locked = request.meta.description, request.locked
+    if cleared_fields.DESCRIPTION in cleared:
+        description = description or ""
+    if cleared_fields.LOCKED in cleared:
+        locked = locked or ()
+    changes_spec = bool(submission)
+    if base is not None:
+        left = cleared_fields.clear_fields(base, cleared)
+        # Of what has no value nothing is taken away, and it stays made of its assets.
+        changes_spec = changes_spec or left != base
+        base = left
     return TemplateBody(
         name=request.meta.name,
-        description=request.meta.description,
+        description=description,
         scope=scope,
         version=request.meta.version,
-        locked=None
-        if request.locked is None
-        else list(template_locks.filter_known_keys(request.locked)),
-        spec=_parse_spec(submission, architecture, base) if submission else None,
+        locked=None if locked is None else list(template_locks.filter_known_keys(locked)),
+        spec=_parse_spec(submission, architecture, base) if changes_spec else None,
     )
 
 
-def _list_submission(request: TemplateRequest, reading: Reading[TemplateRequest]) -> dict[str, Any]:
+def _list_submission(request: TemplateRequest, reading: Reading[Any]) -> dict[str, Any]:
     """Return the fields of a submission in the body; {} where it has none."""
     given = {
         "spec": request.spec,

@@ -16,14 +16,16 @@ from rest_framework.response import Response
 from console.errors import Invalid
 from console.rest_schemas import describe_body
 from environments import actions
-from environments.api import bodies, late_changes
+from environments.api import bodies, late_changes, preconditions
 from environments.api.asset_filters import FIELDS, PARAMETERS, filter_assets
+from environments.api.preconditions import ExpectedVersion, build_tagged_response
 from environments.kinds import TEMPLATE
 from environments.models import Template
 from environments.scope_choices import list_scope_choices
 from projects import access
 from projects.api import filtering, schemas
 from projects.api.base import ApiView, ListQuery
+from projects.api.idempotency import idempotent
 from projects.models import User
 from projects.permissions import Entity, Verb
 from projects.scopes import Scope
@@ -63,15 +65,13 @@ _FULL_TEMPLATE_SCHEMA = _TEMPLATE_SCHEMA | {
     "properties": _TEMPLATE_SCHEMA["properties"] | {"spec": SPEC} | _MASTER_SCHEMAS
 }
 _REQUEST_SCHEMA = describe_body(template_bodies.TemplateRequest)
-_PATCH_SCHEMA = _REQUEST_SCHEMA | {
-    "properties": {
-        **_REQUEST_SCHEMA["properties"],
-        "spec": SPEC,
-        "locked": _LOCKED_SCHEMA,
-        **_MASTER_SCHEMAS,
-    }
+_SPEC_SCHEMAS = {"spec": SPEC, "locked": _LOCKED_SCHEMA, **_MASTER_SCHEMAS}
+_CHANGED_SCHEMA = _REQUEST_SCHEMA | {
+    "properties": {**_REQUEST_SCHEMA["properties"], **_SPEC_SCHEMAS}
 }
-_BODY_SCHEMA = _PATCH_SCHEMA | {"required": ["meta", "spec"]}
+_PATCH_SCHEMA = describe_body(template_bodies.TemplatePatch)
+_PATCH_SCHEMA |= {"properties": {**_PATCH_SCHEMA["properties"], **_SPEC_SCHEMAS}}
+_BODY_SCHEMA = _CHANGED_SCHEMA | {"required": ["meta", "spec"]}
 
 
 class TemplateApiView(ApiView):
@@ -125,11 +125,13 @@ class TemplatesView(TemplateApiView):
             "Make a template of a spec, which is that of POST /api/v1/workloads/distributed, or "
             "of trainings. `locked` names what is to stay as it is."
         ),
+        parameters=[preconditions.TAG],
         request=schemas.json_content(_BODY_SCHEMA),
         responses={202: schemas.json_response(_FULL_TEMPLATE_SCHEMA)}
         | schemas.error_responses(400, 401, 403, 409, 413),
         tags=["templates"],
     )
+    @idempotent
     def post(self, request: Request) -> Response:
         access.require_anywhere(self.user, Verb.CREATE, Entity.TEMPLATES)
         body = template_bodies.parse_template(request.data, self.architecture)
@@ -139,7 +141,7 @@ class TemplatesView(TemplateApiView):
             scope=_require_scope(body.scope, self.user),
             user=self.user,
         )
-        return Response(self.serialize_full_template(template.pk), status=202)
+        return build_tagged_response(self.serialize_full_template(template.pk), 202)
 
 
 class TemplatesCountView(TemplateApiView):
@@ -162,85 +164,103 @@ class TemplateView(TemplateApiView):
             "One template, with the spec that it makes. What you may not see of the assets that "
             "it names is left out."
         ),
+        parameters=[preconditions.TAG],
         responses={200: schemas.json_response(_FULL_TEMPLATE_SCHEMA)}
         | schemas.error_responses(401, 404),
         tags=["templates"],
     )
     def get(self, request: Request, key: uuid.UUID) -> Response:
-        return Response(self.serialize_full_template(key))
+        return build_tagged_response(self.serialize_full_template(key))
 
     @extend_schema(
         description=(
             "The template as the body says, made of its spec and of no assets any more. Name and "
             "scope stay where they are not given; what is not given else is empty."
         ),
-        request=schemas.json_content(_PATCH_SCHEMA | {"required": ["spec"]}),
+        parameters=[preconditions.PARAMETER, preconditions.TAG],
+        request=schemas.json_content(_CHANGED_SCHEMA | {"required": ["spec"]}),
         responses={202: schemas.json_response(_FULL_TEMPLATE_SCHEMA)}
-        | schemas.error_responses(400, 401, 403, 404, 409, 413),
+        | schemas.error_responses(400, 401, 403, 404, 409, 412, 413),
         tags=["templates"],
     )
     def put(self, request: Request, key: uuid.UUID) -> Response:
-        template = self._get_changeable_template(key)
+        template, expected = self._get_changeable_template(request, key)
         body = template_bodies.parse_template(request.data, self.architecture)
         return self._save_template(
-            template, body, {"description": "", "locked": []} | body.build_values()
+            template, body, {"description": "", "locked": []} | body.build_values(), expected
         )
 
     @extend_schema(
         description=(
             "The template with what the body says; what is not given stays. A spec is merged over "
-            "the template's: lists are replaced, null takes a value away. With a spec it is made "
-            "of no assets any more."
+            "the template's: lists are replaced, null takes a value away, and so does its path in "
+            "fieldsToClear. With a spec it is made of no assets any more."
         ),
+        parameters=[preconditions.PARAMETER, preconditions.TAG],
         request=schemas.json_content(_PATCH_SCHEMA),
         responses={202: schemas.json_response(_FULL_TEMPLATE_SCHEMA)}
-        | schemas.error_responses(400, 401, 403, 404, 409, 413),
+        | schemas.error_responses(400, 401, 403, 404, 409, 412, 413),
         tags=["templates"],
     )
     def patch(self, request: Request, key: uuid.UUID) -> Response:
-        template = self._get_changeable_template(key)
+        template, expected = self._get_changeable_template(request, key)
         base = template_bodies.serialize_template_spec(build_template_spec(template, self.user))
         body = template_bodies.parse_template(
             request.data, Architecture(template.architecture), base
         )
-        return self._save_template(template, body, body.build_values())
+        return self._save_template(template, body, body.build_values(), expected)
 
     @extend_schema(
         description="Delete a template. Workloads that were made from it stay as they are.",
         parameters=[
+            preconditions.PARAMETER,
             schemas.query_parameter(
                 "version", schemas.INTEGER, "Refused where it is not the template's any more."
-            )
+            ),
         ],
         responses={202: schemas.json_response(schemas.DONE)}
-        | schemas.error_responses(400, 401, 403, 404, 409),
+        | schemas.error_responses(400, 401, 403, 404, 409, 412),
         tags=["templates"],
     )
     def delete(self, request: Request, key: uuid.UUID) -> Response:
         template = self.get_visible_template(key)
-        version = ListQuery(request).integer("version", 0, 1, 2**31) or None
-        with late_changes.explain_late_change(TEMPLATE, template, version):
-            actions.remove(template, self.user, version=version)
+        actions.require_change(template, self.user, Verb.DELETE)
+        expected = preconditions.require_match(request, TEMPLATE, template).narrow(
+            ListQuery(request).integer("version", 0, 1, 2**31) or None
+        )
+        with late_changes.explain_late_change(
+            TEMPLATE, template, expected.version, expected.status
+        ):
+            actions.remove(template, self.user, version=expected.version)
         return Response(
             {"code": 202, "message": f"The template {template.name} was deleted."}, status=202
         )
 
-    def _get_changeable_template(self, key: uuid.UUID) -> Template:
+    def _get_changeable_template(
+        self, request: Request, key: uuid.UUID
+    ) -> tuple[Template, ExpectedVersion]:
         template = self.get_visible_template(key)
         actions.require_change(template, self.user)
-        return template
+        return template, preconditions.require_match(request, TEMPLATE, template)
 
     def _save_template(
-        self, template: Template, body: template_bodies.TemplateBody, values: dict[str, Any]
+        self,
+        template: Template,
+        body: template_bodies.TemplateBody,
+        values: dict[str, Any],
+        expected: ExpectedVersion,
     ) -> Response:
         scope = (
             template.scope
             if body.scope in (None, template.scope)
             else _require_scope(body.scope, self.user)
         )
-        with late_changes.explain_late_change(TEMPLATE, template, body.version):
-            actions.change(template, values, scope=scope, user=self.user, version=body.version)
-        return Response(self.serialize_full_template(template.pk), status=202)
+        expected = expected.narrow(body.version)
+        with late_changes.explain_late_change(
+            TEMPLATE, template, expected.version, expected.status
+        ):
+            actions.change(template, values, scope=scope, user=self.user, version=expected.version)
+        return build_tagged_response(self.serialize_full_template(template.pk), 202)
 
 
 def build_views(
@@ -268,7 +288,7 @@ def build_views(
 
 def _require_scope(scope: Scope | None, user: User) -> Scope:
     """Return the scope, if the user may make templates there. Raises Invalid."""
-    if scope is None or scope not in [each for each, _ in list_scope_choices(user, TEMPLATE)]:
+    if scope is None or list_scope_choices(user, TEMPLATE).find(str(scope)) is None:
         raise Invalid(
             [
                 (

@@ -7,10 +7,15 @@ from collections.abc import Iterator
 
 from django.urls import URLPattern, path, re_path
 
-from workloads.api import details, lists, submissions, templates
+from environments.api.asset_names import build_name_view
+from environments.kinds import TEMPLATE
+from projects.api.name_availability import PATH as NAME_PATH
+from workloads.api import batch, details, lists, pods, previews, submissions, templates
 from workloads.api.api_description import NotFoundView, SchemaView
 from workloads.api.logs import LogsView
 from workloads.api.metrics import DepartmentMetricsView, ProjectMetricsView
+from workloads.api.name_availability import WorkloadNameView
+from workloads.api.telemetry import WorkloadsTelemetryView
 from workloads.specs import Architecture
 
 
@@ -22,6 +27,11 @@ def _build_workload_paths(name: str, architecture: Architecture) -> list[URLPatt
             f"workloads/{name}",
             views.SubmitView.as_view(architecture=architecture),
             name=f"api-{name}",
+        ),
+        path(
+            f"workloads/{name}/preview",
+            previews.PreviewView.as_view(architecture=architecture),
+            name=f"api-{name}-preview",
         ),
         path(
             f"workloads/{name}/<uuid:workload_id>",
@@ -43,6 +53,11 @@ def _build_workload_paths(name: str, architecture: Architecture) -> list[URLPatt
 
 def _build_template_paths() -> Iterator[URLPattern]:
     """Yield the addresses of templates: of all, and the same of each architecture."""
+    yield path(
+        f"workload-templates/{NAME_PATH}",
+        build_name_view(TEMPLATE, "template", "templates").as_view(),
+        name="api-templates-name",
+    )
     yield path(
         "workload-templates/count",
         templates.TemplatesCountView.as_view(),
@@ -69,11 +84,14 @@ urlpatterns = [
     *_build_workload_paths("trainings", Architecture.STANDARD),
     path("workloads", lists.WorkloadsView.as_view(), name="api-workloads"),
     path("workloads/count", lists.WorkloadsCountView.as_view(), name="api-workloads-count"),
-    path("workloads/pods", lists.PodsView.as_view(), name="api-pods"),
+    path("workloads/telemetry", WorkloadsTelemetryView.as_view(), name="api-workloads-telemetry"),
+    path(f"workloads/{NAME_PATH}", WorkloadNameView.as_view(), name="api-workloads-name"),
+    path("workloads/batch", batch.WorkloadsBatchView.as_view(), name="api-workloads-batch"),
+    path("workloads/pods", pods.PodsView.as_view(), name="api-pods"),
     path("workloads/<uuid:workload_id>", details.WorkloadView.as_view(), name="api-workload"),
     path(
         "workloads/<uuid:workload_id>/pods",
-        details.WorkloadPodsView.as_view(),
+        pods.WorkloadPodsView.as_view(),
         name="api-workload-pods",
     ),
     path(

@@ -15,6 +15,7 @@ from projects.api.schemas import (
     object_schema,
 )
 from workloads.rest.structs import DistributedBody, SpecBody
+from workloads.specs import Framework
 from workloads.states import Status
 
 PHASE = enum_schema(*Status)
@@ -59,55 +60,201 @@ SUBMITTED = object_schema(
     spec=SPEC,
     **MASTER,
 )
-_RESOURCES = describe_schema(
+ACCEPTED: Schema = {
+    **SUBMITTED,
+    "properties": {
+        **SUBMITTED["properties"],
+        "warnings": describe_schema(
+            array_schema(TEXT),
+            "Why it cannot start with the nodes that its cluster has now, or with its project's "
+            "quota: it is accepted, and waits until they grow. Missing where it can.",
+        ),
+    },
+}
+_MAYBE_TEXT: Schema = {"type": ["string", "null"]}
+_MAYBE_NUMBER: Schema = {"type": ["number", "null"]}
+_REQUESTED: dict[str, Schema] = {
+    "gpuRequestType": {"type": ["string", "null"], "enum": ["portion", "memory", None]},
+    "gpu": object_schema(["request"], request=_MAYBE_NUMBER),
+    "gpuMemory": object_schema(["request"], request=_MAYBE_TEXT),
+}
+_NOTHING = "null where nothing is."
+_WORKLOAD_RESOURCES = describe_schema(
     object_schema(
-        gpu=object_schema(request={"type": ["number", "null"]}),
-        cpu=object_schema(request={"type": ["number", "null"]}),
-        cpuMemory=object_schema(request={"type": ["string", "null"]}),
+        **_REQUESTED,
+        cpu=object_schema(["request"], request=_MAYBE_NUMBER),
+        cpuMemory=object_schema(["request"], request=_MAYBE_TEXT),
     ),
-    "What is asked for; null where nothing is.",
+    f"What all pods together ask for; {_NOTHING}",
+)
+_POD_RESOURCES = describe_schema(
+    object_schema(
+        **_REQUESTED,
+        cpu=object_schema(["request", "limit"], request=_MAYBE_NUMBER, limit=_MAYBE_NUMBER),
+        cpuMemory=object_schema(["request", "limit"], request=_MAYBE_TEXT, limit=_MAYBE_TEXT),
+        extendedResources=array_schema(
+            object_schema(["resource", "quantity"], resource=TEXT, quantity=TEXT)
+        ),
+    ),
+    f"What a pod asks for, of a distributed workload a worker; {_NOTHING}",
+)
+_NODE_POOLS = array_schema(TEXT)
+_ALWAYS_EMPTY = describe_schema(array_schema({}), "Always empty.")
+_DIAGNOSIS = object_schema(
+    ["message", "help"],
+    message=TEXT,
+    help=TEXT,
+    pod=TEXT,
+    container=TEXT,
+    logLine=describe_schema(TEXT, "The line of the pod's log that says why it failed."),
 )
 WORKLOAD = object_schema(
-    ["id", "name", "type", "phase", "projectId", "clusterId", "createdAt"],
+    [
+        "id",
+        "name",
+        "type",
+        "distributedFramework",
+        "phase",
+        "phaseMessage",
+        "diagnosis",
+        "projectId",
+        "clusterId",
+        "createdAt",
+    ],
+    tenantId=INTEGER,
     id=ID,
     name=TEXT,
     type=enum_schema("Distributed", "Training"),
-    distributedFramework={"type": ["string", "null"]},
+    category=enum_schema("Training"),
+    source=enum_schema("Control-plane"),
+    distributedFramework=describe_schema(
+        {"type": ["string", "null"], "enum": [*sorted(Framework), None]},
+        "Null of a standard workload.",
+    ),
     phase=PHASE,
-    phaseMessage=TEXT,
+    phaseMessage=describe_schema(
+        TEXT,
+        "What its page says: why it waits or why it failed, why a requested change is not done "
+        "yet, and whether its cluster answers.",
+    ),
+    diagnosis=describe_schema(
+        {**_DIAGNOSIS, "type": ["object", "null"]},
+        "Why it waits or why it failed, of which pod, and what would help.",
+    ),
+    clusterMessage=describe_schema(
+        TEXT, "Since when its cluster has not answered: what is here is as it was then."
+    ),
     phaseUpdatedAt=MOMENT,
+    k8sPhase=describe_schema(TEXT, "The newest condition of its job that holds."),
+    k8sPhaseUpdatedAt=MOMENT,
     projectId=TEXT,
     projectName=TEXT,
+    departmentId=TEXT,
+    departmentName=TEXT,
+    namespace=TEXT,
     clusterId=ID,
     submittedBy=TEXT,
     createdAt=MOMENT,
+    updatedAt=MOMENT,
     completedAt=MAYBE_MOMENT,
     deletedAt=MAYBE_MOMENT,
     runningPods=INTEGER,
     requestedPods=object_schema(
         number=INTEGER, min=INTEGER, max=INTEGER, parallelism=INTEGER, completions=INTEGER
     ),
-    workloadRequestedResources=_RESOURCES,
-    podsRequestedResources=_RESOURCES,
-    allocatedResources=object_schema(gpu=NUMBER),
+    requestedNodePools=_NODE_POOLS,
+    currentNodePools=_NODE_POOLS,
+    preemptible=BOOLEAN,
+    priority=describe_schema({"type": ["integer", "null"]}, "Null is the cluster's default."),
+    priorityClassName=TEXT,
+    images=array_schema(TEXT),
+    command=TEXT,
+    arguments=TEXT,
+    environmentVariables=describe_schema(
+        {"type": "object", "additionalProperties": TEXT}, "Those with a value of their own."
+    ),
+    workloadRequestedResources=_WORKLOAD_RESOURCES,
+    podsRequestedResources=_POD_RESOURCES,
+    allocatedResources=object_schema(gpu=NUMBER, cpu=NUMBER, cpuMemory=TEXT),
     actionsSupport=object_schema(delete=BOOLEAN, suspend=BOOLEAN),
     conditions=array_schema(
-        object_schema(["type", "status"], type=TEXT, status=TEXT, reason=TEXT, message=TEXT)
+        object_schema(
+            ["type", "status"],
+            type=TEXT,
+            status=TEXT,
+            reason=TEXT,
+            message=TEXT,
+            lastTransitionTime=TEXT,
+        )
     ),
     totalRunningTimeSeconds=INTEGER,
+    additionalFields=object_schema(
+        attempt=INTEGER, ended=describe_schema(TEXT, 'How its pods ended: "3 succeeded".')
+    ),
+    **dict.fromkeys(("urls", "datasources", "environments", "childrenIds"), _ALWAYS_EMPTY),
 )
+_ATTEMPT = object_schema(
+    ["number", "phase"],
+    number=INTEGER,
+    phase=PHASE,
+    phaseMessage=TEXT,
+    requestedBy=TEXT,
+    requestedAt=MOMENT,
+    startedAt=MAYBE_MOMENT,
+    endedAt=MAYBE_MOMENT,
+    podsEnded=describe_schema(TEXT, 'How its pods ended: "3 succeeded".'),
+)
+_LIMIT = object_schema(
+    ["name", "limitSeconds", "usedSeconds"],
+    name=TEXT,
+    limitSeconds=INTEGER,
+    usedSeconds={"type": ["integer", "null"]},
+    message=describe_schema(TEXT, "Why nothing is counted now."),
+)
+WORKLOAD_DETAILS: Schema = {
+    **WORKLOAD,
+    "properties": {
+        **WORKLOAD["properties"],
+        "pendingSchedulingMessages": array_schema(
+            object_schema(["userMessage"], nodePool=TEXT, reason=TEXT, userMessage=TEXT)
+        ),
+        "attempts": describe_schema(array_schema(_ATTEMPT), "The newest first."),
+        "limits": array_schema(_LIMIT),
+    },
+}
 POD = object_schema(
-    ["id", "name", "workloadId", "clusterId", "k8sPhase", "createdAt", "containers"],
+    ["id", "name", "workloadId", "clusterId", "k8sPhase", "createdAt", "deletedAt", "containers"],
+    tenantId=INTEGER,
     id=TEXT,
     name=TEXT,
     workloadId=ID,
+    workloadName=TEXT,
     projectId=TEXT,
+    projectName=TEXT,
     clusterId=ID,
+    priorityClassName=TEXT,
+    requestedNodePools=_NODE_POOLS,
+    currentNodePool=TEXT,
+    requestedResources=object_schema(gpu=object_schema(["request"], request=_MAYBE_NUMBER)),
+    allocatedResources=object_schema(gpu=_MAYBE_NUMBER),
+    ip=TEXT,
+    tolerations=array_schema(
+        object_schema(key=TEXT, operator=TEXT, value=TEXT, effect=TEXT, tolerationSeconds=INTEGER)
+    ),
     nodeName=TEXT,
     k8sPhase=TEXT,
+    k8sPhaseUpdatedAt=MOMENT,
     createdAt=MOMENT,
+    updatedAt=MOMENT,
     completedAt=MAYBE_MOMENT,
-    deletedAt=MAYBE_MOMENT,
+    deletedAt=describe_schema(MAYBE_MOMENT, "Null while the cluster has it."),
+    attempt=describe_schema(INTEGER, "The attempt of the workload that it belongs to."),
+    role=describe_schema(TEXT, "master, worker, ... of a distributed workload."),
+    rank={"type": ["integer", "null"]},
+    status=describe_schema(TEXT, "The phase, or what keeps it from running or ended it."),
+    message=describe_schema(TEXT, "Why it has this status."),
+    restarts=INTEGER,
+    startedAt=MAYBE_MOMENT,
     containers=array_schema(object_schema(name=TEXT, image=TEXT, startedAt=MAYBE_MOMENT)),
 )
 EVENT = object_schema(

@@ -5,9 +5,12 @@ from decimal import Decimal
 from typing import Any
 
 from workloads import quantities
+from workloads.diagnosis import Diagnosis
 from workloads.kube_objects import clean_text, nested_dict, nested_list
-from workloads.models import Event, Pod, Workload
+from workloads.models import Attempt, Event, Pod, Workload
+from workloads.queries import Explanation
 from workloads.rest.writing import build_rest_body
+from workloads.runtime_limits import LimitUse
 from workloads.specs import (
     Compute,
     Environment,
@@ -47,7 +50,9 @@ def serialize_submission(workload: Workload, requested_name: str = "") -> Body:
     }
 
 
-def serialize_workload(workload: Workload, running_seconds: float) -> Body:
+def serialize_workload(
+    workload: Workload, running_seconds: float, explanation: Explanation
+) -> Body:
     """Return a workload as an item of the list.
 
     Needs the project with its department, and submitted_by.
@@ -74,8 +79,9 @@ def serialize_workload(workload: Workload, running_seconds: float) -> Body:
         "deletedAt": format_moment(workload.deleted_at),
         "completedAt": format_moment(workload.ended_at) if workload.status in TERMINAL else None,
         "phase": workload.status,
-        # The reason of the status; else why a requested change is not done yet.
-        "phaseMessage": workload.reason or workload.trouble,
+        "phaseMessage": explanation.text,
+        "diagnosis": _serialize_diagnosis(explanation.diagnosis),
+        "clusterMessage": explanation.cluster_message,
         "phaseUpdatedAt": format_moment(workload.status_at),
         "k8sPhase": next(
             (each["type"] for each in reversed(conditions) if each["status"] == "True"), ""
@@ -102,12 +108,47 @@ def serialize_workload(workload: Workload, running_seconds: float) -> Body:
     } | _serialize_definition(workload, spec)
 
 
-def serialize_pod(row: Pod, *, full: bool = False) -> Body:
-    """Return a pod. Needs its workload with project.
+def _serialize_diagnosis(diagnosis: Diagnosis | None) -> Body | None:
+    if diagnosis is None:
+        return None
+    return {
+        "message": diagnosis.sentence,
+        "help": diagnosis.help,
+        "pod": diagnosis.pod,
+        "container": diagnosis.container,
+        "logLine": diagnosis.line,
+    }
+
+
+def serialize_attempt(attempt: Attempt) -> Body:
+    """Return one run of a workload. Needs requested_by."""
+    return {
+        "number": attempt.number,
+        "phase": attempt.status,
+        "phaseMessage": attempt.reason,
+        "requestedBy": attempt.requested_by.username if attempt.requested_by else "",
+        "requestedAt": format_moment(attempt.requested_at),
+        "startedAt": format_moment(attempt.started_at),
+        "endedAt": format_moment(attempt.ended_at),
+        "podsEnded": attempt.ended,
+    }
+
+
+def serialize_limit(use: LimitUse) -> Body:
+    """Return a limit of a workload with what is used of it."""
+    return {
+        "name": use.title,
+        "limitSeconds": use.limit_seconds,
+        "usedSeconds": None if use.used_seconds is None else int(use.used_seconds),
+        "message": use.note,
+    }
+
+
+def serialize_pod(row: Pod, workload: Workload, *, full: bool = False) -> Body:
+    """Return a pod of a workload, which is loaded with its project.
 
     `full` adds the names of workload and project.
     """
-    workload = row.workload
     pod_spec = nested_dict(row.data, "spec")
     updated = (
         row.vanished_at or row.ended_at or row.started_at or row.created_at or workload.created_at
@@ -136,6 +177,13 @@ def serialize_pod(row: Pod, *, full: bool = False) -> Body:
             if row.node and row.ended_at is None and row.vanished_at is None
             else 0
         },
+        "attempt": row.attempt,
+        "role": row.role,
+        "rank": row.rank,
+        "status": row.status or row.phase,
+        "message": row.reason,
+        "restarts": row.restarts,
+        "startedAt": format_moment(row.started_at),
         "ip": clean_text(nested_dict(row.data, "status").get("podIP")),
         "tolerations": [
             _serialize_toleration(each)
@@ -226,7 +274,11 @@ def _serialize_definition(workload: Workload, spec: Spec) -> Body:
             "cpuMemory": {"request": str(int(totals.memory)) if totals.memory else None},
         },
         "podsRequestedResources": _serialize_pod_resources(spec.setup),
-        "allocatedResources": {"gpu": _serialize_number(workload.gpus_allocated)},
+        "allocatedResources": {
+            "gpu": _serialize_number(workload.gpus_allocated),
+            "cpu": _serialize_number(workload.cpu_allocated),
+            "cpuMemory": str(workload.memory_allocated),
+        },
         "urls": [],
         "datasources": [],
         "environments": [],

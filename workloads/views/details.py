@@ -26,6 +26,10 @@ from workloads.views.abilities import list_abilities
 
 TABS = {"history": "Event history", "logs": "Logs", "details": "Details"}
 MOST_ATTEMPTS = 200
+MOST_POD_NAMES = 50
+"""Pods that the history's filter offers; of more, one types the name."""
+SEARCHABLE_PODS = 20
+"""From more pods on, there is a search for them."""
 
 
 @require_safe
@@ -86,16 +90,19 @@ def events(request: Request, pk: uuid.UUID) -> HttpResponse:
 @require_safe
 @never_cache
 def pods(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Show the pods of all attempts: a dialog, and a page for direct links."""
+    """Show a page of the pods of all attempts: a dialog, and a page for direct links."""
     workload = get_object_or_404(
         Workload.objects.visible_to(request.user).defer("spec", "job", "pod_group"), pk=pk
     )
-    pod_rows = queries.load_pods(workload)
+    wanted = queries.PodFilter.from_query(request.GET)
+    page = queries.load_pod_page(workload, wanted)
     context = {
         "w": workload,
-        "pods": pod_rows,
-        "cut": len(pod_rows) >= queries.MOST_PODS,
-        "ranked": any(pod.rank is not None for pod in pod_rows),
+        "page": page,
+        "wanted": wanted,
+        "query": urlencode({"q": wanted.search, "status": wanted.status}),
+        "searchable": page.total > SEARCHABLE_PODS or bool(wanted),
+        "ranked": any(pod.rank is not None for pod in page.pods),
     }
     return http.render_page(request, "workloads/pods.html", "workloads/_pods.html", context)
 
@@ -184,7 +191,8 @@ def _build_history_context(request: Request, workload: Workload) -> dict[str, An
         "events": page.rows,
         "wanted": wanted,
         "kinds": [(kind.value, kind.label, kind.value in wanted.kinds) for kind in Event.Kind],
-        "pod_names": sorted({pod.name for pod in queries.load_pods(workload)})[:200],
+        "pod_names": queries.list_pod_names(workload, MOST_POD_NAMES + 1),
+        "most_pod_names": MOST_POD_NAMES,
         "older": link(page.next) if page.next else None,
         "newer": link(page.previous) if page.previous else None,
         "newest": link(),

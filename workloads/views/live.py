@@ -15,6 +15,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
 from console import tables
+from console.table_filters import Selection
 from console.texts import parse_number
 from projects import impersonation
 from projects.http import Request
@@ -91,7 +92,7 @@ def _load_viewer(request: Request) -> tuple[User, frozenset[int] | None]:
 
 def _load_table_viewer(
     request: Request,
-) -> tuple[User, frozenset[int] | None, tables.Selection]:
+) -> tuple[User, frozenset[int] | None, Selection]:
     # The choices of a filter may be rows.
     selection = tables.parse_selection(request, TABLE)
     return *_load_viewer(request), selection

@@ -5,13 +5,12 @@ import json
 import re
 import uuid
 import zipfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
 from django.http import HttpResponse, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -20,6 +19,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from console.errors import UserError
+from console.streams import send_pieces
 from console.texts import parse_number
 from projects.http import Request
 from workloads.logbook import (
@@ -40,6 +40,8 @@ from workloads.views.logchoice import LogChoice
 
 JSON_LINES = "application/jsonl; charset=utf-8"
 MOST_TAIL = 10_000
+MOST_TYPED = 253
+"""Characters of a pod's name that is looked for."""
 UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9.-]|^\.+")
 TOO_MANY_LOGS = "You follow too many logs at once. Close some pages."
 
@@ -47,27 +49,34 @@ TOO_MANY_LOGS = "You follow too many logs at once. Close some pages."
 def build_panel_context(request: Request, workload: Workload) -> dict[str, Any]:
     """Build the context of the Logs tab: pods to choose from, choice, addresses."""
     query = request.GET
-    log = (
-        logchoice.find_pod_log(workload, query)
-        if query.get("pod") and not query.get("log")
-        else None
-    )
+    is_named = bool(query.get("pod") or query.get("find")) and not query.get("log")
+    log = logchoice.find_pod_log(workload, query) if is_named else None
     choice = (
         LogChoice(log.pod.attempt, log, [log])
         if log is not None
-        else logchoice.load_choice(workload, query)
+        else logchoice.load_choice(workload, query, with_logs=False)
     )
-    tabs = logchoice.list_tabs(attempt_state.load_attempt_state(workload, choice.attempt), choice)
+    state = attempt_state.load_attempt_state(workload, choice.attempt, _list_chosen_pods(choice))
+    tabs = logchoice.list_tabs(state, choice)
     return {
         "log_tabs": tabs,
+        "log_pods": state.pod_count,
+        "log_find": query.get("find", "")[:MOST_TYPED],
+        "log_not_found": bool(query.get("find")) and log is None,
         "log_tab": next((tab for tab in tabs if tab.is_here), None),
         "log_choice": choice,
         "log_attempts": range(workload.attempt, 0, -1),
-        "log_trouble": log_paths.describe_trouble(),
+        "log_trouble": (
+            log_paths.describe_trouble() or attempt_state.describe_missing_capture(state)
+        ),
         "log_at": query.get("at", ""),
         "log_pane": _is_pane(query),
         "log_most": windows.MOST_LOGS,
     }
+
+
+def _list_chosen_pods(choice: LogChoice) -> Sequence[int]:
+    return [] if choice.log is None else [choice.log.pod_id]
 
 
 def build_line_link(log: Log, at: int | str | bytes = "") -> str:
@@ -93,8 +102,7 @@ def window(request: Request, pk: uuid.UUID) -> HttpResponse:
     state = (
         {} if {"before", "after"} & request.GET.keys() else _build_state(request, workload, choice)
     )
-    with ExitStack() as stack:
-        logs = [stack.enter_context(remote_logs.open_log_anywhere(log)) for log in choice.logs]
+    with remote_logs.open_logs_anywhere(choice.logs) as logs:
         floor = _parse_floor(logs, request.GET)
         part, target = _read_window(logs, request.GET, floor)
         rows = {log.pk: log for log in choice.logs}
@@ -123,8 +131,7 @@ def search(request: Request, pk: uuid.UUID) -> HttpResponse:
     if query is None:
         raise UserError("Give something to look for.", field="q")
     up = "before" in request.GET
-    with ExitStack() as stack:
-        logs = [stack.enter_context(remote_logs.open_log_anywhere(log)) for log in choice.logs]
+    with remote_logs.open_logs_anywhere(choice.logs) as logs:
         cursor = (
             _parse_cursor(logs, request.GET.get("before" if up else "after", ""))
             if up or "after" in request.GET
@@ -173,13 +180,24 @@ async def download(request: Request, pk: uuid.UUID) -> HttpResponseBase:
         pieces, kind = plain_text.read_chunks(choice.log, with_times), "text/plain; charset=utf-8"
     else:
         name = f"{workload.name}-{choice.attempt}.zip"
-        pieces, kind = zip_logs(choice.logs, with_times), "application/zip"
-    answer = StreamingHttpResponse(_send_pieces(pieces), content_type=kind)
+        pieces, kind = zip_logs(_list_all_logs(workload, choice), with_times), "application/zip"
+    answer = StreamingHttpResponse(send_pieces(pieces), content_type=kind)
     answer["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(name, safe='')}"
     return answer
 
 
-def zip_logs(logs: Sequence[Log], timestamps: bool) -> Iterator[bytes]:
+def _list_all_logs(workload: Workload, choice: LogChoice) -> Iterator[Log]:
+    """Yield the logs of the whole attempt, of which few are in memory."""
+    if not choice.first:
+        yield from choice.logs
+    for first in range(0 if choice.first else windows.MOST_LOGS, choice.count, windows.MOST_LOGS):
+        logs = attempt_state.load_logs(workload.pk, choice.attempt, first)
+        # A thread of the loop's pool: nobody else gives its connection back.
+        connections.close_all()
+        yield from logs
+
+
+def zip_logs(logs: Iterable[Log], timestamps: bool) -> Iterator[bytes]:
     """Yield a zip of these logs: never more than one chunk of one log in memory."""
     sink = _ZipSink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -217,22 +235,11 @@ class _ZipSink(io.RawIOBase):
         return data
 
 
-async def _send_pieces(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    # One expression for one thread hop.
-    take: Callable[[], bytes | None] = lambda: next(pieces, None)  # noqa: E731
-    step = sync_to_async(take, thread_sensitive=False)
-    while (piece := await step()) is not None:
-        if piece:
-            yield piece
-
-
 def _build_viewer(request: Request, pk: uuid.UUID) -> logstream.LogViewer:
     _, choice = logchoice.get_choice(request.user, pk, request.GET)
     text = request.headers.get("Last-Event-ID") or request.GET.get("after", "")
-    with ExitStack() as stack:
-        cursor = _parse_cursor(
-            [stack.enter_context(remote_logs.open_local_log(log)) for log in choice.logs], text
-        )
+    with remote_logs.open_local_logs(choice.logs) as logs:
+        cursor = _parse_cursor(logs, text)
     viewer_cursor = None if request.GET.get("quiet") == "1" else cursor
     # Whoever has a place in a log was told whose it is; of those that came since then nobody was.
     viewer = logstream.LogViewer(
@@ -247,7 +254,7 @@ def _build_viewer(request: Request, pk: uuid.UUID) -> logstream.LogViewer:
 
 
 def _build_state(request: Request, workload: Workload, choice: LogChoice) -> loglines.Item:
-    current = attempt_state.load_attempt_state(workload, choice.attempt)
+    current = attempt_state.load_attempt_state(workload, choice.attempt, _list_chosen_pods(choice))
     reporter = logstate.StateReporter(request.user, choice, pane=_is_pane(request.GET))
     return (
         reporter.build_state(

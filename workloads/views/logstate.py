@@ -51,9 +51,9 @@ class StateReporter:
     ) -> Item | None:
         """Return the state to send; None when all of it was sent before.
 
-        `order` is the pods' ids, `tabs` the HTML of those that have changed, `over` that nothing
-        more will be written of what was chosen, `settled` that no tab will change either, `nothing`
-        the text where there is no line.
+        `order` is the ids of the pods that have a tab, `pods` how many pods there are, `tabs` the
+        HTML of the tabs that have changed, `over` that nothing more will be written of what was
+        chosen, `settled` that no tab will change either, `nothing` the text where there is no line.
         """
         tabs = logchoice.list_tabs(current, self._choice)
         changed = [
@@ -62,6 +62,7 @@ class StateReporter:
         self._sent_appearances |= {each.pod.pk: each.appearance for each in changed}
         state: Item = {
             "order": [each.pod.pk for each in tabs],
+            "pods": current.pod_count,
             "over": is_over,
             "settled": current.is_settled,
             "nothing": self._describe_empty(current, logs, is_over),

@@ -78,9 +78,7 @@ class LogViewer:
 
     def _list_chosen_logs(self, logs: Sequence[Log]) -> Sequence[Log]:
         """List the chosen logs as their rows are now, and those added since."""
-        if self.choice.log is not None:
-            return [log for log in logs if log.pk == self.choice.log.pk] or [self.choice.log]
-        return logs[: windows.MOST_LOGS]
+        return logs or ([] if self.choice.log is None else [self.choice.log])
 
     def _serialize_lines(self, window: Window, logs: Sequence[Log]) -> list[loglines.Item]:
         lines = list(
@@ -104,11 +102,12 @@ async def stream_events(viewer: LogViewer, workload: uuid.UUID) -> AsyncIterator
     until = clock() + STREAM_SECONDS
     with live_logs.streams.count_stream(viewer.user.pk):
         yield "retry: 500\n\n"
-        async with live_logs.watch_attempt(workload, viewer.choice.attempt) as feed:
+        selection = viewer.choice.selection
+        async with live_logs.watch_attempt(workload, viewer.choice.attempt, selection) as feed:
             while feed.state is not None:
                 version = feed.version
                 messages = await sync_to_async(_build_events, thread_sensitive=False)(
-                    viewer, feed.state, feed.logs, dict(feed.sizes)
+                    viewer, feed.state, feed.logs.get(selection, ()), dict(feed.sizes)
                 )
                 for message in messages:
                     yield message

@@ -3,6 +3,7 @@
 A row is the same for everybody who may see it; each page shows the cells of its columns.
 """
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from workloads.workload_table import CHECKBOX, TABLE
 CACHE_SECONDS = 300
 """Seconds: a project or a person may be renamed without a change of the row."""
 ALL_COLUMNS = (CHECKBOX, *TABLE.columns)
+_COLUMNS_KEY = zlib.crc32(",".join(column.name for column in ALL_COLUMNS).encode())
+"""Tells cached rows with these columns from those of another release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,9 @@ def render_rows(
     workloads: Iterable[Workload], columns: Sequence[Column] = ALL_COLUMNS
 ) -> list[RenderedRow]:
     """Render the rows in the same order with these columns; cached ones are not rendered again."""
-    by_key = {f"row:{workload.pk}:{workload.changed}": workload for workload in workloads}
+    by_key = {
+        f"row:{_COLUMNS_KEY:x}:{workload.pk}:{workload.changed}": workload for workload in workloads
+    }
     cells: dict[str, dict[str, str]] = cache.get_many(by_key)
     missing = {key: workload for key, workload in by_key.items() if key not in cells}
     set_runtimes(list(missing.values()))

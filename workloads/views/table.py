@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpResponse, JsonResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -15,15 +17,16 @@ from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_cookie
 
 from console import pagination, tables
+from console.table_filters import Filter, Rows
 from console.texts import parse_number
 from projects.http import Request
-from projects.models import User
 from projects.permission_explanations import find_disabled_button
 from projects.permissions import Entity, Permission, Verb
 from projects.querysets import list_visible_project_ids
-from workloads import queries
+from workloads import queries, saved_views
 from workloads.filters import DELETED
 from workloads.views import rendering
+from workloads.views.saved_views import NO_VIEW, VIEW, build_view_address
 from workloads.workload_table import CHECKBOX, TABLE
 
 
@@ -31,43 +34,92 @@ from workloads.workload_table import CHECKBOX, TABLE
 @never_cache
 @vary_on_cookie
 def table(request: Request) -> HttpResponse:
-    """Show the page, or for htmx the table alone."""
+    """Show the page, or for htmx the table alone; without an address's query the default view."""
+    # A part of the page shows no views.
+    is_part = request.htmx and not request.htmx.history_restore_request
+    views = () if is_part else saved_views.list_views(request.user)
+    default = next((view for view in views if view.is_default), None)
+    if default is not None and not request.GET:
+        return redirect(build_view_address(default))
     # Before the rows: what changes between the two is told again, not lost.
     position = queries.load_position()
     listing = tables.build_listing(request, _list_rows(request), TABLE)
-    context = _build_context(request.user, listing) | {"position": position}
+    context = _build_context(request, listing) | {
+        "position": position,
+        "views": [(view, build_view_address(view)) for view in views],
+        "current_view": next((view for view in views if str(view.pk) == _get_view(request)), None),
+    }
     return tables.render_listing(
-        request, listing, "workloads/table.html", "workloads/_table.html", context
+        request,
+        listing,
+        "workloads/table.html",
+        "workloads/_table.html",
+        context,
+        # The columns of a view are those of the view.
+        remember_columns=_get_view(request) in ("", NO_VIEW),
     )
 
 
-def _list_rows(request: Request) -> tables.Rows:
+def _get_view(request: Request) -> str:
+    return request.GET.get(VIEW, "")
+
+
+def _list_rows(request: Request) -> Rows:
     return queries.select_table_fields(
         queries.list_in_projects(list_visible_project_ids(request.user))
     )
 
 
-def _build_context(user: User, listing: tables.Listing) -> dict[str, Any]:
+def _build_context(request: Request, listing: tables.Listing) -> dict[str, Any]:
+    user, view = request.user, _get_view(request)
     deleted = bool(listing.selection.find_values(DELETED))
     sort = "" if listing.sort == TABLE.sort else listing.sort
     parameters = listing.selection.list_parameters()
     # Nothing can be done to what is deleted.
     columns = listing.columns if deleted else [CHECKBOX, *listing.columns]
-    here = reverse("workloads")
+    here, query = reverse("workloads"), [*parameters, *([("sort", sort)] if sort else [])]
     return {
         "rows": rendering.render_rows(listing.rows, columns),
         "deleted": deleted,
         "sort": sort,
         "parameters": parameters,
-        "query": urlencode([*parameters, *([("sort", sort)] if sort else [])]),
+        "view": view,
+        "all_rows": f"{here}?{VIEW}={NO_VIEW}",
+        "query": urlencode(query),
+        "file_query": urlencode([*query, *_list_column_parameters(listing)]),
+        "chips": _list_chips(listing, view),
         "page_size": pagination.PAGE_SIZE,
-        "without_filters": f"{here}?{DELETED}=1" if deleted else here,
+        "without_filters": f"{here}?{DELETED}=1" if deleted else f"{here}?{VIEW}={NO_VIEW}",
         "deleted_days": f"{settings.OPTIONS.deleted_days:g}",
         "may_submit": user.rights.may_anywhere(Permission(Entity.WORKLOADS, Verb.CREATE)),
         "may_not": find_disabled_button(
             user, Verb.CREATE, Entity.WORKLOADS, words="New workload", icon="plus", anywhere=True
         ),
     }
+
+
+def _list_column_parameters(listing: tables.Listing) -> list[tuple[str, str]]:
+    return [("column", ",".join(column.name for column in listing.columns))]
+
+
+def _list_chips(listing: tables.Listing, view: str) -> list[tuple[str, str]]:
+    """List the filters of the panel that are set, each with the address without it."""
+    return [
+        (f"{each.title}: {dict(choices).get(value, value)}", _build_address(listing, view, each))
+        for each, value, choices, _ in listing.filters
+        if each.is_more and isinstance(value, str) and value
+    ]
+
+
+def _build_address(listing: tables.Listing, view: str, without: Filter) -> str:
+    """Return the address of the table without one of its filters."""
+    parameters = [
+        *([(VIEW, view)] if view else []),
+        *(pair for pair in listing.selection.list_parameters() if pair[0] != without.name),
+        ("sort", listing.sort),
+        *_list_column_parameters(listing),
+    ]
+    return f"{reverse('workloads')}?{urlencode(parameters)}"
 
 
 @require_safe
@@ -104,7 +156,7 @@ def serialize_changes(news: queries.Changes) -> dict[str, Any]:
 
 @require_safe
 @never_cache
-def table_csv(request: Request) -> HttpResponse:
-    """Download the rows that the address asks for as CSV."""
+def table_csv(request: Request) -> HttpResponseBase:
+    """Download all rows that the address asks for as CSV."""
     file = f"workloads-{timezone.now():%Y%m%d-%H%M}"
     return tables.render_csv(request, _list_rows(request), TABLE, file, rendering.set_runtimes)

@@ -24,6 +24,7 @@ from projects.http import Request
 from projects.impersonation import writes_on_get
 from projects.permissions import Entity, Permission, Verb
 from workloads import actions, workload_manifests
+from workloads.forms.draft_content import keep_other_kinds
 from workloads.forms.draft_templates import APPLIED_TEMPLATE, NEW_TEMPLATE
 from workloads.forms.pod_form import PodForm
 from workloads.forms.setup_descriptions import (
@@ -33,7 +34,7 @@ from workloads.forms.setup_descriptions import (
     describe_volume,
 )
 from workloads.forms.steps import Step, get_step
-from workloads.forms.wizard_draft import WizardDraft, keep_other_kinds
+from workloads.forms.wizard_draft import WizardDraft
 from workloads.judgement import Judgement
 from workloads.manifests import CannotBuild, choose_target, dump_yaml
 from workloads.models import Draft

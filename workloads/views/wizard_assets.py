@@ -25,7 +25,7 @@ from environments.models import Asset
 from projects.http import Request
 from projects.impersonation import writes_on_get
 from projects.permissions import Permission, Verb
-from projects.scope_choices import ScopeChoice, list_scope_choices
+from projects.scope_choices import ScopeChoice
 from projects.scopes import TENANT, cluster_scope, department_scope, project_scope
 from workloads.forms import setup_form as setup_step
 from workloads.forms.source_fields import DATA_SOURCES_FIELD
@@ -122,14 +122,14 @@ def _bind_form(filling: WizardDraft, form: type[AssetForm], data: TypedValues) -
 def _list_scopes(filling: WizardDraft, form: type[AssetForm]) -> Sequence[ScopeChoice]:
     """List the scopes around the draft's project where the person may make such an asset."""
     assert filling.project is not None
-    allowed = list_scope_choices(filling.user, Permission(form.model.entity, Verb.CREATE))
-    enclosing = (
-        TENANT,
-        cluster_scope(filling.project.cluster_id),
-        department_scope(filling.project.department_id),
-        project_scope(filling.project),
-    )
-    return [each for each in allowed if each[0] in enclosing]
+    project, permission = filling.project, Permission(form.model.entity, Verb.CREATE)
+    enclosing = [
+        (TENANT, "Everybody"),
+        (cluster_scope(project.cluster_id), f"Cluster {project.cluster.name}"),
+        (department_scope(project.department_id), f"Department {project.department.name}"),
+        (project_scope(project), f"Project {project.name}"),
+    ]
+    return [each for each in enclosing if filling.user.rights.may(permission, each[0])]
 
 
 def _create_asset(request: Request, form: AssetForm) -> Asset | None:

@@ -152,9 +152,10 @@ def _build_form(
 
 def _build_initial_values(request: Request, filling: WizardDraft) -> dict[str, list[str]]:
     making = filling.new_template or {}
-    offered = [str(scope) for scope, _ in choices_of(request.user, TEMPLATE)]
+    offered = choices_of(request.user, TEMPLATE)
     here = str(project_scope(filling.project)) if filling.project else ""
-    scope = making.get("scope") or (here if here in offered else next(iter(offered), ""))
+    first = next((str(scope) for scope, _ in offered), "")
+    scope = making.get("scope") or (here if here and offered.find(here) else first)
     locked = making.get("locked", filling.template.locked if filling.template else ())
     return build_template_values(
         making.get("name", ""), making.get("description", ""), scope, locked
