@@ -1,0 +1,233 @@
+"""A submission: its body out of typed values, a file or a template; previewed and sent."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from muster_cli import routes
+from muster_cli.actions import projects
+from muster_cli.errors import NotFound, UsageProblem
+from muster_cli.fields import SubmissionField, VolumeField
+from muster_cli.session import Session
+
+Body = dict[str, Any]
+
+READ_ONLY = frozenset(
+    {
+        "requestedName",
+        "workloadId",
+        "departmentId",
+        "createdBy",
+        "createdAt",
+        "deletedAt",
+        "desiredPhase",
+        "actualPhase",
+    }
+)
+"""What an answer says of a submission, and a request must not."""
+
+
+def build_value(field: SubmissionField, typed: Any) -> Any:
+    """Return what REST takes of what was typed for a field. Raises UsageProblem."""
+    match field.kind:
+        case "names":
+            return _split_names(typed)
+        case "objects":
+            return [{"name": each} for each in _split_names(typed)]
+        case "pairs":
+            return [dict(zip(("name", "value"), _split_pair(each), strict=True)) for each in typed]
+        case "variables":
+            return [_build_variable(each) for each in typed]
+        case "resources":
+            return [
+                dict(zip(("resource", "quantity"), _split_pair(each), strict=True))
+                for each in typed
+            ]
+        case "tolerations":
+            return [_build_toleration(each) for each in typed]
+        case "topology":
+            key, _, kind = typed.partition(":")
+            return {"key": key, "type": kind.capitalize() or "Required"}
+    return typed
+
+
+def _split_names(typed: Sequence[str]) -> list[str]:
+    """Return names that were given one by one, or several with spaces between them."""
+    return [name for each in typed for name in each.split()]
+
+
+def _split_pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise UsageProblem(f"{text} is not as NAME=VALUE.")
+    return name, value
+
+
+def _build_variable(text: str) -> Body:
+    """Build a variable: NAME=VALUE, or NAME=secret:NAME/KEY and NAME=config-map:NAME/KEY."""
+    name, value = _split_pair(text)
+    for prefix, place in (("secret:", "secret"), ("config-map:", "configMap")):
+        if value.startswith(prefix):
+            source, slash, key = value.removeprefix(prefix).partition("/")
+            if not (source and slash and key):
+                raise UsageProblem(f"{text} is not as {name}={prefix}NAME/KEY.")
+            return {"name": name, place: {"name": source, "key": key}}
+    return {"name": name, "value": value}
+
+
+def _build_toleration(text: str) -> Body:
+    """Build a toleration: KEY[=VALUE][:EFFECT]."""
+    rest, _, effect = text.partition(":")
+    key, sign, value = rest.partition("=")
+    toleration: Body = {"key": key, "operator": "Equal" if sign else "Exists"}
+    if sign:
+        toleration["value"] = value
+    return toleration | ({"effect": effect} if effect else {})
+
+
+def build_volume(volume: VolumeField, text: str) -> Body:
+    """Build a volume of KEY=VALUE,KEY=VALUE: keys as REST has them. Raises UsageProblem."""
+    built: Body = {}
+    for part in text.split(","):
+        key, value = _split_pair(part)
+        if key not in volume.keys:
+            raise UsageProblem(
+                f"{volume.flag} does not know {key}.", f"It takes {', '.join(volume.keys)}."
+            )
+        set_value(built, key, _convert(volume.flag, key, value, volume.keys[key]))
+    return built
+
+
+def _convert(flag: str, key: str, text: str, kind: str) -> Any:
+    if kind == "boolean":
+        if text.lower() not in ("true", "false", "yes", "no"):
+            raise UsageProblem(f"{key} of {flag} is true or false, and not {text}.")
+        return text.lower() in ("true", "yes")
+    if kind == "integer":
+        if not text.lstrip("-").isdigit():
+            raise UsageProblem(f"{key} of {flag} is a whole number, and not {text}.")
+        return int(text)
+    return text
+
+
+def set_value(body: Body, place: str, value: Any) -> None:
+    """Put a value at a dotted place of a body."""
+    *above, last = place.split(".")
+    for name in above:
+        body = body.setdefault(name, {})
+    body[last] = value
+
+
+def merge_values(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Body:
+    """Return the base with the changes merged over it: objects are merged, lists replaced."""
+    merged = dict(base)
+    for name, value in changes.items():
+        current = merged.get(name)
+        merged[name] = (
+            merge_values(current, value)
+            if isinstance(current, Mapping) and isinstance(value, Mapping)
+            else value
+        )
+    return merged
+
+
+def build_master(
+    spec: Mapping[str, Any], changes: Mapping[str, Any], fields: Sequence[SubmissionField]
+) -> Body:
+    """Return a master as the workers are, with some values of its own.
+
+    In REST a master stands for itself: what it shares with the workers is said twice.
+    """
+    shared: Body = {}
+    places = [field.place for field in fields if field.is_of_pods]
+    for place in [*places, "storage"]:
+        value: Any = spec
+        for name in place.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if value is not None:
+            set_value(shared, place, value)
+    if "gpuDevicesRequest" in changes.get("compute", {}):
+        # Other GPUs than the workers' are not shared in the way that theirs are.
+        for name in ("gpuRequestType", "gpuPortionRequest", "gpuMemoryRequest"):
+            shared.get("compute", {}).pop(name, None)
+    return merge_values(shared, changes)
+
+
+def is_distributed(body: Mapping[str, Any]) -> bool:
+    """Tell whether a body is that of a distributed workload, by what only those have."""
+    spec = body.get("spec")
+    names = set(body) | set(spec if isinstance(spec, Mapping) else ())
+    return bool(
+        names & {"distributedFramework", "numWorkers", "masterSpec", "noMaster", "parameterServers"}
+    )
+
+
+def read_file_body(value: Any) -> Body:
+    """Return the submission that a file holds, without what only answers have."""
+    if not isinstance(value, Mapping):
+        raise UsageProblem("The file is not a submission: it has no name and spec.")
+    body = {str(name): each for name, each in value.items() if name not in READ_ONLY}
+    spec = dict(body.get("spec") or {})
+    if "framework" in body:
+        spec["distributedFramework"] = body.pop("framework")
+    return body | {"spec": spec}
+
+
+def find_template(session: Session, reference: str) -> Body:
+    """Return a template by its name or id. Raises NotFound and UsageProblem."""
+    found = [
+        each
+        for each in session.list_items(routes.LIST_TEMPLATES, "entries")
+        if reference in (each["meta"]["name"], each["meta"]["id"])
+    ]
+    if not found:
+        raise NotFound(
+            f"There is no template {reference} among those that you may see.",
+            "`muster template list` shows them.",
+        )
+    if len(found) > 1:
+        ids = ", ".join(str(each["meta"]["id"]) for each in found[:10])
+        raise UsageProblem(f"Several templates are called {reference}.", f"Name its id: {ids}.")
+    return found[0]
+
+
+def complete_body(session: Session, body: Body, project: str) -> Body:
+    """Return the body with the ids of its project and cluster.
+
+    What the body says of them itself stays, save where a project is named beside it.
+    """
+    body = dict(body)
+    named = str(body.pop("project", "") or "")
+    if "projectId" in body and not project and not named:
+        return body
+    found = projects.get_project(session, project or named)
+    return body | {"projectId": str(found["id"]), "clusterId": str(found["clusterId"])}
+
+
+def get_routes(distributed: bool) -> routes.KindRoutes:
+    """Return the routes of distributed workloads, or of standard ones."""
+    return routes.DISTRIBUTED if distributed else routes.STANDARD
+
+
+def preview(session: Session, body: Body, *, distributed: bool) -> Body:
+    """Return the objects that a submission would become, and whether it fits. Raises Refused."""
+    previewed: Body = session.call(get_routes(distributed).preview, body=body)
+    return previewed
+
+
+def submit(session: Session, body: Body, *, distributed: bool) -> Body:
+    """Submit a workload; return it, with `warnings` where it cannot start. Raises Refused."""
+    submitted: Body = session.call(get_routes(distributed).submit, body=body)
+    return submitted
+
+
+def get_submission(session: Session, workload: Mapping[str, Any]) -> tuple[Body, bool]:
+    """Return the body that a workload was submitted with, and whether it is distributed."""
+    distributed = workload["type"] == "Distributed"
+    answer = session.call(get_routes(distributed).get, workload_id=str(workload["id"]))
+    return {name: value for name, value in answer.items() if name not in READ_ONLY}, distributed
+
+
+def join_command(words: Sequence[str]) -> str:
+    """Return words as one line that the server splits in the same way."""
+    return shlex.join(words)

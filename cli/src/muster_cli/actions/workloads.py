@@ -1,0 +1,265 @@
+"""Workloads: found by name, listed, stopped, run, deleted, explained."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from muster_cli import routes
+from muster_cli.actions import moments
+from muster_cli.errors import NotFound, Refused, TimedOut, UsageProblem
+from muster_cli.session import Session
+
+Workload = dict[str, Any]
+
+UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+ENDED = frozenset({"Completed", "Failed", "Stopped"})
+"""Phases in which nothing of a workload runs any more."""
+POLL_SECONDS = 1.0
+PATIENCE_SECONDS = 300.0
+"""How long something that goes on for long waits for a server that does not answer."""
+GOALS = {
+    "completed": frozenset({"Completed"}),
+    "failed": frozenset({"Failed"}),
+    "running": frozenset({"Running", "Degraded"}),
+    "stopped": frozenset({"Stopped"}),
+    "ended": ENDED,
+    "deleted": frozenset[str](),
+}
+"""What can be waited for, with the phases that mean it."""
+
+
+def get_workload(session: Session, reference: str, project: str = "") -> Workload:
+    """Return a workload by its id, its name, or `project/name`. Raises NotFound and UsageProblem.
+
+    Without a project a name is looked for in all that the caller may see.
+    """
+    if UUID.fullmatch(reference):
+        return get_by_id(session, reference)
+    above, slash, name = reference.rpartition("/")
+    # A comma would be a further condition, and no name a condition that all fulfil.
+    for text in (name, *([above] if slash else [project] if project else [])):
+        if not text.strip() or set(text) & set(",/=<>!") or not text.isprintable():
+            raise UsageProblem(
+                f"'{text}' in '{reference}' is not a name of a workload or project.",
+                "It is a name as train1, PROJECT/NAME, or an id. A variable may be empty.",
+            )
+    conditions = [f"name=={name}"]
+    if above or project:
+        conditions.append(f"projectName=={above or project}")
+    query = {"filterBy": ",".join(conditions)}
+    found = list(session.list_items(routes.LIST_WORKLOADS, "workloads", query=query, limit=20))
+    if not found:
+        place = f" in {above or project}" if above or project else ""
+        raise NotFound(
+            f"There is no workload {name}{place} among those that you may see.",
+            "`muster list` shows them; --all-projects shows those of all projects.",
+        )
+    if len(found) > 1:
+        places = ", ".join(f"{each['projectName']}/{name}" for each in found)
+        raise UsageProblem(f"Several projects have a workload {name}.", f"Say which: {places}.")
+    return found[0]
+
+
+def get_by_id(session: Session, workload_id: str, patience: float = 0.0) -> Workload:
+    """Return a workload with its attempts and limits. Raises NotFound and Refused."""
+    try:
+        workload: Workload = session.call(
+            routes.GET_WORKLOAD, workload_id=workload_id, patience=patience
+        )
+    except Refused as refusal:
+        if refusal.status == 404:
+            raise NotFound(refusal.message) from None
+        raise
+    return workload
+
+
+def get_details(session: Session, reference: str, project: str = "") -> Workload:
+    """Return a workload with its attempts, its limits and why it waits or failed."""
+    workload = get_workload(session, reference, project)
+    return workload if "attempts" in workload else get_by_id(session, str(workload["id"]))
+
+
+def build_filter(
+    *,
+    project: str = "",
+    phases: Sequence[str] = (),
+    user: str = "",
+    workload_type: str = "",
+    conditions: Sequence[str] = (),
+) -> str | None:
+    """Return the `filterBy` of a list; one phase alone can be asked for there."""
+    parts = list(conditions)
+    parts += [f"projectName=={project}"] if project else []
+    parts += [f"submittedBy=={user}"] if user else []
+    parts += [f"phase=={phases[0]}"] if len(phases) == 1 else []
+    parts += [f"type=={workload_type}"] if workload_type else []
+    return ",".join(parts) or None
+
+
+def list_workloads(
+    session: Session,
+    *,
+    filter_by: str | None = None,
+    phases: Sequence[str] = (),
+    search: str = "",
+    deleted: bool = False,
+    limit: int | None = None,
+    sort: str = "",
+    patience: float = 0.0,
+) -> Iterator[Workload]:
+    """Yield the workloads, the newest first unless `sort` names a field (`-field` descends)."""
+    query = {
+        "filterBy": filter_by,
+        "search": search or None,
+        "deleted": deleted or None,
+        "sortBy": sort.removeprefix("-") or None,
+        "sortOrder": ("desc" if sort.startswith("-") else "asc") if sort else None,
+    }
+    found = session.list_items(
+        routes.LIST_WORKLOADS,
+        "workloads",
+        query=query,
+        limit=None if len(phases) > 1 else limit,
+        patience=patience,
+    )
+    if len(phases) > 1:
+        found = (each for each in found if each["phase"] in phases)
+    for number, each in enumerate(found):
+        if limit is not None and number >= limit:
+            return
+        yield each
+
+
+def list_pods(
+    session: Session, workload_id: str, attempt: str = "", patience: float = 0.0
+) -> list[dict[str, Any]]:
+    """Return the pods of an attempt by rank: the present one, that of a number, or `all`."""
+    query = {"attempt": attempt or None}
+    return list(
+        session.list_items(
+            routes.LIST_WORKLOAD_PODS,
+            "pods",
+            query=query,
+            patience=patience,
+            workload_id=workload_id,
+        )
+    )
+
+
+def list_events(session: Session, workload_id: str, limit: int) -> list[dict[str, Any]]:
+    """Return the newest events, the oldest of them first."""
+    found = session.list_items(routes.LIST_EVENTS, "events", limit=limit, workload_id=workload_id)
+    return list(found)[::-1]
+
+
+def list_history(session: Session, workload_id: str, limit: int) -> list[dict[str, Any]]:
+    """Return the newest changes of status and events, the oldest of them first."""
+    found = session.list_items(routes.LIST_HISTORY, "records", limit=limit, workload_id=workload_id)
+    return list(found)[::-1]
+
+
+def stop(session: Session, workload: Workload) -> str:
+    """Stop a workload; return what the server says of it."""
+    return _act(session, routes.get_kind_routes(workload["type"]).stop, workload)
+
+
+def run_again(session: Session, workload: Workload) -> str:
+    """Run a workload again, as a new attempt; return what the server says of it."""
+    return _act(session, routes.get_kind_routes(workload["type"]).run, workload)
+
+
+def delete(session: Session, workload: Workload) -> str:
+    """Delete a workload; return what the server says of it."""
+    return _act(session, routes.get_kind_routes(workload["type"]).delete, workload)
+
+
+def _act(session: Session, route: routes.Route, workload: Workload) -> str:
+    answer = session.call(route, workload_id=str(workload["id"]))
+    return str(answer["message"])
+
+
+def list_prunable(
+    session: Session, seconds: int, phases: Iterable[str], project: str = ""
+) -> list[Workload]:
+    """Return the workloads that have ended so long ago, in these phases."""
+    wanted, before = sorted(set(phases)), moments.format_ago(seconds)
+    found: list[Workload] = []
+    for phase in wanted:
+        # What was stopped has no end of its own: it is as old as its phase.
+        moment = "phaseUpdatedAt" if phase == "Stopped" else "completedAt"
+        filter_by = build_filter(
+            project=project, phases=[phase], conditions=[f"{moment}<={before}"]
+        )
+        found += list_workloads(session, filter_by=filter_by)
+    return found
+
+
+def explain(workload: Workload) -> dict[str, Any]:
+    """Return why a workload waits or failed, and what would help, as REST says it."""
+    diagnosis = workload.get("diagnosis") or {}
+    return {
+        "name": workload["name"],
+        "phase": workload["phase"],
+        "message": diagnosis.get("message") or workload.get("phaseMessage") or "",
+        "help": diagnosis.get("help") or "",
+        "pod": diagnosis.get("pod") or "",
+        "container": diagnosis.get("container") or "",
+        "logLine": diagnosis.get("logLine") or "",
+        "clusterMessage": workload.get("clusterMessage") or "",
+        "limits": [each["message"] for each in workload.get("limits", []) if each.get("message")],
+    }
+
+
+def wait_for(
+    session: Session,
+    workload_id: str,
+    goal: str,
+    *,
+    timeout: float | None = None,
+    report: Callable[[Workload], None] = lambda workload: None,
+) -> Workload | None:
+    """Wait until a workload has reached a goal, or never will; None once it is deleted.
+
+    `report` is called with each new phase or sentence. Raises TimedOut.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    told: tuple[str, str] | None = None
+    while True:
+        try:
+            workload = get_by_id(session, workload_id, patience=PATIENCE_SECONDS)
+        except NotFound:
+            return None
+        if goal == "deleted" and workload.get("deletedAt") and not _is_listed(session, workload):
+            return None
+        news = (workload["phase"], workload.get("phaseMessage") or "")
+        if news != told:
+            report(workload)
+            told = news
+        if workload["phase"] in GOALS[goal] or is_out_of_reach(workload["phase"], goal):
+            return workload
+        if deadline is not None and time.monotonic() >= deadline:
+            raise TimedOut(
+                f"{workload['name']} is {workload['phase']} after {timeout:g} s, and not {goal}.",
+                workload.get("phaseMessage") or "",
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def _is_listed(session: Session, workload: Workload) -> bool:
+    """Tell whether something of a deleted workload is still in its cluster."""
+    filter_by = build_filter(
+        project=str(workload["projectName"]), conditions=[f"name=={workload['name']}"]
+    )
+    found = list_workloads(session, filter_by=filter_by, patience=PATIENCE_SECONDS)
+    return workload["id"] in (each["id"] for each in found)
+
+
+def is_out_of_reach(phase: str, goal: str) -> bool:
+    """Tell whether a workload in this phase can no longer reach the goal by itself."""
+    return goal != "deleted" and (phase in ENDED or phase == "Deleting")
+
+
+def build_page_address(session: Session, workload: Workload) -> str:
+    """Return the address of a workload's page."""
+    return f"{session.settings.server}/workloads/{workload['id']}"

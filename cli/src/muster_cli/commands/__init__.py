@@ -1,0 +1,1 @@
+"""The commands: the layer of Click over `actions` and `output`."""

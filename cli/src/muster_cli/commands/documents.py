@@ -1,0 +1,36 @@
+"""Files that a command is given: JSON or YAML, from a path or from standard input."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from muster_cli.errors import UsageProblem
+
+LARGEST_DOCUMENT = 2 << 20
+"""REST takes no larger body."""
+
+
+def load_document(path: str) -> Any:
+    """Return the value of a JSON or YAML file; `-` is standard input. Raises UsageProblem."""
+    try:
+        if path == "-":
+            content = sys.stdin.buffer.read(LARGEST_DOCUMENT + 1)
+        else:
+            with Path(path).open("rb") as file:
+                content = file.read(LARGEST_DOCUMENT + 1)
+        text = content.decode()
+    except OSError as error:
+        raise UsageProblem(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageProblem(f"{path} is not text in UTF-8.") from None
+    if len(content) > LARGEST_DOCUMENT:
+        raise UsageProblem(f"{path} has more than {LARGEST_DOCUMENT >> 20} MiB.")
+    try:
+        if text.lstrip()[:1] in ("{", "["):
+            return json.loads(text)
+        # Imported by name where it is used: PyYAML takes as long as all the rest.
+        return importlib.import_module("muster_cli.output.yaml_format").load_yaml(text)
+    except ValueError as error:
+        raise UsageProblem(f"{path} is neither JSON nor YAML: {error}"[:500]) from None

@@ -1,0 +1,82 @@
+"""`api`, for what no other command does, and `completion`."""
+
+import json
+
+import click
+from click.shell_completion import get_completion_class
+
+from muster_cli.commands.documents import load_document
+from muster_cli.commands.invocation import Invocation, pass_invocation
+from muster_cli.errors import UsageProblem
+from muster_cli.output.formats import OutputFormat, write_value
+from muster_cli.routes import Route
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument(
+    "method", type=click.Choice(["GET", "POST", "PUT", "PATCH", "DELETE"], case_sensitive=False)
+)
+@click.argument("path")
+@click.option("-d", "--data", help="The body, as JSON.")
+@click.option("-f", "--file", "file_name", metavar="FILE", help="The body, in YAML or JSON.")
+@click.option("-q", "--query", multiple=True, metavar="NAME=VALUE", help="A query parameter.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["json", "yaml"]),
+    default="json",
+    help="How the answer is written.",
+)
+@pass_invocation
+def api(
+    invocation: Invocation,
+    method: str,
+    path: str,
+    data: str | None,
+    file_name: str | None,
+    query: tuple[str, ...],
+    output: str,
+) -> None:
+    """Send a request to PATH of REST, as /workloads, and write the answer.
+
+    GET /schema describes all of it.
+    """
+    pairs = dict(each.partition("=")[::2] for each in query)
+    if data is not None and file_name:
+        raise UsageProblem("The body is either --data or --file.")
+    body = load_document(file_name) if file_name else _parse_body(data)
+    # What is in braces would be filled in: a path has none.
+    target = path if path.startswith("/api/") else f"/api/v1/{path.lstrip('/')}"
+    route = Route(method.upper(), target.replace("{", "%7B").replace("}", "%7D"))
+    answer = invocation.session.request(route, query=pairs, body=body)
+    if not answer.content:
+        return
+    if (answer.headers.get("Content-Type") or "").startswith("text/"):
+        text = answer.content.decode(errors="replace")
+        if invocation.terminal.is_terminal:
+            invocation.terminal.write_line(text.removesuffix("\n"))
+        else:
+            invocation.terminal.stream.write(text)
+        return
+    write_value(answer.parse(), OutputFormat(output), invocation.terminal)
+
+
+def _parse_body(text: str | None) -> object:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError as error:
+        raise UsageProblem(f"--data is not JSON: {error}.") from None
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@pass_invocation
+def completion(invocation: Invocation, shell: str) -> None:
+    """Print what completes commands in SHELL: `eval "$(muster completion bash)"`."""
+    root = click.get_current_context().find_root()
+    completer = get_completion_class(shell)
+    assert completer is not None
+    made = completer(root.command, {}, "muster", "_MUSTER_COMPLETE")
+    invocation.terminal.write_line(made.source())

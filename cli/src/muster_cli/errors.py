@@ -1,0 +1,126 @@
+"""What ends a command early, with words for a person and the status that it exits with."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The exit codes of all commands."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_SIGNED_IN = 3
+    FORBIDDEN = 4
+    NOT_FOUND = 5
+    CONFLICT = 6
+    TIMED_OUT = 124
+    INTERRUPTED = 130
+
+
+EXIT_CODE_MEANINGS = {
+    ExitCode.OK: "It is done, or what was waited for has come.",
+    ExitCode.FAILED: "It failed: the server refused it, could not be reached, or a workload that "
+    "was waited for failed.",
+    ExitCode.USAGE: "The command itself is not right; nothing was sent.",
+    ExitCode.NOT_SIGNED_IN: "Nobody is signed in, the session has ended, or the credentials are "
+    "wrong.",
+    ExitCode.FORBIDDEN: "You may see it, and may not do this.",
+    ExitCode.NOT_FOUND: "It is not there, or not yours to see.",
+    ExitCode.CONFLICT: "A name is taken, or the state does not allow it.",
+    ExitCode.TIMED_OUT: "What was waited for did not come in time.",
+    ExitCode.INTERRUPTED: "Ctrl-C.",
+}
+
+
+class CliError(Exception):
+    """A command cannot go on: what happened and why, and in `hint` what to do."""
+
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageProblem(CliError):
+    """What was typed cannot be understood."""
+
+    exit_code = ExitCode.USAGE
+
+
+class NotSignedIn(CliError):
+    """There is no token, or none that is good."""
+
+    exit_code = ExitCode.NOT_SIGNED_IN
+
+
+class NotFound(CliError):
+    """There is nothing of that name, or nothing that the caller may see."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+
+class TimedOut(CliError):
+    """What was waited for did not come in time."""
+
+    exit_code = ExitCode.TIMED_OUT
+
+
+class Unreachable(CliError):
+    """The server did not answer; `was_sent` tells whether the request may have reached it."""
+
+    def __init__(self, message: str, hint: str = "", *, was_sent: bool = False) -> None:
+        super().__init__(message, hint)
+        self.was_sent = was_sent
+
+
+TEMPORARY_STATUSES = (502, 503, 504)
+"""What a proxy answers while the server behind it restarts."""
+
+
+class Refused(CliError):
+    """The server answered with an error: its status, and its words for each field."""
+
+    def __init__(
+        self, status: int, message: str, details: tuple[tuple[str, str], ...] = (), hint: str = ""
+    ) -> None:
+        super().__init__(message, hint)
+        self.status = status
+        self.details = details
+        self.exit_code = _EXIT_CODES.get(status, ExitCode.FAILED)
+
+    @property
+    def is_temporary(self) -> bool:
+        """Tell whether the same request may be answered a little later."""
+        return self.status in TEMPORARY_STATUSES
+
+
+_EXIT_CODES = {
+    401: ExitCode.NOT_SIGNED_IN,
+    403: ExitCode.FORBIDDEN,
+    404: ExitCode.NOT_FOUND,
+    409: ExitCode.CONFLICT,
+}
+
+
+def describe_error(error: CliError) -> str:
+    """Return an error in lines: what happened, each field with what is wrong, what to do.
+
+    What a terminal would obey is left out: the words may be the server's.
+    """
+    lines = [f"Error: {error.message}"]
+    if isinstance(error, Refused):
+        # A problem of one field alone is the message already.
+        lines += [
+            f"  {field}: {text}" if field else f"  {text}"
+            for field, text in error.details
+            if text not in error.message
+        ]
+    if error.hint:
+        lines.append(error.hint)
+    return "\n".join("".join(filter(_is_harmless, each)) for each in lines)
+
+
+def _is_harmless(character: str) -> bool:
+    return character.isprintable() or character in "\n\t"

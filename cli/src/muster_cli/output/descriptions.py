@@ -1,0 +1,105 @@
+"""A workload in words: everything about it, or why it waits."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from muster_cli.actions import moments
+from muster_cli.output.tables import TableColumn, build_rows, format_value, render_table
+from muster_cli.output.terminal import PHASE_COLOURS, Terminal, clean_log_line, clean_text
+from muster_cli.output.workload_columns import EVENT_COLUMNS, POD_COLUMNS
+from muster_cli.resources import get_value
+
+Item = Mapping[str, Any]
+LABEL_WIDTH = 18
+SHOWN_PODS = 50
+
+_FACTS = (
+    ("Name", "name"),
+    ("Id", "id"),
+    ("Project", "projectName"),
+    ("Department", "departmentName"),
+    ("Namespace", "namespace"),
+    ("Framework", "distributedFramework"),
+    ("Submitted by", "submittedBy"),
+    ("Created", "createdAt"),
+    ("Completed", "completedAt"),
+    ("Attempt", "additionalFields.attempt"),
+    ("Pods", "requestedPods.number"),
+    ("Running pods", "runningPods"),
+    ("Priority", "priorityClassName"),
+    ("Preemptible", "preemptible"),
+    ("Node pools", "requestedNodePools"),
+    ("Images", "images"),
+    ("Command", "command"),
+    ("Arguments", "arguments"),
+    ("GPUs requested", "workloadRequestedResources.gpu.request"),
+    ("GPUs held", "allocatedResources.gpu"),
+    ("CPU of a pod", "podsRequestedResources.cpu"),
+    ("Memory of a pod", "podsRequestedResources.cpuMemory"),
+)
+_ATTEMPT_COLUMNS = [
+    TableColumn("ATTEMPT", lambda item: item.get("number")),
+    TableColumn("STATUS", lambda item: item.get("phase")),
+    TableColumn("BY", lambda item: item.get("requestedBy")),
+    TableColumn("REQUESTED", lambda item: item.get("requestedAt")),
+    TableColumn(
+        "RAN",
+        lambda item: moments.describe_duration(
+            moments.compute_age(item.get("startedAt"), item.get("endedAt"))
+        ),
+    ),
+    TableColumn("MESSAGE", lambda item: item.get("phaseMessage")),
+]
+
+
+def describe_workload(
+    workload: Item, pods: Sequence[Item], events: Sequence[Item], terminal: Terminal
+) -> Iterator[str]:
+    """Yield the lines of everything about a workload."""
+    phase = str(workload["phase"])
+    for label, path in _FACTS:
+        text = format_value(get_value(workload, path))
+        if text:
+            yield f"{label + ':':<{LABEL_WIDTH}}{text}"
+    painted = terminal.paint(phase, PHASE_COLOURS.get(phase, ""))
+    yield f"{'Status:':<{LABEL_WIDTH}}{painted}"
+    if message := clean_text(str(workload.get("phaseMessage") or "")):
+        yield f"{'':<{LABEL_WIDTH}}{message}"
+    for each in workload.get("limits") or []:
+        used = moments.describe_duration(each.get("usedSeconds"))
+        limit = moments.describe_duration(each.get("limitSeconds"))
+        yield f"{clean_text(str(each['name'])) + ':':<{LABEL_WIDTH}}{used or '-'} of {limit}"
+    shown = list(pods[:SHOWN_PODS])
+    yield from _describe_part(
+        "Attempts", _ATTEMPT_COLUMNS, workload.get("attempts") or [], terminal
+    )
+    yield from _describe_part("Pods", POD_COLUMNS, shown, terminal)
+    if len(pods) > SHOWN_PODS:
+        yield f"… and {len(pods) - SHOWN_PODS} more: `muster pods {workload['name']}`"
+    yield from _describe_part("Events", EVENT_COLUMNS, events, terminal)
+
+
+def _describe_part(
+    title: str, columns: Sequence[TableColumn], items: Sequence[Item], terminal: Terminal
+) -> Iterator[str]:
+    if not items:
+        return
+    yield ""
+    yield terminal.paint(title, "bold")
+    yield from render_table(*build_rows(columns, items, is_wide=False), terminal)
+
+
+def describe_explanation(explanation: Item, terminal: Terminal) -> Iterator[str]:
+    """Yield why a workload waits or failed, and what would help."""
+    phase = str(explanation["phase"])
+    yield f"{explanation['name']} is {terminal.paint(phase, PHASE_COLOURS.get(phase, ''))}."
+    for name in ("message", "clusterMessage", "help"):
+        if text := clean_text(str(explanation[name])):
+            yield text
+    if explanation["logLine"]:
+        yield f"{clean_text(str(explanation['pod']))} wrote:"
+        yield f"  {clean_log_line(str(explanation['logLine']))}"
+    for text in explanation["limits"]:
+        yield clean_text(str(text))
+    if not any(explanation[name] for name in ("message", "clusterMessage", "limits")):
+        yield "Nothing stands in its way."

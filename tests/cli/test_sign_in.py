@@ -1,0 +1,172 @@
+"""Signing in and out, where tokens are kept, and where they are never seen."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from muster_cli import credentials
+from muster_cli.credentials import Secret, StoredToken
+from muster_cli.session import compare_versions
+from tests.cast import PASSWORD
+from tests.cli.running import CommandLine, Console
+
+
+def read_token(who: CommandLine) -> str:
+    tokens = json.loads((who.folder / "credentials.json").read_text())["tokens"]
+    return str(next(iter(tokens.values()))["token"])
+
+
+def test_a_person_signs_in_and_out(bob: CommandLine, console: Console) -> None:
+    assert bob("whoami").out == f"bob at {console.web.url} (Muster 0.1.0)\n"
+    bob("logout")
+    assert "not signed in" in bob("list", code=3).err
+    assert "muster login" in bob("whoami", code=3).err
+
+
+def test_a_wrong_password_and_an_ended_token_are_told_apart(
+    stranger: CommandLine, console: Console
+) -> None:
+    login = ("login", console.web.url, "--user", "bob", "--password-stdin")
+    assert "not right" in stranger(*login, stdin="wrong\n", code=3).err
+    stranger(*login, stdin=PASSWORD)
+    path = stranger.folder / "credentials.json"
+    values = json.loads(path.read_text())
+    for each in values["tokens"].values():
+        each["expiresAt"] = 1
+    path.write_text(json.dumps(values))
+    assert "session has ended" in stranger("list", code=3).err
+
+
+def test_a_program_signs_in_by_variables(stranger: CommandLine, console: Console) -> None:
+    stranger.variables = {
+        "MUSTER_SERVER": console.web.url,
+        "MUSTER_CLIENT_ID": console.ids["clientId"],
+        "MUSTER_CLIENT_SECRET": console.ids["secret"],
+    }
+    assert stranger("whoami", "-o", "json").parse()["kind"] == "service-account"
+    # A token that the server no longer takes is replaced without a word.
+    path = stranger.folder / "credentials.json"
+    values = json.loads(path.read_text())
+    for each in values["tokens"].values():
+        each["token"] = "x.y.z"
+    path.write_text(json.dumps(values))
+    assert stranger("list", "-o", "name").out
+    stranger.variables["MUSTER_CLIENT_SECRET"] = ""
+    path.unlink()
+    assert "MUSTER_CLIENT_SECRET is not" in stranger("list", code=3).err
+
+
+def test_files_are_the_users_alone(bob: CommandLine) -> None:
+    assert stat.S_IMODE(bob.folder.stat().st_mode) == 0o700
+    for name in ("config.json", "credentials.json"):
+        assert stat.S_IMODE((bob.folder / name).stat().st_mode) == 0o600
+    (bob.folder / "credentials.json").chmod(0o644)
+    bob("list")
+    assert stat.S_IMODE((bob.folder / "credentials.json").stat().st_mode) == 0o600
+
+
+def test_a_token_is_in_no_argument_output_log_or_traceback(
+    bob: CommandLine, console: Console
+) -> None:
+    token = read_token(bob)
+    with bob.start("list", "--watch", "--interval", "0.5") as watched:
+        assert watched.stdout is not None
+        watched.stdout.readline()
+        command = Path(f"/proc/{watched.pid}/cmdline").read_bytes()
+        watched.kill()
+        outputs = watched.communicate()
+    assert token.encode() not in command
+    bob.variables["MUSTER_DEBUG"] = "1"
+    refused = bob("api", "POST", "/workloads/distributed", "-d", "{}", code=1)
+    for name in ("config.json", "credentials.json"):
+        path = bob.folder / name
+        path.write_text(path.read_text().replace(console.web.url, "http://127.0.0.1:1"))
+    unreachable = bob("list", code=1)
+    texts = [*outputs, refused.out, refused.err, unreachable.out, unreachable.err, console.web.log]
+    assert not [text for text in texts if token in text or PASSWORD in text]
+
+
+def test_a_secret_shows_itself_to_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    token = StoredToken(Secret("very-secret"), 4e9, "bob")
+    assert "very-secret" not in f"{token} {token!r} {token.token}"
+    credentials.store_token("context:here", token)
+    stored = credentials.find_token("context:here")
+    assert stored is not None
+    assert stored.token.reveal() == "very-secret"
+    assert credentials.remove_token("context:here")
+    assert credentials.find_token("context:here") is None
+
+
+def test_contexts_are_several_servers(bob: CommandLine, console: Console) -> None:
+    bob(
+        "login",
+        console.web.url,
+        "--user",
+        "vera",
+        "--password-stdin",
+        "--name",
+        "hers",
+        stdin=PASSWORD,
+    )
+    assert bob("config", "list", "-o", "name").out.split() == ["here", "hers"]
+    assert bob("whoami", "-o", "name").out == "vera\n"
+    assert bob("--context", "here", "whoami", "-o", "name").out == "bob\n"
+    bob("config", "use", "here")
+    bob("config", "set", "project", "team-a")
+    assert "team-a" in bob("config", "list").out
+    bob("config", "delete", "hers")
+    bob("--context", "hers", "whoami", code=5)
+
+
+def test_a_token_is_sent_to_no_other_server(bob: CommandLine, console: Console) -> None:
+    other = console.web.url.replace("127.0.0.1", "localhost")
+    bob.variables = {"MUSTER_SERVER": other, "MUSTER_CONTEXT": "here"}
+    assert "not signed in" in bob("list", code=3).err
+    bob.variables = {}
+    bob("config", "set", "server", other)
+    assert "not signed in" in bob("list", code=3).err
+
+
+def test_a_server_that_is_none_is_told_in_words(stranger: CommandLine) -> None:
+    login = ("--user", "bob", "--password-stdin")
+    refused = stranger("login", "http://127.0.0.1:1", *login, stdin="x", code=1).err
+    assert "did not answer" in refused
+    assert "Traceback" not in refused
+    stranger("login", "http://a b", *login, stdin="x", code=2)
+    stranger("list", code=3)
+
+
+@pytest.mark.parametrize(
+    ("server", "word"),
+    [("0.1.0", ""), ("0.1.9", ""), ("0.2.0", "newer"), ("0.0.9", "older"), ("", "older")],
+)
+def test_an_older_or_newer_server_is_told(server: str, word: str) -> None:
+    note = compare_versions(server)
+    assert word in note
+    assert bool(note) == bool(word)
+
+
+CONFIRM = """
+from projects import sign_in_requests
+from projects.models import SignInRequest, User
+sign_in_requests.decide(SignInRequest.objects.get(code="{code}"), User.objects.get(username="bob"),
+                        is_confirmed={confirmed})
+"""
+
+
+@pytest.mark.parametrize(("confirmed", "status"), [(True, 0), (False, 3)])
+def test_a_person_signs_in_by_a_code(
+    stranger: CommandLine, console: Console, confirmed: bool, status: int
+) -> None:
+    assert "--code" in stranger("login", console.web.url, code=3).err
+    with stranger.start("login", console.web.url, "--code") as waiting:
+        assert waiting.stderr is not None
+        told = waiting.stderr.readline().split()
+        assert told[-1] == f"{console.web.url}/sign-in/program?code={told[3]}"
+        console.web.python(CONFIRM.format(code=told[3], confirmed=confirmed))
+        assert waiting.wait(60) == status
+    if confirmed:
+        assert stranger("whoami", "-o", "name").out == "bob\n"

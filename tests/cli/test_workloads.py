@@ -1,0 +1,159 @@
+"""Workloads by the command line: looked at, explained, submitted, changed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import CommandLine, Console
+
+SUBMIT = ("submit", "pytorch", "--image", "muster/allreduce", "--gpu-portion", "0.1")
+
+
+def test_workloads_are_listed_filtered_and_shown(bob: CommandLine) -> None:
+    assert {"train1", "waiting", "old", "failed"} <= set(bob("list", "-o", "name").out.split())
+    assert bob("list", "--status", "pending", "-o", "name").out == "waiting\n"
+    two = bob("list", "--status", "pending", "--status", "failed", "-o", "name").out.split()
+    assert sorted(two) == ["failed", "waiting"]
+    assert bob("list", "--mine", "--search", "train1", "-o", "name").out == "train1\n"
+    assert bob("get", "train1", "-o", "json").parse()["phase"] == "Running"
+    assert bob("get", "team-a/train1", "-o", "name").out == "train1\n"
+    described = bob("describe", "train1").out
+    assert "train1-worker-0" in described
+    assert "It was submitted." in described
+    assert bob("pods", "train1", "-o", "csv").out.splitlines()[1].startswith("train1-master-0,")
+    assert "Submitted" in bob("events", "train1").out
+
+
+def test_why_says_what_rest_says(bob: CommandLine) -> None:
+    assert "No node has 8 free GPUs." in bob("why", "waiting").out
+    assert "worker-0 ran out of memory." in bob("why", "failed").out
+    assert bob("why", "waiting", "-o", "json").parse()["phase"] == "Pending"
+
+
+def test_a_dry_run_shows_objects_and_fit_and_submits_nothing(bob: CommandLine) -> None:
+    shown = bob(*SUBMIT, "dry", "--workers", "3", "--dry-run", "--", "python", "a b.py").out
+    assert "kind: PyTorchJob" in shown
+    assert "# Within the quota" in shown
+    assert "a b.py" in shown
+    bob("get", "dry", code=5)
+
+
+def test_what_is_typed_reaches_the_server_whole(bob: CommandLine, console: Console) -> None:
+    bob(
+        *SUBMIT,
+        "whole",
+        "--workers=2",
+        "--env=A=b=c",
+        "--env=KEY=secret:keys/one",
+        "--label=team=vision",
+        "--toleration=gpu=yes:NoSchedule",
+        "--node-pool=default",
+        "--image-pull-secret=one two",
+        "--image-pull-secret=three",
+        "--priority=HIGH",
+        "--pvc=claimName=data,path=/data,existingPvc=true",
+        "--master-env=ROLE=master",
+        "--host-ipc",
+        "--no-run-as-non-root",
+    )
+    found = bob("get", "whole", "-o", "json").parse()
+    body = bob("api", "GET", f"/workloads/distributed/{found['id']}").parse()
+    spec = body["spec"]
+    assert spec["distributedFramework"] == "PyTorch"
+    assert [each["name"] for each in spec["environmentVariables"]] == ["A", "KEY"]
+    assert spec["environmentVariables"][0]["value"] == "b=c"
+    assert spec["environmentVariables"][1]["secret"] == {"name": "keys", "key": "one"}
+    assert spec["labels"] == [{"name": "team", "value": "vision"}]
+    assert spec["tolerations"][0]["effect"] == "NoSchedule"
+    assert spec["priorityClass"] == "high"
+    assert [each["name"] for each in spec["imagePullSecrets"]] == ["one", "two", "three"]
+    assert spec["storage"]["pvc"][0]["claimName"] == "data"
+    assert spec["security"] == {"hostIpc": True, "runAsNonRoot": False}
+    master = body["masterSpec"]
+    assert master["environmentVariables"] == [{"name": "ROLE", "value": "master"}]
+    assert master["image"] == "muster/allreduce"
+    assert master["storage"] == spec["storage"]
+    bob("copy", "whole", "copied", "--workers", "4")
+    copied = bob("get", "copied", "-o", "json").parse()
+    assert copied["requestedPods"]["number"] == 5
+    assert "being stopped" in bob("stop", "copied").out
+    bob("delete", "whole", "copied", code=2)
+    bob("delete", "whole", "copied", "--yes")
+
+
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_a_file_is_submitted_with_the_flags_over_it(bob: CommandLine, suffix: str) -> None:
+    spec = {"image": "muster/allreduce", "numWorkers": 2}
+    body = {"name": f"of-{suffix}", "project": "team-a", "framework": "PyTorch", "spec": spec}
+    text = json.dumps(body)
+    if suffix == "yaml":
+        text = (
+            f"name: of-{suffix}\nproject: team-a\nframework: PyTorch\n"
+            "spec: {image: muster/allreduce, numWorkers: 2}\n"
+        )
+    Path(bob.home, f"a.{suffix}").write_text(text)
+    assert "PyTorchJob" in bob("submit", "-f", f"a.{suffix}", "--dry-run").out
+    shown = bob("submit", "pytorch", "other", "-f", "-", "--workers", "5", "--dry-run", stdin=text)
+    assert "name: other" in shown.out
+    assert "replicas: 5" in shown.out
+
+
+def test_standard_workloads_and_templates_are_submitted(bob: CommandLine) -> None:
+    bob("submit", "standard", "one", "--image", "a", "--completions", "2", "--parallelism", "2")
+    assert bob("get", "one", "-o", "json").parse()["type"] == "Training"
+    spec = {"image": "a", "distributedFramework": "JAX", "numWorkers": 3}
+    meta = {"name": "base", "scope": "project", "projectId": "1"}
+    body = json.dumps({"meta": meta, "spec": spec})
+    bob("template", "create", "-f", "-", stdin=body)
+    shown = bob("submit", "--template", "base", "--name", "made", "--dry-run").out
+    assert "kind: JAXJob" in shown
+    bob("submit", "--template", "none", "--name", "made", code=5)
+
+
+def test_refusals_are_told_by_field_with_the_servers_words(bob: CommandLine) -> None:
+    refused = bob("submit", "pytorch", "Bad_Name", "--image", "a b", code=1)
+    assert not refused.out
+    assert "name" in refused.err
+    assert "image" in refused.err
+    assert "no such option" in bob("submit", "pytorch", "x", "--wrong", code=2).err.lower()
+    assert "claimName" in bob(*SUBMIT, "x", "--pvc=nonsense=1", code=2).err
+    bob(*SUBMIT, "train1", code=6)
+    bob("run", "train1", code=6)
+    bob("frobnicate", code=2)
+
+
+def test_waiting_ends_with_a_code_of_its_own(bob: CommandLine) -> None:
+    bob("wait", "train1", "--for", "running")
+    bob("wait", "old")
+    bob("wait", "failed", code=1)
+    bob("wait", "failed", "--for", "running", code=1)
+    assert "Pending" in bob("wait", "waiting", "--timeout", "1s", code=124).err
+    bob("wait", "waiting", "--timeout", "soon", code=2)
+
+
+def test_prune_takes_what_ended_long_ago_and_asks(bob: CommandLine) -> None:
+    assert "--all-projects" in bob("prune", "--older-than", "30d", "-y", code=2).err
+    prune = ("prune", "--all-projects", "--older-than")
+    assert bob(*prune, "30d", "--dry-run").out.startswith("team-a/old ")
+    assert "--yes" in bob(*prune, "30d", code=2).err
+    assert not bob(*prune, "60d", "--dry-run").out
+
+
+def test_what_is_not_yours_is_not_there_and_what_you_may_not_is_forbidden(
+    stranger: CommandLine, console: Console
+) -> None:
+    mallory = stranger.sign_in(console.web.url, "mallory")
+    mallory("get", "train1", code=5)
+    mallory("get", console.ids["train1"], code=5)
+    vera = stranger.sign_in(console.web.url, "vera")
+    assert "may not" in vera("stop", "train1", code=4).err
+
+
+def test_a_page_is_named_and_nothing_else_is_needed(bob: CommandLine, console: Console) -> None:
+    address = bob("open", "train1").out.strip()
+    assert address == f"{console.web.url}/workloads/{console.ids['train1']}"
+    assert bob("api", "GET", "/workloads/count").parse()["count"] > 0
+    bob("api", "GET", "/nowhere", code=5)
+    for shell in ("bash", "zsh", "fish"):
+        assert "_MUSTER_COMPLETE" in bob("completion", shell).out
