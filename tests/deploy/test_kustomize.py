@@ -90,6 +90,7 @@ def test_only_who_talks_to_clusters_gets_the_token_of_the_service_account() -> N
         "muster-web": True,
         "muster-worker": True,
         "muster-follow": True,
+        "muster-capture": True,
         "muster-beat": False,
         "muster-prepare": False,
     }
@@ -97,7 +98,7 @@ def test_only_who_talks_to_clusters_gets_the_token_of_the_service_account() -> N
 
 def test_every_process_has_a_probe_of_what_it_shows() -> None:
     specs = pod_specs(render_kustomization("overlays/example"))
-    for name in ("muster-worker", "muster-beat", "muster-follow"):
+    for name in ("muster-worker", "muster-beat", "muster-follow", "muster-capture"):
         [probe] = [specs[name]["containers"][0]["livenessProbe"]["exec"]["command"]]
         assert environment()["MUSTER_ALIVE_FILE"] in probe[-1], name
     assert "livenessProbe" in specs["muster-web"]["containers"][0]
@@ -111,7 +112,7 @@ def test_the_probe_tells_a_fresh_sign_of_life_from_an_old_one_and_from_none(
     if minutes is not None:
         alive.touch()
         os.utime(alive, times=(time.time() - 60 * minutes,) * 2)
-    for name in ("muster-worker", "muster-beat", "muster-follow"):
+    for name in ("muster-worker", "muster-beat", "muster-follow", "muster-capture"):
         command = pod_specs(render_kustomization("overlays/example"))[name]["containers"][0][
             "livenessProbe"
         ]["exec"]["command"]
@@ -202,7 +203,7 @@ def test_no_secret_is_in_a_manifest(place: str) -> None:
 
 def test_logs_lie_where_everybody_who_reads_them_looks() -> None:
     specs = pod_specs(render_kustomization("overlays/example"))
-    for name in ("muster-web", "muster-worker", "muster-follow"):
+    for name in ("muster-web", "muster-worker", "muster-capture"):
         mounts = {
             mount["name"]: mount["mountPath"]
             for mount in specs[name]["containers"][0]["volumeMounts"]

@@ -126,7 +126,7 @@ def test_pages_and_their_styles_are_served(image: Image, environment: dict[str, 
     assert "Permission denied" not in web.said
 
 
-@pytest.mark.parametrize("name", ["worker", "beat", "follow"])
+@pytest.mark.parametrize("name", ["worker", "beat", "follow", "capture"])
 def test_the_other_processes_run_show_that_they_live_and_stop(
     image: Image, environment: dict[str, str], name: str
 ) -> None:

@@ -18,6 +18,7 @@ from django.utils import timezone
 from clusters import connections, tasks
 from clusters.capabilities import TrainingRuntime
 from clusters.job_kinds import JOB_KINDS, TRAINJOBS
+from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls
 from clusters.kube.access import parse_kubeconfig
 from clusters.kube.client import Client
@@ -37,7 +38,7 @@ from tests.deploy.recording import Recorder, Right, build_right
 from tests.deploy.rendering import KUSTOMIZE, needs_kubectl, of_kind, render_kustomization
 from tests.workloads.acting import QUICK, SLEEP, Acting
 from tests.workloads.conftest import requested_steps
-from workloads import journal
+from workloads import journal, logbook
 from workloads import tasks as steps
 from workloads.following import Follower
 from workloads.models import Log, Workload
@@ -205,17 +206,23 @@ def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(
     tasks.check(cluster)
     tasks.heartbeat(cluster)
     stop = threading.Event()
-    follower = threading.Thread(target=Follower("rights").run, args=(stop,))
-    follower.start()
+    processes = [
+        threading.Thread(target=each.run, args=(stop,))
+        for each in (Follower("rights"), logbook.Capturer("rights"))
+    ]
+    for process in processes:
+        process.start()
     try:
         for framework in Framework:
             a_workloads_life(acting, framework)
         a_workload_that_tidies_up(acting)
+        a_workload_without_its_job(acting)
         followed = {right for right in SAID if right.verb == "watch"}
         eventually(lambda: not followed - recorder.used)
     finally:
         stop.set()
-        follower.join()
+        for process in processes:
+            process.join()
     a_trainjobs_life(acting)
     for project in (cast.team_a, cast.team_b):
         the_end_of_a_project(project)
@@ -320,6 +327,21 @@ def a_workload_that_tidies_up(acting: Acting) -> None:
     )
     acting.logs_are_kept(workload)
     steps.tidy(str(workload.pk))
+    delete_workload(acting, workload)
+
+
+def a_workload_without_its_job(acting: Acting) -> None:
+    """Its pods are left: a cluster with many removes them one by one after their job."""
+    workload = acting.submit_distributed("left", command=SLEEP)
+    steps.launch(str(workload.pk))
+    acting.until(workload, Status.RUNNING)
+    calls.delete(
+        acting.client,
+        PYTORCHJOBS,
+        workload.name,
+        namespace=acting.project.namespace,
+        propagation="Orphan",
+    )
     delete_workload(acting, workload)
 
 

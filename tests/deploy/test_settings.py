@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 
-from console import liveness, static_files
+from console import alive_file, static_files
 from tests.cluster import ROOT
 from tests.installation import clean_environment
 
@@ -48,10 +48,10 @@ def test_a_sign_of_life_that_cannot_be_given_ends_nothing(
     settings.OPTIONS = settings.OPTIONS.model_copy(
         update={"alive_file": tmp_path / "missing" / "alive"}
     )
-    liveness.touch_alive_file()
+    alive_file.touch_alive_file()
     assert "the sign of life, cannot be written: No such file or directory" in caplog.text
 
 
 def test_nothing_is_written_where_no_sign_of_life_is_asked_for(settings: LazySettings) -> None:
     assert settings.OPTIONS.alive_file is None
-    liveness.touch_alive_file()
+    alive_file.touch_alive_file()

@@ -1,0 +1,186 @@
+"""The chart is made from the manifests, and with its own values it is the example overlay."""
+
+import copy
+import os
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from scripts import helm_chart
+from tests.deploy.documented import PRODUCTION, blocks
+from tests.deploy.helm_rendering import CHART, default_values, render_chart, render_template
+from tests.deploy.rendering import (
+    Object,
+    needs_kubectl,
+    of_kind,
+    pod_specs,
+    problems,
+    render_kustomization,
+)
+
+needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+OTHER_VALUES: list[Object] = [
+    {},
+    {"logs": {"store": "s3://muster-logs/production"}},
+    {"logs": {"storageClass": "nfs"}, "settings": {"MUSTER_LOG_BYTES": "1", "MUSTER_DEBUG": "no"}},
+    {"clusterAccess": False, "replicas": {"web": 5}, "ingress": {"annotations": {}}},
+]
+
+
+@needs_kubectl
+def test_the_chart_is_made_from_the_manifests_as_they_are() -> None:
+    made = helm_chart.build_files(render_kustomization("overlays/example"))
+    found = {
+        str(path.relative_to(CHART)): path.read_text()
+        for path in CHART.rglob("*")
+        if path.is_file()
+    }
+    assert found == made, "run: python scripts/helm_chart.py"
+
+
+def normalize(objects: list[Object]) -> dict[tuple[str, str], Object]:
+    """Return the objects by kind and name, without what kustomize and Helm name differently."""
+    found = {}
+    for each in copy.deepcopy(objects):
+        text = yaml.safe_dump(each)
+        if each["kind"] == "ConfigMap":
+            text = text.replace(each["metadata"]["name"], "muster-settings")
+        obj: Object = yaml.safe_load(text)
+        obj["metadata"]["name"] = obj["metadata"]["name"].removesuffix("-1")
+        obj["metadata"].get("annotations", {}).pop("helm.sh/resource-policy", None)
+        obj["metadata"].update({"annotations": obj["metadata"].get("annotations") or {}})
+        template = obj.get("spec", {}).get("template", {})
+        template.get("metadata", {}).pop("annotations", None)
+        found[obj["kind"], obj["metadata"]["name"]] = obj
+    return found
+
+
+@needs_kubectl
+def test_with_its_own_values_it_is_the_example() -> None:
+    example = [
+        each for each in render_kustomization("overlays/example") if each["kind"] != "Namespace"
+    ]
+    [config] = of_kind(example, "ConfigMap")
+    text = yaml.safe_dump_all(example).replace(config, "muster-settings")
+    assert normalize(render_chart()) == normalize(list(yaml.safe_load_all(text)))
+
+
+@pytest.mark.parametrize("values", OTHER_VALUES)
+def test_every_object_is_one_that_a_strict_server_takes(values: Object) -> None:
+    assert [each for obj in render_chart(**values) for each in problems(obj)] == []
+
+
+def test_values_reach_what_they_are_for() -> None:
+    objects = render_chart(
+        image={"repository": "registry.example.com/ours", "tag": "2"},
+        host="jobs.example.com",
+        secret="keys",
+        logs={"storageClass": "nfs", "size": "1Ti"},
+        replicas={"web": 4},
+        resources={"web": {"limits": {"memory": "2Gi"}}},
+        settings={"MUSTER_LOG_BYTES": "1099511627776"},
+    )
+    containers = [
+        container
+        for spec in pod_specs(objects).values()
+        for container in [*spec["containers"], *spec.get("initContainers", [])]
+    ]
+    assert {each["image"] for each in containers} == {"registry.example.com/ours:2"}
+    assert {each["envFrom"][1]["secretRef"]["name"] for each in containers} == {"keys"}
+    web = of_kind(objects, "Deployment")["muster-web"]["spec"]
+    assert web["replicas"] == 4
+    limits = web["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert limits["memory"] == "2Gi"
+    ingress = of_kind(objects, "Ingress")["muster"]["spec"]
+    assert ingress["rules"][0]["host"] == ingress["tls"][0]["hosts"][0] == "jobs.example.com"
+    settings = of_kind(objects, "ConfigMap")["muster-settings"]["data"]
+    assert settings["MUSTER_ALLOWED_HOSTS"] == "jobs.example.com"
+    assert settings["MUSTER_LOG_BYTES"] == "1099511627776"
+    claim = of_kind(objects, "PersistentVolumeClaim")["muster-logs"]["spec"]
+    assert claim["storageClassName"] == "nfs"
+    assert claim["resources"]["requests"]["storage"] == "1Ti"
+
+
+def test_other_settings_are_other_pods() -> None:
+    def find_checksum(**values: Any) -> str:
+        web = of_kind(render_chart(**values), "Deployment")["muster-web"]
+        return str(web["spec"]["template"]["metadata"]["annotations"]["checksum/settings"])
+
+    usual = find_checksum()
+    assert find_checksum() == usual
+    for changed in (
+        {"host": "x.example.com"},
+        {"settings": {"A": "1"}},
+        {"logs": {"store": "s3://x"}},
+    ):
+        assert find_checksum(**changed) != usual
+
+
+def test_an_object_store_needs_no_volume() -> None:
+    objects = render_chart(logs={"store": "s3://muster-logs/production"})
+    assert not of_kind(objects, "PersistentVolumeClaim")
+    assert "persistentVolumeClaim" not in yaml.safe_dump_all(objects)
+    settings = of_kind(objects, "ConfigMap")["muster-settings"]["data"]
+    assert settings["MUSTER_LOG_STORAGE"] == "s3://muster-logs/production"
+
+
+def test_a_cluster_that_only_holds_the_console_gives_it_no_rights() -> None:
+    kinds = {each["kind"] for each in render_chart(clusterAccess=False)}
+    assert not kinds & {"ClusterRole", "ClusterRoleBinding", "PriorityClass"}
+
+
+def test_each_release_prepares_the_database_with_a_job_of_its_own() -> None:
+    [path] = (CHART / "templates").glob("job.yaml")
+    release = {"Namespace": "muster", "Revision": 7}
+    job = yaml.safe_load(
+        render_template(path.read_text(), {"Values": default_values(), "Release": release})
+    )
+    assert job["metadata"]["name"] == "muster-prepare-7"
+
+
+def test_no_secret_is_in_the_chart() -> None:
+    assert not of_kind(render_chart(), "Secret")
+    assert all("PASSWORD" not in str(each) for each in default_values().values())
+
+
+@pytest.mark.parametrize("text", ["{{ .Values.nothing }}", "{{ include 1 }}", "{{ if .Values.a }}"])
+def test_what_the_renderer_does_not_know_is_an_error(text: str) -> None:
+    with pytest.raises((AssertionError, KeyError)):
+        render_template(text, {"Values": {"a": 1}, "Release": {}})
+
+
+def test_every_value_that_the_documents_set_is_there() -> None:
+    [command] = blocks("### With Helm")
+    section = PRODUCTION.read_text().partition("### With Helm")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([^|]*) \|", section, re.MULTILINE)
+    named = [word for row in rows for word in re.findall(r"`([\w.]+)`", row)]
+    parent = ""
+    for word in [*re.findall(r"--set ([\w.]+)=", command), *named]:
+        name = f"{parent}{word}" if word.startswith(".") else word
+        parent = name.partition(".")[0]
+        value = default_values()
+        for part in name.split("."):
+            value = value[part]
+
+
+@needs_helm
+@pytest.mark.parametrize("values", OTHER_VALUES)
+def test_helm_renders_the_same(values: Object, tmp_path: Any) -> None:
+    given = tmp_path / "values.yaml"
+    given.write_text(yaml.safe_dump(values))
+    for command in (["lint", "--strict"], ["template", "muster"]):
+        done = subprocess.run(
+            ["helm", *command, str(CHART), "--namespace", "muster", "--values", str(given)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=os.environ | {"HELM_NO_PLUGINS": "1"},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    objects = [each for each in yaml.safe_load_all(done.stdout) if each]
+    rendered = render_chart(**values)
+    assert normalize(objects) == normalize(rendered)
