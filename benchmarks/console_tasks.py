@@ -28,10 +28,10 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from benchmarks.seeding import seed_workloads  # noqa: E402
+from benchmarks.seeding import NOWHERE, seed_workloads  # noqa: E402
 from clusters.models import Cluster  # noqa: E402
 from console import pagination  # noqa: E402
-from console.tables import Rows, Selection  # noqa: E402
+from console.table_filters import Rows, Selection  # noqa: E402
 from projects.models import AccessRule, Project, User  # noqa: E402
 from projects.permissions import L1  # noqa: E402
 from projects.querysets import list_visible_project_ids  # noqa: E402
@@ -46,16 +46,6 @@ ELSEWHERE = "elsewhere"
 """The cluster of the seeded rows. Nobody follows or asks it, so that it does not disturb the
 measurement.
 """
-NOWHERE = json.dumps(
-    {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "users": [{"name": "u", "user": {"token": "none"}}],
-    }
-)
 PEOPLE = 10
 MEMBER = "member-of-all"
 OUR_PROJECT = "team-a"
@@ -77,6 +67,8 @@ def seed_rows(count: str) -> Any:
             "unreachable_since": timezone.now(),
             "followed_by": "benchmark",
             "followed_until": timezone.now() + timedelta(days=1),
+            "captured_by": "benchmark",
+            "captured_until": timezone.now() + timedelta(days=1),
         },
     )
     started = time.monotonic()

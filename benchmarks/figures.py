@@ -96,3 +96,10 @@ def load_average() -> str:
 
 def read_text(path: str) -> str:
     return Path(path).read_text()
+
+
+def read_processor_seconds(pid: int) -> float:
+    """Return the seconds of the processor that a process has used, without its children."""
+    # The name in front, in brackets, may contain spaces.
+    words = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")

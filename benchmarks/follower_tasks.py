@@ -4,12 +4,14 @@ TASK`, in the environment of that database.
 The first line of its input is a JSON document; so is what it prints.
 """
 
+import dataclasses
 import json
+import queue
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import django
@@ -18,7 +20,7 @@ django.setup()
 
 from django.db import connection, transaction  # noqa: E402 - settings come first
 
-from benchmarks.seeding import PODS, build_spec  # noqa: E402
+from benchmarks.seeding import build_spec  # noqa: E402
 from clusters.models import Cluster  # noqa: E402
 from projects.models import Department, Project, User  # noqa: E402
 from workloads.models import Attempt, Event, Pod, Position, Workload  # noqa: E402
@@ -26,6 +28,11 @@ from workloads.specs import encode_spec  # noqa: E402
 
 LOOK = 0.02
 """Seconds between two queries of how far the database is."""
+SHARE = 4
+"""A query is followed by a rest of at least so many times its own length: measuring must not slow
+the follower down.
+"""
+AT_ONCE = 500
 CLUSTER = "scale"
 REST = 300_000_000
 """Nanoseconds without a change after which all rows are compared."""
@@ -72,8 +79,8 @@ def create_rows(given: Any) -> Any:
     return len(made)
 
 
-def _build_workload(given: Mapping[str, str], project: Project, owner: User) -> Workload:
-    spec = build_spec(project, given["name"])
+def _build_workload(given: Mapping[str, Any], project: Project, owner: User) -> Workload:
+    spec = dataclasses.replace(build_spec(project, given["name"]), workers=given["size"] - 1)
     return Workload(
         pk=uuid.UUID(given["id"]),
         project=project,
@@ -84,7 +91,7 @@ def _build_workload(given: Mapping[str, str], project: Project, owner: User) -> 
         job_kind="kubeflow.org/v1/PyTorchJob",
         spec=encode_spec(spec),
         submitted_by=owner,
-        requested_pods=PODS,
+        requested_pods=given["size"],
     )
 
 
@@ -135,41 +142,101 @@ def _count_wrong_rows(wanted: Mapping[str, str]) -> int:
     )
 
 
-def watch_arrivals(given: Any) -> Any:
-    """Return when each version of a pod was first seen in the database, until the input ends: [uid,
-    version, ns since 1970].
+def mark_logs_kept(given: Any) -> Any:
+    """Mark the logs of all pods as kept, but for those of so many pods; return how many are left.
+
+    Pods that are only objects have none, and asking for them would be part of every figure.
     """
-    over = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-    position = Position.objects.get().value
+    pods = Pod.objects.filter(vanished_at=None)
+    read = list(pods.order_by("id").values_list("id", flat=True)[: given["but"]])
+    with transaction.atomic():
+        Pod.objects.update(logs_kept=True)
+        Pod.objects.filter(pk__in=read).update(logs_kept=False)
+    return len(read)
+
+
+def watch_arrivals(given: Any) -> Any:
+    """Return when each change was seen in the database: [uid, version, ns since 1970].
+
+    A line of the input for each change has its uid and its version. When the input has ended, what
+    has not come is waited for, for so many seconds as are given.
+    """
+    keys = dict(Pod.objects.order_by().values_list("uid", "id"))
+    changes: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()
+
+    def read_changes() -> None:
+        for line in sys.stdin:
+            uid, _, version = line.strip().partition(" ")
+            changes.put((uid, version))
+        changes.put(None)
+
+    threading.Thread(target=read_changes, daemon=True).start()
     print("ready", flush=True)
+    pending: dict[int, list[tuple[str, str]]] = {}
     samples: list[tuple[str, str, int]] = []
-    known: dict[str, str] = {}
-    last = False
-    while not last:
-        last = over.wait(LOOK)
-        newest = Position.objects.get().value
-        if newest == position:
-            continue
-        with connection.cursor() as cursor:
-            cursor.execute(
-                (
-                    "SELECT p.uid, p.version FROM workloads_workload w JOIN workloads_pod p ON "
-                    "p.workload_id = w.id WHERE w.changed > %s"
-                ),
-                [position],
-            )
-            found = cursor.fetchall()
-        at, position = time.time_ns(), newest
-        for uid, version in found:
-            if known.get(uid) != version:
-                known[uid] = version
-                samples.append((uid, version, at))
+    until: float | None = None
+    while until is None or (pending and time.monotonic() < until):
+        while not changes.empty():
+            change = changes.get()
+            if change is None:
+                until = time.monotonic() + given["patience"]
+            else:
+                pending.setdefault(keys[change[0]], []).append(change)
+        began = time.monotonic()
+        for pk, version in _load_versions(list(pending)):
+            at = time.time_ns()
+            samples += [(*each, at) for each in pending[pk] if int(each[1]) <= version]
+            pending[pk] = [each for each in pending[pk] if int(each[1]) > version]
+            if not pending[pk]:
+                del pending[pk]
+        time.sleep(max(LOOK, SHARE * (time.monotonic() - began)))
     return samples
 
 
+def _load_versions(pods: Sequence[int]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    with connection.cursor() as cursor:
+        for first in range(0, len(pods), AT_ONCE):
+            part = pods[first : first + AT_ONCE]
+            marks = ", ".join(["%s"] * len(part))
+            cursor.execute(
+                f"SELECT id, version FROM workloads_pod WHERE id IN ({marks})",
+                part,
+            )
+            found += [(pk, int(version)) for pk, version in cursor.fetchall()]
+    return found
+
+
+def watch_events(given: Any) -> Any:
+    """Return when each event of a workload with this reason was seen: by its text, ns since
+    1970.
+    """
+    over = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+    print("ready", flush=True)
+    arrivals: dict[str, int] = {}
+    wanted = Event.objects.filter(workload=given["workload"], reason=given["reason"])
+    while True:
+        is_last = over.is_set()
+        began = time.monotonic()
+        texts = set(wanted.order_by().values_list("text", flat=True))
+        at = time.time_ns()
+        arrivals |= dict.fromkeys(texts - arrivals.keys(), at)
+        if is_last:
+            return arrivals
+        over.wait(max(LOOK, SHARE * (time.monotonic() - began)))
+
+
 TASKS: dict[str, Callable[[Any], Any]] = {
-    each.__name__: each for each in (create_rows, lead_cluster, wait_right, watch_arrivals)
+    each.__name__: each
+    for each in (
+        create_rows,
+        lead_cluster,
+        mark_logs_kept,
+        wait_right,
+        watch_arrivals,
+        watch_events,
+    )
 }
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import yaml
 from kubehttp import Server
@@ -37,9 +37,9 @@ class ForgettingProxy:
     everything passes again.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._server = server
-        self._loop = asyncio.new_event_loop()
+        self._loop = loop or asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._open = asyncio.Event()
         self._watches: set[asyncio.StreamWriter] = set()
@@ -59,7 +59,7 @@ class ForgettingProxy:
         }
         return yaml.safe_dump(config)
 
-    def __enter__(self) -> "ForgettingProxy":
+    def __enter__(self) -> Self:
         self._thread.start()
         self._run(self._start())
         return self
@@ -97,8 +97,14 @@ class ForgettingProxy:
         ended: int = self._run(forget())
         return ended
 
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+    async def answer_request(
+        self, data: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Answer a request instead of the server, until the client leaves; False to pass it on."""
+        return False
+
+    def _run(self, work: Coroutine[Any, Any, Any], within: float = 30.0) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(within)
 
     async def _start(self) -> None:
         self._open.set()
@@ -118,16 +124,23 @@ class ForgettingProxy:
         assert task is not None
         self._tasks.add(task)
         try:
+            first = await reader.read(CHUNK)
+            if not first or await self.answer_request(first, reader, writer):
+                return
             server_reader, server_writer = await asyncio.open_connection(
                 self._server.host, self._server.port, ssl=self._server.context
             )
             answers = asyncio.create_task(self._copy_answers(server_reader, writer))
             try:
-                while data := await reader.read(CHUNK):
+                data = first
+                while data:
                     if WATCH.match(data):
                         self._watches.add(writer)
                     server_writer.write(data)
                     await server_writer.drain()
+                    data = await reader.read(CHUNK)
+                    if await self.answer_request(data, reader, writer):
+                        return
             finally:
                 answers.cancel()
                 server_writer.close()

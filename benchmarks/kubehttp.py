@@ -29,7 +29,8 @@ class Server:
 
     host: str
     port: int
-    context: ssl.SSLContext
+    context: ssl.SSLContext | None
+    """None for plain HTTP."""
     token: str
 
     @classmethod
@@ -41,6 +42,9 @@ class Server:
         chosen = _get_entry(config["contexts"], config["current-context"])["context"]
         cluster = _get_entry(config["clusters"], chosen["cluster"])["cluster"]
         user = _get_entry(config["users"], chosen["user"])["user"]
+        address = urlsplit(cluster["server"])
+        if address.scheme == "http":
+            return cls(address.hostname or "", address.port or 80, None, user.get("token", ""))
         context = ssl.create_default_context()
         authority = _read_content(cluster, "certificate-authority", kubeconfig.parent)
         if authority:
@@ -56,7 +60,6 @@ class Server:
                 file.write(certificate + b"\n" + key)
                 file.flush()
                 context.load_cert_chain(file.name)
-        address = urlsplit(cluster["server"])
         return cls(address.hostname or "", address.port or 443, context, user.get("token", ""))
 
     def headers(self, accept: str = "application/json") -> dict[str, str]:
@@ -64,14 +67,21 @@ class Server:
         return {"Accept": accept, "User-Agent": "benchmark"} | login
 
 
+def open_http(server: Server) -> http.client.HTTPConnection:
+    """Return a connection of the standard library, which is not connected yet."""
+    if server.context is None:
+        return http.client.HTTPConnection(server.host, server.port, timeout=TIMEOUT)
+    return http.client.HTTPSConnection(
+        server.host, server.port, context=server.context, timeout=TIMEOUT
+    )
+
+
 class Connection:
     """One kept-alive connection, for one thread."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
-        self._http = http.client.HTTPSConnection(
-            server.host, server.port, context=server.context, timeout=TIMEOUT
-        )
+        self.server = server
+        self._http = open_http(server)
         self._http.connect()
         self._http.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -92,7 +102,7 @@ class Connection:
         """Send a request and return the body of the answer. Raises ApiError for a code
         above 299.
         """
-        headers = self._server.headers(accept) | (
+        headers = self.server.headers(accept) | (
             {"Content-Type": media} if body is not None else {}
         )
         self._http.request(method, path, body, headers)

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from figures import KEYS, Aim, Figures, describe_machine  # noqa: E402 - as the other benchmarks are run
 from list_pages import TABLES  # noqa: E402
+from stage import new_database  # noqa: E402
 
 from tests.console_server import WebServer  # noqa: E402
 
@@ -123,28 +125,45 @@ def measure_table(
 
 
 @contextmanager
-def start_filled_server(rows: int) -> Iterator[tuple[WebServer, dict[str, str]]]:
-    """Start the console on its own data with its rows; yield it and the sessions of its users."""
-    data = Path(tempfile.mkdtemp(prefix="muster-lists-"))
-    server = WebServer(data, debug=0, log_level="ERROR", **KEYS)
+def prepare_filled_server(
+    module: str, argument: object, *, database_url: str = "", data: Path | None = None
+) -> Iterator[tuple[WebServer, dict[str, Any]]]:
+    """Prepare the console's data with the rows that a module creates, which is told how many.
+
+    Yield the server, not started, and what the module made. What is in `data` is kept, and used
+    again.
+    """
+    folder = data or Path(tempfile.mkdtemp(prefix="muster-rows-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / "made.json"
     try:
-        server.manage("migrate", "--verbosity", "0")
-        command = [sys.executable, "-m", "benchmarks.list_rows", str(rows)]
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=server.environment,
-            capture_output=True,
-            text=True,
-            timeout=FILLED_WITHIN,
-        )
-        if done.returncode:
-            raise SystemExit(f"the rows could not be made:\n{done.stderr[-4000:]}")
-        # The static files are collected, as `up` does.
-        server.manage("collectstatic", "--noinput", "--verbosity", "0")
-        yield server, json.loads(done.stdout.splitlines()[-1])
+        with new_database(database_url) as url:
+            database: dict[str, object] = {"database_url": url} if url else {}
+            server = WebServer(folder, debug=0, log_level="ERROR", **KEYS, **database)
+            if not made.exists():
+                server.manage("migrate", "--verbosity", "0")
+                made.write_text(_create_rows(server, module, argument))
+            # The static files are collected, as `up` does.
+            server.manage("collectstatic", "--noinput", "--verbosity", "0")
+            yield server, json.loads(made.read_text())
     finally:
-        shutil.rmtree(data, ignore_errors=True)
+        if data is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _create_rows(server: WebServer, module: str, argument: object) -> str:
+    """Create the rows on the server's data; return what was made as JSON."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, str(argument)],
+        cwd=ROOT,
+        env=server.environment,
+        capture_output=True,
+        text=True,
+        timeout=FILLED_WITHIN,
+    )
+    if done.returncode:
+        raise SystemExit(f"the rows could not be made:\n{done.stderr[-4000:]}")
+    return done.stdout.splitlines()[-1]
 
 
 @contextmanager
@@ -196,7 +215,7 @@ def main() -> int:
     print(describe_machine(), flush=True)
     figures = Figures()
     started = time.monotonic()
-    with start_filled_server(chosen.rows) as (server, sessions):
+    with prepare_filled_server("benchmarks.list_rows", chosen.rows) as (server, sessions):
         print(
             f"  {chosen.rows} rows of each table, made in {time.monotonic() - started:.0f} s",
             flush=True,

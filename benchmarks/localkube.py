@@ -1,6 +1,6 @@
 """How fast localkube is on this machine, beside kubectl and, when given one, a real API server.
 
-    benchmarks/localkube.py [--quick] [--pods N] [--peer-kubeconfig FILE]
+    benchmarks/localkube.py [--quick] [--pods N] [--only-large-jobs] [--peer-kubeconfig FILE]
 
 The load generator shares the machine's processors with the server it measures. Watches are held by
 a process of their own (`watchers.py`), so that sending and receiving do not wait for each other;
@@ -21,12 +21,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import objects
 from figures import Aim, Figures, describe_machine, load_average, read_text
 from kubehttp import MERGE, PARTIAL, TABLE, ApiError, Connection, Server
+from large_job import measure_large_job
 
 HERE = Path(__file__).resolve().parent
 PAUSE = 0.02
@@ -47,10 +48,13 @@ class Size:
     many: int
     patches: int
     log_lines: int
+    workers: int
 
 
-FULL = Size(pods=10_000, few=500, many=2_000, patches=200, log_lines=500_000)
-QUICK = Size(pods=1_000, few=100, many=400, patches=50, log_lines=100_000)
+FULL = Size(pods=10_000, few=500, many=2_000, patches=200, log_lines=500_000, workers=10_000)
+QUICK = Size(pods=1_000, few=100, many=400, patches=50, log_lines=100_000, workers=1_000)
+PODS_OF_WORKERS = 4
+"""How many times its --max-pods localkube makes of one job ahead."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,11 @@ def main() -> int:
         "--pods", type=int, help="how many pods to list (default 10000, 1000 with --quick)"
     )
     parser.add_argument(
+        "--only-large-jobs",
+        action="store_true",
+        help="measure nothing but jobs of 10000 pods, 1000 with --quick",
+    )
+    parser.add_argument(
         "--peer-kubeconfig",
         type=Path,
         metavar="FILE",
@@ -85,11 +94,18 @@ def main() -> int:
     given = parser.parse_args()
     size = QUICK if given.quick else FULL
     if given.pods:
-        size = Size(given.pods, size.few, size.many, size.patches, size.log_lines)
+        size = replace(size, pods=given.pods)
     print(describe_machine())
-    with start_localkube() as target:
-        print("\nlocalkube")
-        ours = measure_server(target, size)
+    ours = Figures()
+    if not given.only_large_jobs:
+        with start_localkube() as target:
+            print("\nlocalkube")
+            ours = measure_server(target, size)
+    # A server of its own: its memory and its node are measured with nothing else.
+    with start_localkube("--max-pods", str(size.workers // PODS_OF_WORKERS)) as target:
+        print(f"\nlocalkube with jobs of {size.workers} pods")
+        assert target.pid is not None
+        measure_large_job(ours, target.kubeconfig, target.server, target.pid, size.workers)
     if given.peer_kubeconfig:
         print(f"\npeer: {given.peer_kubeconfig}")
         theirs = measure_server(
@@ -101,7 +117,7 @@ def main() -> int:
 
 
 @contextmanager
-def start_localkube() -> Iterator[Target]:
+def start_localkube(*options: str) -> Iterator[Target]:
     """Start a localkube on its own data directory, and end and remove it with the benchmark."""
     folder = Path(tempfile.mkdtemp(prefix="localkube-benchmark-"))
     command = [
@@ -114,6 +130,7 @@ def start_localkube() -> Iterator[Target]:
         "0",
         "--die-with",
         str(os.getpid()),
+        *options,
     ]
     log = (folder / "log").open("wb")
     started = time.monotonic()

@@ -1,7 +1,8 @@
-"""Many workloads of four pods as objects in an API that does not run them, and the changes of those
+"""Many workloads of any size as objects in an API that does not run them, and the changes of their
 pods.
 """
 
+import functools
 import json
 import queue
 import random
@@ -11,18 +12,27 @@ import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import objects
 from kubehttp import MERGE, ApiError, Connection, Server
 
-PODS = 4
 NAMESPACES = 10
+NODES = 100
 NAMESPACE = "muster-scale"
 THREADS = 8
+WITHIN = 180.0
 OF_NOBODY = "kueue.x-k8s.io/multikueue"
 """A job that is managed by this is left alone by the training operator, and by localkube."""
 SINCE = "2026-11-21T08:00:00Z"
+KINDS = (
+    "/api/v1/namespaces/{}/pods",
+    "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs",
+)
+
+Change = tuple[str, str, int]
+"""A pod's uid, its new version, and when the API's reply was there (ns since 1970)."""
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -32,10 +42,11 @@ class Workload:
     id: str
     name: str
     namespace: str
+    size: int
 
     @property
     def pods(self) -> list[str]:
-        return [f"{self.name}-{role}-{index}" for role, index in _list_ranks()]
+        return [f"{self.name}-{role}-{index}" for role, index in _list_ranks(self.size)]
 
 
 @dataclass
@@ -47,33 +58,32 @@ class SimulatedWorkloads:
     nodes: bool
     uids: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    job_uids: dict[str, str] = field(default_factory=dict)
+    """The uids of the jobs, by the ids of their workloads."""
     down: set[str] = field(default_factory=set)
     """The paths of the pods that are not up."""
 
     @classmethod
-    def plan(cls, server: Server, count: int, *, nodes: bool) -> "SimulatedWorkloads":
-        """Return the workloads without creating anything.
+    def plan(cls, server: Server, pods: int, size: int, *, nodes: bool) -> "SimulatedWorkloads":
+        """Return workloads of `size` pods, with `pods` of them in all, without creating anything.
 
         With `nodes` the pods name nodes, which a real control plane would know not to exist.
         """
         made = [
             Workload(
-                str(uuid.uuid5(uuid.NAMESPACE_URL, f"scale {number}")),
-                f"train-{number:05d}",
+                str(uuid.uuid5(uuid.NAMESPACE_URL, f"scale {size} {number}")),
+                f"train-{size}-{number:05d}",
                 f"{NAMESPACE}-{number % NAMESPACES}",
+                size,
             )
-            for number in range(count)
+            for number in range(pods // size)
         ]
         return cls(server, made, nodes)
 
     @property
     def paths(self) -> list[str]:
         """The paths of all pods."""
-        return [
-            f"/api/v1/namespaces/{each.namespace}/pods/{name}"
-            for each in self.workloads
-            for name in each.pods
-        ]
+        return [path for each in self.workloads for path in list_paths(each)]
 
     def create_objects(self) -> None:
         """Create everything: every job runs, and every pod is up."""
@@ -90,54 +100,70 @@ class SimulatedWorkloads:
                     f"/api/v1/namespaces/{NAMESPACE}-{number}/serviceaccounts",
                     {"metadata": {"name": "default"}},
                 )
-        self._run_parallel(self.workloads, self._create_workload)
+        self._run_parallel(self.workloads, self._create_job)
+        pods = [(each, rank) for each in self.workloads for rank in range(each.size)]
+        self._run_parallel(pods, self._create_pod)
 
-    def _create_workload(self, connection: Connection, workload: Workload) -> None:
+    def _create_job(self, connection: Connection, workload: Workload) -> None:
         path = f"/apis/kubeflow.org/v1/namespaces/{workload.namespace}/pytorchjobs"
         job = _parse_object(connection.post(path, _build_job(workload)))
-        _patch_object(connection, f"{path}/{workload.name}/status", {"status": _build_job_status()})
-        for rank, (role, index) in enumerate(_list_ranks()):
-            made = _parse_object(
-                connection.post(
-                    f"/api/v1/namespaces/{workload.namespace}/pods",
-                    self._build_pod(workload, job, role, index),
-                )
-            )
-            place = f"/api/v1/namespaces/{workload.namespace}/pods/{made['metadata']['name']}"
-            self.uids[place] = made["metadata"]["uid"]
-            self.set_pod_ready(connection, place, up=True, rank=rank)
+        self.job_uids[workload.id] = job["metadata"]["uid"]
+        status = {"status": _build_job_status(workload.size)}
+        _patch_object(connection, f"{path}/{workload.name}/status", json.dumps(status).encode())
 
-    def set_pod_ready(self, connection: Connection, path: str, *, up: bool, rank: int = 0) -> str:
+    def _create_pod(self, connection: Connection, place: tuple[Workload, int]) -> None:
+        workload, rank = place
+        pods = f"/api/v1/namespaces/{workload.namespace}/pods"
+        metadata = _parse_object(connection.post(pods, self._build_pod(workload, rank)))["metadata"]
+        path = f"{pods}/{metadata['name']}"
+        self.uids[path] = metadata["uid"]
+        self.set_pod_ready(connection, path, up=True)
+
+    def set_pod_ready(self, connection: Connection, path: str, *, up: bool) -> str:
         """Set whether a pod is up, and return its new resource version."""
-        answer = _patch_object(
-            connection, f"{path}/status", {"status": _build_pod_status(up, rank)}
-        )
+        answer = _patch_object(connection, f"{path}/status", _encode_pod_status(up))
         version: str = answer["metadata"]["resourceVersion"]
         self.versions[path] = version
         (self.down.discard if up else self.down.add)(path)
         return version
 
-    def change_pods(self, rate: int, seconds: float) -> list[tuple[str, str, int]]:
-        """Take pods down, or up again, at this rate; return of each its uid, its version, and when
-        its reply was there (ns).
+    def change_pods(
+        self,
+        rate: float,
+        seconds: float,
+        report: Callable[[Change], None] | None = None,
+        paths: Sequence[str] = (),
+        *,
+        can_last: bool = True,
+    ) -> list[Change]:
+        """Take pods down, or up again, at this rate, and return the changes.
+
+        `report` is called with each, from several threads; `paths` limits the pods. Unless it
+        `can_last` longer, what an API that is slower has not taken by then is left out.
         """
-        order = self.paths
+        order = list(paths or self.paths)
         random.Random(7).shuffle(order)
         count = int(rate * seconds)
         numbers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        done: list[tuple[str, str, int]] = []
+        done: list[Change] = []
+        began = time.monotonic()
+        deadline = began + (WITHIN if can_last else seconds)
 
         def work() -> None:
             with Connection(self.server) as connection:
                 while (number := numbers.get()) is not None:
+                    if time.monotonic() > deadline:
+                        continue
                     path = order[number % len(order)]
                     version = self.set_pod_ready(connection, path, up=path in self.down)
-                    done.append((self.uids[path], version, time.time_ns()))
+                    change = self.uids[path], version, time.time_ns()
+                    done.append(change)
+                    if report is not None:
+                        report(change)
 
         threads = [threading.Thread(target=work) for _ in range(THREADS)]
         for thread in threads:
             thread.start()
-        began = time.monotonic()
         for number in range(count):
             time.sleep(max(0.0, began + number / rate - time.monotonic()))
             numbers.put(number)
@@ -147,26 +173,26 @@ class SimulatedWorkloads:
             thread.join()
         return done
 
-    def delete_all(self) -> None:
-        """Begin the deletion of everything that was created."""
+    def delete_objects(self) -> None:
+        """Delete the pods and jobs, also where no controller would do it with their namespace."""
+        options = json.dumps({"gracePeriodSeconds": 0}).encode()
         with Connection(self.server) as connection:
             for number in range(NAMESPACES):
-                connection.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}-{number}")
+                namespace = f"{NAMESPACE}-{number}"
+                for kind in KINDS:
+                    connection.request("DELETE", kind.format(namespace), options)
 
-    def _run_parallel(
-        self, workloads: Sequence[Workload], run: Callable[[Connection, Workload], None]
-    ) -> None:
-        def work(share: Sequence[Workload]) -> None:
+    def _run_parallel(self, items: Sequence[Item], run: Callable[[Connection, Item], None]) -> None:
+        def work(share: Sequence[Item]) -> None:
             with Connection(self.server) as connection:
                 for each in share:
                     run(connection, each)
 
         with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(work, [workloads[first::THREADS] for first in range(THREADS)]))
+            list(pool.map(work, [items[first::THREADS] for first in range(THREADS)]))
 
-    def _build_pod(
-        self, workload: Workload, job: dict[str, Any], role: str, index: int
-    ) -> dict[str, Any]:
+    def _build_pod(self, workload: Workload, rank: int) -> dict[str, Any]:
+        role, index = _list_ranks(workload.size)[rank]
         pod = objects.build_pod(f"{workload.name}-{role}-{index}")
         metadata = pod["metadata"]
         metadata["labels"] |= {
@@ -179,18 +205,31 @@ class SimulatedWorkloads:
                 "apiVersion": "kubeflow.org/v1",
                 "kind": "PyTorchJob",
                 "name": workload.name,
-                "uid": job["metadata"]["uid"],
+                "uid": self.job_uids[workload.id],
                 "controller": True,
             }
         ]
         pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
         if self.nodes:
-            pod["spec"]["nodeName"] = f"node-{index}"
+            pod["spec"]["nodeName"] = f"node-{index % NODES}"
         return pod
 
 
-def _list_ranks() -> list[tuple[str, int]]:
-    return [("master", 0), *(("worker", index) for index in range(PODS - 1))]
+def delete_namespaces(server: Server) -> None:
+    """Begin the deletion of the namespaces."""
+    with Connection(server) as connection:
+        for number in range(NAMESPACES):
+            connection.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}-{number}")
+
+
+def list_paths(workload: Workload) -> list[str]:
+    """List the paths of a workload's pods in the API."""
+    return [f"/api/v1/namespaces/{workload.namespace}/pods/{name}" for name in workload.pods]
+
+
+@functools.cache
+def _list_ranks(size: int) -> list[tuple[str, int]]:
+    return [("master", 0), *(("worker", index) for index in range(size - 1))]
 
 
 def _build_labels(workload: Workload) -> dict[str, str]:
@@ -205,10 +244,15 @@ def _build_job(workload: Workload) -> dict[str, Any]:
     job = objects.build_job(workload.name)
     job["metadata"]["labels"] = _build_labels(workload)
     job["spec"]["runPolicy"] = {"managedBy": OF_NOBODY}
+    replicas = job["spec"]["pytorchReplicaSpecs"]
+    if workload.size > 1:
+        replicas["Worker"]["replicas"] = workload.size - 1
+    else:
+        del replicas["Worker"]
     return job
 
 
-def _build_job_status() -> dict[str, Any]:
+def _build_job_status(size: int) -> dict[str, Any]:
     conditions = [
         {
             "type": kind,
@@ -222,12 +266,15 @@ def _build_job_status() -> dict[str, Any]:
     ]
     return {
         "conditions": conditions,
-        "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": PODS - 1}},
+        "replicaStatuses": {"Master": {"active": 1}, "Worker": {"active": size - 1}},
         "startTime": SINCE,
     }
 
 
-def _build_pod_status(up: bool, rank: int) -> dict[str, Any]:
+@functools.cache
+def _encode_pod_status(up: bool) -> bytes:
+    """Return the patch of a pod's status. Its QoS class is not in it: that is immutable."""
+
     def condition(kind: str, holds: bool) -> dict[str, Any]:
         return {
             "type": kind,
@@ -247,19 +294,19 @@ def _build_pod_status(up: bool, rank: int) -> dict[str, Any]:
         "state": {"running": {"startedAt": SINCE}},
         "lastState": {},
     }
-    return {
+    status = {
         "phase": "Running",
         "conditions": [
             condition(kind, up or kind in ("Initialized", "PodScheduled"))
             for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")
         ],
         "containerStatuses": [container],
-        "hostIP": f"10.0.0.{rank}",
-        "podIP": f"10.1.0.{rank}",
-        "podIPs": [{"ip": f"10.1.0.{rank}"}],
+        "hostIP": "10.0.0.1",
+        "podIP": "10.1.0.1",
+        "podIPs": [{"ip": "10.1.0.1"}],
         "startTime": SINCE,
-        "qosClass": "Burstable",
     }
+    return json.dumps({"status": status}).encode()
 
 
 def _create_if_missing(connection: Connection, path: str, obj: dict[str, Any]) -> None:
@@ -270,10 +317,8 @@ def _create_if_missing(connection: Connection, path: str, obj: dict[str, Any]) -
             raise
 
 
-def _patch_object(connection: Connection, path: str, change: dict[str, Any]) -> Any:
-    return _parse_object(
-        connection.request("PATCH", path, json.dumps(change).encode(), media=MERGE)
-    )
+def _patch_object(connection: Connection, path: str, change: bytes) -> Any:
+    return _parse_object(connection.request("PATCH", path, change, media=MERGE))
 
 
 def _parse_object(answer: bytes) -> Any:

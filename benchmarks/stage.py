@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,12 +111,20 @@ class Helper:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._lock = threading.Lock()
         if first:
             self._process.stdin.write(first + "\n")
             self._process.stdin.flush()
         if self._process.stdout.readline() != "ready\n":
             self._process.kill()
             raise SystemExit(f"{command[1]} did not start")
+
+    def send(self, line: str) -> None:
+        """Write a line to the process; several threads may."""
+        assert self._process.stdin is not None
+        with self._lock:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
 
     def collect(self) -> str:
         """End the process and return what it printed."""
