@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from console.processes import PROTOCOL
 from tests import migrated
 from tests.cluster import ROOT, DidNotStart
 
@@ -64,9 +65,9 @@ class WebServer:
         assert self._process is not None, "the server is not running"
         return self._process.pid
 
-    def start(self, within: float = 60.0) -> "WebServer":
-        """Start on a migrated database, and wait until it listens. Raises DidNotStart, with its
-        log.
+    def start(self, within: float = 60.0, arguments: tuple[str, ...] = ()) -> "WebServer":
+        """Start on a migrated database, and wait until it listens. `arguments` are more of
+        uvicorn's. Raises DidNotStart, with its log.
         """
         assert self._process is None, "the server runs already"
         migrated.provide_database(self.data)
@@ -82,6 +83,8 @@ class WebServer:
                     "--lifespan",
                     "off",
                     "--no-access-log",
+                    *(arguments or ("--no-proxy-headers",)),
+                    *PROTOCOL,
                 ),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -15,5 +15,7 @@ os.environ["MUSTER_DATA_DIR"] = _data
 os.environ.setdefault("MUSTER_SECRET_KEY", "tests-only-and-long-enough-to-sign-with")
 os.environ.setdefault("MUSTER_ENCRYPTION_KEYS", "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=")
 os.environ.setdefault("MUSTER_DEBUG", "1")
+# Tests are faster than people, and their users have the same ids in each.
+os.environ.setdefault("MUSTER_REQUESTS_PER_MINUTE", "0")
 # Nobody listens there: a test that wants a broker starts one.
 os.environ.setdefault("MUSTER_REDIS_URL", "redis://127.0.0.1:1/0")

@@ -13,10 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from console.processes import PROCESS_NAMES
 from tests import migrated
 from tests.cluster import ROOT, DidNotStart
 from tests.console_server import BOUND_TO_US
 
+PROCESSES = frozenset({"redis", "localkube", *PROCESS_NAMES})
+"""What `up` keeps running."""
 READY = re.compile(r"^Muster is ready: (?P<url>http://\S+)", re.MULTILINE)
 PASSWORD = re.compile(
     r"^Sign in as admin with the password (?P<password>\S+)  \(shown only this once\)$",

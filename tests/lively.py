@@ -33,7 +33,7 @@ from tests.credentials import a_registry
 from tests.lively_clusters import clusters
 from tests.lively_workloads import WorkloadDay
 from workloads.forms import workload_copies
-from workloads.models import Draft, Sample
+from workloads.models import Draft, Sample, SavedView
 from workloads.specs import Compute, Gpus, Setup
 from workloads.specs import Environment as Runs
 from workloads.tasks.sampling import round_to_sample_time
@@ -92,6 +92,11 @@ class _Day(WorkloadDay):
             "failed": failed.pk,
             "deleted": deleted.pk,
             "draft": self._draft().pk,
+            "view": SavedView.objects.create(
+                user=self.people["alice"],
+                name="Vision, by image",
+                query="status=Running&sort=name&column=name,status,cluster,image,cpu_request",
+            ).pk,
         }
         return {name: str(key) for name, key in ids.items()}
 
@@ -172,7 +177,12 @@ class _Day(WorkloadDay):
         return role
 
     def _ground(self) -> None:
-        Cluster.objects.update(name="gpu-cluster", version="v1.32.4", last_seen_at=self.now)
+        Cluster.objects.update(
+            name="gpu-cluster",
+            version="v1.32.4",
+            last_seen_at=self.now,
+            captured_until=self.now + timedelta(days=1),
+        )
         Project.objects.update(gpu_quota=Decimal(16), synced_at=self.ago(60 * 26))
         builtin_assets.ensure_builtin_assets()
         Node.objects.all().delete()

@@ -16,6 +16,7 @@ from workloads.logbook.log_writer import LogWriter
 from workloads.models import Attempt, Event, Log, Pod, Position, Workload
 from workloads.specs import Compute, Gpus, Setup, encode_spec
 from workloads.specs import Environment as Runs
+from workloads.specs.spec_summary import summarize_spec
 
 TRAINING = "loss {loss:.4f}  lr 3.0e-04  {speed} samples/s  step {step}"
 TRACEBACK = (
@@ -64,10 +65,12 @@ class WorkloadDay:
             compute,
         )
         pods = workers + 1
+        spec = a_spec(project, name, workers=workers, setup=setup)
         given = {
+            **summarize_spec(spec),
             "architecture": "Distributed",
             "framework": "PyTorch",
-            "spec": encode_spec(a_spec(project, name, workers=workers, setup=setup)),
+            "spec": encode_spec(spec),
             "created_at": self.ago(minutes),
             "status_at": self.ago(minutes * 0.9),
             "requested_pods": pods,

@@ -130,7 +130,7 @@ class Program:
 class Reader:
     """Somebody with a browser that keeps cookies and runs no scripts."""
 
-    def __init__(self, url: str, password: str) -> None:
+    def __init__(self, url: str, password: str, username: str = "admin") -> None:
         self.url = url
         self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         token = (
@@ -139,7 +139,7 @@ class Reader:
             .partition('"')[0]
         )
         form = urllib.parse.urlencode(
-            {"csrfmiddlewaretoken": token, "username": "admin", "password": password}
+            {"csrfmiddlewaretoken": token, "username": username, "password": password}
         )
         self._browser.open(f"{url}/sign-in", form.encode(), timeout=60).read()
 
@@ -151,8 +151,12 @@ class Reader:
         form = urllib.parse.urlencode({"csrfmiddlewaretoken": token})
         self._browser.open(f"{self.url}{path}", form.encode(), timeout=60).close()
 
+    def open(self, path: str) -> Any:
+        """The answer, to read while it lasts. Raises HTTPError for any status but success."""
+        return self._browser.open(f"{self.url}{path}", timeout=60)
+
     def page(self, path: str) -> str:
         """The page's HTML. Raises HTTPError for any other status than success."""
-        with self._browser.open(f"{self.url}{path}", timeout=60) as answer:
+        with self.open(path) as answer:
             text: str = answer.read().decode()
             return text

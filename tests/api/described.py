@@ -1,7 +1,7 @@
 """Requests and answers of the REST API, judged by its OpenAPI document."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -43,16 +43,19 @@ def check_answer(method: str, address: str, status: int, answer: Any) -> None:
     assert described is not None or status >= 400, f"{method} {address} does not describe {status}"
     content = (described or {}).get("content", {}).get("application/json")
     if content is not None:
-        check_value(content["schema"], answer, f"{method} {address} answers {status}")
+        where = f"{method} {address} answers {status}"
+        check_value(content["schema"], answer, where)
+        undescribed = set(list_undescribed(content["schema"], answer))
+        assert not undescribed, f"{where}, which is not described: {sorted(undescribed)}"
 
 
 def check_request(method: str, address: str, body: Any) -> None:
-    """A body is as the document has it; null is as good as missing."""
+    """A body is as the document has it."""
     operation = find_operation(method, address.partition("?")[0])
     assert operation is not None, f"the document has no {method} {address}"
     described = operation.get("requestBody", {}).get("content", {}).get("application/json")
     assert described is not None, f"{method} {address} takes no body"
-    check_value(described["schema"], drop_nulls(body), f"{method} {address}")
+    check_value(described["schema"], body, f"{method} {address}")
 
 
 def check_value(schema: Mapping[str, Any], value: Any, where: str) -> None:
@@ -63,7 +66,14 @@ def check_value(schema: Mapping[str, Any], value: Any, where: str) -> None:
     assert not problems, problems
 
 
-def drop_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: drop_nulls(each) for name, each in value.items() if each is not None}
-    return [drop_nulls(each) for each in value] if isinstance(value, list) else value
+def list_undescribed(schema: Mapping[str, Any], value: Any, path: str = "") -> Iterator[str]:
+    """The paths in an answer that its schema does not describe."""
+    if isinstance(value, dict) and "properties" in schema:
+        for name, inner in value.items():
+            if name in schema["properties"]:
+                yield from list_undescribed(schema["properties"][name], inner, f"{path}.{name}")
+            else:
+                yield f"{path}.{name}"
+    elif isinstance(value, list) and "items" in schema:
+        for inner in value:
+            yield from list_undescribed(schema["items"], inner, f"{path}[]")

@@ -17,7 +17,7 @@ from tests.api.calling import Caller
 from tests.cast import Cast
 from workloads.api.api_description import build_openapi_document
 
-OPEN = {"api-token", "api-not-there"}
+OPEN = {"api-token", "api-token-device", "api-token-device-claim", "api-not-there"}
 SOME = {"uuid": "9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e", "int": "1", "str": "x"}
 """An argument of each kind."""
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from projects import actions, custom_roles, granting, personal_keys
-from projects.models import AccessRule, CustomRole, ServiceAccount, User
-from projects.permissions import DEPARTMENT, EVERYTHING, L2, ROLES, VIEWER
-from projects.scopes import TENANT, department_scope
+from projects.models import AccessRule, AuditEntry, CustomRole, ServiceAccount, User
+from projects.permissions import DEPARTMENT, EVERYTHING, L1, L2, PROJECT, ROLES, SYSTEM, VIEWER
+from projects.scopes import TENANT, department_scope, project_scope
 from tests.api.calling import Caller
 from tests.cast import PASSWORD, Cast
 
@@ -223,3 +223,113 @@ def test_ones_own_keys_and_nobody_elses(cast: Cast) -> None:
     assert (answer.status_code, answer["Cache-Control"]) == (200, "no-store")
     bob("DELETE", f"/access-keys/{told['id']}")
     assert bob("GET", "/access-keys") == {"accessKeys": []}
+
+
+def test_a_rule_gets_another_role_and_another_scope(cast: Cast) -> None:
+    alice = Caller(cast.alice)
+    rule = AccessRule.objects.get(user=cast.vera)
+    at = f"/authorization/access-rules/{rule.pk}"
+    told = alice("PATCH", at, {"roleId": L1})
+    assert (told["id"], told["roleKey"], told["scopeName"]) == (rule.pk, L1, "Project team-a")
+    told = alice("PATCH", at, {"scopeType": "project", "scopeId": str(cast.team_b.pk)})
+    assert (told["id"], told["roleKey"], told["scopeName"]) == (rule.pk, L1, "Project team-b")
+    told = alice("PATCH", at, {"scopeType": "tenant"})
+    assert (told["scopeType"], told["scopeId"], told["subjectId"]) == ("tenant", "", "vera")
+    # An answer can be sent back, and changes nothing.
+    before = AuditEntry.objects.count()
+    assert alice("PATCH", at, told) == told
+    assert AuditEntry.objects.count() == before
+    entries = AuditEntry.objects.filter(entity="access-rule", entity_id=rule.pk).order_by("id")
+    assert [each.event for each in entries] == ["revoke", "grant"] * 3
+    assert AccessRule.objects.filter(user=cast.vera).count() == 1
+
+
+def test_a_change_of_a_rule_gives_no_more_than_making_one(cast: Cast) -> None:
+    mallory = Caller(cast.mallory)
+    granting.grant_role(VIEWER, to=cast.vera, scope=project_scope(cast.team_b), by=cast.alice)
+    rule = AccessRule.objects.get(user=cast.vera, project=cast.team_b)
+    at = f"/authorization/access-rules/{rule.pk}"
+    wider: list[tuple[dict[str, Any], int]] = [
+        ({"scopeType": "tenant"}, 403),
+        ({"scopeType": "project", "scopeId": str(cast.team_a.pk)}, 404),
+        ({"roleId": "department-administrator"}, 403),
+        ({"roleId": "system-administrator", "scopeType": "tenant"}, 403),
+    ]
+    for body, status in wider:
+        mallory("PATCH", at, body, status)
+    assert AccessRule.objects.get(pk=rule.pk).role_key == VIEWER
+    mallory("PATCH", at, {"roleId": L1})
+    theirs = AccessRule.objects.get(user=cast.bob).pk
+    mallory("PATCH", f"/authorization/access-rules/{theirs}", {"roleId": L1}, 404)
+    Caller(cast.vera)("PATCH", at, {"roleId": PROJECT}, 404)
+    # What is taken away has to be one's to take away.
+    assert AccessRule.objects.get(pk=rule.pk).role_key == L1
+
+
+def test_a_rule_that_there_is_already_is_not_made_by_a_change(cast: Cast) -> None:
+    granting.grant_role(L1, to=cast.vera, scope=project_scope(cast.team_a), by=cast.alice)
+    rule = AccessRule.objects.get(user=cast.vera, role=VIEWER)
+    at = f"/authorization/access-rules/{rule.pk}"
+    Caller(cast.alice)("PATCH", at, {"roleId": L1}, 409)
+    assert AccessRule.objects.get(pk=rule.pk).role == VIEWER
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ([], "object"),
+        ({"subjectId": "bob"}, "cannot be changed"),
+        ({"subjectType": "group"}, "cannot be changed"),
+        ({"roleId": "emperor"}, "role"),
+        ({"roleId": []}, "roleId"),
+        ({"scopeType": "department"}, "scopeId"),
+        ({"scopeId": "x" * 300}, "scopeId"),
+        ({"scopeType": "tenant", "scopeId": "5"}, "leave scopeId out"),
+        ({"scopeType": "project", "scopeId": "²"}, "scopeId"),
+    ],
+)
+def test_what_cannot_be_a_changed_rule_is_told(cast: Cast, body: Any, words: str) -> None:
+    at = f"/authorization/access-rules/{AccessRule.objects.get(user=cast.vera).pk}"
+    assert words in Caller(cast.alice)("PATCH", at, body, 400)["message"]
+
+
+def test_a_scope_id_alone_is_not_for_a_rule_of_the_tenant(cast: Cast) -> None:
+    rule = granting.grant_role(VIEWER, to=cast.vera, scope=TENANT, by=cast.alice)
+    at = f"/authorization/access-rules/{rule.pk}"
+    refused = Caller(cast.alice)("PATCH", at, {"scopeId": str(cast.team_b.pk)}, 400)
+    assert refused["details"][0]["field"] == "scopeId"
+    assert AccessRule.objects.get(pk=rule.pk).scope == TENANT
+
+
+@pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PATCH", {"roleId": L1})])
+def test_what_a_rule_became_meanwhile_is_not_taken_away_as_what_it_was(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, method: str, body: Any
+) -> None:
+    rule = granting.grant_role(
+        VIEWER, to=cast.vera, scope=project_scope(cast.team_b), by=cast.alice
+    )
+    at = f"/authorization/access-rules/{rule.pk}"
+    revoke_rule = granting.revoke_rule
+
+    def revoke_after_a_change(loaded: AccessRule, by: User) -> None:
+        monkeypatch.setattr(granting, "revoke_rule", revoke_rule)
+        current = AccessRule.objects.get(pk=rule.pk)
+        granting.change_rule(current, SYSTEM, TENANT, User.objects.get(pk=cast.alice.pk))
+        revoke_rule(loaded, by)
+
+    monkeypatch.setattr(granting, "revoke_rule", revoke_after_a_change)
+    refused = Caller(cast.mallory)(method, at, body, 409)
+    if method == "DELETE":
+        assert "changed this access rule" in refused["message"]
+        # Of a PATCH it is within the same transaction, and rolled back with it.
+        assert AccessRule.objects.get(pk=rule.pk).role == SYSTEM
+    assert AccessRule.objects.filter(pk=rule.pk).exists()
+
+
+def test_the_last_administrator_is_not_changed_away(cast: Cast) -> None:
+    granting.grant_role("system-administrator", to=cast.vera, scope=TENANT, by=cast.alice)
+    User.objects.filter(pk=cast.alice.pk).update(is_superuser=False)
+    vera = Caller(User.objects.get(pk=cast.vera.pk))
+    rule = AccessRule.objects.get(role="system-administrator")
+    at = f"/authorization/access-rules/{rule.pk}"
+    assert "only system administrator" in vera("PATCH", at, {"roleId": VIEWER}, 400)["message"]

@@ -76,6 +76,8 @@ KEPT = [
         ["2026-01-01T00:00:02.000000000Z pytorch 0 line 2"],
     ),
     ("tailLines=1", ["pytorch 1 line 19"]),
+    ("container=pytorch&run=0&tailLines=1", ["pytorch 0 line 2"]),
+    ("attempt=1&run=1&tailLines=1", ["pytorch 1 line 19"]),
     ("container=setup", ["setup 0 line 0"]),
     ("container=pytorch&follow=true&tailLines=1", ["pytorch 1 line 19"]),
 ]
@@ -112,6 +114,9 @@ REFUSED = [
     ("p-master-0", "container=none", 404, "no such log"),
     ("p-master-0", "container=setup&previous=true", 404, "no such log"),
     ("p-master-0", "container=gone", 404, "older than 14 days"),
+    ("p-master-0", "container=pytorch&run=2", 404, "no such log"),
+    ("p-master-0", "attempt=2", 404, "no such pod"),
+    ("p-master-0", "run=x", 400, "run"),
     ("p-worker-0", "", 404, "no such pod"),
     ("p%00", "", 404, "no such pod"),
     ("p-master-0", "tailLines=x", 400, "tailLines"),

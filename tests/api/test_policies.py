@@ -237,6 +237,20 @@ def test_validate_only_writes_nothing(cast: Cast) -> None:
     assert not Policy.objects.exists()
 
 
+def test_validate_only_says_what_would_hold(cast: Cast) -> None:
+    Policy.objects.create(name="wide", rules={"runs": {"min": 2}})
+    v2, old = V2(cast.mallory), _v2(cast, rules={"completions": {"max": 5}})
+    v2("PUT", "/policy/trainings", old)
+    new = _v2(cast, rules={"completions": {"max": 3}})
+    for method in ("PUT", "PATCH"):
+        answer = v2(method, "/policy/trainings?validateOnly=true", new)
+        assert answer["policy"]["rules"]["completions"] == {"max": 3}
+        assert answer["effective"]["rules"]["completions"] == {"min": 2, "max": 3}
+        assert answer["meta"]["projectId"] == str(cast.team_b.pk)
+    saved = v2("PUT", "/policy/trainings", new)
+    assert saved["effective"] == answer["effective"]
+
+
 @pytest.mark.parametrize(
     ("given", "field", "words"),
     [

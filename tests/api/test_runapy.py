@@ -192,14 +192,18 @@ def test_pods_events_and_history(
 ) -> None:
     key = workload["workloadId"]
     server[0].python(
-        f"from workloads.models import Pod; Pod.objects.create(workload_id='{key}', attempt=1, "
-        "uid='u', name='p-master-0')"
+        "from django.utils.timezone import now; from workloads.models import Pod; "
+        f"Pod.objects.create(workload_id='{key}', attempt=1, uid='u', rank=0, name='p-master-0'); "
+        f"Pod.objects.create(workload_id='{key}', attempt=1, uid='v', rank=1, name='p-worker-0', "
+        "vanished_at=now())"
     )
-    (pod,) = [
-        models.Pod1.from_dict(each)
-        for each in client.workloads.pods.get_workload_pods(key).data["pods"]
+    listed = client.workloads.pods.get_workload_pods(key).data["pods"]
+    assert [(pod.name, pod.workload_id) for pod in map(models.Pod1.from_dict, listed)] == [
+        ("p-master-0", key),
+        ("p-worker-0", key),
     ]
-    assert (pod.name, pod.workload_id) == ("p-master-0", key)
+    gone = client.workloads.pods.get_workload_pods(key, deleted=True).data["pods"]
+    assert [each["name"] for each in gone] == ["p-worker-0"]
     everywhere = client.workloads.pods.list_pods(
         verbosity=models.PodVerbosity.FULL, filter_by=[f"workloadId=={key}"]
     ).data["pods"]
@@ -215,6 +219,29 @@ def test_pods_events_and_history(
     assert [models.HistoryRecord1.from_dict(each).spec.phase_update.phase for each in records] == [
         "Creating"
     ]
+
+
+def test_a_batch_of_workloads(client: Any, workload: dict[str, Any]) -> None:
+    missing = "9a6a3a54-56f6-4f37-9ba7-4cbb5d4d4f7e"
+    asked = models.WorkloadBatch(ids=[workload["workloadId"], missing], action="suspend")
+    answer = client.workloads.workloads_batch.batch_workloads(asked)
+    told = models.BatchResponse.from_dict(answer.data)
+    assert told.succeeded == [workload["workloadId"]]
+    assert [(each.id, each.code) for each in told.failed] == [(missing, 404)]
+
+
+def test_telemetry(client: Any, workload: dict[str, Any]) -> None:
+    told = client.workloads.workloads.get_workloads_telemetry(
+        models.WorkloadTelemetryType.WORKLOADS_COUNT, group_by=["ProjectId", "Phase"]
+    ).data
+    [value] = [
+        each
+        for each in models.TelemetryResponse.from_dict(told).values
+        if each.groups[1].value == "Creating"
+    ]
+    assert (value.groups[0].value, int(value.value) > 0) == (workload["projectId"], True)
+    told = client.organizations.nodes.get_node_telemetry(models.NodeTelemetryType.TOTAL_GPUS).data
+    assert models.TelemetryResponse.from_dict(told).values[0].value == "0"
 
 
 def test_refusals_are_told_and_not_repeated(

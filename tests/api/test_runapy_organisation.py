@@ -184,13 +184,18 @@ def test_an_asset_and_a_template_and_a_workload_of_it(client: Any, project: dict
     update = models.DistributedTemplateUpdateRequest(
         meta=models.TemplateUpdateMetaFields(name="train"),
         spec=models.DistributedTemplateSpec(
-            image="team/train:2", distributedFramework="PyTorch", numWorkers=3
+            image="team/train:2", distributedFramework="PyTorch", numWorkers=3, command="x"
         ),
     )
     assert (
         templates.update_distributed_template(template.meta.id, update).data["spec"]["image"]
         == "team/train:2"
     )
+    patch = models.DistributedTemplatePatchRequest(
+        fieldsToClear=["spec.command"], spec=models.DistributedTemplateSpec(numWorkers=3)
+    )
+    patched = templates.patch_distributed_template(template.meta.id, patch).data["spec"]
+    assert (patched["numWorkers"], "command" in patched) == (3, False)
     assert [
         each["meta"]["name"] for each in templates.list_distributed_templates().data["entries"]
     ] == ["train"]
@@ -277,6 +282,13 @@ def test_programs_and_what_was_done(client: Any, project: dict[str, Any]) -> Non
         (each["action"], each["entity_type"], each["entity_name"]) for each in logs
     ]
     assert {each["result"] for each in logs} <= {"Succeeded", "Failed"}
+    file = client.audit.audit_logs.download_audit_logs(
+        now - timedelta(hours=1),
+        now + timedelta(hours=1),
+        file_type="JSON",
+        filter_by=["entity_type==project"],
+    ).data["audit_logs"]
+    assert [each for each in logs if each["entity_type"] == "project"] == file
 
 
 def test_somebodys_key_is_found_and_ended(client: Any) -> None:

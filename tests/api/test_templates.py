@@ -142,3 +142,49 @@ def test_nobody_moves_one_where_they_may_make_none(cast: Cast) -> None:
         Caller(who)("PUT", at, answer, status)
         Caller(who)("PATCH", at, {"meta": {"name": "taken"}}, status)
     assert Template.objects.get().name == "mine"
+
+
+def test_fields_are_cleared_by_their_paths(cast: Cast) -> None:
+    master = {"masterSpec": {"image": "b", "command": "x"}}
+    spec = SPEC | {"compute": {"gpuDevicesRequest": 1, "cpuCoreRequest": 2}, "workingDir": "/w"}
+    made = create_template(cast, spec=spec, **master)
+    bob, at = Caller(cast.bob), f"{AT}/{made['meta']['id']}"
+    # Clients that send no null say so by the path; a path without a value changes nothing.
+    cleared = ["spec.compute.cpuCoreRequest", "spec.args", "master.spec.command"]
+    told = bob("PATCH", at, {"fieldsToClear": cleared}, 202)
+    assert "cpuCoreRequest" not in told["spec"]["compute"]
+    assert told["spec"]["compute"]["gpuDevicesRequest"] == 1
+    assert (told["masterSpec"]["image"], "command" in told["masterSpec"]) == ("b", False)
+    assert (told["meta"]["description"], told["locked"]) == ("words", ["image"])
+    told = bob("PATCH", at, {"fieldsToClear": ["masterSpec", "meta.description", "locked"]}, 202)
+    assert (told["meta"]["description"], told["locked"]) == (None, [])
+    assert "masterSpec" not in told
+    # What is given beside it is what there is then.
+    both = {"fieldsToClear": ["spec.workingDir"], "spec": {"workingDir": "/v"}}
+    assert bob("PATCH", at, both, 202)["spec"]["workingDir"] == "/v"
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        "spec.image",
+        ["spec"],
+        ["spec.imag"],
+        ["spec.image.x"],
+        ["meta.name"],
+        ["/spec/image"],
+        [""],
+        [None],
+        ["spec.image"] * 201,
+        ["x" * 201],
+        # What a workload cannot do without is missed as elsewhere.
+        ["spec.image"],
+    ],
+)
+def test_what_cannot_be_cleared_is_told(cast: Cast, paths: Any) -> None:
+    made = create_template(cast)
+    bob, at = Caller(cast.bob), f"{AT}/{made['meta']['id']}"
+    told = bob("PATCH", at, {"fieldsToClear": paths}, 400)
+    assert "fieldsToClear" in told["message"] or "image" in told["message"]
+    assert bob("GET", at) == made
+    bob("PUT", at, {"spec": SPEC, "fieldsToClear": ["spec.args"]}, 400)

@@ -12,7 +12,8 @@ from django.conf import settings
 from django.test import Client
 
 from projects import actions, throttle, tokens
-from projects.models import FailedSignIns, ServiceAccount
+from projects.models import AccessRule, AuditEntry, FailedSignIns, ServiceAccount, User
+from projects.permissions import PROJECT, VIEWER
 from tests.api.calling import Caller
 from tests.cast import PASSWORD, Cast
 
@@ -86,7 +87,8 @@ def test_wrong_credentials_are_403_so_that_no_client_tries_them_again(
 BAD: list[tuple[Any, str]] = [
     ({}, "grantType"),
     ([], "object"),
-    ({"grantType": "refresh_token"}, "not supported"),
+    ({"grantType": "refresh_token"}, "refreshToken"),
+    ({"grantType": "exchange_token"}, "not supported"),
     ({"grantType": "password", "username": "bob"}, "password"),
     ({"grantType": "password", "username": 5, "password": "x"}, "username"),
     ({"grantType": "app_token", "AppId": "x"}, "clientSecret"),
@@ -234,3 +236,51 @@ def test_many_programs_behind_one_address_start_at_once(
             {"grantType": "app_token", "AppId": found.client_id, "AppSecret": secret},
         )
     assert not FailedSignIns.objects.filter(failures__gt=0).exists()
+
+
+def test_a_disabled_service_account_is_out_until_it_is_enabled_again(
+    account: tuple[ServiceAccount, str], cast: Cast
+) -> None:
+    found, secret = account
+    credentials = {"grantType": "app_token", "AppId": found.client_id, "AppSecret": secret}
+    program, alice = Caller(found.user), Caller(cast.alice)
+    at = f"/service-accounts/{found.pk}"
+    assert alice("PATCH", at, {"enabled": False})["enabled"] is False
+    assert "disabled" in program("GET", "/clusters", status=401)["message"]
+    assert "disabled" in asking("POST", "/token", credentials, 403)["message"]
+    # Whoever does not know the secret does not learn it.
+    wrong = credentials | {"AppSecret": "x"}
+    assert "disabled" not in asking("POST", "/token", wrong, 403)["message"]
+    assert [each["name"] for each in list_accounts(alice, "enabled==false")] == ["ci"]
+    alice("PATCH", at, {"enabled": True})
+    program("GET", "/clusters")
+    asking("POST", "/token", credentials)
+    assert list_accounts(alice, "enabled==false") == []
+
+
+def list_accounts(caller: Caller, condition: str) -> Any:
+    return caller("GET", f"/service-accounts?filterBy={condition}")["serviceAccounts"]
+
+
+def test_what_is_so_already_is_no_change(account: tuple[ServiceAccount, str], cast: Cast) -> None:
+    at = f"/service-accounts/{account[0].pk}"
+    before = AuditEntry.objects.filter(event="update").count()
+    for enabled in (True, False, False, True):
+        Caller(cast.alice)("PATCH", at, {"enabled": enabled})
+    assert AuditEntry.objects.filter(event="update").count() == before + 2
+
+
+def test_who_disables_and_who_enables(account: tuple[ServiceAccount, str], cast: Cast) -> None:
+    found, _ = account
+    at = f"/service-accounts/{found.pk}"
+    AccessRule.objects.create(user=cast.vera, project=cast.team_a, role=PROJECT)
+    vera = Caller(User.objects.get(pk=cast.vera.pk))
+    Caller(cast.bob)("PATCH", at, {"enabled": False}, 404)
+    Caller(cast.mallory)("PATCH", at, {"enabled": False}, 404)
+    for body in ({}, {"enabled": "no"}, {"enabled": None}, []):
+        vera("PATCH", at, body, 400)
+    AccessRule.objects.create(user=found.user, role=VIEWER)
+    vera("PATCH", at, {"enabled": False})
+    # It may look around everywhere, which she may not give to whoever has the secret.
+    assert "cannot get in" in vera("PATCH", at, {"enabled": True}, 403)["message"]
+    Caller(cast.alice)("PATCH", at, {"enabled": True})

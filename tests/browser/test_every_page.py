@@ -46,7 +46,15 @@ UNSEEN: dict[str, str] = {
         PARTS,
     ),
     **dict.fromkeys(
-        ("sign-out", "home", "workload-new", "workload-stop", "workload-run", "workload-delete"),
+        (
+            "sign-out",
+            "account-shortcuts",
+            "home",
+            "workload-new",
+            "workload-stop",
+            "workload-run",
+            "workload-delete",
+        ),
         ACTS,
     ),
     **dict.fromkeys(
@@ -72,6 +80,7 @@ UNSEEN: dict[str, str] = {
             "access-rule-delete",
             "account-secret",
             "account-delete",
+            "account-enabled",
             "key-secret",
             "key-delete",
             "look-as",
@@ -91,6 +100,7 @@ UNSEEN: dict[str, str] = {
 
 VISITS: dict[str, list[str]] = {
     "sign-in": ["/sign-in"],
+    "sign-in-program": ["/sign-in/program", "/sign-in/program?code=NOBODY-HAS-IT"],
     "account": ["/account"],
     "second-factor": ["/account/second-factor"],
     "second-factor-remove": ["/account/second-factor/remove"],
@@ -108,6 +118,8 @@ VISITS: dict[str, list[str]] = {
     "role-edit": ["/roles/{role}/edit"],
     "role-delete": ["/roles/{role}/delete"],
     "accounts": ["/service-accounts"],
+    "rest-reference": ["/rest", "/rest?area=workloads&q=post", "/rest?q=nothing-has-this-word"],
+    "rest-operation": ["/rest/list_workloads", "/rest/v1_workloads_distributed_create"],
     "account-new": ["/service-accounts/new"],
     "key-new": ["/account/keys/new"],
     "why": ["/why", "/why?permission=users:edit&scope=tenant"],
@@ -185,7 +197,11 @@ VISITS: dict[str, list[str]] = {
         "/workloads?status=Failed&sort=name",
         "/workloads?q=nothing-has-this-name",
         "/workloads?deleted=1",
+        "/workloads?image=train&cpu_from=1&column=name,cluster,image,command,memory_request,labels",
     ],
+    "workloads-view-new": ["/workloads/views/new?status=Failed"],
+    "workloads-view": ["/workloads/views/{view}"],
+    "workloads-view-delete": ["/workloads/views/{view}/delete"],
     "workload": [
         "/workloads/{running}",
         "/workloads/{pending}",

@@ -242,3 +242,23 @@ def test_a_pod_that_nothing_can_hold_says_why_it_waits(
     condition = eventually(refused)
     assert condition["reason"] == "Unschedulable"
     assert "nvidia.com/gpu" in condition["message"]
+
+
+def test_the_quality_of_service_is_decided_once(api: Api, namespace: str) -> None:
+    create_pod(api, namespace, pod())
+    path = PODS.path(namespace, "pod", "status")
+    refusal = api.patch(path, {"status": {"qosClass": "Guaranteed"}}).expect_refusal(422, "Invalid")
+    text = 'Invalid value: "Guaranteed": field is immutable'
+    assert refusal["message"] == f'Pod "pod" is invalid: status.qosClass: {text}'
+    assert refusal["details"]["causes"] == [
+        {"reason": "FieldValueInvalid", "message": text, "field": "status.qosClass"}
+    ]
+    same = {"status": {"qosClass": "BestEffort", "message": "here"}}
+    assert api.patch(path, same).ok()["status"]["message"] == "here"
+
+
+def test_a_status_without_the_quality_of_service_keeps_it(api: Api, namespace: str) -> None:
+    create_pod(api, namespace, pod())
+    path = PODS.path(namespace, "pod", "status")
+    patched = api.patch(path, {"status": {"qosClass": None, "message": "here"}}).ok()
+    assert (patched["status"]["qosClass"], patched["status"]["message"]) == ("BestEffort", "here")

@@ -1,10 +1,9 @@
-"""What a history is made of: people, a cluster in which the test is operator and kubelet, and
-faults in between.
+"""What a history is made of: people, a cluster in which the test is operator and kubelet
+(`history_steps`), and faults in between.
 """
 
 import contextlib
 import random
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,27 +15,26 @@ from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls, watch
 from clusters.kube.access import ClusterAccess
 from clusters.kube.client import Client, Timeouts
-from clusters.kube.errors import Conflict, Gone, KubeError, Rejected
+from clusters.kube.errors import KubeError
 from clusters.kube.rate_limits import RateLimiter
-from clusters.kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, PODGROUPS, PODS, Resource
+from clusters.kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, PODGROUPS, PODS
 from console.celery import Step
 from console.errors import Clash
 from tests.cast import Cast
 from tests.conformance.api import eventually
 from tests.faults import mishaps, operating
-from tests.faults.operating import CONDITIONS, PHASES, Object
+from tests.faults.history_steps import ClusterSteps
+from tests.faults.operating import Object
 from tests.faults.proxy import Proxy, pass_unchanged
 from tests.workloads.acting import Acting
-from workloads import journal, manifests, tasks
+from workloads import journal, tasks
 from workloads.following import sources
 from workloads.following.cluster_follower import ClusterFollower
-from workloads.models import Pod, Workload
+from workloads.models import Pod
 from workloads.states import ENDING, RESTING
 
 HASTY = Timeouts(connect=1.0, read=0.15, total=0.5, rate_limit=0.05)
 BRISK = watch.WatchTimings(watch=1, slack=-0.97, first_retry=0.0, longest_retry=0.0)
-HELD = {"localkube.muster.dev/hold": "true"}
-FINALIZER = "example.com/hold"
 
 SERVED = Capabilities(served=frozenset(("batch/v1/jobs", "kubeflow.org/v1/pytorchjobs", GROUPS)))
 ASKS = {
@@ -91,7 +89,7 @@ class Clients:
             yield cls(one, two, three)
 
 
-class History:
+class History(ClusterSteps):
     """One history. Every method named in a step takes two numbers, which choose what it is about;
     one that finds nothing does nothing.
     """
@@ -104,21 +102,10 @@ class History:
         requested_steps: list[tuple[str, ...]],
         seed: int,
     ) -> None:
-        self.cast, self.proxy, self.direct, self.requested_steps = (
-            cast,
-            proxy,
-            clients.direct,
-            requested_steps,
-        )
-        self.chance = random.Random(seed)
-        self.namespace = cast.team_a.namespace
+        super().__init__(clients.direct, cast.team_a.namespace, random.Random(seed))
+        self.cast, self.proxy, self.requested_steps = cast, proxy, requested_steps
         self.client, self._patient = clients.hasty, clients.patient
         self.acting = Acting(cast, clients.direct)
-        self.foreign: set[str] = set()
-        self.ends: set[str] = set()
-        """The uids of the jobs that have ever had an end."""
-        self.behind: set[str] = set()
-        """The uids of the jobs that were deleted behind our back."""
         self._sources = list(sources.list_sources(SERVED))
         self._told: dict[int, Any] = {}
         self._following = ClusterFollower(cast.cluster.pk)
@@ -209,185 +196,6 @@ class History:
         except (KubeError, StopIteration):
             self._told.pop(number).close()
 
-    # The operator and the kubelet.
-
-    def make_pods(self, a: int, b: int) -> None:
-        """The pods that a job lacks."""
-        job = self._job(a)
-        if job is None or job["metadata"].get("deletionTimestamp"):
-            return
-        for role, index, template in operating.replicas(job):
-            name = f"{job['metadata']['name']}-{role}-{index}"
-            if b % 3 or index == 0:
-                self._make_pod(
-                    name,
-                    template,
-                    operating.owned_by(job),
-                    operating.replica_labels(role, index, job),
-                )
-
-    def move_pod(self, a: int, b: int) -> None:
-        pod = self._one(PODS, a)
-        if pod is None:
-            return
-        phase = PHASES[b % len(PHASES)]
-        name = pod["metadata"]["name"]
-        with contextlib.suppress(Gone, Conflict, Rejected):
-            if phase != "Pending" and not pod["spec"].get("nodeName"):
-                calls.patch(
-                    self.direct,
-                    PODS,
-                    name,
-                    {"spec": {"nodeName": "somewhere"}},
-                    namespace=self.namespace,
-                )
-            if pod["status"].get("phase") not in ("Succeeded", "Failed"):
-                status = {"status": operating.pod_status(phase)}
-                calls.patch(
-                    self.direct, PODS, name, status, namespace=self.namespace, subresource="status"
-                )
-
-    def remove_pod(self, a: int, b: int) -> None:
-        """A pod goes at once, or lingers, or one that lingers goes."""
-        pod = self._one(PODS, a)
-        if pod is None or pod["metadata"]["uid"] in self.foreign:
-            return
-        name, holds = pod["metadata"]["name"], pod["metadata"].get("finalizers")
-        with contextlib.suppress(Gone, Rejected):
-            if b % 3 == 0 and not holds and not pod["metadata"].get("deletionTimestamp"):
-                calls.patch(
-                    self.direct,
-                    PODS,
-                    name,
-                    {"metadata": {"finalizers": [FINALIZER]}},
-                    namespace=self.namespace,
-                )
-            if b % 3 == 1 and holds:
-                calls.patch(
-                    self.direct,
-                    PODS,
-                    name,
-                    {"metadata": {"finalizers": None}},
-                    namespace=self.namespace,
-                )
-            calls.delete(self.direct, PODS, name, namespace=self.namespace, grace_seconds=0)
-
-    def move_job(self, a: int, b: int) -> None:
-        job = self._job(a)
-        if job is None:
-            return
-        resource = operating.resource_of(job)
-        kind = CONDITIONS[b % len(CONDITIONS)]
-        if kind in ("Succeeded", "Failed"):
-            self.ends.add(job["metadata"]["uid"])
-        status = operating.job_status(job, kind)
-        with contextlib.suppress(Gone, Rejected):
-            calls.patch(
-                self.direct,
-                resource,
-                job["metadata"]["name"],
-                status,
-                namespace=self.namespace,
-                subresource="status",
-            )
-
-    def remove_job(self, a: int, b: int) -> None:
-        """A job is deleted behind our back, with its pods or without them."""
-        job = self._job(a)
-        if job is None:
-            return
-        self.behind.add(job["metadata"]["uid"])
-        how: Any = ("Background", "Orphan", "Foreground")[b % 3]
-        with contextlib.suppress(Gone):
-            calls.delete(
-                self.direct,
-                operating.resource_of(job),
-                job["metadata"]["name"],
-                namespace=self.namespace,
-                propagation=how,
-            )
-
-    def make_group(self, a: int, b: int) -> None:
-        job = self._job(a)
-        if job is None:
-            return
-        name = f"pg-{job['metadata']['name']}-{job['metadata']['uid']}"
-        body = {
-            "apiVersion": PODGROUPS.api_version,
-            "kind": "PodGroup",
-            "metadata": {"name": name},
-            "spec": {"minMember": 2},
-        }
-        body["metadata"] |= {"ownerReferences": [operating.owned_by(job)]}  # type: ignore[operator]
-        # The cluster collects it at once where its job has just been deleted.
-        with contextlib.suppress(Gone, Rejected):
-            calls.apply(self.direct, PODGROUPS, name, body, namespace=self.namespace, force=True)
-            why = {
-                "type": "UnschedulableOnNodePool",
-                "status": "True",
-                "reason": "Unschedulable",
-                "message": f"full {b}",
-            }
-            status = {"status": {"schedulingConditions": [why] if b % 2 else []}}
-            calls.patch(self.direct, PODGROUPS, name, status, namespace=self.namespace)
-
-    def make_event(self, a: int, b: int) -> None:
-        pod = self._one(PODS, a)
-        if pod is None:
-            return
-        about = {
-            "kind": "Pod",
-            "namespace": self.namespace,
-            "name": pod["metadata"]["name"],
-            "uid": pod["metadata"]["uid"],
-        }
-        said = {
-            "reason": f"Reason{b % 3}",
-            "message": "something",
-            "type": "Warning",
-            "involvedObject": about,
-        }
-        metadata = {
-            "name": f"event-{uuid.UUID(int=self.chance.getrandbits(128))}",
-            "namespace": self.namespace,
-        }
-        calls.create(self.direct, EVENTS, {"metadata": metadata, **said}, namespace=self.namespace)
-
-    # Somebody else.
-
-    def make_foreign(self, a: int, b: int) -> None:
-        """What bears our labels and belongs to somebody else; or what nobody has asked for: an
-        older attempt's, another job of the name.
-        """
-        workload = self._workload(a)
-        if workload is None:
-            return
-        labels = {
-            manifests.MANAGED_BY: manifests.MUSTER,
-            manifests.WORKLOAD: str(workload.pk),
-            manifests.ATTEMPT: str(max(1, workload.attempt - b // 4 % 2)),
-        }
-        owner = self._somebody()
-        template = {"spec": {"containers": [{"name": "main", "image": "any"}]}}
-        match b % 4:
-            case 0 | 1:
-                self._make_pod(
-                    f"{workload.name}-{'worker-0' if b % 2 else 'copied'}",
-                    template,
-                    owner,
-                    labels,
-                    is_foreign=True,
-                )
-            case 2:
-                # A job of another kind under the name.
-                self._make_job(
-                    JOBS if workload.framework else PYTORCHJOBS, workload.name, labels, None
-                )
-            case 3:
-                self._make_job(
-                    PYTORCHJOBS if workload.framework else JOBS, workload.name, labels, owner
-                )
-
     # What is between.
 
     def faults(self, a: int, b: int) -> None:
@@ -442,89 +250,3 @@ class History:
                 int(each["metadata"]["resourceVersion"]) + self.proxy.shift
             )
         return found
-
-    def _jobs(self) -> list[Object]:
-        batch = [{"apiVersion": "batch/v1", "kind": "Job", **each} for each in self._all(JOBS)]
-        return [*self._all(PYTORCHJOBS), *batch]
-
-    def _all(self, resource: Resource) -> list[Object]:
-        return calls.list_page(self.direct, resource, namespace=self.namespace).items
-
-    def _one(self, resource: Resource, number: int) -> Object | None:
-        found = self._all(resource)
-        return found[number % len(found)] if found else None
-
-    def _job(self, number: int) -> Object | None:
-        found = [each for each in self._jobs() if each["metadata"]["uid"] not in self.foreign]
-        return found[number % len(found)] if found else None
-
-    def _workload(self, number: int) -> Workload | None:
-        found = list(Workload.objects.filter(released_at=None).order_by("created_at", "pk"))
-        return found[number % len(found)] if found else None
-
-    def _make_pod(
-        self,
-        name: str,
-        template: Object,
-        owner: Object | None,
-        labels: Object,
-        *,
-        is_foreign: bool = False,
-    ) -> None:
-        given = template.get("metadata") or {}
-        metadata = {
-            "name": name,
-            "labels": {**given.get("labels", {}), **labels},
-            "annotations": {**given.get("annotations", {}), **HELD},
-        }
-        metadata |= {"ownerReferences": [owner]} if owner else {}
-        spec = {**template["spec"], "restartPolicy": "Never", "schedulerName": "nobody"}
-        with contextlib.suppress(Conflict):
-            made = calls.create(
-                self.direct,
-                PODS,
-                {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
-                namespace=self.namespace,
-            )
-            if is_foreign:
-                self.foreign.add(made["metadata"]["uid"])
-
-    def _make_job(
-        self, resource: Resource, name: str, labels: Object, owner: Object | None
-    ) -> None:
-        metadata = {"name": name, "labels": labels} | (
-            {"ownerReferences": [owner]} if owner else {}
-        )
-        template = {
-            "metadata": {"labels": labels},
-            "spec": {"containers": [{"name": "pytorch", "image": "any"}], "restartPolicy": "Never"},
-        }
-        body: Object = {
-            "apiVersion": resource.api_version,
-            "kind": "Job" if resource == JOBS else "PyTorchJob",
-            "metadata": metadata,
-        }
-        body["spec"] = (
-            {"template": template}
-            if resource == JOBS
-            else {"pytorchReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}}
-        )
-        operating.without_controller(body)
-        with contextlib.suppress(Conflict):
-            self.foreign.add(
-                calls.create(self.direct, resource, body, namespace=self.namespace)["metadata"][
-                    "uid"
-                ]
-            )
-
-    def _somebody(self) -> Object:
-        """The owner reference of something that is not ours and there."""
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "somebody"}}
-        made = calls.apply(self.direct, CONFIGMAPS, "somebody", body, namespace=self.namespace)
-        return {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "name": "somebody",
-            "uid": made["metadata"]["uid"],
-            "controller": True,
-        }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.api import Api, Object
-from tests.installation import Installation
+from tests.installation import PROCESSES, Installation
 from tests.rest import Program, Refused
 
 JOBS = "/apis/kubeflow.org/v1/pytorchjobs"
@@ -154,4 +154,4 @@ class Killer:
 
     def all_are_back(self) -> bool:
         now = self._installation.pids()
-        return len(now) == 6 and all(now[name] != pid for name, pid in self._killed.items())
+        return set(now) == PROCESSES and all(now[name] != pid for name, pid in self._killed.items())

@@ -4,12 +4,13 @@ all goes on when there is room.
 
 import urllib.error
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.faults.disks import fill_disk
 from tests.faults.stories import SHORT
-from tests.installation import Installation, all_over, eventually
+from tests.installation import PROCESSES, Installation, all_over, eventually
 from tests.rest import Program, Reader, Refused
 
 PASSWORD = "correct horse battery"
@@ -19,14 +20,14 @@ MOST = 400
 """Submissions that a database may still find room for in what it had taken already."""
 
 
-def until_refused(program: Program, disk: Path) -> list[str]:
+def until_refused(program: Program, disk: Path, **spec: Any) -> list[str]:
     """Submit on a disk that gets no room; the names that were taken before one was refused, which
-    is the last.
+    is the last. `spec` is part of what is submitted.
     """
     for number in range(MOST):
         fill_disk(disk)
         try:
-            program.submit(f"tight-{number}", **LONG_TEXT)
+            program.submit(f"tight-{number}", **LONG_TEXT | spec)
         except Refused as refusal:
             if refusal.status != 507 or FULL not in str(refusal):
                 raise
@@ -50,7 +51,7 @@ def refused_on_a_page(reader: Reader, workload: str, disk: Path) -> urllib.error
 @pytest.mark.timeout(300)
 def test_on_a_full_disk_a_submission_is_made_or_refused_in_words(disk: Path) -> None:
     with Installation(disk / "var", admin_password=PASSWORD).migrated() as installation:
-        eventually(lambda: len(installation.pids()) == 6)
+        eventually(lambda: set(installation.pids()) == PROCESSES)
         program, reader = Program(installation.url, PASSWORD), Reader(installation.url, PASSWORD)
         there = program.submit("there", **SHORT)
         all_over(lambda: [now] if (now := program.phase(there)) != "Completed" else [], within=60)

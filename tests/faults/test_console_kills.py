@@ -12,7 +12,7 @@ import pytest
 
 from tests.conformance.api import Api
 from tests.faults.stories import JOBS, PLOTS, Killer, Story, Witness
-from tests.installation import Installation, all_over, eventually
+from tests.installation import PROCESSES, Installation, all_over, eventually
 from tests.rest import Program
 
 PASSWORD = "correct horse battery"
@@ -41,7 +41,7 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
     with Installation(
         tmp_path / "var", admin_password=PASSWORD, localkube_gpus=8
     ).migrated() as running:
-        eventually(lambda: len(running.pids()) == 6)
+        eventually(lambda: set(running.pids()) == PROCESSES)
         yield running
 
 
@@ -64,7 +64,9 @@ def run_stories(program: Program, killer: Killer, chance: random.Random, count: 
 
 def kills_while_submitting(installation: Installation, chance: random.Random, count: int) -> None:
     program = Program(installation.url, PASSWORD)
-    killer = Killer(installation, chance, "worker", "web", "follow", "beat", "redis", "localkube")
+    killer = Killer(
+        installation, chance, "worker", "web", "follow", "capture", "beat", "redis", "localkube"
+    )
     with Witness(installation.data / "localkube" / "kubeconfig") as witness:
         stories = run_stories(program, killer, chance, count)
         eventually(killer.all_are_back)

@@ -13,13 +13,13 @@ import pytest
 
 from tests.conformance.api import Api
 from tests.faults.stories import Killer
-from tests.installation import Installation, all_over, eventually
+from tests.installation import PROCESSES, Installation, all_over, eventually
 from tests.rest import Program
 from tests.training import PODS
 
 PASSWORD = "correct horse battery"
 RECOVERED = 60.0
-VICTIMS = ("follow", "web", "worker", "localkube")
+VICTIMS = ("capture", "follow", "web", "worker", "localkube")
 GAPS = """
 import json
 from workloads.models import Log
@@ -35,7 +35,7 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
     with Installation(
         tmp_path / "var", admin_password=PASSWORD, poll_seconds=5
     ).migrated() as running:
-        eventually(lambda: len(running.pids()) == 6)
+        eventually(lambda: set(running.pids()) == PROCESSES)
         yield running
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.conformance.api import Api
 from tests.faults import poisons
 from tests.faults.stories import LONG, SHORT
-from tests.installation import Installation, all_over, eventually
+from tests.installation import PROCESSES, Installation, all_over, eventually
 from tests.rest import Program, Reader
 
 PASSWORD = "correct horse battery"
@@ -25,7 +25,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     with Installation(
         tmp_path_factory.mktemp("troubles") / "var", admin_password=PASSWORD
     ).migrated() as running:
-        eventually(lambda: len(running.pids()) == 6)
+        eventually(lambda: set(running.pids()) == PROCESSES)
         yield running
 
 

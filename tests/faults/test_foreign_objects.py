@@ -7,7 +7,7 @@ from clusters.kube import calls
 from clusters.kube.calls import Propagation
 from clusters.kube.resources import CONFIGMAPS, PODS
 from tests.faults.following import launch_workload, proxy, requested_steps, worker
-from tests.faults.histories import HELD
+from tests.faults.history_objects import HELD
 from tests.workloads.acting import Acting
 from workloads import manifests, tasks
 from workloads.models import Pod, Workload

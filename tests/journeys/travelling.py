@@ -23,7 +23,7 @@ from tests.conformance.api import Api, Object, eventually
 from tests.journeys import jobs
 from tests.journeys.place import Place
 from tests.journeys.standin import StandIn, empty_namespace
-from workloads import actions, manifests
+from workloads import actions, logbook, manifests
 from workloads.following import Follower
 from workloads.manifests.keys import KAI
 from workloads.models import Event, Workload
@@ -205,13 +205,17 @@ def journey(place: Place, api: Api, by: User) -> Iterator[Journey]:
 def following() -> Iterator[None]:
     """Every cluster is followed, and the logs of its pods are read."""
     stop = threading.Event()
-    thread = threading.Thread(target=Follower().run, args=(stop,))
-    thread.start()
+    threads = [
+        threading.Thread(target=each.run, args=(stop,)) for each in (Follower(), logbook.Capturer())
+    ]
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         stop.set()
-        thread.join()
+        for thread in threads:
+            thread.join()
 
 
 def _priority_classes(api: Api) -> set[str]:

@@ -91,7 +91,22 @@ QUOTA: list[tuple[str, Gpus, dict[str, Any], str, Verdict, str]] = [
     ("0", TENTH, {}, "2", Verdict.FITS, "it needs 0.3 GPUs; project team-a holds 0 of its 2 GPUs"),
     ("1.7", TENTH, {}, "2", Verdict.FITS, "holds 1.7 of its 2 GPUs"),
     ("1.8", TENTH, {}, "2", Verdict.WARNS, "It runs while others leave GPUs free"),
-    ("0", WHOLE, {"lifecycle": UNWILLING}, "2", Verdict.WARNS, "it waits until the quota has room"),
+    (
+        "0",
+        WHOLE,
+        {"lifecycle": UNWILLING},
+        "2",
+        Verdict.NEVER,
+        "is not preemptible, and the quota of project team-a is 2 GPUs",
+    ),
+    (
+        "1.8",
+        TENTH,
+        {"lifecycle": UNWILLING},
+        "2",
+        Verdict.WARNS,
+        "it waits until the quota has room",
+    ),
     (
         "0",
         WHOLE,
@@ -158,7 +173,7 @@ NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
         Verdict.WARNS,
         "room for 2 of its 3 pods now: 2 of 4 GPUs free on 1 ready node",
     ),
-    ({"cpu": 2}, TENTH, {}, Verdict.WARNS, "room for 2 of its 3 pods"),
+    ({"used_cpu": 6}, TENTH, {}, Verdict.WARNS, "room for 2 of its 3 pods"),
     ({"used_memory": 16 * GI}, TENTH, {}, Verdict.WARNS, "room for 0 of its 3 pods"),
     ({"is_ready": False}, TENTH, {}, Verdict.WARNS, "0 of 0 GPUs free on 0 ready nodes"),
     ({"is_schedulable": False}, TENTH, {}, Verdict.WARNS, "0 ready nodes"),
@@ -186,7 +201,7 @@ NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
     ),
     ({"gpus": 2}, WHOLE, {"elastic": ElasticSettings(1, 4)}, Verdict.FITS, "its 2 pods"),
     (
-        {"gpus": 3},
+        {"gpus": 5, "used_gpus": 2},
         WHOLE,
         {"workers": 5, "master": MasterChanges(gpus=Gpus(0))},
         Verdict.WARNS,
@@ -208,10 +223,10 @@ def test_the_nodes(
 
 
 def test_pods_of_every_project_take_room(cast: Cast) -> None:
-    a_node(cast, gpus=2)
+    a_node(cast, gpus=3)
     add_gpu_holder(cast.team_b, "1")
     assert (
-        "room for 1 of its 3 pods" in check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.text
+        "room for 2 of its 3 pods" in check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.text
     )
 
 
@@ -248,4 +263,4 @@ def test_queries_do_not_grow(cast: Cast) -> None:
         with CaptureQueriesContext(connection) as captured:
             check_fit(asking(cast.team_a, TENTH), cast.team_a)
         counts.append(len(captured))
-    assert counts[0] == counts[1] <= 4
+    assert counts[0] == counts[1] <= 5

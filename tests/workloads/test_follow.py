@@ -24,11 +24,15 @@ from clusters import project_provisioning
 from clusters.capabilities import UNKNOWN
 from clusters.job_kinds.pytorch import PYTORCHJOBS
 from clusters.kube import calls
-from clusters.kube.errors import NotServed, Unavailable
+from clusters.kube.errors import Expired, NotServed, Rejected, Unavailable
 from clusters.models import Cluster
+from clusters.tasks import REFUSAL_RECHECK_SECONDS, REFUSAL_RECHECKS
+from console.celery import Step
 from tests.cast import NOWHERE, Cast, a_spec, make_cast
 from tests.cluster import ROOT, LocalKube
-from workloads import journal, manifests
+from tests.clusters.kube.faults import FaultServer, refusal
+from tests.clusters.scripted import build_kubeconfig
+from workloads import journal, manifests, tasks
 from workloads.following import Follower
 from workloads.following.health import ClusterHealth
 from workloads.following.sources import list_sources
@@ -180,8 +184,17 @@ def test_the_cluster_of_a_follower_that_died_is_taken_over_when_its_lease_has_ru
 
 def test_one_of_the_same_name_need_not_wait_until_the_lease_of_a_dead_one_has_run_out() -> None:
     make_cast()
-    Cluster.objects.update(followed_by="mine", followed_until=timezone.now() + timedelta(hours=1))
+    Cluster.objects.update(followed_by="mine", followed_until=timezone.now() + timedelta(minutes=1))
     with following(Follower("mine")) as follower:
+        wait_until(lambda: bool(follower.followed_clusters))
+    clients.close_all()
+
+
+def test_a_lease_that_a_clock_set_back_would_keep_for_an_hour_is_taken_over() -> None:
+    make_cast()
+    end = timezone.now() + timedelta(hours=1)
+    Cluster.objects.update(followed_by="dead", followed_until=end)
+    with following(Follower("alive")) as follower:
         wait_until(lambda: bool(follower.followed_clusters))
     clients.close_all()
 
@@ -191,7 +204,7 @@ def test_a_lease_that_was_lost_ends_the_following() -> None:
     with following(Follower("first")) as follower:
         wait_until(lambda: bool(follower.followed_clusters))
         Cluster.objects.update(
-            followed_by="other", followed_until=timezone.now() + timedelta(hours=1)
+            followed_by="other", followed_until=timezone.now() + timedelta(minutes=1)
         )
         wait_until(lambda: not follower.followed_clusters)
     assert Cluster.objects.get().followed_by == "other"
@@ -229,6 +242,48 @@ def test_one_source_that_is_refused_does_not_make_the_cluster_unreachable() -> N
     assert rows.filter(unreachable_since=since, trouble="gone").exists()
     health.record_heartbeat(second)
     assert rows.filter(unreachable_since=None, trouble="").exists()
+
+
+def test_what_a_restarted_cluster_says_first_is_not_its_state(cast: Cast) -> None:
+    source = list_sources(UNKNOWN)[0]
+    health, rows = ClusterHealth(cast.cluster.pk), Cluster.objects.filter(pk=cast.cluster.pk)
+    since = timezone.now() - timedelta(minutes=3)
+    health.record_failure(source, Unavailable("the cluster refuses connections"), since)
+    for error in (Rejected("pods is forbidden", status=403), Expired("no longer remembers")):
+        health.record_failure(source, error, since)
+        assert rows.filter(trouble="the cluster refuses connections").exists()
+    health.record_heartbeat(source)
+    health.record_failure(source, Expired("no longer remembers"), since)
+    assert rows.filter(unreachable_since=None, trouble="").exists()
+
+
+def test_an_outage_is_not_written_at_each_try(
+    cast: Cast, django_assert_num_queries: Callable[[int], Any]
+) -> None:
+    source = list_sources(UNKNOWN)[0]
+    health = ClusterHealth(cast.cluster.pk)
+    with django_assert_num_queries(2):
+        for _ in range(20):
+            health.record_failure(source, Unavailable("gone"), timezone.now())
+
+
+def test_a_refusal_of_all_kinds_is_shown_once_it_lasts(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again: list[tuple[object, ...]] = []
+    monkeypatch.setattr(Step, "enqueue_after", lambda step, *given: again.append(given))
+    monkeypatch.setattr(Step, "enqueue", lambda step, *given: None)
+    row = Cluster.objects.filter(pk=cast.cluster.pk)
+    with FaultServer(refusal(403, "Forbidden")) as server:
+        row.update(kubeconfig=build_kubeconfig(server))
+        tasks.poll(str(cast.cluster.pk))
+        assert again == [(REFUSAL_RECHECK_SECONDS, str(cast.cluster.pk), 1)]
+        assert row.get().trouble == ""
+        tasks.poll(str(cast.cluster.pk), REFUSAL_RECHECKS)
+        assert row.get().trouble == "told"
+        tasks.poll(str(cast.cluster.pk))
+    assert row.get().trouble == "told", "a lasting refusal stays during the next poll's rechecks"
+    clients.close_all()
 
 
 def same_database(data: Path) -> dict[str, str]:

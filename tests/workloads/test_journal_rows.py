@@ -75,6 +75,22 @@ def test_rows_are_inserted_as_they_would_be_saved(
     assert values("all") == values("one")
 
 
+@given(PODS)
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_rows_are_found_as_django_would_read_them(
+    workload: Workload, given: list[dict[str, Any]]
+) -> None:
+    Pod.objects.all().delete()
+    for number, each in enumerate(given):
+        Pod.objects.create(workload=workload, uid=f"one-{number}", **each)
+    names = [field.name for field in Pod._meta.concrete_fields]
+    keys = [(workload.pk, f"one-{number}") for number in range(len(given) + 1)]
+    found = bulk_sql.find_rows(Pod, [*names, "workload__cluster"], ("workload", "uid"), keys)
+    assert sorted(found) == sorted(Pod.objects.values_list(*names, "workload__cluster"))
+
+
 @given(PODS, PODS)
 @settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

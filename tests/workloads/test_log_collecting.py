@@ -176,7 +176,7 @@ def test_a_turn_asks_a_constant_number_of_queries(
         pods.store_pod(workload, pod)
     with pods.collector(workload.cluster, client) as collector:
         collector.run_turn()
-        with django_assert_max_num_queries(1):
+        with django_assert_max_num_queries(2):
             collector.run_turn()
 
 

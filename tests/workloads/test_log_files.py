@@ -3,6 +3,7 @@ mid-line costs nothing.
 """
 
 import errno
+import functools
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from workloads.logbook import line_reading, log_paths, stamps, windows
 from workloads.logbook.index import ENTRY_FORMAT, LogIndex, find_time
 from workloads.logbook.line_reading import LineSplitter
-from workloads.logbook.log_files import LogFile, OpenLog
+from workloads.logbook.log_files import LogFile, OpenLog, open_index
 from workloads.logbook.log_writer import Busy, LogWriter
 
 START = 1_800_000_000 * stamps.SECOND
@@ -30,13 +31,13 @@ STAMP = stamps.format_time(START).encode()
 @contextmanager
 def open_logs(*paths: Path) -> Iterator[list[OpenLog]]:
     handles = [os.open(path, os.O_RDONLY) for path in paths]
-    indexes = [os.open(log_paths.index_path(path), os.O_RDONLY) for path in paths]
+    indexes = [LogIndex(functools.partial(open_index, path)) for path in paths]
     logs: list[Any] = [SimpleNamespace(pk=number, gaps=[]) for number in range(1, len(paths) + 1)]
     yield [
-        OpenLog(log, LogFile(handle), LogIndex(LogFile(index)))
+        OpenLog(log, LogFile(handle), index)
         for log, handle, index in zip(logs, handles, indexes, strict=True)
     ]
-    for handle in (*handles, *indexes):
+    for handle in handles:
         os.close(handle)
 
 

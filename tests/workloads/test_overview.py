@@ -1,6 +1,7 @@
 """The overview: what it tells, to whom, and with how many queries."""
 
 import re
+import uuid
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -204,3 +205,39 @@ def test_the_queries_do_not_grow_with_the_rows(cast: Cast, address: str, who: st
     at = round_to_sample_time(timezone.now() - timedelta(minutes=10), 60)
     Sample.objects.bulk_create(Sample(project=each, at=at, gpus_allocated=1) for each in more)
     assert queries() <= few <= 40
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's plans")
+@pytest.mark.parametrize("address", ["/overview", "/projects/{project}"])
+def test_ended_workloads_are_not_read_to_find_those_that_wait_or_hold_gpus(
+    cast: Cast, address: str
+) -> None:
+    ended = a_workload(cast.team_a, "ended", status="Completed", ended_at=timezone.now())
+    fields = {
+        field.attname: getattr(ended, field.attname) for field in Workload._meta.concrete_fields
+    }
+    Workload.objects.bulk_create(
+        [
+            Workload(**(fields | {"id": uuid.uuid4(), "name": f"ended-{number}"}))
+            for number in range(2_000)
+        ],
+        batch_size=500,
+    )
+    a_workload(cast.team_a, "waits", status="Pending")
+    a_workload(cast.team_a, "runs", status="Running", gpus_allocated=Decimal(2))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    client = client_of(cast.alice)
+    with CaptureQueriesContext(connection) as seen:
+        assert client.get(address.format(project=cast.team_a.pk)).status_code == 200
+    found = [sql for each in seen if 'FROM "workloads_workload"' in (sql := each["sql"])]
+    unended = [sql for sql in found if "status_at" in sql.partition("ORDER BY")[2]]
+    holding = [sql for sql in found if "SUM(" in sql and "gpus_allocated" in sql]
+    assert unended
+    assert holding
+    for queries, index in ((unended, "workload_unended"), (holding, "workload_with_gpus")):
+        for sql in queries:
+            with connection.cursor() as cursor:
+                cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+                plan = " ".join(row[3] for row in cursor.fetchall())
+            assert index in plan, f"{plan}: {sql}"

@@ -32,7 +32,9 @@ from tests.workloads.objects import (
     starting_pod,
 )
 from workloads import states
-from workloads.states import DerivedStatus, Status, can_move, derive_status
+from workloads.kube_objects import build_pod_view
+from workloads.pod_counts import Standing
+from workloads.states import DerivedStatus, Status, can_move, derive_status, find_examples
 
 
 def test_running_pods_are_those_that_are_ready() -> None:
@@ -266,3 +268,16 @@ def test_every_status_has_its_looks_and_is_in_one_set() -> None:
     for status in Status:
         assert all([status.label, status.colour, status.icon, status.meaning.endswith(".")])
         assert sum(status in each for each in sets) == 1
+
+
+def test_of_failed_tries_of_a_batch_job_the_newest_is_named() -> None:
+    tries = [
+        {
+            "metadata": {"name": f"train-{code}", "creationTimestamp": made},
+            "status": {"phase": "Failed", "message": f"exit code {code}"},
+        }
+        for code, made in ((1, "2026-11-21T00:00:00Z"), (3, "2026-11-21T00:00:20Z"))
+    ]
+    for pods in (tries, tries[::-1]):
+        examples = find_examples([build_pod_view(each) for each in pods])
+        assert examples[Standing.FAILED].reason == "exit code 3"

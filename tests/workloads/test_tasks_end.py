@@ -1,5 +1,6 @@
 """Out of the cluster again: stopped, deleted, tidied up."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,10 @@ from django.utils import timezone
 from clusters.job_kinds import JOBS
 from clusters.kube import calls
 from clusters.kube.resources import PERSISTENTVOLUMECLAIMS, PODS
+from clusters.models import Cluster
 from tests.cast import Cast
+from tests.clusters.kube.faults import Exchange, FaultServer, Request, status
+from tests.clusters.scripted import build_kubeconfig
 from tests.conformance.api import eventually
 from tests.workloads.acting import QUICK, Acting
 from workloads import journal, logbook, manifests, tasks
@@ -222,3 +226,134 @@ def test_what_runs_on_after_the_end_is_removed(
             for pod in acting.objects(workload, PODS)
             if "deletionTimestamp" not in pod["metadata"]
         ]
+
+
+class ManyPods:
+    """A cluster in which a workload's job is gone and its pods are left. It records deletions."""
+
+    def __init__(self, workload: Workload, pods: int, *, may_delete_all: bool = True) -> None:
+        self.names = [f"train1-{number}" for number in range(pods)]
+        self.may_delete_all = may_delete_all
+        self.controllers = {"kind": "Job", "name": "train1", "uid": "j", "controller": True}
+        self.strangers: list[str] = []
+        self.are_ending = False
+        self.deletions: list[Request] = []
+        self.labels = {
+            manifests.MANAGED_BY: manifests.MUSTER,
+            manifests.WORKLOAD: str(workload.pk),
+            manifests.ATTEMPT: "1",
+        }
+
+    def __call__(self, exchange: Exchange) -> None:
+        request = exchange.request
+        items: list[Object] = []
+        if request.method == "DELETE":
+            self.deletions.append(request)
+            is_all = request.path.endswith("/pods")
+            if is_all and not self.may_delete_all:
+                exchange.answer(403, status(403, "Forbidden", "pods is forbidden"))
+                return
+            self.are_ending = is_all
+            if not is_all:
+                self.names.remove(request.path.rpartition("/")[2])
+        elif request.path.endswith("/pods"):
+            items = [self._build_pod(each) for each in (*self.names, *self.strangers)]
+        body: Object = {"metadata": {"resourceVersion": "5"}, "items": items}
+        exchange.answer(200, json.dumps(body).encode())
+
+    def _build_pod(self, name: str) -> Object:
+        owner = {**self.controllers, **({"name": "other"} if name in self.strangers else {})}
+        metadata = {"name": name, "uid": f"u-{name}", "namespace": "n", "labels": self.labels}
+        if self.are_ending:
+            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        return {"metadata": metadata | {"ownerReferences": [owner]}}
+
+
+def delete_with(cast: Cast, pods: int, **more: Any) -> tuple[Workload, ManyPods]:
+    """Return a workload that is being deleted, and the cluster that still has its pods."""
+    workload = Acting(cast, None).submit()  # type: ignore[arg-type]
+    for number in range(pods):
+        Pod.objects.create(workload=workload, attempt=1, uid=f"u-{number}", name=f"p{number}")
+    journal.request_deletion(workload.pk, None)
+    workload.refresh_from_db()
+    return workload, ManyPods(workload, pods, **more)
+
+
+def remove_at(cast: Cast, server: FaultServer, workload: Workload) -> str:
+    """Do one step of the removal at this server, and return what is said of it."""
+    Cluster.objects.filter(pk=cast.cluster.pk).update(kubeconfig=build_kubeconfig(server))
+    tasks.remove(str(workload.pk))
+    workload.refresh_from_db()
+    return str(workload.trouble)
+
+
+def test_all_pods_of_an_attempt_go_with_one_request_and_the_progress_is_told(cast: Cast) -> None:
+    workload, cluster = delete_with(cast, 100)
+    with FaultServer(cluster) as server:
+        words = remove_at(cast, server, workload)
+        assert words == "Its pods are being removed from the cluster: 0 of 100 are gone."
+        [deletion] = cluster.deletions
+        assert deletion.path.endswith("/pods")
+        assert deletion.query["labelSelector"].endswith(f"{manifests.ATTEMPT}=1")
+        Pod.objects.filter(name__in=[f"p{number}" for number in range(62)]).update(
+            vanished_at=timezone.now()
+        )
+        del cluster.names[:62]
+        words = remove_at(cast, server, workload)
+    assert words == "Its pods are being removed from the cluster: 62 of 100 are gone."
+
+
+def test_while_rows_have_pods_the_cluster_is_seldom_asked(cast: Cast) -> None:
+    workload, cluster = delete_with(cast, 5)
+    with FaultServer(cluster) as server:
+        asked = []
+        for _ in range(12):
+            before = len(server.requests)
+            assert "of 5 are gone" in remove_at(cast, server, workload)
+            asked.append(len(server.requests) > before)
+        assert asked == [True] * 4 + [False, False, True, False, False, True, False, False]
+        Pod.objects.update(vanished_at=timezone.now())
+        cluster.names.clear()
+        remove_at(cast, server, workload)
+        workload.refresh_from_db()
+    assert workload.released_at is not None
+
+
+@pytest.mark.parametrize("reason", ["a stranger has the labels", "the right is missing"])
+def test_pods_go_one_by_one_where_they_cannot_go_together(cast: Cast, reason: str) -> None:
+    is_shared = reason.startswith("a stranger")
+    workload, cluster = delete_with(cast, 3, may_delete_all=is_shared)
+    cluster.strangers = ["other-0"] if is_shared else []
+    with FaultServer(cluster) as server:
+        remove_at(cast, server, workload)
+    single = [each for each in cluster.deletions if not each.path.endswith("/pods")]
+    assert [each.path.rpartition("/")[2] for each in single] == [
+        "train1-0",
+        "train1-1",
+        "train1-2",
+    ]
+    assert all(json.loads(each.body)["preconditions"]["uid"] for each in single)
+    assert len(cluster.deletions) == (3 if is_shared else 4)
+
+
+def test_a_refusal_stays_shown_and_is_asked_again_at_every_try(cast: Cast) -> None:
+    workload, _ = delete_with(cast, 1)
+    Workload.objects.filter(pk=workload.pk).update(tries=4)
+
+    def refuse(exchange: Exchange) -> None:
+        exchange.answer(403, status(403, "Forbidden", "jobs is forbidden"))
+
+    with FaultServer(refuse) as server:
+        Workload.objects.filter(pk=workload.pk).update(trouble="The cluster refused it: jobs.")
+        for _ in range(4):
+            before = len(server.requests)
+            assert remove_at(cast, server, workload).startswith("The cluster refused it:")
+            assert len(server.requests) > before
+
+
+def test_pods_whose_attempt_no_selector_matches_go_one_by_one(cast: Cast) -> None:
+    workload, cluster = delete_with(cast, 2)
+    cluster.labels[manifests.ATTEMPT] = "01"
+    with FaultServer(cluster) as server:
+        remove_at(cast, server, workload)
+    assert cluster.names == []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connections as databases
+from django.utils import timezone
 
 from clusters import connections, project_provisioning
 from clusters.job_kinds import JOBS
@@ -84,8 +85,16 @@ def test_a_workload_runs_to_its_end(acting: Acting, distributed: bool) -> None:
 
 def test_launching_again_makes_nothing_anew(acting: Acting) -> None:
     workload = launch_and_refresh(acting.submit())
-    before = acting.jobs(workload)
-    assert acting.jobs(launch_and_refresh(workload)) == before
+    before = list_written(acting, workload)
+    assert list_written(acting, launch_and_refresh(workload)) == before
+
+
+def list_written(acting: Acting, workload: Workload) -> list[tuple[str, int, object]]:
+    """List what Muster wrote of a workload's jobs; their status is the controllers' to change."""
+    return [
+        (job["metadata"]["uid"], job["metadata"]["generation"], job["spec"])
+        for job in acting.jobs(workload)
+    ]
 
 
 @pytest.mark.parametrize("how", [Killed(), Unavailable("the connection to the cluster broke off")])
@@ -194,6 +203,73 @@ def test_limits_that_refuse_what_is_there_already_do_not_fail_it(cast: Cast) -> 
         )
         cast.cluster.save()
         assert (launch_and_refresh(workload).status, workload.job_uid) == (Status.CREATING, "u1")
+
+
+NO_RIGHT = (
+    'jobs.batch is forbidden: User "system:serviceaccount:muster:muster" cannot create resource '
+    '"jobs" in API group "batch" in the namespace "team-a"'
+)
+NOT_THERE = refusal(404, "NotFound", details={"name": "train1"})
+
+
+def lead_to(cast: Cast, server: FaultServer) -> None:
+    cast.cluster.kubeconfig = NOWHERE.replace(
+        "https://127.0.0.1:1", f"http://127.0.0.1:{server.port}"
+    )
+    cast.cluster.save()
+
+
+def test_a_right_that_is_missing_for_a_moment_does_not_fail_it(cast: Cast) -> None:
+    """An API server that has just started refuses everything until its rules are loaded."""
+    Project.objects.update(synced_at="2026-01-01T00:00:00Z")
+    workload = Acting(cast, None).submit()  # type: ignore[arg-type]
+    # It was tried often while the cluster was away, which does not count.
+    Workload.objects.update(tries=20, trouble="The cluster refuses connections.")
+    (job,) = manifests.build_objects(decode_spec(workload.spec), workload_id=str(workload.pk))
+    job["metadata"] |= {"uid": "u1", "resourceVersion": "7"}
+    steps = (
+        refusal(403, "Forbidden", message=NO_RIGHT),
+        NOT_THERE,
+        refusal(
+            403, "Forbidden", message="jobs.batch is forbidden: not yet ready to handle request"
+        ),
+        NOT_THERE,
+        lambda exchange: exchange.answer(201, json.dumps(job).encode()),
+    )
+    with FaultServer(*steps) as server:
+        lead_to(cast, server)
+        launch_and_refresh(workload)
+        assert (workload.status, workload.tries) == (Status.CREATING, 1)
+        assert workload.trouble.startswith("Muster may not launch it in the cluster at the moment")
+        assert 'cannot create resource "jobs"' in workload.trouble
+        assert launch_and_refresh(workload).tries == 2
+        assert launch_and_refresh(workload).job_uid == "u1"
+    assert (workload.status, workload.tries, workload.trouble) == (Status.CREATING, 0, "")
+
+
+def test_a_right_that_stays_missing_fails_it_after_a_while(cast: Cast) -> None:
+    Project.objects.update(synced_at="2026-01-01T00:00:00Z")
+    workload, waits = Acting(cast, None).submit(), []  # type: ignore[arg-type]
+    steps = (refusal(403, "Forbidden", message=NO_RIGHT), NOT_THERE) * 20
+    with FaultServer(*steps) as server:
+        lead_to(cast, server)
+        while launch_and_refresh(workload).status == Status.CREATING:
+            assert workload.next_try_at is not None
+            waits.append((workload.next_try_at - timezone.now()).total_seconds())
+    assert workload.status == Status.FAILED
+    assert 'cannot create resource "jobs"' in workload.reason
+    assert len(waits) == 6
+    assert 20 < sum(waits) < 64
+
+
+def test_a_quota_that_refuses_has_decided(cast: Cast) -> None:
+    Project.objects.update(synced_at="2026-01-01T00:00:00Z")
+    workload = Acting(cast, None).submit()  # type: ignore[arg-type]
+    text = 'jobs.batch "train1" is forbidden: exceeded quota: compute, requested: pods=1'
+    with FaultServer(refusal(403, "Forbidden", message=text), NOT_THERE) as server:
+        lead_to(cast, server)
+        assert launch_and_refresh(workload).status == Status.FAILED
+    assert "exceeded quota" in workload.reason
 
 
 def test_of_the_messages_for_one_step_one_goes_on(

@@ -273,3 +273,16 @@ def test_a_list_of_templates_asks_as_much_with_200(cast: Cast) -> None:
             Template(name=f"t-{number}-{each}", project=cast.team_a) for each in range(200)
         )
     assert counts[0] == counts[1]
+
+
+def test_what_clears_nothing_keeps_the_assets(cast: Cast) -> None:
+    template = save_template(cast, image="")
+    alice, at = Caller(cast.alice), f"{TEMPLATES}/{template.pk}"
+    form = template.form
+    for paths in (["spec.args"], ["masterSpec"], ["spec.compute.cpuMemoryLimit", "master"]):
+        alice("PATCH", at, {"fieldsToClear": paths}, 202)
+        template.refresh_from_db()
+        assert template.form == form, paths
+    alice("PATCH", at, {"fieldsToClear": ["spec.numWorkers"]}, 202)
+    template.refresh_from_db()
+    assert template.form != form

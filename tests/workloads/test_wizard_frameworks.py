@@ -181,7 +181,9 @@ def test_the_cards_have_every_clusters_answer(cast: Cast) -> None:
         "operator (v2beta1)."
     )
     assert f'<span data-why-on="{cast.cluster.pk}">{why}</span>' in text
-    assert re.search(rf'data-why-on="{other.pk}" hidden>The cluster does not serve TFJob', text)
+    assert re.search(rf'data-why-on="{other.pk}" hidden>[^<]* PyTorchJob', text)
+    both = f"{cast.cluster.pk} {other.pk}"
+    assert re.search(rf'data-why-on="{both}">The cluster does not serve TFJob', text)
     assert re.search(r'name="framework" value="TF"[^>]* disabled', text)
     assert not re.search(r'name="framework" value="PyTorch"[^>]* disabled', text)
 
