@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 FRAMEWORKS := .venv-frameworks
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --retries 5
+# `muster`, the command line: all that it needs is installed already, so nothing is fetched for it.
+INSTALL_CLI := $(PIP) install --no-index --no-deps --no-build-isolation --no-compile --editable ./cli
 WORKERS ?= auto
 # Files are given out in the order of tests/conftest.py, not by how many tests they have: one of the longest has a single test.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not long"
@@ -39,12 +41,14 @@ test-frameworks: $(VENV)/.development $(FRAMEWORKS)/.installed
 check: export MUSTER_SECRET_KEY := only-to-look-at-the-code-not-to-sign
 check: export MUSTER_ENCRYPTION_KEYS := b25seS10by1sb29rLWF0LXRoZS1jb2RlLW5vdC1rZXk=
 check: export MUSTER_DATA_DIR := $(VENV)/check
+check: export PYTHONPATH := cli/src
 check: $(VENV)/.development
 	@mkdir -p $(MUSTER_DATA_DIR)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python scripts/names.py
 	$(BIN)/python scripts/house.py
+	$(BIN)/python scripts/command_line.py --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/djlint --lint --quiet templates
@@ -56,6 +60,7 @@ bench: $(VENV)/.development
 	$(BIN)/python benchmarks/console.py
 	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/console.py --database-url "$$MUSTER_DATABASE_URL"'
 	$(BIN)/python benchmarks/lists.py
+	$(BIN)/python benchmarks/cli.py
 	$(BIN)/python benchmarks/scale.py
 	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/scale.py --database-url "$$MUSTER_DATABASE_URL"'
 
@@ -68,13 +73,15 @@ lock: $(BIN)/python
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade $$beside $$set.txt -o $$set.lock; \
 	done
 
-$(VENV)/.runtime: requirements.lock | $(BIN)/python
+$(VENV)/.runtime: requirements.lock cli/pyproject.toml | $(BIN)/python
 	@echo "Installing what requirements.lock pins; this takes about half a minute."
 	@$(PIP) install --no-compile --require-hashes -r requirements.lock
+	@$(INSTALL_CLI)
 	@touch $@
 
-$(VENV)/.development: requirements-dev.lock | $(BIN)/python
+$(VENV)/.development: requirements-dev.lock cli/pyproject.toml | $(BIN)/python
 	$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
+	@$(INSTALL_CLI)
 	@touch $@ $(VENV)/.runtime
 
 $(FRAMEWORKS)/.installed: requirements-frameworks.txt | $(BIN)/python
