@@ -8,6 +8,7 @@ digest of them at the end. Exit codes: 0 trained, 1 the group broke, 2 wrong arg
 """
 
 import argparse
+import contextlib
 import hashlib
 import math
 import os
@@ -170,7 +171,14 @@ class Group:
                     continue
 
     def close(self) -> None:
+        """Leave the group; the hub waits until the others have left.
+
+        Its end is the end of the job, and operators stop the ranks that still run then.
+        """
         for peer in self.peers.values():
+            if self.rank == 0:
+                with contextlib.suppress(OSError):
+                    peer.recv(1)
             peer.close()
 
 
@@ -371,8 +379,8 @@ def main(arguments: list[str]) -> None:
         weights = train(group, options)
     except GroupError as error:
         exit_with(1, f"rank {rank} stops: {error}")
-    group.close()
     print(f"digest {hash_weights(weights)} rank {rank}")
+    group.close()
 
 
 if __name__ == "__main__":

@@ -87,6 +87,12 @@ def initial_waiting(pod: Object) -> Waiting:
     return Waiting("PodInitializing" if init_containers(pod) else "ContainerCreating")
 
 
+def has_ended_containers(pod: Object) -> bool:
+    """Return whether a container of the pod ran and ended, so that there is a log to read."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any("terminated" in (status.get("state") or {}) for status in statuses)
+
+
 def build_pod_status(
     pod: Object,
     views: Mapping[str, ContainerView],

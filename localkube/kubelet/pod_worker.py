@@ -36,6 +36,12 @@ STARTING_SECONDS = 0.02
 
 MAX_RETRY_SECONDS = 30.0
 
+LAST_READ_SECONDS = 1.0
+"""How long a deleted pod stays after its last container has ended, so that its log can be read.
+
+A real kubelet takes as long: it looks for ended containers once a second (PLEG).
+"""
+
 log = logging.getLogger(__name__)
 
 
@@ -333,8 +339,10 @@ class PodWorker:
 
     async def _finish_pod(self) -> None:
         """Free the disk space of a finished pod but for its logs, and confirm its deletion."""
-        if self._find_pod() is not None:
+        if (pod := self._find_pod()) is not None:
             await asyncio.to_thread(volumes.clear_pod_directory, self.directory)
+            if is_terminating(pod) and pod_status.has_ended_containers(pod):
+                await asyncio.sleep(LAST_READ_SECONDS)
         if (pod := self._find_pod()) is not None and is_terminating(pod):
             self._context.objects.delete(
                 PODS, self._namespace, self._name, DeleteOptions(grace_seconds=0, uid=self._uid)

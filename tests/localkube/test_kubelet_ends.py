@@ -60,6 +60,19 @@ def test_a_deleted_pod_may_end_by_itself(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_the_log_of_a_deleted_pod_can_be_read_after_its_end(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with machine(tmp_path / "data") as here:
+            here.submit(pod(shell(POLITE)))
+            await wait_until_up(here)
+            here.delete()
+            assert (await here.finished())["phase"] == "Succeeded"
+            assert "bye" in await here.log()
+            await here.gone()
+
+    asyncio.run(scenario())
+
+
 def test_a_pod_that_does_not_end_in_its_grace_is_killed_with_all_its_processes(
     tmp_path: Path,
 ) -> None:
