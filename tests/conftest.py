@@ -7,14 +7,26 @@ import os
 import secrets
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connection
+from hypothesis import HealthCheck
 from pytest_django import DjangoDbBlocker
 
 from clusters import connections
 from tests.cast import Cast, make_cast
 from tests.cluster import LocalKube
+
+# No test depends on time, and fixtures of these tests are made to be used again. Whether examples
+# are drawn at random stays as hypothesis chose: not in continuous integration.
+hypothesis.settings.register_profile(
+    "muster",
+    parent=hypothesis.settings.get_profile(hypothesis.settings.get_current_profile_name()),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.load_profile("muster")
 
 FIRST = (
     "tests/console/test_permission_matrix.py",

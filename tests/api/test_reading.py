@@ -116,7 +116,7 @@ def test_what_is_written_is_read_back(spec: Spec) -> None:
 
 
 @given(ANY_SPEC)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_spec_is_read_back_as_what_asks_for_the_same(spec: Spec) -> None:
     found = parse_submission(
         build_rest_body(spec, project_id="1", cluster_id="c"), spec.architecture

@@ -265,7 +265,7 @@ FIELDS = st.sampled_from(sorted(UNSUPPORTED))
     st.dictionaries(FIELDS, JSON, max_size=4),
     st.sampled_from(Architecture),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_whatever_comes_is_understood_or_refused(
     spec: dict[str, Any], master: dict[str, Any], architecture: Architecture
 ) -> None:

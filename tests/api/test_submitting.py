@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.capabilities import Capabilities
@@ -252,9 +252,7 @@ def test_a_body_that_is_too_large_is_413_and_a_form_is_415(cast: Cast) -> None:
     ),
     JSON,
 )
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 def test_no_body_makes_it_fail(cast: Cast, changes: dict[str, Any], spec: Any) -> None:
     body = a_body(cast) | (
         {

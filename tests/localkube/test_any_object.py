@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localkube import resources, schemas
@@ -95,7 +95,7 @@ def decode_and_check(resource: Resource, obj: dict[str, Any]) -> bool:
     return True
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(st.data())
 def test_any_object_is_stored_or_refused(data: st.DataObject) -> None:
     resource = data.draw(st.sampled_from(WRITABLE))
@@ -119,7 +119,7 @@ def test_any_object_is_stored_or_refused(data: st.DataObject) -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(draw_schema_values(schemas.load_schema("pods").root["properties"]["metadata"]))
 def test_any_metadata_is_stored_or_refused(metadata: Any) -> None:
     if isinstance(metadata, dict):
@@ -195,7 +195,7 @@ def list_places(value: Any) -> list[tuple[Any, Any]]:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(GOOD), st.data())
 def test_a_good_object_with_one_part_spoilt_is_stored_or_refused(
     good: tuple[Resource, dict[str, Any]], data: st.DataObject

@@ -113,7 +113,7 @@ cutting = st.lists(st.integers(1, 70_000), max_size=5).map(lambda cuts: [*cuts, 
 bounds = st.sampled_from([200, 1_000, 30_000, 10**7])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(outputs, cutting, bounds)
 def test_what_is_read_is_what_was_written(output: bytes, cuts: list[int], max_bytes: int) -> None:
     with write_log(output, cuts, max_bytes) as directory:
@@ -121,7 +121,7 @@ def test_what_is_read_is_what_was_written(output: bytes, cuts: list[int], max_by
         assert read_log(directory, follow=True) == output
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(outputs, cutting, bounds, st.integers(0, 45))
 def test_tail_is_the_last_lines(output: bytes, cuts: list[int], max_bytes: int, count: int) -> None:
     with write_log(output, cuts, max_bytes) as directory:
@@ -132,14 +132,14 @@ def test_tail_is_the_last_lines(output: bytes, cuts: list[int], max_bytes: int, 
         )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(outputs, cutting, bounds, st.integers(0, 200_000))
 def test_a_limit_cuts_anywhere(output: bytes, cuts: list[int], max_bytes: int, limit: int) -> None:
     with write_log(output, cuts, max_bytes) as directory:
         assert read_log(directory, limit_bytes=limit) == output[:limit]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 3_000), min_size=1, max_size=60), bounds, st.data())
 def test_since_begins_with_the_first_line_of_that_time(
     sizes: list[int], max_bytes: int, data: st.DataObject

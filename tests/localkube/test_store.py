@@ -172,7 +172,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(steps=steps)
 def test_every_moment_of_the_history_can_be_listed_again(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, int]]

@@ -224,7 +224,7 @@ def test_a_huge_hostile_log_is_cut() -> None:
     assert len(clue.line) <= 500
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.text(max_size=60), max_size=20), st.integers(0, 255))
 def test_any_log_and_exit_code_give_bounded_text(lines: list[str], code: int) -> None:
     told = diagnose_failure(FAILED, [ended_pod("worker", 0, code)], {"train1-worker-0": lines})

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from clusters.capabilities import Capabilities, TrainingRuntime
 from clusters.job_kinds import JOB_KINDS
@@ -76,7 +76,7 @@ def test_the_real_schemas_take_the_golden_objects(name: str) -> None:
         assert crds.find_schema_problems(obj) == []
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 @given(ANY_SPEC)
 def test_the_real_schemas_take_any_valid_spec(spec: Spec) -> None:
     assert find_problems(spec) == ()
@@ -85,7 +85,7 @@ def test_the_real_schemas_take_any_valid_spec(spec: Spec) -> None:
     assert made[-1]["kind"] == choose_target(spec, Capabilities(known=False)).kind
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(MPI)
 def test_the_real_schemas_take_mpi_of_the_training_operator(spec: Spec) -> None:
     made = build_objects(spec, workload_id="w-1", capabilities=OPERATOR)
@@ -93,7 +93,7 @@ def test_the_real_schemas_take_mpi_of_the_training_operator(spec: Spec) -> None:
     assert [crds.find_schema_problems(obj) for obj in made] == [[]] * len(made)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(TRAINJOBS)
 def test_the_real_schemas_take_a_trainjob_of_whatever_is_not_refused(spec: Spec) -> None:
     assert find_problems(spec) == ()

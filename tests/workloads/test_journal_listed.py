@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast, a_spec
@@ -214,9 +214,7 @@ class Cluster:
     ),
     st.data(),
 )
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 def test_whatever_is_told_before_a_listing_after_it_the_rows_are_as_the_cluster_is(
     cast: Cast, changes: list[tuple[str, int]], data: Any
 ) -> None:

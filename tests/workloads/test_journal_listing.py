@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast, a_spec
@@ -86,9 +86,7 @@ def record_listing_pages(kind: Any, cast: Cast, objects: Sequence[Object], page:
     ),
     st.integers(1, 7),
 )
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40)
 def test_page_by_page_is_as_one_by_one(cast: Cast, estate: list[Any], page: int) -> None:
     Workload.objects.all().delete()
     ways: dict[str, list[ClusterObjects]] = {"one": [], "all": []}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast, a_spec
@@ -218,7 +218,7 @@ OBJECTS = st.fixed_dictionaries(
 
 
 @given(OBJECTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_anything_at_all_can_be_slimmed_and_read(obj: Any) -> None:
     slimmed = slim_object(obj)
     assert (
@@ -250,9 +250,7 @@ def test_slimming_keeps_what_is_read_and_nothing_else(kube: ClusterObjects) -> N
 
 
 @given(st.sampled_from(["job", "pod", "podgroup", "event"]), OBJECTS)
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 def test_garbage_with_our_labels_never_fails_a_batch(
     kube: ClusterObjects, kind: Any, obj: Any
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast, a_spec
@@ -59,9 +59,7 @@ def values(prefix: str) -> list[dict[str, Any]]:
 
 
 @given(PODS)
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 def test_rows_are_inserted_as_they_would_be_saved(
     workload: Workload, given: list[dict[str, Any]]
 ) -> None:
@@ -76,9 +74,7 @@ def test_rows_are_inserted_as_they_would_be_saved(
 
 
 @given(PODS)
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30)
 def test_rows_are_found_as_django_would_read_them(
     workload: Workload, given: list[dict[str, Any]]
 ) -> None:
@@ -92,9 +88,7 @@ def test_rows_are_found_as_django_would_read_them(
 
 
 @given(PODS, PODS)
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30)
 def test_a_row_that_is_there_gets_the_new_values_and_keeps_the_others(
     workload: Workload, first: Any, second: Any
 ) -> None:

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workloads.logbook import line_reading, log_paths, stamps, windows
@@ -76,9 +76,7 @@ def upwards(logs: list[OpenLog], most: int) -> list[bytes]:
 texts = st.lists(st.binary(max_size=200).map(lambda each: each.replace(b"\n", b"")), max_size=60)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 @given(
     texts=texts,
     cuts=st.lists(st.integers(1, 300), min_size=1, max_size=20),
@@ -108,9 +106,7 @@ def test_any_bytes_in_any_pieces_come_back_by_any_windows(
         ]
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40)
 @given(
     steps=st.lists(st.lists(st.integers(-3, 5), max_size=30), min_size=1, max_size=4),
     most=st.integers(1, 40),

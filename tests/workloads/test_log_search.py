@@ -89,7 +89,7 @@ def find_as_read_whole(
     return found
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     given=st.lists(steps, min_size=1, max_size=4),
     query=queries,
@@ -107,7 +107,7 @@ def test_matches_are_found_in_the_order_of_the_merged_lines(
     assert times == sorted(times, reverse=up)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     given=st.lists(unsorted, min_size=1, max_size=4),
     query=queries,

@@ -3,7 +3,7 @@
 import json
 
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from tests.workloads.spec_strategies import ANY_SPEC
 from tests.workloads.submissions import EVERYTHING, train1
@@ -76,7 +76,7 @@ def test_everything_as_a_rest_call() -> None:
     assert (spec["command"], spec["args"]) == ("python train.py", "--epochs 3")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(ANY_SPEC)
 def test_any_valid_spec_is_a_call_and_a_file(spec: Spec) -> None:
     made = build_objects(spec, workload_id="w-1")

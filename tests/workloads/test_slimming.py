@@ -108,7 +108,7 @@ def nested_value(levels: int) -> Any:
 )
 @example({"metadata": {"labels": {"a": "x" * 4096, "b": "x" * 4097}}}, False)
 @example({"status": {"message": "x" * MOST_TEXT}}, False)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_from_its_bytes_the_same_is_made_as_from_the_object(obj: Any, escaped: bool) -> None:
     raw = json.dumps(obj, ensure_ascii=escaped).encode()
     assert SLIMMING_DECODER.decode(raw) == slim_object(msgspec.json.decode(raw, type=dict))

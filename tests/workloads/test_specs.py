@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from tests.workloads.spec_strategies import ANY_SPEC
 from tests.workloads.submissions import SMALL_FRACTION, one_pod, train1
@@ -79,7 +79,7 @@ def test_preemptibility_is_as_said_or_else_by_priority(
     assert train1(lifecycle=lifecycle).is_preemptible is preemptible
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(ANY_SPEC)
 def test_any_spec_comes_back_from_its_row_as_it_went_in(spec: Spec) -> None:
     assert find_problems(spec) == ()

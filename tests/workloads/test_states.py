@@ -196,7 +196,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_any_objects_give_a_status_that_may_follow(data: st.DataObject) -> None:
     conditions = data.draw(

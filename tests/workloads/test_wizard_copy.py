@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from tests.api.submission_bodies import body_of
 from tests.cast import Cast, a_spec
@@ -68,9 +68,7 @@ def test_a_copy_has_the_masters_changes_and_the_rest(cast: Cast) -> None:
 
 
 @given(ANY_SPEC)
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100)
 def test_a_draft_of_any_spec_asks_for_the_same(cast: Cast, spec: Spec) -> None:
     chosen = replace(
         spec.lifecycle,
