@@ -49,8 +49,6 @@ FLAG_NAMES: Mapping[str, tuple[str, ...]] = {
     "setup.topology": ("--topology",),
     "setup.tolerations": ("--toleration",),
     "workers": ("--workers",),
-    "elastic.min_workers": ("--min-workers",),
-    "elastic.max_workers": ("--max-workers",),
     "lifecycle.priority": ("--priority",),
     "lifecycle.grace_seconds": ("--grace-period",),
     "lifecycle.preemption_delay": ("--preemption-delay",),

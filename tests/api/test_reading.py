@@ -236,7 +236,7 @@ def test_choices_are_read() -> None:
     spec = parse_distributed(
         priorityClass="very-high", minReplicas=1, maxReplicas=4, distributedFramework="JAX"
     ).spec
-    assert (spec.lifecycle.priority, spec.elastic and spec.elastic.max_workers, spec.framework) == (
+    assert (spec.lifecycle.priority, spec.elastic and spec.elastic.max_pods, spec.framework) == (
         Priority.VERY_HIGH,
         4,
         Framework.JAX,

@@ -317,7 +317,7 @@ ELASTIC = _project(
     setup=setups(),
     configuration=st.sampled_from(Configuration),
     elastic=st.builds(
-        ElasticSettings, st.integers(1, 4), st.integers(4, 100), st.none() | st.integers(0, 100)
+        ElasticSettings, st.integers(1, 4), st.integers(5, 100), st.none() | st.integers(0, 100)
     ),
     **_DISTRIBUTED | {"workers": st.just(4)},
 )

@@ -56,7 +56,10 @@ CASES: list[tuple[Spec, dict[str, str]]] = [
     ),
     (
         train1(elastic=ElasticSettings(1, 4, 9)),
-        {"Workers while it runs": "1 to 4", "Restarts while workers come and go": "at most 9"},
+        {
+            "Pods while it runs": "1 to 4 pods, the master among them",
+            "Restarts while pods come and go": "at most 9",
+        },
     ),
     (
         train1(

@@ -110,7 +110,7 @@ QUOTA: list[tuple[str, Gpus, dict[str, Any], str, Verdict, str]] = [
     (
         "0",
         WHOLE,
-        {"workers": 2, "elastic": ElasticSettings(1, 4)},
+        {"workers": 2, "elastic": ElasticSettings(2, 5)},
         "2",
         Verdict.FITS,
         "it needs 2 GPUs",
@@ -199,7 +199,8 @@ NODES: list[tuple[dict[str, Any], Gpus, dict[str, Any], Verdict, str]] = [
         Verdict.FITS,
         "room for its 3 pods",
     ),
-    ({"gpus": 2}, WHOLE, {"elastic": ElasticSettings(1, 4)}, Verdict.FITS, "its 2 pods"),
+    ({"gpus": 2}, WHOLE, {"elastic": ElasticSettings(2, 5)}, Verdict.FITS, "its 2 pods"),
+    ({"gpus": 1}, WHOLE, {"elastic": ElasticSettings(1, 5)}, Verdict.FITS, "its one pod"),
     (
         {"gpus": 5, "used_gpus": 2},
         WHOLE,

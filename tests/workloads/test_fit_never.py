@@ -68,7 +68,7 @@ def asking_for(project: Project, compute: Compute, **more: Any) -> Spec:
         (
             {"pods": 3},
             NO_GPU,
-            {"workers": 4, "elastic": ElasticSettings(3, 9)},
+            {"workers": 4, "elastic": ElasticSettings(4, 10)},
             "it needs 4 pods at once",
         ),
         ({"is_ready": False, "pods": 2}, NO_GPU, {}, "hold 2 in all"),
@@ -106,7 +106,7 @@ def test_pods_that_are_large_for_each_node_are_counted_node_by_node(cast: Cast) 
         ({"pods": 10, "used_pods": 10}, {}),
         ({"is_ready": False}, {}),
         ({"is_schedulable": False}, {}),
-        ({"pods": 3}, {"workers": 9, "elastic": ElasticSettings(2, 9)}),
+        ({"pods": 3}, {"workers": 9, "elastic": ElasticSettings(3, 10)}),
     ],
 )
 def test_what_others_hold_is_no_reason_for_never(

@@ -298,11 +298,9 @@ def test_workers_only_have_a_rendezvous() -> None:
 
 
 def test_an_elastic_workload_starts_with_its_minimum_as_a_gang() -> None:
-    (job,) = objects(train1(elastic=ElasticSettings(1, 5)))
+    (job,) = objects(train1(elastic=ElasticSettings(2, 6)))
     policy = job["spec"]["elasticPolicy"]
-    assert (policy["minReplicas"], policy["maxReplicas"]) == (2, 6), (
-        "the master is a node of the group, too"
-    )
+    assert (policy["minReplicas"], policy["maxReplicas"]) == (2, 6), "the master is among them"
     (alone,) = objects(
         train1(elastic=ElasticSettings(1, 5), configuration=Configuration.WORKERS_ONLY)
     )

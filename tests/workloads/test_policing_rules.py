@@ -122,7 +122,7 @@ def test_every_field_can_be_spoken_of_and_has_a_place() -> None:
 
 
 STORED_NAMES = """
-architecture framework workers elastic.max_workers parameter_servers runs parallelism
+architecture framework workers elastic.max_pods parameter_servers runs parallelism
 image pull_policy command args working_dir variables
 gpus.devices gpus.portion gpus.memory cpu_request cpu_limit memory_request memory_limit large_shm
 node_type node_pools volumes annotations labels

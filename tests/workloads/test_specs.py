@@ -14,6 +14,7 @@ from workloads import specs
 from workloads.specs import (
     Compute,
     Configuration,
+    ElasticSettings,
     Environment,
     Gpus,
     InvalidCommandLine,
@@ -88,8 +89,23 @@ def test_any_spec_comes_back_from_its_row_as_it_went_in(spec: Spec) -> None:
 
 def test_what_is_default_is_not_stored() -> None:
     stored = specs.encode_spec(one_pod())
-    assert stored["version"] == 1
+    assert stored["version"] == 2
     assert stored.keys() == {"version", "name", "project", "namespace", "queue", "setup"}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "master"),
+    [(Configuration.WORKERS_AND_MASTER, 1), (Configuration.WORKERS_ONLY, 0)],
+)
+def test_the_first_version_counted_elastic_workers(
+    configuration: Configuration, master: int
+) -> None:
+    spec = train1(configuration=configuration, elastic=ElasticSettings(2 + master, 4 + master, 9))
+    stored = specs.encode_spec(spec) | {
+        "version": 1,
+        "elastic": {"min_workers": 2, "max_workers": 4, "max_restarts": 9},
+    }
+    assert specs.decode_spec(stored) == spec
 
 
 def broken(**changes: Any) -> dict[str, Any]:
@@ -97,7 +113,7 @@ def broken(**changes: Any) -> dict[str, Any]:
 
 
 BROKEN = [
-    broken(version=2),
+    broken(version=3),
     broken(framework="Caffe"),
     broken(workers="2"),
     broken(workers=True),

@@ -174,10 +174,10 @@ def test_a_setup_survives_being_typed(name: str) -> None:
     ("typed", "elastic"),
     [
         ({}, None),
-        ({"min_workers": "1", "max_workers": "8"}, ElasticSettings(1, 8)),
-        ({"min_workers": "1"}, ElasticSettings(1, 4)),
-        ({"max_workers": "8"}, ElasticSettings(4, 8)),
-        ({"max_workers": "8", "max_restarts": "0"}, ElasticSettings(4, 8, 0)),
+        ({"min_pods": "1", "max_pods": "8"}, ElasticSettings(1, 8)),
+        ({"min_pods": "1"}, ElasticSettings(1, 5)),
+        ({"max_pods": "8"}, ElasticSettings(5, 8)),
+        ({"max_pods": "8", "max_restarts": "0"}, ElasticSettings(5, 8, 0)),
     ],
 )
 def test_either_bound_makes_it_elastic(
@@ -281,7 +281,7 @@ def test_the_storage_classes_of_the_cluster_are_offered() -> None:
         (None, {"runs", "parallelism"}),
         (
             Framework.PYTORCH,
-            {"workers", "clean_pod_policy", "min_workers", "max_workers", "max_restarts"},
+            {"workers", "clean_pod_policy", "min_pods", "max_pods", "max_restarts"},
         ),
         (Framework.TENSORFLOW, {"workers", "clean_pod_policy", "parameter_servers"}),
         (Framework.XGBOOST, {"workers", "clean_pod_policy"}),

@@ -84,8 +84,8 @@ def test_a_framework_of_one_configuration_has_that_whatever_the_hidden_card_says
 
 def test_elastic_pytorch_may_bound_its_restarts(cast: Cast) -> None:
     assert submit_wizard(
-        cast, Framework.PYTORCH, {"min_workers": "1", "max_restarts": "7"}
-    ).elastic == ElasticSettings(1, 2, 7)
+        cast, Framework.PYTORCH, {"min_pods": "1", "max_restarts": "7"}
+    ).elastic == ElasticSettings(1, 3, 7)
 
 
 def test_the_master_may_be_on_other_nodes(cast: Cast) -> None:
@@ -388,8 +388,8 @@ def test_a_draft_of_the_last_release_still_opens_and_is_launched(cast: Cast) -> 
     }
     setup |= {
         "workers": "2",
-        "min_workers": "1",
-        "max_workers": "",
+        "min_pods": "1",
+        "max_pods": "",
         "preemptibility": "preemptible",
         "backoff_limit": "6",
     }
@@ -412,7 +412,7 @@ def test_a_draft_of_the_last_release_still_opens_and_is_launched(cast: Cast) -> 
     spec = decode_spec(Workload.objects.get().spec)
     assert (spec.name, spec.elastic, spec.master) == (
         "older",
-        ElasticSettings(1, 2),
+        ElasticSettings(1, 3),
         MasterChanges(node_type="cpu"),
     )
     assert spec.setup.volumes[0].path == "/data"

@@ -243,11 +243,7 @@ def _get_submitter_name(workload: Workload) -> str:
 def _serialize_requested_pods(spec: Spec) -> Body:
     body: Body = {"number": spec.pod_count}
     if spec.elastic is not None:
-        masters = int(spec.has_master)
-        body |= {
-            "min": spec.elastic.min_workers + masters,
-            "max": spec.elastic.max_workers + masters,
-        }
+        body |= {"min": spec.elastic.min_pods, "max": spec.elastic.max_pods}
     if not spec.is_distributed:
         body |= {"parallelism": spec.parallelism, "completions": spec.runs}
     return body

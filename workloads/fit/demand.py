@@ -1,7 +1,7 @@
 """What a submission asks for, as amounts and numbers of pods."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from workloads.diagnosis.node_capacity import ResourceAmounts, sum_amounts
@@ -41,13 +41,13 @@ class WorkloadDemand:
 
     @classmethod
     def from_spec(cls, spec: Spec) -> "WorkloadDemand":
-        min_workers = min(spec.elastic.min_workers, spec.workers) if spec.elastic else None
         # Only the workers' number can change, and they come after the master.
         kinds = [
             PodDemand(setup, calculate_pod_demand(setup), count) for setup, count in spec.pod_kinds
         ]
-        if min_workers is not None:
-            kinds[-1] = PodDemand(spec.setup, calculate_pod_demand(spec.setup), min_workers)
+        if spec.elastic is not None:
+            workers = min(spec.elastic.min_pods - int(spec.has_master), spec.workers)
+            kinds[-1:] = [replace(kinds[-1], count=workers)] if workers > 0 else []
         return cls(kinds, spec.is_distributed)
 
     @property

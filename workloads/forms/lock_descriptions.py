@@ -66,7 +66,7 @@ def _iterate_descriptions(draft: WizardDraft) -> Iterator[tuple[str, str]]:
 def _describe_values(key: str, values: Sequence[Any]) -> str:
     """Describe the values of the fields that a lock holds together."""
     match key, values:
-        case "min_workers", [int() as least, most, _]:
+        case "min_pods", [int() as least, most, _]:
             return f"{least} to {most}"
         case "slots", [slots, LauncherCreation() as launcher, path]:
             return f"{slots}, {launcher.description}, {path}"

@@ -43,18 +43,19 @@ class WorkloadForm(PodForm):
         **more: Any,
     ) -> None:
         super().__init__(data, fields=list_setup_fields(framework), **more)
+        self._has_master = configuration is Configuration.WORKERS_AND_MASTER
         if framework:
             self.fields["workers"].help_text = _describe_workers(framework, configuration)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        bounds = cleaned.get("min_workers"), cleaned.get("max_workers")
+        bounds = cleaned.get("min_pods"), cleaned.get("max_pods")
         if cleaned.get("max_restarts") is not None and bounds == (None, None):
             self.add_error(
                 "max_restarts",
                 (
                     "The maximum of restarts is for elastic workloads: give a minimum or maximum "
-                    "of workers, too."
+                    "of pods, too."
                 ),
             )
         return cleaned
@@ -68,12 +69,10 @@ class WorkloadForm(PodForm):
             for path in tuple(values)
             if path.startswith(_ELASTIC)
         }
-        if "min_workers" in elastic or "max_workers" in elastic:
-            # Either bound makes it elastic; the other is then the number of workers.
-            workers = values.get("workers", 1)
-            values["elastic"] = ElasticSettings(
-                **({"min_workers": workers, "max_workers": workers} | elastic)
-            )
+        if "min_pods" in elastic or "max_pods" in elastic:
+            # Either bound makes it elastic; the other is then the number of pods.
+            pods = values.get("workers", 1) + int(self._has_master)
+            values["elastic"] = ElasticSettings(**({"min_pods": pods, "max_pods": pods} | elastic))
         return values
 
 

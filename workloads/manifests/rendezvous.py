@@ -25,12 +25,10 @@ def build_elastic_policy(spec: Spec) -> Object | None:
         if spec.has_distinct_first_pod:
             return None
         return {"minReplicas": spec.workers, "maxReplicas": spec.workers, "rdzvBackend": "c10d"}
-    # torchrun and KAI count the master among the nodes: left out, one of them would never be let
-    # into a full group.
-    master = int(spec.has_master)
+    # torchrun and KAI count the master among the nodes, too.
     return {
-        "minReplicas": spec.elastic.min_workers + master,
-        "maxReplicas": spec.elastic.max_workers + master,
+        "minReplicas": spec.elastic.min_pods,
+        "maxReplicas": spec.elastic.max_pods,
         "rdzvBackend": "c10d",
         "rdzvConf": [{"key": key, "value": value} for key, value in RENDEZVOUS.items()],
         "maxRestarts": MAX_RESTARTS

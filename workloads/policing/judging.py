@@ -151,7 +151,7 @@ def _iterate_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]
     yield from _find_vendor_gpu_issues(spec, merged)
     workers = merged.find_limits("workers")
     if spec.elastic is not None and isinstance(workers, FieldLimits):
-        yield from _find_growth_issues(spec.elastic.max_workers, workers)
+        yield from _find_growth_issues(spec.elastic.max_pods - int(spec.has_master), workers)
 
 
 def _find_vendor_gpu_issues(spec: Spec, merged: MergedPolicies) -> Iterator[PolicyIssue]:
@@ -205,22 +205,19 @@ def _find_growth_issues(max_workers: int, workers: FieldLimits) -> Iterator[Poli
 
     The limits are those for workers without growing.
     """
-    path, label, locked = (
-        "elastic.max_workers",
-        CATALOGUE["elastic.max_workers"].label,
-        workers.locked,
-    )
+    path, locked = "elastic.max_pods", workers.locked
+    grows = f"{CATALOGUE[path].label} lets it grow to {max_workers:,} workers,"
     if locked is not None and max_workers > (locked.value or 0):
-        words = f"must be at most {locked.value or 0:,}, at which the workers are locked"
+        words = f"which are locked at {locked.value or 0:,}"
         yield PolicyIssue(
-            path, f"{label} {words} ({describe_sources(locked.sources)}).", f"workers.{LOCKED}"
+            path, f"{grows} {words} ({describe_sources(locked.sources)}).", f"workers.{LOCKED}"
         )
         return
     for breach in workers.find_value_breaches(max_workers):
         if breach.attribute == MOST:
             yield PolicyIssue(
                 path,
-                f"{label} {breach.text} ({describe_sources(breach.sources)}).",
+                f"{grows} and there {breach.text} ({describe_sources(breach.sources)}).",
                 f"workers.{MOST}",
             )
 

@@ -133,8 +133,9 @@ class _SubmissionReader:
                 spec,
                 configuration=configuration,
                 master=master,
-                elastic=self._read_elastic(elastic, spec.workers, places),
             )
+            pods = spec.workers + int(spec.has_master)
+            spec = replace(spec, elastic=self._read_elastic(elastic, pods, places))
             given = [path for path in values if path.startswith("mpi.")]
             places.add_field("mpi", places.find_place([*given, "mpi.slots"][0]))
         return spec
@@ -210,12 +211,15 @@ class _SubmissionReader:
                     )
 
     def _read_elastic(
-        self, values: Mapping[str, int], workers: int, places: BodyPlaces
+        self, values: Mapping[str, int], pods: int, places: BodyPlaces
     ) -> ElasticSettings | None:
-        """Return the elastic settings; either bound makes a workload elastic."""
-        least, most = values.get("elastic.min_workers"), values.get("elastic.max_workers")
+        """Return the elastic settings of a workload of so many pods.
+
+        Either bound makes a workload elastic.
+        """
+        least, most = values.get("elastic.min_pods"), values.get("elastic.max_pods")
         restarts = values.get("elastic.max_restarts")
-        chosen = "elastic.max_workers" if least is None else "elastic.min_workers"
+        chosen = "elastic.max_pods" if least is None else "elastic.min_pods"
         places.add_field("elastic", places.find_place(chosen))
         if least is None and most is None:
             if restarts is not None:
@@ -225,7 +229,7 @@ class _SubmissionReader:
                 )
             return None
         return ElasticSettings(
-            workers if least is None else least, workers if most is None else most, restarts
+            pods if least is None else least, pods if most is None else most, restarts
         )
 
     def _read_master(

@@ -92,13 +92,13 @@ UNCHANGED = MasterChanges()
 
 @dataclass(frozen=True, slots=True)
 class ElasticSettings:
-    """The workload runs with any number of workers between these bounds.
+    """The workload runs with any number of pods between these bounds, the master among them.
 
     Each pod that leaves or joins costs one of `max_restarts`; None is practically unlimited.
     """
 
-    min_workers: int
-    max_workers: int
+    min_pods: int
+    max_pods: int
     max_restarts: int | None = None
 
 
@@ -184,6 +184,18 @@ class Spec:
     @property
     def has_master(self) -> bool:
         return self.is_distributed and self.configuration is Configuration.WORKERS_AND_MASTER
+
+    @property
+    def elastic_range(self) -> str:
+        """Return how many pods an elastic workload has, in words; "" for any other."""
+        if self.elastic is None:
+            return ""
+        pods = f"{self.elastic.min_pods:,} to {self.elastic.max_pods:,} pods"
+        if not self.has_master:
+            return pods
+        return (
+            f"{pods}, the {self.framework.master_name if self.framework else 'master'} among them"
+        )
 
     @property
     def has_distinct_first_pod(self) -> bool:

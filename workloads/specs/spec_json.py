@@ -13,10 +13,11 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
+from workloads.specs.choices import Configuration
 from workloads.specs.pod_setup import VOLUME_TYPES, Volume
 from workloads.specs.spec import MASTER_TYPES, MasterChanges, Spec
 
-VERSION = 1
+VERSION = 2
 KIND_KEY = "kind"
 
 _VOLUME_TYPES = {volume.kind: volume for volume in VOLUME_TYPES}
@@ -36,13 +37,31 @@ def decode_spec(data: Mapping[str, Any]) -> Spec:
 
     Raises UnreadableSpec. The result is not validated.
     """
-    if data.get("version") != VERSION:
+    if data.get("version") == 1:
+        data = _upgrade_first_version(data)
+    elif data.get("version") != VERSION:
         raise UnreadableSpec(
-            f"version {data.get('version')!r:.40} of a spec cannot be read, only {VERSION}"
+            f"version {data.get('version')!r:.40} of a spec cannot be read, only 1 and {VERSION}"
         )
     decoded = _decode(Spec, {key: value for key, value in data.items() if key != "version"}, "spec")
     assert isinstance(decoded, Spec)
     return decoded
+
+
+def _upgrade_first_version(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a spec of version 1 as one of now: it counted elastic workers, not pods."""
+    elastic = data.get("elastic")
+    if not isinstance(elastic, dict):
+        return data
+    master = int(data.get("configuration") != Configuration.WORKERS_ONLY.value)
+    counts = {"min_workers": "min_pods", "max_workers": "max_pods"}
+    upgraded = {
+        counts.get(name, name): value + master
+        if name in counts and isinstance(value, int)
+        else value
+        for name, value in elastic.items()
+    }
+    return {**data, "elastic": upgraded}
 
 
 def _encode(value: Any) -> Any:

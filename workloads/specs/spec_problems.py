@@ -151,7 +151,7 @@ def _check_pod_restarts(spec: Spec, kind: str) -> Iterator[FieldProblem]:
 
 
 def _describe_elastic_owners() -> str:
-    return f"is for distributed {_name_frameworks_with('min_workers')} workloads"
+    return f"is for distributed {_name_frameworks_with('min_pods')} workloads"
 
 
 def _name_frameworks_with(option: str) -> str:
@@ -182,20 +182,24 @@ def _check_operator_variables(spec: Spec, framework: Framework) -> Iterator[Fiel
 def _check_elastic(spec: Spec) -> Iterator[FieldProblem]:
     elastic = spec.elastic
     assert elastic is not None
-    if spec.framework is None or "min_workers" not in spec.framework.options:
+    if spec.framework is None or "min_pods" not in spec.framework.options:
         yield "elastic", "Elasticity", _describe_elastic_owners()
         return
-    if not 1 <= elastic.min_workers <= spec.workers:
+    # The rule of Run:ai, and what KAI reads as the whole gang: pods are counted, not workers.
+    master = int(spec.has_master)
+    pods = spec.workers + master
+    words = f"{pods:,}{f' (the workers and the {spec.framework.master_name})' if master else ''}"
+    if not 1 <= elastic.min_pods <= pods:
         yield (
-            "elastic.min_workers",
-            "The minimum of workers",
-            f"must be from 1 to the number of workers, {spec.workers:,}",
+            "elastic.min_pods",
+            "The minimum of pods",
+            f"must be from 1 to the number of pods, {words}",
         )
-    if not spec.workers <= elastic.max_workers <= MAX_WORKERS:
+    if not pods <= elastic.max_pods <= MAX_WORKERS + master:
         yield (
-            "elastic.max_workers",
-            "The maximum of workers",
-            f"must be from the number of workers, {spec.workers:,}, to {MAX_WORKERS:,}",
+            "elastic.max_pods",
+            "The maximum of pods",
+            f"must be from the number of pods, {words}, to {MAX_WORKERS + master:,}",
         )
     if elastic.max_restarts is not None:
         yield from report_problem(

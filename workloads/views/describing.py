@@ -11,7 +11,6 @@ from workloads.specs import (
     S3,
     Claim,
     ConfigMap,
-    ElasticSettings,
     EmptyDir,
     ExtendedResource,
     Framework,
@@ -136,8 +135,6 @@ def _describe_value(value: Any) -> str:
             return "yes" if value else "no"
         case StrEnum():
             return str(getattr(value, "label", value))
-        case ElasticSettings():
-            return f"{value.min_workers} to {value.max_workers}"
         case Gpus():
             return _describe_gpus(value)
         case ExtendedResource():

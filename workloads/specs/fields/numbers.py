@@ -7,6 +7,8 @@ from workloads.specs.fields.field import FactSection, Field, Place, PolicyData, 
 from workloads.specs.fields.types import Choice, FieldType, Number, Text
 
 MAX_WORKERS = 10_000
+MAX_PODS = MAX_WORKERS + 1
+"""The workers of an elastic workload, and a master."""
 MAX_RUNS = 10_000
 _EXTENSION = "An extension of Muster"
 
@@ -34,32 +36,35 @@ NUMBER_FIELDS = (
             section=PolicySection.COUNT,
             label="Workers",
             is_implied=True,
-            given=("workers", "elastic.min_workers", "elastic.max_workers"),
+            given=("workers", "elastic.min_pods", "elastic.max_pods"),
         ),
     ),
     _build(
-        "elastic.min_workers",
-        "Minimum of workers",
-        Number(1, MAX_WORKERS),
+        "elastic.min_pods",
+        "Minimum of pods",
+        Number(1, MAX_PODS),
         "minReplicas",
-        title="Elastic workers",
-        help="Elastic: it starts and goes on with as few when GPUs are short.",
-        rest_help="Of elastic PyTorch.",
-        fact="Workers while it runs",
-        fact_value="elastic",
+        title="Elastic pods",
+        help=(
+            "Elastic: it starts and goes on with as few when GPUs are short. A master is one of "
+            "them."
+        ),
+        rest_help="Of elastic PyTorch: pods, the master among them.",
+        fact="Pods while it runs",
+        fact_value="elastic_range",
     ),
     _build(
-        "elastic.max_workers",
-        "Maximum of workers",
-        Number(1, MAX_WORKERS),
+        "elastic.max_pods",
+        "Maximum of pods",
+        Number(1, MAX_PODS),
         "maxReplicas",
-        help="Elastic: it grows to as many when GPUs are free. At most 10,000.",
-        rest_help="Of elastic PyTorch.",
-        lock="min_workers",
+        help="Elastic: as many may join when GPUs are free. A master is one of them.",
+        rest_help="Of elastic PyTorch: pods, the master among them.",
+        lock="min_pods",
         fact_section=None,
         policy=PolicyData(
             section=PolicySection.COUNT,
-            name="elastic.max_workers",
+            name="elastic.max_pods",
             attributes=frozenset(("min", "max")),
             is_preset=False,
         ),
@@ -72,8 +77,8 @@ NUMBER_FIELDS = (
         help="Elastic: each pod that leaves or joins costs one. Empty: as good as without limit.",
         rest_help=f"{_EXTENSION}, of elastic PyTorch: each pod that leaves or joins costs one.",
         subject="The maximum of restarts",
-        lock="min_workers",
-        fact="Restarts while workers come and go",
+        lock="min_pods",
+        fact="Restarts while pods come and go",
         phrase="at most {}",
     ),
     _build(
