@@ -159,10 +159,17 @@ class Workload(models.Model):
                 condition=models.Q(released_at=None),
                 name="workload_newest",
             ),
+            # The orders by project, department and cluster read all rows: SQLite takes them out of
+            # an index alone only where that has the column of its own condition, too.
             models.Index(
-                fields=["project", "-created_at", "-id"],
+                fields=["project", "-created_at", "-id", "cluster", "released_at"],
                 condition=models.Q(released_at=None),
                 name="workload_newest_of_project",
+            ),
+            models.Index(
+                fields=["cluster", "-created_at", "-id", "project", "released_at"],
+                condition=models.Q(released_at=None),
+                name="workload_newest_of_cluster",
             ),
             models.Index(
                 fields=["submitted_by", "-created_at", "-id"], name="workload_newest_of_person"
