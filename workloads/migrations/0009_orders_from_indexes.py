@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("workloads", "0007_saved_views")]
+    dependencies = [("workloads", "0008_elastic_pods")]
 
     operations = [
         migrations.RemoveIndex("workload", "workload_newest_of_project"),
