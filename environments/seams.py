@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from django.db.models import QuerySet
 
 from console.seams import Seam
-from environments.models import Asset, Policy
+from environments.models import Asset, Policy, Template
 from projects.models import Project, User
 
 Problems = Sequence[tuple[str, str]]
@@ -28,6 +28,13 @@ class AssetRules(Protocol):
     """What is right for an asset of a kind; a kind without rules has no problems."""
 
     def find_problems(self, kind: str, values: Mapping[str, Any]) -> Problems: ...
+
+
+class TemplateBodies(Protocol):
+    """Templates as the REST API has them."""
+
+    def build_template_body(self, template: Template, user: User) -> dict[str, Any]:
+        """Return what a template makes, as far as the user may see its assets."""
 
 
 class InputKind(Enum):
@@ -95,5 +102,6 @@ class PolicyRules(Protocol):
 
 
 ASSET_USES = Seam[AssetUses]("ASSET_USES")
+TEMPLATE_BODIES = Seam[TemplateBodies]("TEMPLATE_BODIES")
 ASSET_RULES = Seam[AssetRules]("ASSET_RULES")
 POLICY_RULES = Seam[PolicyRules]("POLICY_RULES")

@@ -15,6 +15,7 @@ class Workloads(AppConfig):
             policy_editing,
             project_removal,
         )
+        from workloads.api import template_bodies
         from workloads.overview import project_page
         from workloads.queries import frameworks, node_capacity, node_pods, removal_blockers
 
@@ -27,5 +28,6 @@ class Workloads(AppConfig):
         of_clusters.NODE_PODS.register(node_pods)
         of_clusters.FRAMEWORKS.register(frameworks)
         of_environments.ASSET_USES.register(asset_uses)
+        of_environments.TEMPLATE_BODIES.register(template_bodies)
         of_environments.ASSET_RULES.register(asset_rules)
         of_environments.POLICY_RULES.register(policy_editing)

@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from environments import actions, uses
+from environments.api.creation_calls import build_creation_calls
 from environments.forms import AssetForm
 from environments.kinds import CREDENTIAL, AssetKind
 from environments.models import Asset, Credential
@@ -64,6 +65,7 @@ def details(request: Request, kind: AssetKind, key: uuid.UUID) -> HttpResponse:
         "used": used,
         "most_used": uses.MAX_USES,
         "changes": _list_changes(kind, asset),
+        "calls": build_creation_calls(kind, asset, request.user),
         "may_create": request.user.rights.may_anywhere(get_create_permission(kind)),
         "may_edit": actions.may_change(asset, request.user),
         "may_delete": actions.may_change(asset, request.user, Verb.DELETE),

@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.shell_commands import CreationCalls, build_command, build_curl
 from projects.api import filtering, quotas, schemas
 from projects.api.base import ApiView, ListQuery
 from projects.models import Project
@@ -76,9 +77,20 @@ class ProjectsCountView(ApiView):
         )
 
 
+def build_project_calls(project: Project) -> CreationCalls:
+    """Return the calls that make a project once more: over REST, and by the `muster` command."""
+    body = {name: value for name, value in serialize_settings(project).items() if value}
+    if project.is_namespace_adopted:
+        body["requestedNamespace"] = project.namespace
+    return CreationCalls(
+        build_curl('"$MUSTER/api/v1/org-unit/projects"', {"name": project.name} | body),
+        build_command([("muster", "project", "create", project.name), ("-f", "-")], body),
+    )
+
+
 def serialize_project(project: Project) -> dict[str, Any]:
     """Return a project as the API answers it; its id is text."""
-    pools = [pool.name for pool in project.node_pools.all()]
+    settings = serialize_settings(project)
     status: dict[str, Any] = {
         "phase": "Ready" if project.synced_at and not project.sync_error else "NotReady"
     }
@@ -93,23 +105,29 @@ def serialize_project(project: Project) -> dict[str, Any]:
     return {
         "id": str(project.pk),
         "name": project.name,
-        "clusterId": str(project.cluster_id),
-        "departmentId": str(project.department_id),
         "departmentName": project.department.name,
         "parentId": str(project.department_id),
         "namespace": project.namespace,
         "requestedNamespace": project.namespace,
         "createdAt": project.created_at.isoformat(),
         "status": status,
-        "resources": quotas.serialize_shares(project.shares),
         "totalResources": quotas.serialize_total(project.shares),
+        "defaultNodePools": settings["nodePools"],
+        "effective": {"schedulingRules": limits},
+        "version": project.version,
+    } | settings
+
+
+def serialize_settings(project: Project) -> dict[str, Any]:
+    """Return what a request gives of a project, beside its name and namespace."""
+    return {
+        "clusterId": str(project.cluster_id),
+        "departmentId": str(project.department_id),
         "description": project.description,
-        "nodePools": pools,
-        "defaultNodePools": pools,
+        "nodePools": [pool.name for pool in project.node_pools.all()],
         "defaultPreemptibility": "preemptible"
         if project.default_preemptible
         else "non-preemptible",
+        "resources": quotas.serialize_shares(project.shares),
         "schedulingRules": quotas.serialize_rules(project),
-        "effective": {"schedulingRules": limits},
-        "version": project.version,
     }

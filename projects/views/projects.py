@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from projects import access, seams
+from projects.api.projects import build_project_calls
 from projects.forms import PersonForm, ServiceAccountForm, list_project_role_choices
 from projects.http import Request
 from projects.models import AccessRule, Project, ServiceAccount
@@ -70,6 +71,7 @@ def render_project(
         "person": person or PersonForm(auto_id="person_%s", initial={"role": L1}),
         "account": account or ServiceAccountForm(auto_id="account_%s"),
         "roles": list_project_role_choices(),
+        "calls": build_project_calls(shown_project),
         "overview": overview,
         **overview.build_context(shown_project, request.user),
     }

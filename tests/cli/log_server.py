@@ -29,6 +29,7 @@ class ScriptedServer:
 
     url: str
     queries: list[Query] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
     sessions: list[Session] = field(default_factory=list)
 
     def open_session(self, **settings: object) -> Session:
@@ -50,7 +51,7 @@ def serve_answers(answer: Callable[[str, Query, str], Answer]) -> Iterator[Scrip
         def do_GET(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
             if size:
-                self.rfile.read(size)
+                server.bodies.append(self.rfile.read(size))
             address = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(address.query).items()}
             server.queries.append(query)
@@ -64,6 +65,7 @@ def serve_answers(answer: Callable[[str, Query, str], Answer]) -> Iterator[Scrip
             self.wfile.write(content)
 
         do_POST = do_GET  # noqa: N815
+        do_DELETE = do_GET  # noqa: N815
 
     listener = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server = ScriptedServer(f"http://127.0.0.1:{listener.server_port}")

@@ -6,6 +6,7 @@ import shlex
 
 import pytest
 from django.test import Client
+from django.utils.html import escape
 
 from tests.cast import Cast, a_spec
 from tests.workloads.wizarding import Walk, key_of
@@ -279,6 +280,9 @@ def test_the_review_shows_pods_objects_and_the_rest_call(cast: Cast) -> None:
     body = json.loads(words[words.index("-d") + 1])
     assert body["name"] == "train1"
     assert "Authorization: Bearer $TOKEN" in words
+    command = walk.page.context["command"]
+    assert shlex.split(command)[:6] == ["muster", "submit", "pytorch", "train1", "-p", "team-a"]
+    assert escape(command) in walk.text
 
 
 def test_a_second_click_submits_nothing(cast: Cast) -> None:

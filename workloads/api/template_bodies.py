@@ -20,12 +20,14 @@ from console.rest_bodies import (
     read_body,
 )
 from environments.api import bodies
+from environments.models import Template
+from projects.models import User
 from projects.scopes import Scope
 from workloads.api import cleared_fields
 from workloads.api.from_template import merge_values
 from workloads.forms import template_locks
 from workloads.forms.draft_content import TEMPLATE_WORKLOAD_NAME
-from workloads.forms.from_template import build_form_from_spec
+from workloads.forms.from_template import build_form_from_spec, build_template_spec
 from workloads.rest.reading import parse_submission
 from workloads.rest.writing import build_rest_body
 from workloads.specs import Architecture, Spec, find_problems
@@ -158,6 +160,17 @@ def serialize_template_spec(spec: Spec) -> dict[str, Any]:
     return submission | (
         {"master": {"spec": submission["masterSpec"]}} if "masterSpec" in submission else {}
     )
+
+
+def build_template_body(template: Template, user: User) -> dict[str, Any]:
+    """Return the body that makes a template, without its meta data.
+
+    What the user may not see of the assets that it names is left out.
+    """
+    submission = serialize_template_spec(build_template_spec(template, user))
+    # `master` says masterSpec once more, for other clients.
+    submission.pop("master", None)
+    return submission | ({"locked": list(template.locked)} if template.locked else {})
 
 
 def parse_template(

@@ -1,7 +1,5 @@
 """A workload's details: state, diagnosis, history, logs and definition, as a page and a pane."""
 
-import json
-import shlex
 import uuid
 from typing import Any
 
@@ -14,10 +12,12 @@ from django.views.decorators.http import require_safe
 from django_htmx.http import push_url
 
 from console import http
+from console.shell_commands import build_curl
 from projects.http import Request
 from workloads import asset_uses, queries, runtime_limits, workload_manifests
 from workloads.manifests import CannotBuild, dump_yaml
 from workloads.models import Event, Workload
+from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import ACTIVE, ENDING
@@ -202,7 +202,7 @@ def _build_history_context(request: Request, workload: Workload) -> dict[str, An
 
 
 def _build_definition_context(workload: Workload) -> dict[str, Any]:
-    """Return the definition as fields, as the cluster's objects, and as a REST call.
+    """Return the definition as fields, as the cluster's objects, as a REST call and a command.
 
     `unreadable` says why none of it can be shown.
     """
@@ -226,17 +226,6 @@ def _build_definition_context(workload: Workload) -> dict[str, Any]:
         "spec": spec,
         "sections": describing.describe_spec(spec),
         "yaml": manifest,
-        "rest": _build_curl(get_rest_path(spec), body),
+        "rest": build_curl(f'"$MUSTER{get_rest_path(spec)}"', body),
+        "command": build_submit_command(spec, workload.project.name),
     }
-
-
-def _build_curl(path: str, body: dict[str, Any]) -> str:
-    text = json.dumps(body, indent=2, ensure_ascii=False)
-    return "\n".join(
-        (
-            f'curl -X POST "$MUSTER{path}" \\',
-            '  -H "Authorization: Bearer $TOKEN" \\',
-            "  -H 'Content-Type: application/json' \\",
-            f"  -d {shlex.quote(text)}",
-        )
-    )

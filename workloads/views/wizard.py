@@ -3,7 +3,6 @@
 Input is stored before it is validated.
 """
 
-import json
 import shlex
 import uuid
 from typing import Any
@@ -16,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from console.errors import Clash, Invalid, NotAllowed
+from console.shell_commands import build_curl
 from console.texts import parse_number
 from console.typed_forms import TypedValues, add_row, parse_typed, remove_row
 from projects import access
@@ -38,8 +38,9 @@ from workloads.forms.wizard_draft import WizardDraft
 from workloads.judgement import Judgement
 from workloads.manifests import CannotBuild, choose_target, dump_yaml
 from workloads.models import Draft
+from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
-from workloads.specs import Problem, Spec
+from workloads.specs import Problem
 from workloads.views import drafting
 from workloads.views.describing import describe_spec
 from workloads.views.drafting import SUBMITTED
@@ -245,7 +246,7 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
         "compute": describe_compute(setup.compute),
         "master_compute": describe_compute(spec.master_setup.compute) if spec.has_master else "",
         "server_compute": describe_compute(spec.parameter_server_setup.compute),
-        "command": describe_value(setup.environment.command),
+        "container_command": describe_value(setup.environment.command),
         "arguments": describe_value(setup.environment.args),
         "master_differs": [
             group.title
@@ -265,7 +266,8 @@ def _build_review_context(request: Request, filling: WizardDraft) -> dict[str, A
         "target": choose_target(spec, can),
         "refused": [(problem.text, get_step(problem.field)) for problem in judged.refusals],
         "yaml": _build_yaml(judged),
-        "curl": build_curl(request, spec, filling),
+        "curl": _build_curl(request, judged),
+        "command": build_submit_command(spec, project.name),
     }
 
 
@@ -281,18 +283,11 @@ def _build_yaml(judged: Judgement) -> str:
         return ""
 
 
-def build_curl(request: Request, spec: Spec, filling: WizardDraft) -> str:
-    """Return the same submission as a shell command; the token stays the shell's variable TOKEN."""
-    project = filling.project
-    assert project is not None
+def _build_curl(request: Request, judged: Judgement) -> str:
+    """Return the same submission as a REST call."""
+    spec, project = judged.spec, judged.project
     body = build_rest_body(spec, project_id=str(project.pk), cluster_id=str(project.cluster_id))
-    lines = (
-        f"curl -X POST {shlex.quote(request.build_absolute_uri(get_rest_path(spec)))}",
-        '-H "Authorization: Bearer $TOKEN"',
-        "-H 'Content-Type: application/json'",
-        f"-d {shlex.quote(json.dumps(body, indent=2, ensure_ascii=False))}",
-    )
-    return " \\\n  ".join(lines)
+    return build_curl(shlex.quote(request.build_absolute_uri(get_rest_path(spec))), body)
 
 
 def _submit_draft(request: Request, draft: Draft) -> HttpResponse:

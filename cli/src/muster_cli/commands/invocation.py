@@ -39,6 +39,11 @@ class Invocation:
     def session(self) -> Session:
         return Session(self.settings, self.notify)
 
+    def close(self) -> None:
+        """End the connection, if there is one."""
+        if "session" in self.__dict__:
+            self.session.close()
+
     def choose_project(self, given: str | None) -> str:
         """Return the project that a command is about; "" for all."""
         return given or self.settings.project

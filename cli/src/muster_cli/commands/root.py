@@ -79,6 +79,8 @@ COMMANDS = {
 @click.pass_context
 def root(context: click.Context, context_name: str, no_color: bool) -> None:
     """Distributed training on Kubernetes, from a terminal."""
-    context.obj = Invocation(context_name, wants_colour=not no_color)
+    invocation = Invocation(context_name, wants_colour=not no_color)
+    context.obj = invocation
+    context.call_on_close(invocation.close)
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
