@@ -20,7 +20,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
 from tests.console_server import WebServer  # noqa: E402 - the path comes first
 
-WORKLOADS = 20_000
+WORKLOADS = 100_000
 RUNS = 20
 LIMIT_MS = 300.0
 ROWS = """

@@ -1,6 +1,7 @@
 """Following one log through proxies that fail, ended tokens, time zones and restarts."""
 
 import heapq
+import json
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +17,7 @@ from muster_cli.actions.log_lines import (
 from muster_cli.credentials import Secret
 from muster_cli.errors import Refused
 from tests.cli.log_server import Answer, Query, ScriptedServer, serve_answers
+from tests.cli.running import CommandLine
 
 
 @pytest.fixture(autouse=True)
@@ -185,3 +187,29 @@ def test_runs_without_a_log_hide_none_after_them() -> None:
             *(f"again {n}" for n in range(3)),
             "last",
         ]
+
+
+def test_a_tail_leaves_nothing_out_of_a_pod_that_comes_later(stranger: CommandLine) -> None:
+    lists: list[str] = []
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        if path.endswith("/pods"):
+            # The command lists them, and then its follower, which knows one pod at first.
+            lists.append(path)
+            names = ["early"] if len(lists) < 3 else ["early", "late"]
+            pods = [{"id": n, "name": n, "rank": 0, "completedAt": "x"} for n in names]
+            return Answer(200, json.dumps({"pods": pods}))
+        if "/pods/" in path:
+            return answer_kept(LINES, query)
+        phase = "Running" if len(lists) < 3 else "Completed"
+        return Answer(200, json.dumps({"id": WORKLOAD, "name": "w", "phase": phase}))
+
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        shown = stranger("logs", WORKLOAD, "-f", "--tail", "1").out.splitlines()
+    assert [each for each in shown if "early" in each] == ["[early] line 2"]
+    late = [f"[late] line {number}" for number in range(3)]
+    assert [each for each in shown if "late" in each] == late
+
+
+WORKLOAD = "00000000-0000-4000-8000-000000000000"

@@ -3,22 +3,25 @@
 import io
 import json
 import os
+import stat
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from muster_cli import credentials
-from muster_cli.actions.identity import create_device_code
-from muster_cli.actions.workloads import get_workload
+from muster_cli import contexts, credentials
+from muster_cli.actions.identity import create_device_code, store_sign_in
+from muster_cli.actions.workloads import get_workload, list_workloads
 from muster_cli.commands.sign_in import _is_loopback
 from muster_cli.contexts import check_server
 from muster_cli.credentials import Secret, StoredToken
 from muster_cli.errors import CliError, Refused, UsageProblem, describe_error
 from muster_cli.output.formats import OutputFormat, write_value
 from muster_cli.output.terminal import Terminal, clean_log_line
-from tests.cli.log_server import Answer, serve_answers
+from muster_cli.settings import Settings
+from tests.cli.log_server import Answer, Query, serve_answers
 from tests.cli.running import CommandLine, build_command
 
 
@@ -116,3 +119,124 @@ def test_output_that_cannot_be_written_is_told(
     assert done.returncode == code
     assert "Traceback" not in done.stderr
     assert bool(done.stderr) == bool(code)
+
+
+def _add_contexts(name: str) -> None:
+    for number in range(10):
+        settings = Settings("http://127.0.0.1:1", f"{name}{number}")
+        store_sign_in(settings, StoredToken(Secret("t"), 4e9))
+
+
+def test_contexts_that_are_changed_at_once_are_all_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with ThreadPoolExecutor(3) as pool:
+        for changed in [pool.submit(_add_contexts, name) for name in "abc"]:
+            changed.result()
+    wanted = {f"{name}{number}" for name in "abc" for number in range(10)}
+    assert contexts.load_config().contexts.keys() == wanted
+
+
+def test_no_file_is_open_to_others_at_any_moment(tmp_path: Path) -> None:
+    program = (
+        "import os; os.umask(0)\n"
+        "from muster_cli.actions.identity import store_sign_in\n"
+        "from muster_cli.credentials import Secret, StoredToken\n"
+        "from muster_cli.settings import Settings\n"
+        "store_sign_in(Settings('http://127.0.0.1:1', 'a'), StoredToken(Secret('t'), 4e9))\n"
+    )
+    stranger = CommandLine(tmp_path)
+    subprocess.run(
+        [sys.executable, "-c", program], env=stranger.environment, check=True, timeout=60
+    )
+    assert stat.S_IMODE(stranger.folder.stat().st_mode) == 0o700
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in stranger.folder.iterdir()}
+    assert {"config.json", "credentials.json"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
+def test_secrets_are_in_no_argument_environment_or_traceback(stranger: CommandLine) -> None:
+    secret = "never-to-be-seen"
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        if path.endswith("/token"):
+            return Answer(200, json.dumps({"accessToken": secret, "expiresIn": 3600}))
+        # No workload: what is made of it fails within the program.
+        return Answer(200, '{"workloads": [1]}')
+
+    with serve_answers(answer) as server:
+        stranger("login", server.url, "--user", "bob", "--password-stdin", stdin=secret)
+        stranger.variables = {"MUSTER_DEBUG": "1"}
+        failed = stranger("list", code=None)
+        assert "Traceback" in failed.err
+        assert secret not in failed.out + failed.err
+        stranger.variables = {
+            "MUSTER_SERVER": server.url,
+            "MUSTER_CLIENT_ID": "app",
+            "MUSTER_CLIENT_SECRET": secret,
+        }
+        # The token of a program is nowhere but in its file: what it starts does not inherit it.
+        with stranger.start("logs", WORKLOAD, "-f") as running:
+            command = Path(f"/proc/{running.pid}/cmdline").read_bytes()
+            running.kill()
+            outputs = running.communicate()
+        assert secret.encode() not in command
+        assert not [text for text in outputs if secret in text]
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{}", '{"message": 3}', "<html>", '"a"'])
+@pytest.mark.parametrize("command", ["stop", "run", "delete"])
+def test_a_broken_answer_is_told_in_words(stranger: CommandLine, command: str, body: str) -> None:
+    workload = json.dumps({"id": WORKLOAD, "name": "w", "type": "Distributed", "phase": "Running"})
+    calls = []
+
+    def answer(path: str, query: Query, token: str) -> Answer:
+        calls.append(path)
+        return Answer(200, workload if len(calls) == 1 else body)
+
+    with serve_answers(answer) as server:
+        stranger.variables = {"MUSTER_SERVER": server.url, "MUSTER_TOKEN": "t"}
+        told = stranger(command, WORKLOAD, code=1).err
+    assert "no Muster, or a proxy" in told
+    assert "unexpectedly" not in told
+
+
+ROWS = 20_700
+LONGEST_OFFSET = 10_000
+
+
+def _list_rows(query: Query) -> Answer:
+    """Answer as the server does: the newest first, and no offset beyond the longest."""
+    offset, limit = int(query.get("offset", 0)), int(query["limit"])
+    if offset > LONGEST_OFFSET:
+        return Answer(400, '{"message": "offset must be at most 10000."}')
+    until = query.get("filterBy", "").rpartition("createdAt<=")[2]
+    # Three have each moment.
+    moments = [f"2026-01-01T00:00:00.{(ROWS - n) // 3:06}Z" for n in range(ROWS)]
+    first = next((n for n, each in enumerate(moments) if not until or each <= until), ROWS)
+    chosen = range(first, ROWS)[offset : offset + limit]
+    rows = [{"id": f"w{n}", "phase": "Failed", "createdAt": moments[n]} for n in chosen]
+    following = offset + limit if first + offset + limit < ROWS else None
+    return Answer(200, json.dumps({"workloads": rows, "next": following}))
+
+
+@pytest.mark.parametrize("limit", [None, 10_000, 10_001, 20_001])
+def test_a_list_goes_on_beyond_the_longest_offset(limit: int | None) -> None:
+    with serve_answers(lambda path, query, token: _list_rows(query)) as server:
+        session = server.open_session(token=Secret("t"))
+        listed = [each["id"] for each in list_workloads(session, limit=limit, filter_by="a==b")]
+    assert listed == [f"w{n}" for n in range(ROWS if limit is None else limit)]
+
+
+def test_more_than_can_be_listed_is_told() -> None:
+    def answer(path: str, query: Query, token: str) -> Answer:
+        offset = int(query.get("offset", 0))
+        rows = [{"id": f"w{offset + n}", "createdAt": "2026-01-01T00:00:00Z"} for n in range(500)]
+        return Answer(200, json.dumps({"workloads": rows, "next": offset + 500}))
+
+    with serve_answers(answer) as server, pytest.raises(UsageProblem, match="one moment"):
+        list(list_workloads(server.open_session(token=Secret("t"))))
+
+
+WORKLOAD = "00000000-0000-4000-8000-000000000000"

@@ -1,12 +1,16 @@
 """Signing in and out, where tokens are kept, and where they are never seen."""
 
+import http.cookiejar
 import json
+import re
 import stat
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 import pytest
 
-from muster_cli import credentials
+from muster_cli import VERSION, credentials
 from muster_cli.credentials import Secret, StoredToken
 from muster_cli.session import compare_versions
 from tests.cast import PASSWORD
@@ -19,7 +23,7 @@ def read_token(who: CommandLine) -> str:
 
 
 def test_a_person_signs_in_and_out(bob: CommandLine, console: Console) -> None:
-    assert bob("whoami").out == f"bob at {console.web.url} (Muster 0.1.0)\n"
+    assert bob("whoami").out == f"bob at {console.web.url} (Muster {VERSION})\n"
     bob("logout")
     assert "not signed in" in bob("list", code=3).err
     assert "muster login" in bob("whoami", code=3).err
@@ -139,9 +143,19 @@ def test_a_server_that_is_none_is_told_in_words(stranger: CommandLine) -> None:
     stranger("list", code=3)
 
 
+MAJOR, MINOR = map(int, VERSION.split(".")[:2])
+
+
 @pytest.mark.parametrize(
     ("server", "word"),
-    [("0.1.0", ""), ("0.1.9", ""), ("0.2.0", "newer"), ("0.0.9", "older"), ("", "older")],
+    [
+        (VERSION, ""),
+        (f"{MAJOR}.{MINOR}.999", ""),
+        (f"{MAJOR}.{MINOR + 1}.0", "newer"),
+        (f"{MAJOR + 1}.0.0", "newer"),
+        ("0.0.9", "older"),
+        ("", "older"),
+    ],
 )
 def test_an_older_or_newer_server_is_told(server: str, word: str) -> None:
     note = compare_versions(server)
@@ -149,24 +163,50 @@ def test_an_older_or_newer_server_is_told(server: str, word: str) -> None:
     assert bool(note) == bool(word)
 
 
-CONFIRM = """
-from projects import sign_in_requests
-from projects.models import SignInRequest, User
-sign_in_requests.decide(SignInRequest.objects.get(code="{code}"), User.objects.get(username="bob"),
-                        is_confirmed={confirmed})
-"""
+class Browser:
+    """Somebody who signs in on the server's page, and keeps its cookies."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._opener = urllib.request.build_opener(
+            urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        )
+        self.page = ""
+
+    def get(self, path: str) -> "Browser":
+        return self._open(urllib.request.Request(f"{self.url}{path}"))
+
+    def post(self, path: str, **fields: str) -> "Browser":
+        """Send the form of the page that is shown."""
+        hidden = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', self.page)
+        assert hidden is not None, self.page
+        data = urllib.parse.urlencode(fields | {"csrfmiddlewaretoken": hidden[1]}).encode()
+        headers = {"Referer": f"{self.url}{path}", "Origin": self.url}
+        return self._open(urllib.request.Request(f"{self.url}{path}", data, headers))
+
+    def _open(self, request: urllib.request.Request) -> "Browser":
+        with self._opener.open(request, timeout=60) as answer:
+            self.page = answer.read().decode()
+        return self
 
 
-@pytest.mark.parametrize(("confirmed", "status"), [(True, 0), (False, 3)])
-def test_a_person_signs_in_by_a_code(
-    stranger: CommandLine, console: Console, confirmed: bool, status: int
+@pytest.mark.parametrize(("decision", "status"), [("confirm", 0), ("deny", 3)])
+def test_a_person_signs_in_by_a_code_on_the_page(
+    stranger: CommandLine, console: Console, decision: str, status: int
 ) -> None:
     assert "--code" in stranger("login", console.web.url, code=3).err
     with stranger.start("login", console.web.url, "--code") as waiting:
         assert waiting.stderr is not None
-        told = waiting.stderr.readline().split()
-        assert told[-1] == f"{console.web.url}/sign-in/program?code={told[3]}"
-        console.web.python(CONFIRM.format(code=told[3], confirmed=confirmed))
+        words = waiting.stderr.readline().split()
+        code, address = words[3], words[-1].removeprefix(console.web.url)
+        browser = Browser(console.web.url).get(address)
+        assert code not in browser.page.partition("<form")[0]
+        browser.post("/sign-in", username="bob", password=PASSWORD, next=address).get(address)
+        assert "muster on" in browser.page
+        browser.post("/sign-in/program", code=code, decision=decision)
         assert waiting.wait(60) == status
-    if confirmed:
+    if not status:
         assert stranger("whoami", "-o", "name").out == "bob\n"
+        assert stranger("list", "-o", "name").out
+    else:
+        assert not (stranger.folder / "credentials.json").exists()

@@ -1,5 +1,7 @@
 """The configuration: servers by name (contexts), the one in use, and its project."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from urllib.parse import urlsplit
 
@@ -48,8 +50,19 @@ def load_config() -> Config:
     )
 
 
-def save_config(config: Config) -> None:
-    """Write the configuration."""
+@contextmanager
+def change_config() -> Iterator[Config]:
+    """Give the configuration, and write what the block makes of it.
+
+    Other commands wait meanwhile, so that of two changes at once none is lost.
+    """
+    with private_files.lock_file(private_files.find_config_folder() / FILE):
+        config = load_config()
+        yield config
+        _save_config(config)
+
+
+def _save_config(config: Config) -> None:
     contexts = {name: asdict(each) for name, each in config.contexts.items()}
     private_files.write_json(
         private_files.find_config_folder() / FILE, {"current": config.current, "contexts": contexts}
@@ -60,10 +73,9 @@ def set_value(name: str, key: str, value: str) -> None:
     """Change one value of a context. Raises NotFound and UsageProblem."""
     if key not in SETTABLE:
         raise UsageProblem(f"{key} cannot be set; {', '.join(SETTABLE)} can.")
-    config = load_config()
     changes = {key.replace("-", "_"): check_server(value) if key == "server" else value}
-    config.contexts[name] = replace(config.get(name), **changes)
-    save_config(config)
+    with change_config() as config:
+        config.contexts[name] = replace(config.get(name), **changes)
 
 
 def check_server(text: str) -> str:

@@ -89,14 +89,13 @@ def wait_for_token(session: Session, code: DeviceCode) -> StoredToken:
 
 def store_sign_in(settings: Settings, token: StoredToken) -> str:
     """Keep the token, and make its server the current context; return the context's name."""
-    config = contexts.load_config()
     name = settings.context or contexts.name_server(settings.server)
-    known = config.contexts.get(name, contexts.Context())
-    config.contexts[name] = contexts.Context(
-        settings.server, settings.project or known.project, settings.ca_file or known.ca_file
-    )
-    config.current = name
-    contexts.save_config(config)
+    with contexts.change_config() as config:
+        known = config.contexts.get(name, contexts.Context())
+        config.contexts[name] = contexts.Context(
+            settings.server, settings.project or known.project, settings.ca_file or known.ca_file
+        )
+        config.current = name
     credentials.store_token(build_credentials_key(name, settings.server), token)
     return name
 

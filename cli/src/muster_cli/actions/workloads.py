@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from muster_cli import routes
@@ -15,6 +15,8 @@ Workload = dict[str, Any]
 UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
 """Phases in which nothing of a workload runs any more."""
+LISTED_AT_ONCE = 10_000
+"""REST takes no longer offset."""
 POLL_SECONDS = 1.0
 PATIENCE_SECONDS = 300.0
 """How long something that goes on for long waits for a server that does not answer."""
@@ -116,19 +118,56 @@ def list_workloads(
         "sortBy": sort.removeprefix("-") or None,
         "sortOrder": ("desc" if sort.startswith("-") else "asc") if sort else None,
     }
-    found = session.list_items(
-        routes.LIST_WORKLOADS,
-        "workloads",
-        query=query,
-        limit=None if len(phases) > 1 else limit,
-        patience=patience,
-    )
+    wanted = None if len(phases) > 1 else limit
+    if sort:
+        found = session.list_items(
+            routes.LIST_WORKLOADS, "workloads", query=query, limit=wanted, patience=patience
+        )
+    else:
+        found = _list_by_age(session, query, wanted, patience)
     if len(phases) > 1:
         found = (each for each in found if each["phase"] in phases)
     for number, each in enumerate(found):
         if limit is not None and number >= limit:
             return
         yield each
+
+
+def _list_by_age(
+    session: Session, query: Mapping[str, Any], limit: int | None, patience: float
+) -> Iterator[Workload]:
+    """Yield workloads, the newest first, and past the longest offset that REST takes.
+
+    Behind each so many the list begins anew at the moment where it is, and what came already is
+    left out. Raises UsageProblem where that leads no further.
+    """
+    moment, known, left = "", frozenset[str](), limit
+    while left is None or left > 0:
+        conditions = [query["filterBy"], f"createdAt<={moment}" if moment else None]
+        narrowed = {**query, "filterBy": ",".join(filter(None, conditions)) or None}
+        # Those of the same moment come once more.
+        wanted = LISTED_AT_ONCE if left is None else min(LISTED_AT_ONCE, left + len(known))
+        listed, count, last = 0, 0, set[str]()
+        for each in session.list_items(
+            routes.LIST_WORKLOADS, "workloads", query=narrowed, limit=wanted, patience=patience
+        ):
+            listed += 1
+            if each.get("createdAt") != moment:
+                moment, last = str(each.get("createdAt") or ""), set()
+            last.add(str(each["id"]))
+            if each["id"] not in known and (left is None or count < left):
+                count += 1
+                yield each
+        left = None if left is None else left - count
+        if listed < wanted:
+            return
+        if not count or not moment:
+            raise UsageProblem(
+                f"More than {LISTED_AT_ONCE} workloads were made at one moment: the server lists "
+                "no more of them.",
+                "Narrow the list, as with --project, --status or --search.",
+            )
+        known = frozenset(last)
 
 
 def list_pods(
@@ -176,7 +215,16 @@ def delete(session: Session, workload: Workload) -> str:
 
 def _act(session: Session, route: routes.Route, workload: Workload) -> str:
     answer = session.call(route, workload_id=str(workload["id"]))
-    return str(answer["message"])
+    message = answer.get("message") if isinstance(answer, dict) else None
+    if not isinstance(message, str):
+        raise Refused(
+            200,
+            f"The server took the request about {workload['name']}, and its answer does not say "
+            "what became of it: this is no Muster, or a proxy.",
+            (),
+            "`muster get` shows how it stands.",
+        )
+    return message
 
 
 def list_prunable(

@@ -48,10 +48,9 @@ def list_contexts(invocation: Invocation, output: OutputFormat) -> None:
 @pass_invocation
 def use_context(invocation: Invocation, name: str) -> None:
     """Make NAME the current context."""
-    known = contexts.load_config()
-    server = known.get(name).server
-    known.current = name
-    contexts.save_config(known)
+    with contexts.change_config() as known:
+        server = known.get(name).server
+        known.current = name
     invocation.terminal.write_line(f"Commands go to {server} now.")
 
 
@@ -71,12 +70,11 @@ def set_value(invocation: Invocation, key: str, value: str) -> None:
 @pass_invocation
 def delete_context(invocation: Invocation, name: str) -> None:
     """Forget the context NAME and its token."""
-    known = contexts.load_config()
-    server = known.get(name).server
-    del known.contexts[name]
-    if known.current == name:
-        known.current = ""
-    contexts.save_config(known)
+    with contexts.change_config() as known:
+        server = known.get(name).server
+        del known.contexts[name]
+        if known.current == name:
+            known.current = ""
     credentials.remove_token(build_credentials_key(name, server))
     invocation.terminal.write_line(f"{name} is forgotten.")
 
