@@ -45,7 +45,8 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel: Path) -> None:
 def test_it_runs_from_its_wheel_without_the_server(wheel: Path, tmp_path: Path) -> None:
     program = (
         "import sys; sys.argv = ['muster', 'submit', 'pytorch', '--help'];"
-        "from muster_cli.__main__ import run_command; run_command();"
+        "from muster_cli.commands.root import root; from muster_cli.program import run_command;"
+        "run_command(root, 'muster');"
         "names = {each.partition('.')[0] for each in sys.modules};"
         "print(sorted(names & {'django', 'workloads', 'console', 'yaml', 'rich', 'requests'}))"
     )
