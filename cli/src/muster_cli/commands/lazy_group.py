@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 import click
 
+from muster_cli.commands.absent import ABSENT_COMMANDS
+from muster_cli.errors import UsageProblem
+
 
 class Entry(NamedTuple):
     """A command: its module below `commands`, its name there, its line of help, its section."""
@@ -43,6 +46,9 @@ class LazyGroup(click.Group):
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = arguments[0] if arguments else ""
+        if name in ABSENT_COMMANDS and name not in self.entries:
+            reason, instead = ABSENT_COMMANDS[name]
+            raise UsageProblem(f"There is no command {name} yet. {reason}", instead)
         if name and not name.startswith("-") and name not in self.entries:
             close = [each for each in self.entries if each.startswith(name[:3])]
             raise click.UsageError(
