@@ -1,4 +1,4 @@
-"""Write what the command line takes from the server: its fields, and docs/cli.md.
+"""Write what the command line takes from the server, and its documents: cli.md and dialects.md.
 
 The flags of a submission come from `workloads.rest.submit_flags`. With --check
 nothing is written: it fails where a file is stale, as `make check` does.
@@ -21,6 +21,7 @@ django.setup()
 
 from console import VERSION  # noqa: E402
 from muster_cli import reference  # noqa: E402
+from muster_cli.dialects import reference as dialects_reference  # noqa: E402
 from workloads.rest.submit_flags import (  # noqa: E402
     FieldFlag,
     get_command,
@@ -31,7 +32,10 @@ from workloads.specs import Framework  # noqa: E402
 from workloads.specs.fields import types  # noqa: E402
 
 DATA_FILE = BASE / "cli" / "src" / "muster_cli" / "data" / "fields.json"
-DOCUMENT = BASE / "docs" / "cli.md"
+DOCUMENTS = {
+    BASE / "docs" / "cli.md": reference.render_reference,
+    BASE / "docs" / "dialects.md": dialects_reference.render_reference,
+}
 
 
 def build_data() -> dict[str, Any]:
@@ -82,14 +86,15 @@ def build_files() -> dict[Path, str]:
 
 
 def write_files() -> None:
-    """Write the data file first: the commands that the document describes are made of it."""
+    """Write the data file first: the commands that the documents describe are made of it."""
     DATA_FILE.write_text(build_files()[DATA_FILE])
-    DOCUMENT.write_text(reference.render_reference())
+    for path, render in DOCUMENTS.items():
+        path.write_text(render())
 
 
 def list_stale() -> list[Path]:
     """Return the files that are not as they would be made now."""
-    wanted = build_files() | {DOCUMENT: reference.render_reference()}
+    wanted = build_files() | {path: render() for path, render in DOCUMENTS.items()}
     return [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
 
 

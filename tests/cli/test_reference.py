@@ -26,7 +26,6 @@ OTHER_ROUTES = {
     "/api/v1/clusters/*/test": "The same.",
     "/api/v1/workload-templates/distributed": "The same templates are below workload-templates.",
     "/api/v1/workload-templates/trainings": "The same.",
-    "/api/v1/workloads/pods": "Pods are listed by workload.",
     "/api/v2/policy": "An older shape of policies; `muster policy` has them.",
     "/api/v1/users/*/": "`muster api`: the end of somebody's sessions, passwords and keys.",
     "/api/v1/schema": "`muster api GET /schema`.",

@@ -21,6 +21,7 @@ GET_WORKLOAD = Route("GET", "/api/v1/workloads/{workload_id}")
 LIST_EVENTS = Route("GET", "/api/v1/workloads/{workload_id}/events")
 LIST_HISTORY = Route("GET", "/api/v1/workloads/{workload_id}/history")
 LIST_WORKLOAD_PODS = Route("GET", "/api/v1/workloads/{workload_id}/pods")
+LIST_PODS = Route("GET", "/api/v1/workloads/pods")
 GET_LOGS = Route("GET", "/api/v1/workloads/{workload_id}/pods/{pod_name}/logs")
 
 LIST_NODES = Route("GET", "/api/v1/nodes")

@@ -61,6 +61,7 @@ COMMANDS = {
         }.items()
     },
     "api": Entry("raw", "api", "Send any request to REST.", _REST),
+    "dialect": Entry("dialect", "dialect", "Install runai and arena, spoken by Muster.", _REST),
     "completion": Entry("raw", "completion", "Print the completion for a shell.", _REST),
 }
 

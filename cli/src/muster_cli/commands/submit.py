@@ -87,7 +87,9 @@ def build_kind_command(catalogue: Catalogue, framework: Framework | None) -> cli
     fields = list_fields(catalogue, framework, distributed=framework is not None)
     has_master = framework is not None
 
-    def callback(name: str, words: tuple[str, ...], no_master: bool = False, **typed: Any) -> None:
+    def callback(
+        name: str, words: tuple[str, ...], no_master: bool = False, **typed: Any
+    ) -> submissions.Body | None:
         spec = build_spec(fields, catalogue.volumes, typed)
         if words:
             spec["command"] = submissions.join_command(words)
@@ -97,7 +99,7 @@ def build_kind_command(catalogue: Catalogue, framework: Framework | None) -> cli
         if no_master:
             body["noMaster"] = True
         master = build_spec(fields, catalogue.volumes, typed, of_master=True)
-        _submit_body(body, master, framework is not None, typed)
+        return _submit_body(body, master, framework is not None, typed)
 
     about = f"a {framework.label} workload" if framework else "a standard workload"
     label = framework.master if framework else ""
@@ -148,8 +150,8 @@ def _submit_body(
     master: Mapping[str, Any],
     distributed: bool | None,
     typed: Mapping[str, Any],
-) -> None:
-    """Submit what was typed, over the file and the template that are named."""
+) -> submissions.Body | None:
+    """Submit what was typed, over the file and the template that are named; return the answer."""
     invocation = click.get_current_context().find_object(Invocation)
     assert invocation is not None
     base: dict[str, Any] = {}
@@ -170,13 +172,16 @@ def _submit_body(
         body["useGivenNameAsPrefix"] = True
     if not body.get("name"):
         raise UsageProblem("The workload has no name.", "Give it as --name, or in the file.")
-    send_submission(invocation, body, typed, distributed=distributed)
+    return send_submission(invocation, body, typed, distributed=distributed)
 
 
 def send_submission(
     invocation: Invocation, body: dict[str, Any], typed: Mapping[str, Any], *, distributed: bool
-) -> None:
-    """Submit or preview a body, write the answer, and wait where that was asked for."""
+) -> submissions.Body | None:
+    """Submit or preview a body, write the answer, and wait where that was asked for.
+
+    Returns what was submitted; None for a preview.
+    """
     session, output = invocation.session, OutputFormat(typed["output"])
     project = typed["project"] or ("" if body.get("projectId") else invocation.settings.project)
     body = submissions.complete_body(session, body, project)
@@ -184,7 +189,7 @@ def send_submission(
         _write_preview(
             invocation, submissions.preview(session, body, distributed=distributed), output
         )
-        return
+        return None
     submitted = submissions.submit(session, body, distributed=distributed)
     for warning in submitted.get("warnings") or []:
         invocation.notify(f"Warning: {warning}")
@@ -201,6 +206,7 @@ def send_submission(
         watch_workload(invocation, workload_id)
     elif typed["wait"]:
         wait_with_reports(invocation, workload_id, "ended", timeout=timeout)
+    return submitted
 
 
 def _write_preview(

@@ -70,18 +70,17 @@ def describe_workload(
         limit = moments.describe_duration(each.get("limitSeconds"))
         yield f"{clean_text(str(each['name'])) + ':':<{LABEL_WIDTH}}{used or '-'} of {limit}"
     shown = list(pods[:SHOWN_PODS])
-    yield from _describe_part(
-        "Attempts", _ATTEMPT_COLUMNS, workload.get("attempts") or [], terminal
-    )
-    yield from _describe_part("Pods", POD_COLUMNS, shown, terminal)
+    yield from describe_part("Attempts", _ATTEMPT_COLUMNS, workload.get("attempts") or [], terminal)
+    yield from describe_part("Pods", POD_COLUMNS, shown, terminal)
     if len(pods) > SHOWN_PODS:
         yield f"… and {len(pods) - SHOWN_PODS} more: `muster pods {workload['name']}`"
-    yield from _describe_part("Events", EVENT_COLUMNS, events, terminal)
+    yield from describe_part("Events", EVENT_COLUMNS, events, terminal)
 
 
-def _describe_part(
+def describe_part(
     title: str, columns: Sequence[TableColumn], items: Sequence[Item], terminal: Terminal
 ) -> Iterator[str]:
+    """Yield a heading and a table of items; nothing where there are none."""
     if not items:
         return
     yield ""
