@@ -204,6 +204,11 @@ def test_words_after_dashes_are_arguments_or_the_command(monkeypatch: pytest.Mon
         ("runai submit a --large-shm=perhaps", "true or false"),
         ("runai pytorch submit a --gpu-portion-request 0.5 --gpu-portion-limit 0.6", "limit"),
         ("runai pytorch submit a --gpu-request-type memory", "--gpu-memory-request"),
+        ("runai submit a --nfs-server x", "--volume"),
+        ("runai submit a --port=", "kubectl"),
+        ("runai node list -p team-a", "Leave it out"),
+        ("runai login sso -u bob", "login user"),
+        ("runai login user -u bob -p hidden", "--password-stdin"),
         ("runai exec a", "muster logs"),
         ("runai pytorch bash a", "muster logs"),
         ("runai update", "pip"),
@@ -244,6 +249,8 @@ def test_an_error_names_the_flag_that_was_typed(bob: CommandLine) -> None:
     submit = "runai pytorch submit a -i muster/allreduce"
     assert "'--gpu-devices-request'" in run_dialect(bob, f"{submit} -g 1000", code=2).err
     assert "No such option" in run_dialect(bob, f"{submit} --nonsense", code=2).err
+    elastic = "runai distributed submit a -f TF --min-replicas 2"
+    assert "--min-replicas is not taken" in run_dialect(bob, elastic, code=2).err
     assert "no command submit-nothing" in run_dialect(bob, "runai submit-nothing", code=2).err
 
 

@@ -16,22 +16,22 @@ def delete(call: Call) -> None:
     found = _find_all(call)
     for workload in found:
         check_type(workload, call.get_text("--type"))
-    failures: list[CliError] = []
+    accepted: list[workloads.Workload] = []
     for workload in found:
         try:
             workloads.delete(session, workload)
+            accepted.append(workload)
         except CliError as error:
             if len(found) == 1:
                 raise
             call.invocation.error_terminal.write_line(
                 f"{workload['name']}: {describe_error(error)}"
             )
-            failures.append(error)
-            continue
+    for workload in accepted:
         workloads.wait_for(session, str(workload["id"]), "deleted", timeout=PATIENCE_SECONDS)
         call.invocation.terminal.write_line(f"{workload['name']} is deleted; its name is free.")
-    if failures:
-        raise CliError(f"{len(failures)} of {len(found)} were not deleted.")
+    if len(accepted) < len(found):
+        raise CliError(f"{len(found) - len(accepted)} of {len(found)} were not deleted.")
 
 
 def _find_all(call: Call) -> list[workloads.Workload]:
@@ -58,7 +58,10 @@ def suspend(call: Call) -> None:
     session = call.invocation.session
     workload = workloads.get_workload(session, call.get_name(), call.project)
     workloads.stop(session, workload)
-    workloads.wait_for(session, str(workload["id"]), "stopped", timeout=PATIENCE_SECONDS)
+    reached = workloads.wait_for(session, str(workload["id"]), "stopped", timeout=PATIENCE_SECONDS)
+    phase = "Deleted" if reached is None else reached["phase"]
+    if phase != "Stopped":
+        raise CliError(f"{workload['name']} is not suspended: it is {phase} meanwhile.")
     call.invocation.terminal.write_line(f"{workload['name']} is suspended.")
 
 

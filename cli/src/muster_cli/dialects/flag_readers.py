@@ -44,7 +44,9 @@ class KeyedVolume:
                 parts.append(f"{self.keys[key]}={value}")
             else:
                 known = ", ".join([*self.keys, *self.words])
-                raise UsageProblem(f"'{part}' is not known here.", f"It takes {known}.")
+                raise UsageProblem(
+                    f"'{name}' in '{_hide(text)}' is not known.", f"It takes {known}."
+                )
         given = {each.partition("=")[0] for each in parts}
         parts += [each for each in self.otherwise if each.partition("=")[0] not in given]
         return [f"{self.flag}={','.join(parts)}"]

@@ -221,7 +221,7 @@ def _build_option(flag: Flag) -> click.Option:
 
 def _build_refusal(flag: Flag) -> Callable[[click.Context, click.Parameter, Any], Any]:
     def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        if value:
+        if value is not None and value != () and value is not False:
             raise UsageProblem(f"{flag.name} is not taken here.", flag.refused)
         return value
 
@@ -260,6 +260,12 @@ def run_muster(words: str, arguments: Sequence[str], origins: Mapping[str, str])
             return command.invoke(below)
     except click.UsageError as error:
         error.ctx = context
+        if isinstance(error, click.NoSuchOption) and error.option_name in origins:
+            raise UsageProblem(
+                f"{origins[error.option_name]} is not taken here: `muster {words}` has no "
+                f"{error.option_name}.",
+                f"`muster {words} --help` shows what it has.",
+            ) from None
         if isinstance(error, click.BadParameter) and error.param is not None:
             for opt in error.param.opts:
                 error.param_hint = f"'{origins[opt]}'" if opt in origins else error.param_hint

@@ -27,6 +27,8 @@ def sign_in(call: Call) -> None:
             "Programs sign in by MUSTER_CLIENT_ID and MUSTER_CLIENT_SECRET; people by "
             "`runai login`, or `runai login user --user NAME`.",
         )
+    if user and method not in ("", "user"):
+        raise UsageProblem(f"login {method} takes no user name.", "Say `login user --user NAME`.")
     if method == "user" and not user:
         raise UsageProblem("No user is named.", "Say --user NAME.")
     run_muster("login", [f"--user={user}"] if user else ["--code"], {"--user": "--user"})
@@ -45,7 +47,12 @@ def list_resource(call: Call) -> None:
     if len(formats) > 1:
         raise UsageProblem(f"{' and '.join(formats)} exclude each other.")
     arguments += [f"--output={each[2:]}" for each in formats]
-    if call.get_text("--project") and noun in _SCOPED:
+    if call.get_text("--project"):
+        if noun not in _SCOPED:
+            raise UsageProblem(
+                f"--project is not taken by `{call.command.words}`.",
+                "Leave it out: all that you may see are listed.",
+            )
         arguments.append(f"--project={call.get_text('--project')}")
     run_muster(f"{noun} list", arguments, {"--limit": "--limit"})
 

@@ -19,6 +19,8 @@ _FRAMEWORK_WORDS = {"tf": "tensorflow"}
 
 def submit_runai(call: Call) -> None:
     """Submit a workload of `runai`, whose --workers leave out the master."""
+    if call.get_text("--nfs-server") and not call.values.get("--volume"):
+        raise UsageProblem("--nfs-server says where --volume is.", "Give --volume, or --nfs.")
     arguments, origins = translate_flags(call)
     name, is_prefix = _read_name(call)
     if is_prefix:

@@ -136,6 +136,8 @@ class Call:
 
 def find_project_of(invocation: Invocation, namespace: str) -> str:
     """Return the name of the project that has a namespace. Raises UsageProblem."""
+    if set(namespace) & set(",=<>!") or not namespace.isprintable():
+        raise UsageProblem(f"'{namespace}' is no namespace.")
     query = {"filterBy": f"namespace=={namespace}"}
     for each in invocation.session.list_items(LIST_PROJECTS, "projects", query=query, limit=1):
         return str(each["name"])
