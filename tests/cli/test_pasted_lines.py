@@ -199,7 +199,7 @@ def test_every_line_of_the_tutorials_works_when_it_is_pasted(shell: Shell, tmp_p
 
     assert "It has 2 pods with its master." in pytorch
     assert "It has 2 pods.\n" in tensorflow
-    assert "It has 4 pods with its master. It is elastic: it runs with 3 to 5 pods, its" in elastic
+    assert "It has 4 pods with its master. It is elastic: it runs with 2 to 4 pods, its" in elastic
 
     node_heading, *rest = nodes.splitlines()
     assert split_columns(node_heading) == ARENA_NODE_HEADINGS

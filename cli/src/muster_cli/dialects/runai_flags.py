@@ -73,8 +73,8 @@ MASTER = (
 )
 NO_MASTER = (Flag("--no-master", becomes="--no-master", form=SWITCH),)
 ELASTIC = (
-    Flag("--min-replicas", becomes="--min-workers"),
-    Flag("--max-replicas", becomes="--max-workers"),
+    Flag("--min-replicas", becomes="--min-replicas"),
+    Flag("--max-replicas", becomes="--max-replicas"),
 )
 SLOTS = (Flag("--slots-per-worker", becomes="--slots-per-worker"),)
 RUNS = (
