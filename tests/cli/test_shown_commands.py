@@ -144,8 +144,8 @@ for sample in SAMPLES:
         shown[f"{sample}-{scope.level}"] = [f"{sample.api[7:]}/{asset.pk}", sample.api[7:], command]
 template = Template.objects.get(name="twin-template")
 shown["template"] = [
-    f"workload-templates/{template.pk}",
-    "workload-templates",
+    f"/workload-templates/{template.pk}",
+    "/workload-templates",
     read_command(f"/templates/{template.pk}", "call-command"),
 ]
 shown["project"] = read_command(f"/projects/{project.pk}", "call-command")
@@ -196,16 +196,16 @@ def test_assets_are_made_again_by_the_commands_of_their_pages(
     assert len(shown) > 12
     rest = Program(console.web.url, PASSWORD, username="alice")
     for name, (address, listed, command) in shown.items():
-        first = rest.ask("GET", f"/{address}")
-        rest.ask("DELETE", f"/{address}")
+        first = rest.ask("GET", address)
+        rest.ask("DELETE", address)
         if "/credentials" in listed:
             assert SECRET not in command
             assert paste(alice, tmp_path, command).returncode == 1, name
             command = add_secret(command, first["meta"]["kind"])
         done = paste(alice, tmp_path, command)
         assert done.returncode == 0, (name, done.stderr, command)
-        [found] = rest.ask("GET", f"/{listed}?name={first['meta']['name']}")["entries"]
-        second = rest.ask("GET", f"/{listed}/{found['meta']['id']}")
+        [found] = rest.ask("GET", f"{listed}?name={first['meta']['name']}")["entries"]
+        second = rest.ask("GET", f"{listed}/{found['meta']['id']}")
         assert drop_own(second) == drop_own(first), name
     again = made_project.replace("create team-a", "create twin")
     done = paste(alice, tmp_path, again)
