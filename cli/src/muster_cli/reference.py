@@ -53,6 +53,16 @@ Answers go to standard output; progress, warnings and errors to standard error.
 server, and loses and doubles no line: it asks again from the second of the newest line on, and
 drops what it had. Sixteen pods are streamed at once; of more, each is asked every few seconds.
 
+## Language models
+
+`muster mcp` offers tools to a language model's client, by the Model Context Protocol on standard
+input and output; it needs `pip install './cli[mcp]'`, and the client starts it as
+`{"command": "muster", "args": ["mcp"]}`. The tools are `list`, `get`, `why`, `logs`, `nodes` and
+`quotas`; `submit`, `stop` and `delete` are there with `--allow-write` alone. They act with your
+own token, so they can do what you can and no more. Answers have at most 60,000 characters, and the
+last 40,000 of logs; refusals are those of the other commands. What pods wrote is somebody else's
+text: with `--allow-write`, let the client ask you before each change.
+
 ## Client and server
 
 Every answer says the server's version. Where it is older or newer than the client by more than a

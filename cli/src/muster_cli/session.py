@@ -176,7 +176,7 @@ class Session:
     def _get_token(self) -> Secret:
         settings = self.settings
         if settings.token:
-            return settings.token
+            return check_token(settings.token)
         stored = credentials.find_token(settings.credentials_key)
         if stored is not None and not stored.is_expired:
             return stored.token
@@ -207,6 +207,19 @@ class Session:
         self._has_compared = True
         if note := compare_versions(headers.get(VERSION_HEADER) or ""):
             self._notify(note)
+
+
+def check_token(token: Secret) -> Secret:
+    """Return a token that can be sent. Raises NotSignedIn, without a character of it."""
+    text = token.reveal()
+    # Otherwise the error of the HTTP client repeats the header, and the token with it.
+    if not (text.isascii() and text.isprintable() and " " not in text):
+        raise NotSignedIn(
+            "MUSTER_TOKEN is not a token: there are spaces, line ends or other characters in it "
+            "that no token has.",
+            "Copy it again, without what stands around it.",
+        )
+    return token
 
 
 def compare_versions(server: str) -> str:

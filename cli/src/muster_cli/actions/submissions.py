@@ -167,7 +167,10 @@ def read_file_body(value: Any) -> Body:
     if not isinstance(value, Mapping):
         raise UsageProblem("The file is not a submission: it has no name and spec.")
     body = {str(name): each for name, each in value.items() if name not in READ_ONLY}
-    spec = dict(body.get("spec") or {})
+    given = body.get("spec") or {}
+    if not isinstance(given, Mapping):
+        raise UsageProblem("The submission's spec is no object: it holds no names with values.")
+    spec = dict(given)
     if "framework" in body:
         spec["distributedFramework"] = body.pop("framework")
     return body | {"spec": spec}

@@ -62,6 +62,7 @@ COMMANDS = {
     },
     "api": Entry("raw", "api", "Send any request to REST.", _REST),
     "dialect": Entry("dialect", "dialect", "Install runai and arena, spoken by Muster.", _REST),
+    "mcp": Entry("model_context", "mcp", "Offer tools to a language model (MCP).", _REST),
     "completion": Entry("raw", "completion", "Print the completion for a shell.", _REST),
 }
 
