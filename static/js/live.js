@@ -162,7 +162,8 @@
     replace(old, html) {
       const row = this.make(html);
       const focused = old.contains(document.activeElement) ? document.activeElement : null;
-      const mark = focused?.id ? `#${CSS.escape(focused.id)}` : focused?.matches("[data-choose]") ? "[data-choose]" : "";
+      const column = focused?.closest("[data-column]")?.dataset.column;
+      const mark = focused?.id ? `#${CSS.escape(focused.id)}` : column ? `[data-column="${CSS.escape(column)}"] ${focused.localName}` : "";
       const ticked = old.querySelector("[data-choose]")?.checked;
       old.replaceWith(row);
       if (ticked) row.querySelector("[data-choose]").checked = true;

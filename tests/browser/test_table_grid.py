@@ -169,6 +169,64 @@ def test_keys_search_move_open_and_make_new(sign_in: SignIn) -> None:
     page.wait_for_url(re.compile("/workloads/new/"))
 
 
+def test_a_row_that_changes_or_leaves_keeps_the_place_of_the_keys(
+    sign_in: SignIn, site: Site
+) -> None:
+    page = sign_in("bob", at="/workloads")
+    page.goto("/workloads?column=name,project,image&sort=name")
+    for _ in range(3):
+        page.keyboard.press("j")
+    name = page.get_by_role("link", name="vision-1", exact=True)
+    expect(name).to_be_focused()
+    row = page.locator("[data-rows] tr").nth(2)
+    site.server.python(CHANGE.replace("vision:new", "vision:newer"))
+    expect(row.locator("[data-column=image]")).to_have_text("vision:newer")
+    expect(name).to_be_focused()
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="vision-2", exact=True)).to_be_focused()
+    # The checkbox of a row has no id of its own, and keeps the focus, too.
+    row.locator("[data-choose]").focus()
+    site.server.python(CHANGE.replace("vision:new", "vision:newest"))
+    expect(row.locator("[data-column=image]")).to_have_text("vision:newest")
+    expect(row.locator("[data-choose]")).to_be_focused()
+    name.focus()
+    # As a tidied-up table does it: the row has gone, and the focus with it.
+    row.evaluate("row => row.remove()")
+    assert page.evaluate("document.activeElement === document.body")
+    page.keyboard.press("k")
+    expect(page.get_by_role("link", name="vision-0", exact=True)).to_be_focused()
+    page.locator("[data-rows] tr").nth(1).evaluate("row => row.remove()")
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="vision-2", exact=True)).to_be_focused()
+
+
+def test_keys_are_dead_in_the_drawer(sign_in: SignIn) -> None:
+    page = sign_in("bob", at="/workloads")
+    page.goto("/workloads?sort=name")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    heading = page.locator("#drawer").get_by_role("heading", name="text", exact=True)
+    expect(heading).to_be_focused()
+    address = page.url
+
+    def press_all() -> None:
+        for key in ("j", "k", "n", "/", "?"):
+            page.keyboard.press(key)
+        assert page.url == address
+        expect(page.locator("#keys")).to_be_hidden()
+        expect(page.locator("[data-rows] a:focus, [data-key=search]:focus")).to_have_count(0)
+
+    press_all()
+    # Who clicks on its words has the focus nowhere.
+    page.evaluate("document.activeElement.blur()")
+    assert page.evaluate("document.activeElement === document.body")
+    press_all()
+    # The table beside it has its keys.
+    page.get_by_role("link", name="vision-0", exact=True).focus()
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="vision-1", exact=True)).to_be_focused()
+
+
 def test_keys_can_be_switched_off(sign_in: SignIn) -> None:
     page = sign_in("bob", at="/account")
     page.get_by_label("Single keys on pages with a table").uncheck()
