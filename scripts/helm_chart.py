@@ -23,7 +23,28 @@ Object = dict[str, Any]
 NAMESPACE = "{{ .Release.Namespace }}"
 SETTINGS_NAME = "muster-settings"
 PREPARE_NAME = "muster-prepare-{{ .Release.Revision }}"
-IMAGE = "{{ .Values.image.repository }}:{{ .Values.image.tag }}"
+IMAGE = (
+    '{{ required "image.repository is empty: build your image, push it and say where it is." '
+    ".Values.image.repository }}:"
+    '{{ required "image.tag is empty: say which tag of your image is to run." .Values.image.tag }}'
+)
+HOST = (
+    '{{ required "host is empty: say the name under which people reach the console." '
+    ".Values.host }}"
+)
+CERTIFICATE = (
+    '{{ required "ingress.tlsSecret is empty: name the Secret with the certificate of the host." '
+    ".Values.ingress.tlsSecret }}"
+)
+SECRETS = (
+    "MUSTER_ADMIN_PASSWORD",
+    "MUSTER_DATABASE_URL",
+    "MUSTER_ENCRYPTION_KEYS",
+    "MUSTER_REDIS_URL",
+    "MUSTER_SECRET_KEY",
+)
+"""Settings that stand in the Secret: others can be read by whoever may read ConfigMaps."""
+LOG_STORE = "MUSTER_LOG_STORAGE"
 CHECKSUM = "{{ print .Values.host .Values.logs.store (toYaml .Values.settings) | sha256sum }}"
 _LINE = "@line "
 """Begins a key or an item that stands for a line of the template instead of for YAML."""
@@ -41,16 +62,17 @@ VALUES = """\
 
 # Where your image is: there is no published one.
 image:
-  repository: {repository}
+  # Such as {repository}; there is no default.
+  repository: ""
   tag: "{tag}"
 
-# The name under which people reach the console.
-host: {host}
+# The name under which people reach the console, such as {host}; there is no default.
+host: ""
 
 ingress:
   className: {ingress_class}
-  # The Secret with the certificate of the host.
-  tlsSecret: {tls_secret}
+  # The Secret with the certificate of the host, such as {tls_secret}; there is no default.
+  tlsSecret: ""
   # The namespace of the proxy: the network policy lets nobody else in.
   namespace: {proxy_namespace}
   annotations:
@@ -70,7 +92,8 @@ logs:
 # Whether workloads may run in this cluster too: the ClusterRole for it, and priority classes.
 clusterAccess: true
 
-# Other settings, MUSTER_... as docs/settings.md has them, as texts.
+# Other settings, MUSTER_... as docs/settings.md has them, as texts. Those that other values or the
+# Secret set are refused here.
 settings: {{}}
 
 # Beat is one, always. With one pod of a kind, a drain of its node has to be forced.
@@ -95,9 +118,16 @@ NOTES = """\
 Muster comes up at https://{{ .Values.host }} as soon as its database is prepared.
 
 The first administrator's password is in the log of the Job, unless the Secret has
-MUSTER_ADMIN_PASSWORD:
+MUSTER_ADMIN_PASSWORD. The Job is removed {minutes} minutes after its end, and its log with it:
 
+  kubectl -n {{ .Release.Namespace }} wait --for=condition=complete --timeout=300s \\
+    job/muster-prepare-{{ .Release.Revision }}
   kubectl -n {{ .Release.Namespace }} logs job/muster-prepare-{{ .Release.Revision }}
+
+Who comes later gives the administrator another password:
+
+  kubectl -n {{ .Release.Namespace }} exec -it deployment/muster-web -- \\
+    python manage.py changepassword admin
 """
 
 
@@ -118,10 +148,12 @@ def build_files(objects: list[Object]) -> dict[str, str]:
         texts.setdefault(_choose_file(each), []).append(_write_template(each))
     files = {name: HEAD + "---\n".join(parts) for name, parts in texts.items()}
     version = _read_image(objects)[1]
+    [job] = [each for each in rendered if each["kind"] == "Job"]
+    minutes = str(job["spec"]["ttlSecondsAfterFinished"] // 60)
     return files | {
         "Chart.yaml": CHART_FILE.format(version=version),
         "values.yaml": values,
-        "templates/NOTES.txt": NOTES,
+        "templates/NOTES.txt": NOTES.replace("{minutes}", minutes),
     }
 
 
@@ -245,12 +277,22 @@ def _put_values(obj: Object) -> None:
 
 def _put_settings(config: Object) -> None:
     config["metadata"]["name"] = SETTINGS_NAME
-    config["data"]["MUSTER_ALLOWED_HOSTS"] = "{{ .Values.host }}"
+    config["data"]["MUSTER_ALLOWED_HOSTS"] = HOST
+    fixed = " ".join(f'"{each}"' for each in sorted({*config["data"], LOG_STORE}))
+    secret = " ".join(f'"{each}"' for each in SECRETS)
     config["data"] |= _lines(
         "{{- with .Values.logs.store }}",
-        "  MUSTER_LOG_STORAGE: {{ . | quote }}",
+        f"  {LOG_STORE}: {{{{ . | quote }}}}",
         _END,
         "{{- range $name, $value := .Values.settings }}",
+        f"{{{{- if has $name (list {fixed}) }}}}",
+        '{{- fail (printf "settings.%s is set by the chart: set host or logs.store, or leave it '
+        'out." $name) }}',
+        _END,
+        f"{{{{- if has $name (list {secret}) }}}}",
+        '{{- fail (printf "settings.%s is a secret: put it into the Secret that the value secret '
+        'names." $name) }}',
+        _END,
         "  {{ $name }}: {{ $value | quote }}",
         _END,
     )
@@ -271,8 +313,8 @@ def _put_host(ingress: Object) -> None:
     )
     spec = ingress["spec"]
     spec["ingressClassName"] = "{{ .Values.ingress.className }}"
-    spec["rules"][0]["host"] = spec["tls"][0]["hosts"][0] = "{{ .Values.host }}"
-    spec["tls"][0]["secretName"] = "{{ .Values.ingress.tlsSecret }}"
+    spec["rules"][0]["host"] = spec["tls"][0]["hosts"][0] = HOST
+    spec["tls"][0]["secretName"] = CERTIFICATE
 
 
 def _put_pods(maker: Object) -> None:
@@ -315,7 +357,9 @@ def _lines(*lines: str) -> Object:
 def _write_template(obj: Object) -> str:
     """Return an object as YAML with the lines of the template in it."""
     text = yaml.safe_dump(obj, sort_keys=True, width=1000)
-    written = "".join(f"{_unpack_line(line)}\n" for line in text.splitlines())
+    # A long key, as a line of the template may be, has its value on a line of its own.
+    lines = (line for line in text.splitlines() if line.strip() != ": null")
+    written = "".join(f"{_unpack_line(line)}\n" for line in lines)
     match obj["kind"]:
         case "ClusterRole" | "ClusterRoleBinding" | "PriorityClass":
             return f"{_WITH_ACCESS}\n{written}{_END}\n"

@@ -17,7 +17,17 @@ from tests.deploy.rendering import DEPLOY, Object
 CHART = DEPLOY / "helm"
 
 _ACTION = re.compile(r"(\s*)\{\{(-?) (.*?) (-?)\}\}(\s*)", re.DOTALL)
-_WORD = re.compile(r"\(|\)|\||[^\s()|]+")
+_WORD = re.compile(r'\(|\)|\||"[^"]*"|[^\s()|]+')
+EXAMPLE_VALUES: Object = {
+    "image": {"repository": "registry.example.org/muster"},
+    "host": "muster.example.org",
+    "ingress": {"tlsSecret": "muster-tls"},
+}
+"""Values without a default, as the example overlay has them."""
+
+
+class RefusedValues(Exception):
+    """The chart does not take these values: its sentence."""
 
 
 @dataclass
@@ -45,9 +55,9 @@ def default_values() -> Object:
 
 def render_chart(**changed: Any) -> list[Object]:
     """Render the objects of the chart for the release `muster`, its first in the namespace
-    `muster`, with some values changed.
+    `muster`, with the values of the example and some changed.
     """
-    values = _merge(default_values(), changed)
+    values = _merge(_merge(default_values(), EXAMPLE_VALUES), changed)
     release = {"Namespace": "muster", "Revision": 1, "Name": "muster"}
     root = {"Values": values, "Release": release}
     objects = []
@@ -163,6 +173,8 @@ def _evaluate_operand(words: list[str], scope: Scope) -> Any:
         return value
     if word.isdigit():
         return int(word)
+    if word.startswith('"'):
+        return word[1:-1]
     if word == ".":
         return scope.dot
     if word.startswith("$"):
@@ -187,8 +199,23 @@ def _indent(spaces: int, text: str) -> str:
     return "\n" + "\n".join(f"{' ' * spaces}{line}" for line in text.splitlines())
 
 
+def _require_value(sentence: str, value: Any) -> Any:
+    if value in (None, ""):
+        raise RefusedValues(sentence)
+    return value
+
+
+def _refuse_values(sentence: str) -> Any:
+    raise RefusedValues(sentence)
+
+
 _FUNCTIONS: dict[str, Any] = {
+    "fail": _refuse_values,
+    "has": lambda value, values: value in values,
+    "list": lambda *values: list(values),
     "not": lambda value: not value,
+    "printf": lambda text, *values: text % values,
+    "required": _require_value,
     "quote": lambda value: json.dumps(_to_text(value)),
     "print": lambda *values: "".join(_to_text(each) for each in values),
     "toYaml": _write_yaml,

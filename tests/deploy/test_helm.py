@@ -12,7 +12,14 @@ import yaml
 
 from scripts import helm_chart
 from tests.deploy.documented import PRODUCTION, blocks
-from tests.deploy.helm_rendering import CHART, default_values, render_chart, render_template
+from tests.deploy.helm_rendering import (
+    CHART,
+    EXAMPLE_VALUES,
+    RefusedValues,
+    default_values,
+    render_chart,
+    render_template,
+)
 from tests.deploy.rendering import (
     Object,
     needs_kubectl,
@@ -60,7 +67,7 @@ def normalize(objects: list[Object]) -> dict[tuple[str, str], Object]:
 
 
 @needs_kubectl
-def test_with_its_own_values_it_is_the_example() -> None:
+def test_with_the_values_of_the_example_it_is_the_example() -> None:
     example = [
         each for each in render_kustomization("overlays/example") if each["kind"] != "Namespace"
     ]
@@ -136,10 +143,54 @@ def test_a_cluster_that_only_holds_the_console_gives_it_no_rights() -> None:
 def test_each_release_prepares_the_database_with_a_job_of_its_own() -> None:
     [path] = (CHART / "templates").glob("job.yaml")
     release = {"Namespace": "muster", "Revision": 7}
-    job = yaml.safe_load(
-        render_template(path.read_text(), {"Values": default_values(), "Release": release})
-    )
+    image = default_values()["image"] | EXAMPLE_VALUES["image"]
+    values = default_values() | {"image": image}
+    job = yaml.safe_load(render_template(path.read_text(), {"Values": values, "Release": release}))
     assert job["metadata"]["name"] == "muster-prepare-7"
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"image": {"repository": ""}}, "image.repository"),
+        ({"image": {"tag": ""}}, "image.tag"),
+        ({"host": ""}, "host"),
+        ({"ingress": {"tlsSecret": ""}}, "ingress.tlsSecret"),
+    ],
+)
+def test_what_has_no_default_is_asked_for(values: Object, name: str) -> None:
+    with pytest.raises(RefusedValues, match=rf"^{re.escape(name)} is empty: .*\.$"):
+        render_chart(**values)
+
+
+def test_each_value_without_a_default_is_asked_for() -> None:
+    for above, below in (("image", "repository"), ("ingress", "tlsSecret")):
+        assert default_values()[above][below] == ""
+    assert default_values()["host"] == ""
+
+
+def test_a_setting_is_not_given_twice() -> None:
+    [config] = of_kind(render_chart(logs={"store": "s3://x"}), "ConfigMap").values()
+    assert len(config["data"]) == 4
+    for name in config["data"]:
+        with pytest.raises(RefusedValues, match=f"settings.{name} is set by the chart"):
+            render_chart(settings={"MUSTER_LOG_BYTES": "1", name: "x"})
+    # Without a store, too: that of the logs is a value of its own.
+    with pytest.raises(RefusedValues, match=r"logs\.store"):
+        render_chart(settings={"MUSTER_LOG_STORAGE": "s3://y"})
+
+
+@pytest.mark.parametrize("name", helm_chart.SECRETS)
+def test_a_secret_is_no_setting(name: str) -> None:
+    with pytest.raises(RefusedValues, match=f"settings.{name} is a secret"):
+        render_chart(settings={name: "x"})
+
+
+def test_the_notes_say_for_how_long_the_password_is_there() -> None:
+    notes = (CHART / "templates" / "NOTES.txt").read_text()
+    [job] = of_kind(render_chart(), "Job").values()
+    assert f"removed {job['spec']['ttlSecondsAfterFinished'] // 60} minutes after" in notes
+    assert "changepassword admin" in notes
 
 
 def test_no_secret_is_in_the_chart() -> None:
@@ -172,9 +223,14 @@ def test_every_value_that_the_documents_set_is_there() -> None:
 def test_helm_renders_the_same(values: Object, tmp_path: Any) -> None:
     given = tmp_path / "values.yaml"
     given.write_text(yaml.safe_dump(values))
+    usual = tmp_path / "example.yaml"
+    usual.write_text(yaml.safe_dump(EXAMPLE_VALUES))
     for command in (["lint", "--strict"], ["template", "muster"]):
         done = subprocess.run(
-            ["helm", *command, str(CHART), "--namespace", "muster", "--values", str(given)],
+            [
+                *("helm", *command, str(CHART), "--namespace", "muster"),
+                *("--values", str(usual), "--values", str(given)),
+            ],
             capture_output=True,
             text=True,
             timeout=60,
