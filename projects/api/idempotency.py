@@ -96,17 +96,26 @@ class ApiSchema(AutoSchema):
 
     def get_operation(self, *arguments: Any, **named: Any) -> dict[str, Any] | None:
         operation: dict[str, Any] | None = super().get_operation(*arguments, **named)
-        if operation is None or "requestBody" not in operation:
+        if operation is None:
+            return None
+        takes_body = "requestBody" in operation
+        if takes_body or any(each["in"] == "query" for each in operation.get("parameters", ())):
+            # Whatever is read can be wrong.
+            self._describe_refusal(operation, 400)
+        if not takes_body:
             return operation
-        refusal = schemas.error_responses(413)[413]
-        described = self._get_response_for_code(refusal, "413")  # type: ignore[no-untyped-call]
-        operation["responses"].setdefault("413", described)
+        self._describe_refusal(operation, 413)
         samples = self.view.samples.get(self.method) if isinstance(self.view, ApiView) else None
         if samples:
             operation["requestBody"]["content"]["application/json"]["examples"] = {
                 name: {"value": value} for name, value in samples.items()
             }
         return operation
+
+    def _describe_refusal(self, operation: dict[str, Any], status: int) -> None:
+        refusal = schemas.error_responses(status)[status]
+        described = self._get_response_for_code(refusal, str(status))  # type: ignore[no-untyped-call]
+        operation["responses"].setdefault(str(status), described)
 
 
 def _end_without_answer(row: IdempotentRequest, has_made_nothing: bool) -> None:
