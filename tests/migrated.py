@@ -46,7 +46,7 @@ def run_python(data: Path, *arguments: str, database_url: str = "") -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     return done.stdout
