@@ -110,6 +110,9 @@ class Walk:
         self.hands.press(page.get_by_text("REST call", exact=True))
         expect(page.get_by_text("/api/v1/workloads/distributed")).to_be_visible()
         self.look()
+        self.hands.press(page.get_by_text("Command line", exact=True))
+        expect(page.get_by_text("muster submit pytorch")).to_be_visible()
+        self.look()
         self.hands.press(self.button("CREATE TRAINING"))
 
     def sees_it_run_to_its_end(self, name: str) -> None:
