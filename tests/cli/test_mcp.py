@@ -299,7 +299,8 @@ def test_without_the_package_it_says_what_to_install(bob: CommandLine, tmp_path:
 def test_other_commands_load_nothing_of_it(bob: CommandLine) -> None:
     program = (
         "import sys; sys.argv = ['muster', 'list'];"
-        "from muster_cli.__main__ import run_command; assert run_command() == 0;"
+        "from muster_cli.commands.root import root;"
+        "from muster_cli.program import run_command; assert run_command(root, 'muster') == 0;"
         "print(sorted(sys.modules.keys() & {'mcp', 'anyio', 'pydantic', 'asyncio'}))"
     )
     done = subprocess.run(
