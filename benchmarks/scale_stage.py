@@ -20,6 +20,7 @@ from figures import KEYS, Aim, Figures
 from simulated_workloads import SimulatedWorkloads
 from stage import Helper, read_memory
 
+from console.processes import BACKGROUND_SETTINGS
 from tests.cluster import ROOT
 from tests.installation import clean_environment
 
@@ -177,9 +178,9 @@ class MeasuredProcess:
 
 @contextmanager
 def start_process(bench: Bench, *command: str) -> Iterator[MeasuredProcess]:
-    """Start a command of manage.py, and end it with the block."""
+    """Start `follow` or `capture` as an installation does, and end it with the block."""
     process = subprocess.Popen(
-        [sys.executable, "manage.py", *command],
+        [sys.executable, "manage.py", *command, f"--settings={BACKGROUND_SETTINGS}"],
         cwd=ROOT,
         env=bench.environment,
         stdout=subprocess.PIPE,

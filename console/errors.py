@@ -1,30 +1,18 @@
-"""Errors as answers: a page or a part of one for people, an error body for REST clients."""
+"""Errors as answers: a page, or a part of one, for people. Those of REST are in `rest_errors`."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from django.core.exceptions import (
-    PermissionDenied,
-    RequestDataTooBig,
-    SuspiciousOperation,
-    ValidationError,
-)
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
-from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 from django.views import defaults
-from rest_framework import exceptions, status
-from rest_framework.response import Response
 
 log = logging.getLogger(__name__)
 
-MAX_PROBLEMS_IN_MESSAGE = 5
-"""Problems in one message."""
-MAX_DETAILS = 100
-"""Problems in the details of one answer."""
 _DISK_FULL_WORDS = ("disk is full", "disk full", "no space left")
 """Words in database errors that mean a full disk; drivers give no code for it."""
 
@@ -170,100 +158,3 @@ def build_error_body(status_code: int, message: str, details: Any = None) -> dic
     return {"code": status_code, "message": message} | (
         {} if details is None else {"details": details}
     )
-
-
-def handle_api_exception(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """Turn every exception of the REST API into an answer of one shape (DRF's EXCEPTION_HANDLER).
-
-    An unexpected one is logged and becomes a 500 without its text.
-    """
-    user_error = find_user_error(error)
-    if user_error is not None:
-        return _answer_user_error(user_error)
-    if isinstance(error, Http404):
-        return _build_answer(404, str(error) or "There is nothing here that you may see.")
-    if isinstance(error, PermissionDenied):
-        return _build_answer(403, str(error) or "You may not do this.")
-    if isinstance(error, ValidationError):
-        return _build_answer(400, " ".join(error.messages))
-    if isinstance(error, RequestDataTooBig):
-        return _build_answer(413, "The body is too large.")
-    if isinstance(error, SuspiciousOperation | UnreadablePostError):
-        return _build_answer(400, "The request cannot be read.")
-    if isinstance(error, exceptions.ValidationError):
-        return _answer_problems(list(_flatten_detail(error.detail)))
-    if isinstance(error, exceptions.APIException):
-        answer = _build_answer(error.status_code, str(error.detail))
-        if wait := getattr(error, "wait", None):
-            answer["Retry-After"] = str(int(wait) + 1)
-        if header := getattr(error, "auth_header", None):
-            answer["WWW-Authenticate"] = header
-        return answer
-    log.error("the API failed", exc_info=error)
-    return _build_answer(
-        status.HTTP_500_INTERNAL_SERVER_ERROR,
-        "Something went wrong on our side; it has been logged.",
-    )
-
-
-def _answer_user_error(error: UserError) -> Response:
-    if isinstance(error, Noncompliant):
-        answer = _answer_problems(error.problems)
-        issues = [
-            {"field": field, "details": text, "rule": rule}
-            for field, text, rule in error.issues[:MAX_DETAILS]
-        ]
-        answer.data |= {
-            "message": f"{error.lead} {answer.data['message']}".strip(),
-            "complianceIssues": issues,
-        }
-        return answer
-    if isinstance(error, Invalid):
-        return _answer_problems(error.problems)
-    # A program learns of bad input by 400, as the API says; pages answer 422 to show the form
-    # again.
-    code = 400 if error.status == 422 else error.status
-    answer = _build_answer(
-        code, error.text, [{"field": error.field, "message": error.text}] if error.field else None
-    )
-    if wait := getattr(error, "wait", None):
-        answer["Retry-After"] = str(wait)
-    return answer
-
-
-def _answer_problems(problems: Sequence[tuple[str, str]]) -> Response:
-    """Answer 400 with what is wrong with which field.
-
-    The message has the first MAX_PROBLEMS_IN_MESSAGE, the details the first MAX_DETAILS.
-    """
-    message = " ".join(
-        dict.fromkeys(
-            text if field in text else f"{field}: {text}"
-            for field, text in problems[:MAX_PROBLEMS_IN_MESSAGE]
-        )
-    )
-    more = (
-        f" And {len(problems) - MAX_PROBLEMS_IN_MESSAGE} more."
-        if len(problems) > MAX_PROBLEMS_IN_MESSAGE
-        else ""
-    )
-    return _build_answer(
-        400,
-        message + more,
-        [{"field": field, "message": text} for field, text in problems[:MAX_DETAILS]],
-    )
-
-
-def _build_answer(code: int, message: str, details: Any = None) -> Response:
-    return Response(build_error_body(code, message, details), status=code)
-
-
-def _flatten_detail(detail: Any, path: str = "") -> Any:
-    if isinstance(detail, Mapping):
-        for name, inner in detail.items():
-            yield from _flatten_detail(inner, f"{path}.{name}" if path else str(name))
-    elif isinstance(detail, list | tuple):
-        for index, inner in enumerate(detail):
-            yield from _flatten_detail(inner, path if isinstance(inner, str) else f"{path}.{index}")
-    else:
-        yield path.removesuffix(".non_field_errors"), str(detail)

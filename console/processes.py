@@ -19,7 +19,8 @@ STATIC_MANIFEST = "staticfiles.json"
 PROTOCOL = ("--http", "console.web_connections:BoundedProtocol", "--ws", "none")
 """What the web process speaks: HTTP with bounds. A WebSocket would be without them."""
 PROCESS_NAMES = ("web", "worker", "beat", "follow", "capture")
-CAPTURE_SETTINGS = "console.capture_settings"
+BACKGROUND_SETTINGS = "console.background_settings"
+"""The settings of `follow` and `capture`."""
 _ALLOWED_VARIABLES = (
     "PATH",
     "HOME",
@@ -89,10 +90,8 @@ def build_command(name: str, options: Options, *, listener: int | None = None) -
         ]
     if name == "beat":
         return [python, "-m", "celery", "-A", "console", "beat", "--pidfile", "", "-l", level]
-    if name == "follow":
-        return [python, str(BASE / "manage.py"), "follow"]
-    if name == "capture":
-        return [python, str(BASE / "manage.py"), "capture", f"--settings={CAPTURE_SETTINGS}"]
+    if name in ("follow", "capture"):
+        return [python, str(BASE / "manage.py"), name, f"--settings={BACKGROUND_SETTINGS}"]
     raise ValueError(f"there is no process {name}")
 
 

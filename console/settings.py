@@ -249,7 +249,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "projects.api.idempotency.ApiSchema",
-    "EXCEPTION_HANDLER": "console.errors.handle_api_exception",
+    "EXCEPTION_HANDLER": "console.rest_errors.handle_api_exception",
     "UNAUTHENTICATED_USER": None,
     # What a view takes is in the schema; an OPTIONS that answers tells what is there to whoever may
     # not see it.

@@ -19,7 +19,8 @@ from projects.models import Project, User
 from projects.permissions import Entity, Verb
 from projects.scopes import project_scope
 from workloads import journal, runtime_limits
-from workloads.asset_uses import AssetReference, load_named_credentials, load_registry_credentials
+from workloads.asset_references import AssetReference
+from workloads.asset_uses import load_named_credentials, load_registry_credentials
 from workloads.judgement import Judgement, judge_stored, judge_submission
 from workloads.models import Workload
 from workloads.specs import Spec, decode_spec

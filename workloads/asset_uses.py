@@ -15,29 +15,15 @@ from environments.credentials import is_login_for, secret_name
 from environments.kinds import BY_KEY, AssetKind
 from environments.models import Asset, Credential
 from projects.models import Project, User
+from workloads.asset_references import MASTER, AssetReference
 from workloads.models import UsedAsset, Workload
 from workloads.specs import S3, Git, Setup, Spec, VariableSource
 from workloads.specs import Secret as SecretVolume
 
-MASTER = "master"
 TEMPLATE = "template"
 _SECRET_NAME = re.compile(
     rf"muster-({'|'.join(map(re.escape, Credential.Kind.values))})-[0-9a-f]{{12}}"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AssetReference:
-    """One version of an asset that a workload is made from.
-
-    `part` is MASTER where only the master has it.
-    """
-
-    kind: str
-    asset: uuid.UUID
-    name: str
-    version: int
-    part: str = ""
 
 
 def build_asset_reference(asset: Asset, part: str = "") -> AssetReference:
@@ -102,29 +88,6 @@ def list_secret_names(setup: Setup) -> Iterator[str]:
             yield volume.name
         elif isinstance(volume, Git | S3):
             yield volume.secret
-
-
-def build_used_asset_rows(assets: Iterable[AssetReference], workload: Workload) -> list[UsedAsset]:
-    """Build the rows that record the assets, each asset once.
-
-    An asset that all pods have is not recorded for the master again.
-    """
-    references: dict[tuple[str, uuid.UUID], AssetReference] = {}
-    for each in assets:
-        earlier = references.get((each.kind, each.asset))
-        if earlier is None or earlier.part:
-            references[each.kind, each.asset] = each
-    return [
-        UsedAsset(
-            workload=workload,
-            kind=each.kind,
-            asset=each.asset,
-            name=each.name,
-            version=each.version,
-            part=each.part,
-        )
-        for each in references.values()
-    ]
 
 
 def count_workloads(ids: Iterable[uuid.UUID], user: User | None = None) -> Mapping[uuid.UUID, int]:

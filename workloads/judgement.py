@@ -11,7 +11,7 @@ from clusters.models import Cluster
 from console.errors import Clash, Invalid, Noncompliant
 from projects.models import Project
 from workloads import fit, placement_rules, policies, policing, source_addresses
-from workloads.asset_uses import AssetReference
+from workloads.asset_references import AssetReference
 from workloads.manifests import find_refusals
 from workloads.manifests.placement import NodePools
 from workloads.policies import PoliciesInForce

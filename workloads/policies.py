@@ -7,7 +7,8 @@ from environments.models import Policy as PolicyRow
 from projects.models import Project
 from projects.scopes import TENANT, Level, Scope
 from workloads import policing
-from workloads.asset_uses import AssetReference, build_asset_reference
+from workloads.asset_references import AssetReference
+from workloads.asset_uses import build_asset_reference
 from workloads.policing import MergedPolicies, PolicyRules, PolicySource
 from workloads.specs import Architecture, Spec
 

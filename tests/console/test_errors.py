@@ -11,7 +11,8 @@ from django.http import Http404, HttpResponse
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from console.errors import UserErrorMiddleware, handle_api_exception
+from console.errors import UserErrorMiddleware
+from console.rest_errors import handle_api_exception
 from projects.models import User
 
 TROUBLES = [

@@ -26,6 +26,7 @@ from django.utils import timezone
 
 from clusters import connections as clients
 from clusters.models import Cluster
+from console.processes import BACKGROUND_SETTINGS
 from projects.models import User
 from tests.cast import NOWHERE, make_cast
 from tests.cluster import ROOT
@@ -193,7 +194,7 @@ def test_the_command_captures_in_little_memory_until_it_is_told_to_end(tmp_path:
     names = [f"pod-{number}" for number in range(60)]
     with LogServer(tmp_path / "pki") as server:
         a_running_workload(server, *names)
-        command = [sys.executable, "manage.py", "capture", "--settings=console.capture_settings"]
+        command = [sys.executable, "manage.py", "capture", f"--settings={BACKGROUND_SETTINGS}"]
         log = (tmp_path / "log").open("wb")
         process = subprocess.Popen(
             command, cwd=ROOT, env=same_database(tmp_path), stdout=log, stderr=log
@@ -220,12 +221,13 @@ def test_the_command_captures_in_little_memory_until_it_is_told_to_end(tmp_path:
     assert Cluster.objects.get().captured_by == ""
 
 
-def test_its_settings_load_no_page_step_or_broker() -> None:
+@pytest.mark.parametrize(("command", "needed"), [("capture", set()), ("follow", {"redis"})])
+def test_its_settings_load_no_page_step_or_broker(command: str, needed: set[str]) -> None:
     code = (
-        "import django, sys; django.setup(); import workloads.management.commands.capture; "
+        f"import django, sys; django.setup(); import workloads.management.commands.{command}; "
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "console.capture_settings"}
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": BACKGROUND_SETTINGS}
     loaded = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -235,7 +237,8 @@ def test_its_settings_load_no_page_step_or_broker() -> None:
         text=True,
     ).stdout.split()
     assert {"workloads", "django", "clusters"} <= set(loaded)
-    assert not {"celery", "redis", "rest_framework", "allauth", "drf_spectacular"} & set(loaded)
+    unwanted = {"celery", "redis", "rest_framework", "allauth", "drf_spectacular"}
+    assert unwanted & set(loaded) == needed
 
 
 # Connections

@@ -28,6 +28,7 @@ from clusters.kube.errors import Expired, NotServed, Rejected, Unavailable
 from clusters.models import Cluster
 from clusters.tasks import REFUSAL_RECHECK_SECONDS, REFUSAL_RECHECKS
 from console.celery import Step
+from console.processes import BACKGROUND_SETTINGS
 from tests.cast import NOWHERE, Cast, a_spec, make_cast
 from tests.cluster import ROOT, LocalKube
 from tests.clusters.kube.faults import FaultServer, refusal
@@ -303,7 +304,7 @@ def same_database(data: Path) -> dict[str, str]:
 
 def test_the_command_follows_until_it_is_told_to_end(tmp_path: Path) -> None:
     make_cast()
-    command = [sys.executable, "manage.py", "follow"]
+    command = [sys.executable, "manage.py", "follow", f"--settings={BACKGROUND_SETTINGS}"]
     log = (tmp_path / "log").open("wb")
     process = subprocess.Popen(
         command, cwd=ROOT, env=same_database(tmp_path), stdout=log, stderr=log

@@ -19,7 +19,7 @@ from tests.api.calling import Caller, a_body
 from tests.cast import Cast, a_spec
 from tests.workloads.wizarding import Walk, key_of
 from workloads import actions, asset_uses
-from workloads.asset_uses import AssetReference
+from workloads.asset_references import AssetReference
 from workloads.models import UsedAsset, Workload
 from workloads.specs import Environment as Environment_
 from workloads.specs import MasterChanges, Setup, Variable, VariableSource, decode_spec

@@ -11,7 +11,7 @@ from typing import Any
 from console.errors import Invalid
 from environments.models import Template
 from projects.models import Project, User
-from workloads.asset_uses import AssetReference
+from workloads.asset_references import AssetReference
 from workloads.forms import template_locks
 from workloads.forms.from_template import build_project_draft, find_unusable_values
 from workloads.forms.wizard_draft import WizardDraft

@@ -21,7 +21,7 @@ from workloads import actions
 from workloads.api import from_template, workload_serializers
 from workloads.api.details import get_workload
 from workloads.api.workload_schemas import ACCEPTED, SUBMISSION, SUBMITTED
-from workloads.asset_uses import AssetReference
+from workloads.asset_references import AssetReference
 from workloads.judgement import judge_submission
 from workloads.rest.reading import Submission, parse_submission
 from workloads.specs import Architecture

@@ -14,9 +14,9 @@ from environments.models import ComputeResource, DataSource, Environment, Templa
 from projects.access import list_permitted_projects
 from projects.models import Project, User
 from projects.permissions import Entity, Verb
+from workloads.asset_references import AssetReference
 from workloads.asset_uses import (
     TEMPLATE,
-    AssetReference,
     build_asset_reference,
     load_named_credentials,
 )

@@ -1,7 +1,7 @@
-"""The settings of the process that captures logs: those of all, with fewer apps.
+"""The settings of the processes that follow clusters and capture logs: those of all, fewer apps.
 
-It uses the rows of the apps and none of their pages, steps and seams, which would take more memory
-than all that it reads.
+They use the rows of the apps and none of their pages, steps and seams, which would take more memory
+than all that they read.
 """
 
 # Django reads a settings module's own names, so all of them have to be here.
