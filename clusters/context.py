@@ -6,9 +6,10 @@ from typing import Any
 
 from django.db.models import Q
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from clusters.models import Cluster
+from clusters.models import UNFOLLOWED_AFTER, Cluster
 from projects.models import Project, User
 
 MAX_BANNERS = 2
@@ -39,10 +40,15 @@ def _find_clusters_with_banner(user: object) -> ClusterBanners:
     if not isinstance(user, User) or not user.is_authenticated:
         return ClusterBanners()
     noteworthy = Cluster.objects.visible_to(user).filter(
-        Q(is_local=True) | Q(is_enabled=False) | Q(unreachable_since__isnull=False)
+        Q(is_local=True)
+        | Q(is_enabled=False)
+        | Q(unreachable_since__isnull=False)
+        | Q(followed_until__lt=timezone.now() - UNFOLLOWED_AFTER)
     )
     clusters = list(
-        noteworthy.only("name", "is_local", "unreachable_since", "is_enabled", "disabled_at")
+        noteworthy.only(
+            "name", "is_local", "unreachable_since", "followed_until", "is_enabled", "disabled_at"
+        )
     )
     # A disabled cluster has a banner only while it still has projects.
     disabled = {each.pk for each in clusters if not (each.is_local or each.is_enabled)}

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,11 @@ from clusters.capabilities import Capabilities
 from clusters.findings import Findings
 from clusters.querysets import ClusterQuerySet, NodePoolQuerySet
 from console.encryption import EncryptedTextField
+
+UNFOLLOWED_AFTER = timedelta(seconds=10)
+"""After this time without a lease nobody seems to follow a cluster: another process would have
+taken it over.
+"""
 
 
 class ConnectionWay(models.TextChoices):
@@ -99,6 +105,17 @@ class Cluster(models.Model):
         return (
             "MissingPrerequisites" if prerequisites.is_missing_required(self.can) else "Connected"
         )
+
+    @property
+    def unfollowed_since(self) -> datetime | None:
+        """Since when nobody writes down what happens there.
+
+        None while somebody does, where nobody ever has, and while it is disabled.
+        """
+        if not self.is_enabled or self.followed_until is None:
+            return None
+        is_over = self.followed_until < timezone.now() - UNFOLLOWED_AFTER
+        return self.followed_until if is_over else None
 
     @property
     def can(self) -> Capabilities:

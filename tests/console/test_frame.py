@@ -1,6 +1,7 @@
 """The frame of every page: navigation, banners, theme, icons, what is vendored."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
+from clusters.models import Cluster
 from scripts.vendor import SPRITE, list_used_icons
 from tests.cast import Cast
 
@@ -43,6 +45,23 @@ def test_pages_say_since_when_a_cluster_does_not_answer(client: Client, cast: Ca
     text = seen_by(client, cast.bob)
     assert "The cluster here has not answered since" in text
     assert "Single-trust" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_said"), [(-60, True), (-5, False), (5, False), (None, False)]
+)
+def test_pages_say_since_when_a_cluster_is_not_followed(
+    client: Client, cast: Cast, seconds: int | None, is_said: bool
+) -> None:
+    lease_end = None if seconds is None else timezone.now() + timedelta(seconds=seconds)
+    Cluster.objects.update(followed_until=lease_end, is_local=False)
+    text = " ".join(seen_by(client, cast.bob).split())
+    words = "What happens in the cluster here has not been written down since"
+    assert (words in text) is is_said
+    assert ("no process follows it, or the database takes nothing new" in text) is is_said
+    # What is worse is said alone.
+    Cluster.objects.update(unreachable_since=timezone.now())
+    assert "has not been written down" not in seen_by(client, cast.bob)
 
 
 def test_who_has_no_project_on_a_cluster_hears_nothing_of_it(client: Client, cast: Cast) -> None:

@@ -19,6 +19,7 @@ from tests.rest import Program, Refused
 HOUR = 3600.0
 SMALL = {"cpuCoreRequest": 0.05, "cpuMemoryRequest": "20M"}
 SILENT = "has not answered since"
+NOT_WRITTEN = "has not been written down since"
 LOCKED = "The database does not answer as it should."
 POLLED_WITHIN = 60.0
 """Seconds for what was under way at the poll."""
@@ -240,8 +241,10 @@ def test_a_database_that_is_locked_for_half_a_minute_refuses_in_words_and_loses_
         with pytest.raises(Refused, match=LOCKED) as refusal:
             program.submit("while-locked", compute=SMALL)
         assert refusal.value.status == 503
+        eventually(lambda: NOT_WRITTEN in cluster.reader.page("/workloads"), within=30)
         time.sleep(max(0.0, began + 30 - time.monotonic()))
     assert_polled(cluster, "locked for 30 s")
+    eventually(lambda: NOT_WRITTEN not in cluster.reader.page("/workloads"), within=TAKEN_WITHIN)
 
 
 @pytest.mark.long

@@ -343,4 +343,4 @@ def test_of_very_many_silent_clusters_a_page_names_two_and_counts_the_others(
     # The cast's own cluster is the embedded one, and is told of first.
     assert "Single-trust mode" in html
     assert html.count("has not answered since") == 1
-    assert re.search(r"9 more clusters\s+do not answer or are disabled", html)
+    assert re.search(r"9 more clusters\s+do not answer,\s+are not followed or\s+are disabled", html)

@@ -90,11 +90,23 @@ def describe_cluster(cluster: Cluster) -> str:
             "launched there, and what you see of it is as it was then."
         )
     if cluster.unreachable_since is None:
-        return ""
+        return _describe_missing_follower(cluster)
     return (
         f"The cluster {cluster.name} has not answered since "
         f"{cluster.unreachable_since:%Y-%m-%d %H:%M} UTC. What you see of it is as it was then; "
         "what you ask for is done when it answers again."
+    )
+
+
+def _describe_missing_follower(cluster: Cluster) -> str:
+    since = cluster.unfollowed_since
+    if since is None:
+        return ""
+    return (
+        f"What happens in the cluster {cluster.name} has not been written down since "
+        f"{since:%Y-%m-%d %H:%M} UTC: no process follows it, or the database takes nothing new. "
+        "What you see of it may have changed. An administrator finds why in the log of python -m "
+        "console follow."
     )
 
 
