@@ -34,6 +34,10 @@ the follower down.
 """
 AT_ONCE = 500
 CLUSTER = "scale"
+OTHER_CLUSTERS = "other-"
+"""With what the names of clusters without workloads begin."""
+SERVER = "https://127.0.0.1:1"
+"""The address that a row shows; requests go where its kubeconfig leads."""
 REST = 300_000_000
 """Nanoseconds without a change after which all rows are compared."""
 WITHIN = 300.0
@@ -100,6 +104,29 @@ def lead_cluster(given: Any) -> Any:
     return Cluster.objects.filter(name=CLUSTER).update(
         kubeconfig=given["kubeconfig"], followed_by="", followed_until=None
     )
+
+
+def add_clusters(given: Any) -> Any:
+    """Create a cluster for each kubeconfig."""
+    Cluster.objects.bulk_create(
+        Cluster(name=f"{OTHER_CLUSTERS}{number}", server=SERVER, kubeconfig=each)
+        for number, each in enumerate(given["kubeconfigs"])
+    )
+
+
+def remove_clusters(given: Any) -> Any:
+    """Delete the clusters that `add_clusters` has created."""
+    Cluster.objects.filter(name__startswith=OTHER_CLUSTERS).delete()
+
+
+def count_silent_clusters(given: Any) -> Any:
+    """Return how many clusters are known not to answer, after the given seconds at most."""
+    until = time.monotonic() + given["within"]
+    while True:
+        found = Cluster.objects.exclude(unreachable_since=None).count()
+        if found >= given["wanted"] or time.monotonic() > until:
+            return found
+        time.sleep(0.2)
 
 
 def wait_right(given: Any) -> Any:
@@ -232,6 +259,9 @@ TASKS: dict[str, Callable[[Any], Any]] = {
     for each in (
         create_rows,
         lead_cluster,
+        add_clusters,
+        remove_clusters,
+        count_silent_clusters,
         mark_logs_kept,
         wait_right,
         watch_arrivals,

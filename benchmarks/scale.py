@@ -24,6 +24,7 @@ With workloads of the first of 100, or of the only size:
     listing         what kubectl, curl and plain HTTP need for the same list
     logs            changes while 256 logs are streamed, by a proxy that stands in for the kubelets
     storm           a proxy sends 5,000 events a second of one namespace; others' pods change
+    clusters        pods change while 49 other clusters are followed, 10 of which say nothing
 
 Everything shares the machine's processors: the API, the database, the follower, and what makes the
 load.
@@ -49,6 +50,7 @@ sys.path[0:1] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__)
 from change_parts import measure_changes, measure_logs, measure_storm  # noqa: E402 - see above
 from figures import Figures, describe_machine, load_average  # noqa: E402
 from kubehttp import Server  # noqa: E402
+from many_clusters import measure_clusters  # noqa: E402
 from scale_stage import Bench, Size  # noqa: E402
 from simulated_workloads import SimulatedWorkloads, delete_namespaces  # noqa: E402
 from stage import new_database  # noqa: E402
@@ -80,6 +82,7 @@ PARTS: Mapping[str, Callable[[Bench], None]] = {
     "relist": measure_relist,
     "logs": measure_logs,
     "storm": measure_storm,
+    "clusters": measure_clusters,
 }
 
 
