@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.cast import Cast, a_spec
@@ -49,6 +49,25 @@ PODS = st.lists(
 FIELDS = [field.attname for field in Pod._meta.concrete_fields if field.name not in ("id", "uid")]
 
 
+SPECIAL_TEXTS = ("", "NULL", "null", '"', "\\", '\\"', "'", "{}", "a,b", "%s", " a\n", "\x85")
+"""Texts that mean something in an array or a statement of some database."""
+
+
+def build_pod(text: str) -> dict[str, Any]:
+    return {
+        "attempt": 1,
+        "name": text,
+        "status": text,
+        "is_ready": True,
+        "rank": None,
+        "gpus": None,
+        "restarts": 0,
+        "created_at": None,
+        "vanished_at": None,
+        "data": {text: text, "list": [text]},
+    }
+
+
 @pytest.fixture
 def workload(cast: Cast) -> Workload:
     return journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=cast.bob)
@@ -59,6 +78,7 @@ def values(prefix: str) -> list[dict[str, Any]]:
 
 
 @given(PODS)
+@example([build_pod(text) for text in SPECIAL_TEXTS])
 @settings(max_examples=60)
 def test_rows_are_inserted_as_they_would_be_saved(
     workload: Workload, given: list[dict[str, Any]]

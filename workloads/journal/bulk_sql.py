@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from operator import itemgetter
+from types import NoneType
 from typing import Any, TypeVar
 
 import msgspec
@@ -102,7 +103,7 @@ def insert_rows(
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             sql = f"{begin} SELECT * FROM {_build_unnest(columns)}{conflict}"  # noqa: S608 - see above
-            cursor.execute(sql, [column.values for column in columns])
+            cursor.execute(sql, [column.parameter for column in columns])
         else:
             marks = ", ".join("%s" for _ in columns)
             cursor.executemany(f"{begin} VALUES ({marks}){conflict}", _transpose_columns(columns))
@@ -134,7 +135,7 @@ def find_rows(
     where = " AND ".join([*conditions, *selection.conditions])
     params: Sequence[Any]
     if connection.vendor == "postgresql":
-        source, params = _build_unnest(columns), [column.values for column in columns]
+        source, params = _build_unnest(columns), [column.parameter for column in columns]
     else:
         # A list of VALUES would be a term each, which SQLite compiles slowly.
         values = ", ".join(f"json_extract(value, '$[{number}]')" for number in range(len(columns)))
@@ -243,7 +244,7 @@ def _execute_update(
                 f"UPDATE {table} SET {setting} "  # noqa: S608 - see insert
                 f"FROM {_build_unnest(columns)} AS v ({names}) WHERE {where}"
             )
-            cursor.execute(sql, [column.values for column in columns])
+            cursor.execute(sql, [column.parameter for column in columns])
         else:
             setting = ", ".join(f"{each.name} = %s" for each in set_columns)
             where = " AND ".join(f"{each.name} = %s" for each in where_columns)
@@ -293,17 +294,22 @@ def _describe_column(model: type[models.Model], name: str) -> tuple[Any, str, st
 class _Column:
     """One column of all rows: its quoted name, its type, and its database values."""
 
-    __slots__ = ("name", "type", "values")
+    __slots__ = ("is_text", "name", "type", "values")
 
     def __init__(self, model: type[models.Model], name: str, values: list[Any]) -> None:
         field, self.name, self.type = _describe_column(model, name)
         self.values: list[Any]
+        self.is_text = False
+        """Whether all values are texts or None."""
         if isinstance(field, models.JSONField):
             self.values = [
                 None if value is None else msgspec.json.encode(value).decode() for value in values
             ]
+            self.is_text = True
         elif isinstance(field, _UNPREPARED):
-            has_enums = any(issubclass(kind, Enum) for kind in set(map(type, values)))
+            kinds = set(map(type, values))
+            self.is_text = kinds <= {str, NoneType}
+            has_enums = any(issubclass(kind, Enum) for kind in kinds)
             self.values = (
                 [value.value if isinstance(value, Enum) else value for value in values]
                 if has_enums
@@ -314,3 +320,21 @@ class _Column:
             # rows.
             prepared = {value: field.get_db_prep_save(value, connection) for value in set(values)}
             self.values = [prepared[value] for value in values]
+
+    @property
+    def parameter(self) -> Any:
+        """The values as one parameter of a statement for PostgreSQL, an array."""
+        return _build_array(self.values) if self.is_text else self.values
+
+
+def _build_array(texts: Iterable[str | None]) -> str:
+    """Build the literal of an array of texts.
+
+    The driver escapes each quote of each JSON document in Python, which takes half of the time of a
+    first listing.
+    """
+    elements = (
+        "NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        for text in texts
+    )
+    return "{" + ",".join(elements) + "}"
