@@ -304,7 +304,14 @@ def rank_pods(views: Sequence[PodView]) -> list[tuple[int | None, PodView]]:
     has_master = any(view.role in RANK_0_ROLES for view in views)
     pairs = [(compute_rank(view.role, view.index, has_master=has_master), view) for view in views]
     return sorted(
-        pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1].created_at, pair[1].name)
+        pairs,
+        key=lambda pair: (
+            pair[0] is None,
+            pair[0] or 0,
+            pair[1].created_at,
+            pair[1].name,
+            pair[1].uid,
+        ),
     )
 
 

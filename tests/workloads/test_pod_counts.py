@@ -16,6 +16,7 @@ from tests.workloads.pod_histories import PodHistory, decode_counts
 from workloads import journal
 from workloads.journal.pod_counting import find_miscounted_workloads
 from workloads.models import Pod, Workload
+from workloads.states import derive_status
 
 CREATED = condition("Created")
 
@@ -104,6 +105,25 @@ def test_the_pod_of_the_lowest_rank_is_named(cast: Cast) -> None:
         pods(*(kube.starting("worker", each, reason="ErrImagePull") for each in (6, 4))),
     )
     assert Workload.objects.get().reason == "worker 4: ErrImagePull"
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_of_two_pods_in_one_place_the_same_is_named_whichever_came_first(
+    cast: Cast, is_reversed: bool
+) -> None:
+    made = journal.create_workload(a_spec(cast.team_a), project=cast.team_a, user=None)
+    kube = ClusterObjects(made)
+    both = [kube.queued("worker", 1, message=f"try {each}", tries=each) for each in (2, 3)]
+    both.sort(key=lambda pod: pod["metadata"]["uid"], reverse=is_reversed)
+    journal.record_observations(cast.cluster.pk, jobs(kube.job(CREATED, workers=2)))
+    for each in both:
+        journal.record_observations(cast.cluster.pk, pods(each))
+    row = Workload.objects.get()
+    assert row.reason == derive_status(row.job, both, None).reason
+    assert (
+        row.reason
+        == min(both, key=lambda pod: pod["metadata"]["uid"])["status"]["conditions"][0]["message"]
+    )
 
 
 def test_wrong_counts_are_logged_and_mended_by_the_next_listing(

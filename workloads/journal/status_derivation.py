@@ -120,8 +120,12 @@ def _order_examples(standing: Standing) -> QuerySet[Pod]:
     )
     pods = pods.exclude(reason="") if standing is Standing.UNSCHEDULABLE else pods
     newest_first = standing is Standing.FAILED
+    # A pod and the one that replaces it may have all but their uids in common.
     return pods.order_by(
-        F("rank").asc(nulls_last=True), "-created_at" if newest_first else "created_at", "name"
+        F("rank").asc(nulls_last=True),
+        "-created_at" if newest_first else "created_at",
+        "name",
+        "uid",
     )
 
 
