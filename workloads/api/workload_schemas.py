@@ -142,7 +142,9 @@ WORKLOAD = object_schema(
         "Why it waits or why it failed, of which pod, and what would help.",
     ),
     clusterMessage=describe_schema(
-        TEXT, "Since when its cluster has not answered: what is here is as it was then."
+        TEXT,
+        "Since when its cluster has not answered or nobody has followed it: what is here may have "
+        "changed since.",
     ),
     phaseUpdatedAt=MOMENT,
     k8sPhase=describe_schema(TEXT, "The newest condition of its job that holds."),
