@@ -17,6 +17,7 @@ from muster_cli.dialects import arena, parsing, runai, submitting
 from muster_cli.dialects.parsing import build_dialect, spell_switches
 from muster_cli.dialects.tables import Command, Dialect, Flag, Form
 from muster_cli.errors import UsageProblem
+from tests.cli.documented_flags import ARENA, ELSEWHERE, RUNAI
 from tests.cli.running import CommandLine, Console, Outcome
 from tests.cli.test_reference import list_commands
 
@@ -76,6 +77,34 @@ def test_every_command_has_help_and_its_handler_is_there(
     assert callable(getattr(importlib.import_module(f"muster_cli.dialects.{module}"), name))
     opts = [opt for each in (*command.flags, *dialect.common_flags) for opt in each.opts]
     assert len(opts) == len(set(opts))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "words", "flags"),
+    [
+        pytest.param(dialect, words, flags, id=f"{dialect.name} {words}")
+        for dialect, commands in ((runai.DIALECT, RUNAI), (arena.DIALECT, ARENA))
+        for words, flags in commands.items()
+    ],
+)
+def test_every_flag_that_the_original_has_is_taken_or_refused_by_name(
+    dialect: Dialect, words: str, flags: str
+) -> None:
+    [command] = [each for each in dialect.commands if each.words == words]
+    known = {opt for each in (*command.flags, *dialect.common_flags) for opt in each.opts}
+    assert set(flags.split()) - known == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(name, words) for name in ELSEWHERE for words in ELSEWHERE[name]]
+)
+def test_every_command_that_is_elsewhere_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    with pytest.raises(UsageProblem) as refusal:
+        translate(monkeypatch, f"{name} {words} train1 --anything")
+    assert words in refusal.value.message
+    assert refusal.value.hint
 
 
 @pytest.mark.parametrize(("dialect", "command"), EACH_COMMAND)
@@ -156,6 +185,8 @@ def list_opts(command: click.Command) -> set[str]:
         ("arena submit pytorch --name=a --workers=3", "--workers=2"),
         ("arena submit pytorch --name=a", "--no-master"),
         ("arena submit mpi --name=a --workers=3", "--workers=3"),
+        ("arena submit mj --name=a --workers=3", "submit mpi"),
+        ("runai training jax submit a --no-master", "submit jax"),
         ("arena submit pytorch --name=a --cpu=2", "--cpu-limit=2"),
         ("arena submit pytorch --name=a --rdma", "--extended-resource=rdma/hca=1"),
         (
@@ -214,6 +245,11 @@ def test_words_after_dashes_are_arguments_or_the_command(monkeypatch: pytest.Mon
         ("runai update", "pip"),
         ("runai config cluster a", "config project"),
         ("arena attach a", "muster logs"),
+        ("runai tensorflow submit a --min-replicas 2", "runai pytorch submit"),
+        ("runai submit-dist mpi a --max-replicas=2", "runai submit-dist pytorch"),
+        ("runai xgboost submit a --no-master", "leave it out"),
+        ("arena submit tf --name=a --evaluator-cpu 2", "submit it alone"),
+        ("arena submit tf --name=a --ps-affinity-constraint required", "--topology"),
         ("arena serve a", "training"),
         ("arena submit volcano a", "pytorch"),
         ("arena submit pytorch", "--name"),

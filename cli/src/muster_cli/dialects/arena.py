@@ -1,5 +1,7 @@
 """`arena`, spoken by Muster: the commands of Kubeflow Arena's command line."""
 
+from dataclasses import replace
+
 from muster_cli.dialects import arena_flags as flags
 from muster_cli.dialects.parsing import build_dialect
 from muster_cli.dialects.tables import Command, Dialect, Flag, Form
@@ -29,8 +31,14 @@ _KINDS = {
     "tfjob": ("tensorflow", flags.TENSORFLOW),
     "mpi": ("mpi", flags.MPI),
     "mpijob": ("mpi", flags.MPI),
+    "mj": ("mpi", flags.MPI),
 }
-_OTHER_KINDS = ("horovod", "volcano", "etjob", "deepspeed", "ray", "spark")
+_OTHER_KINDS = (
+    *("horovod", "horovodjob", "hj", "volcano", "volcanojob", "vj", "etjob", "et"),
+    *("deepspeed", "deepspeedjob", "dp", "ray", "rayjob", "rj", "spark", "sparkjob"),
+)
+_OUTSIDE_TRAINING = ("serve", "model", "llm", "cron", "evaluate", "logviewer")
+_ALIASES = {"ls": "list", "log": "logs", "del": "delete"}
 COMMANDS = [
     *(
         Command(
@@ -124,8 +132,29 @@ COMMANDS = [
             refused="Muster's part is training.",
             instead="`muster --help` says what there is.",
         )
-        for each in ("serve", "model", "cron", "evaluate", "logviewer", "scalein", "scaleout")
+        for each in _OUTSIDE_TRAINING
     ),
+    *(
+        Command(
+            each,
+            "",
+            refused="Elastic workloads grow and shrink by themselves.",
+            instead="Give the bounds: `muster submit pytorch --min-replicas N --max-replicas N`.",
+        )
+        for each in ("scalein", "scaleout")
+    ),
+    Command(
+        "completion",
+        "",
+        refused="Only what `muster` takes is completed.",
+        instead="Use `muster completion SHELL`.",
+    ),
+]
+COMMANDS += [
+    replace(each, words=alias)
+    for alias, words in _ALIASES.items()
+    for each in COMMANDS
+    if each.words == words
 ]
 DIALECT = Dialect(
     "arena",

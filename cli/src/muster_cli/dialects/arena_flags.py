@@ -7,6 +7,8 @@ MANY, SWITCH = Form.MANY, Form.SWITCH
 _TENSORBOARD = (
     "Muster starts no TensorBoard: write its logs to a claim (--data), and read them there."
 )
+_NO_EVALUATOR = "Muster's TensorFlow has no evaluator: submit it alone."
+_BY_TOPOLOGY = "Use `muster submit tensorflow --topology KEY`."
 _BY_ROLE = "Roles with resources of their own: `muster submit tensorflow`, or a file."
 
 COMMON = (
@@ -50,17 +52,19 @@ COMMON = (
         becomes="--clean-pod-policy",
     ),
     Flag("--share-memory", "The size of /dev/shm.", reader=readers.read_shared_memory),
-    Flag("--hostPID", form=SWITCH, refused="Muster gives no pod the processes of its host."),
-    Flag("--queue", form=SWITCH, refused="A workload waits in its project's queue as it is."),
-    Flag("--scheduler", refused="The administrator of the cluster chooses it in Muster."),
+    Flag("--hostPID", form=SWITCH, refused="No pod gets its host's processes: leave it out."),
+    Flag("--queue", form=SWITCH, refused="It always waits in its project's queue: leave it out."),
+    Flag("--scheduler", refused="The cluster's administrator chose it: leave it out."),
     Flag("--config-file", form=MANY, refused="Make a ConfigMap: `muster submit --config-map`."),
-    Flag("--sync-image --syncImage", refused="The administrator of Muster sets that image."),
+    Flag(
+        "--sync-image --syncImage", refused="MUSTER_GIT_IMAGE of the server sets it: leave it out."
+    ),
     Flag("--model-name", refused="Muster keeps no models: write it to a claim (--data)."),
     Flag("--model-source", refused="Muster keeps no models: write it to a claim (--data)."),
     Flag("--tensorboard", form=SWITCH, refused=_TENSORBOARD),
     Flag("--tensorboard-image --tensorboardImage", refused=_TENSORBOARD),
     Flag("--logdir", refused=_TENSORBOARD),
-    Flag("--running-timeout", refused="The project's time limit ends workloads."),
+    Flag("--running-timeout", refused="The project has a time limit: leave it out."),
 )
 AMOUNTS = (
     Flag(
@@ -113,15 +117,23 @@ TENSORFLOW = (
     Flag("--ps-memory", refused=_BY_ROLE),
     Flag("--ps-memory-limit", refused=_BY_ROLE),
     Flag("--ps-selector", refused=_BY_ROLE),
-    Flag(
-        "--evaluator", form=SWITCH, refused="Muster's TensorFlow has no evaluator: submit it alone."
+    Flag("--evaluator", form=SWITCH, refused=_NO_EVALUATOR),
+    *(
+        Flag(f"--evaluator-{each}", refused=_NO_EVALUATOR)
+        for each in ("cpu", "cpu-limit", "memory", "memory-limit", "selector")
     ),
-    Flag("--ps-port", refused="The training operator chooses it."),
-    Flag("--worker-port", refused="The training operator chooses it."),
-    Flag("--chief-port", refused="The training operator chooses it."),
-    Flag("--success-policy", refused="It has succeeded when the chief, or worker 0, has."),
+    Flag("--ps-port", refused="The training operator chooses it: leave it out."),
+    Flag("--worker-port", refused="The training operator chooses it: leave it out."),
+    Flag("--chief-port", refused="The training operator chooses it: leave it out."),
+    Flag(
+        "--success-policy",
+        refused="It has succeeded when the chief, or worker 0, has: leave it out.",
+    ),
     Flag("--starting-timeout", refused="`muster wait --for running --timeout` waits so long."),
-    Flag("--role-sequence", refused="All pods start together."),
-    Flag("--worker-affinity-policy", refused="Use `muster submit tensorflow --topology KEY`."),
-    Flag("--ps-affinity-policy", refused="Use `muster submit tensorflow --topology KEY`."),
+    Flag("--role-sequence", refused="All pods start together: leave it out."),
+    *(
+        Flag(f"--{role}-affinity-{each}", refused=_BY_TOPOLOGY)
+        for role in ("worker", "ps")
+        for each in ("policy", "constraint")
+    ),
 )

@@ -1,5 +1,6 @@
 """`runai`, spoken by Muster: the commands of both versions of Run:ai's command line."""
 
+from muster_cli.commands.absent import ABSENT_COMMANDS
 from muster_cli.dialects import runai_flags as flags
 from muster_cli.dialects.parsing import build_dialect
 from muster_cli.dialects.tables import Command, Dialect, Flag, Form
@@ -66,6 +67,12 @@ GROUPS = {
     "mpi": ("Distributed", "mpi"),
     "xgboost": ("Distributed", "xgboost"),
     "jax": ("Distributed", "jax"),
+    "training pytorch": ("Distributed", "pytorch"),
+    "training tensorflow": ("Distributed", "tensorflow"),
+    "training mpi": ("Distributed", "mpi"),
+    "training xgboost": ("Distributed", "xgboost"),
+    "training jax": ("Distributed", "jax"),
+    "training standard": ("Training", ""),
 }
 """The groups of V2, each with the type and the framework of its workloads."""
 _V1_NAMES = {"pytorch": "pytorch", "tf": "tensorflow", "mpi": "mpi", "xgboost": "xgboost"}
@@ -80,7 +87,8 @@ def _describe_submission(framework: str) -> str:
 def _build_submission_v1(words: str, framework: str) -> Command:
     own: tuple[Flag, ...] = flags.RUNS
     if framework:
-        own = (*flags.WORKERS, *flags.MASTER_V1, *flags.OWN_FLAGS[framework])
+        lacked = flags.list_lacked_flags(framework, "runai submit-dist pytorch")
+        own = (*flags.WORKERS, *flags.MASTER_V1, *flags.OWN_FLAGS[framework], *lacked)
     return Command(
         words,
         _describe_submission(framework),
@@ -95,7 +103,8 @@ def _build_submission_v1(words: str, framework: str) -> Command:
 def _build_submission_v2(group: str, framework: str) -> Command:
     own: tuple[Flag, ...] = flags.RUNS
     if framework:
-        own = (*flags.WORKERS, *flags.MASTER_V2, *flags.OWN_FLAGS[framework])
+        lacked = flags.list_lacked_flags(framework, "runai pytorch submit")
+        own = (*flags.WORKERS, *flags.MASTER_V2, *flags.OWN_FLAGS[framework], *lacked)
     elif group == "distributed":
         every = dict.fromkeys(each for own in flags.OWN_FLAGS.values() for each in own)
         own = (*flags.WORKERS, *flags.MASTER_V2, *every, flags.FRAMEWORK)
@@ -168,6 +177,21 @@ def _build_resource(words: str, noun: str) -> Command:
     )
 
 
+_ONLY_TRAINING = "Muster's part is training."
+_ELSEWHERE = (
+    ("workspace", _ONLY_TRAINING, "Use `runai training submit` for what ends by itself."),
+    ("inference", _ONLY_TRAINING, "`muster submit --help` says what can be submitted."),
+    ("auth", "One command signs in.", "Use `runai login`."),
+    ("pvc", "Claims are data sources here.", "Use `runai datasource list`."),
+    ("my-credential", "Credentials belong to a scope.", "Use `muster credential`."),
+    ("kubeconfig", "Muster hands out no access to clusters.", "Ask the cluster's administrator."),
+    ("workload-type", "They are fixed.", "`muster submit --help` lists them."),
+    ("diagnostics", "The console knows more.", "Use `muster cluster get NAME`."),
+    ("report", "Muster sends no reports.", "Use `muster list -o csv`, or `muster audit list`."),
+    ("upgrade", *ABSENT_COMMANDS["update"]),
+)
+"""Groups of V2 without a counterpart, each with why, and what to use instead."""
+
 COMMANDS = [
     Command(
         "login",
@@ -183,6 +207,17 @@ COMMANDS = [
             Flag("--name", refused="Set MUSTER_CLIENT_ID and MUSTER_CLIENT_SECRET."),
             Flag("--secret", refused="Set MUSTER_CLIENT_ID and MUSTER_CLIENT_SECRET."),
             Flag("--secret-file", refused="Set MUSTER_CLIENT_ID and MUSTER_CLIENT_SECRET."),
+            Flag(
+                "--save",
+                form=SWITCH,
+                refused="Secrets of programs are kept nowhere: set MUSTER_CLIENT_ID and "
+                "MUSTER_CLIENT_SECRET.",
+            ),
+            Flag(
+                "--interactive",
+                form=SWITCH,
+                refused="Set MUSTER_CLIENT_ID and MUSTER_CLIENT_SECRET.",
+            ),
             Flag("--listen-host", refused="A code is confirmed on a page: nothing listens here."),
             Flag("--listen-port", refused="A code is confirmed on a page: nothing listens here."),
         ),
@@ -253,11 +288,6 @@ COMMANDS = [
         for group, (kind, framework) in GROUPS.items()
         for each in _build_group(group, kind, framework)
     ),
-    *(
-        _build_submission_v2(f"training {each}", each)
-        for each in ("pytorch", "tensorflow", "mpi", "xgboost", "jax")
-    ),
-    _build_submission_v2("training standard", ""),
     Command(
         "workload list",
         "List workloads.",
@@ -273,6 +303,7 @@ COMMANDS = [
     _build_resource("environment list", "environment"),
     _build_resource("datasource list", "datasource"),
     _build_resource("template list", "template"),
+    *(Command(each, "", refused=why, instead=instead) for each, why, instead in _ELSEWHERE),
 ]
 _SETTINGS = "Muster keeps its settings in $XDG_CONFIG_HOME/muster: set XDG_CONFIG_HOME."
 DIALECT = Dialect(

@@ -213,5 +213,38 @@ OWN_FLAGS = {
     "jax": (),
 }
 """What each framework has beside the rest."""
+_ALL_HAVE_MASTERS = (
+    Flag(
+        "--no-master",
+        form=SWITCH,
+        refused="The framework cannot do without its master: leave it out.",
+    ),
+)
+
+
+def _build_elastic_refusals(pytorch: str) -> tuple[Flag, ...]:
+    return tuple(
+        Flag(each.names, refused=f"Only PyTorch is elastic: `{pytorch}`.") for each in ELASTIC
+    )
+
+
+def list_lacked_flags(framework: str, pytorch: str) -> tuple[Flag, ...]:
+    """Return the flags of other frameworks that a framework does not have.
+
+    `pytorch` is the command that submits PyTorch, which alone is elastic.
+    """
+    own: dict[str, tuple[Flag, ...]] = {
+        "pytorch": (),
+        "tensorflow": _build_elastic_refusals(pytorch),
+        "mpi": (*_build_elastic_refusals(pytorch), *_ALL_HAVE_MASTERS),
+        "xgboost": (*_build_elastic_refusals(pytorch), *_ALL_HAVE_MASTERS),
+        "jax": (
+            *_build_elastic_refusals(pytorch),
+            Flag("--no-master", "So it always is.", form=SWITCH),
+        ),
+    }
+    return own[framework]
+
+
 V1_PROCESSES = (Flag("--processes", becomes="--workers"),)
 """What V1 called the workers of MPI before."""
