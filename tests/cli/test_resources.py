@@ -2,7 +2,8 @@
 
 import pytest
 
-from muster_cli.resources import RESOURCES, Verb
+from muster_cli.resource_types import ALL_VERBS, Verb
+from muster_cli.resources import RESOURCES
 from tests.cli.running import CommandLine
 
 LISTED = [noun for noun, each in RESOURCES.items() if Verb.LIST in each.verbs]
@@ -136,3 +137,29 @@ def test_what_is_wrong_is_told_by_its_place(alice: CommandLine) -> None:
     assert "PATH=VALUE" in alice("environment", "create", "x", "--set", "y", code=2).err
     assert "image" in alice("environment", "create", "x", "-p", "team-a", code=1).err
     alice("environment", "update", "nowhere", "--set", "a=b", code=5)
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("user delete bob", "isActive=false"),
+        ("access-key update a --set name=b", "access-key create"),
+        ("audit get 1", "--filter request_id"),
+        ("audit delete 1", "audit list"),
+        ("node get a", "--filter name=="),
+        ("node create a", "kubectl"),
+    ],
+)
+def test_what_rest_does_not_offer_is_refused_with_what_to_use(
+    stranger: CommandLine, line: str, wanted: str
+) -> None:
+    noun, verb, *_ = line.split()
+    refused = stranger(*line.split(), code=2).err
+    assert f"There is no {noun} {verb}." in refused
+    assert wanted in refused
+
+
+def test_each_verb_of_each_noun_is_there_or_refused() -> None:
+    for each in RESOURCES.values():
+        assert each.verbs | set(each.absent) == ALL_VERBS, each.noun
+        assert not each.verbs & set(each.absent)

@@ -4,116 +4,11 @@ A new noun is an entry here: its routes, its columns, and what can be done with 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
-from muster_cli.routes import Route
+from muster_cli.resource_types import ALL_VERBS, Column, Resource, Verb
 
-
-class Verb(StrEnum):
-    """What can be done with a resource."""
-
-    LIST = "list"
-    GET = "get"
-    CREATE = "create"
-    UPDATE = "update"
-    DELETE = "delete"
-
-
-ALL_VERBS = frozenset(Verb)
-READ_VERBS = frozenset({Verb.LIST, Verb.GET})
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: its heading, and where its value is in an item.
-
-    `is_wide` columns are shown by `-o wide` only.
-    """
-
-    title: str
-    path: str
-    is_wide: bool = False
-    is_moment: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
-    """A noun: where REST has it, how its items read, and what can be done with them."""
-
-    noun: str
-    title: str
-    help: str
-    path: str
-    items: str
-    """The name of the list in an answer; "" where the answer is an array."""
-    columns: tuple[Column, ...]
-    verbs: frozenset[Verb] = ALL_VERBS
-    id: str = "id"
-    name: str = "name"
-    argument: str = "id"
-    """What REST's path calls the id."""
-    update_method: str = "PATCH"
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    """The path below `path` of each kind, where kinds have addresses of their own."""
-    kept: tuple[str, ...] = ()
-    """What PUT must say again where it is not changed."""
-    is_scoped: bool = False
-    """Whether it belongs to a scope, which its `meta` names."""
-    is_searchable: bool = True
-    filters: tuple[str, ...] = ()
-    """Query parameters of the list that are options of their own."""
-
-    @property
-    def is_grouped(self) -> bool:
-        """Tell whether the values of an item are below `meta` and `spec`."""
-        return self.name.startswith("meta.")
-
-    def get_id(self, item: Mapping[str, Any]) -> str:
-        """Return the id of an item."""
-        return str(get_value(item, self.id))
-
-    def find_kind(self, item: Mapping[str, Any]) -> str:
-        """Return the kind of an item of a list; "" where there is but one."""
-        return str(get_value(item, "meta.kind") or "") if self.kinds else ""
-
-    def get_route(self, verb: Verb, kind: str = "") -> Route:
-        """Return the route of a verb."""
-        path = f"/api/v1/{self.path}" + (f"/{self.kinds[kind]}" if kind else "")
-        one = f"{path}/{{id}}"
-        match verb:
-            case Verb.LIST:
-                return Route("GET", path)
-            case Verb.GET:
-                return Route("GET", one)
-            case Verb.CREATE:
-                return Route("POST", path)
-            case Verb.UPDATE:
-                return Route(self.update_method, one)
-            case Verb.DELETE:
-                return Route("DELETE", one)
-
-    def list_routes(self) -> list[Route]:
-        """Return every route that its commands use, `{id}` standing for any argument."""
-        kinds = ["", *self.kinds] if self.kinds else [""]
-        return [
-            self.get_route(verb, kind)
-            for kind in kinds
-            for verb in self.verbs
-            if kind or not self.kinds or verb is Verb.LIST
-        ]
-
-
-def get_value(item: Any, path: str) -> Any:
-    """Return what is at a dotted path of an item; None where there is nothing."""
-    for name in path.split("."):
-        if not isinstance(item, Mapping):
-            return None
-        item = item.get(name)
-    return item
-
-
+_CHANGES = (Verb.CREATE, Verb.UPDATE, Verb.DELETE)
 _AGE = Column("AGE", "meta.createdAt", is_moment=True)
 _SCOPE = (
     Column("SCOPE", "meta.scope"),
@@ -207,6 +102,7 @@ RESOURCES: Mapping[str, Resource] = {
             "policy",
             "Policies: what workloads of a scope may say.",
             "asset/policies",
+            plural="policies",
             columns=(Column("WORKLOADS", "spec.workloadType"),),
         ),
         Resource(
@@ -256,6 +152,12 @@ RESOURCES: Mapping[str, Resource] = {
                 Column("LAST SIGN-IN", "lastLogin", is_moment=True),
             ),
             verbs=ALL_VERBS - {Verb.DELETE},
+            absent={
+                Verb.DELETE: (
+                    "People stay in the history of what they did.",
+                    "`muster user update NAME --set isActive=false` keeps somebody out.",
+                ),
+            },
         ),
         Resource(
             noun="access-rule",
@@ -326,6 +228,12 @@ RESOURCES: Mapping[str, Resource] = {
             ),
             verbs=ALL_VERBS - {Verb.UPDATE},
             is_searchable=False,
+            absent={
+                Verb.UPDATE: (
+                    "A key stays as it was made.",
+                    "Make another by `muster access-key create`, and delete this one.",
+                ),
+            },
         ),
         Resource(
             noun="cluster",
@@ -362,6 +270,13 @@ RESOURCES: Mapping[str, Resource] = {
                 Column("WHY", "statusReason", is_wide=True),
             ),
             verbs=frozenset({Verb.LIST}),
+            absent={
+                Verb.GET: (
+                    "Two clusters may have a node of one name.",
+                    "`muster node list --filter name==NAME -o json` shows it.",
+                ),
+                **dict.fromkeys(_CHANGES, ("Nodes are the cluster's.", "`kubectl` changes them.")),
+            },
         ),
         Resource(
             noun="node-pool",
@@ -382,6 +297,7 @@ RESOURCES: Mapping[str, Resource] = {
         Resource(
             noun="audit",
             title="entry of the audit log",
+            plural="entries of the audit log",
             help="The audit log: who did what.",
             path="audit/log",
             items="audit_logs",
@@ -397,6 +313,16 @@ RESOURCES: Mapping[str, Resource] = {
                 Column("REQUEST", "request_id", is_wide=True),
             ),
             verbs=frozenset({Verb.LIST}),
+            absent={
+                Verb.GET: (
+                    "The list has all of each entry.",
+                    "`muster audit list --filter request_id==ID -o json` shows what a request did.",
+                ),
+                **dict.fromkeys(
+                    _CHANGES,
+                    ("Nobody changes the audit log.", "`muster audit list` shows it."),
+                ),
+            },
             filters=("start", "end"),
         ),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muster_cli.errors import NotFound, UsageProblem
-from muster_cli.resources import Resource, Verb, get_value
+from muster_cli.resource_types import Resource, Verb, get_value
 from muster_cli.session import Session
 
 Item = dict[str, Any]

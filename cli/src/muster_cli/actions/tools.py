@@ -15,7 +15,8 @@ from muster_cli.actions.answer_size import write_answer
 from muster_cli.actions.log_lines import LogLine, LogRequest
 from muster_cli.actions.tool_arguments import Parameter, parse_arguments
 from muster_cli.errors import NotFound, UsageProblem
-from muster_cli.resources import RESOURCES, Verb, get_value
+from muster_cli.resource_types import Verb, get_value
+from muster_cli.resources import RESOURCES
 from muster_cli.routes import LIST_PROJECTS
 from muster_cli.session import Session
 

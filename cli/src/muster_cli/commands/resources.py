@@ -16,10 +16,27 @@ from muster_cli.commands.invocation import Invocation
 from muster_cli.errors import UsageProblem
 from muster_cli.output.formats import OutputFormat, write_items, write_value
 from muster_cli.output.tables import build_columns
-from muster_cli.resources import RESOURCES, Resource, Verb, get_value
+from muster_cli.resource_types import Resource, Verb, get_value
+from muster_cli.resources import RESOURCES
 
 SECRETS = ("clientSecret", "temporaryPassword", "secret")
 """What an answer tells once: it is shown after what was made."""
+
+
+class ResourceGroup(click.Group):
+    """The commands of a noun; what REST does not offer is refused with what to use instead."""
+
+    def __init__(self, resource: Resource, **named: Any) -> None:
+        super().__init__(**named)
+        self.resource = resource
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        for verb, (reason, instead) in self.resource.absent.items():
+            if arguments[:1] == [verb]:
+                raise UsageProblem(f"There is no {self.resource.noun} {verb}. {reason}", instead)
+        return super().resolve_command(context, arguments)
 
 
 def build_group(noun: str) -> click.Group:
@@ -32,7 +49,7 @@ def build_group(noun: str) -> click.Group:
         Verb.UPDATE: _build_update,
         Verb.DELETE: _build_delete,
     }
-    group = click.Group(noun, help=resource.help)
+    group = ResourceGroup(resource, name=noun, help=resource.help)
     for verb, build in builders.items():
         if verb in resource.verbs:
             group.add_command(build(resource))
@@ -126,7 +143,7 @@ def _build_list(resource: Resource) -> click.Command:
             ),
             _build_output_option(),
         ],
-        help=f"List: {resource.help}",
+        help=f"List {resource.plural_title}.",
     )
 
 
@@ -144,7 +161,7 @@ def _build_get(resource: Resource) -> click.Command:
             *_list_kind_options(resource),
             _build_output_option(),
         ],
-        help=f"Show a {resource.title} by its name or id.",
+        help=f"Show {resource.article_title} by its name or id.",
     )
 
 
@@ -231,7 +248,7 @@ def _build_create(resource: Resource) -> click.Command:
             *_list_body_options(resource),
             _build_output_option(),
         ],
-        help=f"Make a {resource.title} of a file, of values, or of both.",
+        help=f"Make {resource.article_title} of a file, of values, or of both.",
     )
 
 
@@ -258,7 +275,7 @@ def _build_update(resource: Resource) -> click.Command:
             *_list_body_options(resource),
             _build_output_option(),
         ],
-        help=f"Change the values that are given of a {resource.title}.",
+        help=f"Change the values that are given of {resource.article_title}.",
     )
 
 
@@ -279,7 +296,7 @@ def _build_delete(resource: Resource) -> click.Command:
             *_list_kind_options(resource),
             click.Option(["-y", "--yes"], is_flag=True, help="Do not ask."),
         ],
-        help=f"Delete a {resource.title} by its name or id.",
+        help=f"Delete {resource.article_title} by its name or id.",
     )
 
 

@@ -19,7 +19,8 @@ from muster_cli.errors import UsageProblem
 from muster_cli.output.formats import OutputFormat, write_items, write_value
 from muster_cli.output.tables import TableColumn, build_rows, format_value, render_table
 from muster_cli.output.terminal import Terminal, clean_text
-from muster_cli.resources import RESOURCES, get_value
+from muster_cli.resource_types import get_value
+from muster_cli.resources import RESOURCES
 
 Item = Mapping[str, Any]
 SHOWN_EVENTS = 50

@@ -18,7 +18,7 @@ from muster_cli.output.descriptions import describe_part
 from muster_cli.output.formats import OutputFormat, write_value
 from muster_cli.output.tables import TableColumn, build_rows, format_value, render_table
 from muster_cli.output.terminal import Terminal, clean_text
-from muster_cli.resources import get_value
+from muster_cli.resource_types import get_value
 
 Item = Mapping[str, Any]
 SHOWN_EVENTS = 15

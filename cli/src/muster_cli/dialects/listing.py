@@ -10,7 +10,7 @@ from muster_cli.dialects.tables import Call
 from muster_cli.errors import UsageProblem
 from muster_cli.output.formats import OutputFormat, write_items
 from muster_cli.output.tables import TableColumn, build_rows, format_value, render_table
-from muster_cli.resources import get_value
+from muster_cli.resource_types import get_value
 from muster_cli.session import Session
 
 Item = Mapping[str, Any]

@@ -7,7 +7,7 @@ from muster_cli.actions import moments
 from muster_cli.output.tables import TableColumn, build_rows, format_value, render_table
 from muster_cli.output.terminal import PHASE_COLOURS, Terminal, clean_log_line, clean_text
 from muster_cli.output.workload_columns import EVENT_COLUMNS, POD_COLUMNS
-from muster_cli.resources import get_value
+from muster_cli.resource_types import get_value
 
 Item = Mapping[str, Any]
 LABEL_WIDTH = 18

@@ -8,7 +8,7 @@ from typing import Any
 
 from muster_cli.output.tables import TableColumn, build_rows, render_table
 from muster_cli.output.terminal import Terminal, clean_text, escape_json
-from muster_cli.resources import get_value
+from muster_cli.resource_types import get_value
 
 
 class OutputFormat(StrEnum):

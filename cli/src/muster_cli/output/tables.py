@@ -6,7 +6,7 @@ from typing import Any
 
 from muster_cli.actions import moments
 from muster_cli.output.terminal import PHASE_COLOURS, Terminal, clean_text, cut_text, measure_text
-from muster_cli.resources import Column, get_value
+from muster_cli.resource_types import Column, get_value
 
 GAP = "  "
 LEAST_WIDTH = 9

@@ -5,7 +5,7 @@ from typing import Any
 
 from muster_cli.actions import moments
 from muster_cli.output.tables import TableColumn, format_value
-from muster_cli.resources import get_value
+from muster_cli.resource_types import get_value
 
 Item = Mapping[str, Any]
 
