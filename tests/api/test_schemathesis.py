@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
 import pytest
@@ -31,6 +31,8 @@ print(issue_token(user)[0])
 """An administrator whose id no made-up request hits by chance: nothing ends the caller's token."""
 SECONDS = 1200
 """How long requests are made: the last phase goes on until then."""
+SAMPLE_SECONDS = 60
+"""The same of the sample that runs with all other tests."""
 EXAMPLES = 25
 """Requests to an operation, each time that its turn comes."""
 ID_NAMES = ("id", "uuid", "key", "name", "workloadId", "subjectId", "clientId")
@@ -83,29 +85,34 @@ def find_ids(value: Any) -> Iterator[str]:
                 yield from find_ids(each)
 
 
-def read_requests(report: Path) -> Iterator[tuple[str, int, str]]:
-    """The operation, the status and the kind of each request that was answered."""
+class Made(NamedTuple):
+    """A request that was answered: its operation, the status, and whether it was a right one."""
+
+    operation: str
+    status: int
+    mode: str
+
+
+def read_requests(report: Path) -> Iterator[Made]:
+    """The requests that were answered."""
     for line in report.read_text(errors="replace").splitlines():
         event = json.loads(line).get("ScenarioFinished")
         if event is not None:
             yield from _read_scenario(event["recorder"])
 
 
-def _read_scenario(recorder: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
+def _read_scenario(recorder: dict[str, Any]) -> Iterator[Made]:
     for key, interaction in recorder.get("interactions", {}).items():
         if interaction.get("response"):
             meta = recorder["cases"][key]["value"].get("meta") or {}
             mode = meta.get("generation", {}).get("mode", "")
-            yield recorder["label"], interaction["response"]["status_code"], mode
+            yield Made(recorder["label"], interaction["response"]["status_code"], mode)
 
 
-@pytest.mark.long
-@pytest.mark.timeout(2400)
-def test_no_made_up_request_gets_an_error_or_an_undescribed_status(
-    server: WebServer, tmp_path: Path
-) -> None:
+def make_requests(server: WebServer, folder: Path, *, phases: str, seconds: int) -> list[Made]:
+    """Make requests for so long; none is answered by an error or an undescribed status."""
     token = server.python(CALLER).strip()
-    document, report = tmp_path / "document.json", tmp_path / "events.ndjson"
+    document, report = folder / "document.json", folder / "events.ndjson"
     document.write_text(json.dumps(build_document(server, token)))
     seed = random.randrange(10**9)
     print(f"seed {seed}")
@@ -114,27 +121,46 @@ def test_no_made_up_request_gets_an_error_or_an_undescribed_status(
             *(sys.executable, "-m", "schemathesis.cli", "--no-color", "run", document),
             *("--url", server.url, "--header", f"Authorization: Bearer {token}"),
             *("--checks", "not_a_server_error,status_code_conformance", "--mode", "all"),
-            *("--phases", "examples,coverage,fuzzing", "--max-time", str(SECONDS)),
+            *("--phases", phases, "--max-time", str(seconds)),
             *("--max-examples", str(EXAMPLES), "--seed", str(seed), "--workers", "2"),
             *("--continue-on-failure", "--warnings", "off", "--request-timeout", "60"),
             *("--suppress-health-check", "all", "--generation-database", "none"),
             *("--report", "ndjson", "--report-ndjson-path", report),
         ],
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
-        timeout=SECONDS + 600,
+        timeout=seconds + 600,
     )
     print(done.stdout[-20_000:], done.stderr[-4000:])
     assert token not in done.stdout + done.stderr
     requests = list(read_requests(report))
-    statuses = Counter(status for _, status, _ in requests)
-    modes = Counter(mode for _, _, mode in requests)
+    statuses = Counter(each.status for each in requests)
+    modes = Counter(each.mode for each in requests)
     print(f"{len(requests):,} requests, statuses {dict(statuses)}, {dict(modes)}")
     assert done.returncode == 0, "see above"
     # A token that had ended would be answered 401 everywhere, which is described.
     assert fetch(server, token, "/api/v1/me")
-    covered = {label for label, _, _ in requests}
+    return requests
+
+
+@pytest.mark.timeout(900)
+def test_a_sample_of_made_up_requests_is_answered_as_described(
+    server: WebServer, tmp_path: Path
+) -> None:
+    requests = make_requests(server, tmp_path, phases="fuzzing", seconds=SAMPLE_SECONDS)
+    assert requests
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2400)
+def test_no_made_up_request_gets_an_error_or_an_undescribed_status(
+    server: WebServer, tmp_path: Path
+) -> None:
+    phases = "examples,coverage,fuzzing"
+    requests = make_requests(server, tmp_path, phases=phases, seconds=SECONDS)
+    covered = {each.operation for each in requests}
     assert {f"{method} {path}" for method, path, _ in list_operations()} <= covered
+    statuses = Counter(each.status for each in requests)
     assert min(statuses[200], statuses[400], statuses[404]) > 100
-    assert set(modes) >= {"positive", "negative"}
+    assert {each.mode for each in requests} >= {"positive", "negative"}
