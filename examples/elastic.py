@@ -454,7 +454,7 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Elastic data-parallel logistic regression, with the standard library alone."
     )
-    parser.add_argument("--steps", type=int, default=300, help="steps to train")
+    parser.add_argument("--steps", type=int, default=100, help="steps to train")
     parser.add_argument("--lr", type=float, default=1.0, help="learning rate")
     parser.add_argument("--seed", type=int, default=1, help="seed of the data")
     parser.add_argument(

@@ -66,8 +66,8 @@ else:
         except ConnectionRefusedError:
             time.sleep(0.1)
 """
-GPUS = 16
-"""So many that every line finds room: what waits for GPUs is not what is tested here."""
+GPUS = 4
+"""As many as `make up` offers on a machine without any: later lines wait until earlier ones end."""
 
 JOB_HEADINGS = [
     *("NAME", "STATUS", "AGE", "NODE", "IMAGE", "TYPE", "PROJECT", "USER"),
