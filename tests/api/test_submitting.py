@@ -73,13 +73,15 @@ def test_stop_run_and_delete_are_accepted_and_asked_of_the_journal(cast: Cast) -
         "message": "train1 is being stopped.",
     }
     assert bob("GET", one)["actualPhase"] == "Stopping"
+    assert bob("POST", f"{one}/suspend", status=202)["message"] == "train1 was stopped already."
     assert "message" in bob("POST", f"{one}/resume", status=409)
     end_workload(workload)
-    bob("POST", f"{one}/resume", status=202)
+    for message in ("train1 runs again.", "train1 was started already."):
+        assert bob("POST", f"{one}/resume", status=202)["message"] == message
     assert bob("GET", f"/workloads/{workload.pk}")["additionalFields"]["attempt"] == 2
     bob("DELETE", one, status=202)
     assert bob("GET", one).items() >= {"actualPhase": "Deleting", "desiredPhase": "Deleted"}.items()
-    bob("DELETE", one, status=202)
+    assert "already" in bob("DELETE", one, status=202)["message"]
 
 
 def test_a_name_that_is_taken_is_409_and_opens_nothing(cast: Cast) -> None:

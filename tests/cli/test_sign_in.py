@@ -123,6 +123,10 @@ def test_contexts_are_several_servers(bob: CommandLine, console: Console) -> Non
     assert "team-a" in bob("config", "list").out
     bob("config", "delete", "hers")
     bob("--context", "hers", "whoami", code=5)
+    assert " is https://a.example.com." in bob("config", "set", "server", "a.example.com/").out
+    assert str(bob.home / "ca.pem") in bob("config", "set", "ca-file", "ca.pem").out
+    bob("config", "delete", "here")
+    assert "config use" in bob("config", "set", "project", "team-a", code=2).err
 
 
 def test_a_token_is_sent_to_no_other_server(bob: CommandLine, console: Console) -> None:

@@ -25,6 +25,14 @@ def test_workloads_are_listed_filtered_and_shown(bob: CommandLine) -> None:
     assert "Submitted" in bob("events", "train1").out
 
 
+def test_a_status_that_there_is_not_is_refused(bob: CommandLine) -> None:
+    refused = bob("list", "--status", "running", "--status", "runing", code=2)
+    assert "no status runing" in refused.err
+    assert "running" in refused.err
+    assert "no command lst. Is it list" in bob("lst", code=2).err
+    assert "not a valid whole number" in bob(*SUBMIT, "a", "--gpus", "1.5", code=2).err
+
+
 def test_why_says_what_rest_says(bob: CommandLine) -> None:
     assert "No node has 8 free GPUs." in bob("why", "waiting").out
     assert "worker-0 ran out of memory." in bob("why", "failed").out

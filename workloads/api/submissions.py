@@ -101,8 +101,9 @@ class SubmittedView(ArchitectureView):
     )
     def delete(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id, architecture=self.architecture)
-        actions.remove(workload, self.user)
-        return _build_accepted_response(f"{workload.name} is being deleted.")
+        is_new = actions.remove(workload, self.user)
+        told = "is being deleted" if is_new else "was being deleted already"
+        return _build_accepted_response(f"{workload.name} {told}.")
 
 
 class SuspendView(ArchitectureView):
@@ -115,8 +116,9 @@ class SuspendView(ArchitectureView):
     )
     def post(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id, architecture=self.architecture)
-        actions.stop(workload, self.user)
-        return _build_accepted_response(f"{workload.name} is being stopped.")
+        is_new = actions.stop(workload, self.user)
+        told = "is being stopped" if is_new else "was stopped already"
+        return _build_accepted_response(f"{workload.name} {told}.")
 
 
 class ResumeView(ArchitectureView):
@@ -129,8 +131,9 @@ class ResumeView(ArchitectureView):
     )
     def post(self, request: Request, workload_id: uuid.UUID) -> Response:
         workload = get_workload(self.user, workload_id, architecture=self.architecture)
-        actions.run(workload, self.user)
-        return _build_accepted_response(f"{workload.name} runs again.")
+        is_new = actions.run(workload, self.user)
+        told = "runs again" if is_new else "was started already"
+        return _build_accepted_response(f"{workload.name} {told}.")
 
 
 def read_submission(

@@ -1,5 +1,6 @@
 """The configuration: servers by name (contexts), the one in use, and its project."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -69,13 +70,23 @@ def _save_config(config: Config) -> None:
     )
 
 
-def set_value(name: str, key: str, value: str) -> None:
-    """Change one value of a context. Raises NotFound and UsageProblem."""
+def set_value(name: str, key: str, value: str) -> str:
+    """Change one value of a context; return it as it is kept. Raises NotFound and UsageProblem."""
     if key not in SETTABLE:
         raise UsageProblem(f"{key} cannot be set; {', '.join(SETTABLE)} can.")
-    changes = {key.replace("-", "_"): check_server(value) if key == "server" else value}
+    if not name:
+        raise UsageProblem(
+            "No context is in use.",
+            "Choose one by `muster config use NAME`, or sign in to a server.",
+        )
+    if key == "server":
+        value = check_server(value)
+    elif key == "ca-file" and value:
+        # Commands are run in other folders, too.
+        value = os.path.abspath(value)
     with change_config() as config:
-        config.contexts[name] = replace(config.get(name), **changes)
+        config.contexts[name] = replace(config.get(name), **{key.replace("-", "_"): value})
+    return value
 
 
 def check_server(text: str) -> str:

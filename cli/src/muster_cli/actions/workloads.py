@@ -13,6 +13,20 @@ from muster_cli.session import Session
 Workload = dict[str, Any]
 
 UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+PHASES = (
+    "Creating",
+    "Initializing",
+    "Resuming",
+    "Pending",
+    "Running",
+    "Degraded",
+    "Stopping",
+    "Stopped",
+    "Deleting",
+    "Completed",
+    "Failed",
+)
+"""What REST calls the statuses of workloads."""
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
 """Phases in which nothing of a workload runs any more."""
 LISTED_AT_ONCE = 10_000
@@ -74,6 +88,17 @@ def get_by_id(session: Session, workload_id: str, patience: float = 0.0) -> Work
             raise NotFound(refusal.message) from None
         raise
     return workload
+
+
+def parse_phases(texts: Sequence[str]) -> list[str]:
+    """Return the phases that were typed, in any case of letters. Raises UsageProblem."""
+    named = [each.capitalize() for each in texts]
+    for text, name in zip(texts, named, strict=True):
+        if name not in PHASES:
+            raise UsageProblem(
+                f"There is no status {text}.", f"It is one of {', '.join(PHASES).lower()}."
+            )
+    return named
 
 
 def get_details(session: Session, reference: str, project: str = "") -> Workload:

@@ -61,8 +61,8 @@ def use_context(invocation: Invocation, name: str) -> None:
 def set_value(invocation: Invocation, key: str, value: str) -> None:
     """Set KEY of the current context, or of --context."""
     name = invocation.context or contexts.load_config().current
-    contexts.set_value(name, key, value)
-    invocation.terminal.write_line(f"{key} of {name} is {value}.")
+    kept = contexts.set_value(name, key, value)
+    invocation.terminal.write_line(f"{key} of {name} is {kept}.")
 
 
 @config.command("delete")

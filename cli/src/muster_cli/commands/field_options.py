@@ -21,6 +21,18 @@ _METAVARS = {
 }
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, called so where it is none."""
+
+    name = "whole number"
+
+
+class Number(click.types.FloatParamType):
+    """A number, called so where it is none."""
+
+    name = "number"
+
+
 def list_fields(
     catalogue: Catalogue, framework: Framework | None, *, distributed: bool | None
 ) -> list[SubmissionField]:
@@ -80,9 +92,9 @@ def is_field_option(option: click.Option) -> bool:
 
 def _get_type(field: SubmissionField) -> "click.ParamType[Any]":
     if field.kind == "integer":
-        return click.IntRange(field.minimum, field.maximum)
+        return WholeNumber(field.minimum, field.maximum)
     if field.kind == "number":
-        return click.FLOAT
+        return Number()
     if field.kind == "choice":
         return click.Choice(field.choices, case_sensitive=False)
     return click.STRING

@@ -50,7 +50,11 @@ class LazyGroup(click.Group):
             reason, instead = ABSENT_COMMANDS[name]
             raise UsageProblem(f"There is no command {name} yet. {reason}", instead)
         if name and not name.startswith("-") and name not in self.entries:
-            close = [each for each in self.entries if each.startswith(name[:3])]
+            # Imported by name where it is used, as the modules of commands are.
+            find_close = importlib.import_module("difflib").get_close_matches
+            close = find_close(name, self.entries, 3) or [
+                each for each in self.entries if each.startswith(name[:3])
+            ]
             raise click.UsageError(
                 f"There is no command {name}."
                 + (f" Is it {' or '.join(close[:3])}?" if close else ""),

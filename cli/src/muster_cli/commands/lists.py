@@ -71,7 +71,7 @@ def list_command(
     user = options["user"]
     if options["mine"]:
         user = str(get_caller(session)["username"])
-    named = [each.capitalize() for each in phases]
+    named = actions.parse_phases(phases)
     filter_by = actions.build_filter(
         project="" if all_projects else invocation.choose_project(project),
         phases=named,

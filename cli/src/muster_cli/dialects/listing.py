@@ -150,7 +150,7 @@ def list_workloads(call: Call) -> None:
     """List workloads with the columns of version 2."""
     settings, output = call.command.settings, read_output(call)
     framework = FRAMEWORKS.get(str(settings["framework"]), "")
-    phases = [each.capitalize() for each in call.values.get("--status") or ()]
+    phases = workloads.parse_phases(call.values.get("--status") or ())
     limit = _parse_count(call, "--limit", DEFAULT_LIMIT)
     offset = _parse_count(call, "--offset", 0)
     found = workloads.list_workloads(

@@ -1,6 +1,7 @@
 """Logs of one pod: waited for a little, then read by `muster logs`."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from muster_cli.actions import moments, workloads
@@ -14,6 +15,8 @@ from muster_cli.session import Session
 
 WAIT_SECONDS = 60.0
 POLL_SECONDS = 0.5
+SILENT_SECONDS = 3.0
+"""After so long it is said what is waited for."""
 CHIEFS = ("master", "chief", "launcher")
 
 Pod = dict[str, Any]
@@ -45,6 +48,7 @@ def _show_logs(call: Call, pod_name: str) -> None:
         pod_name,
         container=call.get_text("--container"),
         patience=patience,
+        report=call.invocation.notify,
     )
     run_muster("logs", [*arguments, f"--pod={pod['name']}", "--", str(workload["id"])], origins)
 
@@ -58,13 +62,21 @@ def _build_tail(text: str) -> list[str]:
 
 
 def wait_for_log(
-    session: Session, workload_id: str, pod_name: str, *, container: str, patience: float
+    session: Session,
+    workload_id: str,
+    pod_name: str,
+    *,
+    container: str,
+    patience: float,
+    report: Callable[[str], None],
 ) -> Pod:
     """Return a pod once its container has written, or will not within the patience.
 
-    Raises NotFound for a pod that there will not be, and TimedOut where no container has started.
+    Where that takes long, it is reported once what it waits for. Raises NotFound for a pod that
+    there will not be, and TimedOut where no container has started.
     """
-    deadline = time.monotonic() + patience
+    begun, is_reported = time.monotonic(), False
+    deadline = begun + patience
     while True:
         workload = workloads.get_by_id(session, workload_id)
         pods = workloads.list_pods(session, workload_id)
@@ -87,6 +99,12 @@ def wait_for_log(
                 f"No container of {pod_name or workload['name']} has started within "
                 f"{patience:g} s: it is {workload['phase']}.",
                 workload.get("phaseMessage") or (f"Its pods are {known}." if known else ""),
+            )
+        if not is_reported and time.monotonic() - begun >= SILENT_SECONDS:
+            is_reported = True
+            report(
+                f"{workload['name']} is {workload['phase']}; its log is waited for until "
+                f"{patience:g} s are over. {workload.get('phaseMessage') or ''}".rstrip()
             )
         time.sleep(POLL_SECONDS)
 
