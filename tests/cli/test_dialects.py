@@ -287,7 +287,10 @@ def test_an_error_names_the_flag_that_was_typed(bob: CommandLine) -> None:
     assert "No such option" in run_dialect(bob, f"{submit} --nonsense", code=2).err
     elastic = "runai distributed submit a -f TF --min-replicas 2"
     assert "--min-replicas is not taken" in run_dialect(bob, elastic, code=2).err
-    assert "no command submit-nothing" in run_dialect(bob, "runai submit-nothing", code=2).err
+    unknown = run_dialect(bob, "runai submit-nothing", code=2).err
+    assert "no command submit-nothing" in unknown
+    assert "submit-dist" in unknown
+    assert "workspace" not in unknown + run_dialect(bob, "runai --help").out
 
 
 def test_workloads_are_listed_and_shown_in_the_columns_of_each(bob: CommandLine) -> None:

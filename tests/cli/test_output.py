@@ -15,7 +15,13 @@ import pytest
 from muster_cli.actions import moments
 from muster_cli.errors import UsageProblem
 from muster_cli.output.formats import OutputFormat, dump_yaml, write_items
-from muster_cli.output.tables import TableColumn, count_columns, fit_widths, render_table
+from muster_cli.output.tables import (
+    TableColumn,
+    count_columns,
+    fit_widths,
+    format_value,
+    render_table,
+)
 from muster_cli.output.terminal import (
     Terminal,
     clean_log_line,
@@ -55,12 +61,31 @@ def test_a_table_in_a_file_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_widest_columns_give_way_first() -> None:
-    assert fit_widths([10, 100, 5], 50) == [10, 35, 5]
-    assert fit_widths([40, 40, 5], 45) == [20, 20, 5]
-    assert fit_widths([10, 10], 30) == [10, 10]
-    assert fit_widths([10, 10], 2) == [9, 9]
-    assert count_columns([10, 10, 3], 24) == 2
+    assert fit_widths([10, 100, 5], 50, [9, 9, 5]) == [10, 35, 5]
+    assert fit_widths([40, 40, 5], 45, [9, 9, 5]) == [20, 20, 5]
+    assert fit_widths([40, 40, 5], 65, [30, 9, 5]) == [30, 30, 5]
+    assert fit_widths([40, 40, 5], 55, [30, 9, 5]) == [30, 20, 5]
+    assert fit_widths([10, 10], 30, [9, 9]) == [10, 10]
+    assert fit_widths([10, 10], 2, [9, 9]) == [9, 9]
+    assert count_columns([9, 9, 3], 24) == 2
     assert count_columns([50], 20) == 1
+
+
+def test_rows_can_be_told_apart_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [f"distributed-training-{each}" for each in ("pytorch", "tf")]
+    titles = ["NAME", "FRAMEWORK", "STATUS", "PODS", "GPUS", "AGE", "PROJECT", "BY", "MESSAGE"]
+    rows = [
+        [each, "PyTorch", "Failed", "0/2", "0/2", "10m46s", "team-a", "", "x"] for each in names
+    ]
+    lines = render_table(titles, rows, Terminal(io.StringIO()))
+    assert [each.split()[0] for each in lines[1:]] == names
+    assert max(map(measure_text, lines)) <= 80
+
+
+def test_what_is_not_known_is_not_shown() -> None:
+    assert format_value({"request": None, "limit": None}) == ""
+    assert format_value({"request": 0.5, "limit": None}) == "request=0.5"
 
 
 def test_text_is_cut_by_the_columns_that_it_takes() -> None:
@@ -100,6 +125,16 @@ def test_items_are_written_in_the_format_that_is_asked_for(
 
 def test_yaml_has_texts_of_several_lines_as_blocks() -> None:
     assert dump_yaml({"a": "x\ny\n"}) == "a: |\n  x\n  y\n"
+
+
+@pytest.mark.parametrize("text", ["²", "٣s", "-1", "1e3", "s", ""])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(UsageProblem):
+        moments.parse_duration(text)
+
+
+def test_nothing_is_longer_ago_than_1970() -> None:
+    assert moments.format_ago(moments.parse_duration("999999999w")) == "1970-01-01T00:00:00Z"
 
 
 def test_durations_are_read_and_written() -> None:

@@ -104,6 +104,13 @@ def test_a_secret_shows_itself_to_nobody(tmp_path: Path, monkeypatch: pytest.Mon
     assert credentials.find_token("context:here") is None
 
 
+def test_a_token_of_the_environment_is_named_where_it_is_refused(bob: CommandLine) -> None:
+    bob.variables = {"MUSTER_TOKEN": "abc"}
+    refused = bob("list", code=3).err
+    assert "MUSTER_TOKEN is set" in refused
+    assert "muster login" not in refused
+
+
 def test_contexts_are_several_servers(bob: CommandLine, console: Console) -> None:
     bob(
         "login",

@@ -40,11 +40,12 @@ names: `muster config` shows and changes them, `--context` chooses one for a com
 
 ## Output
 
-Tables fit the terminal: the widest columns are cut first. `-o wide` has more columns, `-o json` and
-`-o yaml` what REST answers, `-o csv` a table for other programs, `-o name` names alone. Into a file
-or a pipe nothing is cut and nothing is coloured; `--no-color` and `NO_COLOR` say the same for a
-terminal. What pods wrote reaches a terminal with its colours, and with nothing else that a terminal
-obeys.
+Tables fit the terminal: names stay whole as far as there is room, the widest of the other columns
+are cut first, and the last ones go where that is not enough. `-o wide` has more columns, `-o json`
+and `-o yaml` what REST answers, `-o csv` a table for other programs, `-o name` names alone. Into a
+file or a pipe nothing is cut and nothing is coloured; `--no-color` and `NO_COLOR` say the same for
+a terminal. What pods wrote reaches a terminal with its colours, and with nothing else that a
+terminal obeys.
 Answers go to standard output; progress, warnings and errors to standard error.
 
 ## Logs

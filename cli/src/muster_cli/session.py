@@ -83,7 +83,7 @@ class Session:
             tries += 1
         self._compare_versions(answer.headers)
         if answer.status >= 300:
-            raise build_refusal(answer)
+            raise self._build_refusal(answer)
         return answer
 
     def list_items(
@@ -128,7 +128,7 @@ class Session:
                     return
                 content = response.read(1 << 20)
             if response.status != 401 or not can_renew:
-                raise build_refusal(Answer(response.status, response.headers, content))
+                raise self._build_refusal(Answer(response.status, response.headers, content))
             self._token = self._sign_in_program()
 
     def create_token(self, body: Mapping[str, str]) -> StoredToken:
@@ -163,6 +163,13 @@ class Session:
             self._token = self._sign_in_program()
             answer = self._client.request(method, target, body, self._build_headers())
         return answer
+
+    def _build_refusal(self, answer: Answer) -> Refused:
+        refusal = build_refusal(answer)
+        if answer.status == 401 and self.settings.token:
+            # It comes before every other token, so a sign-in would change nothing.
+            refusal.hint = "MUSTER_TOKEN is set: give it a token that is good, or unset it."
+        return refusal
 
     def _can_renew_token(self) -> bool:
         """Tell whether the caller is a program with credentials of its own."""
@@ -246,7 +253,8 @@ def compare_versions(server: str) -> str:
 def _parse_version(text: str) -> tuple[int, ...]:
     """Return major and minor: the fields and routes of REST change with them only."""
     parts = text.split(".")[:2]
-    return tuple(int(each) for each in parts) if all(each.isdigit() for each in parts) else ()
+    is_known = text.isascii() and all(each.isdigit() for each in parts)
+    return tuple(int(each) for each in parts) if is_known else ()
 
 
 def build_target(route: Route, query: Query | None, arguments: Mapping[str, str]) -> str:

@@ -14,12 +14,12 @@ _STAMP = re.compile(
     r"(?P<zone>[Zz]|[+-]\d\d:\d\d)",
     re.ASCII,
 )
-_DURATION = re.compile(r"(?:\d+[smhdw])+")
+_DURATION = re.compile(r"(?:\d+[smhdw])+", re.ASCII)
 
 
 def parse_duration(text: str) -> int:
     """Return the seconds of a duration as 90s, 15m, 2h30m or 7d. Raises UsageProblem."""
-    if text.isdigit() and len(text) < 10:
+    if text.isascii() and text.isdigit() and len(text) < 10:
         return int(text)
     if len(text) > 30 or not _DURATION.fullmatch(text):
         raise UsageProblem(f"{text} is not a duration.", "It is as 90s, 15m, 2h30m or 7d.")
@@ -59,9 +59,15 @@ def parse_moment(text: str | None) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def format_moment(text: str | None) -> str:
+    """Return a moment of REST without parts of a second; other text as it is."""
+    found = _STAMP.fullmatch(text or "")
+    return f"{found['second']}{found['zone']}" if found else text or ""
+
+
 def format_ago(seconds: int) -> str:
-    """Return the moment so many seconds ago, as REST writes it."""
-    return f"{datetime.fromtimestamp(time.time() - seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    """Return the moment so many seconds ago, as REST writes it; none is before 1970."""
+    return format_second(max(0, int(time.time()) - seconds))
 
 
 def compute_age(text: str | None, until: str | None = None) -> float | None:

@@ -104,7 +104,7 @@ def _convert(flag: str, key: str, text: str, kind: str) -> Any:
             raise UsageProblem(f"{key} of {flag} is true or false, and not {text}.")
         return text.lower() in ("true", "yes")
     if kind == "integer":
-        if not text.lstrip("-").isdigit():
+        if not (text.isascii() and text.removeprefix("-").isdigit()):
             raise UsageProblem(f"{key} of {flag} is a whole number, and not {text}.")
         return int(text)
     return text

@@ -56,7 +56,7 @@ def _show_logs(call: Call, pod_name: str) -> None:
 def _build_tail(text: str) -> list[str]:
     if text in ("", "-1"):
         return []
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise UsageProblem(f"--tail is a number of lines, or -1 for all, and not {text}.")
     return [f"--tail={text}"]
 

@@ -58,20 +58,30 @@ class DialectGroup(click.Group):
         ]
         return list(dict.fromkeys(starts))
 
+    def _list_offered(self) -> list[str]:
+        """Return the next words of commands that are there, and not refused."""
+        offered = [
+            each.words.removeprefix(self.prefix).split()[0]
+            for each in self.dialect.commands
+            if each.words.startswith(self.prefix) and not each.refused
+        ]
+        return list(dict.fromkeys(offered))
+
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         words = f"{self.prefix}{name}"
         for each in self.dialect.commands:
             if each.words == words:
                 return build_command(self.dialect, each)
         if any(each.words.startswith(f"{words} ") for each in self.dialect.commands):
-            return DialectGroup(
+            group = DialectGroup(
                 self.dialect,
                 f"{words} ",
                 name=name,
-                help=f"Commands of {words}.",
                 params=[_build_option(each) for each in self.dialect.common_flags],
                 callback=lambda **_: _keep_common_values(self.dialect, click.get_current_context()),
             )
+            group.help = ", ".join(group._list_offered())
+            return group
         return None
 
     def resolve_command(
@@ -82,7 +92,7 @@ class DialectGroup(click.Group):
             if name in ABSENT_COMMANDS:
                 reason, instead = ABSENT_COMMANDS[name]
                 raise UsageProblem(f"There is no command {name} yet. {reason}", instead)
-            known = ", ".join(self.list_commands(context))
+            known = ", ".join(self._list_offered())
             raise click.UsageError(
                 f"Muster's {self.dialect.name} has no command {self.prefix}{name}; it has {known}. "
                 "What it lacks may be in `muster --help`.",
@@ -140,6 +150,7 @@ def build_command(dialect: Dialect, command: Command) -> click.Command:
             params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
             context_settings={"ignore_unknown_options": True},
             help=f"Not there: {command.refused}",
+            hidden=True,
         )
     flags = [*command.flags, *dialect.common_flags]
 

@@ -41,7 +41,7 @@ _ATTEMPT_COLUMNS = [
     TableColumn("ATTEMPT", lambda item: item.get("number")),
     TableColumn("STATUS", lambda item: item.get("phase")),
     TableColumn("BY", lambda item: item.get("requestedBy")),
-    TableColumn("REQUESTED", lambda item: item.get("requestedAt")),
+    TableColumn("REQUESTED", lambda item: moments.format_moment(item.get("requestedAt"))),
     TableColumn(
         "RAN",
         lambda item: moments.describe_duration(
@@ -49,6 +49,13 @@ _ATTEMPT_COLUMNS = [
         ),
     ),
     TableColumn("MESSAGE", lambda item: item.get("phaseMessage")),
+]
+_SHOWN_EVENT_COLUMNS = [
+    TableColumn(
+        "AGE",
+        lambda item: moments.describe_duration(moments.compute_age(item.get("createdAt"))),
+    ),
+    *(each for each in EVENT_COLUMNS if each.title != "WHEN"),
 ]
 
 
@@ -74,7 +81,7 @@ def describe_workload(
     yield from describe_part("Pods", POD_COLUMNS, shown, terminal)
     if len(pods) > SHOWN_PODS:
         yield f"… and {len(pods) - SHOWN_PODS} more: `muster pods {workload['name']}`"
-    yield from describe_part("Events", EVENT_COLUMNS, events, terminal)
+    yield from describe_part("Events", _SHOWN_EVENT_COLUMNS, events, terminal)
 
 
 def describe_part(

@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: the widest columns give way first, then the last ones go."""
+"""Tables that fit the terminal: names stay whole, the widest columns give way, the last ones go."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from muster_cli.resource_types import Column, get_value
 GAP = "  "
 LEAST_WIDTH = 9
 """Columns are not made narrower than this: a status has so many characters."""
+NAME_WIDTH = 30
+"""The first column is not made narrower than this: what it names would not be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ def format_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(format_value(each) for each in value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{name}={format_value(each)}" for name, each in value.items())
+        known = {name: format_value(each) for name, each in value.items()}
+        return ", ".join(f"{name}={text}" for name, text in known.items() if text)
     return clean_text(str(value))
 
 
@@ -68,9 +71,11 @@ def render_table(
         for number, title in enumerate(titles)
     ]
     if terminal.width is not None:
-        count = count_columns(widths, terminal.width)
+        least = _list_least_widths(widths, terminal.width)
+        count = count_columns(least, terminal.width)
         titles, rows = titles[:count], [row[:count] for row in rows]
-        widths = fit_widths(widths[:count], terminal.width - len(GAP) * (count - 1))
+        room = terminal.width - len(GAP) * (count - 1)
+        widths = fit_widths(widths[:count], room, least[:count])
     heading = _join_cells(titles, widths, lambda cell: "bold", terminal)
     return [
         heading,
@@ -81,30 +86,37 @@ def render_table(
     ]
 
 
-def count_columns(widths: Sequence[int], room: int) -> int:
+def _list_least_widths(widths: Sequence[int], room: int) -> list[int]:
+    """Return the widths that columns keep; the first, which names the row, two fifths at most."""
+    first, *others = widths
+    return [
+        min(first, max(LEAST_WIDTH, min(NAME_WIDTH, room * 2 // 5))),
+        *(min(each, LEAST_WIDTH) for each in others),
+    ]
+
+
+def count_columns(least: Sequence[int], room: int) -> int:
     """Return how many columns, from the left, can be shown in so much room; at least one."""
-    count = len(widths)
-    while count > 1:
-        least = sum(min(each, LEAST_WIDTH) for each in widths[:count])
-        if least + len(GAP) * (count - 1) <= room:
-            break
+    count = len(least)
+    while count > 1 and sum(least[:count]) + len(GAP) * (count - 1) > room:
         count -= 1
     return count
 
 
-def fit_widths(widths: Sequence[int], room: int) -> list[int]:
-    """Return widths that fit into the room, the widest cut first; none below LEAST_WIDTH."""
+def fit_widths(widths: Sequence[int], room: int, least: Sequence[int]) -> list[int]:
+    """Return widths that fit into the room, the widest cut first; none below its least."""
     fitted = list(widths)
     while sum(fitted) > room:
-        widest = max(fitted)
-        if widest <= LEAST_WIDTH:
+        wide = [number for number, each in enumerate(fitted) if each > least[number]]
+        if not wide:
             break
+        widest = max(fitted[number] for number in wide)
+        chosen = [number for number in wide if fitted[number] == widest]
         # All of the widest are cut down together to the next width, or as far as is needed.
-        number = fitted.count(widest)
-        following = max([each for each in fitted if each < widest], default=LEAST_WIDTH)
-        surplus = -(-(sum(fitted) - room) // number)
-        narrowed = max(LEAST_WIDTH, following, widest - surplus)
-        fitted = [min(each, narrowed) for each in fitted]
+        following = max((fitted[number] for number in wide if fitted[number] < widest), default=0)
+        surplus = -(-(sum(fitted) - room) // len(chosen))
+        for number in chosen:
+            fitted[number] = max(least[number], following, widest - surplus)
     return fitted
 
 

@@ -70,7 +70,7 @@ POD_COLUMNS = [
     TableColumn("MESSAGE", lambda item: item.get("message")),
 ]
 EVENT_COLUMNS = [
-    TableColumn("WHEN", lambda item: item.get("createdAt")),
+    TableColumn("WHEN", lambda item: moments.format_moment(item.get("createdAt"))),
     TableColumn("TYPE", lambda item: item.get("type")),
     TableColumn("REASON", lambda item: item.get("reason")),
     TableColumn(
