@@ -284,6 +284,8 @@ def test_switches_are_spelled_as_click_reads_them() -> None:
 def test_an_error_names_the_flag_that_was_typed(bob: CommandLine) -> None:
     submit = "runai pytorch submit a -i muster/allreduce"
     assert "'--gpu-devices-request'" in run_dialect(bob, f"{submit} -g 1000", code=2).err
+    refused = run_dialect(bob, f"{submit} --cpu-memory-request 10XB", code=1).err
+    assert "--cpu-memory-request (spec.compute.cpuMemoryRequest): " in refused
     assert "No such option" in run_dialect(bob, f"{submit} --nonsense", code=2).err
     elastic = "runai distributed submit a -f TF --min-replicas 2"
     assert "--min-replicas is not taken" in run_dialect(bob, elastic, code=2).err

@@ -123,7 +123,14 @@ def test_refusals_are_told_by_field_with_the_servers_words(bob: CommandLine) -> 
     refused = bob("submit", "pytorch", "Bad_Name", "--image", "a b", code=1)
     assert not refused.out
     assert "name" in refused.err
-    assert "image" in refused.err
+    assert "--image (spec.image): " in refused.err
+    wrong = bob(*SUBMIT, "x", "--memory=10XB", "--master-env=1A=b", "--pvc=path=relative", code=1)
+    for each in (
+        "--memory (spec.compute.cpu",
+        "--master-env (masterSpec.",
+        "--pvc (spec.storage.p",
+    ):
+        assert each in wrong.err
     assert "no such option" in bob("submit", "pytorch", "x", "--wrong", code=2).err.lower()
     assert "claimName" in bob(*SUBMIT, "x", "--pvc=nonsense=1", code=2).err
     bob(*SUBMIT, "train1", code=6)

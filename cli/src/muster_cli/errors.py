@@ -109,14 +109,17 @@ def describe_error(error: CliError) -> str:
 
     What a terminal would obey is left out: the words may be the server's.
     """
-    lines = [f"Error: {error.message}"]
-    if isinstance(error, Refused):
-        # A problem of one field alone is the message already.
-        lines += [
-            f"  {field}: {text}" if field else f"  {text}"
-            for field, text in error.details
-            if text not in error.message
-        ]
+    message = error.message
+    details = error.details if isinstance(error, Refused) else ()
+    if len(details) > 1 and all(text in message for _, text in details):
+        # The message has them one after the other: lines are easier to read.
+        message = f"{len(details)} values are not right:"
+    # A problem of one field alone is the message already.
+    lines = [f"Error: {message}"] + [
+        f"  {field}: {text}" if field else f"  {text}"
+        for field, text in details
+        if text not in message
+    ]
     if error.hint:
         lines.append(error.hint)
     return "\n".join("".join(filter(_is_harmless, each)) for each in lines)

@@ -6,8 +6,8 @@ from typing import Any
 
 from muster_cli import routes
 from muster_cli.actions import projects
-from muster_cli.errors import NotFound, UsageProblem
-from muster_cli.fields import SubmissionField, VolumeField
+from muster_cli.errors import NotFound, Refused, UsageProblem
+from muster_cli.fields import Catalogue, SubmissionField, VolumeField
 from muster_cli.session import Session
 
 Body = dict[str, Any]
@@ -222,6 +222,32 @@ def submit(session: Session, body: Body, *, distributed: bool) -> Body:
     """Submit a workload; return it, with `warnings` where it cannot start. Raises Refused."""
     submitted: Body = session.call(get_routes(distributed).submit, body=body)
     return submitted
+
+
+def name_flags(refusal: Refused, catalogue: Catalogue) -> Refused:
+    """Return a refusal that names the flag of each field, beside the place that REST names."""
+    message = refusal.message
+    details: list[tuple[str, str]] = []
+    for place, text in refusal.details:
+        flag = find_flag(catalogue, place)
+        named = f"{flag} ({place})" if flag else place
+        if place:
+            message = message.replace(f"{place}: ", f"{named}: ")
+        details.append((named, text))
+    return Refused(refusal.status, message, tuple(details), refusal.hint)
+
+
+def find_flag(catalogue: Catalogue, place: str) -> str:
+    """Return the flag of a place in a body, as spec.image; "" where there is none."""
+    above, _, below = place.partition(".")
+    prefix = {"spec": "--", "masterSpec": "--master-"}.get(above, "")
+    flags = {each.place: each.flags[0] for each in catalogue.fields}
+    flags |= {each.place: each.flag for each in catalogue.volumes}
+    parts = below.split(".")
+    for count in range(len(parts), 0, -1):
+        if prefix and (flag := flags.get(".".join(parts[:count]))):
+            return f"{prefix}{flag.removeprefix('--')}"
+    return ""
 
 
 def get_submission(session: Session, workload: Mapping[str, Any]) -> tuple[Body, bool]:

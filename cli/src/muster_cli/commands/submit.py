@@ -11,7 +11,7 @@ from muster_cli.commands.changes import wait_with_reports
 from muster_cli.commands.documents import load_document
 from muster_cli.commands.field_options import build_options, build_spec, list_fields
 from muster_cli.commands.invocation import Invocation
-from muster_cli.errors import ExitCode, UsageProblem
+from muster_cli.errors import ExitCode, Refused, UsageProblem
 from muster_cli.fields import Catalogue, Framework, load_catalogue
 from muster_cli.output.formats import OutputFormat, write_value
 from muster_cli.output.live_view import LiveView
@@ -185,12 +185,14 @@ def send_submission(
     session, output = invocation.session, OutputFormat(typed["output"])
     project = typed["project"] or ("" if body.get("projectId") else invocation.settings.project)
     body = submissions.complete_body(session, body, project)
+    send = submissions.preview if typed["dry_run"] else submissions.submit
+    try:
+        submitted = send(session, body, distributed=distributed)
+    except Refused as refusal:
+        raise submissions.name_flags(refusal, load_catalogue()) from None
     if typed["dry_run"]:
-        _write_preview(
-            invocation, submissions.preview(session, body, distributed=distributed), output
-        )
+        _write_preview(invocation, submitted, output)
         return None
-    submitted = submissions.submit(session, body, distributed=distributed)
     for warning in submitted.get("warnings") or []:
         invocation.notify(f"Warning: {warning}")
     name, workload_id = submitted["name"], str(submitted["workloadId"])

@@ -11,7 +11,7 @@ from muster_cli import VERSION
 from muster_cli.commands.absent import ABSENT_COMMANDS
 from muster_cli.commands.root import root
 from muster_cli.dialects.tables import Call, Command, Dialect, DialectInvocation, Flag, Form
-from muster_cli.errors import UsageProblem
+from muster_cli.errors import Refused, UsageProblem
 
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
 
@@ -269,6 +269,8 @@ def run_muster(words: str, arguments: Sequence[str], origins: Mapping[str, str])
     try:
         with command.make_context(context.info_name, list(arguments), parent=context) as below:
             return command.invoke(below)
+    except Refused as refusal:
+        raise _name_origins(refusal, origins) from None
     except click.UsageError as error:
         error.ctx = context
         if isinstance(error, click.NoSuchOption) and error.option_name in origins:
@@ -281,6 +283,15 @@ def run_muster(words: str, arguments: Sequence[str], origins: Mapping[str, str])
             for opt in error.param.opts:
                 error.param_hint = f"'{origins[opt]}'" if opt in origins else error.param_hint
         raise
+
+
+def _name_origins(refusal: Refused, origins: Mapping[str, str]) -> Refused:
+    """Return a refusal with the flags of the dialect in place of those of `muster`."""
+    message, details = refusal.message, list(refusal.details)
+    for flag, origin in origins.items():
+        message = message.replace(f"{flag} (", f"{origin} (")
+        details = [(field.replace(f"{flag} (", f"{origin} ("), text) for field, text in details]
+    return Refused(refusal.status, message, tuple(details), refusal.hint)
 
 
 def translate_flags(call: Call) -> tuple[list[str], dict[str, str]]:
