@@ -12,8 +12,8 @@ from pathlib import Path
 
 BASE = Path(__file__).resolve().parent.parent
 
-FOLDERS = ("console", "projects", "clusters", "environments", "workloads", "localkube", "examples")
-FOLDERS += ("cli", "benchmarks", "scripts", "tests")
+FOLDERS = ("console", "projects", "clusters", "environments", "workloads", "localkube")
+FOLDERS += ("scheduling", "examples", "cli", "benchmarks", "scripts", "tests")
 
 PARTICIPLES = """
 asked became become begun bound bought brought built caught chosen come cut dealt done drawn driven

@@ -32,6 +32,7 @@ def test_everything_that_is_copied_is_there_and_reaches_the_builder() -> None:
 def test_every_app_of_the_console_is_copied() -> None:
     ours = {app for app in settings.INSTALLED_APPS if (ROOT / app).is_dir()}
     assert ours < list_sent_names()
+    assert "scheduling" in list_sent_names()
 
 
 def test_no_data_no_keys_and_no_history_reach_the_builder() -> None:

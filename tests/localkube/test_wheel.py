@@ -16,6 +16,7 @@ from tests.conformance.api import Api
 from tests.training import allreduce, digests, logs, submit, wait_for_end
 
 PACKAGE = ROOT / "localkube"
+SCHEDULING = ROOT / "scheduling"
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,13 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel: Path) -> None:
         if path.suffix in (".py", ".json") or path.name == "images.toml"
     }
     assert wanted - packed == set()
+
+
+def test_the_package_of_scheduling_decisions_is_in_the_wheel_once(wheel: Path) -> None:
+    packed = [name for name in zipfile.ZipFile(wheel).namelist() if "scheduling/" in name]
+    wanted = {f"scheduling/{path.relative_to(SCHEDULING)}" for path in SCHEDULING.rglob("*.py")}
+    assert wanted
+    assert set(packed) == wanted
 
 
 def test_every_program_that_an_image_names_is_in_the_wheel(wheel: Path) -> None:

@@ -1,0 +1,1 @@
+"""Proofs of the scheduling decisions, against the pure package alone."""
