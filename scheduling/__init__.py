@@ -13,6 +13,7 @@ from scheduling.decision import (
     Nomination,
     Refusal,
 )
+from scheduling.deciding import decide
 from scheduling.state import (
     CPU,
     GPU,
@@ -51,4 +52,5 @@ __all__ = [
     "Preemptibility",
     "Queue",
     "Refusal",
+    "decide",
 ]

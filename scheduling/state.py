@@ -34,12 +34,22 @@ class GpuShare:
     fraction: Fraction | None
     memory: int | None
 
+    def device_fraction(self, device_memory: int | None) -> Fraction | None:
+        """Return the fraction of one device, given its memory in MiB.
 
-@dataclass(frozen=True, slots=True)
+        None when the share is in memory and the device's memory is not known.
+        """
+        if self.memory is None:
+            return self.fraction
+        return Fraction(self.memory, device_memory) if device_memory else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PodShape:
-    """What a pod demands; pods of equal shapes are alike to place.
+    """What a pod demands; pods that share a shape are alike to place.
 
-    `amounts` has whole devices as `GPU`; a part of a device is in `share`.
+    `amounts` has whole devices as `GPU`; a part of a device is in `share`. Compared by identity,
+    which costs nothing for thousands of pods; `decide` finds out itself which ones are equal.
     """
 
     amounts: Amounts
@@ -116,6 +126,14 @@ class Gang:
     """Seconds that it waits from `created_at` before it takes anything from others."""
     succeeded: int = 0
     """How many of its pods have succeeded: it does not wait for these again."""
+    name: str = ""
+    """What messages call it; its key when empty."""
+    is_exempt: bool = False
+    """Whether it neither takes from others nor gives way: work of Kubernetes' own scheduler."""
+    stale_since: float | None = None
+    """Since when it has run with fewer pods than its minimum; None when that is not known."""
+    staleness_grace: float = 60.0
+    """Seconds for which it may run so before it is evicted whole; below 0 it never is."""
 
 
 @dataclass(frozen=True, slots=True)

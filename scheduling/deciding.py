@@ -1,0 +1,74 @@
+"""One decision about a whole cluster, given as plain values."""
+
+from collections.abc import Iterable, Sequence
+
+from scheduling.amounts import add_amounts
+from scheduling.cluster_room import ClusterRoom, Place
+from scheduling.decision import Binding, Decision, Refusal
+from scheduling.gangs import GangBook, build_gang_book
+from scheduling.queues import Booking, Queues
+from scheduling.scheduling_pass import PassState, SchedulingPass
+from scheduling.shapes import ShapeNames, ShapeTable, count_shapes, find_device_memory
+from scheduling.state import Amounts, ClusterState, Node, Pod, Preemptibility
+
+
+def decide(state: ClusterState) -> Decision:
+    """Decide who starts where, who gives way to whom, and say why the others wait."""
+    unify = ShapeNames().unify
+    gangs = [build_gang_book(gang, unify) for gang in state.gangs]
+    shapes = ShapeTable(find_device_memory(state.nodes))
+    queues = Queues()
+    queues.capacity = sum_capacity(state.nodes)
+    queues.replace_queues(state.queues)
+    room = ClusterRoom(state.nodes, shapes)
+    for gang in gangs:
+        _book_gang(queues, shapes, gang)
+        for pod in gang.placed.values():
+            room.add_pod(pod)
+    bindings: list[Binding] = []
+
+    def bind_pods(gang: GangBook, places: Sequence[Place], is_core: bool) -> Refusal | None:
+        bindings.extend(
+            Binding(place.pod.uid, gang.key, place.node, place.devices) for place in places
+        )
+        return None
+
+    scheduling = SchedulingPass(PassState(state.now, room, queues, shapes, bind_pods))
+    for _ in scheduling.place_gangs(gangs):
+        pass
+    outcome = scheduling.finish()
+    return Decision(
+        bindings,
+        outcome.nominations,
+        outcome.evictions,
+        {key: refusal for key, refusal in outcome.refusals.items() if refusal is not None},
+        outcome.decide_again_at,
+    )
+
+
+def sum_capacity(nodes: Iterable[Node]) -> Amounts:
+    """Return what all nodes have together."""
+    total: Amounts = {}
+    for node in nodes:
+        total = add_amounts(total, node.allocatable)
+    return total
+
+
+def _book_gang(queues: Queues, shapes: ShapeTable, gang: GangBook) -> None:
+    active = gang.list_active()
+    core_count = {
+        Preemptibility.PREEMPTIBLE: 0,
+        Preemptibility.SEMI_PREEMPTIBLE: gang.min_member,
+        Preemptibility.NON_PREEMPTIBLE: len(active),
+    }[gang.preemptibility]
+    leaving = [pod for pod in gang.placed.values() if pod.is_leaving]
+    parts: list[tuple[Iterable[Pod], bool, bool, bool]] = [
+        (gang.waiting.values(), False, False, False),
+        (active[:core_count], True, True, False),
+        (active[core_count:], True, False, False),
+        (leaving, True, False, True),
+    ]
+    for pods, placed, is_core, is_leaving in parts:
+        amounts = shapes.sum_charges(count_shapes(pods))
+        if amounts:
+            queues.count_booking(Booking(gang.queue, amounts, placed, is_core, is_leaving))

@@ -1,0 +1,60 @@
+"""The devices of a node: how much of each is free, and which ones the next pod gets."""
+
+from collections.abc import Sequence
+
+from scheduling.state import Number
+
+WHOLE_DEVICE = 1
+
+
+class Devices:
+    """What is free of each device.
+
+    A device is either held whole by one pod or shared by parts that add up to one at most.
+    """
+
+    __slots__ = ("free", "idle_count")
+
+    def __init__(self, count: int) -> None:
+        self.free: list[Number] = [WHOLE_DEVICE] * count
+        self.idle_count = count
+        """The number of devices that nobody uses."""
+
+    def copy(self) -> "Devices":
+        copy = Devices(0)
+        copy.free, copy.idle_count = list(self.free), self.idle_count
+        return copy
+
+    def count_with_room(self, part: Number) -> int:
+        """Return how many devices have `part` left."""
+        return sum(1 for free in self.free if free >= part)
+
+    def choose_devices(
+        self, count: int, part: Number = WHOLE_DEVICE, beside: "Devices | None" = None
+    ) -> tuple[int, ...] | None:
+        """Return `count` devices with `part` of each free, also in `beside`; None without them.
+
+        The fullest that still fit come first (best fit), so that shares gather on devices that are
+        shared already and whole devices stay whole; among equals the lowest index.
+        """
+        fitting = sorted(
+            (free, index)
+            for index, free in enumerate(self.free)
+            if free >= part and (beside is None or beside.free[index] >= part)
+        )
+        return (
+            tuple(sorted(index for _, index in fitting[:count])) if len(fitting) >= count else None
+        )
+
+    def use_devices(
+        self, indexes: Sequence[int], part: Number = WHOLE_DEVICE, sign: int = 1
+    ) -> None:
+        """Mark `part` of each device as used; with `sign` -1 as free again.
+
+        Indexes that the node no longer has are ignored: the pod that has them ends by itself.
+        """
+        for index in indexes:
+            if index < len(self.free):
+                was_idle = self.free[index] == WHOLE_DEVICE
+                self.free[index] -= part * sign
+                self.idle_count += (self.free[index] == WHOLE_DEVICE) - was_idle

@@ -1,0 +1,158 @@
+"""Gangs during a decision: their pods by what they do, counted as they come and go."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from scheduling.decision import Refusal
+from scheduling.shapes import ShapeCounts
+from scheduling.state import Gang, Pod, PodShape, Preemptibility
+from scheduling.waiting_pods import WaitingPods, rank_pod
+
+BEGUN_GANG, WHOLE_GANG, SURPLUS_PODS = range(3)
+"""What a gang's next pods are: the rest of its minimum, all of it, or more than that."""
+
+
+def count_none() -> int:
+    return 0
+
+
+@dataclass(slots=True, eq=False)
+class GangBook:
+    """A gang with its unfinished pods.
+
+    No step of a decision has to look at each pod of a large gang. The fields from `queue` on are
+    those of `Gang`.
+    """
+
+    key: str
+    arrival: int = 0
+    """Orders gangs of one age before their keys do."""
+    waiting: dict[str, Pod] = field(default_factory=dict)
+    """The pods that may be placed, by uid."""
+    placed: dict[str, Pod] = field(default_factory=dict)
+    """The pods that have a node, by uid, leaving ones too."""
+    leaving_count: int = 0
+    other_count: int = 0
+    """How many more pods exist that may not be placed yet."""
+    gated_count: int = 0
+    """How many of these wait for a gate."""
+    sorted_waiting: WaitingPods | None = None
+    """The pods that wait, as a decision last needed them."""
+    fixed_refusal: Refusal | None = None
+    """Why none of its pods can be placed, whatever room there is."""
+    count_succeeded: Callable[[], int] = count_none
+    queue: str = ""
+    name: str = ""
+    min_member: int = 1
+    priority: int = 0
+    preemptibility: Preemptibility = Preemptibility.PREEMPTIBLE
+    created_at: float = 0.0
+    started_at: float | None = None
+    preemption_delay: float = 0.0
+    is_exempt: bool = False
+    stale_since: float | None = None
+    staleness_grace: float = 60.0
+
+    @property
+    def active_count(self) -> int:
+        """How many pods run and do not leave."""
+        return len(self.placed) - self.leaving_count
+
+    @property
+    def order(self) -> tuple[int, float, int, str]:
+        """The order of gangs in a queue at one stage: priority, then age."""
+        return -self.priority, self.created_at, self.arrival, self.key
+
+    def add_pod(self, pod: Pod) -> None:
+        self.remove_pod(pod.uid)
+        self.sorted_waiting = None
+        if pod.node:
+            self.placed[pod.uid] = pod
+            self.leaving_count += pod.is_leaving
+        elif not pod.is_leaving:
+            self.waiting[pod.uid] = pod
+
+    def remove_pod(self, uid: str) -> None:
+        self.sorted_waiting = None
+        self.waiting.pop(uid, None)
+        pod = self.placed.pop(uid, None)
+        if pod is not None:
+            self.leaving_count -= pod.is_leaving
+
+    def list_active(self) -> Sequence[Pod]:
+        """Return the pods that run and do not leave, by rank."""
+        return sorted((pod for pod in self.placed.values() if not pod.is_leaving), key=rank_pod)
+
+    def is_core(self, stage: int) -> bool:
+        """Return whether pods of this stage count as non-preemptible."""
+        if self.preemptibility is Preemptibility.SEMI_PREEMPTIBLE:
+            return stage != SURPLUS_PODS
+        return self.preemptibility is Preemptibility.NON_PREEMPTIBLE
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Pods that are tried together: the first of those that wait."""
+
+    waiting: WaitingPods
+    counts: ShapeCounts
+    size: int
+    single: Pod | None = None
+    """The one pod of a set of one, where it is not simply the first."""
+
+    def list_pods(self) -> Sequence[Pod]:
+        return self.waiting.list_first(self.size) if self.single is None else [self.single]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A gang's next pods, as the sets to try.
+
+    One set of those it needs all together, or, beyond what it needs, one set for each shape.
+    """
+
+    gang: GangBook
+    stage: int
+    pod_sets: Sequence[PodSet]
+
+    @property
+    def order(self) -> tuple[int, int, float, int, str]:
+        """The order within a queue: priority, stage, age, arrival, key."""
+        gang = self.gang
+        return -gang.priority, self.stage, gang.created_at, gang.arrival, gang.key
+
+
+def build_gang_book(gang: Gang, unify: Callable[[PodShape], PodShape]) -> GangBook:
+    """Build the book of a gang; `unify` finds one shape for all that are equal."""
+    book = GangBook(
+        gang.key,
+        queue=gang.queue,
+        name=gang.name or gang.key,
+        min_member=gang.min_member,
+        priority=gang.priority,
+        preemptibility=gang.preemptibility,
+        created_at=gang.created_at,
+        started_at=gang.started_at,
+        preemption_delay=gang.preemption_delay,
+        is_exempt=gang.is_exempt,
+        stale_since=gang.stale_since,
+        staleness_grace=gang.staleness_grace,
+        count_succeeded=lambda: gang.succeeded,
+    )
+    shape: PodShape | None = None
+    for pod in gang.pods:
+        if pod.shape is not shape:
+            shape = unify(pod.shape)
+            if shape is not pod.shape:
+                pod = _with_shape(pod, shape)
+                shape = None
+        if pod.node:
+            book.placed[pod.uid] = pod
+            book.leaving_count += pod.is_leaving
+        elif not pod.is_leaving:
+            book.waiting[pod.uid] = pod
+    return book
+
+
+def _with_shape(pod: Pod, shape: PodShape) -> Pod:
+    return Pod(pod.uid, shape, pod.rank, pod.node, pod.devices, pod.is_leaving)

@@ -1,0 +1,104 @@
+"""What is free on one node: now, and as soon as leaving pods have left it."""
+
+from collections.abc import Sequence
+
+from scheduling.devices import WHOLE_DEVICE, Devices
+from scheduling.shapes import Demand
+from scheduling.state import GPU, Node, Number
+
+
+class Space:
+    """What is free on a node at one moment."""
+
+    __slots__ = ("amounts", "devices", "pods")
+
+    def __init__(self, node: Node) -> None:
+        self.amounts: dict[str, Number] = {
+            name: amount for name, amount in node.allocatable.items() if name != GPU
+        }
+        self.devices = Devices(int(node.allocatable.get(GPU, 0)))
+        self.pods = node.max_pods
+
+    def copy(self) -> "Space":
+        copy = Space.__new__(Space)
+        copy.amounts, copy.devices, copy.pods = (
+            dict(self.amounts),
+            self.devices.copy(),
+            self.pods,
+        )
+        return copy
+
+    def has_amounts(self, demand: Demand) -> bool:
+        """Return whether there is room for a pod, devices aside."""
+        if self.pods is not None and self.pods < 1:
+            return False
+        amounts = self.amounts
+        return all(amounts.get(name, 0) >= amount for name, amount in demand.plain)
+
+    def occupy(self, demand: Demand, devices: Sequence[int], part: Number, sign: int) -> None:
+        amounts = self.amounts
+        for name, amount in demand.plain:
+            amounts[name] = amounts.get(name, 0) - amount * sign
+        if devices:
+            self.devices.use_devices(devices, part, sign)
+        if self.pods is not None:
+            self.pods -= sign
+
+
+class NodeRoom:
+    """The room of a node: `now`, and `later` when those that leave have left.
+
+    Later there is also less of it, by what is kept for pods that wait for it. The two are one
+    object until they differ.
+    """
+
+    __slots__ = ("later", "node", "now")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.now = self.later = Space(node)
+
+    @property
+    def device_count(self) -> int:
+        return len(self.now.devices.free)
+
+    def part_of(self, demand: Demand) -> Number | None:
+        """Return how much of each of its devices a pod would take; None when that is not known."""
+        if demand.share is None:
+            return WHOLE_DEVICE
+        return demand.share.device_fraction(self.node.device_memory)
+
+    def get_idle_count(self, *, at_once: bool) -> int:
+        """Return how many devices are free whole, now and later or later alone."""
+        later = self.later.devices.idle_count
+        return min(self.now.devices.idle_count, later) if at_once else later
+
+    def find_devices(self, demand: Demand, *, at_once: bool) -> tuple[int, ...] | None:
+        """Return the devices for a pod, () for one that needs none, None without room for it.
+
+        A pod that starts at once needs its room later too: some is kept for others.
+        """
+        space = self.now if at_once else self.later
+        beside = self.later if at_once and self.later is not self.now else None
+        if not space.has_amounts(demand) or (beside and not beside.has_amounts(demand)):
+            return None
+        count = demand.whole if demand.share is None else demand.share.devices
+        part = self.part_of(demand)
+        if part is None or part > WHOLE_DEVICE:
+            return None
+        if not count:
+            return ()
+        return space.devices.choose_devices(count, part, beside.devices if beside else None)
+
+    def occupy(self, demand: Demand, devices: Sequence[int], sign: int = 1) -> None:
+        """Count a pod that runs here or starts now; with `sign` -1 take that back."""
+        part = self.part_of(demand) or WHOLE_DEVICE
+        self.now.occupy(demand, devices, part, sign)
+        if self.later is not self.now:
+            self.later.occupy(demand, devices, part, sign)
+
+    def occupy_later(self, demand: Demand, devices: Sequence[int], sign: int = 1) -> None:
+        """Keep room for a pod from when there is some; with `sign` -1 one that runs is to leave."""
+        if self.later is self.now:
+            self.later = self.now.copy()
+        self.later.occupy(demand, devices, self.part_of(demand) or WHOLE_DEVICE, sign)

@@ -1,0 +1,250 @@
+"""The tree of queues: what each may use, what it uses, and whose turn is next.
+
+These are KAI's rules (engine facts 3.2).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scheduling.amounts import compute_ratio
+from scheduling.decision import Refusal
+from scheduling.refusals import (
+    NO_QUEUE,
+    OVER_LIMIT,
+    OVER_QUOTA,
+    describe_over_limit,
+    describe_over_quota,
+)
+from scheduling.state import Amounts, Number, Queue
+
+INFINITE_SHARE = float("inf")
+
+Shares = Mapping[str, Amounts]
+"""The fair share of each queue."""
+
+Turn = tuple[bool, bool, int, float, str]
+"""Whose work goes first among queues of one parent: the smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """What pods count for in their queue.
+
+    All of them are requested, unless they leave; `placed` ones have a node.
+    """
+
+    queue: str
+    amounts: Amounts
+    placed: bool
+    non_preemptible: bool
+    leaving: bool = False
+
+
+@dataclass(slots=True)
+class QueueUsage:
+    """What the pods of a queue count for; those that leave are in `leaving` alone."""
+
+    requested: dict[str, Number] = field(default_factory=dict)
+    allocated: dict[str, Number] = field(default_factory=dict)
+    non_preemptible: dict[str, Number] = field(default_factory=dict)
+    leaving: dict[str, Number] = field(default_factory=dict)
+
+    def count_booking(self, booking: Booking, sign: int) -> None:
+        if booking.leaving:
+            change_amounts(self.leaving, booking.amounts, sign)
+            return
+        change_amounts(self.requested, booking.amounts, sign)
+        if booking.placed:
+            change_amounts(self.allocated, booking.amounts, sign)
+            if booking.non_preemptible:
+                change_amounts(self.non_preemptible, booking.amounts, sign)
+
+    def copy(self) -> "QueueUsage":
+        return QueueUsage(
+            dict(self.requested),
+            dict(self.allocated),
+            dict(self.non_preemptible),
+            dict(self.leaving),
+        )
+
+
+class NoQueue(Exception):
+    """Pods cannot run in that queue; the text says why."""
+
+
+class Queues:
+    """All queues with the bookings of all pods.
+
+    `capacity` is what the cluster has, against which shares are measured.
+    """
+
+    def __init__(self) -> None:
+        self.capacity: Amounts = {}
+        self._queues: dict[str, Queue] = {}
+        self._children: dict[str, list[str]] = {}
+        self._bookings: dict[str, Booking] = {}
+        self._usage: dict[str, QueueUsage] = {}
+        self._chains: dict[str, Sequence[Queue] | NoQueue] = {}
+
+    def fork(self) -> "Queues":
+        """Return a copy whose usage changes on its own; it has no bookings of single pods."""
+        fork = Queues()
+        fork.capacity, fork._queues, fork._children, fork._chains = (
+            self.capacity,
+            self._queues,
+            self._children,
+            self._chains,
+        )
+        fork._usage = {name: usage.copy() for name, usage in self._usage.items()}
+        return fork
+
+    def replace_queues(self, queues: Iterable[Queue]) -> None:
+        """Take over changed queues; the bookings stay and are summed up again."""
+        self._queues = {queue.name: queue for queue in queues}
+        self._children, self._chains, self._usage = {}, {}, {}
+        for queue in self._queues.values():
+            self._children.setdefault(queue.parent, []).append(queue.name)
+        for booking in self._bookings.values():
+            self.count_booking(booking)
+
+    def book_pod(self, uid: str, booking: Booking | None) -> None:
+        """Set what the pod `uid` counts for in its queue and all queues above."""
+        old = self._bookings.pop(uid, None)
+        if old is not None:
+            self.count_booking(old, -1)
+        if booking is not None:
+            self._bookings[uid] = booking
+            self.count_booking(booking)
+
+    def count_booking(self, booking: Booking, sign: int = 1) -> None:
+        """Count pods in their queue and all queues above it."""
+        counted: set[str] = set()
+        name = booking.queue
+        # Count a broken tree as far up as it goes; `replace_queues` sums up again when it is
+        # repaired.
+        while name and name not in counted:
+            counted.add(name)
+            self.usage(name).count_booking(booking, sign)
+            queue = self._queues.get(name)
+            name = queue.parent if queue else ""
+
+    def find_refusal(
+        self, name: str, wanted: Amounts, *, non_preemptible: bool, at_once: bool = True
+    ) -> Refusal | None:
+        """Return the first rule that keeps such work from starting in a queue, from the leaf up.
+
+        At once it shares its limits with the pods that leave.
+        """
+        try:
+            chain = self.get_chain(name)
+        except NoQueue as error:
+            return Refusal(NO_QUEUE, NO_QUEUE, str(error))
+        for queue in chain:
+            usage = self.usage(queue.name)
+            for resource, added in wanted.items():
+                bound = queue.bounds.get(resource)
+                if bound is None or bound.limit is None or not added:
+                    continue
+                used = usage.allocated.get(resource, 0)
+                if at_once:
+                    used += usage.leaving.get(resource, 0)
+                if used + added > bound.limit:
+                    title = queue.display_name or queue.name
+                    text = describe_over_limit(title, resource, bound.limit, used, added)
+                    subject = f"{queue.name} {resource}"
+                    return Refusal(OVER_LIMIT, subject, text, queue.name, wanted)
+        return self._find_quota_refusal(chain, wanted) if non_preemptible else None
+
+    def _find_quota_refusal(self, chain: Sequence[Queue], wanted: Amounts) -> Refusal | None:
+        for queue in chain:
+            used_amounts = self.usage(queue.name).non_preemptible
+            for resource, added in wanted.items():
+                bound = queue.bounds.get(resource)
+                if bound is None or bound.quota is None or not added:
+                    continue
+                used = used_amounts.get(resource, 0)
+                if used + added > bound.quota:
+                    title = queue.display_name or queue.name
+                    text = describe_over_quota(title, resource, bound.quota, used, added)
+                    subject = f"{queue.name} {resource}"
+                    return Refusal(OVER_QUOTA, subject, text, queue.name, wanted)
+        return None
+
+    def get_chain(self, name: str) -> Sequence[Queue]:
+        """Return the leaf queue and all above it. Raises NoQueue for an unusable queue."""
+        chain = self._chains.get(name)
+        if chain is None:
+            try:
+                chain = self._find_chain(name)
+            except NoQueue as error:
+                chain = error
+            self._chains[name] = chain
+        if isinstance(chain, NoQueue):
+            raise chain
+        return chain
+
+    def _find_chain(self, name: str) -> Sequence[Queue]:
+        if name not in self._queues:
+            raise NoQueue(f"Queue '{name}' does not exist")
+        if self._children.get(name):
+            raise NoQueue(
+                f"Queue '{name}' is not a leaf queue: pods run only in queues without child queues"
+            )
+        chain = [self._queues[name]]
+        while chain[-1].parent:
+            parent = self._queues.get(chain[-1].parent)
+            if parent is None:
+                raise NoQueue(
+                    f"Queue '{name}' cannot be used: its parent queue '{chain[-1].parent}' does "
+                    "not exist"
+                )
+            if parent in chain:
+                raise NoQueue(f"Queue '{name}' cannot be used: it is among its own parents")
+            chain.append(parent)
+        return chain
+
+    def find_queue(self, name: str) -> Queue | None:
+        return self._queues.get(name)
+
+    def list_children(self, name: str) -> Sequence[str]:
+        """Return the queues below one; those without a parent are below ""."""
+        return sorted(self._children.get(name, ()))
+
+    def usage(self, name: str) -> QueueUsage:
+        """Return what a queue and all below it use now."""
+        usage = self._usage.get(name)
+        if usage is None:
+            usage = self._usage[name] = QueueUsage()
+        return usage
+
+    def compute_turn(self, queue: Queue, wanted: Amounts, fair_share: Amounts) -> Turn:
+        """Return the sort key of a queue whose next work wants so much.
+
+        Those within their fair share go first (as KAI's `prioritizeUnderUtilized`), of these those
+        within their quota, then the higher queue priority, then the smaller share: of its quota,
+        or beyond it of the capacity by over-quota weight.
+        """
+        used = self.usage(queue.name).allocated
+        is_over_fair_share = False
+        shares_beyond: list[float] = []
+        shares_within: list[float] = []
+        for resource, bound in queue.bounds.items():
+            if bound.quota is None:
+                continue
+            used_now, added = used.get(resource, 0), wanted.get(resource, 0)
+            used_then = used_now + added
+            if used_then > bound.quota:
+                divisor = bound.weight * self.capacity.get(resource, 0)
+                beyond = max(0, used_now - bound.quota)
+                shares_beyond.append(compute_ratio(beyond, divisor) if divisor else INFINITE_SHARE)
+                if added and used_then > fair_share.get(resource, 0):
+                    is_over_fair_share = True
+            elif bound.quota:
+                shares_within.append(compute_ratio(used_now, bound.quota))
+        share = max(shares_beyond or shares_within, default=0.0)
+        return is_over_fair_share, bool(shares_beyond), -queue.priority, share, queue.name
+
+
+def change_amounts(into: dict[str, Number], amounts: Amounts, sign: int) -> None:
+    for name, amount in amounts.items():
+        into[name] = into.get(name, 0) + sign * amount

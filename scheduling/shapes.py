@@ -1,0 +1,99 @@
+"""Shapes of pods made ready for a decision: what is checked on a node and charged to queues."""
+
+from collections.abc import Iterable, Mapping
+
+from scheduling.state import CPU, GPU, MEMORY, Amounts, Node, Number, Pod, PodShape
+
+ShapeCounts = Mapping[PodShape, int]
+"""How many pods there are of each shape."""
+
+
+class Demand:
+    """What pods of one shape take on a node and in a queue."""
+
+    __slots__ = ("charge", "mismatches", "plain", "share", "shape", "size", "whole")
+
+    def __init__(self, shape: PodShape, device_memory: int | None) -> None:
+        self.shape = shape
+        self.whole = int(shape.amounts.get(GPU, 0))
+        """The number of whole devices."""
+        self.share = shape.share
+        self.plain = tuple((name, amount) for name, amount in shape.amounts.items() if name != GPU)
+        """The amounts other than devices."""
+        self.mismatches = dict(shape.mismatches)
+        self.charge = compute_charge(shape, device_memory)
+        """What queues are charged for one pod."""
+        part = self.share.device_fraction(device_memory) if self.share else None
+        self.size: tuple[int, Number] = (self.whole, part or 0)
+        """Larger demands are placed first."""
+
+
+class ShapeTable:
+    """The demands of all shapes that a decision meets.
+
+    `device_memory` is the memory by which shares in MiB are charged to queues.
+    """
+
+    def __init__(self, device_memory: int | None) -> None:
+        self._device_memory = device_memory
+        self._demands: dict[PodShape, Demand] = {}
+
+    def get_demand(self, shape: PodShape) -> Demand:
+        demand = self._demands.get(shape)
+        if demand is None:
+            demand = self._demands[shape] = Demand(shape, self._device_memory)
+        return demand
+
+    def sum_charges(self, counts: ShapeCounts) -> dict[str, Number]:
+        """Return what queues are charged for pods together."""
+        total: dict[str, Number] = {}
+        for shape, count in counts.items():
+            for name, amount in self.get_demand(shape).charge.items():
+                total[name] = total.get(name, 0) + amount * count
+        return total
+
+
+class ShapeNames:
+    """Finds one shape for all that are equal."""
+
+    def __init__(self) -> None:
+        self._known: dict[PodShape, PodShape] = {}
+        self._by_value: dict[object, PodShape] = {}
+
+    def unify(self, shape: PodShape) -> PodShape:
+        """Return the first shape that was equal to this one."""
+        known = self._known.get(shape)
+        if known is None:
+            value = (
+                frozenset(shape.amounts.items()),
+                shape.share,
+                frozenset(shape.mismatches.items()),
+            )
+            known = self._known[shape] = self._by_value.setdefault(value, shape)
+        return known
+
+
+def compute_charge(shape: PodShape, device_memory: int | None) -> Amounts:
+    """Return what a queue is charged for a pod: cores, bytes and devices.
+
+    A share counts as its fraction of each device.
+    """
+    charged = {name: shape.amounts[name] for name in (CPU, MEMORY, GPU) if name in shape.amounts}
+    if shape.share is not None:
+        charged[GPU] = shape.share.devices * (shape.share.device_fraction(device_memory) or 0)
+    return charged
+
+
+def find_device_memory(nodes: Iterable[Node]) -> int | None:
+    """Return the least memory of a device among nodes, by which shares are charged (as KAI does).
+
+    None when no node says it.
+    """
+    return min((node.device_memory for node in nodes if node.device_memory), default=None)
+
+
+def count_shapes(pods: Iterable[Pod]) -> dict[PodShape, int]:
+    counts: dict[PodShape, int] = {}
+    for pod in pods:
+        counts[pod.shape] = counts.get(pod.shape, 0) + 1
+    return counts
