@@ -88,7 +88,7 @@ class SchedulingPass:
         """Uids of the pods that got a place in this pass, by the key of their gang."""
         self._unbindable: set[str] = set()
         """Keys of the gangs whose pods found room and yet could not be started."""
-        self._nominated: list[GangBook] = []
+        self._nominated: dict[str, GangBook] = {}
 
     def place_gangs(self, gangs: Iterable[GangBook]) -> Generator[None, None, None]:
         """Place what can be placed, in steps."""
@@ -179,7 +179,7 @@ class SchedulingPass:
         self.outcome.nominations += [
             Nomination(place.pod.uid, gang.key, place.node) for place in fit.places
         ]
-        self._nominated.append(gang)
+        self._nominated[gang.key] = gang
         self._count_places(candidate, fit)
         nodes = sorted({place.node for place in fit.places})
         text = (
@@ -190,7 +190,7 @@ class SchedulingPass:
 
     def finish(self) -> Outcome:
         """Return the outcome; the pass is over."""
-        for gang in self._nominated:
+        for gang in self._nominated.values():
             # The pods that only have a nomination wait again in the next pass.
             gang.sorted_waiting = None
         return self.outcome
@@ -228,7 +228,9 @@ class SchedulingPass:
         if refusal is None:
             refusal = self.shortages.find_mismatch_refusal(pods.counts)
             if refusal is None:
-                fit = self._fit_at_once(pods)
+                # Nobody of a gang starts before its minimum does: the rest is nominated, too.
+                is_nominated = gang.key in self._nominated
+                fit = None if is_nominated else self._fit_at_once(pods)
                 if fit is not None and fit.is_complete:
                     return self._bind(candidate, fit, is_core)
                 placed = 0 if fit is None else len(fit.places)
