@@ -21,8 +21,10 @@ class QueueTurns:
         self._fair_shares = fair_shares
         self._sum_charges = sum_charges
         self._heaps: dict[str, list[tuple[object, Candidate]]] = {}
-        self._keys: dict[str, dict[str, Turn]] = {}
-        """By parent and child, for the queues below which somebody waits."""
+        self._keys: dict[str, dict[str, tuple[Turn, float, str]]] = {}
+        """By parent and child, for the queues below which somebody waits. Of queues whose turn it
+        is equally the one whose next work is older goes first.
+        """
         self._firsts: dict[str, str] = {}
         """The leaf whose turn it is below each queue."""
 
@@ -57,9 +59,10 @@ class QueueTurns:
                 siblings.pop(queue.name, None)
                 self._firsts.pop(queue.name, None)
             else:
-                wanted = self._sum_charges(self._heaps[first][0][1])
+                candidate = self._heaps[first][0][1]
                 share = self._fair_shares.get(queue.name, {})
-                siblings[queue.name] = self._queues.compute_turn(queue, wanted, share)
+                turn = self._queues.compute_turn(queue, self._sum_charges(candidate), share)
+                siblings[queue.name] = turn, candidate.gang.created_at, queue.name
                 self._firsts[queue.name] = first
             chosen = min(siblings, key=siblings.__getitem__, default=None)
             first = None if chosen is None else self._firsts[chosen]

@@ -22,7 +22,7 @@ INFINITE_SHARE = float("inf")
 Shares = Mapping[str, Amounts]
 """The fair share of each queue."""
 
-Turn = tuple[bool, bool, int, float, str]
+Turn = tuple[bool, bool, int, float, float]
 """Whose work goes first among queues of one parent: the smaller."""
 
 
@@ -221,28 +221,39 @@ class Queues:
         """Return the sort key of a queue whose next work wants so much.
 
         Those within their fair share go first (as KAI's `prioritizeUnderUtilized`), of these those
-        within their quota, then the higher queue priority, then the smaller share: of its quota,
-        or beyond it of the capacity by over-quota weight.
+        within their quota, then the higher queue priority, then the smaller share with that work,
+        then without it: of its quota, or beyond it of the capacity by over-quota weight.
         """
         used = self.usage(queue.name).allocated
         is_over_fair_share = False
-        shares_beyond: list[float] = []
-        shares_within: list[float] = []
+        is_over_quota = False
+        within, beyond = (0.0, 0.0), (0.0, 0.0)
         for resource, bound in queue.bounds.items():
             if bound.quota is None:
                 continue
             used_now, added = used.get(resource, 0), wanted.get(resource, 0)
             used_then = used_now + added
             if used_then > bound.quota:
+                is_over_quota = True
                 divisor = bound.weight * self.capacity.get(resource, 0)
-                beyond = max(0, used_now - bound.quota)
-                shares_beyond.append(compute_ratio(beyond, divisor) if divisor else INFINITE_SHARE)
+                beyond = _raise_shares(beyond, used_then - bound.quota, added, divisor)
                 if added and used_then > fair_share.get(resource, 0):
                     is_over_fair_share = True
             elif bound.quota:
-                shares_within.append(compute_ratio(used_now, bound.quota))
-        share = max(shares_beyond or shares_within, default=0.0)
-        return is_over_fair_share, bool(shares_beyond), -queue.priority, share, queue.name
+                within = _raise_shares(within, used_then, added, bound.quota)
+        share = beyond if is_over_quota else within
+        return is_over_fair_share, is_over_quota, -queue.priority, *share
+
+
+def _raise_shares(
+    shares: tuple[float, float], used_then: Number, added: Number, divisor: Number
+) -> tuple[float, float]:
+    """Return the largest shares with and without the work that is next."""
+    if not divisor:
+        return INFINITE_SHARE, INFINITE_SHARE
+    then = compute_ratio(used_then, divisor)
+    now = compute_ratio(max(0, used_then - added), divisor)
+    return max(shares[0], then), max(shares[1], now)
 
 
 def change_amounts(into: dict[str, Number], amounts: Amounts, sign: int) -> None:
