@@ -40,7 +40,7 @@ STEPS = (
     "come_to_rest",
 )
 steps = st.lists(
-    st.tuples(st.sampled_from(STEPS), numbers, numbers, numbers), min_size=8, max_size=30
+    st.tuples(st.sampled_from(STEPS), numbers, numbers, numbers), min_size=20, max_size=40
 )
 
 PRIORITIES = (50, 50, 50, 75, 100, 125)
