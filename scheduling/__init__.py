@@ -5,6 +5,7 @@ database or a clock: the time is part of the state. It needs the standard librar
 no other package of ours.
 """
 
+from scheduling.deciding import decide
 from scheduling.decision import (
     Action,
     Binding,
@@ -13,7 +14,6 @@ from scheduling.decision import (
     Nomination,
     Refusal,
 )
-from scheduling.deciding import decide
 from scheduling.state import (
     CPU,
     GPU,

@@ -175,7 +175,7 @@ class ClusterRoom:
             if idle < demand.whole or room.node.name in demand.mismatches:
                 continue
             rank = _rank_room(room, demand, idle)
-            if best_rank is not None and rank >= best_rank:  # type: ignore[operator]
+            if best_rank is not None and rank >= best_rank:
                 continue
             devices = room.find_devices(demand, at_once=at_once)
             if devices is not None:

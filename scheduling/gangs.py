@@ -1,6 +1,6 @@
 """Gangs during a decision: their pods by what they do, counted as they come and go."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from scheduling.decision import Refusal
@@ -82,6 +82,15 @@ class GangBook:
     def list_active(self) -> Sequence[Pod]:
         """Return the pods that run and do not leave, by rank."""
         return sorted((pod for pod in self.placed.values() if not pod.is_leaving), key=rank_pod)
+
+    def list_core_uids(self) -> Collection[str]:
+        """Return the pods that run and count as the guaranteed minimum of a semi-preemptible gang.
+
+        They are the first by rank; () for other gangs.
+        """
+        if self.preemptibility is not Preemptibility.SEMI_PREEMPTIBLE:
+            return ()
+        return {pod.uid for pod in self.list_active()[: self.min_member]}
 
     def is_core(self, stage: int) -> bool:
         """Return whether pods of this stage count as non-preemptible."""

@@ -28,9 +28,7 @@ def build_node_refusal(
 class _NodeShortages:
     """The parts of the message: for each short resource, what is needed and what there is."""
 
-    def __init__(
-        self, room: NodeRoom, demands: Sequence[tuple[Demand, int]], placed: int
-    ) -> None:
+    def __init__(self, room: NodeRoom, demands: Sequence[tuple[Demand, int]], placed: int) -> None:
         self.room = room
         self.demands = demands
         self.size = sum(count for _, count in demands)

@@ -16,9 +16,7 @@ PIPELINED = "Pipelined"
 """Not a reason of that condition either: a gang whose place is kept while others leave it."""
 
 
-def describe_over_limit(
-    queue: str, name: str, limit: Number, used: Number, wanted: Number
-) -> str:
+def describe_over_limit(queue: str, name: str, limit: Number, used: Number, wanted: Number) -> str:
     """Return KAI's message for a limit that a workload would pass (`unschedule_info.go`)."""
     title, unit, divisor = _resource_words(name)
     limit_words, used_words, wanted_words = (
@@ -31,9 +29,7 @@ def describe_over_limit(
     return f"{queue} quota has reached the allowable limit of {title}. {numbers}"
 
 
-def describe_over_quota(
-    queue: str, name: str, quota: Number, used: Number, wanted: Number
-) -> str:
+def describe_over_quota(queue: str, name: str, quota: Number, used: Number, wanted: Number) -> str:
     """Return KAI's message for non-preemptible work beyond the quota (`unschedule_info.go`)."""
     title, unit, divisor = _resource_words(name)
     quota_words, used_words, wanted_words = (

@@ -132,10 +132,7 @@ class SchedulingPass:
         if missing > waiting_count:
             refusals[gang.key] = _build_not_ready_refusal(gang)
             return None
-        if missing <= 0:
-            stage = SURPLUS_PODS
-        else:
-            stage = BEGUN_GANG if active else WHOLE_GANG
+        stage = _find_stage(active, missing)
         if gang.sorted_waiting is None:
             gang.sorted_waiting = WaitingPods(gang.waiting.values())
         waiting = gang.sorted_waiting
@@ -268,6 +265,13 @@ class SchedulingPass:
         state.queues.count_booking(waiting, -1)
         placed = Booking(gang.queue, amounts, placed=True, non_preemptible=is_core)
         state.queues.count_booking(placed)
+
+
+def _find_stage(active: int, missing: int) -> int:
+    """Return what the next pods of a gang are, given how many run and miss to its minimum."""
+    if missing <= 0:
+        return SURPLUS_PODS
+    return BEGUN_GANG if active else WHOLE_GANG
 
 
 def _count_places_by_shape(fit: Fit) -> dict[PodShape, int]:

@@ -11,7 +11,7 @@ ShapeCounts = Mapping[PodShape, int]
 class Demand:
     """What pods of one shape take on a node and in a queue."""
 
-    __slots__ = ("charge", "mismatches", "plain", "share", "shape", "size", "whole")
+    __slots__ = ("charge", "mismatches", "plain", "shape", "share", "size", "whole")
 
     def __init__(self, shape: PodShape, device_memory: int | None) -> None:
         self.shape = shape

@@ -137,7 +137,9 @@ def _survey_node(survey: ShapeSurvey, room: NodeRoom, demand: Demand) -> None:
     survey.accepting += 1
     for name, amount in demand.plain:
         free = max(min(room.now.amounts.get(name, 0), room.later.amounts.get(name, 0)), 0)
-        _add_resource(survey, name, free, room.node.allocatable.get(name, 0), is_short=free < amount)
+        _add_resource(
+            survey, name, free, room.node.allocatable.get(name, 0), is_short=free < amount
+        )
     if room.now.pods is not None and room.later.pods is not None:
         free_pods = max(min(room.now.pods, room.later.pods), 0)
         _add_resource(survey, PODS, free_pods, room.node.max_pods or 0, is_short=free_pods < 1)
@@ -149,9 +151,7 @@ def _survey_node(survey: ShapeSurvey, room: NodeRoom, demand: Demand) -> None:
         if part is None:
             survey.knows_memory = False
         free_parts = sum(max(free, 0) for free in room.later.devices.free)
-        is_short = part is None or (
-            room.later.devices.count_with_room(part) < demand.share.devices
-        )
+        is_short = part is None or (room.later.devices.count_with_room(part) < demand.share.devices)
         _add_resource(survey, GPU, free_parts, room.device_count, is_short=is_short)
 
 

@@ -15,6 +15,7 @@ from localkube.scheduler import node, task
 from localkube.scheduler.demand import BadDemand
 from localkube.scheduler.node import Node
 from localkube.scheduler.pod_grouping import DISTRIBUTED_KINDS
+from localkube.scheduler.shape_table import ShapeTable
 from localkube.scheduler.task import Task
 from localkube.store import Change
 
@@ -30,13 +31,14 @@ log = logging.getLogger(__name__)
 
 
 class ClusterIndex:
-    """Unfinished pods, the node, queues, priority classes and PodGroups, and their changes."""
+    """Unfinished pods, nodes, queues, priority classes and PodGroups, and their changes."""
 
-    def __init__(self, node_name: str) -> None:
+    def __init__(self) -> None:
         self.tasks: dict[str, Task] = {}
         self.placed_uids: dict[str, None] = {}
-        """Uids of the pods on the node."""
-        self.node: Node | None = None
+        """Uids of the pods that have a node."""
+        self.nodes: Mapping[str, Node] = {}
+        """All nodes by name; another mapping whenever one of them has changed."""
         self.queues: dict[str, Object] = {}
         self.priority_classes: dict[str, int] = {}
         self.pod_groups: dict[Key, Object] = {}
@@ -48,7 +50,7 @@ class ClusterIndex:
         """Whether queues or priority classes changed."""
         self.room_grew = True
         """Whether pods that were refused before might be placed now."""
-        self._node_name = node_name
+        self._shapes = ShapeTable(lambda: self.nodes)
 
     @property
     def has_changes(self) -> bool:
@@ -83,18 +85,25 @@ class ClusterIndex:
         old = self.tasks.get(record.uid)
         if change.type == "DELETED" or record.fields.get("status.phase") in FINISHED_PHASES:
             return self._forget_task(old)
-        if old is not None and old.node and old.scheduled_condition.status == "True":
-            # Ignore the kubelet's many status updates: a running pod matters again at its end.
+        if (
+            old is not None
+            and old.node
+            and old.scheduled_condition.status == "True"
+            and old.terminating == record.is_terminating
+        ):
+            # Ignore the kubelet's many status updates: a running pod matters again when it leaves.
             return NO_KEYS
         pod = record.decode()
         if task.is_on_hold(pod):
             return self._forget_task(old)
-        new = task.parse_task(pod)
+        new = task.parse_task(pod, self._shapes.find_shape)
         self.tasks[new.uid] = new
-        if new.node == self._node_name:
+        if new.node:
             self.placed_uids[new.uid] = None
         if old is not None and task.equals_but_reports(old, new):
             return NO_KEYS
+        # Where it runs it takes as much as before, but its room is free later.
+        self.room_grew = self.room_grew or bool(new.node and new.terminating)
         self.changed_pods[new.uid] = None
         return RUN_PASS
 
@@ -104,29 +113,31 @@ class ClusterIndex:
         del self.tasks[task_to_forget.uid]
         self.placed_uids.pop(task_to_forget.uid, None)
         self.changed_pods[task_to_forget.uid] = None
-        self.room_grew = self.room_grew or bool(task_to_forget.node)
+        # Also without a node it requested something, by which others had smaller fair shares.
+        self.room_grew = True
+        self._shapes.drop_unused(self.tasks.values(), len(self.tasks))
         return RUN_PASS
 
     def _node_changed(self, change: Change) -> Iterable[Key]:
-        if change.record.name != self._node_name:
-            return NO_KEYS
-        before = self.node
+        name, nodes = change.record.name, dict(self.nodes)
+        nodes.pop(name, None)
         try:
-            self.node = (
-                None if change.type == "DELETED" else node.parse_node(change.record.decode())
-            )
+            if change.type != "DELETED":
+                nodes[name] = node.parse_node(change.record.decode())
         except BadDemand as error:
             log.warning(
                 (
                     "node %s: its allocatable resources cannot be read, so the last known ones "
                     "hold: %s"
                 ),
-                change.record.name,
+                name,
                 error,
             )
-        # Ignore heartbeats.
-        if self.node == before:
             return NO_KEYS
+        # Ignore heartbeats.
+        if nodes == self.nodes:
+            return NO_KEYS
+        self.nodes = dict(sorted(nodes.items()))
         self.room_grew = self.rules_changed = True
         return RUN_PASS
 

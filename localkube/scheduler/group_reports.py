@@ -8,9 +8,11 @@ from localkube.metadata import Object, find_condition, labels_of, name_of
 from localkube.objects import Objects
 from localkube.resources import PODGROUPS, QUEUES
 from localkube.scheduler.cluster_index import Key
-from localkube.scheduler.demand import Amounts
 from localkube.scheduler.groups import Group
-from localkube.scheduler.refusal import NOT_READY, Refusal, build_resource_list
+from localkube.scheduler.resource_lists import build_reason, build_resource_list
+from scheduling.decision import Refusal
+from scheduling.refusals import NOT_READY, PIPELINED
+from scheduling.state import Amounts
 
 UNSCHEDULABLE = "UnschedulableOnNodePool"
 NODE_POOL_LABEL = "kai.scheduler/node-pool"
@@ -32,28 +34,37 @@ class GroupReports:
         self._last_subjects: dict[Key, str] = {}
 
     def report_group(
-        self, group: Group, counts: Object, refusal: Refusal | None, *, has_placed_pods: bool
+        self,
+        group: Group,
+        counts: Object,
+        refusal: Refusal | None,
+        details: Object | None,
+        *,
+        has_placed_pods: bool,
     ) -> None:
         """Update a PodGroup's counts and its scheduling condition.
 
-        The condition exists while a gang finds no place, and goes once some of its pods have one.
+        `details` are the numbers of the queue that refused, if one did. The condition exists while
+        a gang finds no place, and goes once some of its pods have one.
         """
         stored = self._objects.find(PODGROUPS, group.namespace, group.name)
         if stored is None:
             return
-        shown_refusal = (
-            None if refusal is None or has_placed_pods or refusal.reason == NOT_READY else refusal
+        reason = (
+            None
+            if refusal is None or has_placed_pods or refusal.reason in (NOT_READY, PIPELINED)
+            else build_reason(refusal, details)
         )
         status = stored.get("status") or {}
         if (status.get("resourcesStatus") or {}) != counts or not _is_explained(
-            status.get("schedulingConditions") or [], shown_refusal
+            status.get("schedulingConditions") or [], reason
         ):
 
             def change(pod_group: Object) -> None:
                 status = pod_group.setdefault("status", {})
                 status["resourcesStatus"] = counts
                 status["schedulingConditions"] = _build_conditions(
-                    pod_group, status.get("schedulingConditions") or [], shown_refusal
+                    pod_group, status.get("schedulingConditions") or [], reason
                 )
 
             stored = self._objects.modify(
@@ -78,7 +89,7 @@ class GroupReports:
 
     def _record_event(self, group: Group, stored: Object, refusal: Refusal | None) -> None:
         """Record an event when the refusal's subject has changed."""
-        if refusal is None:
+        if refusal is None or refusal.reason == PIPELINED:
             self._last_subjects.pop(group.key, None)
         elif self._last_subjects.get(group.key) != refusal.subject:
             self._last_subjects[group.key] = refusal.subject
@@ -101,24 +112,22 @@ def build_resources_status(placed: Amounts, requested: Amounts, *, non_preemptib
     return {key: value for key, value in status.items() if value}
 
 
-def _is_explained(conditions: Sequence[Object], refusal: Refusal | None) -> bool:
+def _is_explained(conditions: Sequence[Object], reason: Object | None) -> bool:
     present = find_condition(conditions, UNSCHEDULABLE)
-    if refusal is None or present is None:
-        return refusal is None and present is None
-    return present.get("message") == refusal.message and present.get("reasons") == [
-        refusal.build_reason()
-    ]
+    if reason is None or present is None:
+        return reason is None and present is None
+    return present.get("message") == reason["message"] and present.get("reasons") == [reason]
 
 
 def _build_conditions(
-    pod_group: Object, conditions: Sequence[Object], refusal: Refusal | None
+    pod_group: Object, conditions: Sequence[Object], reason: Object | None
 ) -> list[Object]:
     """Return the conditions with ours changed, or removed when nothing needs an explanation any
     more.
     """
     others = [condition for condition in conditions if condition.get("type") != UNSCHEDULABLE]
-    if refusal is None or _is_explained(conditions, refusal):
-        return others if refusal is None else list(conditions)
+    if reason is None or _is_explained(conditions, reason):
+        return others if reason is None else list(conditions)
     before: Mapping[str, str] = find_condition(conditions, UNSCHEDULABLE) or {}
     number = before.get("transitionID", "")
     return [
@@ -128,8 +137,8 @@ def _build_conditions(
             "nodePool": labels_of(pod_group).get(NODE_POOL_LABEL, DEFAULT_NODE_POOL),
             "status": "True",
             "reason": "Unschedulable",
-            "message": refusal.message,
-            "reasons": [refusal.build_reason()],
+            "message": reason["message"],
+            "reasons": [reason],
             "transitionID": str(int(number) + 1 if number.isdigit() else 1),
             "lastTransitionTime": clock.format_time(),
         },

@@ -7,9 +7,10 @@ import heapq
 import itertools
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
-from localkube import resources
+from localkube import clock, resources
 from localkube.errors import ApiError
 from localkube.lifecycle import is_foreground_deletion
 from localkube.metadata import Object, find_controller_reference, name_of, uid_of
@@ -18,13 +19,15 @@ from localkube.resources import PODGROUPS, PODS
 from localkube.scheduler import defaults, pod_grouping
 from localkube.scheduler.cluster_index import ClusterIndex, Key
 from localkube.scheduler.pod_grouping import GroupingError, OwnerLost
-from localkube.scheduler.refusal import Refusal
-from localkube.scheduler.task import SCHEDULER_NAMES, Task
-from localkube.scheduler.waiting_tasks import WaitingTasks
+from localkube.scheduler.task import DEFAULT_SCHEDULER, SCHEDULER_NAMES, Task
+from scheduling.decision import Refusal
+from scheduling.gangs import GangBook
+from scheduling.refusals import NO_ROOM
+from scheduling.state import Preemptibility
 
 T = TypeVar("T")
 
-Rank = tuple[bool, int, str]
+Rank = tuple[int, str]
 
 MAX_OWNER_DEPTH = 8
 """How many owners above each other are followed."""
@@ -32,7 +35,7 @@ MAX_OWNER_DEPTH = 8
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A gang.
+    """A gang: `book` is what decisions know of it.
 
     `fault` says why no PodGroup could be made of it; `members` are its unfinished pods by uid, as
     they were at the last refresh. They are counted as they come and go, so that no pass has to look
@@ -42,46 +45,38 @@ class Group:
     key: Key
     name: str
     """The name of its PodGroup."""
-    arrival: int
-    """Orders gangs that were made within the same second."""
+    book: GangBook
     owners: set[str] = field(default_factory=set)
     """Uids of the direct owners of its pods."""
     members: dict[str, Task] = field(default_factory=dict)
-    waiting: dict[str, None] = field(default_factory=dict)
-    """Uids of the pods that may be placed."""
     faulty: dict[str, None] = field(default_factory=dict)
     """Uids of the pods without a node whose demand cannot be read."""
-    placed_count: int = 0
-    gated_count: int = 0
-    sorted_waiting: WaitingTasks | None = None
-    """The pods that may be placed, sorted when a pass last needed them."""
     booked_as: Hashable = None
     """What its bookings were made of; others are made when that has changed."""
     fault: str = ""
     is_owner_lost: bool = False
     """Whether the fault is that its workload is gone or going, and its pods with it."""
     binding_refusal: Refusal | None = None
-    """Why the API did not accept its pods on the node; None once one of them has changed."""
-    queue: str = ""
-    min_member: int = 1
-    priority: int = 0
-    non_preemptible: bool = False
-    created: str = ""
+    """Why the API did not accept its pods on a node; None once one of them has changed."""
     _ranks: list[tuple[Rank, str]] = field(default_factory=list)
 
     @property
     def namespace(self) -> str:
         return self.key[0]
 
+    @property
+    def non_preemptible(self) -> bool:
+        return self.book.preemptibility is Preemptibility.NON_PREEMPTIBLE
+
     def add_member(self, task: Task) -> None:
         self.remove_member(task.uid)
         self.members[task.uid] = task
-        self.sorted_waiting = self.binding_refusal = None
         heapq.heappush(self._ranks, (task.rank, task.uid))
-        self.placed_count += bool(task.node)
-        self.gated_count += task.gated
-        if task.is_waiting:
-            self.waiting[task.uid] = None
+        self.book.gated_count += task.gated
+        if task.node or task.is_waiting:
+            self.book.add_pod(task.pod)
+        else:
+            self.book.other_count += 1
         if task.fault and not task.node:
             self.faulty[task.uid] = None
 
@@ -89,11 +84,21 @@ class Group:
         task = self.members.pop(uid, None)
         if task is None:
             return
-        self.sorted_waiting = self.binding_refusal = None
-        self.placed_count -= bool(task.node)
-        self.gated_count -= task.gated
-        self.waiting.pop(uid, None)
+        self.binding_refusal = None
+        self.book.gated_count -= task.gated
+        self.book.other_count -= not (task.node or task.is_waiting)
+        self.book.remove_pod(uid)
         self.faulty.pop(uid, None)
+
+    def note_fixed_refusal(self) -> None:
+        """Tell decisions why none of its pods can be placed, if so."""
+        faulty_task = next((self.members[uid] for uid in self.faulty), None)
+        if faulty_task is not None or self.fault:
+            text = f"pod {faulty_task.name}: {faulty_task.fault}" if faulty_task else self.fault
+            self.book.fixed_refusal = Refusal(NO_ROOM, text, text)
+        else:
+            # Bound again, it would be refused again, and free the same room again, for ever.
+            self.book.fixed_refusal = self.binding_refusal
 
     def find_first_member(self) -> Task:
         """Return the member of the lowest rank. Raises IndexError without members."""
@@ -126,6 +131,8 @@ class Groups:
         self._objects = objects
         self._index = index
         self._groups: dict[Key, Group] = {}
+        self._placed: dict[Key, Group] = {}
+        """The gangs with pods on a node."""
         self._keys_by_pod: dict[str, Key] = {}
         self._keys_by_name: dict[Key, Key] = {}
         self._created: list[Key] = []
@@ -143,20 +150,20 @@ class Groups:
         """Return the uids of the pods of all gangs."""
         return self._keys_by_pod
 
-    def list_waiting(self) -> Iterable[Key]:
+    def list_waiting(self) -> Sequence[Group]:
         """Return the gangs with pods that are not on a node."""
         return [
-            key for key, group in self._groups.items() if group.placed_count < len(group.members)
+            group for group in self._groups.values() if len(group.book.placed) < len(group.members)
         ]
+
+    def list_placed(self) -> Sequence[Group]:
+        """Return the gangs with pods on a node."""
+        return list(self._placed.values())
 
     def list_tasks(self, group: Group) -> Sequence[Task]:
         """Return its pods as they are now; one that has gone meanwhile is left out."""
         tasks = self._index.tasks
         return [tasks[uid] for uid in group.members if uid in tasks]
-
-    def list_waiting_tasks(self, group: Group) -> Sequence[Task]:
-        tasks = self._index.tasks
-        return [tasks[uid] for uid in group.waiting if uid in tasks]
 
     def count_succeeded(self, group: Group) -> int:
         """Return how many of its pods have succeeded.
@@ -200,8 +207,13 @@ class Groups:
             affected |= dict.fromkeys(self._groups)
         groups = {key: self._groups[key] for key in affected}
         for key, group in groups.items():
+            if group.book.placed:
+                self._placed[key] = group
+            else:
+                self._placed.pop(key, None)
             if group.members:
                 self._update_group(group)
+                group.note_fixed_refusal()
             else:
                 del self._groups[key]
                 del self._keys_by_name[group.namespace, group.name]
@@ -237,7 +249,12 @@ class Groups:
         else:
             key, name = (task.namespace, task.uid), own_name
         self._keys_by_name[task.namespace, name] = key
-        return self._groups.setdefault(key, Group(key, name, next(self._arrivals)))
+        group = self._groups.get(key)
+        if group is None:
+            book = GangBook("/".join(key), next(self._arrivals))
+            group = self._groups[key] = Group(key, name, book)
+            book.count_succeeded = partial(self.count_succeeded, group)
+        return group
 
     def _find_top_owner(self, task: Task) -> TopOwner:
         """Follow the controllers upwards, as far as their kinds are served here."""
@@ -278,15 +295,19 @@ class Groups:
             return
         spec = pod_group.get("spec") or {}
         group.fault = ""
-        group.queue = str(spec.get("queue") or defaults.DEFAULT_QUEUE)
-        group.min_member = int(spec.get("minMember") or 1)
-        group.priority = pod_grouping.resolve_priority(
+        priority = pod_grouping.resolve_priority(
             str(spec.get("priorityClassName") or ""), self._index.priority_classes
         )
-        group.non_preemptible = pod_grouping.is_non_preemptible(
-            str(spec.get("preemptibility") or ""), group.priority
+        sample, book = group.find_first_member(), group.book
+        book.name = f"{group.namespace}/{group.name}"
+        book.queue = str(spec.get("queue") or defaults.DEFAULT_QUEUE)
+        book.min_member = int(spec.get("minMember") or 1)
+        book.priority = priority
+        book.preemptibility = pod_grouping.resolve_preemptibility(
+            str(spec.get("preemptibility") or ""), priority
         )
-        group.created = str(pod_group["metadata"].get("creationTimestamp", ""))
+        book.created_at = parse_seconds(pod_group["metadata"].get("creationTimestamp"))
+        book.is_exempt = sample.scheduler == DEFAULT_SCHEDULER
 
     def _ensure_pod_group(self, group: Group, sample: Task) -> Object:
         """Return the stored PodGroup, created or changed as needed. Raises GroupingError or
@@ -336,6 +357,14 @@ class Groups:
             "kind": ref.get("kind"),
             "metadata": {"name": top.name, "uid": top.uid},
         }
+
+
+def parse_seconds(text: object) -> float:
+    """Return a time of an object in seconds; 0 when it has none."""
+    try:
+        return clock.parse_time(str(text)).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def _describe_owner(name: object, kind: object, fate: str) -> str:

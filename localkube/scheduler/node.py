@@ -1,15 +1,15 @@
-"""The node as the scheduler sees it: what it offers, and which pods it accepts.
+"""A node as the scheduler sees it: what it offers, and which pods it accepts.
 
 Taints, selectors and affinity decide that.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import scheduling
 from localkube.metadata import Object, labels_of, name_of
-from localkube.resources.gpu_sharing import GPU_RESOURCE
 from localkube.scheduler import demand
-from localkube.scheduler.demand import Amounts
+from scheduling.state import Amounts
 
 GPU_MEMORY = "nvidia.com/gpu.memory"
 """Label: the memory of each device, in MiB."""
@@ -29,10 +29,6 @@ class Node:
     unschedulable: bool = False
 
     @property
-    def device_count(self) -> int:
-        return int(self.allocatable.get(GPU_RESOURCE, 0))
-
-    @property
     def device_memory(self) -> int | None:
         """MiB of each device; None when the node does not say."""
         text = self.labels.get(GPU_MEMORY, "")
@@ -42,6 +38,11 @@ class Node:
     def max_pods(self) -> int | None:
         """How many pods may run at once; None when the node sets no bound."""
         return int(self.allocatable[PODS]) if PODS in self.allocatable else None
+
+    def build_value(self) -> scheduling.Node:
+        """Build the plain value that decisions are made of."""
+        allocatable = {name: amount for name, amount in self.allocatable.items() if name != PODS}
+        return scheduling.Node(self.name, allocatable, self.device_memory, self.max_pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,39 @@ class PlacementRules:
 
     These are the topology keys of required pod affinities, which hold on one node.
     """
+
+
+class NodeMismatches(Mapping[str, str]):
+    """Why nodes do not accept pods of one shape, found out when it is asked for.
+
+    `list_nodes` returns all nodes by name: another mapping when one of them has changed.
+    """
+
+    def __init__(self, rules: PlacementRules, list_nodes: Callable[[], Mapping[str, Node]]) -> None:
+        self._rules = rules
+        self._list_nodes = list_nodes
+        self._nodes: Mapping[str, Node] | None = None
+        self._mismatches: Mapping[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        return self._find_mismatches()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._find_mismatches())
+
+    def __len__(self) -> int:
+        return len(self._find_mismatches())
+
+    def _find_mismatches(self) -> Mapping[str, str]:
+        nodes = self._list_nodes()
+        if nodes is not self._nodes:
+            self._nodes = nodes
+            self._mismatches = {
+                name: mismatch
+                for name, node in nodes.items()
+                if (mismatch := describe_mismatch(node, self._rules)) is not None
+            }
+        return self._mismatches
 
 
 def parse_node(obj: Object) -> Node:

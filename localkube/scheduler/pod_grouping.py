@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from localkube.metadata import Object, annotations_of, labels_of, name_of
 from localkube.scheduler import defaults
 from localkube.scheduler.task import JOB_ROLE, KAI_SCHEDULER, Task
+from scheduling.state import Preemptibility
 
 QUEUE_LABEL = "kai.scheduler/queue"
 PROJECT_LABEL = "project"
 PRIORITY_LABEL = "priorityClassName"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 MIN_MEMBER_ANNOTATION = "kai.scheduler/batch-min-member"
-PREEMPTIBLE = "preemptible"
-NON_PREEMPTIBLE = "non-preemptible"
-PREEMPTIBILITIES = (PREEMPTIBLE, NON_PREEMPTIBLE)
+PREEMPTIBILITIES = tuple(each.value for each in Preemptibility)
 
 LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 """The one annotation that a PodGroup does not take over from its owner.
@@ -137,11 +136,13 @@ def resolve_priority(class_name: str, classes: Mapping[str, int]) -> int:
     return classes.get(class_name, defaults.PRIORITY_CLASSES[defaults.DEFAULT_PRIORITY_CLASS])
 
 
-def is_non_preemptible(preemptibility: str, priority: int) -> bool:
-    """Return whether work is not preemptible: by its own label, else by its priority."""
+def resolve_preemptibility(preemptibility: str, priority: int) -> Preemptibility:
+    """Return whether work may be taken back: by its own label, else by its priority."""
     if preemptibility in PREEMPTIBILITIES:
-        return preemptibility == NON_PREEMPTIBLE
-    return priority >= defaults.PREEMPTIBLE_BELOW
+        return Preemptibility(preemptibility)
+    if priority >= defaults.PREEMPTIBLE_BELOW:
+        return Preemptibility.NON_PREEMPTIBLE
+    return Preemptibility.PREEMPTIBLE
 
 
 def build_pod_group(name: str, namespace: str, owner: Object, spec: Object) -> Object:
@@ -218,7 +219,7 @@ def _choose_preemptibility(owner_labels: Mapping[str, str], pod: Task) -> str:
     quota.
     """
     values = (labels.get(PREEMPTIBILITY_LABEL, "") for labels in (owner_labels, pod.labels))
-    default = "" if pod.scheduler == KAI_SCHEDULER else PREEMPTIBLE
+    default = "" if pod.scheduler == KAI_SCHEDULER else Preemptibility.PREEMPTIBLE.value
     return next((value for value in values if value in PREEMPTIBILITIES), default)
 
 

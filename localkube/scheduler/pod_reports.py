@@ -15,8 +15,8 @@ from localkube.metadata import Object, is_terminating, set_condition, uid_of
 from localkube.objects import Objects
 from localkube.resources import PODS
 from localkube.scheduler.groups import Group
-from localkube.scheduler.refusal import Refusal
 from localkube.scheduler.task import DEFAULT_SCHEDULER, KAI_SCHEDULER, POD_GROUP_ANNOTATION, Task
+from scheduling.decision import Refusal
 
 GROUPER = "pod-grouper"
 

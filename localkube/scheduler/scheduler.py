@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from localkube import options
+from localkube import clock, options
 from localkube.errors import ApiError
 from localkube.event_recorder import EventRecorder
 from localkube.metadata import Object, set_condition
@@ -18,12 +18,9 @@ from localkube.resources.resource import Resource
 from localkube.scheduler.cluster_index import ClusterIndex, Key, Trigger
 from localkube.scheduler.group_reports import GroupReports, build_resources_status
 from localkube.scheduler.groups import Group, Groups
-from localkube.scheduler.node_room import Assignment
 from localkube.scheduler.pending_writes import PendingWrites
-from localkube.scheduler.placement import SchedulingPass
 from localkube.scheduler.pod_reports import LARGE_GANG, PodReports, build_scheduled_condition
-from localkube.scheduler.queues import Booking, Queues
-from localkube.scheduler.refusal import NO_ROOM, Refusal
+from localkube.scheduler.queues import build_queue_status, build_quota_details, parse_queue
 from localkube.scheduler.task import (
     DEFAULT_SCHEDULER,
     KAI_SCHEDULER,
@@ -32,6 +29,15 @@ from localkube.scheduler.task import (
     Task,
     sum_charges,
 )
+from scheduling.cluster_room import ClusterRoom, Place
+from scheduling.deciding import sum_capacity
+from scheduling.decision import Refusal
+from scheduling.gangs import GangBook
+from scheduling.queues import Booking, Queues
+from scheduling.refusals import NO_ROOM
+from scheduling.scheduling_pass import PassState, SchedulingPass
+from scheduling.shapes import ShapeTable, find_device_memory
+from scheduling.state import Preemptibility
 
 SERVER_ERROR = 500
 """From this code on a refusal is not the object's fault: the whole pass is tried again later."""
@@ -53,13 +59,16 @@ ROUND_SECONDS = 1.0
 T = TypeVar("T")
 
 
+PODS_PER_STEP = 100
+"""Pods that one step of a pass counts on their nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedBinding:
-    """The pods of a gang that found a place, and their devices."""
+    """The pods of a gang that found a place, and their places."""
 
     group: Group
-    tasks: Sequence[Task]
-    assignment: Assignment
+    tasks: Sequence[tuple[Task, Place]]
 
 
 @dataclass(slots=True)
@@ -87,7 +96,6 @@ class Scheduler:
         self,
         objects: Objects,
         recorder_for: Callable[[str], EventRecorder] | None = None,
-        node: str = options.NODE_NAME,
     ) -> None:
         recorder_for = recorder_for or (
             lambda component: EventRecorder(
@@ -95,19 +103,22 @@ class Scheduler:
             )
         )
         self._objects = objects
-        self._node = node
-        self._index = ClusterIndex(node)
+        self._index = ClusterIndex()
         self._groups = Groups(objects, self._index)
         self._queues = Queues()
         self._pending_writes = PendingWrites()
         self._verdicts: dict[Key, Refusal | None] = {}
+        self._quota_details: dict[Key, Object | None] = {}
+        """The numbers of the queue that refused a gang, as they were then."""
         self._gang_reports: dict[Key, GangReport] = {}
         self._current_pass: Iterator[None] | None = None
         self._planned_bindings: list[PlannedBinding] = []
         self._placed_uids: set[str] = set()
         """Uids of the pods that the current pass has placed."""
         self._bound_uids: list[str] = []
-        """Uids of the pods that the last reconciliation put on the node."""
+        """Uids of the pods that the last reconciliation put on a node."""
+        self._device_memory: int | None = None
+        """The memory of a device by which shares in MiB are charged."""
         self._last_pass_version = 0
         self._pod_reports = PodReports(objects, recorder_for)
         self._group_reports = GroupReports(objects, recorder_for(KAI_SCHEDULER))
@@ -173,19 +184,44 @@ class Scheduler:
         changed = list(index.changed_pods)
         rules_changed, room_grew = index.rules_changed, index.room_grew
         index.rules_changed = index.room_grew = False
+        nodes = [node.build_value() for node in index.nodes.values()]
         if rules_changed:
-            self._queues.capacity = index.node.allocatable if index.node else {}
-            self._queues.replace_queues(index.list_queues())
+            self._device_memory = find_device_memory(nodes)
+            self._queues.capacity = sum_capacity(nodes)
+            self._queues.replace_queues(map(parse_queue, index.list_queues()))
         concerned = yield from self._groups.refresh(all_groups=rules_changed)
         yield from self._book_changes(changed, concerned)
-        keys = self._groups.list_waiting() if room_grew else concerned
-        scheduling = SchedulingPass(index, self._groups, self._queues, self._bind_tasks)
-        verdicts = yield from scheduling.place_groups(keys)
+        groups = self._groups.list_waiting() if room_grew else concerned.values()
+        shapes = ShapeTable(self._device_memory)
+        room = ClusterRoom(nodes, shapes)
+        yield from self._count_placed(room)
+        scheduling = SchedulingPass(
+            PassState(
+                clock.current_time().timestamp(),
+                room,
+                self._queues.fork(),
+                shapes,
+                self._bind_pods,
+            )
+        )
+        by_key = {group.book.key: group for group in groups if group.members}
+        yield from scheduling.place_gangs([group.book for group in by_key.values()])
+        outcome = scheduling.finish()
+        verdicts = {by_key[key].key: refusal for key, refusal in outcome.refusals.items()}
         yield from self._bind_planned(verdicts)
         self._queue_reports(concerned, verdicts)
         if concerned or rules_changed:
             for name in index.queues:
                 self._pending_writes.add_write(("queue", name), partial(self._report_queue, name))
+
+    def _count_placed(self, room: ClusterRoom) -> Generator[None, None, None]:
+        """Count the pods that have a node, in steps."""
+        tasks = self._index.tasks
+        for number, uid in enumerate(list(self._index.placed_uids)):
+            if number % PODS_PER_STEP == 0:
+                yield
+            if uid in tasks:
+                room.add_pod(tasks[uid].pod)
 
     def _book_changes(
         self, changed: Sequence[str], concerned: Mapping[Key, Group]
@@ -196,56 +232,67 @@ class Scheduler:
             if group is None:
                 self._queues.book_pod(uid, None)
             elif task is not None:
-                self._book_task(group, task, placed=bool(task.node))
+                self._book_task(group, task)
             if task is None or task.node:
                 self._pod_reports.forget_pod(uid)
             elif task.scheduler not in SCHEDULER_NAMES:
                 self._pod_reports.report_unknown_scheduler(task)
             yield
         for group in concerned.values():
-            booked_as = (group.queue, group.non_preemptible, self._device_memory)
-            if group.booked_as != booked_as:
+            book = group.book
+            booked_as = (book.queue, book.preemptibility, book.min_member, self._device_memory)
+            is_semi = book.preemptibility is Preemptibility.SEMI_PREEMPTIBLE
+            if group.booked_as != booked_as or is_semi:
                 group.booked_as = booked_as
                 yield from self._book_group(group)
 
     def _book_group(self, group: Group) -> Generator[None, None, None]:
+        core_uids = group.book.list_core_uids()
         for task in self._groups.list_tasks(group):
-            self._book_task(group, task, placed=bool(task.node))
+            self._book_task(group, task, is_core=task.uid in core_uids)
             yield
 
-    def _book_task(self, group: Group, task: Task, *, placed: bool) -> None:
+    def _book_task(self, group: Group, task: Task, *, is_core: bool = False) -> None:
         self._queues.book_pod(
             task.uid,
             Booking(
-                group.queue,
+                group.book.queue,
                 task.compute_charge(self._device_memory),
-                placed,
-                group.non_preemptible,
+                placed=bool(task.node),
+                non_preemptible=group.non_preemptible or is_core,
+                leaving=bool(task.node) and task.terminating,
             ),
         )
 
-    @property
-    def _device_memory(self) -> int | None:
-        return self._index.node.device_memory if self._index.node else None
+    def _book_places(self, group: Group, places: Sequence[Place], *, is_core: bool) -> None:
+        """Book pods as placed that are about to be bound."""
+        for place in places:
+            task = self._index.tasks.get(place.pod.uid)
+            if task is not None:
+                amounts = task.compute_charge(self._device_memory)
+                self._queues.book_pod(task.uid, Booking(group.book.queue, amounts, True, is_core))
 
-    def _bind_tasks(
-        self, group: Group, tasks: Sequence[Task], assignment: Assignment
-    ) -> Refusal | None:
-        """Put pods on the node, all or none, and book them.
+    def _bind_pods(self, gang: GangBook, places: Sequence[Place], is_core: bool) -> Refusal | None:
+        """Put pods on their nodes, all or none, and book them.
 
         Returns a refusal when the API does not accept one of them. Many pods are only booked here:
         they are bound in steps, at the end of the pass.
         """
-        binding = PlannedBinding(group, tasks, assignment)
-        if len(tasks) > BOUND_AT_ONCE:
+        tasks = self._index.tasks
+        group = self._groups.find_by_pod(places[0].pod.uid)
+        if group is None:
+            return None
+        binding = PlannedBinding(
+            group, [(tasks[place.pod.uid], place) for place in places if place.pod.uid in tasks]
+        )
+        if len(places) > BOUND_AT_ONCE:
             self._planned_bindings.append(binding)
         else:
             refusal = exhaust(self._bind_in_steps(binding))
             if refusal is not None:
                 return refusal
-        for task in tasks:
-            self._book_task(group, task, placed=True)
-            self._placed_uids.add(task.uid)
+        self._book_places(group, places, is_core=is_core)
+        self._placed_uids.update(place.pod.uid for place in places)
         return None
 
     def _bind_planned(self, verdicts: dict[Key, Refusal | None]) -> Generator[None, None, None]:
@@ -257,27 +304,28 @@ class Scheduler:
             if refusal is not None:
                 # The place is free again, and others were refused for it.
                 verdicts[binding.group.key] = binding.group.binding_refusal = refusal
-                self._placed_uids.difference_update(task.uid for task in binding.tasks)
+                binding.group.note_fixed_refusal()
+                self._placed_uids.difference_update(task.uid for task, _ in binding.tasks)
                 self._index.room_grew = True
-                binding.group.sorted_waiting = None
+                binding.group.book.sorted_waiting = None
                 yield from self._book_group(binding.group)
 
     def _bind_in_steps(self, binding: PlannedBinding) -> Generator[None, None, Refusal | None]:
         # Dry-run all of them first: a refusal of the last pod must not leave the others bound.
-        group, assignment = binding.group, binding.assignment
-        for task in binding.tasks:
+        group = binding.group
+        for task, place in binding.tasks:
             try:
-                self._assign_node(group, task, assignment[task.uid], WriteRequest(dry_run=True))
+                self._assign_node(group, task, place, WriteRequest(dry_run=True))
             except ApiError as refusal:
                 if refusal.code >= SERVER_ERROR:
                     raise
                 text = f"the pod cannot be bound: {refusal.message}"
                 return Refusal(NO_ROOM, refusal.message, text)
             yield
-        for task in binding.tasks:
+        for task, place in binding.tasks:
             # It may have been deleted since: that is as if it were deleted right after.
             if self._is_there(task):
-                self._bind_task(group, task, assignment[task.uid])
+                self._bind_task(group, task, place)
             yield
         return None
 
@@ -285,27 +333,25 @@ class Scheduler:
         record = self._objects.store.find(PODS.key, task.namespace, task.name)
         return record is not None and record.uid == task.uid
 
-    def _bind_task(self, group: Group, task: Task, devices: Sequence[int]) -> None:
-        self._assign_node(group, task, devices, WriteRequest())
+    def _bind_task(self, group: Group, task: Task, place: Place) -> None:
+        self._assign_node(group, task, place, WriteRequest())
         pod = self._objects.modify(
             PODS, task.namespace, task.name, _set_scheduled_condition, subresource="status"
         )
         self._pod_reports.report_scheduled(pod)
         self._bound_uids.append(task.uid)
 
-    def _assign_node(
-        self, group: Group, task: Task, devices: Sequence[int], request: WriteRequest
-    ) -> Object:
-        def place(pod: Object) -> None:
-            pod["spec"]["nodeName"] = self._node
+    def _assign_node(self, group: Group, task: Task, place: Place, request: WriteRequest) -> Object:
+        def assign(pod: Object) -> None:
+            pod["spec"]["nodeName"] = place.node
             annotations = pod["metadata"].setdefault("annotations", {})
             annotations[POD_GROUP_ANNOTATION] = group.name
-            if devices:
-                annotations[options.GPU_DEVICES_ANNOTATION] = ",".join(map(str, devices))
+            if place.devices:
+                annotations[options.GPU_DEVICES_ANNOTATION] = ",".join(map(str, place.devices))
             else:
                 annotations.pop(options.GPU_DEVICES_ANNOTATION, None)
 
-        return self._objects.modify(PODS, task.namespace, task.name, place, request=request)
+        return self._objects.modify(PODS, task.namespace, task.name, assign, request=request)
 
     def _queue_reports(
         self, concerned: Mapping[Key, Group], verdicts: Mapping[Key, Refusal | None]
@@ -317,12 +363,21 @@ class Scheduler:
         for key, group in concerned.items():
             if key not in verdicts:
                 self._verdicts.pop(key, None)
+                self._quota_details.pop(key, None)
                 self._queue_gang_report(group)
         for key, refusal in verdicts.items():
             waiting = self._groups.find(key)
             if waiting is None or not waiting.members.keys().isdisjoint(self._placed_uids):
                 continue
             if key in concerned or self._verdicts.get(key) != refusal:
+                if self._verdicts.get(key) != refusal:
+                    self._quota_details[key] = (
+                        None
+                        if refusal is None
+                        else build_quota_details(
+                            self._queues, refusal, non_preemptible=waiting.non_preemptible
+                        )
+                    )
                 self._verdicts[key] = refusal
                 self._queue_gang_report(waiting)
 
@@ -339,7 +394,7 @@ class Scheduler:
     def _report_queue(self, name: str) -> bool:
         queue = self._index.queues.get(name)
         if queue is not None:
-            self._group_reports.report_queue(queue, self._queues.build_status(name))
+            self._group_reports.report_queue(queue, build_queue_status(self._queues, name))
         return False
 
     def _report_gang(self, report: GangReport) -> bool:
@@ -357,7 +412,7 @@ class Scheduler:
             report.is_requested = False
             self._report_group(group)
             # One pod speaks for all that the garbage collector is about to remove.
-            told = islice(group.waiting, 1) if group.is_owner_lost else group.waiting
+            told = islice(group.book.waiting, 1) if group.is_owner_lost else group.book.waiting
             report.waiting_uids = iter(list(told))
             return True
         for uid in islice(report.waiting_uids, UIDS_PER_STEP):
@@ -390,7 +445,11 @@ class Scheduler:
             non_preemptible=group.non_preemptible,
         )
         self._group_reports.report_group(
-            group, status, self._verdicts.get(group.key), has_placed_pods=bool(placed)
+            group,
+            status,
+            self._verdicts.get(group.key),
+            self._quota_details.get(group.key),
+            has_placed_pods=bool(placed),
         )
 
 

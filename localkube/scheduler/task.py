@@ -4,8 +4,7 @@ So a pass over thousands of pods reads no JSON.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -23,14 +22,11 @@ from localkube.metadata import (
     uid_of,
 )
 from localkube.scheduler import demand, node
-from localkube.scheduler.demand import (
-    Amounts,
-    BadDemand,
-    PodDemand,
-    scale_amounts,
-    sum_amounts,
-)
+from localkube.scheduler.demand import BadDemand
 from localkube.scheduler.node import PlacementRules
+from scheduling.amounts import scale_amounts, sum_amounts
+from scheduling.shapes import compute_charge, count_shapes
+from scheduling.state import Amounts, Pod, PodShape
 
 DEFAULT_SCHEDULER = "default-scheduler"
 KAI_SCHEDULER = "kai-scheduler"
@@ -46,7 +42,13 @@ JOB_ROLE = "training.kubeflow.org/job-role"
 LEADERS = ("master", "chief", "launcher")
 """Replica types, or roles, without which the others cannot begin: they are placed first."""
 
-NO_DEMAND = PodDemand({}, None)
+FIRST_RANK = -(10**9)
+"""The rank of leaders, by which no index comes before them."""
+
+NO_DEMAND = PodShape({}, None)
+
+FindShape = Callable[[PodShape, PlacementRules], PodShape]
+"""Returns the one shape of all pods that demand so much and may run in such places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,9 @@ class ScheduledCondition:
 class Task:
     """An unfinished pod.
 
-    `fault` says why its demand cannot be read; `shape` is equal for pods that are alike to place;
-    `annotations_hash` changes with the annotations that the scheduler does not write: a pod that
-    has too many of them cannot be bound until they change.
+    `fault` says why its demand cannot be read; `pod` is the plain value of it that decisions are
+    made of; `annotations_hash` changes with the annotations that the scheduler does not write: a
+    pod that has too many of them cannot be bound until they change.
     """
 
     uid: str
@@ -77,16 +79,20 @@ class Task:
     priority_class: str
     owner: Object | None
     group_name: str
-    demand: PodDemand
     fault: str
-    placement_rules: PlacementRules
-    shape: bytes
-    rank: tuple[bool, int, str]
+    pod: Pod
     gated: bool
     terminating: bool
-    node: str
-    devices: tuple[int, ...]
     scheduled_condition: ScheduledCondition
+
+    @property
+    def node(self) -> str:
+        return self.pod.node
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        """The order within a gang."""
+        return self.pod.rank, self.name
 
     @property
     def is_waiting(self) -> bool:
@@ -94,10 +100,10 @@ class Task:
         return not (self.node or self.gated or self.terminating)
 
     def compute_charge(self, device_memory: int | None) -> Amounts:
-        return self.demand.compute_charge(device_memory)
+        return compute_charge(self.pod.shape, device_memory)
 
 
-def parse_task(pod: Object) -> Task:
+def parse_task(pod: Object, find_shape: FindShape) -> Task:
     """Parse a pod.
 
     Malformed quantities or annotations become `fault`, never an exception.
@@ -108,7 +114,8 @@ def parse_task(pod: Object) -> Task:
         pod_demand = demand.parse_pod_demand(pod)
     except BadDemand as error:
         fault = str(error)
-    placing = node.parse_placement_rules(pod)
+    terminating = is_terminating(pod)
+    node_name = str(spec.get("nodeName") or "")
     return Task(
         uid=uid_of(pod),
         namespace=namespace_of(pod),
@@ -120,15 +127,17 @@ def parse_task(pod: Object) -> Task:
         priority_class=str(spec.get("priorityClassName") or ""),
         owner=find_controller_reference(pod),
         group_name=annotations_of(pod).get(POD_GROUP_ANNOTATION, ""),
-        demand=pod_demand,
         fault=fault,
-        placement_rules=placing,
-        shape=_encode_shape(pod_demand, placing),
-        rank=_compute_rank(name_of(pod), labels),
+        pod=Pod(
+            uid_of(pod),
+            find_shape(pod_demand, node.parse_placement_rules(pod)),
+            _compute_rank(name_of(pod), labels),
+            node_name,
+            _parse_devices(annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "")),
+            is_leaving=terminating,
+        ),
         gated=bool(spec.get("schedulingGates")),
-        terminating=is_terminating(pod),
-        node=str(spec.get("nodeName") or ""),
-        devices=_parse_devices(annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "")),
+        terminating=terminating,
         scheduled_condition=_parse_scheduled_condition(pod),
     )
 
@@ -136,26 +145,9 @@ def parse_task(pod: Object) -> Task:
 def sum_charges(tasks: Iterable[Task], device_memory: int | None) -> Amounts:
     """Return what queues are charged for pods together; pods of one shape are computed once."""
     return sum_amounts(
-        scale_amounts(task.compute_charge(device_memory), count)
-        for task, count in count_shapes(tasks)
+        scale_amounts(compute_charge(shape, device_memory), count)
+        for shape, count in count_shapes(task.pod for task in tasks).items()
     )
-
-
-def sum_demands(tasks: Iterable[Task]) -> Amounts:
-    """Return what pods demand together, without shares of devices."""
-    return sum_amounts(
-        scale_amounts(task.demand.amounts, count) for task, count in count_shapes(tasks)
-    )
-
-
-def count_shapes(tasks: Iterable[Task]) -> Iterable[tuple[Task, int]]:
-    """Return one pod of each shape, and how many there are of it."""
-    samples: dict[bytes, Task] = {}
-    counts: Counter[bytes] = Counter()
-    for task in tasks:
-        samples.setdefault(task.shape, task)
-        counts[task.shape] += 1
-    return [(task, counts[shape]) for shape, task in samples.items()]
 
 
 def equals_but_reports(first: Task, second: Task) -> bool:
@@ -183,7 +175,8 @@ def _hash_annotations(pod: Object) -> int:
     )
 
 
-def _encode_shape(asks: PodDemand, placing: PlacementRules) -> bytes:
+def encode_shape(asks: PodShape, placing: PlacementRules) -> bytes:
+    """Return what is equal for pods that are alike to place."""
     share = asks.share
     parts = [
         sorted((name, str(amount)) for name, amount in asks.amounts.items()),
@@ -193,8 +186,8 @@ def _encode_shape(asks: PodDemand, placing: PlacementRules) -> bytes:
     return msgspec.json.encode(parts, order="deterministic")
 
 
-def _compute_rank(name: str, labels: Mapping[str, str]) -> tuple[bool, int, str]:
-    """Return the order within a gang: leaders, then by replica index, then by name.
+def _compute_rank(name: str, labels: Mapping[str, str]) -> int:
+    """Return the order within a gang: leaders, then by replica index.
 
     Without an index label, the last number in the name is the index.
     """
@@ -203,7 +196,7 @@ def _compute_rank(name: str, labels: Mapping[str, str]) -> tuple[bool, int, str]
         tail = re.search(r"(\d{1,9})$", name)
         index = tail.group() if tail else "0"
     leads = labels.get(REPLICA_TYPE) in LEADERS or labels.get(JOB_ROLE) in LEADERS
-    return not leads, int(index), name
+    return FIRST_RANK if leads else int(index)
 
 
 def _parse_devices(text: str) -> tuple[int, ...]:

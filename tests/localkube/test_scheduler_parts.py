@@ -10,9 +10,11 @@ import pytest
 from localkube.metadata import Object
 from localkube.scheduler import demand
 from localkube.scheduler.demand import BadDemand
-from localkube.scheduler.devices import Devices
 from localkube.scheduler.node import Node, describe_mismatch, parse_placement_rules
-from localkube.scheduler.refusal import format_amount, format_quantity
+from localkube.scheduler.resource_lists import format_quantity
+from scheduling.amounts import format_amount
+from scheduling.devices import Devices
+from scheduling.shapes import compute_charge
 
 HALF = Fraction(1, 2)
 
@@ -75,7 +77,7 @@ def test_a_queue_is_charged_for_a_share_as_part_of_each_device() -> None:
     annotations = {"gpu-memory": "4096", "gpu-fraction-num-devices": "2"}
     asks = demand.parse_pod_demand(pod(containers=[container("1")], annotations=annotations))
 
-    assert asks.compute_charge(16384) == {"cpu": 1, "nvidia.com/gpu": HALF}
+    assert compute_charge(asks, 16384) == {"cpu": 1, "nvidia.com/gpu": HALF}
 
 
 def test_the_fullest_device_that_fits_is_chosen() -> None:
