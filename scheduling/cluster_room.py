@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scheduling.node_room import NodeRoom
 from scheduling.shapes import Demand, ShapeCounts, ShapeTable
-from scheduling.state import Node, Pod, PodShape
+from scheduling.state import GPU, Node, Number, Pod, PodShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,6 @@ class Fit:
     is_complete: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What all nodes have together.
-
-    `pods` is how many more they take; None when a node sets no bound.
-    """
-
-    idle: int
-    pods: int | None
-
-
 class ClusterRoom:
     """The room of all nodes.
 
@@ -52,12 +41,17 @@ class ClusterRoom:
         self._shapes = shapes
         self._rooms_by_name = {room.node.name: room for room in self.rooms}
         self._versions = itertools.count(1)
-        self._totals: dict[bool, tuple[int, Totals]] = {}
+        self._idle = {False: 0, True: 0}
+        """How many devices are idle on all nodes, by whether at once."""
+        self._free_pods = {False: 0, True: 0}
+        """How many more pods all nodes take together, where each of them sets a bound."""
+        self._is_bounded = True
+        self._sums: tuple[int, dict[str, Number]] | None = None
+        """The version of the room, and what is free later on all nodes together."""
         self._full_shapes: dict[tuple[PodShape, bool], int] = {}
         """By shape, and whether at once: the last version in which no node took one such pod."""
-
-    def find_room(self, node: str) -> NodeRoom | None:
-        return self._rooms_by_name.get(node)
+        for room in self.rooms:
+            self._sum_up(room, 1)
 
     def add_pod(self, pod: Pod) -> None:
         """Count a pod that has a node, whether or not it fits there."""
@@ -65,9 +59,9 @@ class ClusterRoom:
         if room is None:
             return
         demand = self._shapes.get_demand(pod.shape)
-        room.occupy(demand, pod.devices)
+        self._change_room(room, demand, pod.devices, 1, at_once=True)
         if pod.is_leaving:
-            room.occupy_later(demand, pod.devices, -1)
+            self._change_room(room, demand, pod.devices, -1, at_once=False)
             self.has_leaving = True
         self.version = next(self._versions)
 
@@ -118,42 +112,62 @@ class ClusterRoom:
         """Return whether it is plain without a try that such pods do not fit together."""
         if any(self._full_shapes.get((shape, at_once)) == self.version for shape in counts):
             return True
-        totals = self.sum_free(at_once=at_once)
-        if totals.pods is not None and totals.pods < sum(counts.values()):
+        if self._is_short_of_pods(sum(counts.values()), at_once=at_once):
             return True
-        whole = sum(self._shapes.get_demand(shape).whole * n for shape, n in counts.items())
-        return totals.idle < whole
+        return self._idle[at_once] < self._shapes.count_devices(counts)
 
-    def sum_free(self, *, at_once: bool) -> "Totals":
-        """Return the idle devices and places for pods of all nodes together."""
-        known = self._totals.get(at_once)
-        if known is not None and known[0] == self.version:
-            return known[1]
-        idle, pods = 0, 0
-        is_bounded = True
+    def is_enough_in_sum(self, counts: ShapeCounts) -> bool:
+        """Return whether all nodes together have enough later, in parts of whatever size."""
+        if self._sums is None or self._sums[0] != self.version:
+            self._sums = self.version, self._sum_later()
+        return all(
+            self._sums[1].get(name, 0) >= amount
+            for name, amount in self._shapes.sum_demands(counts).items()
+        )
+
+    def _sum_later(self) -> dict[str, Number]:
+        sums: dict[str, Number] = {}
         for room in self.rooms:
-            idle += room.get_idle_count(at_once=at_once)
-            free = (room.now if at_once else room.later).pods
-            if free is None:
-                is_bounded = False
-            else:
-                pods += max(free, 0)
-        totals = Totals(idle, pods if is_bounded else None)
-        self._totals[at_once] = self.version, totals
-        return totals
+            for name, amount in room.later.amounts.items():
+                sums[name] = sums.get(name, 0) + max(amount, 0)
+            sums[GPU] = sums.get(GPU, 0) + sum(room.later.devices.free)
+        return sums
+
+    def _is_short_of_pods(self, pods: int, *, at_once: bool) -> bool:
+        free = self._free_pods[at_once]
+        return self._is_bounded and free < pods
 
     def _take_place(self, place: Place, *, at_once: bool, sign: int) -> None:
         room = self._rooms_by_name[place.node]
-        demand = self._shapes.get_demand(place.pod.shape)
+        self._change_room(
+            room, self._shapes.get_demand(place.pod.shape), place.devices, sign, at_once
+        )
+
+    def _change_room(
+        self, room: NodeRoom, demand: Demand, devices: Sequence[int], sign: int, at_once: bool
+    ) -> None:
+        """Change the room of a node, now and later or later alone, and the sums over all nodes."""
+        self._sum_up(room, -1)
         if at_once:
-            room.occupy(demand, place.devices, sign)
+            room.occupy(demand, devices, sign)
         else:
-            room.occupy_later(demand, place.devices, sign)
+            room.occupy_later(demand, devices, sign)
+        self._sum_up(room, 1)
+
+    def _sum_up(self, room: NodeRoom, sign: int) -> None:
+        for at_once in (False, True):
+            self._idle[at_once] += room.get_idle_count(at_once=at_once) * sign
+            pods = (room.now if at_once else room.later).pods
+            if pods is None:
+                self._is_bounded = False
+            else:
+                self._free_pods[at_once] += max(pods, 0) * sign
 
     def _change_later(self, pod: Pod, sign: int) -> None:
         room = self._rooms_by_name.get(pod.node)
         if room is not None:
-            room.occupy_later(self._shapes.get_demand(pod.shape), pod.devices, sign)
+            demand = self._shapes.get_demand(pod.shape)
+            self._change_room(room, demand, pod.devices, sign, at_once=False)
             self.version = next(self._versions)
 
     def _find_place(

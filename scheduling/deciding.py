@@ -1,11 +1,12 @@
 """One decision about a whole cluster, given as plain values."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 from scheduling.amounts import add_amounts
 from scheduling.cluster_room import ClusterRoom, Place
 from scheduling.decision import Binding, Decision, Refusal
 from scheduling.gangs import GangBook, build_gang_book
+from scheduling.giving_way import GivingWay
 from scheduling.queues import Booking, Queues
 from scheduling.scheduling_pass import PassState, SchedulingPass
 from scheduling.shapes import ShapeNames, ShapeTable, count_shapes, find_device_memory
@@ -34,7 +35,8 @@ def decide(state: ClusterState) -> Decision:
         return None
 
     scheduling = SchedulingPass(PassState(state.now, room, queues, shapes, bind_pods))
-    for _ in scheduling.place_gangs(gangs):
+    running = [gang for gang in gangs if gang.placed]
+    for _ in run_pass(scheduling, gangs, running):
         pass
     outcome = scheduling.finish()
     return Decision(
@@ -44,6 +46,21 @@ def decide(state: ClusterState) -> Decision:
         {key: refusal for key, refusal in outcome.refusals.items() if refusal is not None},
         outcome.decide_again_at,
     )
+
+
+def run_pass(
+    scheduling: SchedulingPass, waiting: Iterable[GangBook], running: Iterable[GangBook]
+) -> Generator[None, None, None]:
+    """Take all actions in KAI's order, in steps of milliseconds; `finish` has the outcome."""
+    running = list(running)
+    for gang in running:
+        if gang.leaving_count:
+            pods = [pod for pod in gang.placed.values() if pod.is_leaving]
+            scheduling.note_leaving(pods, dict.fromkeys((pod.uid for pod in pods), gang))
+    yield from scheduling.place_gangs(waiting)
+    giving_way = GivingWay(scheduling, running)
+    yield from giving_way.make_room()
+    yield from giving_way.evict_stale_gangs()
 
 
 def sum_capacity(nodes: Iterable[Node]) -> Amounts:

@@ -7,7 +7,7 @@ a large gang can wait for as long as smaller work keeps coming. Its remedy is a 
 a queue whose limit keeps the others small.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduling.cluster_room import ClusterRoom, Fit, Place
@@ -33,7 +33,7 @@ from scheduling.refusals import (
 )
 from scheduling.shapes import ShapeTable
 from scheduling.shortages import ShortageReports
-from scheduling.state import Amounts, PodShape
+from scheduling.state import Amounts, Pod, PodShape
 from scheduling.waiting_pods import WaitingPods
 
 BindPods = Callable[[GangBook, Sequence[Place], bool], Refusal | None]
@@ -89,6 +89,8 @@ class SchedulingPass:
         self._unbindable: set[str] = set()
         """Keys of the gangs whose pods found room and yet could not be started."""
         self._nominated: dict[str, GangBook] = {}
+        self._leaving: dict[str, dict[str, int]] = {}
+        """How many pods of whom are about to leave each node."""
 
     def place_gangs(self, gangs: Iterable[GangBook]) -> Generator[None, None, None]:
         """Place what can be placed, in steps."""
@@ -178,12 +180,37 @@ class SchedulingPass:
         ]
         self._nominated[gang.key] = gang
         self._count_places(candidate, fit)
-        nodes = sorted({place.node for place in fit.places})
-        text = (
-            f"Waiting for room that others are about to leave on {', '.join(nodes[:3])}"
-            f"{' and more' if len(nodes) > 3 else ''}"
-        )
+        text = self._describe_leaving(sorted({place.node for place in fit.places}))
         self.outcome.refusals[gang.key] = Refusal(PIPELINED, PIPELINED, text)
+
+    def note_leaving(self, pods: Iterable[Pod], gangs: Mapping[str, GangBook]) -> None:
+        """Note who leaves which node, for those who wait for it; `gangs` are by the pods' uids."""
+        for pod in pods:
+            names = self._leaving.setdefault(pod.node, {})
+            name = gangs[pod.uid].name
+            names[name] = names.get(name, 0) + 1
+
+    def has_place(self, gang: GangBook) -> bool:
+        """Return whether pods of a gang got a place in this pass."""
+        return gang.key in self._placed_uids
+
+    def decide_again(self, at: float) -> None:
+        """Ask for another decision when time alone may have changed this one."""
+        before = self.outcome.decide_again_at
+        self.outcome.decide_again_at = at if before is None else min(at, before)
+
+    def _describe_leaving(self, nodes: Sequence[str]) -> str:
+        leaving: dict[str, int] = {}
+        for node in nodes:
+            for name, count in self._leaving.get(node, {}).items():
+                leaving[name] = leaving.get(name, 0) + count
+        where = f"{', '.join(nodes[:3])}{' and more' if len(nodes) > 3 else ''}"
+        who = [
+            f"{count} pod{'s' if count > 1 else ''} of {name}"
+            for name, count in sorted(leaving.items())
+        ]
+        who = [*who[:3], "others"] if len(who) > 3 else who
+        return f"Waiting for {' and '.join(who) or 'others'} to leave {where}"
 
     def finish(self) -> Outcome:
         """Return the outcome; the pass is over."""

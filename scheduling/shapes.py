@@ -52,6 +52,20 @@ class ShapeTable:
                 total[name] = total.get(name, 0) + amount * count
         return total
 
+    def sum_demands(self, counts: ShapeCounts) -> dict[str, Number]:
+        """Return what pods take on nodes together, parts of devices as fractions of one."""
+        total: dict[str, Number] = {}
+        for shape, count in counts.items():
+            demand = self.get_demand(shape)
+            for name, amount in demand.plain:
+                total[name] = total.get(name, 0) + amount * count
+            total[GPU] = total.get(GPU, 0) + demand.charge.get(GPU, 0) * count
+        return total
+
+    def count_devices(self, counts: ShapeCounts) -> int:
+        """Return how many whole devices pods take together."""
+        return sum(self.get_demand(shape).whole * count for shape, count in counts.items())
+
 
 class ShapeNames:
     """Finds one shape for all that are equal."""

@@ -69,7 +69,7 @@ class ShortageReports:
         shape = self._find_blocked_shape(counts)
         survey = self._survey(shape)
         gang_suffix = f" for a gang of {size} pods" if size > 1 else ""
-        wanted = self._sum_wanted(counts, size)
+        wanted = self._shapes.sum_demands(counts) | {PODS: size}
         parts, names = [], set[str]()
         for name, amount in sorted(wanted.items()):
             text = _describe_resource(survey, name, amount, size, gang_suffix)
@@ -105,17 +105,6 @@ class ShortageReports:
             ),
             ordered[0],
         )
-
-    def _sum_wanted(self, counts: ShapeCounts, size: int) -> dict[str, Number]:
-        wanted: dict[str, Number] = {PODS: size}
-        for shape, count in counts.items():
-            demand = self._shapes.get_demand(shape)
-            for name, amount in demand.plain:
-                wanted[name] = wanted.get(name, 0) + amount * count
-            devices = demand.charge.get(GPU, 0)
-            if devices or demand.share:
-                wanted[GPU] = wanted.get(GPU, 0) + devices * count
-        return wanted
 
     def _survey(self, shape: PodShape) -> ShapeSurvey:
         known = self._surveys.get(shape)

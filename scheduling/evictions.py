@@ -1,0 +1,88 @@
+"""Evictions during a pass: what they change, taking them back, and why they happen."""
+
+from collections.abc import Sequence
+
+from scheduling.decision import Action, Eviction
+from scheduling.gangs import GangBook
+from scheduling.queues import Booking
+from scheduling.scheduling_pass import PassState
+from scheduling.state import Pod
+from scheduling.victims import VictimUnit
+
+
+class EvictionPlan:
+    """Units that are evicted for one gang, until it is certain that they are."""
+
+    def __init__(self, state: PassState) -> None:
+        self._state = state
+        self.units: list[VictimUnit] = []
+
+    @property
+    def pod_count(self) -> int:
+        return sum(len(unit.pods) for unit in self.units)
+
+    def add_unit(self, unit: VictimUnit) -> None:
+        """Count the pods of a unit as leaving; they were taken out of their gang before."""
+        for pod in unit.pods:
+            self._state.room.evict_pod(pod)
+        self._book(unit, 1)
+        self.units.append(unit)
+
+    def remove_unit(self, unit: VictimUnit) -> None:
+        """Let a unit off: it goes on as if nothing had been."""
+        self.units.remove(unit)
+        unit.running.return_pods(unit.pods)
+        self._book(unit, -1)
+        for pod in unit.pods:
+            self._state.room.restore_pod(pod)
+
+    def discard(self) -> None:
+        """Let all units off, the last one first."""
+        for unit in reversed(list(self.units)):
+            self.remove_unit(unit)
+
+    def list_removable(self) -> Sequence[VictimUnit]:
+        """Return the units that might be let off: the last one of each gang, the latest first."""
+        last_units: dict[str, VictimUnit] = {}
+        for unit in self.units:
+            last_units[unit.gang.key] = unit
+        return [unit for unit in reversed(self.units) if last_units[unit.gang.key] is unit]
+
+    def list_pods(self) -> Sequence[Pod]:
+        return [pod for unit in self.units for pod in unit.pods]
+
+    def build_evictions(self, action: Action, taker: GangBook) -> Sequence[Eviction]:
+        return [
+            Eviction(
+                pod.uid, unit.gang.key, action, taker.key, describe_eviction(action, unit, taker)
+            )
+            for unit in self.units
+            for pod in unit.pods
+        ]
+
+    def _book(self, unit: VictimUnit, sign: int) -> None:
+        queue, queues = unit.gang.queue, self._state.queues
+        placed = Booking(queue, unit.amounts, placed=True, non_preemptible=False)
+        # Another pod is made in its place, so it goes on being requested.
+        waiting = Booking(queue, unit.amounts, placed=False, non_preemptible=False)
+        leaving = Booking(queue, unit.amounts, placed=True, non_preemptible=False, leaving=True)
+        queues.count_booking(placed, -sign)
+        queues.count_booking(waiting, sign)
+        queues.count_booking(leaving, sign)
+
+
+def describe_eviction(action: Action, unit: VictimUnit, taker: GangBook) -> str:
+    """Return why a gang's pods are evicted, and for whom."""
+    size = f"{len(unit.pods)} pods" if len(unit.pods) > 1 else "A pod"
+    verb = "were" if len(unit.pods) > 1 else "was"
+    victim = f"{size} of {unit.gang.name} {verb}"
+    match action:
+        case Action.PREEMPT:
+            return f"{victim} preempted by higher priority workload {taker.name}"
+        case Action.CONSOLIDATE:
+            return (
+                f"{victim} preempted and rescheduled due to bin packing (resource consolidation) "
+                f"procedure for workload {taker.name}"
+            )
+        case _:
+            return f"{victim} preempted by workload {taker.name}."

@@ -1,0 +1,317 @@
+"""Makes room for gangs that found none: consolidation, reclaim, preemption, in KAI's order.
+
+For each refused gang victims are taken one after the other until it fits among what is free then;
+those that turn out not to be needed are let off. How many are tried is bounded, for one gang and
+for a whole decision.
+"""
+
+from collections.abc import Generator, Iterable, Iterator
+
+from scheduling.cluster_room import Fit
+from scheduling.decision import Action, Eviction, Nomination
+from scheduling.evictions import EvictionPlan
+from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook, PodSet
+from scheduling.minimum_runtimes import find_protection_end
+from scheduling.queues import Booking
+from scheduling.reclaim_rules import ReclaimRules
+from scheduling.refusals import OVER_LIMIT
+from scheduling.scheduling_pass import SchedulingPass
+from scheduling.shapes import count_shapes
+from scheduling.state import Amounts, Preemptibility
+from scheduling.victims import VictimEntry, VictimQueues, VictimUnit
+
+MAX_VICTIMS = 1024
+"""How many pods are tried as victims of one gang."""
+
+MAX_MOVED = 64
+"""How many pods are moved to let one gang in."""
+
+MAX_VAIN_STEPS = 2000
+"""How many victims a decision tries in vain, all gangs together."""
+
+ACTIONS = (Action.CONSOLIDATE, Action.RECLAIM, Action.PREEMPT)
+
+SearchKey = tuple[Action, str, bool, int, frozenset[object]]
+
+
+class GivingWay:
+    """Finds those who give way to the gangs that a pass refused."""
+
+    def __init__(self, scheduling: SchedulingPass, running: Iterable[GangBook]) -> None:
+        self._pass = scheduling
+        self._state = scheduling.state
+        self._rules = ReclaimRules(self._state.queues, scheduling.fair_shares)
+        self._running = list(running)
+        self._victims = VictimQueues(self._running, self._state.shapes)
+        self._vain_steps = 0
+        self._vain_sizes: dict[SearchKey, int] = {}
+        """For searches of one kind: from how many pods on they were in vain."""
+
+    def make_room(self) -> Generator[None, None, None]:
+        """Let others give way to the gangs that were refused, in steps."""
+        for action in ACTIONS:
+            refused = [candidate for candidate in self._pass.refused if self._may_evict(candidate)]
+            self._pass.refused = []
+            for candidate in refused:
+                yield
+                yield from self._serve_gang(action, candidate)
+
+    def evict_stale_gangs(self) -> Generator[None, None, None]:
+        """Evict what is left of gangs that have been below their minimum for too long."""
+        for gang in self._running:
+            yield
+            if not is_stale(gang) or self._pass.has_place(gang) or gang.staleness_grace < 0:
+                continue
+            end = (
+                self._state.now if gang.stale_since is None else gang.stale_since
+            ) + gang.staleness_grace
+            if gang.stale_since is None or end > self._state.now:
+                self._pass.decide_again(end)
+                continue
+            text = (
+                "Workload doesn't meet the minimum required number of pods "
+                f"({gang.min_member}), evicting remaining pods of {gang.name}"
+            )
+            evicted = {each.pod for each in self._pass.outcome.evictions}
+            self._pass.outcome.evictions += [
+                Eviction(pod.uid, gang.key, Action.STALE_GANG, "", text)
+                for pod in gang.list_active()
+                if pod.uid not in evicted
+            ]
+
+    def _may_evict(self, candidate: Candidate) -> bool:
+        """Return whether a gang may take from others yet; it waits again when it may not."""
+        gang = candidate.gang
+        if gang.is_exempt:
+            return False
+        end = gang.created_at + gang.preemption_delay
+        if gang.preemption_delay > 0 and end > self._state.now:
+            self._pass.decide_again(end)
+            return False
+        return True
+
+    def _serve_gang(self, action: Action, candidate: Candidate) -> Generator[None, None, None]:
+        """Make room for the next pods of a gang, and for those after them."""
+        following: Candidate | None = candidate
+        while following is not None:
+            is_served = False
+            for pods in following.pod_sets:
+                # Somebody else may have made more room than he needed.
+                fit = self._pass.fit_later(following, pods)
+                if fit is not None:
+                    self._pass.nominate(following, fit)
+                    is_served = True
+                else:
+                    is_served = yield from self._search(action, following, pods)
+                if is_served:
+                    break
+            if not is_served:
+                self._pass.refused.append(following)
+                return
+            following = self._pass.find_candidate(candidate.gang)
+
+    def _search(
+        self, action: Action, candidate: Candidate, pods: PodSet
+    ) -> Generator[None, None, bool]:
+        """Find victims for pods and evict them; return whether there were enough."""
+        wanted = self._state.shapes.sum_charges(pods.counts)
+        key = self._build_key(action, candidate, pods)
+        if (
+            self._vain_steps >= MAX_VAIN_STEPS
+            or self._vain_sizes.get(key, pods.size + 1) <= pods.size
+            or not self._is_promising(action, candidate, pods, wanted)
+        ):
+            return False
+        plan = EvictionPlan(self._state)
+        version = self._state.room.version
+        most = MAX_MOVED if action is Action.CONSOLIDATE else MAX_VICTIMS
+        for unit in self._choose_units(action, candidate.gang, wanted):
+            yield
+            plan.add_unit(unit)
+            if plan.pod_count > most:
+                break
+            fit = self._fit_all(action, candidate, pods, plan)
+            if fit is not None:
+                yield from self._let_off(action, candidate, pods, plan, fit)
+                return True
+        self._vain_steps += len(plan.units)
+        plan.discard()
+        self._state.room.version = version
+        self._vain_sizes[key] = pods.size
+        return False
+
+    def _build_key(self, action: Action, candidate: Candidate, pods: PodSet) -> SearchKey:
+        gang = candidate.gang
+        shapes: frozenset[object] = frozenset(
+            pods.counts if len(pods.counts) == 1 else pods.counts.items()
+        )
+        return action, gang.queue, gang.is_core(candidate.stage), gang.priority, shapes
+
+    def _is_promising(
+        self, action: Action, candidate: Candidate, pods: PodSet, wanted: Amounts
+    ) -> bool:
+        """Return whether it is worth a search, by what can be said without one."""
+        state, gang = self._state, candidate.gang
+        if self._pass.shortages.find_mismatch_refusal(pods.counts) is not None:
+            return False
+        devices = state.shapes.count_devices(pods.counts)
+        if devices > sum(room.device_count for room in state.room.rooms):
+            return False
+        refusal = state.queues.find_refusal(
+            gang.queue, wanted, non_preemptible=gang.is_core(candidate.stage), at_once=False
+        )
+        if refusal is not None and refusal.reason != OVER_LIMIT:
+            return False
+        if action is Action.CONSOLIDATE:
+            is_whole = candidate.stage != SURPLUS_PODS
+            return refusal is None and is_whole and state.room.is_enough_in_sum(pods.counts)
+        if action is Action.RECLAIM:
+            is_own_limit = refusal is not None and refusal.queue == gang.queue
+            return not is_own_limit and self._rules.can_claim(gang.queue, wanted)
+        return True
+
+    def _choose_units(
+        self, action: Action, taker: GangBook, wanted: Amounts
+    ) -> Iterator[VictimUnit]:
+        """Take units out of their gangs one after the other, as the action allows it."""
+        match action:
+            case Action.PREEMPT:
+                yield from self._iterate_units(action, taker, taker.queue)
+            case Action.RECLAIM:
+                yield from self._choose_reclaimed(taker, wanted)
+            case _:
+                yield from self._choose_moved(taker)
+
+    def _iterate_units(self, action: Action, taker: GangBook, queue: str) -> Iterator[VictimUnit]:
+        for entry in self._victims.list_entries(queue):
+            if action is Action.PREEMPT and entry.running.gang.priority >= taker.priority:
+                return
+            if not self._is_protected(action, taker, entry):
+                while (unit := self._victims.build_unit(entry)) is not None:
+                    yield unit
+
+    def _is_protected(self, action: Action, taker: GangBook, entry: VictimEntry) -> bool:
+        victim = entry.running.gang
+        if victim is taker or self._pass.has_place(victim):
+            return True
+        if not entry.is_minimum:
+            return False
+        end = find_protection_end(self._state.queues, self._rules, action, taker, victim)
+        if end <= self._state.now:
+            return False
+        self._pass.decide_again(end)
+        return True
+
+    def _choose_reclaimed(self, taker: GangBook, wanted: Amounts) -> Iterator[VictimUnit]:
+        """Take from the queue that is furthest over what it may keep, as long as it is."""
+        sources = {
+            queue: self._iterate_units(Action.RECLAIM, taker, queue)
+            for queue in self._victims.list_queues()
+            if queue != taker.queue
+        }
+        while sources:
+            allowed = [
+                queue for queue in sources if self._rules.may_take(taker.queue, wanted, queue)
+            ]
+            if not allowed:
+                return
+            chosen = max(allowed, key=lambda queue: (*self._rank_giver(taker, queue), queue))
+            unit = next(sources[chosen], None)
+            if unit is None:
+                del sources[chosen]
+            else:
+                yield unit
+
+    def _rank_giver(self, taker: GangBook, giver: str) -> tuple[float, ...]:
+        parting = self._rules.find_parting(taker.queue, giver)
+        return tuple(
+            number
+            for queue in reversed(parting.givers)
+            for number in (-queue.priority, *self._rules.compute_excess(queue))
+        )
+
+    def _choose_moved(self, taker: GangBook) -> Iterator[VictimUnit]:
+        """Move small units first: they find another place most easily."""
+        entries = [
+            entry
+            for queue in self._victims.list_queues()
+            for entry in self._victims.list_entries(queue)
+            if not self._is_protected(Action.CONSOLIDATE, taker, entry)
+        ]
+        entries.sort(key=lambda entry: (entry.is_minimum and len(entry.running.pods), entry.order))
+        for entry in entries:
+            while (unit := self._victims.build_unit(entry)) is not None:
+                yield unit
+
+    def _fit_all(
+        self, action: Action, candidate: Candidate, pods: PodSet, plan: EvictionPlan
+    ) -> Fit | None:
+        """Return places for pods, and with consolidation for those that gave way, or None."""
+        fit = self._pass.fit_later(candidate, pods)
+        if fit is None or action is not Action.CONSOLIDATE:
+            return fit
+        moved = self._state.room.fit_pods(plan.list_pods(), at_once=False)
+        if not moved.is_complete:
+            self._state.room.undo_fit(fit, at_once=False)
+            return None
+        return Fit([*fit.places, *moved.places], is_complete=True)
+
+    def _let_off(
+        self,
+        action: Action,
+        candidate: Candidate,
+        pods: PodSet,
+        plan: EvictionPlan,
+        fit: Fit,
+    ) -> Generator[None, None, None]:
+        """Let off who is not needed, then evict the others and keep their places."""
+        tried: set[int] = set()
+        while True:
+            unit = next((each for each in plan.list_removable() if id(each) not in tried), None)
+            if unit is None:
+                break
+            yield
+            tried.add(id(unit))
+            self._state.room.undo_fit(fit, at_once=False)
+            plan.remove_unit(unit)
+            smaller = self._fit_all(action, candidate, pods, plan)
+            if smaller is None:
+                unit.running.take_pods(len(unit.pods))
+                plan.add_unit(unit)
+                # The same room as before gives the same places again.
+                smaller = self._fit_all(action, candidate, pods, plan)
+                assert smaller is not None
+            fit = smaller
+        self._settle(action, candidate, plan, fit)
+
+    def _settle(self, action: Action, candidate: Candidate, plan: EvictionPlan, fit: Fit) -> None:
+        moved = {pod.uid: unit.gang for unit in plan.units for pod in unit.pods}
+        mine = Fit([place for place in fit.places if place.pod.uid not in moved], True)
+        self._pass.outcome.evictions += plan.build_evictions(action, candidate.gang)
+        self._pass.note_leaving(plan.list_pods(), moved)
+        self._pass.nominate(candidate, mine)
+        if action is not Action.CONSOLIDATE:
+            return
+        self._pass.outcome.nominations += [
+            Nomination(place.pod.uid, moved[place.pod.uid].key, place.node)
+            for place in fit.places
+            if place.pod.uid in moved
+        ]
+        for unit in plan.units:
+            amounts = self._state.shapes.sum_charges(count_shapes(unit.pods))
+            for placed, sign in ((False, -1), (True, 1)):
+                booking = Booking(unit.gang.queue, amounts, placed, non_preemptible=False)
+                self._state.queues.count_booking(booking, sign)
+
+
+def is_stale(gang: GangBook) -> bool:
+    """Return whether a gang runs with fewer pods than it needs together.
+
+    As with KAI a gang of which some have succeeded is not, and only what is preemptible counts.
+    """
+    return (
+        0 < gang.active_count < gang.min_member
+        and gang.preemptibility is Preemptibility.PREEMPTIBLE
+        and not gang.is_exempt
+        and not gang.count_succeeded()
+    )
