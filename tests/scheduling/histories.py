@@ -30,6 +30,7 @@ STEPS = (
     "end_job",
     "scale_job",
     "kill_pod",
+    "finish_pod",
     "lose_node",
     "return_node",
     "change_quota",
@@ -149,11 +150,21 @@ class History:
             getattr(self, name)(a, b, c)
         self.come_to_rest(0, 0, 0)
 
-    def draw_shape(self, number: int) -> PodShape:
-        """Return a shape: whole devices, parts of one or two, MiB, or cores alone."""
+    def draw_shapes(self, number: int) -> list[PodShape]:
+        """Return the shapes of a gang: of every fifth the first pod wants cores alone."""
         if self.is_plain:
-            return make_shape(1)
+            return [make_shape(1)]
+        return [make_shape(0, cpu=1)] * (number % 5 == 0) + [self.draw_shape(number)]
+
+    def draw_shape(self, number: int) -> PodShape:
+        """Return a shape: whole devices, parts of one or two, MiB, or cores alone.
+
+        Every sixth does not accept one of the nodes.
+        """
         cpu = number % 3
+        if number % 6 == 5:
+            node = f"node-{number % len(self.setting.gpus)}"
+            return make_shape(1, cpu=cpu, mismatches={node: "it has a taint"})
         kind = number % 7
         if kind in (0, 1, 2):
             return make_shape(1, cpu=cpu)
@@ -175,9 +186,10 @@ class History:
         job = Job(
             f"job-{self.made}",
             self.leaves[b % len(self.leaves)],
-            self.draw_shape(a + b + c),
+            self.draw_shapes(a + b + c),
             replicas,
-            min_member=1 + (b + c) % replicas,
+            # Of some the operator has not made all pods yet that they need.
+            min_member=1 + (b + c) % replicas + (a % 11 == 10),
             priority=priority,
             preemptibility=kinds[a % 7 == 0] if priority < 100 else (rigid, kinds[1])[a % 3 == 0],
             created_at=self.world.now,
@@ -217,6 +229,18 @@ class History:
             self.world.leaves_at.pop(pod.uid, None)
             del job.pods[pod.rank]
             self.world.make_pods(job)
+            self.world.mark_start(job)
+            self.world.change()
+
+    def finish_pod(self, a: int, b: int, c: int) -> None:
+        """Let a running pod succeed; it is not made again."""
+        job = self.pick_job(a)
+        running = [pod for pod in job.pods.values() if pod.node] if job is not None else []
+        if job is not None and running:
+            pod = running[b % len(running)]
+            self.world.leaves_at.pop(pod.uid, None)
+            del job.pods[pod.rank]
+            job.finished.add(pod.rank)
             self.world.mark_start(job)
             self.world.change()
 

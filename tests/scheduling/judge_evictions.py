@@ -45,6 +45,7 @@ def find_wrong_evictions(accounts: Accounts) -> Iterator[str]:
     yield from find_stolen_quota(accounts)
     yield from find_lost_consolidations(accounts)
     yield from find_hasty_evictions(accounts)
+    yield from find_wrong_stale_gangs(accounts)
 
 
 def find_broken_gangs(accounts: Accounts) -> Iterator[str]:
@@ -168,6 +169,24 @@ def find_hasty_evictions(accounts: Accounts) -> Iterator[str]:
             needed = find_least_runtime(accounts, victim, first.action)
             if now - victim.started_at < needed:
                 yield f"{victim.key} loses its minimum after {now - victim.started_at} s"
+
+
+def find_wrong_stale_gangs(accounts: Accounts) -> Iterator[str]:
+    """Return gangs evicted as stale that are whole, or have not been stale for long enough."""
+    staying = {each.gang.key for each in accounts.list_staying()}
+    running = Counter(each.gang.key for each in accounts.list_running())
+    stale = {e.gang for e in accounts.decision.evictions if e.action is Action.STALE_GANG}
+    for key in stale:
+        gang = accounts.gangs[key]
+        if key in staying:
+            yield f"stale gang {key} is not evicted whole"
+        if running[key] >= needed_members(gang):
+            yield f"gang {key} is evicted as stale and is whole"
+        since = gang.stale_since
+        if since is None or accounts.state.now - since < gang.staleness_grace:
+            yield f"gang {key} is evicted as stale within its grace"
+        if gang.staleness_grace < 0:
+            yield f"gang {key} is evicted as stale and never may be"
 
 
 def touches_minimum(accounts: Accounts, gang: Gang) -> bool:

@@ -1,8 +1,9 @@
 """KAI's rules of workloads: preemption, consolidation, protection by time, stale gangs."""
 
 from fractions import Fraction
+from typing import Any
 
-from scheduling import Preemptibility
+from scheduling import Gang, Preemptibility
 from tests.scheduling.builders import NOW, make_gang, make_node, make_queue, make_shape
 from tests.scheduling.kai_rules import Rule
 
@@ -379,5 +380,53 @@ PROTECTION = [
         ],
         {"semi": 2, "mine": 1},
         {"reclaim": 1},
+    ),
+]
+
+
+def make_stale_gang(**others: Any) -> Gang:
+    """Return a gang that began with two pods and has run with one for two minutes."""
+    given = {"pods": 2, "started_at": NOW - 3600, "stale_since": NOW - 120, **others}
+    return make_gang("stale", "a", on=["n"], **given)
+
+
+def make_stale_rule(name: str, source: str, gang: Gang, left: int, **others: Any) -> Rule:
+    """Return a rule of a full node on which a stale gang runs beside another."""
+    other = make_gang("other", "a", on=["n"], priority=100)
+    queues = [make_queue("a", quota=2)]
+    evicted = {"stalegangeviction": 1 - left}
+    return Rule(name, source, [make_node("n", 2)], queues, [gang, other], {"stale": left}, evicted)
+
+
+STALE_GANGS = [
+    make_stale_rule(
+        "a gang that runs with too few pods for longer than its grace is evicted whole",
+        "docs/staleness-grace-period/README.md; tests/stalegangeviction/stalegangeviction_test.go",
+        make_stale_gang(),
+        0,
+    ),
+    make_stale_rule(
+        "within its grace a gang with too few pods runs on",
+        "docs/staleness-grace-period/README.md, Behavior",
+        make_stale_gang(stale_since=NOW - 30),
+        1,
+    ),
+    make_stale_rule(
+        "the grace of a gang may be longer",
+        "docs/staleness-grace-period/README.md, API",
+        make_stale_gang(staleness_grace=300.0),
+        1,
+    ),
+    make_stale_rule(
+        "a negative grace keeps a gang for ever",
+        "docs/staleness-grace-period/README.md, API",
+        make_stale_gang(staleness_grace=-1.0),
+        1,
+    ),
+    make_stale_rule(
+        "a gang whose other pod succeeded is not stale",
+        "docs/staleness-grace-period/README.md, Behavior",
+        make_stale_gang(pods=1, minimum=2, succeeded=1),
+        1,
     ),
 ]

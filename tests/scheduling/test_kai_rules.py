@@ -8,10 +8,10 @@ from scheduling import Action, decide
 from tests.scheduling.descriptions import describe_state
 from tests.scheduling.kai_queue_rules import ALLOCATION, RECLAIM, SHARES
 from tests.scheduling.kai_rules import Rule
-from tests.scheduling.kai_work_rules import CONSOLIDATION, PREEMPTION, PROTECTION
+from tests.scheduling.kai_work_rules import CONSOLIDATION, PREEMPTION, PROTECTION, STALE_GANGS
 from tests.scheduling.world import build_world
 
-RULES = [*ALLOCATION, *SHARES, *RECLAIM, *PREEMPTION, *CONSOLIDATION, *PROTECTION]
+RULES = [*ALLOCATION, *SHARES, *RECLAIM, *PREEMPTION, *CONSOLIDATION, *PROTECTION, *STALE_GANGS]
 
 
 def test_every_rule_has_its_own_name_and_a_source() -> None:

@@ -74,6 +74,23 @@ def test_the_order_in_which_a_state_is_told_changes_nothing(
 
 
 @settings(**HOW)
+@given(setting=scenes, drawn=steps, parts=st.lists(st.floats(0, 1), min_size=3, max_size=3))
+def test_until_it_says_so_time_alone_changes_no_decision(
+    setting: Setting, drawn: Steps, parts: list[float]
+) -> None:
+    state = reach_state(setting, [*drawn, ("come_to_rest", 0, 0, 0)])
+    decision = decide(state)
+    again = decision.decide_again_at
+    assert again is None or again > state.now
+    last = state.now + 10_000 if again is None else again
+    for part in parts:
+        moment = state.now + part * (last - state.now)
+        if again is None or moment < again:
+            later = decide(replace(state, now=moment))
+            assert order_freely(later) == order_freely(decision)
+
+
+@settings(**HOW)
 @given(
     free=st.integers(0, 6),
     ages=st.lists(st.integers(0, 20), min_size=1, max_size=8),

@@ -5,7 +5,7 @@ package under proof. Every decision is judged before it is carried out.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from scheduling import (
@@ -32,7 +32,8 @@ class Job:
 
     key: str
     queue: str
-    shape: PodShape
+    shapes: Sequence[PodShape]
+    """What the first ranks want; those behind want what the last of these wants."""
     replicas: int
     min_member: int
     priority: int = 50
@@ -41,7 +42,11 @@ class Job:
     preemption_delay: float = 0.0
     grace: float = 5.0
     started_at: float | None = None
+    stale_since: float | None = None
+    staleness_grace: float = 60.0
     is_ended: bool = False
+    finished: set[int] = field(default_factory=set)
+    """The ranks that have succeeded."""
     pods: dict[int, Pod] = field(default_factory=dict)
 
     def count_running(self) -> int:
@@ -60,6 +65,9 @@ class Job:
             created_at=self.created_at,
             started_at=self.started_at,
             preemption_delay=self.preemption_delay,
+            stale_since=self.stale_since,
+            staleness_grace=self.staleness_grace,
+            succeeded=len(self.finished),
         )
 
 
@@ -81,6 +89,8 @@ class World:
     counts: Counter[str] = field(default_factory=Counter)
     takings: set[tuple[str, str]] = field(default_factory=set)
     """Who took from whom since something changed from outside."""
+    served: set[str] = field(default_factory=set)
+    """Gangs all of whose pods have a place, or the promise of one, since then."""
 
     def observe(self) -> ClusterState:
         """Return the state as the scheduler sees it."""
@@ -90,9 +100,10 @@ class World:
     def make_pods(self, job: Job) -> None:
         """Make the pods that a job lacks and drop those that wait and are not wanted."""
         for rank in range(job.replicas):
-            if rank not in job.pods and not job.is_ended:
+            if rank not in job.pods and rank not in job.finished and not job.is_ended:
                 self.made += 1
-                job.pods[rank] = Pod(f"{job.key}-{rank}-{self.made}", job.shape, rank)
+                shape = job.shapes[min(rank, len(job.shapes) - 1)]
+                job.pods[rank] = Pod(f"{job.key}-{rank}-{self.made}", shape, rank)
         for rank, pod in list(job.pods.items()):
             if job.is_ended or rank >= job.replicas:
                 self.remove_pod(job, pod)
@@ -106,16 +117,21 @@ class World:
             self.leaves_at[pod.uid] = self.now + job.grace
 
     def mark_start(self, job: Job) -> None:
-        """Note when a job comes to its minimum, and that it lost it."""
-        is_whole = job.count_running() >= job.min_member
-        if is_whole and job.started_at is None:
-            job.started_at = self.now
-        elif not is_whole and job.count_running() == 0:
-            job.started_at = None
+        """Note when a job comes to its minimum, and since when it runs with less."""
+        running = job.count_running()
+        if running + len(job.finished) >= job.min_member:
+            job.stale_since = None
+            if job.started_at is None:
+                job.started_at = self.now
+        elif not running:
+            job.started_at = job.stale_since = None
+        elif job.stale_since is None and job.started_at is not None:
+            job.stale_since = self.now
 
     def change(self) -> None:
         """Note that something changed from outside: whoever took may take again."""
         self.takings.clear()
+        self.served.clear()
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass: pods leave whose grace is over, and are made again."""
@@ -160,11 +176,19 @@ class World:
             self.mark_start(job)
 
     def watch_for_livelock(self, decision: Decision) -> None:
-        """Refuse that two gangs take from each other with no change in between."""
+        """Refuse that two gangs take from each other, or one twice, with no change in between."""
         self.takings |= list_takings(decision.evictions)
         for taker, victim in self.takings:
             if (victim, taker) in self.takings:
                 raise BrokenRule(f"{taker} and {victim} take from each other")
+        for eviction in decision.evictions:
+            if eviction.for_gang in self.served:
+                raise BrokenRule(f"{eviction.for_gang} was promised all it wants and takes more")
+        self.served -= {each.gang for each in decision.evictions}
+        promised = Counter(each.gang for each in decision.nominations)
+        for key, count in promised.items():
+            if count >= sum(1 for pod in self.jobs[key].pods.values() if not pod.node):
+                self.served.add(key)
 
     def settle(self, most: int | None = None) -> Decision:
         """Decide and let pods leave until nothing changes; return the last decision."""
@@ -211,7 +235,7 @@ def build_world(state: ClusterState, decide: Decider, grace: float = 5.0) -> Wor
         world.jobs[gang.key] = Job(
             gang.key,
             gang.queue,
-            gang.pods[0].shape,
+            [pod.shape for pod in gang.pods],
             len(gang.pods),
             gang.min_member,
             priority=gang.priority,
@@ -220,6 +244,8 @@ def build_world(state: ClusterState, decide: Decider, grace: float = 5.0) -> Wor
             preemption_delay=gang.preemption_delay,
             grace=grace,
             started_at=gang.started_at,
+            stale_since=gang.stale_since,
+            staleness_grace=gang.staleness_grace,
             pods={pod.rank: pod for pod in gang.pods},
         )
         for pod in gang.pods:
