@@ -390,7 +390,7 @@ def make_stale_gang(**others: Any) -> Gang:
     return make_gang("stale", "a", on=["n"], **given)
 
 
-def make_stale_rule(name: str, source: str, gang: Gang, left: int, **others: Any) -> Rule:
+def make_stale_rule(name: str, source: str, gang: Gang, left: int) -> Rule:
     """Return a rule of a full node on which a stale gang runs beside another."""
     other = make_gang("other", "a", on=["n"], priority=100)
     queues = [make_queue("a", quota=2)]

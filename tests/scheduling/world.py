@@ -246,6 +246,8 @@ def build_world(state: ClusterState, decide: Decider, grace: float = 5.0) -> Wor
             started_at=gang.started_at,
             stale_since=gang.stale_since,
             staleness_grace=gang.staleness_grace,
+            # They stand for ranks that are gone.
+            finished={-number for number in range(1, gang.succeeded + 1)},
             pods={pod.rank: pod for pod in gang.pods},
         )
         for pod in gang.pods:
