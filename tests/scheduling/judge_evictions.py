@@ -91,14 +91,14 @@ def find_wrong_victims(accounts: Accounts) -> Iterator[str]:
             yield f"{taker.key} reclaims from {victim.key} of its own queue"
 
 
-def part_ways(accounts: Accounts, taker: str, victim: str) -> tuple[Queue, Queue]:
-    """Return the two siblings at which the ways of two queues part, the taker's first."""
-    takers = list(accounts.walk_up(taker))[::-1]
-    victims = list(accounts.walk_up(victim))[::-1]
-    for mine, theirs in zip(takers, victims, strict=False):
-        if mine.name != theirs.name:
-            return mine, theirs
-    raise AssertionError(f"{taker} and {victim} do not part")
+def list_givers(accounts: Accounts, taker: str, victim: str) -> list[Queue]:
+    """Return the queues of a victim that the taker is not in, the lowest first.
+
+    With KAI the highest of them has to be over its quota; here all of them, so that a project
+    within its own never gives for what its siblings took.
+    """
+    mine = {queue.name for queue in accounts.walk_up(taker)}
+    return [queue for queue in accounts.walk_up(victim) if queue.name not in mine]
 
 
 def list_units(accounts: Accounts) -> list[list[Eviction]]:
@@ -129,12 +129,12 @@ def find_stolen_quota(accounts: Accounts) -> Iterator[str]:
         first = unit[0]
         victim, taker = accounts.gangs[first.gang], accounts.gangs.get(first.for_gang)
         if first.action is Action.RECLAIM and taker is not None and victim.queue != taker.queue:
-            _, theirs = part_ways(accounts, taker.queue, victim.queue)
-            if not exceeds(used[theirs.name], theirs):
-                yield (
-                    f"{taker.key} reclaims from {victim.key}, "
-                    f"though {theirs.name} is within its quota"
-                )
+            for theirs in list_givers(accounts, taker.queue, victim.queue):
+                if not exceeds(used[theirs.name], theirs):
+                    yield (
+                        f"{taker.key} reclaims from {victim.key}, "
+                        f"though {theirs.name} is within its quota"
+                    )
         for each in unit:
             pod, gang = accounts.pods[each.pod]
             amounts = measure_pod(pod, accounts.nodes[pod.node])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from scheduling import GPU, ClusterState, Gang, Preemptibility, Queue
 from tests.scheduling.accounts import Accounts, needed_members
 from tests.scheduling.fair_shares import Demand, divide_shares
-from tests.scheduling.judge_evictions import part_ways
+from tests.scheduling.judge_evictions import list_givers
 
 
 class RestingWorld:
@@ -111,9 +111,7 @@ class RestingWorld:
         for victim in self.state.gangs:
             if victim.queue == gang.queue:
                 continue
-            _, theirs = part_ways(self.accounts, gang.queue, victim.queue)
-            below = [each.name for each in self.walk(victim)]
-            below = below[: below.index(theirs.name) + 1]
+            below = [each.name for each in list_givers(self.accounts, gang.queue, victim.queue)]
             runtime = max(each.reclaim_min_runtime for each in self.walk(victim))
             is_over = not any(self.is_within_quota(name) for name in below)
             if is_over and self.can_give_one(victim, runtime):
