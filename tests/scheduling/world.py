@@ -89,6 +89,8 @@ class World:
     counts: Counter[str] = field(default_factory=Counter)
     takings: set[tuple[str, str]] = field(default_factory=set)
     """Who took from whom since something changed from outside."""
+    moved: dict[str, int] = field(default_factory=dict)
+    """How many pods ran of the gangs that consolidation has moved since then."""
     served: set[str] = field(default_factory=set)
     """Gangs all of whose pods have a place, or the promise of one, since then."""
 
@@ -132,6 +134,7 @@ class World:
         """Note that something changed from outside: whoever took may take again."""
         self.takings.clear()
         self.served.clear()
+        self.moved.clear()
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass: pods leave whose grace is over, and are made again."""
@@ -169,6 +172,10 @@ class World:
             self.counts["bindings"] += 1
         for eviction in decision.evictions:
             job = self.jobs[eviction.gang]
+            if eviction.action is Action.CONSOLIDATE:
+                self.moved.setdefault(job.key, job.count_running())
+            else:
+                self.moved.pop(job.key, None)
             pod = next(pod for pod in job.pods.values() if pod.uid == eviction.pod)
             self.remove_pod(job, pod)
             self.counts[eviction.action.value] += 1
@@ -199,10 +206,18 @@ class World:
             if decision.bindings or decision.evictions:
                 continue
             if not self.leaves_at:
+                self.look_after_moved_gangs()
                 return decision
             self.pass_time(max(min(self.leaves_at.values()) - self.now, 0.0))
         story = describe_decision(decision) + "\n" + describe_state(self.observe())
         raise BrokenRule(f"no rest after {most} decisions\n{story}")
+
+    def look_after_moved_gangs(self) -> None:
+        """Count the gangs that consolidation moved and that did not come back."""
+        for key, count in self.moved.items():
+            self.counts["moved"] += 1
+            self.counts["moved in vain"] += self.jobs[key].count_running() < count
+        self.moved.clear()
 
     def lose_node(self, name: str) -> None:
         """Take a node away with all that runs on it."""
