@@ -1,7 +1,7 @@
 """Gangs during a decision: their pods by what they do, counted as they come and go."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduling.decision import Refusal
 from scheduling.shapes import ShapeCounts
@@ -29,6 +29,8 @@ class GangBook:
     """Orders gangs of one age before their keys do."""
     waiting: dict[str, Pod] = field(default_factory=dict)
     """The pods that may be placed, by uid."""
+    nominated: set[str] = field(default_factory=set)
+    """The uids of those that were nominated before."""
     placed: dict[str, Pod] = field(default_factory=dict)
     """The pods that have a node, by uid, leaving ones too."""
     leaving_count: int = 0
@@ -71,10 +73,13 @@ class GangBook:
             self.leaving_count += pod.is_leaving
         elif not pod.is_leaving:
             self.waiting[pod.uid] = pod
+            if pod.is_nominated:
+                self.nominated.add(pod.uid)
 
     def remove_pod(self, uid: str) -> None:
         self.sorted_waiting = None
         self.waiting.pop(uid, None)
+        self.nominated.discard(uid)
         pod = self.placed.pop(uid, None)
         if pod is not None:
             self.leaving_count -= pod.is_leaving
@@ -160,8 +165,10 @@ def build_gang_book(gang: Gang, unify: Callable[[PodShape], PodShape]) -> GangBo
             book.leaving_count += pod.is_leaving
         elif not pod.is_leaving:
             book.waiting[pod.uid] = pod
+            if pod.is_nominated:
+                book.nominated.add(pod.uid)
     return book
 
 
 def _with_shape(pod: Pod, shape: PodShape) -> Pod:
-    return Pod(pod.uid, shape, pod.rank, pod.node, pod.devices, pod.is_leaving)
+    return replace(pod, shape=shape)

@@ -108,7 +108,14 @@ class SchedulingPass:
                 self.outcome.refusals[gang.key] = Refusal(NO_QUEUE, NO_QUEUE, str(error))
             else:
                 candidates.append(candidate)
-        turns.fill(candidates)
+        others = [candidate for candidate in candidates if not candidate.gang.nominated]
+        nominated = [candidate for candidate in candidates if candidate.gang.nominated]
+        for candidate in sorted(nominated, key=lambda each: each.order):
+            yield
+            following = self._keep_promise(candidate)
+            if following is not None:
+                others.append(following)
+        turns.fill(others)
         while (candidate := turns.pop()) is not None:
             yield
             if not self._is_known_refusal(candidate) and self.place_candidate(candidate):
@@ -116,6 +123,19 @@ class SchedulingPass:
                 if following is not None:
                     turns.push(following)
             turns.refresh(candidate.gang.queue)
+
+    def _keep_promise(self, candidate: Candidate) -> Candidate | None:
+        """Place the nominated pods of a gang before all others; return what it wants next.
+
+        None when it wants no more, or was refused.
+        """
+        gang = candidate.gang
+        following: Candidate | None = candidate
+        while following is not None and gang.nominated - self._placed_uids.get(gang.key, set()):
+            if not self.place_candidate(following):
+                return None
+            following = self.find_candidate(gang)
+        return following
 
     def find_candidate(self, gang: GangBook) -> Candidate | None:
         """Return the next pods of a gang; None, with the refusal noted, when none can be tried."""

@@ -110,7 +110,8 @@ def list_units(accounts: Accounts) -> list[list[Eviction]]:
     ):
         evictions = list(group)
         if gang not in staying:
-            surplus = len(evictions) - needed_members(accounts.gangs[gang])
+            # Those that have succeeded are not replaced, and what is left goes together.
+            surplus = len(evictions) - accounts.gangs[gang].min_member
             units += [[each] for each in evictions[: max(surplus, 0)]]
             units.append(evictions[max(surplus, 0) :])
         else:
