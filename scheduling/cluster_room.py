@@ -80,10 +80,11 @@ class ClusterRoom:
             self._take_place(place, at_once=at_once, sign=-1)
         self.version = next(self._versions)
 
-    def fit_pods(self, pods: Sequence[Pod], *, at_once: bool) -> Fit:
+    def fit_pods(self, pods: Sequence[Pod], *, at_once: bool, first: Sequence[str] = ()) -> Fit:
         """Give places to pods, larger demands first, until one finds none.
 
-        Places that are not for all are given back at once.
+        Places that are not for all are given back at once. The nodes `first` are tried before
+        others, each for as many pods as it is named.
         """
         version = self.version
         demands = [(self._shapes.get_demand(pod.shape), pod) for pod in pods]
@@ -91,9 +92,12 @@ class ClusterRoom:
             demands.sort(key=lambda entry: entry[0].size, reverse=True)
         places: list[Place] = []
         last: tuple[Demand, NodeRoom] | None = None
+        names = list(first)
         for demand, pod in demands:
             room = last[1] if last is not None and last[0] is demand else None
-            found = self._find_place(demand, room, at_once=at_once)
+            found = self._find_kept_place(demand, names, at_once=at_once) if names else None
+            if found is None:
+                found = self._find_place(demand, room, at_once=at_once)
             if found is None:
                 fit = Fit(places, is_complete=False)
                 self.undo_fit(fit, at_once=at_once)
@@ -169,6 +173,20 @@ class ClusterRoom:
             demand = self._shapes.get_demand(pod.shape)
             self._change_room(room, demand, pod.devices, sign, at_once=False)
             self.version = next(self._versions)
+
+    def _find_kept_place(
+        self, demand: Demand, names: list[str], *, at_once: bool
+    ) -> tuple[NodeRoom, tuple[int, ...]] | None:
+        """Return the first of some nodes that takes a pod, and strike it off."""
+        for name in names:
+            room = self._rooms_by_name.get(name)
+            if room is None or name in demand.mismatches:
+                continue
+            devices = room.find_devices(demand, at_once=at_once)
+            if devices is not None:
+                names.remove(name)
+                return room, devices
+        return None
 
     def _find_place(
         self, demand: Demand, last: NodeRoom | None, *, at_once: bool

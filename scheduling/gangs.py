@@ -29,8 +29,8 @@ class GangBook:
     """Orders gangs of one age before their keys do."""
     waiting: dict[str, Pod] = field(default_factory=dict)
     """The pods that may be placed, by uid."""
-    nominated: set[str] = field(default_factory=set)
-    """The uids of those that were nominated before."""
+    promised_nodes: dict[str, str] = field(default_factory=dict)
+    """Where places were kept for these before, by uid."""
     placed: dict[str, Pod] = field(default_factory=dict)
     """The pods that have a node, by uid, leaving ones too."""
     leaving_count: int = 0
@@ -73,13 +73,13 @@ class GangBook:
             self.leaving_count += pod.is_leaving
         elif not pod.is_leaving:
             self.waiting[pod.uid] = pod
-            if pod.is_nominated:
-                self.nominated.add(pod.uid)
+            if pod.nominated_node:
+                self.promised_nodes[pod.uid] = pod.nominated_node
 
     def remove_pod(self, uid: str) -> None:
         self.sorted_waiting = None
         self.waiting.pop(uid, None)
-        self.nominated.discard(uid)
+        self.promised_nodes.pop(uid, None)
         pod = self.placed.pop(uid, None)
         if pod is not None:
             self.leaving_count -= pod.is_leaving
@@ -165,8 +165,8 @@ def build_gang_book(gang: Gang, unify: Callable[[PodShape], PodShape]) -> GangBo
             book.leaving_count += pod.is_leaving
         elif not pod.is_leaving:
             book.waiting[pod.uid] = pod
-            if pod.is_nominated:
-                book.nominated.add(pod.uid)
+            if pod.nominated_node:
+                book.promised_nodes[pod.uid] = pod.nominated_node
     return book
 
 

@@ -83,6 +83,8 @@ class SchedulingPass:
         self.refused: list[Candidate] = []
         """Candidates for which others might give way, in the order in which they were refused."""
         self.shortages = ShortageReports(state.room, state.shapes)
+        self._promised_nodes: list[str] = []
+        """Where places were kept for pods of the gang that is placed now."""
         self._known_refusals: dict[PlacementKey, Refusal] = {}
         self._placed_uids: dict[str, set[str]] = {}
         """Uids of the pods that got a place in this pass, by the key of their gang."""
@@ -108,9 +110,9 @@ class SchedulingPass:
                 self.outcome.refusals[gang.key] = Refusal(NO_QUEUE, NO_QUEUE, str(error))
             else:
                 candidates.append(candidate)
-        others = [candidate for candidate in candidates if not candidate.gang.nominated]
-        nominated = [candidate for candidate in candidates if candidate.gang.nominated]
-        for candidate in sorted(nominated, key=lambda each: each.order):
+        others = [candidate for candidate in candidates if not candidate.gang.promised_nodes]
+        promised = [candidate for candidate in candidates if candidate.gang.promised_nodes]
+        for candidate in sorted(promised, key=lambda each: each.order):
             yield
             following = self._keep_promise(candidate)
             if following is not None:
@@ -125,16 +127,17 @@ class SchedulingPass:
             turns.refresh(candidate.gang.queue)
 
     def _keep_promise(self, candidate: Candidate) -> Candidate | None:
-        """Place the nominated pods of a gang before all others; return what it wants next.
+        """Place a gang where it was nominated, before all others; return what it wants next.
 
         None when it wants no more, or was refused.
         """
         gang = candidate.gang
+        count = len(gang.promised_nodes)
         following: Candidate | None = candidate
-        while following is not None and gang.nominated - self._placed_uids.get(gang.key, set()):
-            if not self.place_candidate(following):
-                return None
-            following = self.find_candidate(gang)
+        self._promised_nodes = sorted(gang.promised_nodes.values())
+        while following is not None and len(self._placed_uids.get(gang.key, ())) < count:
+            following = self.find_candidate(gang) if self.place_candidate(following) else None
+        self._promised_nodes = []
         return following
 
     def find_candidate(self, gang: GangBook) -> Candidate | None:
@@ -189,7 +192,7 @@ class SchedulingPass:
         )
         if refusal is not None or state.room.is_too_small(pods.counts, at_once=False):
             return None
-        fit = state.room.fit_pods(pods.list_pods(), at_once=False)
+        fit = state.room.fit_pods(pods.list_pods(), at_once=False, first=self._promised_nodes)
         return fit if fit.is_complete else None
 
     def nominate(self, candidate: Candidate, fit: Fit) -> None:
@@ -291,7 +294,7 @@ class SchedulingPass:
         room = self.state.room
         if room.is_too_small(pods.counts, at_once=True):
             return None
-        return room.fit_pods(pods.list_pods(), at_once=True)
+        return room.fit_pods(pods.list_pods(), at_once=True, first=self._promised_nodes)
 
     def _bind(self, candidate: Candidate, fit: Fit, is_core: bool) -> Refusal | None:
         refusal = self.state.bind_pods(candidate.gang, fit.places, is_core)
@@ -306,6 +309,9 @@ class SchedulingPass:
         gang, state = candidate.gang, self.state
         placed_here = self._placed_uids.setdefault(gang.key, set())
         placed_here.update(place.pod.uid for place in fit.places)
+        for place in fit.places if self._promised_nodes else ():
+            if place.node in self._promised_nodes:
+                self._promised_nodes.remove(place.node)
         amounts = state.shapes.sum_charges(_count_places_by_shape(fit))
         is_core = gang.is_core(candidate.stage)
         waiting = Booking(gang.queue, amounts, placed=False, non_preemptible=is_core)

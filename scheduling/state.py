@@ -106,8 +106,8 @@ class Pod:
     """Indexes of the devices it has on its node."""
     is_leaving: bool = False
     """Whether it was evicted or deleted and still holds what it has."""
-    is_nominated: bool = False
-    """Whether the last decision kept a place for it.
+    nominated_node: str = ""
+    """Where the last decision kept a place for it.
 
     Others may have given way for that. So its gang goes before all others, who would else take the
     room first, and give way again.

@@ -113,7 +113,8 @@ class Accounts:
     def pick_guaranteed(self, placements: Iterable[Placement]) -> list[Placement]:
         """Return those of these pods that may not be taken back.
 
-        The lowest ranks of a semi-preemptible gang are its minimum.
+        The lowest ranks of a semi-preemptible gang are its minimum; pods that have succeeded do
+        not make it smaller.
         """
         placements = list(placements)
         counts: dict[str, int] = defaultdict(int)
@@ -123,7 +124,7 @@ class Accounts:
             if gang.preemptibility is Preemptibility.PREEMPTIBLE:
                 continue
             if gang.preemptibility is Preemptibility.SEMI_PREEMPTIBLE:
-                if counts[gang.key] >= needed_members(gang):
+                if counts[gang.key] >= gang.min_member:
                     continue
                 counts[gang.key] += 1
             chosen.append(each)

@@ -70,7 +70,7 @@ def is_guaranteed(accounts: Accounts, eviction: Eviction) -> bool:
     gang = accounts.gangs[eviction.gang]
     if gang.preemptibility is Preemptibility.SEMI_PREEMPTIBLE:
         staying = sum(1 for each in accounts.list_staying() if each.gang.key == gang.key)
-        return staying < needed_members(gang)
+        return staying < gang.min_member
     return gang.preemptibility is Preemptibility.NON_PREEMPTIBLE
 
 

@@ -49,7 +49,7 @@ class RestingWorld:
     def is_guaranteed(self, gang: Gang) -> bool:
         """Say whether the next pods of a gang would count as guaranteed."""
         if gang.preemptibility is Preemptibility.SEMI_PREEMPTIBLE:
-            return self.running[gang.key] < needed_members(gang)
+            return self.running[gang.key] < gang.min_member
         return gang.preemptibility is Preemptibility.NON_PREEMPTIBLE
 
     def is_allowed(self, gang: Gang, given_back: int = 0, from_queue: str = "") -> bool:
@@ -79,9 +79,9 @@ class RestingWorld:
         """Say whether a single pod can be taken from a gang."""
         if victim.preemptibility is Preemptibility.NON_PREEMPTIBLE:
             return False
-        if self.running[victim.key] > needed_members(victim):
+        if self.running[victim.key] > victim.min_member:
             return True
-        if self.running[victim.key] != 1 or needed_members(victim) != 1:
+        if self.running[victim.key] != 1:
             return False
         if victim.preemptibility is Preemptibility.SEMI_PREEMPTIBLE:
             return False

@@ -179,10 +179,11 @@ class World:
             pod = next(pod for pod in job.pods.values() if pod.uid == eviction.pod)
             self.remove_pod(job, pod)
             self.counts[eviction.action.value] += 1
-        nominated = {each.pod for each in decision.nominations}
+        nominated = {each.pod: each.node for each in decision.nominations}
         for job in self.jobs.values():
             for rank, pod in job.pods.items():
-                job.pods[rank] = replace(pod, is_nominated=pod.uid in nominated and not pod.node)
+                node = "" if pod.node else nominated.get(pod.uid, "")
+                job.pods[rank] = replace(pod, nominated_node=node)
             self.mark_start(job)
 
     def watch_for_livelock(self, decision: Decision) -> None:
