@@ -91,8 +91,8 @@ class World:
     """Who took from whom since something changed from outside."""
     moved: dict[str, int] = field(default_factory=dict)
     """How many pods ran of the gangs that consolidation has moved since then."""
-    served: set[str] = field(default_factory=set)
-    """Gangs all of whose pods have a place, or the promise of one, since then."""
+    promised: set[str] = field(default_factory=set)
+    """The pods that were promised a place since then."""
 
     def observe(self) -> ClusterState:
         """Return the state as the scheduler sees it."""
@@ -133,7 +133,7 @@ class World:
     def change(self) -> None:
         """Note that something changed from outside: whoever took may take again."""
         self.takings.clear()
-        self.served.clear()
+        self.promised.clear()
         self.moved.clear()
 
     def pass_time(self, seconds: float) -> None:
@@ -192,14 +192,11 @@ class World:
         for taker, victim in self.takings:
             if (victim, taker) in self.takings:
                 raise BrokenRule(f"{taker} and {victim} take from each other")
-        for eviction in decision.evictions:
-            if eviction.for_gang in self.served:
-                raise BrokenRule(f"{eviction.for_gang} was promised all it wants and takes more")
-        self.served -= {each.gang for each in decision.evictions}
-        promised = Counter(each.gang for each in decision.nominations)
-        for key, count in promised.items():
-            if count >= sum(1 for pod in self.jobs[key].pods.values() if not pod.node):
-                self.served.add(key)
+        for key in {taker for taker, _ in list_takings(decision.evictions)}:
+            waiting = {pod.uid for pod in self.jobs[key].pods.values() if not pod.node}
+            if waiting <= self.promised:
+                raise BrokenRule(f"{key} was promised all it wants and takes more")
+        self.promised |= {each.pod for each in decision.nominations}
 
     def settle(self, most: int | None = None) -> Decision:
         """Decide and let pods leave until nothing changes; return the last decision."""
