@@ -43,6 +43,8 @@ class GivingWay:
         self._rules = ReclaimRules(self._state.queues, scheduling.fair_shares)
         self._running = list(running)
         self._victims = VictimQueues(self._running, self._state.shapes)
+        self._victim_keys: set[str] = set()
+        """The gangs from which something is taken: they take nothing in the same decision."""
         self._vain_steps = 0
         self._vain_sizes: dict[SearchKey, int] = {}
         """For searches of one kind: from how many pods on they were in vain."""
@@ -54,7 +56,8 @@ class GivingWay:
             self._pass.refused = []
             for candidate in refused:
                 yield
-                yield from self._serve_gang(action, candidate)
+                if candidate.gang.key not in self._victim_keys:
+                    yield from self._serve_gang(action, candidate)
 
     def evict_stale_gangs(self) -> Generator[None, None, None]:
         """Evict what is left of gangs that have been below their minimum for too long."""
@@ -82,7 +85,7 @@ class GivingWay:
     def _may_evict(self, candidate: Candidate) -> bool:
         """Return whether a gang may take from others yet; it waits again when it may not."""
         gang = candidate.gang
-        if gang.is_exempt:
+        if gang.is_exempt or gang.key in self._victim_keys:
             return False
         end = gang.created_at + gang.preemption_delay
         if gang.preemption_delay > 0 and end > self._state.now:
@@ -215,7 +218,7 @@ class GivingWay:
             ]
             if not allowed:
                 return
-            chosen = max(allowed, key=lambda queue: (*self._rank_giver(taker, queue), queue))
+            chosen = max(allowed, key=lambda queue: (self._rank_giver(taker, queue), queue))
             unit = next(sources[chosen], None)
             if unit is None:
                 del sources[chosen]
@@ -224,11 +227,11 @@ class GivingWay:
 
     def _rank_giver(self, taker: GangBook, giver: str) -> tuple[float, ...]:
         parting = self._rules.find_parting(taker.queue, giver)
-        return tuple(
-            number
-            for queue in reversed(parting.givers)
-            for number in (-queue.priority, *self._rules.compute_excess(queue))
-        )
+        rank: list[float] = []
+        for queue in reversed(parting.givers):
+            over_kept, over_quota = self._rules.compute_excess(queue)
+            rank += [over_kept, -queue.priority, over_quota]
+        return tuple(rank)
 
     def _choose_moved(self, taker: GangBook) -> Iterator[VictimUnit]:
         """Move small units first: they find another place most easily."""
@@ -287,6 +290,7 @@ class GivingWay:
     def _settle(self, action: Action, candidate: Candidate, plan: EvictionPlan, fit: Fit) -> None:
         moved = {pod.uid: unit.gang for unit in plan.units for pod in unit.pods}
         mine = Fit([place for place in fit.places if place.pod.uid not in moved], True)
+        self._victim_keys.update(unit.gang.key for unit in plan.units)
         self._pass.outcome.evictions += plan.build_evictions(action, candidate.gang)
         self._pass.note_leaving(plan.list_pods(), moved)
         self._pass.nominate(candidate, mine)

@@ -160,6 +160,8 @@ class RestingWorld:
             for victim in self.state.gangs:
                 runtime = self.accounts.queues[victim.queue].reclaim_min_runtime
                 is_over = self.get_used(victim.queue) > shares[victim.queue]
+                # A limit below the quota was lowered: what is within the quota stays all the same.
+                is_over = is_over and not self.is_within_quota(victim.queue)
                 if victim.queue != gang.queue and is_over and self.can_give_one(victim, runtime):
                     yield (
                         f"{gang.key} waits below the fair share {shares[gang.queue]}, "

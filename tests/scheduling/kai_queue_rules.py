@@ -479,7 +479,7 @@ RECLAIM = [
         [
             make_queue("a", quota=1),
             make_queue("b", quota=1),
-            make_queue("c", quota=1, weight=0, priority=101),
+            make_queue("c", quota=1, priority=101),
         ],
         [
             make_gang("a0", "a", on=["n"], created_at=NOW - 90),
