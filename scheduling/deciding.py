@@ -57,6 +57,9 @@ def run_pass(
         if gang.leaving_count:
             pods = [pod for pod in gang.placed.values() if pod.is_leaving]
             scheduling.note_leaving(pods, dict.fromkeys((pod.uid for pod in pods), gang))
+            moved = [pod for pod in pods if pod.nominated_node]
+            if moved:
+                scheduling.note_moved(gang, moved)
     yield from scheduling.place_gangs(waiting)
     giving_way = GivingWay(scheduling, running)
     yield from giving_way.make_room()

@@ -43,8 +43,10 @@ class GivingWay:
         self._rules = ReclaimRules(self._state.queues, scheduling.fair_shares)
         self._running = list(running)
         self._victims = VictimQueues(self._running, self._state.shapes)
-        self._victim_keys: set[str] = set()
-        """The gangs from which something is taken: they take nothing in the same decision."""
+        self._givers: set[str] = set()
+        """Keys of the gangs that give way in this decision."""
+        self._moved: set[str] = set()
+        """Keys of those whose pods have places again."""
         self._vain_steps = 0
         self._vain_sizes: dict[SearchKey, int] = {}
         """For searches of one kind: from how many pods on they were in vain."""
@@ -56,8 +58,10 @@ class GivingWay:
             self._pass.refused = []
             for candidate in refused:
                 yield
-                if candidate.gang.key not in self._victim_keys:
-                    yield from self._serve_gang(action, candidate)
+                if candidate.gang.key in self._givers:
+                    # What is left of it in the next decision says what it wants then.
+                    continue
+                yield from self._serve_gang(action, candidate)
 
     def evict_stale_gangs(self) -> Generator[None, None, None]:
         """Evict what is left of gangs that have been below their minimum for too long."""
@@ -195,7 +199,7 @@ class GivingWay:
 
     def _is_protected(self, action: Action, taker: GangBook, entry: VictimEntry) -> bool:
         victim = entry.running.gang
-        if victim is taker or self._pass.has_place(victim):
+        if victim is taker or self._pass.has_place(victim) or victim.key in self._moved:
             return True
         if not entry.is_minimum:
             return False
@@ -292,6 +296,10 @@ class GivingWay:
         mine = Fit([place for place in fit.places if place.pod.uid not in moved], True)
         self._victim_keys.update(unit.gang.key for unit in plan.units)
         self._pass.outcome.evictions += plan.build_evictions(action, candidate.gang)
+        givers = {unit.gang.key for unit in plan.units}
+        self._givers |= givers
+        if action is Action.CONSOLIDATE:
+            self._moved |= givers
         self._pass.note_leaving(plan.list_pods(), moved)
         self._pass.nominate(candidate, mine)
         if action is not Action.CONSOLIDATE:

@@ -31,7 +31,7 @@ from scheduling.refusals import (
     PIPELINED,
     describe_not_ready,
 )
-from scheduling.shapes import ShapeTable
+from scheduling.shapes import ShapeTable, count_shapes
 from scheduling.shortages import ShortageReports
 from scheduling.state import Amounts, Pod, PodShape
 from scheduling.waiting_pods import WaitingPods
@@ -85,6 +85,8 @@ class SchedulingPass:
         self.shortages = ShortageReports(state.room, state.shapes)
         self._promised_nodes: list[str] = []
         """Where places were kept for pods of the gang that is placed now."""
+        self._moved: list[tuple[GangBook, Sequence[Pod]]] = []
+        """Gangs with the pods that leave and have a place elsewhere."""
         self._known_refusals: dict[PlacementKey, Refusal] = {}
         self._placed_uids: dict[str, set[str]] = {}
         """Uids of the pods that got a place in this pass, by the key of their gang."""
@@ -117,6 +119,7 @@ class SchedulingPass:
             following = self._keep_promise(candidate)
             if following is not None:
                 others.append(following)
+        self._keep_moved_places()
         turns.fill(others)
         while (candidate := turns.pop()) is not None:
             yield
@@ -139,6 +142,34 @@ class SchedulingPass:
             following = self.find_candidate(gang) if self.place_candidate(following) else None
         self._promised_nodes = []
         return following
+
+    def note_moved(self, gang: GangBook, pods: Sequence[Pod]) -> None:
+        """Note pods that leave to be made again elsewhere: their places there are kept."""
+        self._moved.append((gang, pods))
+
+    def _keep_moved_places(self) -> None:
+        """Nominate the pods that consolidation moves until others are made in their place.
+
+        Else somebody else takes these places, the moved gang takes them back, and is moved again.
+        """
+        state = self.state
+        for gang, pods in self._moved:
+            amounts = state.shapes.sum_charges(count_shapes(pods))
+            refusal = state.queues.find_refusal(
+                gang.queue, amounts, non_preemptible=False, at_once=False
+            )
+            if refusal is not None:
+                continue
+            fit = state.room.fit_pods(
+                pods, at_once=False, first=[pod.nominated_node for pod in pods]
+            )
+            if fit.is_complete:
+                state.queues.count_booking(
+                    Booking(gang.queue, amounts, placed=True, non_preemptible=False)
+                )
+                self.outcome.nominations += [
+                    Nomination(place.pod.uid, gang.key, place.node) for place in fit.places
+                ]
 
     def find_candidate(self, gang: GangBook) -> Candidate | None:
         """Return the next pods of a gang; None, with the refusal noted, when none can be tried."""

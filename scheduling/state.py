@@ -110,7 +110,8 @@ class Pod:
     """Where the last decision kept a place for it.
 
     Others may have given way for that. So its gang goes before all others, who would else take the
-    room first, and give way again.
+    room first, and give way again. Of a pod that leaves it is the place of the one that is made
+    instead, which has to say so, too.
     """
 
 

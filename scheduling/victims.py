@@ -22,7 +22,8 @@ class RunningGang:
         self.pods = list(gang.list_active())
         """By rank: the last of them go first."""
         self.minimum = gang.min_member
-        if len(self.pods) <= self.minimum:
+        is_guaranteed = gang.preemptibility is not Preemptibility.PREEMPTIBLE
+        if len(self.pods) <= self.minimum and not is_guaranteed:
             self.minimum = max(self.minimum - gang.count_succeeded(), 0)
 
     @property

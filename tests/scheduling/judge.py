@@ -25,8 +25,12 @@ def find_breaches(state: ClusterState, decision: Decision) -> list[str]:
 
 def find_silent_waits(accounts: Accounts) -> Iterator[str]:
     """Return the gangs that wait without a word, or are refused without waiting."""
-    placed = Counter(each.gang for each in accounts.decision.bindings)
-    placed.update(each.gang for each in accounts.decision.nominations)
+    decision = accounts.decision
+    placed = Counter(
+        each.gang
+        for each in (*decision.bindings, *decision.nominations)
+        if not accounts.pods[each.pod][0].node
+    )
     refusals = accounts.decision.refusals or {}
     for key, gang in accounts.gangs.items():
         waiting = sum(1 for pod in gang.pods if not pod.node and not pod.is_leaving)

@@ -159,14 +159,16 @@ def find_lost_consolidations(accounts: Accounts) -> Iterator[str]:
 def find_hasty_evictions(accounts: Accounts) -> Iterator[str]:
     """Return evictions within a minimum run time, or for a gang that has still to wait."""
     now = accounts.state.now
+    left = Counter(each.gang.key for each in accounts.list_running())
     for unit in list_units(accounts):
         first = unit[0]
         victim, taker = accounts.gangs[first.gang], accounts.gangs.get(first.for_gang)
+        left[victim.key] -= len(unit)
         if taker is None:
             continue
         if taker.preemption_delay and taker.created_at + taker.preemption_delay > now:
             yield f"{taker.key} takes from {victim.key} before its delay is over"
-        if touches_minimum(accounts, victim) and victim.started_at is not None:
+        if left[victim.key] < needed_members(victim) and victim.started_at is not None:
             needed = find_least_runtime(accounts, victim, first.action)
             if now - victim.started_at < needed:
                 yield f"{victim.key} loses its minimum after {now - victim.started_at} s"
@@ -188,12 +190,6 @@ def find_wrong_stale_gangs(accounts: Accounts) -> Iterator[str]:
             yield f"gang {key} is evicted as stale within its grace"
         if gang.staleness_grace < 0:
             yield f"gang {key} is evicted as stale and never may be"
-
-
-def touches_minimum(accounts: Accounts, gang: Gang) -> bool:
-    """Say whether fewer pods of a gang stay than it needs."""
-    staying = sum(1 for each in accounts.list_staying() if each.gang.key == gang.key)
-    return staying < needed_members(gang)
 
 
 def find_least_runtime(accounts: Accounts, gang: Gang, action: Action) -> float:

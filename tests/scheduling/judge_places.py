@@ -29,7 +29,8 @@ def find_misplaced_pods(accounts: Accounts) -> Iterator[str]:
         pod, gang = accounts.pods[each.pod]
         if gang.key != each.gang:
             yield f"pod {each.pod} is of gang {gang.key}, not {each.gang}"
-        if pod.is_leaving or (pod.node and pod.uid not in accounts.evicted):
+        is_moved = pod.uid in accounts.evicted or (pod.is_leaving and pod.nominated_node)
+        if pod.node and not is_moved:
             yield f"pod {each.pod} is placed and has a node already"
         if each.node not in accounts.nodes:
             yield f"pod {each.pod} is placed on {each.node}, which does not exist"

@@ -43,8 +43,9 @@ class RestingWorld:
         ]
 
     def count_next(self, gang: Gang) -> int:
-        """Return how many pods of a gang would start next."""
-        return max(needed_members(gang) - self.running[gang.key], 1)
+        """Return how many pods of a gang would start next: it fills up to its minimum if it can."""
+        waiting = sum(1 for pod in gang.pods if not pod.node)
+        return max(min(gang.min_member - self.running[gang.key], waiting), 1)
 
     def is_guaranteed(self, gang: Gang) -> bool:
         """Say whether the next pods of a gang would count as guaranteed."""

@@ -47,6 +47,8 @@ class Job:
     is_ended: bool = False
     finished: set[int] = field(default_factory=set)
     """The ranks that have succeeded."""
+    kept_places: dict[int, str] = field(default_factory=dict)
+    """Nodes on which places are kept for ranks that are not made again yet."""
     pods: dict[int, Pod] = field(default_factory=dict)
 
     def count_running(self) -> int:
@@ -105,7 +107,10 @@ class World:
             if rank not in job.pods and rank not in job.finished and not job.is_ended:
                 self.made += 1
                 shape = job.shapes[min(rank, len(job.shapes) - 1)]
-                job.pods[rank] = Pod(f"{job.key}-{rank}-{self.made}", shape, rank)
+                kept = job.kept_places.pop(rank, "")
+                job.pods[rank] = Pod(
+                    f"{job.key}-{rank}-{self.made}", shape, rank, nominated_node=kept
+                )
         for rank, pod in list(job.pods.items()):
             if job.is_ended or rank >= job.replicas:
                 self.remove_pod(job, pod)
@@ -144,6 +149,8 @@ class World:
                 if pod.uid in self.leaves_at and self.leaves_at[pod.uid] <= self.now:
                     del self.leaves_at[pod.uid]
                     del job.pods[pod.rank]
+                    if pod.nominated_node:
+                        job.kept_places[pod.rank] = pod.nominated_node
             self.make_pods(job)
             self.mark_start(job)
             if job.is_ended and not job.pods:
@@ -182,7 +189,7 @@ class World:
         nominated = {each.pod: each.node for each in decision.nominations}
         for job in self.jobs.values():
             for rank, pod in job.pods.items():
-                node = "" if pod.node else nominated.get(pod.uid, "")
+                node = nominated.get(pod.uid, "")
                 job.pods[rank] = replace(pod, nominated_node=node)
             self.mark_start(job)
 
