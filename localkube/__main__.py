@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +15,21 @@ import uvloop
 
 from localkube import VERSION, quantities
 from localkube.cluster import CannotStart, run_cluster
-from localkube.options import DEFAULT_MAX_PODS, Options
+from localkube.options import (
+    DEFAULT_MAX_PODS,
+    DEFAULT_MONITOR_GRACE,
+    DEFAULT_TOLERATION,
+    MAX_NODES,
+    Options,
+)
 
 MAX_GPUS = 1024
+MIN_MEMORY = 1 << 20
+MIN_MONITOR_GRACE = 4
+"""With less a busy machine would lose nodes that are there."""
+
+MAX_SECONDS = 24 * 3600
+NODES_ADVICE = "write a number as 4, or shapes as 4x1gpu,2x0gpu (how many, with how many GPUs each)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,12 +108,23 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
         help="memory to offer, as 16Gi (default: all of this machine)",
     )
     parser.add_argument(
+        "--nodes",
+        metavar="N",
+        type=_parse_nodes,
+        default=(None,),
+        help=(
+            "nodes to divide the machine into: 4, or shapes with their GPUs as 4x1gpu,2x0gpu "
+            "(default: one node)"
+        ),
+    )
+    parser.add_argument(
         "--max-pods",
         metavar="N",
         type=_WholeNumber(1, 10_000),
         default=DEFAULT_MAX_PODS,
-        help=f"pods at once (default {DEFAULT_MAX_PODS})",
+        help=f"pods at once on each node (default {DEFAULT_MAX_PODS})",
     )
+    _add_lost_node_options(parser)
     parser.add_argument(
         "--allow-host-path",
         metavar="DIR",
@@ -122,17 +146,62 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     )
     parser.add_argument("--version", action="version", version=f"localkube {VERSION}")
     parsed = parser.parse_args(arguments)
+    if refusal := _find_contradiction(parsed):
+        parser.error(refusal)
     return Options(
         data=parsed.data.absolute(),
         port=parsed.port,
         gpus=parsed.gpus,
         cpus=parsed.cpus,
         memory=parsed.memory,
+        nodes=parsed.nodes,
         max_pods=parsed.max_pods,
+        node_monitor_grace=parsed.node_monitor_grace_period,
+        unreachable_toleration=parsed.default_unreachable_toleration_seconds,
         host_paths=tuple(path.resolve() for path in parsed.allow_host_path),
         keep_pods=parsed.keep_pods,
         die_with=parsed.die_with,
     )
+
+
+def _add_lost_node_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that a real cluster's servers have for lost nodes, under their names."""
+    parser.add_argument(
+        "--node-monitor-grace-period",
+        metavar="SECONDS",
+        type=_WholeNumber(MIN_MONITOR_GRACE, MAX_SECONDS),
+        default=DEFAULT_MONITOR_GRACE,
+        help=f"a node this long without a heartbeat is lost (default {DEFAULT_MONITOR_GRACE})",
+    )
+    parser.add_argument(
+        "--default-unreachable-toleration-seconds",
+        metavar="SECONDS",
+        type=_WholeNumber(0, MAX_SECONDS),
+        default=DEFAULT_TOLERATION,
+        help=(
+            "how long new pods stay on a lost node before they are evicted "
+            f"(default {DEFAULT_TOLERATION})"
+        ),
+    )
+
+
+def _find_contradiction(parsed: argparse.Namespace) -> str | None:
+    """Return why options that make sense alone make none together; None when they do."""
+    count = len(parsed.nodes)
+    wanted = sum(gpus or 0 for gpus in parsed.nodes)
+    if parsed.gpus not in (None, wanted) and None not in parsed.nodes:
+        return f"argument --gpus: --nodes has {wanted} GPUs in all: leave --gpus away"
+    if parsed.cpus is not None and int(parsed.cpus * 1000) < count:
+        return (
+            f"argument --cpus: {count} nodes cannot share so little: give at least {count}m, or "
+            "fewer --nodes"
+        )
+    if parsed.memory is not None and parsed.memory // count < MIN_MEMORY:
+        return (
+            f"argument --memory: {count} nodes cannot share so little: give at least {count}Mi, "
+            "or fewer --nodes"
+        )
+    return None
 
 
 class _WholeNumber:
@@ -152,7 +221,7 @@ class _WholeNumber:
 
 def _parse_cores(text: str) -> float:
     cores = float(_parse_quantity(text, "processors, as 4 or 500m"))
-    if not 0 < cores <= 4096:
+    if not 0.001 <= cores <= 4096:
         raise argparse.ArgumentTypeError(
             f"{text!r} processors make no sense: give between 1m and 4096"
         )
@@ -161,9 +230,32 @@ def _parse_cores(text: str) -> float:
 
 def _parse_memory(text: str) -> int:
     memory = int(_parse_quantity(text, "an amount of memory, as 16Gi"))
-    if memory < 1 << 20:
+    if memory < MIN_MEMORY:
         raise argparse.ArgumentTypeError(f"{text!r} is less than 1Mi of memory")
     return memory
+
+
+def _parse_nodes(text: str) -> tuple[int | None, ...]:
+    """Parse the GPUs of each node; None for those that share the machine's."""
+    if re.fullmatch("[0-9]{1,6}", text):
+        nodes: tuple[int | None, ...] = (None,) * min(int(text), MAX_NODES + 1)
+    else:
+        shapes = [re.fullmatch("([0-9]{1,6})x([0-9]{1,6})gpu", part) for part in text.split(",")]
+        if None in shapes:
+            raise argparse.ArgumentTypeError(f"{text[:64]!r} is no number of nodes: {NODES_ADVICE}")
+        nodes = tuple(
+            int(shape[2])
+            for shape in shapes
+            if shape
+            for _ in range(min(int(shape[1]), MAX_NODES + 1))
+        )
+    if not 1 <= len(nodes) <= MAX_NODES:
+        raise argparse.ArgumentTypeError(
+            f"{text[:64]!r} is not from 1 to {MAX_NODES} nodes: {NODES_ADVICE}"
+        )
+    if sum(gpus or 0 for gpus in nodes) > MAX_GPUS:
+        raise argparse.ArgumentTypeError(f"{text[:64]!r} is more than {MAX_GPUS} GPUs in all")
+    return nodes
 
 
 def _parse_quantity(text: str, expected: str) -> float:

@@ -23,11 +23,11 @@ from localkube.api.listener import Listener
 from localkube.controllers import build_controllers
 from localkube.controllers.loop import ControllerLoop
 from localkube.errors import ApiError
-from localkube.event_recorder import EventRecorder
-from localkube.kubelet.agent import Kubelet
+from localkube.kubelet.host import Host
+from localkube.kubelet.machine_division import CannotDivide
 from localkube.metadata import Object, name_of
 from localkube.objects import Objects
-from localkube.options import NODE_NAME, Options
+from localkube.options import Options
 from localkube.resources.resource import Resource
 from localkube.scheduler import Scheduler, build_default_priority_classes, build_default_queues
 from localkube.store import SchemaTooNew, Store
@@ -79,21 +79,21 @@ class Cluster:
         self.loop = ControllerLoop(self.objects)
         self.loop.add_controller(Scheduler(self.objects))
         controllers = build_controllers(
-            self.objects, self.identity.authority.decode(), options.max_pods
+            self.objects,
+            self.identity.authority.decode(),
+            options.max_pods * len(options.nodes),
         )
         for controller in controllers:
             self.loop.add_controller(controller)
-        self.kubelet = Kubelet(
-            self.objects, EventRecorder(self.objects, "kubelet", host=NODE_NAME), options
-        )
-        application = Application(self.objects, self.kubelet, self.identity.token)
+        self.host = Host(self.objects, options)
+        application = Application(self.objects, self.host, self.identity.token)
         self.listener = Listener(application, self.identity.context, options.port)
         self._started = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
         """Serve the API, adopt pods that still run, then report that the cluster is ready.
 
-        Raises CannotStart when the port is taken.
+        Raises CannotStart when the port is taken, or the nodes want more GPUs than there are.
         """
         try:
             await self.listener.start()
@@ -105,8 +105,11 @@ class Cluster:
                 "0 for a free one"
             ) from error
         self._started.push_async_callback(self.listener.stop, STREAM_GRACE)
-        await self.kubelet.start()
-        self._started.push_async_callback(self.kubelet.stop, keep_pods=self.options.keep_pods)
+        try:
+            await self.host.start()
+        except CannotDivide as refusal:
+            raise CannotStart(str(refusal)) from refusal
+        self._started.push_async_callback(self.host.stop, keep_pods=self.options.keep_pods)
         working = asyncio.create_task(self.loop.run())
         self._started.push_async_callback(self._stop_loop, working)
         address = f"https://127.0.0.1:{self.listener.port}"

@@ -53,6 +53,6 @@ class Machine(Protocol):
         """Return the measured usage of running pods, by pod uid, then container name."""
         ...
 
-    def node_usage(self) -> Usage | None:
-        """Return what the whole machine uses now; None before the first measurement."""
+    def node_usage(self) -> Mapping[str, Usage]:
+        """Return what each node uses now, by its name; nothing before the first measurement."""
         ...

@@ -1,4 +1,4 @@
-"""metrics.k8s.io: the measured usage of pods and of the node, as records for lists and gets."""
+"""metrics.k8s.io: the measured usage of pods and of nodes, as records for lists and gets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,6 @@ from localkube.api.representations import encode_bare_object
 from localkube.machine import Machine, Usage
 from localkube.metadata import Object, labels_of, name_of, namespace_of, uid_of
 from localkube.objects import Objects
-from localkube.options import NODE_NAME
 from localkube.resources import NODES, PODS
 from localkube.store import Record
 
@@ -35,10 +34,12 @@ class MetricsSource:
         return records
 
     def list_node_metrics(self) -> Sequence[Record]:
-        """Return NodeMetrics of the one node, once it is measured."""
-        usage = self._machine.node_usage()
-        node = self._objects.find(NODES, "", NODE_NAME)
-        return [] if usage is None or node is None else [_build_record(node, usage)]
+        """Return NodeMetrics of every node that is measured, ordered by name."""
+        return [
+            _build_record(node, usage)
+            for name, usage in sorted(self._machine.node_usage().items())
+            if (node := self._objects.find(NODES, "", name)) is not None
+        ]
 
 
 def _build_record(measured: Object, usage: Usage | Mapping[str, Usage]) -> Record:

@@ -31,7 +31,7 @@ def build_controllers(
     """Build every controller of the cluster.
 
     `root_ca` is the PEM text that each namespace gets as ConfigMap kube-root-ca.crt. `max_pods` is
-    how many pods the node takes; of one job a few times as many are made.
+    how many pods all nodes take together; of one job a few times as many are made.
     """
     pods_ahead = AHEAD_FACTOR * max_pods
     ports = PortAllocator(objects)

@@ -293,7 +293,7 @@ class JobReconciler:
         most = self._context.pods_ahead
         text = (
             f"The Job wants {wanted} pods at once; at most {most} of a Job are made before others "
-            f"of it have ended, {AHEAD_FACTOR} times the pods of this node: start localkube with a "
+            f"of it have ended, {AHEAD_FACTOR} times the pods of all nodes: start localkube with a "
             "larger --max-pods for more"
         )
         if wanted <= most:

@@ -111,7 +111,7 @@ class OperatorReconciler(ABC):
         if self._owned_objects.wants_more_than_allowed:
             text = (
                 f"{self._title} wants {wanted} pods; at most {most} of a job are made before "
-                f"others of it have ended, {AHEAD_FACTOR} times the pods of this node: start "
+                f"others of it have ended, {AHEAD_FACTOR} times the pods of all nodes: start "
                 "localkube with a larger --max-pods for more."
             )
             if self._status.set_note(LIMITED, text, status=True, reason=reason):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from localkube import quantities
 from localkube.kubelet import mpi
+from localkube.kubelet.gpus import Gpu
 from localkube.metadata import Object, annotations_of, labels_of, name_of, namespace_of, uid_of
 from localkube.options import GPU_DEVICES_ANNOTATION
 
@@ -48,7 +49,8 @@ class PodSources:
     secret: Callable[[str], Object | None]
     config_map: Callable[[str], Object | None]
     allocatable: Mapping[str, str]
-    virtual_gpus: bool = False
+    devices: Sequence[Gpu] = ()
+    """The node's devices, by the index that the scheduler knows them by."""
     claim: Callable[[str], Object | None] = lambda _: None
     claims: Path = Path()
     """The directory with the directories of bound claims, each named by its claim's uid."""
@@ -89,7 +91,7 @@ def build_environment(
         value = _resolve_value(item, pod, container, sources, env)
         if value is not None:
             env[item["name"]] = value
-    env |= build_device_variables(pod, container, virtual=sources.virtual_gpus)
+    env |= build_device_variables(pod, container, devices=sources.devices)
     check_size(env, ())
     return env
 
@@ -273,23 +275,30 @@ def resolve_resource_field(
     return str(math.ceil(quantities.parse_quantity(amount) / divisor))
 
 
-def build_device_variables(pod: Object, container: Object, *, virtual: bool) -> dict[str, str]:
+def build_device_variables(
+    pod: Object, container: Object, *, devices: Sequence[Gpu]
+) -> dict[str, str]:
     """Build the variables that say which GPUs a container sees.
 
-    The scheduler gives devices to the pod; they are dealt out in order to the containers that ask
-    for whole ones. When none asks for whole devices (a fraction, by annotation) all containers
-    share the pod's. A pod without devices sees none, so that nobody computes on another pod's GPU;
-    nor does one with virtual devices, which no program could open.
+    The scheduler gives devices of the node to the pod; they are named as the machine knows them,
+    and dealt out in order to the containers that ask for whole ones. When none asks for whole
+    devices (a fraction, by annotation) all containers share the pod's. A pod without devices sees
+    none, so that nobody computes on another pod's GPU; nor does one with virtual devices, which no
+    program could open.
     """
-    if virtual:
+    if any(gpu.virtual for gpu in devices):
         return {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
-    devices = [
-        index for index in annotations_of(pod).get(GPU_DEVICES_ANNOTATION, "").split(",") if index
+    own = annotations_of(pod).get(GPU_DEVICES_ANNOTATION, "").split(",")
+    # What the node no longer has is left out: the pod that had it ends by itself.
+    given = [
+        str(devices[int(index)].index)
+        for index in own
+        if index.isdecimal() and int(index) < len(devices)
     ]
     demands = [(c["name"], _gpu_count(c)) for c in pod["spec"]["containers"]]
     if any(count for _, count in demands):
-        devices = _select_devices(devices, demands, container["name"])
-    device_list = ",".join(devices)
+        given = _select_devices(given, demands, container["name"])
+    device_list = ",".join(given)
     return {"CUDA_VISIBLE_DEVICES": device_list, "NVIDIA_VISIBLE_DEVICES": device_list or "void"}
 
 

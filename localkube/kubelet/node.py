@@ -1,28 +1,32 @@
-"""The one node: its labels, capacity, conditions, and the heartbeats that a kubelet writes."""
+"""A node as its kubelet reports it: labels, capacity, conditions, and heartbeats."""
 
 import logging
-import os
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 
-from localkube import KUBERNETES_VERSION, VERSION, ballast, clock, quantities
+from localkube import KUBERNETES_VERSION, VERSION, ballast, clock
 from localkube.errors import ApiError
 from localkube.kubelet import proctree
 from localkube.kubelet.environment import POD_IP
-from localkube.kubelet.gpus import Gpu
+from localkube.kubelet.machine_division import NodeShare
 from localkube.metadata import Object, find_condition, labels_of, set_condition
 from localkube.objects import Objects
-from localkube.options import DOMAIN, NODE_NAME, Options
+from localkube.options import DOMAIN, Options
 from localkube.resources import LEASES, NODES
 
 LEASE_NAMESPACE = "kube-node-lease"
-LEASE_SECONDS = 40
-RENEW_SECONDS = 10.0
+MAX_RENEW_SECONDS = 10.0
+RENEWALS_PER_GRACE = 4
+"""How often a lease is renewed until the node would count as lost."""
+
 REPORT_EVERY = 30
 """Renewals between two writes of an unchanged node: five minutes, as a real kubelet."""
+
+RUNTIME_PREFIX = "localkube://"
+"""How the container runtime of every node of ours begins."""
 
 MIN_FREE_BYTES = 1 << 30
 MIN_FREE_SHARE = 0.05
@@ -34,28 +38,32 @@ log = logging.getLogger(__name__)
 class NodeReporter:
     """Keeps the node's object and lease up to date.
 
-    `allocatable` is what pods may ask for; `pressure` is why none may start now, or empty.
+    `pressure` is why no pod may start now, or empty.
     """
 
-    def __init__(self, objects: Objects, options: Options, devices: Sequence[Gpu]) -> None:
+    def __init__(self, objects: Objects, options: Options, share: NodeShare) -> None:
         self._objects = objects
         self._options = options
-        self._devices = devices
+        self._share = share
+        self._name = share.name
         self._stopping = False
         self._renewals = 0
-        self.allocatable = measure_capacity(options, len(devices))
         self.pressure = ""
+
+    @property
+    def renew_seconds(self) -> float:
+        return min(MAX_RENEW_SECONDS, self._options.node_monitor_grace / RENEWALS_PER_GRACE)
 
     def register(self) -> bool:
         """Create or update the node's object; return whether the machine rebooted since its last
         write.
         """
-        old = self._objects.find(NODES, "", NODE_NAME)
+        old = self._objects.find(NODES, "", self._name)
         booted_before = ((old or {}).get("status") or {}).get("nodeInfo", {}).get("bootID")
         if old is None:
             self._create_node()
         else:
-            self._objects.modify(NODES, "", NODE_NAME, self._update_labels)
+            self._objects.modify(NODES, "", self._name, self._update_labels)
         self._stopping = False
         self.renew(report=True)
         return bool(booted_before) and booted_before != proctree.boot_id()
@@ -63,8 +71,7 @@ class NodeReporter:
     def renew(self, *, report: bool = False) -> None:
         """Renew the lease; write the node's status when it changed, is due, or with `report`.
 
-        A node that somebody deleted is created again: a real kubelet does that when it is
-        restarted, which this one alone cannot be.
+        A node that somebody deleted is created again, which a real kubelet does at its restart.
         """
         self._keep_ballast()
         try:
@@ -87,25 +94,25 @@ class NodeReporter:
         self.pressure = describe_disk_pressure(self._options.data)
         self._renewals += 1
         report = report or self._renewals % REPORT_EVERY == 0
-        if self._objects.find(NODES, "", NODE_NAME) is None:
+        if self._objects.find(NODES, "", self._name) is None:
             self._create_node()
         self._objects.modify(
             NODES,
             "",
-            NODE_NAME,
+            self._name,
             lambda node: self._update_status(node, report=report),
             subresource="status",
         )
         try:
             self._renew_lease()
         except ApiError as refusal:
-            log.warning("the node's lease was not renewed: %s", refusal.message)
+            log.warning("the lease of %s was not renewed: %s", self._name, refusal.message)
 
     def _create_node(self) -> None:
         self._objects.create(
             NODES,
             "",
-            {"metadata": {"name": NODE_NAME, "labels": build_labels(self._devices)}, "spec": {}},
+            {"metadata": {"name": self._name, "labels": build_labels(self._share)}, "spec": {}},
         )
 
     def report_shutdown(self) -> None:
@@ -117,14 +124,14 @@ class NodeReporter:
         try:
             self.renew(report=True)
         except ApiError as refusal:
-            log.warning("the node goes without a word: %s", refusal.message)
+            log.warning("%s goes without a word: %s", self._name, refusal.message)
 
     def _update_labels(self, node: Object) -> None:
         own_prefixes = ("nvidia.com/gpu", f"{DOMAIN}/virtual-gpu")
         other_labels = {
             key: value for key, value in labels_of(node).items() if not key.startswith(own_prefixes)
         }
-        node["metadata"]["labels"] = other_labels | build_labels(self._devices)
+        node["metadata"]["labels"] = other_labels | build_labels(self._share)
 
     def _update_status(self, node: Object, *, report: bool) -> None:
         status = node.setdefault("status", {})
@@ -141,10 +148,10 @@ class NodeReporter:
             set_condition(conditions, condition | {"lastHeartbeatTime": clock.format_time()})
         # Write quantities in the canonical form in which the API server stores them, so that an
         # unchanged status is no change of the object.
-        status["capacity"] = status["allocatable"] = dict(self.allocatable)
+        status["capacity"] = status["allocatable"] = dict(self._share.capacity)
         status["addresses"] = [
             {"type": "InternalIP", "address": POD_IP},
-            {"type": "Hostname", "address": NODE_NAME},
+            {"type": "Hostname", "address": self._name},
         ]
         status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 0}}
         status["nodeInfo"] = build_node_info()
@@ -177,24 +184,24 @@ class NodeReporter:
 
     def _renew_lease(self) -> None:
         spec = {
-            "holderIdentity": NODE_NAME,
-            "leaseDurationSeconds": LEASE_SECONDS,
+            "holderIdentity": self._name,
+            "leaseDurationSeconds": self._options.node_monitor_grace,
             "renewTime": clock.format_micro_time(),
         }
-        if self._objects.find(LEASES, LEASE_NAMESPACE, NODE_NAME) is None:
+        if self._objects.find(LEASES, LEASE_NAMESPACE, self._name) is None:
             self._objects.create(
                 LEASES,
                 LEASE_NAMESPACE,
-                {"metadata": {"name": NODE_NAME, "namespace": LEASE_NAMESPACE}, "spec": spec},
+                {"metadata": {"name": self._name, "namespace": LEASE_NAMESPACE}, "spec": spec},
             )
             return
         self._objects.modify(
-            LEASES, LEASE_NAMESPACE, NODE_NAME, lambda lease: lease.update(spec=spec)
+            LEASES, LEASE_NAMESPACE, self._name, lambda lease: lease.update(spec=spec)
         )
 
 
-def build_labels(devices: Sequence[Gpu]) -> dict[str, str]:
-    """Build the node's labels.
+def build_labels(share: NodeShare) -> dict[str, str]:
+    """Build a node's labels.
 
     Those of GPUs are as NVIDIA's feature discovery writes them, with the memory in MiB of one
     device.
@@ -205,7 +212,8 @@ def build_labels(devices: Sequence[Gpu]) -> dict[str, str]:
         for key, value in system.items()
         for prefix in ("", "beta.")
     }
-    labels["kubernetes.io/hostname"] = NODE_NAME
+    labels["kubernetes.io/hostname"] = share.name
+    devices = share.devices
     if devices:
         labels |= {
             "nvidia.com/gpu.count": str(len(devices)),
@@ -217,41 +225,6 @@ def build_labels(devices: Sequence[Gpu]) -> dict[str, str]:
     return labels
 
 
-def measure_capacity(options: Options, gpus: int) -> Mapping[str, str]:
-    """Return what the node has, from the options or else measured.
-
-    Measured is this machine, or the control group that confines us.
-    """
-    disk = shutil.disk_usage(_nearest_existing(options.data)).total
-    capacity = {
-        "cpu": quantities.format_quantity(options.cpus or float(len(os.sched_getaffinity(0)))),
-        "memory": quantities.format_quantity(
-            (options.memory or measure_memory()) >> 10 << 10, binary=True
-        ),
-        "ephemeral-storage": quantities.format_quantity(disk >> 10 << 10, binary=True),
-        "pods": quantities.format_quantity(options.max_pods),
-    }
-    return capacity | ({"nvidia.com/gpu": quantities.format_quantity(gpus)} if gpus else {})
-
-
-def measure_memory() -> int:
-    """Return the bytes of memory that processes can have: the machine's, or a control group's
-    limit.
-    """
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in (
-        Path("/sys/fs/cgroup/memory.max"),
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-    ):
-        try:
-            limit = path.read_text().strip()
-        except OSError:
-            continue
-        if limit.isdigit():
-            total = min(total, int(limit))
-    return total
-
-
 def describe_disk_pressure(data: Path) -> str:
     """Return why the data directory's disk is too full to start anything; empty when it is not."""
     usage = shutil.disk_usage(_nearest_existing(data))
@@ -261,6 +234,12 @@ def describe_disk_pressure(data: Path) -> str:
         f"the disk of {data} is nearly full: {usage.free >> 20} MiB of {usage.total >> 20} MiB are "
         "free; free space and it goes on"
     )
+
+
+def is_our_node(node: Object) -> bool:
+    """Return whether the node is, or was, one of a machine of localkube."""
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    return str(info.get("containerRuntimeVersion", "")).startswith(RUNTIME_PREFIX)
 
 
 def is_nearly_full(free: int, total: int) -> bool:
@@ -285,7 +264,7 @@ def build_node_info() -> Object:
         "bootID": proctree.boot_id(),
         "kernelVersion": platform.release(),
         "osImage": _os_name(),
-        "containerRuntimeVersion": f"localkube://{VERSION}",
+        "containerRuntimeVersion": f"{RUNTIME_PREFIX}{VERSION}",
         "kubeletVersion": KUBERNETES_VERSION,
         "kubeProxyVersion": "",
         "operatingSystem": platform.system().lower(),

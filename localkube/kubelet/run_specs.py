@@ -5,7 +5,7 @@ limits.
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from localkube import quantities
@@ -13,6 +13,7 @@ from localkube.event_recorder import EventRecorder
 from localkube.kubelet import environment, host_tools, images, mpi, runs, volumes
 from localkube.kubelet.attempts import TERMINATION_LOG
 from localkube.kubelet.environment import ConfigError, PodSources
+from localkube.kubelet.machine_division import NodeShare
 from localkube.metadata import Object, namespace_of
 from localkube.objects import Objects
 from localkube.options import Options
@@ -36,13 +37,13 @@ class NodeContext:
     objects: Objects
     recorder: EventRecorder
     options: Options
-    allocatable: Mapping[str, str]
-    virtual_gpus: bool
+    share: NodeShare
     pressure: Callable[[], str]
-    sync_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    sync_lock: asyncio.Lock
     """Held by the worker that syncs its pod.
 
-    Of many workers at once, each lets other tasks of the event loop run in between.
+    All nodes share one: of many workers at once, each lets other tasks of the event loop run in
+    between.
     """
 
     @property
@@ -54,8 +55,8 @@ class NodeContext:
         return PodSources(
             secret=lambda name: self.objects.find(SECRETS, namespace, name),
             config_map=lambda name: self.objects.find(CONFIGMAPS, namespace, name),
-            allocatable=self.allocatable,
-            virtual_gpus=self.virtual_gpus,
+            allocatable=self.share.capacity,
+            devices=self.share.devices,
             claim=lambda name: self.objects.find(PERSISTENTVOLUMECLAIMS, namespace, name),
             claims=self.options.data / CLAIMS_DIRECTORY,
         )

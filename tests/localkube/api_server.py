@@ -42,7 +42,7 @@ class FakeMachine:
         self.endless = False
         self.reader_left = threading.Event()
         self.pods: dict[str, dict[str, Usage]] = {}
-        self.node: Usage | None = None
+        self.nodes: dict[str, Usage] = {}
 
     async def read_log(
         self, pod: Object, container: str, options: LogOptions
@@ -61,8 +61,8 @@ class FakeMachine:
     def pod_usage(self) -> Mapping[str, Mapping[str, Usage]]:
         return self.pods
 
-    def node_usage(self) -> Usage | None:
-        return self.node
+    def node_usage(self) -> Mapping[str, Usage]:
+        return self.nodes
 
 
 class Answer:

@@ -1,4 +1,4 @@
-"""A kubelet with a store of its own and real processes, which end with the test's process."""
+"""Nodes with a store of their own and real processes, which end with the test's process."""
 
 import asyncio
 import os
@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from localkube import resources
-from localkube.event_recorder import EventRecorder
 from localkube.kubelet import runs
-from localkube.kubelet.agent import Kubelet
+from localkube.kubelet.host import Host
 from localkube.lifecycle import DeleteOptions
 from localkube.machine import LogOptions
 from localkube.metadata import Object, name_of
@@ -37,7 +36,7 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Object:
-    """Build a pod that is bound to the node."""
+    """Build a pod that is bound to the one node, or with `nodeName` to another."""
     metadata = {"name": name, "namespace": TEAM, "annotations": dict(annotations or {})}
     return {
         "metadata": metadata,
@@ -47,7 +46,7 @@ def pod(
 
 
 class Machine:
-    """The store of a cluster on a data directory, and the kubelet that runs on it."""
+    """The store of a cluster on a data directory, and the kubelets that run on it."""
 
     def __init__(self, data: Path, **options: Any) -> None:
         self.options = Options(data=data, die_with=os.getpid(), **options)
@@ -57,9 +56,7 @@ class Machine:
         for name in (TEAM, "kube-node-lease"):
             if self.objects.find(NAMESPACES, "", name) is None:
                 self.objects.create(NAMESPACES, "", {"metadata": {"name": name}})
-        self.kubelet = Kubelet(
-            self.objects, EventRecorder(self.objects, "kubelet", host=NODE_NAME), self.options
-        )
+        self.host = Host(self.objects, self.options)
 
     def submit(self, made: Object) -> str:
         """Create a pod and return its name."""
@@ -119,19 +116,19 @@ class Machine:
                 await asyncio.sleep(0.01)
 
     async def log(self, name: str = "p", container: str = "main", **options: Any) -> str:
-        chunks = self.kubelet.read_log(self.pod(name), container, LogOptions(**options))
+        chunks = self.host.read_log(self.pod(name), container, LogOptions(**options))
         return b"".join([chunk async for chunk in chunks]).decode()
 
 
 @asynccontextmanager
 async def machine(data: Path, *, keep_pods: bool = False, **options: Any) -> AsyncIterator[Machine]:
-    """Run a kubelet; at the end its pods are ended, or kept for the next one on the directory."""
+    """Run the kubelets; at the end their pods are ended, or kept for the next start."""
     made = Machine(data, **options)
-    await made.kubelet.start()
+    await made.host.start()
     try:
         yield made
     finally:
-        await made.kubelet.stop(keep_pods=keep_pods)
+        await made.host.stop(keep_pods=keep_pods)
         if not keep_pods:
             runs.kill_all_runs(data / "pods")
         made.store.close()

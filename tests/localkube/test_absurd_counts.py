@@ -149,7 +149,7 @@ def test_of_the_largest_job_a_few_pods_are_made_and_its_status_says_so(stage: St
     ]
     assert message == (
         "PyTorchJob j wants 2147483647 pods; at most 20 of a job are made before others of it have "
-        "ended, 4 times the pods of this node: start localkube with a larger --max-pods for more."
+        "ended, 4 times the pods of all nodes: start localkube with a larger --max-pods for more."
     )
 
 

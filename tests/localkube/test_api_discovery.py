@@ -147,6 +147,6 @@ def test_measured_pods_have_metrics_and_others_have_none(api: ApiServer) -> None
 def test_the_node_has_metrics_once_it_is_measured(api: ApiServer) -> None:
     assert api.get("/apis/metrics.k8s.io/v1beta1/nodes").json["items"] == []
     api.call(lambda: api.objects.create(NODES, "", {"metadata": {"name": "localkube"}}))
-    api.machine.node = usage(2_000_000_000, 1 << 30)
+    api.machine.nodes["localkube"] = usage(2_000_000_000, 1 << 30)
     node = api.get("/apis/metrics.k8s.io/v1beta1/nodes/localkube").json
     assert node["usage"] == {"cpu": "2000000000n", "memory": "1048576Ki"}

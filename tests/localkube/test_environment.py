@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from localkube.kubelet import environment
 from localkube.kubelet.environment import ConfigError, PodSources
+from localkube.kubelet.gpus import Gpu
 from localkube.metadata import Object
 from localkube.options import GPU_DEVICES_ANNOTATION
 
@@ -157,6 +158,9 @@ def test_resources_are_rounded_up_in_units_of_the_divisor(ref: Object, expected:
     )
 
 
+REAL = [Gpu(index, f"GPU-{index}", "NVIDIA-H200", 143771) for index in range(8)]
+
+
 def gpu_container(name: str, count: int) -> Object:
     return {"name": name, "resources": {"limits": {"nvidia.com/gpu": str(count)}}}
 
@@ -165,7 +169,7 @@ def test_whole_devices_are_dealt_out_to_the_containers_that_ask() -> None:
     one, two, none = gpu_container("one", 1), gpu_container("two", 2), {"name": "none"}
     made = pod(one, two, none, annotations={GPU_DEVICES_ANNOTATION: "2,5,6"})
     seen = [
-        environment.build_device_variables(made, container, virtual=False)["CUDA_VISIBLE_DEVICES"]
+        environment.build_device_variables(made, container, devices=REAL)["CUDA_VISIBLE_DEVICES"]
         for container in (one, two, none)
     ]
     assert seen == ["2", "5,6", ""]
@@ -173,18 +177,29 @@ def test_whole_devices_are_dealt_out_to_the_containers_that_ask() -> None:
 
 def test_a_fraction_of_a_device_shows_that_device() -> None:
     made = pod({"name": "c"}, annotations={GPU_DEVICES_ANNOTATION: "3"})
-    assert environment.build_device_variables(made, {"name": "c"}, virtual=False) == {
+    assert environment.build_device_variables(made, {"name": "c"}, devices=REAL) == {
         "CUDA_VISIBLE_DEVICES": "3",
         "NVIDIA_VISIBLE_DEVICES": "3",
     }
 
 
+def test_a_device_is_named_as_the_machine_knows_it() -> None:
+    made = pod({"name": "c"}, annotations={GPU_DEVICES_ANNOTATION: "1"})
+    variables = environment.build_device_variables(made, {"name": "c"}, devices=REAL[4:6])
+    assert variables["CUDA_VISIBLE_DEVICES"] == "5"
+
+
 @pytest.mark.parametrize(
-    ("annotations", "virtual"), [({}, False), ({GPU_DEVICES_ANNOTATION: "0"}, True)]
+    ("annotations", "devices"),
+    [
+        ({}, REAL),
+        ({GPU_DEVICES_ANNOTATION: "0"}, [Gpu(0, "virtual-0", "Virtual-GPU", 16384, virtual=True)]),
+        ({GPU_DEVICES_ANNOTATION: "8,x"}, REAL),
+    ],
 )
-def test_a_pod_without_real_devices_sees_none(annotations: Object, virtual: bool) -> None:
+def test_a_pod_without_real_devices_sees_none(annotations: Object, devices: list[Gpu]) -> None:
     made = pod({"name": "c"}, annotations=annotations)
-    assert environment.build_device_variables(made, {"name": "c"}, virtual=virtual) == {
+    assert environment.build_device_variables(made, {"name": "c"}, devices=devices) == {
         "CUDA_VISIBLE_DEVICES": "",
         "NVIDIA_VISIBLE_DEVICES": "void",
     }

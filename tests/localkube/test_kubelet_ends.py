@@ -24,7 +24,7 @@ POLITE = "trap 'echo bye; exit 0' TERM; echo up; while true; do sleep 0.05; done
 async def wait_until_up(here: Machine, name: str = "p") -> None:
     """Wait until the pod's script has said that it is up: its trap is set then."""
     await here.running(name)
-    async for chunk in here.kubelet.read_log(here.pod(name), "main", LogOptions(follow=True)):
+    async for chunk in here.host.read_log(here.pod(name), "main", LogOptions(follow=True)):
         if b"up" in chunk:
             return
     raise AssertionError(f"{name} ended before it was up")
@@ -145,13 +145,13 @@ def test_a_new_pod_of_the_same_name_is_another_pod(tmp_path: Path) -> None:
 def test_a_node_that_shuts_down_fails_its_pods_as_disrupted(tmp_path: Path) -> None:
     async def scenario() -> None:
         here = Machine(tmp_path / "data")
-        await here.kubelet.start()
+        await here.host.start()
         here.submit(pod(shell(POLITE), name="runs", policy="OnFailure"))
         here.submit(pod(shell("exit 0"), name="done"))
         here.submit(pod({"name": "main", "image": "none"}, name="waits"))
         await wait_until_up(here, "runs")
         await here.finished("done")
-        await here.kubelet.stop(keep_pods=False)
+        await here.host.stop(keep_pods=False)
         for name in ("runs", "waits"):
             status = here.status(name)
             assert (status["phase"], status["reason"]) == ("Failed", "NodeShutdown")

@@ -4,16 +4,16 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from localkube.event_recorder import EventRecorder
-from localkube.kubelet import node as node_module
 from localkube.kubelet import proctree, retention
 from localkube.kubelet.container_starter import ContainerStarter
 from localkube.kubelet.gpus import Gpu
+from localkube.kubelet.machine_division import NodeShare, divide_machine, measure_memory
 from localkube.kubelet.node import NodeReporter, build_labels, is_nearly_full
 from localkube.kubelet.retention import Leftover
 from localkube.kubelet.run_specs import NodeContext
@@ -34,12 +34,21 @@ def idle(tmp_path: Path) -> Iterator[Machine]:
     made.store.close()
 
 
+def share(idle: Machine, devices: Sequence[Gpu]) -> NodeShare:
+    (whole,) = divide_machine(idle.options, devices)
+    return whole
+
+
+def report_node(idle: Machine, devices: Sequence[Gpu]) -> NodeReporter:
+    return NodeReporter(idle.objects, idle.options, share(idle, devices))
+
+
 def get_node(idle: Machine) -> Object:
     return idle.objects.get(NODES, "", NODE_NAME)
 
 
 def test_the_node_says_what_it_has(idle: Machine) -> None:
-    NodeReporter(idle.objects, idle.options, VIRTUAL).register()
+    report_node(idle, VIRTUAL).register()
     node = get_node(idle)
     expected = {"cpu": "6", "memory": "8Gi", "pods": "250", "nvidia.com/gpu": "2"}
     assert node["status"]["capacity"].items() >= expected.items()
@@ -57,20 +66,20 @@ def test_the_node_says_what_it_has(idle: Machine) -> None:
 
 
 def test_a_node_with_real_devices_is_not_called_virtual() -> None:
-    found = build_labels([Gpu(0, "GPU-a", "NVIDIA-H200", 143771)])
+    found = build_labels(NodeShare("n", {}, [Gpu(0, "GPU-a", "NVIDIA-H200", 143771)]))
     assert found["nvidia.com/gpu.product"] == "NVIDIA-H200"
     assert "localkube.muster.dev/virtual-gpu" not in found
 
 
 def test_without_devices_there_is_no_such_resource(idle: Machine) -> None:
-    NodeReporter(idle.objects, idle.options, VIRTUAL).register()
-    NodeReporter(idle.objects, idle.options, []).register()
+    report_node(idle, VIRTUAL).register()
+    report_node(idle, []).register()
     assert "nvidia.com/gpu" not in get_node(idle)["status"]["capacity"]
     assert not any(key.startswith("nvidia.com/") for key in get_node(idle)["metadata"]["labels"])
 
 
 def test_the_node_has_a_real_nodes_conditions(idle: Machine) -> None:
-    NodeReporter(idle.objects, idle.options, []).register()
+    report_node(idle, []).register()
     told = {
         entry["type"]: (entry["status"], entry["reason"])
         for entry in get_node(idle)["status"]["conditions"]
@@ -84,7 +93,7 @@ def test_the_node_has_a_real_nodes_conditions(idle: Machine) -> None:
 
 
 def test_a_deleted_node_is_back_with_the_next_renewal(idle: Machine) -> None:
-    node = NodeReporter(idle.objects, idle.options, VIRTUAL)
+    node = report_node(idle, VIRTUAL)
     node.register()
     idle.objects.delete(NODES, "", NODE_NAME)
     node.renew()
@@ -93,7 +102,7 @@ def test_a_deleted_node_is_back_with_the_next_renewal(idle: Machine) -> None:
 
 
 def test_a_renewal_writes_the_lease_and_not_the_unchanged_node(idle: Machine) -> None:
-    node = NodeReporter(idle.objects, idle.options, VIRTUAL)
+    node = report_node(idle, VIRTUAL)
     node.register()
     before, lease = (
         get_node(idle)["metadata"]["resourceVersion"],
@@ -111,8 +120,8 @@ def test_a_renewal_writes_the_lease_and_not_the_unchanged_node(idle: Machine) ->
 
 
 def test_only_another_boot_counts_as_a_reboot(idle: Machine) -> None:
-    assert NodeReporter(idle.objects, idle.options, []).register() is False
-    assert NodeReporter(idle.objects, idle.options, []).register() is False
+    assert report_node(idle, []).register() is False
+    assert report_node(idle, []).register() is False
     idle.objects.modify(
         NODES,
         "",
@@ -120,11 +129,11 @@ def test_only_another_boot_counts_as_a_reboot(idle: Machine) -> None:
         lambda node: node["status"]["nodeInfo"].update(bootID="other"),
         subresource="status",
     )
-    assert NodeReporter(idle.objects, idle.options, []).register() is True
+    assert report_node(idle, []).register() is True
 
 
 def test_a_node_that_leaves_is_not_ready_until_it_comes_back(idle: Machine) -> None:
-    node = NodeReporter(idle.objects, idle.options, [])
+    node = report_node(idle, [])
     node.register()
     node.report_shutdown()
     assert (find_condition(get_node(idle)["status"]["conditions"], "Ready") or {})[
@@ -156,9 +165,9 @@ def test_on_a_full_disk_nothing_is_started_and_an_event_says_why(idle: Machine) 
         idle.objects,
         EventRecorder(idle.objects, "kubelet"),
         idle.options,
-        {},
-        True,
+        share(idle, VIRTUAL),
         lambda: "the disk is nearly full",
+        asyncio.Lock(),
     )
     idle.submit(pod(shell("true")))
     starter = ContainerStarter(site, site.pods_directory / "u")
@@ -170,7 +179,7 @@ def test_on_a_full_disk_nothing_is_started_and_an_event_says_why(idle: Machine) 
 
 
 def test_the_machines_memory_is_never_more_than_it_has() -> None:
-    assert 0 < node_module.measure_memory() < 1 << 50
+    assert 0 < measure_memory() < 1 << 50
 
 
 def test_a_busy_container_is_measured() -> None:
@@ -210,9 +219,9 @@ def test_usage_of_running_pods_is_told_by_pod_and_container(tmp_path: Path) -> N
             here.submit(pod(shell("while true; do :; done")))
             await here.running()
             uid = here.pod()["metadata"]["uid"]
-            usage = await here.until(lambda: here.kubelet.pod_usage().get(uid, {}).get("main"))
+            usage = await here.until(lambda: here.host.pod_usage().get(uid, {}).get("main"))
             assert usage.nanocores > 0
-            assert here.kubelet.node_usage() is not None
+            assert set(here.host.node_usage()) == {NODE_NAME}
 
     asyncio.run(scenario())
 
