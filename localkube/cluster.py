@@ -74,7 +74,7 @@ class Cluster:
         self.options = options
         self.identity = certificates.ensure_identity(options.data / "pki")
         self.store = _open_store(options.data / "state.db")
-        self.objects = Objects(self.store)
+        self.objects = Objects(self.store, options.unreachable_toleration)
         _create_initial_objects(self.objects)
         self.loop = ControllerLoop(self.objects)
         self.loop.add_controller(Scheduler(self.objects))
@@ -82,6 +82,7 @@ class Cluster:
             self.objects,
             self.identity.authority.decode(),
             options.max_pods * len(options.nodes),
+            options.node_monitor_grace,
         )
         for controller in controllers:
             self.loop.add_controller(controller)

@@ -17,6 +17,7 @@ from localkube import clock, errors, field_ownership, lifecycle, resources, sche
 from localkube.errors import ApiError, Cause
 from localkube.lifecycle import DeleteOptions
 from localkube.metadata import Object, deep_copy, is_terminating
+from localkube.options import DEFAULT_TOLERATION
 from localkube.resources import LEASES, NAMESPACES, NODES, PODS, PRIORITYCLASSES
 from localkube.resources.resource import Resource
 from localkube.store import Change, Record, Store
@@ -55,10 +56,14 @@ class Deletion:
 
 
 class Objects:
-    """The objects of the cluster, with the rules that a Kubernetes API server keeps."""
+    """The objects of the cluster, with the rules that a Kubernetes API server keeps.
 
-    def __init__(self, store: Store) -> None:
+    `unreachable_toleration` is how many seconds pods stay bound to a lost node, unless they say so.
+    """
+
+    def __init__(self, store: Store, unreachable_toleration: int = DEFAULT_TOLERATION) -> None:
         self.store = store
+        self._unreachable_toleration = unreachable_toleration
 
     # Reading
 
@@ -142,7 +147,7 @@ class Objects:
             metadata["generation"] = 1
         if resource.has_status and resource is not NODES:
             new.pop("status", None)
-        resource.set_defaults(new)
+        self._set_defaults(resource, new)
         self._track_ownership(resource, None, new, request)
         self._admit(resource, new)
         self._check_causes(resource, new, resources.check_object(resource, new, None))
@@ -225,6 +230,11 @@ class Objects:
                 "terminated"
             )
             raise errors.forbidden_error(resource.group, resource.plural, name, why, [cause])
+
+    def _set_defaults(self, resource: Resource, new: Object) -> None:
+        resource.set_defaults(new)
+        if resource is PODS:
+            resources.add_lost_node_tolerations(new["spec"], self._unreachable_toleration)
 
     def _admit(self, resource: Resource, new: Object) -> None:
         """Do what admission plugins do on creation.
@@ -312,7 +322,7 @@ class Objects:
         self._check_identity(resource, name, old, new)
         new = lifecycle.merge_system_fields(resource, old, new, subresource)
         if subresource != "status":
-            resource.set_defaults(new)
+            self._set_defaults(resource, new)
         self._check_causes(resource, new, resources.check_object(resource, new, old))
         self._track_ownership(resource, old, new, request, subresource)
         # No write means no new version and no watch event, as on a real server.

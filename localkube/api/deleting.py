@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, cast
 
-from localkube import errors
+from localkube import errors, lifecycle
 from localkube.api import bodies, negotiation
 from localkube.api.http_messages import ApiCall, QueryParameters, Response, json_response
 from localkube.api.negotiation import AcceptedMedia
@@ -19,6 +20,7 @@ from localkube.api.representations import (
 )
 from localkube.api.selection import parse_selection
 from localkube.api.writing import check_acceptable, default_field_manager, parse_write_request
+from localkube.disruption import mark_disrupted
 from localkube.errors import Cause
 from localkube.lifecycle import DeleteOptions, PropagationPolicy
 from localkube.metadata import Object
@@ -97,16 +99,25 @@ class DeleteHandler:
         return items
 
     async def evict(self, call: ApiCall, resource: Resource, namespace: str, name: str) -> Response:
-        """Answer the POST of an Eviction: a deletion with its options, which no budget forbids
-        here.
+        """Answer the POST of an Eviction: say so on the pod, then delete it with its options.
+
+        No budget forbids that here: there are none.
         """
         body = await self._read_object(call, "Eviction")
-        if body.get("kind", "Eviction") != "Eviction":
-            raise errors.bad_request_error(f"{body['kind']} cannot be handled as a Eviction")
+        _check_eviction(body, name)
         options, dry_run = _parse_body_options(body.get("deleteOptions") or {})
         request = parse_write_request(call, "CreateOptions")
         request.dry_run = request.dry_run or dry_run
-        self._objects.delete(resource, namespace, name, options, request)
+        pod = self._objects.get(resource, namespace, name)
+        lifecycle.check_preconditions(resource, pod, options)
+        with self._objects.store.transaction():
+            if not request.dry_run:
+                mark_disrupted(
+                    self._objects, pod, "EvictionByEvictionAPI", "Eviction API: evicting"
+                )
+                # Our own write has made the version of the precondition, which held, an old one.
+                options = replace(options, resource_version=None)
+            self._objects.delete(resource, namespace, name, options, request)
         return json_response(
             {
                 "kind": "Status",
@@ -142,6 +153,17 @@ class DeleteHandler:
                 "object"
             )
         return value
+
+
+def _check_eviction(body: Object, name: str) -> None:
+    """Check that a body is the Eviction of this pod. Raises ApiError 400."""
+    if body.get("kind", "Eviction") != "Eviction":
+        raise errors.bad_request_error(f"{body['kind']} cannot be handled as a Eviction")
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("name") != name:
+        raise errors.bad_request_error("name in URL does not match name in Eviction object")
+    if not isinstance(body.get("deleteOptions"), dict | None):
+        raise errors.bad_request_error("deleteOptions must be an object")
 
 
 def _answer_deletion(call: ApiCall, resource: Resource, deletion: Deletion) -> Response:

@@ -29,6 +29,7 @@ from localkube.resources.events import EVENTS, EVENTS_V1
 from localkube.resources.jobs import JOBS
 from localkube.resources.metadata_rules import get_name_rule
 from localkube.resources.nodes import LEASES, NAMESPACES, NODES
+from localkube.resources.pod_defaults import add_lost_node_tolerations
 from localkube.resources.pods import PODS
 from localkube.resources.priority_classes import PRIORITYCLASSES
 from localkube.resources.resource import Resource
@@ -64,6 +65,7 @@ __all__ = [
     "TFJOBS",
     "XGBOOSTJOBS",
     "Resource",
+    "add_lost_node_tolerations",
     "build_crds",
     "build_local_class",
     "check_object",

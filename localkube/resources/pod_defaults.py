@@ -8,13 +8,13 @@ from typing import Any
 
 from localkube import clock, quantities
 from localkube.metadata import Object
+from localkube.resources.taints import NOT_READY, UNREACHABLE
 
 DEFAULT_FILE_MODE = 0o644
 
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
-LOST_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-LOST_NODE_SECONDS = 300
+LOST_NODE_TAINTS = (NOT_READY, UNREACHABLE)
 
 
 def set_pod_defaults(pod: Object) -> None:
@@ -29,7 +29,6 @@ def set_pod_defaults(pod: Object) -> None:
     spec.setdefault("enableServiceLinks", True)
     spec.setdefault("serviceAccountName", spec.get("serviceAccount") or "default")
     spec["serviceAccount"] = spec["serviceAccountName"]
-    _add_lost_node_tolerations(spec)
     if not spec.get("priorityClassName"):
         spec.setdefault("priority", 0)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
@@ -114,7 +113,8 @@ def _set_requests_from_limits(resources: dict[str, Any]) -> None:
         resources.setdefault("requests", {}).setdefault(name, amount)
 
 
-def _add_lost_node_tolerations(spec: dict[str, Any]) -> None:
+def add_lost_node_tolerations(spec: dict[str, Any], seconds: int) -> None:
+    """Add how long the pod stays bound to a lost node, as admission does, unless it says so."""
     tolerations = spec.setdefault("tolerations", [])
     for key in LOST_NODE_TAINTS:
         if not any(
@@ -127,7 +127,7 @@ def _add_lost_node_tolerations(spec: dict[str, Any]) -> None:
                     "key": key,
                     "operator": "Exists",
                     "effect": "NoExecute",
-                    "tolerationSeconds": LOST_NODE_SECONDS,
+                    "tolerationSeconds": seconds,
                 }
             )
 

@@ -101,7 +101,7 @@ class Stage:
         return [name_of(obj) for obj in self.objects.list(resource, SPACE)]
 
     def modify(self, resource: Resource, name: str, change: Callable[[Object], Any]) -> None:
-        self.objects.modify(resource, SPACE, name, change)
+        self.objects.modify(resource, SPACE if resource.namespaced else "", name, change)
         self.settle()
 
     def delete(self, resource: Resource, name: str, **options: Any) -> None:

@@ -2,9 +2,12 @@
 back.
 """
 
+from urllib.parse import urlencode
+
 import pytest
 
-from tests.localkube.api_server import ApiServer, job, pod
+from localkube.metadata import Object
+from tests.localkube.api_server import Answer, ApiServer, job, pod, uid
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs"
 PODS = "/api/v1/namespaces/team-a/pods"
@@ -102,3 +105,52 @@ def test_an_eviction_deletes_a_pod(api: ApiServer) -> None:
     }
     assert api.ask("POST", f"{PODS}/p/eviction", eviction).status == 201
     assert api.get(f"{PODS}/p").status == 404
+
+
+def evict(api: ApiServer, name: str, options: Object | None = None, **query: str) -> Answer:
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name},
+        "deleteOptions": options,
+    }
+    return api.ask("POST", f"{PODS}/p/eviction?{urlencode(query)}", eviction)
+
+
+def test_an_evicted_pod_says_so_until_it_has_ended(api: ApiServer) -> None:
+    api.ask("POST", PODS, pod("p", node="localkube"))
+    assert evict(api, "p").status == 201
+    left = api.get(f"{PODS}/p").json
+    assert left["metadata"]["deletionGracePeriodSeconds"] == 30
+    (target,) = [c for c in left["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+    assert (target["status"], target["reason"], target["message"]) == (
+        "True",
+        "EvictionByEvictionAPI",
+        "Eviction API: evicting",
+    )
+
+
+def test_a_dry_run_evicts_nothing(api: ApiServer) -> None:
+    made = api.ask("POST", PODS, pod("p", node="localkube")).json
+    assert evict(api, "p", dryRun="All").status == 201
+    assert evict(api, "p", {"dryRun": ["All"]}).status == 201
+    assert api.get(f"{PODS}/p").json == made
+
+
+def test_an_eviction_keeps_its_preconditions(api: ApiServer) -> None:
+    made = api.ask("POST", PODS, pod("p", node="localkube")).json
+    for condition in ({"uid": "another"}, {"resourceVersion": "1"}):
+        assert evict(api, "p", {"preconditions": condition}).json["reason"] == "Conflict"
+    assert api.get(f"{PODS}/p").json == made
+    held = {"uid": uid(made), "resourceVersion": made["metadata"]["resourceVersion"]}
+    assert evict(api, "p", {"preconditions": held, "gracePeriodSeconds": 7}).status == 201
+    assert api.get(f"{PODS}/p").json["metadata"]["deletionGracePeriodSeconds"] == 7
+
+
+def test_an_eviction_of_another_name_is_refused(api: ApiServer) -> None:
+    api.ask("POST", PODS, pod("p"))
+    refusal = evict(api, "q")
+    assert (refusal.status, refusal.json["message"]) == (
+        400,
+        "name in URL does not match name in Eviction object",
+    )

@@ -147,7 +147,7 @@ def test_virtual_devices_are_made_as_the_shapes_need_them(
 # Running
 
 
-def on(node: str, name: str, script: str = SLEEP, **spec: Any) -> Object:
+def pod_on(node: str, name: str, script: str = SLEEP, **spec: Any) -> Object:
     return pod(shell(script), name=name, **{"nodeName": node, **spec})
 
 
@@ -198,7 +198,7 @@ def test_each_node_runs_its_pods_and_names_itself(tmp_path: Path) -> None:
 def test_a_nodes_usage_is_that_of_its_pods(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data", nodes=(0, 0)) as here:
-            here.submit(on("localkube-1", "busy", "while :; do :; done"))
+            here.submit(pod_on("localkube-1", "busy", "while :; do :; done"))
             await here.running("busy")
             uid = here.pod("busy")["metadata"]["uid"]
             await here.until(lambda: here.host.pod_usage().get(uid))
@@ -213,7 +213,7 @@ def test_a_stopped_kubelet_takes_its_pods_with_it_and_no_other(tmp_path: Path) -
     async def scenario() -> None:
         async with machine(tmp_path / "data", nodes=(0, 0)) as here:
             for number in range(2):
-                here.submit(on(f"localkube-{number}", f"p{number}"))
+                here.submit(pod_on(f"localkube-{number}", f"p{number}"))
                 await here.running(f"p{number}")
             await here.logged("begun", "p0")
             lost, kept = process_of(here, "p0"), process_of(here, "p1")
@@ -227,7 +227,7 @@ def test_a_stopped_kubelet_takes_its_pods_with_it_and_no_other(tmp_path: Path) -
             with pytest.raises(ApiError, match="kubelet of node localkube-0 does not answer"):
                 await here.log("p0")
             assert list(here.host.node_usage()) in ([], ["localkube-1"])
-            here.submit(on("localkube-0", "late"))
+            here.submit(pod_on("localkube-0", "late"))
             here.delete("p0")
             await asyncio.sleep(0.2)
             assert here.status("late")["phase"] == "Pending"
@@ -244,7 +244,7 @@ def test_a_stopped_kubelet_takes_its_pods_with_it_and_no_other(tmp_path: Path) -
 def test_what_ran_when_the_power_went_has_failed_when_it_is_back(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data", nodes=(0, 0)) as here:
-            here.submit(on("localkube-1", "p", restartPolicy="OnFailure"))
+            here.submit(pod_on("localkube-1", "p", restartPolicy="OnFailure"))
             await here.running("p")
             switch(here, "localkube-1", "true")
             await here.until(lambda: not here.host.kubelets["localkube-1"].is_running)
@@ -261,7 +261,7 @@ def test_a_node_stays_stopped_over_a_restart(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data", keep_pods=True, nodes=(0, 0)) as here:
             for number in range(2):
-                here.submit(on(f"localkube-{number}", f"p{number}"))
+                here.submit(pod_on(f"localkube-{number}", f"p{number}"))
                 await here.running(f"p{number}")
             lost, kept = process_of(here, "p0"), process_of(here, "p1")
         # The annotation may come when nobody follows it any more.
@@ -299,7 +299,7 @@ def test_a_node_that_was_deleted_while_it_stood_still_comes_back_when_it_is_crea
 def test_nodes_that_the_options_no_longer_name_are_removed(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with machine(tmp_path / "data", keep_pods=True, nodes=(0, 0, 0)) as here:
-            here.submit(on("localkube-2", "p"))
+            here.submit(pod_on("localkube-2", "p"))
             await here.running("p")
             lost = process_of(here, "p")
             here.objects.create(NODES, "", {"metadata": {"name": "somebody-elses"}})
