@@ -89,11 +89,8 @@ class Installation:
         else:
             port = ports.pick_free_port(int(state.get("localkube_port", 0)))
         state["localkube_port"] = str(port)
-        gpus = (
-            []
-            if self.options.localkube_gpus is None
-            else ["--gpus", str(self.options.localkube_gpus)]
-        )
+        sizes = {"--gpus": self.options.localkube_gpus, "--nodes": self.options.localkube_nodes}
+        given = [f"{name}={value}" for name, value in sizes.items() if value not in (None, "")]
         data = self.options.data_dir / "localkube"
         # The cluster writes it when it serves, so its being there tells those who wait.
         self.kubeconfig.unlink(missing_ok=True)
@@ -107,7 +104,7 @@ class Installation:
                 str(data),
                 "--port",
                 str(port),
-                *gpus,
+                *given,
             ],
             environment=processes.scrub_environment(os.environ),
             directory=processes.BASE,

@@ -3,6 +3,7 @@
 Invalid values are refused with the variable named.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,14 @@ def _url_validator(*schemes: str) -> AfterValidator:
         return text
 
     return AfterValidator(check_url)
+
+
+def _check_nodes(text: str) -> str:
+    """Check the form of a number of nodes or of their shapes; the cluster checks the bounds."""
+    shape = "[0-9]+x[0-9]+gpu"
+    if text and not re.fullmatch(f"[0-9]+|{shape}(,{shape})*", text):
+        raise ValueError("write a number of nodes as 4, or shapes with their GPUs as 4x1gpu,2x0gpu")
+    return text
 
 
 def split_list(text: str) -> list[str]:
@@ -141,6 +150,13 @@ class Options(BaseSettings):
         description=(
             "GPUs that the embedded cluster offers; the machine's own, or 4 virtual ones, where "
             "it is empty"
+        ),
+    )
+    localkube_nodes: Annotated[str, AfterValidator(_check_nodes)] = Field(
+        "",
+        description=(
+            "nodes that the embedded cluster divides this machine into: 4, or shapes with their "
+            "GPUs as 4x1gpu,2x0gpu; one where it is empty"
         ),
     )
     worker_threads: int = Field(

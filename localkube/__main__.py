@@ -190,7 +190,7 @@ def _find_contradiction(parsed: argparse.Namespace) -> str | None:
     count = len(parsed.nodes)
     wanted = sum(gpus or 0 for gpus in parsed.nodes)
     if parsed.gpus not in (None, wanted) and None not in parsed.nodes:
-        return f"argument --gpus: --nodes has {wanted} GPUs in all: leave --gpus away"
+        return f"argument --gpus: --nodes has {wanted} GPUs in all: leave --gpus out"
     if parsed.cpus is not None and int(parsed.cpus * 1000) < count:
         return (
             f"argument --cpus: {count} nodes cannot share so little: give at least {count}m, or "

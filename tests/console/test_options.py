@@ -18,6 +18,7 @@ NONSENSE = {
     "MUSTER_PORT": ["eighty", "65536", "-1"],
     "MUSTER_LOCALKUBE_PORT": ["x"],
     "MUSTER_LOCALKUBE_GPUS": ["-1", "many"],
+    "MUSTER_LOCALKUBE_NODES": ["four", "4x1", "4x1gpu,", "-1", "2,4x1gpu"],
     "MUSTER_PRODUCTION": ["perhaps"],
     "MUSTER_WORKER_THREADS": ["0", "1.5"],
     "MUSTER_KUBE_RATE": ["0", "fast"],

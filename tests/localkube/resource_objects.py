@@ -35,6 +35,8 @@ def prepare_object(resource: Resource, obj: dict[str, Any]) -> dict[str, Any]:
     new = copy.deepcopy(obj)
     schemas.load_schema(resource.schema).prune(new)
     resource.set_defaults(new)
+    if resource is resources.PODS:
+        resources.add_lost_node_tolerations(new["spec"], 300)
     return new
 
 

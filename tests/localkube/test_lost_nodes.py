@@ -27,16 +27,16 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 GRACE = 40
 
 
-def elapsed() -> float:
+def measure_seconds() -> float:
     return (clock.current_time() - START).total_seconds()
 
 
 def build(objects: Objects) -> list[Any]:
     pods = NodePods(objects)
     return [
-        NodeLifecycleController(objects, pods, GRACE, elapsed=elapsed),
+        NodeLifecycleController(objects, pods, GRACE, elapsed=measure_seconds),
         TaintEvictionController(objects, pods),
-        PodCollector(objects, pods, elapsed=elapsed),
+        PodCollector(objects, pods, elapsed=measure_seconds),
     ]
 
 

@@ -55,7 +55,7 @@ def test_nodes_are_a_number_or_shapes(
         (["--nodes", "2,2x1gpu"], "is no number of nodes"),
         (["--nodes", "-1"], "--nodes"),
         (["--nodes", "2x999gpu"], "more than 1024 GPUs in all"),
-        (["--nodes", "4x1gpu", "--gpus", "5"], "--nodes has 4 GPUs in all: leave --gpus away"),
+        (["--nodes", "4x1gpu", "--gpus", "5"], "--nodes has 4 GPUs in all: leave --gpus out"),
         (["--nodes", "4", "--cpus", "3m"], "give at least 4m, or fewer --nodes"),
         (["--nodes", "4", "--memory", "3Mi"], "give at least 4Mi, or fewer --nodes"),
         (["--node-monitor-grace-period", "1"], "from 4 to"),
