@@ -10,6 +10,7 @@ import msgspec
 from localkube import KUBERNETES_VERSION, errors, resources
 from localkube.api import access, bodies, health, negotiation, routes, yaml_text
 from localkube.api.access import Target
+from localkube.api.binding import BindingHandler
 from localkube.api.deleting import DeleteHandler
 from localkube.api.discovery import DiscoveryHandler
 from localkube.api.http_messages import ApiCall, Receive, Response
@@ -71,6 +72,7 @@ class Application:
         self._watches = WatchHandler(objects, limits.watches)
         self._writer = WriteHandler(objects, reader)
         self._deleter = DeleteHandler(objects, reader)
+        self._binder = BindingHandler(objects, reader)
         self._scaler = ScaleHandler(objects, reader)
         self._logs = LogHandler(objects, machine, limits.followed_logs)
         self._reviews = ReviewHandler(reader)
@@ -182,6 +184,8 @@ class Application:
             return await self._logs.read_log(call, namespace, name)
         if subresource == "scale":
             return await self._scaler.answer(call, resource, namespace, name, verb)
+        if subresource == "binding":
+            return await self._binder.bind(call, namespace, name)
         if subresource == "eviction":
             return await self._deleter.evict(call, resource, namespace, name)
         answers: dict[str, Callable[[], Awaitable[Response]]] = {

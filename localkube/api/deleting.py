@@ -8,7 +8,13 @@ from typing import Any, cast
 
 from localkube import errors, lifecycle
 from localkube.api import bodies, negotiation
-from localkube.api.http_messages import ApiCall, QueryParameters, Response, json_response
+from localkube.api.http_messages import (
+    ApiCall,
+    QueryParameters,
+    Response,
+    created_response,
+    json_response,
+)
 from localkube.api.negotiation import AcceptedMedia
 from localkube.api.paging import check_options, parse_page_request
 from localkube.api.reading import build_object_response, join_chunks
@@ -118,16 +124,7 @@ class DeleteHandler:
                 # Our own write has made the version of the precondition, which held, an old one.
                 options = replace(options, resource_version=None)
             self._objects.delete(resource, namespace, name, options, request)
-        return json_response(
-            {
-                "kind": "Status",
-                "apiVersion": "v1",
-                "metadata": {},
-                "status": "Success",
-                "code": 201,
-            },
-            201,
-        )
+        return created_response()
 
     async def _read_delete_options(self, call: ApiCall) -> tuple[DeleteOptions, WriteRequest]:
         """Read DeleteOptions from the body when there is one, else from the query.

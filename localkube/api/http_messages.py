@@ -131,5 +131,11 @@ def json_response(value: Any, status: int = 200) -> Response:
     return Response(status, msgspec.json.encode(value))
 
 
+def created_response() -> Response:
+    """Return the response of a create that makes no object: a Status of success."""
+    body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+    return json_response(body, 201)
+
+
 def text_response(text: str, status: int = 200) -> Response:
     return Response(status, text.encode(), TEXT, [("x-content-type-options", "nosniff")])

@@ -21,6 +21,7 @@ PODS = Resource(
     short_names=("po",),
     categories=("all",),
     subresources={
+        "binding": Subresource(("create",), "Binding"),
         "eviction": Subresource(("create",), "Eviction", "policy", "v1"),
         "log": Subresource(("get",)),
         "status": STATUS,

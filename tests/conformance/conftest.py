@@ -42,7 +42,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if GIVEN:
         yield Path(GIVEN)
         return
-    with LocalKube(tmp_path_factory.mktemp("cluster") / "data") as embedded:
+    with LocalKube(tmp_path_factory.mktemp("cluster") / "data", "--nodes", "2") as embedded:
         yield embedded.kubeconfig
 
 

@@ -62,6 +62,8 @@ NEW_EVENTS = Kind("events.k8s.io/v1", "events", "Event")
 LEASES = Kind("coordination.k8s.io/v1", "leases", "Lease")
 JOBS = Kind("batch/v1", "jobs", "Job")
 PYTORCHJOBS = Kind("kubeflow.org/v1", "pytorchjobs", "PyTorchJob", custom=True)
+JAXJOBS = Kind("kubeflow.org/v1", "jaxjobs", "JAXJob", custom=True)
+PADDLEJOBS = Kind("kubeflow.org/v1", "paddlejobs", "PaddleJob", custom=True)
 PODGROUPS = Kind("scheduling.run.ai/v2alpha2", "podgroups", "PodGroup", custom=True)
 QUEUES = Kind("scheduling.run.ai/v2", "queues", "Queue", namespaced=False, custom=True)
 CRDS = Kind(
@@ -159,6 +161,22 @@ def pytorchjob(name: str = "job", **metadata: object) -> Object:
         "kind": "PyTorchJob",
         "metadata": {"name": name, **metadata},
         "spec": spec,
+    }
+
+
+def scalable_job(kind: Kind, name: str = "job") -> Object:
+    """Build a job of three workers whose kind has the subresource scale."""
+    if kind is PYTORCHJOBS:
+        return pytorchjob(name)
+    framework = {JAXJOBS: "jax", PADDLEJOBS: "paddle"}[kind]
+    worker = replica(3)
+    worker["template"]["spec"]["containers"][0]["name"] = framework
+    run_policy = {"cleanPodPolicy": "None", "managedBy": FOREIGN_OPERATOR}
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name},
+        "spec": {"runPolicy": run_policy, f"{framework}ReplicaSpecs": {"Worker": worker}},
     }
 
 

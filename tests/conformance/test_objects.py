@@ -295,18 +295,6 @@ def test_a_pod_status_is_written_through_the_status(api: Api, namespace: str) ->
     assert patched["status"]["message"] == "seen"
 
 
-def test_the_scale_of_a_job_is_its_workers(api: Api, namespace: str) -> None:
-    made = create(api, PYTORCHJOBS, namespace, pytorchjob())
-    path = PYTORCHJOBS.path(namespace, "job")
-    api.patch(f"{path}/status", {"status": {"replicaStatuses": {"Worker": {"active": 3}}}}).ok()
-    scale = api.get(f"{path}/scale").ok()
-    assert (scale["apiVersion"], scale["kind"]) == ("autoscaling/v1", "Scale")
-    assert (scale["metadata"]["name"], scale["metadata"]["uid"]) == ("job", made["metadata"]["uid"])
-    assert (scale["spec"], scale["status"]["replicas"]) == ({"replicas": 3}, 3)
-    api.patch(f"{path}/scale", {"spec": {"replicas": 5}}).ok()
-    assert api.get(path).ok()["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 5
-
-
 def test_writes_are_attributed_to_their_field_manager(api: Api, namespace: str) -> None:
     made = api.post(CONFIGMAPS.path(namespace), configmap(), fieldManager="console").ok(201)
     entry = made["metadata"]["managedFields"][0]
