@@ -245,6 +245,14 @@ def test_pods_are_spread_over_nodes(cast: Cast) -> None:
     assert check_fit(asking(cast.team_a, WHOLE), cast.team_a).nodes.verdict is Verdict.FITS
 
 
+def test_a_pod_needs_its_devices_on_one_node(cast: Cast) -> None:
+    for number in range(4):
+        a_node(cast, f"localkube-{number}", gpus=1)
+    check = check_fit(asking(cast.team_a, Gpus(2)), cast.team_a).nodes
+    assert check.verdict is Verdict.NEVER
+    assert "a pod needs 2 GPUs on one node, and the largest that may take it has 1" in check.text
+
+
 def test_nothing_known_is_said_to_be_not_checked(cast: Cast) -> None:
     found = check_fit(asking(cast.team_a, TENTH), cast.team_a)
     assert (found.nodes.verdict, found.nodes.seen_at, found.verdict) == (
