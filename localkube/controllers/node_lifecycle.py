@@ -16,7 +16,7 @@ from localkube.event_recorder import EventRecorder
 from localkube.metadata import Object, find_condition, name_of, set_condition
 from localkube.objects import Objects
 from localkube.options import DEFAULT_MONITOR_GRACE
-from localkube.resources import LEASES, NODES, PODS
+from localkube.resources import LEASE_NAMESPACE, LEASES, NODES, PODS
 from localkube.resources.resource import Resource
 from localkube.resources.taints import (
     NO_EXECUTE,
@@ -27,7 +27,6 @@ from localkube.resources.taints import (
 )
 from localkube.store import Change
 
-LEASE_NAMESPACE = "kube-node-lease"
 HEALTH_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 
 STARTUP_GRACE = 60.0

@@ -11,14 +11,14 @@ from localkube.errors import ApiError
 from localkube.kubelet import attempts, gpus, logfiles, removal, retention, runs
 from localkube.kubelet.agent import Kubelet, run_periodically
 from localkube.kubelet.machine_division import count_wanted_gpus, divide_machine
-from localkube.kubelet.node import LEASE_NAMESPACE, is_our_node
+from localkube.kubelet.node import is_our_node
 from localkube.kubelet.run_specs import CLAIMS_DIRECTORY
 from localkube.kubelet.stats import MEASURE_SECONDS, UsageStats
 from localkube.machine import LogOptions, Usage
 from localkube.metadata import FINISHED_PHASES, Object, annotations_of, name_of, uid_of
 from localkube.objects import Objects
 from localkube.options import STOPPED_ANNOTATION, Options
-from localkube.resources import LEASES, NODES, PERSISTENTVOLUMECLAIMS, PODS
+from localkube.resources import LEASE_NAMESPACE, LEASES, NODES, PERSISTENTVOLUMECLAIMS, PODS
 from localkube.store import Change
 
 RETENTION_SECONDS = 60.0

@@ -15,9 +15,8 @@ from localkube.kubelet.machine_division import NodeShare
 from localkube.metadata import Object, find_condition, labels_of, set_condition
 from localkube.objects import Objects
 from localkube.options import DOMAIN, Options
-from localkube.resources import LEASES, NODES
+from localkube.resources import LEASE_NAMESPACE, LEASES, NODES
 
-LEASE_NAMESPACE = "kube-node-lease"
 MAX_RENEW_SECONDS = 10.0
 RENEWALS_PER_GRACE = 4
 """How often a lease is renewed until the node would count as lost."""

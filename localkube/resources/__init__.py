@@ -28,7 +28,7 @@ from localkube.resources.decode_errors import find_decode_error
 from localkube.resources.events import EVENTS, EVENTS_V1
 from localkube.resources.jobs import JOBS
 from localkube.resources.metadata_rules import get_name_rule
-from localkube.resources.nodes import LEASES, NAMESPACES, NODES
+from localkube.resources.nodes import LEASE_NAMESPACE, LEASES, NAMESPACES, NODES
 from localkube.resources.pod_defaults import add_lost_node_tolerations
 from localkube.resources.pods import PODS
 from localkube.resources.priority_classes import PRIORITYCLASSES
@@ -45,6 +45,7 @@ __all__ = [
     "JAXJOBS",
     "JOBS",
     "LEASES",
+    "LEASE_NAMESPACE",
     "MPIJOBS",
     "NAMESPACES",
     "NODES",

@@ -9,6 +9,9 @@ from localkube.resources.pod_rules import TAINT_EFFECTS
 from localkube.resources.resource import STATUS, Column, Resource, Subresource
 from localkube.resources.table_cells import AGE, NAME, NONE, UNKNOWN
 
+LEASE_NAMESPACE = "kube-node-lease"
+"""Where the leases of nodes are, under their names."""
+
 ROLE_LABEL_PREFIX = "node-role.kubernetes.io/"
 
 

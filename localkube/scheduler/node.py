@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import scheduling
 from localkube.metadata import Object, labels_of, name_of
+from localkube.resources.taints import tolerates
 from localkube.scheduler import demand
 from scheduling.state import Amounts
 
@@ -144,20 +145,7 @@ def describe_mismatch(node: Node, rules: PlacementRules) -> str | None:
 
 
 def _is_tolerated(taint: Object, tolerations: Iterable[Object]) -> bool:
-    return any(_tolerates(toleration, taint) for toleration in tolerations)
-
-
-def _tolerates(toleration: Object, taint: Object) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
-        return False
-    # A toleration without a key is for every taint; only the operator "Exists" allows that.
-    if toleration.get("key") and toleration["key"] != taint.get("key"):
-        return False
-    if toleration.get("operator", "Equal") == "Exists":
-        return True
-    return bool(toleration.get("key")) and (toleration.get("value") or "") == (
-        taint.get("value") or ""
-    )
+    return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def _matches_term(term: Object, node: Node) -> bool:
