@@ -32,6 +32,9 @@ HEALTH_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 STARTUP_GRACE = 60.0
 """Seconds that a node may take until its first heartbeat."""
 
+CONFIRM_SECONDS = 1.0
+"""How long a silent node has once more: when the whole server stood still, nodes did too."""
+
 LOST_SHARE, MIN_LOST = 0.55, 3
 """With at least this share and this number of nodes lost, pods stay where they are.
 
@@ -75,6 +78,8 @@ class NodeLifecycleController:
         self._recorder = EventRecorder(objects, "node-controller")
         self._heard_at: dict[str, float] = {}
         self._heartbeats: dict[str, str] = {}
+        self._suspected: set[str] = set()
+        """The nodes that were silent for too long when they were last looked at."""
         self._readiness: dict[str, bool] = {}
         self._ready_count = 0
         self._disruption = Disruption.NONE
@@ -92,6 +97,9 @@ class NodeLifecycleController:
         silence = self._elapsed() - self._heard_at.get(name, self._elapsed())
         grace = STARTUP_GRACE if _find_ready(node) is None else self._grace
         if silence >= grace and _get_ready_status(node) != "Unknown":
+            if name not in self._suspected:
+                self._suspected.add(name)
+                return CONFIRM_SECONDS
             # Its taints come next: how much is lost by then is known only when this is stored.
             self._mark_unknown(node)
             return 0
@@ -109,12 +117,13 @@ class NodeLifecycleController:
         if change.type == "DELETED":
             for known in (self._heard_at, self._heartbeats, self._unreported):
                 known.pop(name, None)
+            self._suspected.discard(name)
             self._count_readiness(name, None)
         else:
             ready = _find_ready(change.record.decode()) or {}
             heartbeat = str(ready.get("lastHeartbeatTime", ""))
             if name not in self._heard_at or heartbeat != self._heartbeats.get(name):
-                self._heard_at[name] = self._elapsed()
+                self._note_heartbeat(name)
             self._heartbeats[name] = heartbeat
             self._count_readiness(name, ready.get("status") == "True")
         disruption = self._measure_disruption()
@@ -126,8 +135,12 @@ class NodeLifecycleController:
     def _lease_changed(self, change: Change) -> Iterable[Key]:
         # Not a key: ten thousand renewals an hour say nothing new. The node's timer asks.
         if change.record.namespace == LEASE_NAMESPACE and change.type != "DELETED":
-            self._heard_at[change.record.name] = self._elapsed()
+            self._note_heartbeat(change.record.name)
         return ()
+
+    def _note_heartbeat(self, name: str) -> None:
+        self._heard_at[name] = self._elapsed()
+        self._suspected.discard(name)
 
     def _count_readiness(self, name: str, is_ready: bool | None) -> None:
         self._ready_count -= self._readiness.pop(name, False)

@@ -8,6 +8,7 @@ import pytest
 
 from localkube import clock
 from localkube.controllers.node_lifecycle import (
+    CONFIRM_SECONDS,
     PODS_PER_RECONCILE,
     STARTUP_GRACE,
     NodeLifecycleController,
@@ -25,6 +26,7 @@ from tests.localkube.stage import SPACE, START, Stage
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 GRACE = 40
+LOST = GRACE + CONFIRM_SECONDS
 
 
 def measure_seconds() -> float:
@@ -121,9 +123,9 @@ def is_leaving(stage: Stage, pod: str) -> bool:
 def test_a_silent_node_is_unknown_and_tainted_as_recorded(stage: Stage) -> None:
     kubelets = Silence(stage, "a", "b")
     kubelets.names.remove("b")
-    kubelets.pass_time(GRACE - 1)
+    kubelets.pass_time(GRACE)
     assert (kubelets.ready("b"), kubelets.taints("b")) == ("True", [])
-    kubelets.pass_time(2)
+    kubelets.pass_time(1)
     assert (kubelets.ready("a"), kubelets.taints("a")) == ("True", [])
     _, recorded = load_exchange("node/node-not-ready")
     node = stage.objects.get(NODES, "", "b")
@@ -147,7 +149,7 @@ def test_a_silent_node_is_unknown_and_tainted_as_recorded(stage: Stage) -> None:
 def test_a_lease_alone_does_not_bring_a_lost_node_back(stage: Stage) -> None:
     kubelets = Silence(stage, "a", "b")
     kubelets.names.remove("b")
-    kubelets.pass_time(GRACE + 1)
+    kubelets.pass_time(LOST + 1)
     kubelets.names.append("b")
     kubelets.pass_time(5)
     assert kubelets.ready("b") == "Unknown"
@@ -157,10 +159,18 @@ def test_a_lease_alone_does_not_bring_a_lost_node_back(stage: Stage) -> None:
     assert kubelets.ready("b") == "True"
 
 
+def test_a_server_that_stood_still_loses_no_node(stage: Stage) -> None:
+    kubelets = Silence(stage, "a", "b")
+    stage.settle(10 * GRACE)
+    kubelets.pass_time(10)
+    assert [kubelets.ready(name) for name in "ab"] == ["True", "True"]
+    assert not [e for e in stage.objects.list(EVENTS, "default") if e["reason"] == "NodeNotReady"]
+
+
 def test_a_node_that_never_said_anything_has_a_minute(stage: Stage) -> None:
     kubelets = Silence(stage, "a")
     stage.create(NODES, {"metadata": {"name": "fake"}})
-    kubelets.pass_time(STARTUP_GRACE - 1)
+    kubelets.pass_time(STARTUP_GRACE)
     assert "conditions" not in stage.objects.get(NODES, "", "fake").get("status", {})
     kubelets.pass_time(1)
     ready = stage.objects.get(NODES, "", "fake")["status"]["conditions"][0]
@@ -193,7 +203,7 @@ def test_pods_of_a_lost_node_are_unready_and_later_evicted_as_recorded(stage: St
     run_pod(stage, "p", "b")
     run_pod(stage, "kept", "a")
     kubelets.names.remove("b")
-    kubelets.pass_time(GRACE)
+    kubelets.pass_time(LOST)
     assert condition(stage, "p", "Ready")["status"] == "False"
     assert stage.get(PODS, "p")["status"]["phase"] == "Running"
     kubelets.pass_time(299)
@@ -217,7 +227,7 @@ def test_many_pods_are_told_in_steps(stage: Stage) -> None:
     for number in range(2 * PODS_PER_RECONCILE + 1):
         run_pod(stage, f"p{number}", "b")
     kubelets.names.remove("b")
-    kubelets.pass_time(GRACE)
+    kubelets.pass_time(LOST)
     assert {
         (find_condition(pod["status"]["conditions"], "Ready") or {})["status"]
         for pod in stage.objects.list(PODS, SPACE)
@@ -228,7 +238,7 @@ def test_a_node_that_comes_back_in_time_keeps_its_pods(stage: Stage) -> None:
     kubelets = Silence(stage, "a", "b")
     run_pod(stage, "p", "b")
     kubelets.names.remove("b")
-    kubelets.pass_time(GRACE + 100)
+    kubelets.pass_time(LOST + 100)
     kubelets.names.append("b")
     kubelets.post("b")
     kubelets.pass_time(400)
@@ -292,7 +302,7 @@ def test_the_time_goes_on_over_a_kill_of_the_server(stage: Stage) -> None:
     kubelets = Silence(stage, "a", "b")
     run_pod(stage, "p", "b")
     kubelets.names.remove("b")
-    kubelets.pass_time(GRACE + 200)
+    kubelets.pass_time(LOST + 200)
     stage.close()
     stage.open()
     kubelets.pass_time(99)
@@ -305,7 +315,7 @@ def test_when_all_nodes_are_silent_nobody_is_evicted(stage: Stage) -> None:
     kubelets = Silence(stage, "a", "b")
     run_pod(stage, "p", "b")
     kubelets.names.clear()
-    kubelets.pass_time(GRACE + 400)
+    kubelets.pass_time(LOST + 400)
     for name in ("a", "b"):
         assert kubelets.taints(name) == [(UNREACHABLE, "NoSchedule")]
     assert not is_leaving(stage, "p")
@@ -320,7 +330,7 @@ def test_when_most_nodes_are_silent_no_further_one_loses_its_pods(stage: Stage) 
     for name in "abc":
         kubelets.names.remove(name)
         kubelets.pass_time(2)
-    kubelets.pass_time(GRACE)
+    kubelets.pass_time(LOST)
     tainted = [name for name in "abcde" if (UNREACHABLE, "NoExecute") in kubelets.taints(name)]
     assert tainted == ["a", "b"]
     assert kubelets.taints("c") == [(UNREACHABLE, "NoSchedule")]
@@ -367,7 +377,7 @@ def test_a_lost_node_out_of_service_lets_its_leaving_pods_go(stage: Stage) -> No
     taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
     stage.modify(NODES, "b", lambda node: node["spec"].update(taints=[taint]))
     assert set(stage.names(PODS)) == {"leaving", "staying"}, "it is not lost yet"
-    kubelets.pass_time(GRACE)
+    kubelets.pass_time(LOST)
     assert stage.names(PODS) == ["staying"]
 
 
