@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -95,6 +96,7 @@ class EventRecorder:
         *,
         action: str = "",
         field_path: str = "",
+        annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Write an event about an object; a repetition within an hour only raises its count.
 
@@ -112,12 +114,12 @@ class EventRecorder:
             identity = (uid_of(involved_object), type, reason, COMBINED_PREFIX, field_path)
         try:
             if not self._count_repetition(identity, message, now):
-                name = self._create_event(
-                    namespace,
-                    self._build_event(
-                        involved_object, namespace, type, reason, message, action, field_path, now
-                    ),
+                event = self._build_event(
+                    involved_object, namespace, type, reason, message, action, field_path, now
                 )
+                if annotations:
+                    event["metadata"]["annotations"] = dict(annotations)
+                name = self._create_event(namespace, event)
                 self._remember_event(identity, namespace, name, now)
         except ApiError as refusal:
             log.debug(

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from localkube import clock
 from localkube.event_recorder import EventRecorder
-from localkube.metadata import Object, find_condition, labels_of, name_of
+from localkube.metadata import Object, annotations_of, find_condition, labels_of, name_of
 from localkube.objects import Objects
 from localkube.resources import PODGROUPS, QUEUES
 from localkube.scheduler.cluster_index import Key
+from localkube.scheduler.gang_times import build_annotations
 from localkube.scheduler.groups import Group
 from localkube.scheduler.resource_lists import build_reason, build_resource_list
-from scheduling.decision import Refusal
+from scheduling.decision import Action, Refusal
 from scheduling.refusals import NOT_READY, PIPELINED
 from scheduling.state import Amounts
 
@@ -70,7 +71,38 @@ class GroupReports:
             stored = self._objects.modify(
                 PODGROUPS, group.namespace, group.name, change, subresource="status"
             )
+        self._write_times(group, stored)
         self._record_event(group, stored, refusal)
+
+    def report_eviction(
+        self, group: Group, action: Action, taker: Group | None, count: int, message: str
+    ) -> None:
+        """Record that a pod of a gang is evicted, in KAI's shape (`default_status_updater.go`).
+
+        `count` is how many of its pods go together.
+        """
+        stored = self._objects.find(PODGROUPS, group.namespace, group.name)
+        if stored is None:
+            return
+        annotations = {"num-evicted-pods": str(count), "evictor-action-type": action.value}
+        if taker is not None:
+            annotations["evictor-pod-group-name"] = taker.name
+            annotations["evictor-pod-group-namespace"] = taker.namespace
+        self._recorder.record_event(stored, "Normal", "Evict", message, annotations=annotations)
+
+    def _write_times(self, group: Group, stored: Object) -> None:
+        """Write on a PodGroup when its gang started, and since when it is stale."""
+        wanted, present = build_annotations(group.book), annotations_of(stored)
+        if all(present.get(name) == text for name, text in wanted.items()):
+            return
+
+        def change(pod_group: Object) -> None:
+            annotations = annotations_of(pod_group) | wanted
+            pod_group["metadata"]["annotations"] = {
+                name: text for name, text in annotations.items() if text is not None
+            }
+
+        self._objects.modify(PODGROUPS, group.namespace, group.name, change)
 
     def report_queue(self, stored: Object, status: Object) -> None:
         """Update a Queue's counts."""

@@ -10,14 +10,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from localkube import clock, resources
+from localkube import resources
 from localkube.errors import ApiError
 from localkube.lifecycle import is_foreground_deletion
-from localkube.metadata import Object, find_controller_reference, name_of, uid_of
+from localkube.metadata import (
+    Object,
+    annotations_of,
+    find_controller_reference,
+    name_of,
+    uid_of,
+)
 from localkube.objects import Objects
 from localkube.resources import PODGROUPS, PODS
-from localkube.scheduler import defaults, pod_grouping
+from localkube.scheduler import defaults, gang_times, pod_grouping
 from localkube.scheduler.cluster_index import ClusterIndex, Key
+from localkube.scheduler.gang_times import parse_seconds
+from localkube.scheduler.go_durations import parse_go_duration
 from localkube.scheduler.pod_grouping import GroupingError, OwnerLost
 from localkube.scheduler.task import DEFAULT_SCHEDULER, SCHEDULER_NAMES, Task
 from scheduling.decision import Refusal
@@ -140,6 +148,11 @@ class Groups:
 
     def find(self, key: Key) -> Group | None:
         return self._groups.get(key)
+
+    def find_by_book(self, key: str) -> Group | None:
+        """Return the gang of a key that decisions know it by, or None."""
+        namespace, _, name = key.partition("/")
+        return self._groups.get((namespace, name))
 
     def find_by_pod(self, uid: str) -> Group | None:
         """Return the gang of a pod, or None."""
@@ -308,6 +321,8 @@ class Groups:
         )
         book.created_at = parse_seconds(pod_group["metadata"].get("creationTimestamp"))
         book.is_exempt = sample.scheduler == DEFAULT_SCHEDULER
+        book.preemption_delay = parse_go_duration(spec.get("preemptionDelay"))
+        gang_times.note_times(book, annotations_of(pod_group))
 
     def _ensure_pod_group(self, group: Group, sample: Task) -> Object:
         """Return the stored PodGroup, created or changed as needed. Raises GroupingError or
@@ -357,14 +372,6 @@ class Groups:
             "kind": ref.get("kind"),
             "metadata": {"name": top.name, "uid": top.uid},
         }
-
-
-def parse_seconds(text: object) -> float:
-    """Return a time of an object in seconds; 0 when it has none."""
-    try:
-        return clock.parse_time(str(text)).timestamp()
-    except ValueError:
-        return 0.0
 
 
 def _describe_owner(name: object, kind: object, fate: str) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from localkube.metadata import Object, annotations_of, labels_of, name_of
 from localkube.scheduler import defaults
-from localkube.scheduler.task import JOB_ROLE, KAI_SCHEDULER, Task
+from localkube.scheduler.go_durations import parse_go_duration
+from localkube.scheduler.task import JOB_ROLE, KAI_SCHEDULER, PREEMPTION_DELAY_ANNOTATION, Task
 from scheduling.state import Preemptibility
 
 QUEUE_LABEL = "kai.scheduler/queue"
@@ -71,6 +72,7 @@ class PodGroupSpec:
     min_member: int
     priority_class: str
     preemptibility: str
+    preemption_delay: str = ""
 
     def build_spec(self) -> Object:
         spec: Object = {
@@ -78,7 +80,11 @@ class PodGroupSpec:
             "queue": self.queue,
             "priorityClassName": self.priority_class,
         }
-        return spec | ({"preemptibility": self.preemptibility} if self.preemptibility else {})
+        if self.preemptibility:
+            spec["preemptibility"] = self.preemptibility
+        if self.preemption_delay:
+            spec["preemptionDelay"] = self.preemption_delay
+        return spec
 
 
 def build_pod_group_name(owner: str, uid: str) -> str:
@@ -101,6 +107,7 @@ def derive_pod_group_spec(
         min_member=compute_min_member(owner, pod) if owner else 1,
         priority_class=_choose_priority_class(owner_labels, pod, classes),
         preemptibility=_choose_preemptibility(owner_labels, pod),
+        preemption_delay=_choose_preemption_delay(annotations_of(owner) if owner else {}, pod),
     )
 
 
@@ -221,6 +228,12 @@ def _choose_preemptibility(owner_labels: Mapping[str, str], pod: Task) -> str:
     values = (labels.get(PREEMPTIBILITY_LABEL, "") for labels in (owner_labels, pod.labels))
     default = "" if pod.scheduler == KAI_SCHEDULER else Preemptibility.PREEMPTIBLE.value
     return next((value for value in values if value in PREEMPTIBILITIES), default)
+
+
+def _choose_preemption_delay(owner_annotations: Mapping[str, str], pod: Task) -> str:
+    """Return the first delay that can be read, the workload's before the pod's; "" without one."""
+    texts = (owner_annotations.get(PREEMPTION_DELAY_ANNOTATION, ""), pod.preemption_delay)
+    return next((text for text in texts if parse_go_duration(text)), "")
 
 
 def _find_label(key: str, owner_labels: Mapping[str, str], pod_labels: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from localkube.resources import PODS
 from localkube.scheduler.groups import Group
 from localkube.scheduler.task import DEFAULT_SCHEDULER, KAI_SCHEDULER, POD_GROUP_ANNOTATION, Task
 from scheduling.decision import Refusal
+from scheduling.refusals import PIPELINED
 
 GROUPER = "pod-grouper"
 
@@ -97,6 +98,8 @@ class PodReports:
         last_report, condition = self._last_reports.get(task.uid), task.scheduled_condition
         is_new_subject = last_report is None or last_report.refusal.subject != refusal.subject
         is_large = len(group.members) > LARGE_GANG
+        if refusal.reason == PIPELINED:
+            is_new_subject = False
         is_reported = (
             condition.status == "False"
             and (condition.message == refusal.message or (is_large and not is_new_subject))
@@ -114,9 +117,36 @@ class PodReports:
             )
 
         pod = self._objects.modify(PODS, task.namespace, task.name, change, subresource="status")
-        if is_new_subject:
+        if refusal.reason == PIPELINED:
+            # It has its own event, once its place is kept.
+            self.forget_pod(task.uid)
+        elif is_new_subject:
             self._record_event(pod, task, GROUPER if group.fault else task.scheduler, refusal)
         return True
+
+    def report_nomination(self, task: Task, node: str) -> None:
+        """Write on a pod where a place is kept for it, and record that, as KAI does.
+
+        `node` is empty when none is kept any more.
+        """
+        pod = self._objects.find(PODS, task.namespace, task.name)
+        if pod is None or uid_of(pod) != task.uid:
+            return
+
+        def change(pod: Object) -> None:
+            status = pod.setdefault("status", {})
+            status.pop("nominatedNodeName", None)
+            if node:
+                status["nominatedNodeName"] = node
+
+        pod = self._objects.modify(PODS, task.namespace, task.name, change, subresource="status")
+        if node:
+            self._recorders[KAI_SCHEDULER].record_event(
+                pod,
+                "Normal",
+                "Pipelined",
+                f"Pod {task.namespace}/{task.name} was pipelined to node {node}",
+            )
 
     def forget_pod(self, uid: str) -> None:
         """Forget a pod that is placed or gone: nothing more is reported."""

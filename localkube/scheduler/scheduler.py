@@ -2,7 +2,7 @@
 
 import operator
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -16,6 +16,7 @@ from localkube.objects import Objects, WriteRequest
 from localkube.resources import PODS
 from localkube.resources.resource import Resource
 from localkube.scheduler.cluster_index import ClusterIndex, Key, Trigger
+from localkube.scheduler.evicting import Evictor
 from localkube.scheduler.group_reports import GroupReports, build_resources_status
 from localkube.scheduler.groups import Group, Groups
 from localkube.scheduler.pending_writes import PendingWrites
@@ -30,8 +31,8 @@ from localkube.scheduler.task import (
     sum_charges,
 )
 from scheduling.cluster_room import ClusterRoom, Place
-from scheduling.deciding import sum_capacity
-from scheduling.decision import Refusal
+from scheduling.deciding import run_pass, sum_capacity
+from scheduling.decision import Nomination, Refusal
 from scheduling.gangs import GangBook
 from scheduling.queues import Booking, Queues
 from scheduling.refusals import NO_ROOM
@@ -55,6 +56,9 @@ UIDS_PER_STEP = 200
 ROUND_SECONDS = 1.0
 """The least seconds between two rounds of reports on a large gang, each of which sums up its pods.
 """
+
+LONGEST_PAUSE = 3600.0
+"""Seconds after which the clock is looked at again, whatever a decision waits for."""
 
 T = TypeVar("T")
 
@@ -119,9 +123,12 @@ class Scheduler:
         """Uids of the pods that the last reconciliation put on a node."""
         self._device_memory: int | None = None
         """The memory of a device by which shares in MiB are charged."""
+        self._decide_again_at: float | None = None
+        """When time alone may change what was decided, in seconds."""
         self._last_pass_version = 0
         self._pod_reports = PodReports(objects, recorder_for)
         self._group_reports = GroupReports(objects, recorder_for(KAI_SCHEDULER))
+        self._evictor = Evictor(objects, self._index, self._groups, self._group_reports)
 
     def triggers(self) -> Mapping[Resource, Trigger]:
         return self._index.triggers()
@@ -135,10 +142,12 @@ class Scheduler:
         if not self._is_last_pass_stored():
             self._mark_all_changed()
         self._bound_uids.clear()
+        self._note_passed_time()
         try:
             pauses: list[float | None] = [self._run_slice()]
             if self._current_pass is None:
                 pauses += [
+                    self._wait_for_time(),
                     self._pod_reports.repeat_reports(),
                     self._pending_writes.run_writes(SLICE_SECONDS),
                 ]
@@ -151,6 +160,8 @@ class Scheduler:
     def _run_slice(self) -> float | None:
         """Go on with the current pass, or begin one; return 0 when it is not over."""
         if self._current_pass is None:
+            if not self._index.has_changes:
+                return None
             self._current_pass = self._run_pass()
         end = time.monotonic() + SLICE_SECONDS
         for _ in self._current_pass:
@@ -158,6 +169,20 @@ class Scheduler:
                 return 0
         self._current_pass = None
         return 0 if self._index.has_changes else None
+
+    def _note_passed_time(self) -> None:
+        """Decide on all that waits again when the time has come that a decision waited for."""
+        again_at = self._decide_again_at
+        if again_at is not None and again_at <= clock.current_time().timestamp():
+            self._decide_again_at = None
+            self._index.room_grew = True
+
+    def _wait_for_time(self) -> float | None:
+        """Return the seconds until time alone may change what was decided, if it may."""
+        if self._decide_again_at is None:
+            return None
+        pause = self._decide_again_at - clock.current_time().timestamp()
+        return min(max(pause, 0.0), LONGEST_PAUSE)
 
     def _is_last_pass_stored(self) -> bool:
         """Return whether the last pass was stored.
@@ -205,14 +230,36 @@ class Scheduler:
             )
         )
         by_key = {group.book.key: group for group in groups if group.members}
-        yield from scheduling.place_gangs([group.book for group in by_key.values()])
+        running = [group.book for group in self._groups.list_placed()]
+        yield from run_pass(scheduling, [group.book for group in by_key.values()], running)
         outcome = scheduling.finish()
+        self._decide_again_at = outcome.decide_again_at
         verdicts = {by_key[key].key: refusal for key, refusal in outcome.refusals.items()}
         yield from self._bind_planned(verdicts)
+        yield from self._write_nominations(by_key.values(), outcome.nominations)
+        yield from self._evictor.evict_pods(outcome.evictions)
         self._queue_reports(concerned, verdicts)
         if concerned or rules_changed:
             for name in index.queues:
                 self._pending_writes.add_write(("queue", name), partial(self._report_queue, name))
+
+    def _write_nominations(
+        self, groups: Iterable[Group], nominations: Sequence[Nomination]
+    ) -> Generator[None, None, None]:
+        """Write on pods where their places are kept, and where no longer."""
+        tasks = self._index.tasks
+        wanted = {nomination.pod: nomination.node for nomination in nominations}
+        given_up = [
+            uid
+            for group in groups
+            for uid in group.book.promised_nodes
+            if uid not in wanted and uid not in self._placed_uids
+        ]
+        for uid, node in [*wanted.items(), *((uid, "") for uid in given_up)]:
+            task = tasks.get(uid)
+            if task is not None and task.pod.nominated_node != node:
+                self._pod_reports.report_nomination(task, node)
+            yield
 
     def _count_placed(self, room: ClusterRoom) -> Generator[None, None, None]:
         """Count the pods that have a node, in steps."""
@@ -464,6 +511,6 @@ def exhaust(steps: Generator[None, None, T]) -> T:
 
 
 def _set_scheduled_condition(pod: Object) -> None:
-    set_condition(
-        pod.setdefault("status", {}).setdefault("conditions", []), build_scheduled_condition()
-    )
+    status = pod.setdefault("status", {})
+    status.pop("nominatedNodeName", None)
+    set_condition(status.setdefault("conditions", []), build_scheduled_condition())

@@ -36,6 +36,9 @@ SCHEDULER_NAMES = (DEFAULT_SCHEDULER, KAI_SCHEDULER)
 POD_GROUP_ANNOTATION = "pod-group-name"
 """The annotation by which a pod names its PodGroup (KAI `common/constants`)."""
 
+PREEMPTION_DELAY_ANNOTATION = "kai.scheduler/preemption-delay"
+"""How long a workload waits before it takes anything from others, as "5m"."""
+
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 JOB_ROLE = "training.kubeflow.org/job-role"
@@ -79,6 +82,7 @@ class Task:
     priority_class: str
     owner: Object | None
     group_name: str
+    preemption_delay: str
     fault: str
     pod: Pod
     gated: bool
@@ -127,6 +131,7 @@ def parse_task(pod: Object, find_shape: FindShape) -> Task:
         priority_class=str(spec.get("priorityClassName") or ""),
         owner=find_controller_reference(pod),
         group_name=annotations_of(pod).get(POD_GROUP_ANNOTATION, ""),
+        preemption_delay=annotations_of(pod).get(PREEMPTION_DELAY_ANNOTATION, ""),
         fault=fault,
         pod=Pod(
             uid_of(pod),
@@ -135,6 +140,7 @@ def parse_task(pod: Object, find_shape: FindShape) -> Task:
             node_name,
             _parse_devices(annotations_of(pod).get(options.GPU_DEVICES_ANNOTATION, "")),
             is_leaving=terminating,
+            nominated_node=str((pod.get("status") or {}).get("nominatedNodeName") or ""),
         ),
         gated=bool(spec.get("schedulingGates")),
         terminating=terminating,

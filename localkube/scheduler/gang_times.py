@@ -1,0 +1,51 @@
+"""When a gang came to its minimum, and since when it has fallen below: kept on its PodGroup.
+
+The annotations are KAI's, so both survive a restart of the server.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from localkube import clock
+from scheduling.gangs import GangBook
+from scheduling.giving_way import is_stale
+
+LAST_START_ANNOTATION = "kai.scheduler/last-start-timestamp"
+STALE_ANNOTATION = "kai.scheduler/stale-podgroup-timestamp"
+
+
+def note_times(book: GangBook, annotations: Mapping[str, str]) -> None:
+    """Note when a gang started and since when it is stale, by its pods and what was noted."""
+    now = clock.current_time().timestamp()
+    is_started = book.active_count > 0 and (
+        book.active_count >= book.min_member or bool(book.count_succeeded())
+    )
+    if not is_started:
+        book.started_at = None
+    elif book.started_at is None:
+        noted = parse_seconds(annotations.get(LAST_START_ANNOTATION))
+        book.started_at = noted or now
+    if not is_stale(book):
+        book.stale_since = None
+    elif book.stale_since is None:
+        book.stale_since = parse_seconds(annotations.get(STALE_ANNOTATION)) or now
+
+
+def build_annotations(book: GangBook) -> Mapping[str, str | None]:
+    """Build the annotations of a PodGroup; None for one that goes."""
+    return {
+        LAST_START_ANNOTATION: _format_seconds(book.started_at),
+        STALE_ANNOTATION: _format_seconds(book.stale_since),
+    }
+
+
+def parse_seconds(text: object) -> float:
+    """Return a time of an object in seconds; 0 when it has none."""
+    try:
+        return clock.parse_time(str(text)).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _format_seconds(seconds: float | None) -> str | None:
+    return None if seconds is None else clock.format_time(datetime.fromtimestamp(seconds, UTC))
