@@ -97,7 +97,7 @@ class GroupReports:
             return
 
         def change(pod_group: Object) -> None:
-            annotations = annotations_of(pod_group) | wanted
+            annotations = {**annotations_of(pod_group), **wanted}
             pod_group["metadata"]["annotations"] = {
                 name: text for name, text in annotations.items() if text is not None
             }

@@ -17,6 +17,7 @@ from localkube.metadata import (
     Object,
     annotations_of,
     find_controller_reference,
+    labels_of,
     name_of,
     uid_of,
 )
@@ -317,7 +318,7 @@ class Groups:
         book.min_member = int(spec.get("minMember") or 1)
         book.priority = priority
         book.preemptibility = pod_grouping.resolve_preemptibility(
-            str(spec.get("preemptibility") or ""), priority
+            str(spec.get("preemptibility") or ""), priority, labels_of(pod_group), sample.labels
         )
         book.created_at = parse_seconds(pod_group["metadata"].get("creationTimestamp"))
         book.is_exempt = sample.scheduler == DEFAULT_SCHEDULER

@@ -18,6 +18,7 @@ PRIORITY_LABEL = "priorityClassName"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 MIN_MEMBER_ANNOTATION = "kai.scheduler/batch-min-member"
 PREEMPTIBILITIES = tuple(each.value for each in Preemptibility)
+SEMI_PREEMPTIBLE = Preemptibility.SEMI_PREEMPTIBLE.value
 
 LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 """The one annotation that a PodGroup does not take over from its owner.
@@ -80,7 +81,8 @@ class PodGroupSpec:
             "queue": self.queue,
             "priorityClassName": self.priority_class,
         }
-        if self.preemptibility:
+        # The API of KAI 0.17 does not know it yet; `resolve_preemptibility` reads the label again.
+        if self.preemptibility and self.preemptibility != SEMI_PREEMPTIBLE:
             spec["preemptibility"] = self.preemptibility
         if self.preemption_delay:
             spec["preemptionDelay"] = self.preemption_delay
@@ -143,8 +145,12 @@ def resolve_priority(class_name: str, classes: Mapping[str, int]) -> int:
     return classes.get(class_name, defaults.PRIORITY_CLASSES[defaults.DEFAULT_PRIORITY_CLASS])
 
 
-def resolve_preemptibility(preemptibility: str, priority: int) -> Preemptibility:
-    """Return whether work may be taken back: by its own label, else by its priority."""
+def resolve_preemptibility(
+    preemptibility: str, priority: int, *labels: Mapping[str, str]
+) -> Preemptibility:
+    """Return whether work may be taken back: by its own field, else a label, else its priority."""
+    if any(each.get(PREEMPTIBILITY_LABEL) == SEMI_PREEMPTIBLE for each in labels):
+        return Preemptibility.SEMI_PREEMPTIBLE
     if preemptibility in PREEMPTIBILITIES:
         return Preemptibility(preemptibility)
     if priority >= defaults.PREEMPTIBLE_BELOW:
