@@ -80,11 +80,11 @@ class ClusterRoom:
             self._take_place(place, at_once=at_once, sign=-1)
         self.version = next(self._versions)
 
-    def fit_pods(self, pods: Sequence[Pod], *, at_once: bool, first: Sequence[str] = ()) -> Fit:
+    def fit_pods(self, pods: Sequence[Pod], *, at_once: bool, only: Sequence[str] = ()) -> Fit:
         """Give places to pods, larger demands first, until one finds none.
 
-        Places that are not for all are given back at once. The nodes `first` are tried before
-        others, each for as many pods as it is named.
+        Places that are not for all are given back at once. Where nodes are named, no others are
+        tried, and each takes as many pods as it is named.
         """
         version = self.version
         demands = [(self._shapes.get_demand(pod.shape), pod) for pod in pods]
@@ -92,17 +92,18 @@ class ClusterRoom:
             demands.sort(key=lambda entry: entry[0].size, reverse=True)
         places: list[Place] = []
         last: tuple[Demand, NodeRoom] | None = None
-        names = list(first)
+        names = list(only)
         for demand, pod in demands:
             room = last[1] if last is not None and last[0] is demand else None
-            found = self._find_kept_place(demand, names, at_once=at_once) if names else None
-            if found is None:
+            if only:
+                found = self._find_kept_place(demand, names, at_once=at_once)
+            else:
                 found = self._find_place(demand, room, at_once=at_once)
             if found is None:
                 fit = Fit(places, is_complete=False)
                 self.undo_fit(fit, at_once=at_once)
                 self.version = version
-                if not places:
+                if not places and not only:
                     self._full_shapes[demand.shape, at_once] = version
                 return fit
             room, devices = found

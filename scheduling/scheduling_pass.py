@@ -87,6 +87,8 @@ class SchedulingPass:
         """Where places were kept for pods of the gang that is placed now."""
         self._moved: list[tuple[GangBook, Sequence[Pod]]] = []
         """Gangs with the pods that leave and have a place elsewhere."""
+        self._kept: set[str] = set()
+        """Keys of those whose places are kept."""
         self._known_refusals: dict[PlacementKey, Refusal] = {}
         self._placed_uids: dict[str, set[str]] = {}
         """Uids of the pods that got a place in this pass, by the key of their gang."""
@@ -130,18 +132,41 @@ class SchedulingPass:
             turns.refresh(candidate.gang.queue)
 
     def _keep_promise(self, candidate: Candidate) -> Candidate | None:
-        """Place a gang where it was nominated, before all others; return what it wants next.
-
-        None when it wants no more, or was refused.
-        """
+        """Place a gang where it was nominated, before all others; return what it wants next."""
         gang = candidate.gang
-        count = len(gang.promised_nodes)
         following: Candidate | None = candidate
         self._promised_nodes = sorted(gang.promised_nodes.values())
-        while following is not None and len(self._placed_uids.get(gang.key, ())) < count:
-            following = self.find_candidate(gang) if self.place_candidate(following) else None
+        while following is not None and self._promised_nodes:
+            if not self._place_promised(following):
+                break
+            following = self.find_candidate(gang)
         self._promised_nodes = []
         return following
+
+    def _place_promised(self, candidate: Candidate) -> bool:
+        """Start or nominate pods on the nodes where places were kept for them, and nowhere else:
+        other nodes may be promised to other gangs.
+        """
+        state, gang = self.state, candidate.gang
+        is_core = gang.is_core(candidate.stage)
+        for pods in candidate.pod_sets:
+            wanted = state.shapes.sum_charges(pods.counts)
+            for at_once in (True, False):
+                if at_once and gang.key in self._nominated:
+                    continue
+                if state.queues.find_refusal(
+                    gang.queue, wanted, non_preemptible=is_core, at_once=at_once
+                ):
+                    continue
+                fit = state.room.fit_pods(
+                    pods.list_pods(), at_once=at_once, only=self._promised_nodes
+                )
+                if not fit.is_complete:
+                    continue
+                if not at_once:
+                    self.nominate(candidate, fit)
+                return not at_once or self._bind(candidate, fit, is_core) is None
+        return False
 
     def note_moved(self, gang: GangBook, pods: Sequence[Pod]) -> None:
         """Note pods that leave to be made again elsewhere: their places there are kept."""
@@ -161,9 +186,10 @@ class SchedulingPass:
             if refusal is not None:
                 continue
             fit = state.room.fit_pods(
-                pods, at_once=False, first=[pod.nominated_node for pod in pods]
+                pods, at_once=False, only=[pod.nominated_node for pod in pods]
             )
             if fit.is_complete:
+                self._kept.add(gang.key)
                 state.queues.count_booking(
                     Booking(gang.queue, amounts, placed=True, non_preemptible=False)
                 )
@@ -223,7 +249,7 @@ class SchedulingPass:
         )
         if refusal is not None or state.room.is_too_small(pods.counts, at_once=False):
             return None
-        fit = state.room.fit_pods(pods.list_pods(), at_once=False, first=self._promised_nodes)
+        fit = state.room.fit_pods(pods.list_pods(), at_once=False)
         return fit if fit.is_complete else None
 
     def nominate(self, candidate: Candidate, fit: Fit) -> None:
@@ -246,7 +272,7 @@ class SchedulingPass:
 
     def has_place(self, gang: GangBook) -> bool:
         """Return whether pods of a gang got a place in this pass."""
-        return gang.key in self._placed_uids
+        return gang.key in self._placed_uids or gang.key in self._kept
 
     def decide_again(self, at: float) -> None:
         """Ask for another decision when time alone may have changed this one."""
@@ -325,7 +351,7 @@ class SchedulingPass:
         room = self.state.room
         if room.is_too_small(pods.counts, at_once=True):
             return None
-        return room.fit_pods(pods.list_pods(), at_once=True, first=self._promised_nodes)
+        return room.fit_pods(pods.list_pods(), at_once=True)
 
     def _bind(self, candidate: Candidate, fit: Fit, is_core: bool) -> Refusal | None:
         refusal = self.state.bind_pods(candidate.gang, fit.places, is_core)
