@@ -147,7 +147,9 @@ def find_broken_starts(accounts: Accounts) -> Iterator[str]:
     staying = Counter(each.gang.key for each in accounts.list_staying())
     bound = Counter(each.gang for each in accounts.decision.bindings)
     nominated = Counter(each.gang for each in accounts.decision.nominations)
-    for key in {*bound, *nominated}:
+    # Places that are kept for pods that move start nothing.
+    starting = {each.gang.key for each in accounts.list_nominated() if not each.pod.node}
+    for key in {*bound, *starting}:
         gang = accounts.gangs[key]
         if bound[key] and staying[key] + bound[key] < needed_members(gang):
             yield f"gang {key} starts with {staying[key] + bound[key]} of {gang.min_member}"
