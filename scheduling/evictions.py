@@ -21,12 +21,16 @@ class EvictionPlan:
     def pod_count(self) -> int:
         return sum(len(unit.pods) for unit in self.units)
 
-    def add_unit(self, unit: VictimUnit) -> None:
-        """Count the pods of a unit as leaving; they were taken out of their gang before."""
+    def add_unit(self, unit: VictimUnit, index: int | None = None) -> None:
+        """Count the pods of a unit as leaving; they were taken out of their gang before.
+
+        One that was let off in vain goes back to the index that it had: the places of those who are
+        moved depend on their order.
+        """
         for pod in unit.pods:
             self._state.room.evict_pod(pod)
         self._book(unit, 1)
-        self.units.append(unit)
+        self.units.insert(len(self.units) if index is None else index, unit)
 
     def remove_unit(self, unit: VictimUnit) -> None:
         """Let a unit off: it goes on as if nothing had been."""

@@ -280,11 +280,12 @@ class GivingWay:
             yield
             tried.add(id(unit))
             self._state.room.undo_fit(fit, at_once=False)
+            index = plan.units.index(unit)
             plan.remove_unit(unit)
             smaller = self._fit_all(action, candidate, pods, plan)
             if smaller is None:
                 unit.running.take_pods(len(unit.pods))
-                plan.add_unit(unit)
+                plan.add_unit(unit, index)
                 # The same room as before gives the same places again.
                 smaller = self._fit_all(action, candidate, pods, plan)
                 assert smaller is not None

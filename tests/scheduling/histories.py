@@ -45,10 +45,12 @@ steps = st.lists(
 )
 
 PRIORITIES = (50, 50, 50, 75, 100, 125)
-QUOTAS: tuple[Number | None, ...] = (0, 0, 1, 2, 3, None)
-LIMITS: tuple[Number | None, ...] = (None, None, None, 1, 2, 4)
-WEIGHTS: tuple[Number, ...] = (0, 1, 1, 2, 3)
-RUNTIMES = (0.0, 0.0, 0.0, 30.0, 300.0)
+QUOTAS: tuple[Number | None, ...] = (1, 2, 0, 1, 3, 2, None)
+LIMITS: tuple[Number | None, ...] = (None, None, None, None, None, 1, 4)
+WEIGHTS: tuple[Number, ...] = (1, 2, 1, 3, 0)
+RUNTIMES = (0.0, 0.0, 0.0, 0.0, 0.0, 30.0, 300.0)
+PRELUDE = 6
+"""How many of the first steps are submits, whatever else was drawn: else clusters stay empty."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +106,13 @@ def build_project(name: str, parent: str, drawn: tuple[int, int, int, int]) -> Q
 projects = st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=1, max_size=3)
 scenes = st.builds(
     Setting,
-    gpus=st.lists(st.integers(0, 4), min_size=1, max_size=5),
+    gpus=st.lists(st.integers(0, 4), min_size=1, max_size=4),
     departments=st.lists(projects, min_size=1, max_size=3),
     depth=st.integers(1, 3),
 )
 flat_scenes = st.builds(
     Setting,
-    gpus=st.lists(st.integers(0, 4), min_size=1, max_size=5),
+    gpus=st.lists(st.integers(0, 4), min_size=1, max_size=4),
     departments=st.lists(projects, min_size=1, max_size=4),
     depth=st.just(1),
 )
@@ -146,9 +148,13 @@ class History:
 
     def live(self, drawn: list[tuple[str, int, int, int]]) -> None:
         """Take the steps, come to rest, and ask what is owed."""
-        for name, a, b, c in drawn:
-            getattr(self, name)(a, b, c)
+        self.take_steps(drawn)
         self.come_to_rest(0, 0, 0)
+
+    def take_steps(self, drawn: list[tuple[str, int, int, int]]) -> None:
+        """Take the steps, of which the first only submit."""
+        for number, (name, a, b, c) in enumerate(drawn):
+            getattr(self, "submit_job" if number < PRELUDE else name)(a, b, c)
 
     def draw_shapes(self, number: int) -> list[PodShape]:
         """Return the shapes of a gang: of every fifth the first pod wants cores alone."""
@@ -193,7 +199,7 @@ class History:
             priority=priority,
             preemptibility=kinds[a % 7 == 0] if priority < 100 else (rigid, kinds[1])[a % 3 == 0],
             created_at=self.world.now,
-            preemption_delay=(0.0, 0.0, 0.0, 60.0)[c % 4],
+            preemption_delay=60.0 if c % 7 == 6 else 0.0,
             grace=(0.0, 5.0, 30.0)[b % 3],
         )
         self.world.jobs[job.key] = job

@@ -25,8 +25,7 @@ Steps = list[tuple[str, int, int, int]]
 def reach_state(setting: Setting, drawn: Steps) -> ClusterState:
     """Return the state in which a history leaves a cluster, before it comes to rest."""
     history = History(setting, decide)
-    for name, a, b, c in drawn:
-        getattr(history, name)(a, b, c)
+    history.take_steps(drawn)
     return history.world.observe()
 
 
