@@ -1,7 +1,7 @@
 """What is free on all nodes during a decision: where pods fit, and what trying them changes."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduling.node_room import NodeRoom
@@ -48,8 +48,12 @@ class ClusterRoom:
         self._is_bounded = True
         self._sums: tuple[int, dict[str, Number]] | None = None
         """The version of the room, and what is free later on all nodes together."""
-        self._full_shapes: dict[tuple[PodShape, bool], int] = {}
-        """By shape, and whether at once: the last version in which no node took one such pod."""
+        self._changes: list[int] = []
+        """The indexes of nodes whose room has changed, one after the other."""
+        self._places: dict[tuple[PodShape, bool], ShapePlaces] = {}
+        """By shape, and whether at once: where one such pod finds room."""
+        self._indexes = {room.node.name: index for index, room in enumerate(self.rooms)}
+        self.device_count = sum(room.device_count for room in self.rooms)
         for room in self.rooms:
             self._sum_up(room, 1)
 
@@ -103,8 +107,6 @@ class ClusterRoom:
                 fit = Fit(places, is_complete=False)
                 self.undo_fit(fit, at_once=at_once)
                 self.version = version
-                if not places and not only:
-                    self._full_shapes[demand.shape, at_once] = version
                 return fit
             room, devices = found
             places.append(Place(pod, room.node.name, devices))
@@ -115,11 +117,14 @@ class ClusterRoom:
 
     def is_too_small(self, counts: ShapeCounts, *, at_once: bool) -> bool:
         """Return whether it is plain without a try that such pods do not fit together."""
-        if any(self._full_shapes.get((shape, at_once)) == self.version for shape in counts):
-            return True
         if self._is_short_of_pods(sum(counts.values()), at_once=at_once):
             return True
-        return self._idle[at_once] < self._shapes.count_devices(counts)
+        if self._idle[at_once] < self._shapes.count_devices(counts):
+            return True
+        return not all(
+            self._list_places(self._shapes.get_demand(shape), at_once=at_once).ranks
+            for shape in counts
+        )
 
     def is_enough_in_sum(self, counts: ShapeCounts) -> bool:
         """Return whether all nodes together have enough later, in parts of whatever size."""
@@ -152,6 +157,7 @@ class ClusterRoom:
         self, room: NodeRoom, demand: Demand, devices: Sequence[int], sign: int, at_once: bool
     ) -> None:
         """Change the room of a node, now and later or later alone, and the sums over all nodes."""
+        self._changes.append(self._indexes[room.node.name])
         self._sum_up(room, -1)
         if at_once:
             room.occupy(demand, devices, sign)
@@ -201,22 +207,52 @@ class ClusterRoom:
             devices = last.find_devices(demand, at_once=at_once)
             if devices is not None:
                 return last, devices
-        best: tuple[NodeRoom, tuple[int, ...]] | None = None
-        best_rank: tuple[object, ...] | None = None
-        for room in self.rooms:
+        places = self._list_places(demand, at_once=at_once)
+        if not places.ranks:
+            return None
+        _, index = min(places.ranks.values())
+        return self.rooms[index], places.devices[index]
+
+    def _list_places(self, demand: Demand, *, at_once: bool) -> "ShapePlaces":
+        """Return where one pod finds room, looking only at nodes that have changed since."""
+        places = self._places.get((demand.shape, at_once))
+        if places is None:
+            places = self._places[demand.shape, at_once] = ShapePlaces()
+            changed: Iterable[int] = range(len(self.rooms))
+        elif places.position == len(self._changes):
+            return places
+        else:
+            changed = set(self._changes[places.position :])
+        places.position = len(self._changes)
+        for index in changed:
+            room = self.rooms[index]
             idle = room.get_idle_count(at_once=at_once)
-            if idle < demand.whole or room.node.name in demand.mismatches:
-                continue
-            rank = _rank_room(room, demand, idle)
-            if best_rank is not None and rank >= best_rank:
-                continue
-            devices = room.find_devices(demand, at_once=at_once)
-            if devices is not None:
-                best, best_rank = (room, devices), rank
-        return best
+            devices = None
+            if idle >= demand.whole and room.node.name not in demand.mismatches:
+                devices = room.find_devices(demand, at_once=at_once)
+            if devices is None:
+                places.ranks.pop(index, None)
+            else:
+                places.ranks[index] = _rank_room(room, demand, idle), index
+                places.devices[index] = devices
+        return places
 
 
-def _rank_room(room: NodeRoom, demand: Demand, idle: int) -> tuple[object, ...]:
+class ShapePlaces:
+    """The nodes that have room for one pod of a shape."""
+
+    __slots__ = ("devices", "position", "ranks")
+
+    def __init__(self) -> None:
+        self.position = 0
+        """How many changes of nodes it knows."""
+        self.ranks: dict[int, tuple[tuple[Number, ...], int]] = {}
+        """How much each node is preferred, by its index: the smallest most."""
+        self.devices: dict[int, tuple[int, ...]] = {}
+        """The devices that such a pod gets there."""
+
+
+def _rank_room(room: NodeRoom, demand: Demand, idle: int) -> tuple[Number, ...]:
     """Return the order in which nodes are preferred: those that are fuller, in what counts.
 
     Pods without devices go to nodes without devices first, as with KAI.

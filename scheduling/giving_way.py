@@ -162,7 +162,7 @@ class GivingWay:
         if self._pass.shortages.find_mismatch_refusal(pods.counts) is not None:
             return False
         devices = state.shapes.count_devices(pods.counts)
-        if devices > sum(room.device_count for room in state.room.rooms):
+        if devices > state.room.device_count:
             return False
         refusal = state.queues.find_refusal(
             gang.queue, wanted, non_preemptible=gang.is_core(candidate.stage), at_once=False
@@ -211,31 +211,24 @@ class GivingWay:
 
     def _choose_reclaimed(self, taker: GangBook, wanted: Amounts) -> Iterator[VictimUnit]:
         """Take from the queue that is furthest over what it may keep, as long as it is."""
+        claim = self._rules.build_claim(taker.queue, wanted)
         sources = {
             queue: self._iterate_units(Action.RECLAIM, taker, queue)
             for queue in self._victims.list_queues()
-            if queue != taker.queue
+            # What is within its quota does not come over it while others give.
+            if queue != taker.queue and self._rules.is_over_quota(queue)
         }
-        while sources:
-            allowed = [
-                queue for queue in sources if self._rules.may_take(taker.queue, wanted, queue)
-            ]
+        while True:
+            # What siblings give may bring the taker's department within its own bounds.
+            allowed = [queue for queue in sources if claim.may_take(queue)]
             if not allowed:
                 return
-            chosen = max(allowed, key=lambda queue: (self._rank_giver(taker, queue), queue))
+            chosen = max(allowed, key=lambda queue: (claim.rank_giver(queue), queue))
             unit = next(sources[chosen], None)
             if unit is None:
                 del sources[chosen]
             else:
                 yield unit
-
-    def _rank_giver(self, taker: GangBook, giver: str) -> tuple[float, ...]:
-        parting = self._rules.find_parting(taker.queue, giver)
-        rank: list[float] = []
-        for queue in reversed(parting.givers):
-            over_kept, over_quota = self._rules.compute_excess(queue)
-            rank += [over_kept, -queue.priority, over_quota]
-        return tuple(rank)
 
     def _choose_moved(self, taker: GangBook) -> Iterator[VictimUnit]:
         """Move small units first: they find another place most easily."""

@@ -48,8 +48,11 @@ class QueueUsage:
     allocated: dict[str, Number] = field(default_factory=dict)
     non_preemptible: dict[str, Number] = field(default_factory=dict)
     leaving: dict[str, Number] = field(default_factory=dict)
+    changes: int = 0
+    """How often it has changed."""
 
     def count_booking(self, booking: Booking, sign: int) -> None:
+        self.changes += 1
         if booking.leaving:
             change_amounts(self.leaving, booking.amounts, sign)
             return

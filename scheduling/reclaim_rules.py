@@ -7,6 +7,7 @@ if the one above it is over.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from scheduling.amounts import compute_ratio
 from scheduling.queues import Queues, Shares
@@ -24,6 +25,15 @@ class Parting:
     givers: Sequence[Queue]
 
 
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """How many times a queue uses its bounds, in the resource that is worst; 0 within them."""
+
+    over_quota: float
+    over_kept: float
+    """Over its quota and its fair share."""
+
+
 class ReclaimRules:
     """The rules for one decision, whose fair shares stay while usage changes."""
 
@@ -31,23 +41,16 @@ class ReclaimRules:
         self._queues = queues
         self._fair_shares = fair_shares
         self._partings: dict[tuple[str, str], Parting] = {}
+        self._excesses: dict[str, tuple[int, Excess]] = {}
+        """By queue: the number of changes of its usage, and how far it was over its bounds."""
 
     def can_claim(self, queue: str, wanted: Amounts) -> bool:
         """Return whether a queue stays within its quota or fair share, with what it wants."""
         leaf = self._queues.get_chain(queue)[0]
-        return self._stays_within(leaf, wanted, self._find_allocatable)
+        return self.stays_within(leaf, wanted, self.find_allocatable)
 
-    def may_take(self, taker: str, wanted: Amounts, giver: str) -> bool:
-        """Return whether something may be taken from a queue as it is now."""
-        parting = self.find_parting(taker, giver)
-        *below, level = parting.takers
-        if not all(self._stays_within(each, wanted, self._find_allocatable) for each in below):
-            return False
-        if self._stays_within(level, wanted, self._find_quota):
-            return all(self._exceeds(each, self._find_quota) for each in parting.givers)
-        if self._stays_within(level, wanted, self._find_fair_share):
-            return all(self._exceeds(each, self._find_allocatable) for each in parting.givers)
-        return False
+    def build_claim(self, taker: str, wanted: Amounts) -> "Claim":
+        return Claim(self, taker, wanted)
 
     def find_parting(self, taker: str, giver: str) -> Parting:
         parting = self._partings.get((taker, giver))
@@ -60,22 +63,27 @@ class ReclaimRules:
             )
         return parting
 
-    def compute_excess(self, queue: Queue) -> tuple[float, float]:
-        """Return how many times a queue uses what it may keep, and its quota; 0 within them."""
-        return (
-            self._compute_excess_over(queue, self._find_allocatable),
-            self._compute_excess_over(queue, self._find_quota),
-        )
+    def is_over_quota(self, queue: str) -> bool:
+        """Return whether a leaf queue is over its quota."""
+        return self.find_excess(self._queues.get_chain(queue)[0]).over_quota > 0
 
-    def _compute_excess_over(self, queue: Queue, find_bound: FindBound) -> float:
-        used, excess = self._queues.usage(queue.name).allocated, 0.0
-        for resource in queue.bounds:
-            bound, amount = find_bound(queue, resource), used.get(resource, 0)
-            if bound is not None and amount > bound:
-                excess = max(excess, compute_ratio(amount, bound) if bound else float("inf"))
-        return excess
+    def count_changes(self, queues: Sequence[Queue]) -> int:
+        """Return how often the usage of queues has changed."""
+        return sum(self._queues.usage(queue.name).changes for queue in queues)
 
-    def _stays_within(self, queue: Queue, wanted: Amounts, find_bound: FindBound) -> bool:
+    def find_excess(self, queue: Queue) -> Excess:
+        """Return how far a queue is over its bounds now."""
+        usage = self._queues.usage(queue.name)
+        known = self._excesses.get(queue.name)
+        if known is None or known[0] != usage.changes:
+            excess = Excess(
+                self._compute_excess(queue, self.find_quota),
+                self._compute_excess(queue, self.find_allocatable),
+            )
+            known = self._excesses[queue.name] = usage.changes, excess
+        return known[1]
+
+    def stays_within(self, queue: Queue, wanted: Amounts, find_bound: FindBound) -> bool:
         used = self._queues.usage(queue.name).allocated
         for resource in queue.bounds:
             bound = find_bound(queue, resource)
@@ -84,25 +92,85 @@ class ReclaimRules:
                 return False
         return True
 
-    def _exceeds(self, queue: Queue, find_bound: FindBound) -> bool:
-        used = self._queues.usage(queue.name).allocated
-        for resource in queue.bounds:
-            bound = find_bound(queue, resource)
-            if bound is not None and used.get(resource, 0) > bound:
-                return True
-        return False
-
-    def _find_quota(self, queue: Queue, resource: str) -> Number | None:
+    def find_quota(self, queue: Queue, resource: str) -> Number | None:
         return queue.bounds[resource].quota
 
-    def _find_fair_share(self, queue: Queue, resource: str) -> Number | None:
+    def find_fair_share(self, queue: Queue, resource: str) -> Number | None:
         if queue.bounds[resource].quota is None:
             return None
         return self._fair_shares.get(queue.name, {}).get(resource, 0)
 
-    def _find_allocatable(self, queue: Queue, resource: str) -> Number | None:
+    def find_allocatable(self, queue: Queue, resource: str) -> Number | None:
         """Return what a queue may keep: its quota or its fair share, whichever is more."""
         quota = queue.bounds[resource].quota
         if quota is None:
             return None
         return max(quota, self._fair_shares.get(queue.name, {}).get(resource, 0))
+
+    def _compute_excess(self, queue: Queue, find_bound: FindBound) -> float:
+        used, excess = self._queues.usage(queue.name).allocated, 0.0
+        for resource in queue.bounds:
+            bound, amount = find_bound(queue, resource), used.get(resource, 0)
+            if bound is not None and amount > bound:
+                excess = max(excess, compute_ratio(amount, bound) if bound else float("inf"))
+        return excess
+
+
+class Claim:
+    """What a queue may take from others for certain work."""
+
+    def __init__(self, rules: ReclaimRules, taker: str, wanted: Amounts) -> None:
+        self._rules = rules
+        self._taker = taker
+        self._wanted = wanted
+        self._grounds: dict[str, tuple[int, Ground]] = {}
+        """By the taker's queue where ways part: the number of changes of the usage up to there, and
+        on what ground it may take.
+        """
+
+    def may_take(self, giver: str) -> bool:
+        """Return whether something may be taken from a queue as it is now."""
+        parting = self._rules.find_parting(self._taker, giver)
+        ground = self._find_ground(parting.takers)
+        if ground is Ground.NONE:
+            return False
+        excesses = map(self._rules.find_excess, parting.givers)
+        if ground is Ground.QUOTA:
+            return all(excess.over_quota for excess in excesses)
+        return all(excess.over_kept for excess in excesses)
+
+    def rank_giver(self, giver: str) -> tuple[float, ...]:
+        """Return how early a queue gives: the largest first."""
+        rank: list[float] = []
+        for queue in reversed(self._rules.find_parting(self._taker, giver).givers):
+            excess = self._rules.find_excess(queue)
+            rank += [excess.over_kept, -queue.priority, excess.over_quota]
+        return tuple(rank)
+
+    def _find_ground(self, takers: Sequence[Queue]) -> "Ground":
+        *below, level = takers
+        changes = self._rules.count_changes(takers)
+        known = self._grounds.get(level.name)
+        if known is None or known[0] != changes:
+            known = self._grounds[level.name] = changes, self._judge_ground(below, level)
+        return known[1]
+
+    def _judge_ground(self, below: Sequence[Queue], level: Queue) -> "Ground":
+        rules, wanted = self._rules, self._wanted
+        if not all(rules.stays_within(each, wanted, rules.find_allocatable) for each in below):
+            return Ground.NONE
+        if rules.stays_within(level, wanted, rules.find_quota):
+            return Ground.QUOTA
+        if rules.stays_within(level, wanted, rules.find_fair_share):
+            return Ground.FAIR_SHARE
+        return Ground.NONE
+
+
+class Ground(Enum):
+    """Why a queue may take from another."""
+
+    NONE = "none"
+    QUOTA = "quota"
+    """With what it wants it is within its quota: others give what is over theirs."""
+    FAIR_SHARE = "fair share"
+    """It is within its fair share: others give what is over their quota and fair share."""
