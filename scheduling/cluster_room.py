@@ -8,6 +8,9 @@ from scheduling.node_room import NodeRoom
 from scheduling.shapes import Demand, ShapeCounts, ShapeTable
 from scheduling.state import GPU, Node, Number, Pod, PodShape
 
+KeptPlace = tuple[PodShape, str]
+"""A node on which an earlier decision kept a place for a pod of a shape."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -84,11 +87,13 @@ class ClusterRoom:
             self._take_place(place, at_once=at_once, sign=-1)
         self.version = next(self._versions)
 
-    def fit_pods(self, pods: Sequence[Pod], *, at_once: bool, only: Sequence[str] = ()) -> Fit:
+    def fit_pods(
+        self, pods: Sequence[Pod], *, at_once: bool, only: Sequence[KeptPlace] = ()
+    ) -> Fit:
         """Give places to pods, larger demands first, until one finds none.
 
-        Places that are not for all are given back at once. Where nodes are named, no others are
-        tried, and each takes as many pods as it is named.
+        Places that are not for all are given back at once. Where places are kept, no others are
+        tried.
         """
         version = self.version
         demands = [(self._shapes.get_demand(pod.shape), pod) for pod in pods]
@@ -96,11 +101,11 @@ class ClusterRoom:
             demands.sort(key=lambda entry: entry[0].size, reverse=True)
         places: list[Place] = []
         last: tuple[Demand, NodeRoom] | None = None
-        names = list(only)
+        kept = list(only)
         for demand, pod in demands:
             room = last[1] if last is not None and last[0] is demand else None
             if only:
-                found = self._find_kept_place(demand, names, at_once=at_once)
+                found = self._find_kept_place(demand, kept, at_once=at_once)
             else:
                 found = self._find_place(demand, room, at_once=at_once)
             if found is None:
@@ -182,16 +187,17 @@ class ClusterRoom:
             self.version = next(self._versions)
 
     def _find_kept_place(
-        self, demand: Demand, names: list[str], *, at_once: bool
+        self, demand: Demand, kept: list[KeptPlace], *, at_once: bool
     ) -> tuple[NodeRoom, tuple[int, ...]] | None:
-        """Return the first of some nodes that takes a pod, and strike it off."""
-        for name in names:
+        """Return the first of the places kept for such pods that takes one, and strike it off."""
+        for place in kept:
+            shape, name = place
             room = self._rooms_by_name.get(name)
-            if room is None or name in demand.mismatches:
+            if shape is not demand.shape or room is None or name in demand.mismatches:
                 continue
             devices = room.find_devices(demand, at_once=at_once)
             if devices is not None:
-                names.remove(name)
+                kept.remove(place)
                 return room, devices
         return None
 

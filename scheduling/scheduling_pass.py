@@ -10,7 +10,7 @@ a queue whose limit keeps the others small.
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scheduling.cluster_room import ClusterRoom, Fit, Place
+from scheduling.cluster_room import ClusterRoom, Fit, KeptPlace, Place
 from scheduling.decision import Eviction, Nomination, Refusal
 from scheduling.fair_share import compute_fair_shares
 from scheduling.gangs import (
@@ -83,8 +83,8 @@ class SchedulingPass:
         self.refused: list[Candidate] = []
         """Candidates for which others might give way, in the order in which they were refused."""
         self.shortages = ShortageReports(state.room, state.shapes)
-        self._promised_nodes: list[str] = []
-        """Where places were kept for pods of the gang that is placed now."""
+        self._promised: list[KeptPlace] = []
+        """The places that were kept for pods of the gang that is placed now."""
         self._moved: list[tuple[GangBook, Sequence[Pod]]] = []
         """Gangs with the pods that leave and have a place elsewhere."""
         self._kept: set[str] = set()
@@ -135,12 +135,14 @@ class SchedulingPass:
         """Place a gang where it was nominated, before all others; return what it wants next."""
         gang = candidate.gang
         following: Candidate | None = candidate
-        self._promised_nodes = sorted(gang.promised_nodes.values())
-        while following is not None and self._promised_nodes:
+        self._promised = [
+            (gang.waiting[uid].shape, node) for uid, node in sorted(gang.promised_nodes.items())
+        ]
+        while following is not None and self._promised:
             if not self._place_promised(following):
                 break
             following = self.find_candidate(gang)
-        self._promised_nodes = []
+        self._promised = []
         return following
 
     def _place_promised(self, candidate: Candidate) -> bool:
@@ -158,9 +160,7 @@ class SchedulingPass:
                     gang.queue, wanted, non_preemptible=is_core, at_once=at_once
                 ):
                     continue
-                fit = state.room.fit_pods(
-                    pods.list_pods(), at_once=at_once, only=self._promised_nodes
-                )
+                fit = state.room.fit_pods(pods.list_pods(), at_once=at_once, only=self._promised)
                 if not fit.is_complete:
                     continue
                 if not at_once:
@@ -186,7 +186,7 @@ class SchedulingPass:
             if refusal is not None:
                 continue
             fit = state.room.fit_pods(
-                pods, at_once=False, only=[pod.nominated_node for pod in pods]
+                pods, at_once=False, only=[(pod.shape, pod.nominated_node) for pod in pods]
             )
             if fit.is_complete:
                 self._kept.add(gang.key)
@@ -366,9 +366,8 @@ class SchedulingPass:
         gang, state = candidate.gang, self.state
         placed_here = self._placed_uids.setdefault(gang.key, set())
         placed_here.update(place.pod.uid for place in fit.places)
-        for place in fit.places if self._promised_nodes else ():
-            if place.node in self._promised_nodes:
-                self._promised_nodes.remove(place.node)
+        for place in fit.places if self._promised else ():
+            self._promised.remove((place.pod.shape, place.node))
         amounts = state.shapes.sum_charges(_count_places_by_shape(fit))
         is_core = gang.is_core(candidate.stage)
         waiting = Booking(gang.queue, amounts, placed=False, non_preemptible=is_core)
