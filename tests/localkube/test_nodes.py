@@ -12,7 +12,7 @@ from localkube.kubelet import proctree
 from localkube.kubelet.gpus import Gpu
 from localkube.kubelet.machine_division import CannotDivide, divide_machine
 from localkube.metadata import Object, find_condition, name_of
-from localkube.options import STOPPED_ANNOTATION, Options
+from localkube.options import GPU_DEVICES_ANNOTATION, STOPPED_ANNOTATION, Options
 from localkube.quantities import parse_quantity
 from localkube.resources import EVENTS, LEASES, NODES, PODS
 from tests.localkube.kubelets import TEAM, Machine, machine, pod, shell
@@ -191,6 +191,32 @@ def test_each_node_runs_its_pods_and_names_itself(tmp_path: Path) -> None:
                     if event["involvedObject"]["name"] == f"p{number}"
                 }
                 assert hosts == {node}
+
+    asyncio.run(scenario())
+
+
+def test_a_pod_sees_the_real_devices_of_its_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "bin" / "nvidia-smi"
+    script.parent.mkdir()
+    lines = "".join(f"{index}, GPU-{index}, NVIDIA H200, 143771\\n" for index in range(4))
+    script.write_text(f"#!/bin/sh\nprintf '{lines}'\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}:/bin:/usr/bin")
+
+    async def scenario() -> None:
+        async with machine(tmp_path / "data", nodes=(None, None)) as here:
+            for number, seen in ((0, "1"), (1, "3")):
+                made = pod(
+                    shell("echo $CUDA_VISIBLE_DEVICES"),
+                    name=f"p{number}",
+                    annotations={GPU_DEVICES_ANNOTATION: "1"},
+                    nodeName=f"localkube-{number}",
+                )
+                here.submit(made)
+                await here.finished(f"p{number}")
+                assert await here.log(f"p{number}") == f"{seen}\n"
 
     asyncio.run(scenario())
 
