@@ -87,6 +87,7 @@ class NodeLifecycleController:
         """The pods of each node that is not ready that may still say they are."""
 
     def triggers(self) -> Mapping[Resource, Trigger]:
+        # Nodes come first: at the start they must be known before their leases are seen.
         return {NODES: self._node_changed, LEASES: self._lease_changed}
 
     def reconcile(self, key: Key) -> float | None:
@@ -134,8 +135,10 @@ class NodeLifecycleController:
 
     def _lease_changed(self, change: Change) -> Iterable[Key]:
         # Not a key: ten thousand renewals an hour say nothing new. The node's timer asks.
-        if change.record.namespace == LEASE_NAMESPACE and change.type != "DELETED":
-            self._note_heartbeat(change.record.name)
+        record = change.record
+        is_renewal = record.namespace == LEASE_NAMESPACE and change.type != "DELETED"
+        if is_renewal and record.name in self._heard_at:
+            self._note_heartbeat(record.name)
         return ()
 
     def _note_heartbeat(self, name: str) -> None:

@@ -70,7 +70,6 @@ class PodCollector:
         name = change.record.name
         if change.type == "DELETED":
             self._abandoned.pop(name, None)
-            self._missing_since[name] = self._elapsed()
             return list(self._pods.list_keys(name))
         self._missing_since.pop(name, None)
         before, now = self._abandoned.get(name), _is_abandoned(change.record.decode())
@@ -80,6 +79,8 @@ class PodCollector:
     def _pod_changed(self, change: Change) -> Iterable[Key]:
         record = change.record
         node = record.fields.get("spec.nodeName", "")
+        if not self._pods.list_keys(node):
+            self._missing_since.pop(node, None)
         if node and change.type != "DELETED" and self._abandoned.get(node, True):
             yield record.namespace, record.name
 
