@@ -267,11 +267,30 @@ class Attempt(models.Model):
     ended_at = models.DateTimeField(null=True)
     ended = models.CharField(max_length=120, blank=True)
     job_uid = models.CharField(max_length=64, blank=True)
+    workers_set = models.PositiveIntegerField(null=True)
+    """Workers of its job as Muster set them last; None where it never changes them, because the
+    workload is not elastic or its kind has no scale.
+    """
+    workers_wanted = models.PositiveIntegerField(null=True)
+    """Workers that a change under way is to set; equal to `workers_set` where there is none."""
+    is_scaled_by_others = models.BooleanField(default=False, db_default=False)
+    """Whether somebody else changed the job's workers: Muster then leaves them alone."""
+    scale_after = models.DateTimeField(null=True)
+    """Before this moment Muster does not change the workers again."""
+    room_since = models.DateTimeField(null=True)
+    """Since when there has been room for another worker; None while there is none."""
 
     class Meta:
         ordering = ["number"]
         constraints = [
             models.UniqueConstraint(fields=["workload", "number"], name="attempt_number_once")
+        ]
+        indexes = [
+            models.Index(
+                fields=["workload"],
+                condition=models.Q(workers_set__isnull=False, ended_at=None),
+                name="attempt_scaled",
+            )
         ]
 
     def __str__(self) -> str:
@@ -374,6 +393,10 @@ class Event(models.Model):
     first_at = models.DateTimeField(null=True)
     uid = models.CharField(max_length=64, blank=True)
     """The uid of the cluster's event object; "" for our own events."""
+    pods_before = models.PositiveIntegerField(null=True)
+    """Pods that the job wanted before a change of their number; None for any other event."""
+    pods_after = models.PositiveIntegerField(null=True)
+    """Pods that it wants since."""
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
 
     class Meta:

@@ -32,7 +32,8 @@ class JobKind(Resource):
 
     `operator` is what has to be installed for it. `container` is the name that the operator looks
     for, `replicas_field` where the spec has its map of replicas. `refusal_reasons` are those of
-    the events by which the operator says that it makes nothing of a job.
+    the events by which the operator says that it makes nothing of a job. `scaled_type` is the
+    replica type whose number its scale changes while it runs; "" where none may change.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class JobKind(Resource):
     has_ssh: bool = False
     """Whether the launcher reaches its workers by SSH; otherwise it does so through the API."""
     refusal_reasons: tuple[str, ...] = ()
+    scaled_type: str = ""
 
     @property
     def job_kind(self) -> str:

@@ -11,6 +11,7 @@ PYTORCHJOBS = JobKind(
     operator=TRAINING_OPERATOR,
     container="pytorch",
     replicas_field="pytorchReplicaSpecs",
+    scaled_type="Worker",
 )
 PYTORCH = FrameworkAdapter(
     name="PyTorch",

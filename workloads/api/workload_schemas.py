@@ -273,5 +273,9 @@ EVENT = object_schema(
 RECORD = object_schema(
     ["meta", "spec"],
     meta=object_schema(creationTimestamp=MOMENT, type=enum_schema("Event", "PhaseUpdate")),
-    spec=object_schema(event=EVENT, phaseUpdate=object_schema(phase=PHASE, phaseMessage=TEXT)),
+    spec=object_schema(
+        event=EVENT,
+        phaseUpdate=object_schema(phase=PHASE, phaseMessage=TEXT),
+        scale=object_schema(podsBefore=INTEGER, podsAfter=INTEGER),
+    ),
 )

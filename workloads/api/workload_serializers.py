@@ -215,13 +215,18 @@ def serialize_event(row: Event, workload: Workload) -> Body:
 
 
 def serialize_history_record(row: Event, workload: Workload) -> Body:
-    """Return an entry of the history: a change of status, or an event."""
+    """Return an entry of the history: a change of status, or an event.
+
+    The event of a change of the number of pods also has `scale`.
+    """
     is_status = row.new in PHASES
-    content = (
+    content: Body = (
         {"phaseUpdate": {"phase": row.new, "phaseMessage": row.text}}
         if is_status
         else {"event": serialize_event(row, workload)}
     )
+    if row.pods_after is not None:
+        content["scale"] = {"podsBefore": row.pods_before, "podsAfter": row.pods_after}
     return {
         "meta": {
             "creationTimestamp": format_moment(row.at),

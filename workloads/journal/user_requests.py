@@ -14,8 +14,8 @@ from django.utils import timezone
 from console.errors import Clash
 from projects.models import Project, User
 from workloads import runtime_limits
-from workloads.asset_references import AssetReference, build_used_asset_rows
-from workloads.journal import workload_writing
+from workloads.asset_uses import AssetReference, build_used_asset_rows
+from workloads.journal import scaling, workload_writing
 from workloads.journal.transactions import journal_transaction
 from workloads.manifests import choose_target
 from workloads.models import Attempt, Desired, Event, UsedAsset, Workload
@@ -82,6 +82,7 @@ def create_workload(
             status=workload.status,
             requested_by=user,
             requested_at=workload.created_at,
+            **scaling.build_scale_fields(spec, workload.job_kind),
         )
         text = f"It was submitted. {note}".strip()
         workload_writing.create_action_event(
@@ -210,8 +211,9 @@ def request_run(workload_id: uuid.UUID, user: User | None) -> bool:
         now, number = timezone.now(), workload.attempt + 1
         spec = decode_spec(workload.spec)
         totals = spec.totals
+        job_kind = choose_target(spec, workload.cluster.can).job_kind
         values = {
-            "job_kind": choose_target(spec, workload.cluster.can).job_kind,
+            "job_kind": job_kind,
             "status": Status.RESUMING,
             "reason": "",
             "status_at": now,
@@ -238,6 +240,7 @@ def request_run(workload_id: uuid.UUID, user: User | None) -> bool:
             status=Status.RESUMING,
             requested_by=user,
             requested_at=now,
+            **scaling.build_scale_fields(spec, job_kind),
         )
         workload_writing.create_action_event(
             workload,
