@@ -71,7 +71,7 @@ _LOOKS = {
         "loader",
         "All pods have a node; images are pulled and containers start.",
     ),
-    Status.RUNNING: ("green", "play", "Every pod is up."),
+    Status.RUNNING: ("green", "play", "Every pod that it needs is up."),
     Status.RESUMING: ("cyan", "rotate-cw", "It was run again, and its pods are being made."),
     Status.DEGRADED: ("yellow", "triangle-alert", "It ran, and some of its pods do not."),
     Status.STOPPING: ("grey", "circle-pause", "Its pods are being removed."),
@@ -415,14 +415,15 @@ def _derive_from_pods(
         return Status.RUNNING, "", False
     if before is Status.RUNNING and counts.is_over:
         return Status.RUNNING, "", False
-    if before in (Status.RUNNING, Status.DEGRADED):
+    has_begun = before in (Status.RUNNING, Status.DEGRADED)
+    if counts.running and counts.minimum <= up < counts.requested and (has_begun or not complete):
+        # Pods beyond the minimum may come and go; one that breaks is damage all the same.
+        if counts.failed or counts.blocked:
+            return Status.DEGRADED, _describe_missing_pods(counts), False
+        minimum = f"it runs with {counts.minimum} or more"
+        return Status.RUNNING, f"{up} of {counts.requested} pods are up; {minimum}.", False
+    if has_begun:
         return Status.DEGRADED, _describe_missing_pods(counts), False
-    if counts.running and up >= counts.minimum and not complete:
-        return (
-            Status.DEGRADED,
-            f"{up} of {counts.requested} pods are up; it runs with {counts.minimum} or more.",
-            False,
-        )
     if complete or before is Status.INITIALIZING:
         return Status.INITIALIZING, _describe_missing_pods(counts), False
     if before is Status.RESUMING and existing < counts.requested:

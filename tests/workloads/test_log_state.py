@@ -65,7 +65,7 @@ def a_pod(workload: Workload, rank: int = 0, **fields: object) -> Pod:
         ("Pending", {}, "There is no pod yet. The cluster has not said why yet."),
         ("Resuming", {}, "There is no pod yet. It is being sent to its cluster again."),
         ("Initializing", {}, "There is no pod yet. Its pods have their places and are starting."),
-        ("Running", {}, "There is no pod yet. Every pod is up."),
+        ("Running", {}, "There is no pod yet. Every pod that it needs is up."),
         ("Degraded", {"reason": "A pod was evicted."}, "There is no pod yet. A pod was evicted."),
         ("Stopping", {}, "Its pods are being removed."),
         ("Deleting", {}, "It is being removed."),

@@ -94,27 +94,42 @@ def test_the_pod_that_failed_is_named() -> None:
     assert told.reason == "2 of 3 pods are up. worker 1 failed: exit code 3."
 
 
-def test_an_elastic_job_is_degraded_while_workers_above_its_minimum_are_missing() -> None:
+def test_an_elastic_job_runs_with_its_minimum() -> None:
     job = pytorch_job(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
-    two = [pod("worker", 0), pod("worker", 1)]
-    told = derive_status(job, [*two, queued_pod("worker", 2)], before=Status.PENDING)
+    two, third = [pod("worker", 0), pod("worker", 1)], queued_pod("worker", 2)
+    for before in (Status.PENDING, Status.RUNNING, Status.DEGRADED):
+        told = derive_status(job, [*two, third], before=before)
+        assert (told.status, told.reason, told.running, told.requested) == (
+            Status.RUNNING,
+            "2 of 3 pods are up; it runs with 2 or more.",
+            2,
+            3,
+        )
+    whole = derive_status(job, [*two, pod("worker", 2)], before=Status.RUNNING)
+    assert (whole.status, whole.reason) == (Status.RUNNING, "")
+    led = pytorch_job(CREATED, RUNNING, workers=3, elasticPolicy={"minReplicas": 3})
+    told = derive_status(led, [pod("master"), *two, third], before=Status.PENDING)
+    assert (told.status, told.reason) == (
+        Status.RUNNING,
+        "3 of 4 pods are up; it runs with 3 or more.",
+    )
+
+
+def test_an_elastic_job_is_not_well_below_its_minimum() -> None:
+    job = pytorch_job(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
+    one = [pod("worker", 0), queued_pod("worker", 1), queued_pod("worker", 2)]
+    assert derive_status(job, one, before=Status.PENDING).status == Status.PENDING
+    told = derive_status(job, one, before=Status.RUNNING)
+    assert (told.status, told.reason) == (Status.DEGRADED, "1 of 3 pods are up.")
+
+
+def test_a_broken_pod_beyond_the_minimum_is_damage() -> None:
+    job = pytorch_job(CREATED, RUNNING, workers=3, master=False, elasticPolicy={"minReplicas": 2})
+    broken = ended_pod("worker", 2, 3)
+    told = derive_status(job, [pod("worker", 0), pod("worker", 1), broken], before=Status.RUNNING)
     assert (told.status, told.reason) == (
         Status.DEGRADED,
-        "2 of 3 pods are up; it runs with 2 or more.",
-    )
-    assert derive_status(job, [*two, pod("worker", 2)], before=told.status).status == Status.RUNNING
-    assert (
-        derive_status(
-            job, [two[0], queued_pod("worker", 1), queued_pod("worker", 2)], before=Status.PENDING
-        ).status
-        == Status.PENDING
-    )
-    led = pytorch_job(CREATED, RUNNING, workers=3, elasticPolicy={"minReplicas": 3})
-    assert (
-        derive_status(
-            led, [pod("master"), *two, queued_pod("worker", 2)], before=Status.PENDING
-        ).status
-        == Status.DEGRADED
+        "2 of 3 pods are up. worker 2 failed: exit code 3.",
     )
 
 
