@@ -44,6 +44,9 @@ class Need:
         return f"{name}/{self.subresource}" if self.subresource else name
 
 
+_SCALED_JOBS = [
+    each for framework in ADAPTERS.values() for each in framework.kinds[:1] if each.scaled_type
+]
 _JOBS = sorted(
     (*(each.kinds[0] for each in ADAPTERS.values()), TRAINJOBS, JOBS),
     key=lambda each: OPERATORS.index(each.operator),
@@ -73,6 +76,10 @@ _CLAIM_VERBS = {
 
 _VERBS_BY_KIND: tuple[tuple[Resource, str, dict[str, str]], ...] = (
     *((kind, "", _JOB_VERBS) for kind in _JOBS),
+    *(
+        (kind, "scale", {"patch": "gives elastic workloads more workers, or fewer"})
+        for kind in _SCALED_JOBS
+    ),
     (
         PODS,
         "",

@@ -230,6 +230,24 @@ class Options(BaseSettings):
     sweep_seconds: int = Field(
         10, ge=1, description="how often the database is searched for steps that were lost"
     )
+    grow_after_seconds: int = Field(
+        60,
+        ge=0,
+        le=DAY,
+        description=(
+            "how long quota and nodes must have had room before an elastic workload gets more "
+            "workers, and how long the number of its workers stays as it is after a change"
+        ),
+    )
+    shrink_after_seconds: int = Field(
+        300,
+        ge=10,
+        le=DAY,
+        description=(
+            "how long workers of an elastic workload, beyond its minimum, may wait for a node "
+            "before it goes on without them"
+        ),
+    )
     log_days: float = Field(14, gt=0, description="how long a pod's log is kept after its end")
     log_bytes: int = Field(
         20 * GIB, ge=MIB, description="how many bytes of logs are kept at most, oldest first"
