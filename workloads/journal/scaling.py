@@ -9,6 +9,7 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.job_kinds import JOB_KINDS
@@ -117,7 +118,7 @@ def record_room(with_room: Collection[int], without_room: Collection[int]) -> No
     Attempt.objects.filter(pk__in=without_room, room_since__isnull=False).update(room_since=None)
 
 
-def _filter_scalable(workload_id: uuid.UUID, attempt: int) -> Any:
+def _filter_scalable(workload_id: uuid.UUID, attempt: int) -> "QuerySet[Attempt]":
     """Return the attempt's row as long as it goes on and its workload is to run."""
     return Attempt.objects.filter(
         workload=workload_id,

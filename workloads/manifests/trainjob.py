@@ -118,6 +118,16 @@ def find_refusals(spec: Spec, capabilities: Capabilities) -> Iterator[Problem]:
             ),
         )
         return
+    if spec.elastic is not None:
+        yield Problem(
+            "elastic",
+            (
+                "A number of pods that changes cannot be had as a TrainJob, which is what this "
+                "cluster serves: Kubeflow Trainer v2 does not let numNodes change once a job is "
+                "made, and its torch is not elastic. Leave out minimum and maximum, or ask the "
+                "cluster's administrator to install the training operator (v1)."
+            ),
+        )
     for field, words in _find_unsupported(spec):
         yield Problem(
             field,
@@ -144,8 +154,6 @@ def _describe_remedy(what: str) -> str:
 def _find_unsupported(spec: Spec) -> Iterator[tuple[str, str]]:
     if spec.has_master and spec.master != UNCHANGED:
         yield "master", "Another setup of the master"
-    if spec.elastic is not None:
-        yield "elastic", "A changing number of workers"
     yield from _find_unsupported_lifecycle(spec.lifecycle)
     yield from _find_unsupported_setup(spec.setup)
 

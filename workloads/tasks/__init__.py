@@ -16,6 +16,7 @@ from workloads.tasks.polling import poll, poll_all
 from workloads.tasks.reconciliation import reconcile
 from workloads.tasks.retaining import retain
 from workloads.tasks.sampling import sample, thin
+from workloads.tasks.scaling import scale, scale_all
 from workloads.tasks.sweeping import sweep
 from workloads.tasks.teardown import remove, stop, tidy
 
@@ -32,6 +33,8 @@ __all__ = [
     "remove",
     "retain",
     "sample",
+    "scale",
+    "scale_all",
     "stop",
     "sweep",
     "thin",
@@ -41,6 +44,7 @@ __all__ = [
 _EVERY = {
     "workloads.tasks.sweeping.sweep": settings.OPTIONS.sweep_seconds,
     "workloads.tasks.limiting.limit": 15,
+    "workloads.tasks.scaling.scale_all": 10,
     "workloads.tasks.polling.poll_all": settings.OPTIONS.poll_seconds,
     "clusters.tasks.heartbeats": 30,
     "workloads.tasks.retaining.retain": 3600,

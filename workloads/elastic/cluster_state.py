@@ -1,0 +1,255 @@
+"""The state of a cluster, out of its rows, as the package `scheduling` decides on it."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from clusters.models import Cluster
+from clusters.models import Node as NodeRow
+from clusters.project_manifests import QUEUE_PRIORITY, department_queue_name
+from projects.models import Project
+from projects.shares import Share, Shares, derive_parent_shares
+from scheduling import (
+    CPU,
+    GPU,
+    MEMORY,
+    Bound,
+    ClusterState,
+    Gang,
+    Node,
+    Pod,
+    Preemptibility,
+    Queue,
+)
+from workloads.diagnosis.node_capacity import NodeCapacity, ResourceAmounts
+from workloads.elastic.node_devices import NodeDevices
+from workloads.elastic.pod_shapes import ShapeBuilder, to_number
+from workloads.kube_objects import Object, int_or_zero, nested_dict
+from workloads.models import Pod as PodRow
+from workloads.models import Workload
+from workloads.pod_counts import WITHOUT_NODE, Standing
+from workloads.specs import Priority
+
+MOST_NODES = 5_000
+MOST_PODS = 50_000
+MOST_EXAMPLES = 2_000
+"""Nodes, pods, and kinds of waiting pods of one cluster that are read."""
+USUAL_PRIORITY = 50
+"""What KAI takes for a workload that names no priority (`train`)."""
+
+
+class TooLarge(Exception):
+    """The cluster has more than is read of one."""
+
+
+class _PodValues(NamedTuple):
+    id: int
+    uid: str
+    workload_id: uuid.UUID
+    role: str
+    rank: int | None
+    node: str
+    standing: str
+    gpus: Decimal | None
+    cpu: Decimal | None
+    memory: int | None
+
+
+_GANG_FIELDS = (
+    *("id", "project_id", "priority", "preemptible", "created_at", "started_at"),
+    *("requested_pods", "framework", "pod_group"),
+)
+
+
+def load_cluster_state(cluster: Cluster, now: datetime) -> ClusterState:
+    """Load the nodes, queues and unfinished pods of a cluster. Five queries.
+
+    Where nothing enforces quotas, nothing takes anything back either: all work counts as such that
+    keeps what it has, so that nobody gets more than the quota of their project. Raises TooLarge.
+    """
+    rows = list(
+        NodeRow.objects.filter(cluster=cluster, is_ready=True, is_schedulable=True)[
+            : MOST_NODES + 1
+        ]
+    )
+    pods = _load_pods(cluster.pk)
+    if len(rows) > MOST_NODES or len(pods) > MOST_PODS:
+        raise TooLarge
+    nodes = {row.name: build_node(row) for row in rows}
+    has_kai = cluster.can.has_kai
+    return ClusterState(
+        now=now.timestamp(),
+        nodes=list(nodes.values()),
+        queues=load_queues(cluster),
+        gangs=_build_gangs(
+            pods, ShapeBuilder(build_capacities(rows)), NodeDevices(nodes), has_kai=has_kai
+        ),
+    )
+
+
+def build_capacities(rows: Iterable[NodeRow]) -> Sequence[NodeCapacity]:
+    """Return the nodes as pods choose them, by labels and taints."""
+    return [
+        NodeCapacity(
+            row.name,
+            ResourceAmounts(),
+            ResourceAmounts(),
+            row.is_ready and row.is_schedulable,
+            {str(key): str(value) for key, value in row.labels.items()},
+            row.taints,
+        )
+        for row in rows
+    ]
+
+
+def build_node(row: NodeRow) -> Node:
+    """Build a node with what it has beside the pods of others."""
+    offered = {
+        GPU: int(max(Decimal(0), row.gpus - row.used_gpus)),
+        CPU: to_number(max(Decimal(0), row.cpu - row.used_cpu)),
+        MEMORY: max(0, row.memory - row.used_memory),
+    }
+    return Node(
+        row.name,
+        {name: amount for name, amount in offered.items() if amount},
+        row.gpu_memory or None,
+        max(0, row.pods - row.used_pods) if row.pods else None,
+    )
+
+
+def load_queues(cluster: Cluster) -> Sequence[Queue]:
+    """Load the queues of the cluster's projects, and above them those of departments. One query."""
+    members: dict[int, list[Project]] = defaultdict(list)
+    for project in Project.objects.filter(cluster=cluster, removed_at=None).select_related(
+        "department"
+    ):
+        members[project.department_id].append(project)
+    queues = []
+    for projects in members.values():
+        department = projects[0].department
+        name = department_queue_name(department)
+        there = [each.shares for each in projects if each.deleted_at is None]
+        shares = derive_parent_shares(department.shares, there)
+        queues.append(_build_queue(name, "", department.name, shares))
+        queues += [_build_queue(each.queue, name, each.name, each.shares) for each in projects]
+    return queues
+
+
+def _build_queue(name: str, parent: str, title: str, shares: Shares) -> Queue:
+    bounds = {GPU: shares.gpu, CPU: shares.cpu, MEMORY: shares.memory}
+    return Queue(
+        name,
+        parent,
+        {resource: _build_bound(share) for resource, share in bounds.items()},
+        QUEUE_PRIORITY,
+        title,
+    )
+
+
+def _build_bound(share: Share) -> Bound:
+    return Bound(
+        None if share.quota is None else to_number(share.quota),
+        None if share.limit is None else to_number(share.limit),
+        to_number(share.weight),
+    )
+
+
+def _load_pods(cluster_id: uuid.UUID) -> Sequence[_PodValues]:
+    rows = PodRow.objects.filter(
+        workload__cluster=cluster_id, phase__in=("Pending", "Running"), vanished_at=None
+    )
+    values = rows.order_by("workload_id", "id").values_list(*_PodValues._fields)
+    return [_PodValues(*each) for each in values[: MOST_PODS + 1]]
+
+
+def _build_gangs(
+    pods: Sequence[_PodValues], shapes: ShapeBuilder, devices: NodeDevices, *, has_kai: bool
+) -> Sequence[Gang]:
+    """Build a gang of each workload's pods. Two queries."""
+    by_workload: dict[uuid.UUID, list[_PodValues]] = defaultdict(list)
+    for pod in pods:
+        by_workload[pod.workload_id].append(pod)
+    examples = load_pod_specs(pods)
+    queues = dict(
+        Workload.objects.filter(pk__in=list(by_workload)).values_list("pk", "project__queue")
+    )
+    workloads = Workload.objects.filter(pk__in=list(by_workload)).values(*_GANG_FIELDS)
+    return [
+        _build_gang(
+            each,
+            queues[each["id"]],
+            [_build_pod(pod, examples, shapes, devices) for pod in by_workload[each["id"]]],
+            has_kai=has_kai,
+        )
+        for each in workloads.order_by()
+    ]
+
+
+def load_pod_specs(pods: Sequence[_PodValues]) -> Mapping[tuple[uuid.UUID, str], Object]:
+    """Load the specs of waiting pods, one of each workload and role: they have one template.
+
+    One query.
+    """
+    firsts: dict[tuple[uuid.UUID, str], int] = {}
+    for pod in pods:
+        if pod.standing in WITHOUT_NODE and len(firsts) < MOST_EXAMPLES:
+            firsts.setdefault((pod.workload_id, pod.role), pod.id)
+    keys = {pk: key for key, pk in firsts.items()}
+    rows = PodRow.objects.filter(pk__in=list(keys)).values_list("pk", "data")
+    return {keys[pk]: nested_dict(data, "spec") for pk, data in rows}
+
+
+def _build_pod(
+    pod: _PodValues,
+    examples: Mapping[tuple[uuid.UUID, str], Object],
+    shapes: ShapeBuilder,
+    devices: NodeDevices,
+) -> Pod:
+    spec = None if pod.node else examples.get((pod.workload_id, pod.role), {})
+    shape = shapes.build(pod.gpus, pod.cpu, pod.memory, spec)
+    return Pod(
+        pod.uid,
+        shape,
+        pod.rank or 0,
+        pod.node,
+        devices.take(pod.node, shape) if pod.node else (),
+        is_leaving=pod.standing == Standing.ENDING,
+    )
+
+
+def _build_gang(
+    workload: Mapping[str, Any], queue: str, pods: Sequence[Pod], *, has_kai: bool
+) -> Gang:
+    preemptibility = (
+        Preemptibility.PREEMPTIBLE
+        if workload["preemptible"] and has_kai
+        else Preemptibility.NON_PREEMPTIBLE
+    )
+    started_at = workload["started_at"]
+    return Gang(
+        key=str(workload["id"]),
+        queue=queue,
+        pods=pods,
+        min_member=_find_min_member(workload) if has_kai else 1,
+        priority=find_priority(workload["priority"]),
+        preemptibility=preemptibility,
+        created_at=workload["created_at"].timestamp(),
+        started_at=started_at.timestamp() if started_at else None,
+    )
+
+
+def _find_min_member(workload: Mapping[str, Any]) -> int:
+    """Return how many pods start together, by the PodGroup; without one all of a framework's."""
+    group = workload["pod_group"]
+    if group:
+        return max(1, int_or_zero(nested_dict(group, "spec").get("minMember")))
+    return max(1, workload["requested_pods"]) if workload["framework"] else 1
+
+
+def find_priority(name: str) -> int:
+    """Return the value of a priority class; that of training where a workload names none."""
+    known = name in Priority.__members__.values()
+    return Priority(name).number if known else USUAL_PRIORITY

@@ -1,0 +1,156 @@
+"""The elastic workloads of a cluster that run, out of their rows."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import F
+
+from clusters.job_kinds import JOB_KINDS, JobKind
+from clusters.models import Cluster
+from clusters.models import Node as NodeRow
+from scheduling import PodShape
+from workloads.elastic import cluster_state, replicas
+from workloads.elastic.pod_shapes import ShapeBuilder
+from workloads.elastic.scale_rules import ElasticJob
+from workloads.kube_objects import Object, int_or_zero, nested_dict
+from workloads.models import Attempt, Desired, Pod
+from workloads.pod_counts import WITHOUT_NODE, Standing, decode_counts
+from workloads.states import Status, count_requested_pods
+
+MOST_JOBS = 200
+"""Elastic workloads of one cluster that are looked at in a turn; of more, some at random."""
+MOST_WORKERS = 20_000
+"""Worker pods that are read of them together."""
+_HAS_BEGUN = (Status.RUNNING, Status.DEGRADED)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedJob:
+    """An attempt of an elastic workload with what the rules need of it.
+
+    `job` is None where its number of workers is not to be judged now: a change is under way, or
+    somebody else changed it. `cluster_workers` is how many workers its object wants, as last seen.
+    """
+
+    attempt: Attempt
+    kind: JobKind
+    cluster_workers: int
+    job: ElasticJob | None
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether a change was planned and is not known to be done."""
+        return self.attempt.workers_wanted != self.attempt.workers_set
+
+    @property
+    def is_changed_by_others(self) -> bool:
+        """Whether the object wants neither what Muster set nor what it is about to set."""
+        known = (self.attempt.workers_set, self.attempt.workers_wanted)
+        return self.cluster_workers not in known
+
+
+def load_jobs(cluster: Cluster) -> Sequence[LoadedJob]:
+    """Load the elastic workloads that run in a cluster and that Muster may scale. Three queries."""
+    rows = Attempt.objects.filter(
+        workers_set__isnull=False,
+        ended_at=None,
+        is_scaled_by_others=False,
+        number=F("workload__attempt"),
+        workload__cluster=cluster,
+        workload__desired=Desired.RUNNING,
+        workload__released_at=None,
+        workload__status__in=_HAS_BEGUN,
+        workload__job__isnull=False,
+    )
+    attempts = list(
+        rows.select_related("workload__project", "workload__cluster")
+        .defer("workload__spec", "workload__cluster__kubeconfig")
+        .order_by("?")[:MOST_JOBS]
+    )
+    if not attempts:
+        return []
+    workers = _load_workers(attempts)
+    shapes = _build_shapes(cluster, workers)
+    return [
+        _build_job(each, workers.get(each.workload_id, ()), shapes.get(each.workload_id))
+        for each in sorted(attempts, key=lambda each: each.workload.created_at)
+    ]
+
+
+def _load_workers(attempts: Sequence[Attempt]) -> Mapping[uuid.UUID, Sequence[Pod]]:
+    """Load the worker pods of these attempts, without their objects."""
+    scaled_types = {
+        each.workload_id: JOB_KINDS[each.workload.job_kind].scaled_type.lower() for each in attempts
+    }
+    rows = Pod.objects.filter(
+        workload__in=list(scaled_types), attempt=F("workload__attempt"), vanished_at=None
+    ).exclude(standing=Standing.FOREIGN.value)
+    found: dict[uuid.UUID, list[Pod]] = defaultdict(list)
+    for pod in rows.defer("data").order_by("workload", "id")[:MOST_WORKERS]:
+        if pod.role == scaled_types[pod.workload_id]:
+            found[pod.workload_id].append(pod)
+    return found
+
+
+def _build_shapes(
+    cluster: Cluster, workers: Mapping[uuid.UUID, Sequence[Pod]]
+) -> Mapping[uuid.UUID, PodShape]:
+    """Build the shape of a further worker of each workload: that of its first. Two queries."""
+    firsts = {pods[0].pk: pods[0] for pods in workers.values()}
+    specs: dict[int, Object] = {
+        pk: nested_dict(data, "spec")
+        for pk, data in Pod.objects.filter(pk__in=list(firsts)).values_list("pk", "data")
+    }
+    builder = ShapeBuilder(
+        cluster_state.build_capacities(
+            NodeRow.objects.filter(cluster=cluster)[: cluster_state.MOST_NODES]
+        )
+    )
+    return {
+        pod.workload_id: builder.build(pod.gpus, pod.cpu, pod.memory, specs.get(pk, {}))
+        for pk, pod in firsts.items()
+    }
+
+
+def _build_job(attempt: Attempt, workers: Sequence[Pod], shape: PodShape | None) -> LoadedJob:
+    workload = attempt.workload
+    kind, obj = JOB_KINDS[workload.job_kind], workload.job or {}
+    loaded = LoadedJob(attempt, kind, replicas.count_workers(obj, kind), None)
+    if loaded.has_plan or loaded.is_changed_by_others or shape is None:
+        return loaded
+    others = count_requested_pods(obj) - loaded.cluster_workers
+    bounds = nested_dict(obj, "spec", "elasticPolicy")
+    counts = decode_counts(workload.pod_counts)
+    is_complete = (
+        workload.status == Status.RUNNING
+        and counts is not None
+        and counts.own == counts.count(Standing.READY) == count_requested_pods(obj)
+    )
+    placed = [pod for pod in workers if pod.standing not in WITHOUT_NODE]
+    job = ElasticJob(
+        key=str(workload.pk),
+        workers=loaded.cluster_workers,
+        # KAI makes no gang of a job that asks for no workers (engine facts 3.3).
+        min_workers=max(1, int_or_zero(bounds.get("minReplicas")) - others),
+        max_workers=int_or_zero(bounds.get("maxReplicas")) - others,
+        worker=shape,
+        used=_count_used(placed, loaded.cluster_workers),
+        waiting={
+            pod.index: pod.created_at.timestamp()
+            for pod in workers
+            if pod.standing in WITHOUT_NODE and pod.index is not None and pod.created_at
+        },
+        is_complete=is_complete,
+        room_since=attempt.room_since.timestamp() if attempt.room_since else None,
+        scale_after=attempt.scale_after.timestamp() if attempt.scale_after else None,
+    )
+    return LoadedJob(attempt, kind, loaded.cluster_workers, job)
+
+
+def _count_used(placed: Sequence[Pod], workers: int) -> int:
+    """Return the least number of workers that keeps all that have a node."""
+    if any(pod.index is None for pod in placed):
+        return workers
+    return max((pod.index + 1 for pod in placed if pod.index is not None), default=0)
