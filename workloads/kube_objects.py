@@ -251,6 +251,8 @@ class PodView:
     waits: tuple[ContainerWait, ...]
     init_containers: tuple[str, ...] = ()
     """The names of its init containers."""
+    disrupted: bool = False
+    """Whether the scheduler, a drain or the loss of its node takes it from its workload."""
 
     def is_init(self, container: str) -> bool:
         """Return whether the pod's program starts only after this container has succeeded."""
@@ -276,6 +278,11 @@ class PodView:
         return next((wait for wait in self.waits if wait.reason not in _USUAL_WAITS), None)
 
 
+BY_SCHEDULER = "PreemptionByScheduler"
+DISRUPTIONS = frozenset(
+    {BY_SCHEDULER, "DeletionByTaintManager", "DeletionByPodGC", "EvictionByEvictionAPI"}
+)
+"""Reasons of a DisruptionTarget that takes a pod from its workload, through no fault of the pod."""
 _USUAL_WAITS = ("ContainerCreating", "PodInitializing", "")
 """What containers wait for at every start."""
 
@@ -361,7 +368,7 @@ def _parse_pod(pod: Object) -> PodView:
         node=str(spec.get("nodeName") or ""),
         ready=phase == "Running" and not terminating and bool(ready),
         terminating=terminating,
-        preempted=disrupted.get("reason") == "PreemptionByScheduler",
+        preempted=disrupted.get("reason") == BY_SCHEDULER,
         unschedulable=scheduled.get("status") == "False",
         restarts=sum(int_or_zero(each.get("restartCount")) for each in statuses),
         gpus=gpus,
@@ -375,6 +382,7 @@ def _parse_pod(pod: Object) -> PodView:
         ends=ends,
         waits=waits,
         init_containers=tuple(str(each.get("name")) for each in inits),
+        disrupted=disrupted.get("reason") in DISRUPTIONS,
     )
 
 

@@ -139,6 +139,12 @@ class Workload(models.Model):
     is_use_known = models.BooleanField(default=False)
     """Whether the last sample knew the use of all its GPUs."""
 
+    min_pods = models.PositiveIntegerField(null=True)
+    """The fewest pods that an elastic workload runs with; None where it is not elastic."""
+    max_pods = models.PositiveIntegerField(null=True)
+    disrupted_at = models.DateTimeField(null=True)
+    """Since when pods are taken from it, until the history tells how it went on; else None."""
+
     objects = InProject.as_manager()
 
     class Meta:
@@ -220,6 +226,11 @@ class Workload(models.Model):
             ),
             models.Index(
                 fields=["id"], condition=models.Q(is_use_known=True), name="workload_use_known"
+            ),
+            models.Index(
+                fields=["disrupted_at"],
+                condition=models.Q(disrupted_at__isnull=False),
+                name="workload_disrupted",
             ),
             models.Index(
                 fields=["ended_at"],
@@ -366,15 +377,17 @@ class Pod(models.Model):
 
 
 class Event(models.Model):
-    """An entry of the history: a change of status, a person's action, or a cluster event.
+    """An entry of the history: a change of status, a person's action, a cluster event, or a change
+    of how many pods there are.
 
-    Rows are never changed, except for `count`.
+    Rows are never changed, except for `count`, and a disruption until it is over.
     """
 
     class Kind(models.TextChoices):
         STATUS = "status", "Status"
         ACTION = "action", "Action"
         CLUSTER = "cluster", "Cluster"
+        SCALE = "scale", "Scale"
 
     workload = models.ForeignKey(Workload, models.CASCADE, related_name="events")
     attempt = models.PositiveIntegerField()
@@ -393,10 +406,15 @@ class Event(models.Model):
     first_at = models.DateTimeField(null=True)
     uid = models.CharField(max_length=64, blank=True)
     """The uid of the cluster's event object; "" for our own events."""
-    pods_before = models.PositiveIntegerField(null=True)
-    """Pods that the job wanted before a change of their number; None for any other event."""
-    pods_after = models.PositiveIntegerField(null=True)
-    """Pods that it wants since."""
+    cause = models.JSONField(null=True)
+    """What took pods: a `disruptions.Cause` of the cluster's event, or a `disruptions.Disruption`.
+
+    It may name another project; `text` does not.
+    """
+    notice_to = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", db_index=False
+    )
+    """Who is still to be told of it on their next page."""
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
 
     class Meta:
@@ -413,6 +431,17 @@ class Event(models.Model):
                 fields=["workload", "at", "id"],
                 condition=models.Q(new__gt=""),
                 name="event_of_change",
+            ),
+            # The picture of pods has its marks, and a page its notices, beside any number of them.
+            models.Index(
+                fields=["workload", "at", "id"],
+                condition=models.Q(kind="scale"),
+                name="event_of_scale",
+            ),
+            models.Index(
+                fields=["notice_to", "id"],
+                condition=models.Q(notice_to__isnull=False),
+                name="event_with_notice",
             ),
         ]
 

@@ -5,6 +5,14 @@ Every change gets a position and wakes the pages that show it.
 
 from workloads.journal.cluster_events import Subject, find_subjects
 from workloads.journal.cluster_removal import abandon_workloads
+from workloads.journal.disruption_records import (
+    REASONS as DISRUPTION_REASONS,
+)
+from workloads.journal.disruption_records import (
+    DisruptionRecord,
+    dismiss_notices,
+    record_disruptions,
+)
 from workloads.journal.event_allowance import MAX_EVENTS, EventAllowances
 from workloads.journal.left_out_events import record_left_out_events
 from workloads.journal.observed_objects import Kind, Observation, uid_of
@@ -40,7 +48,9 @@ from workloads.journal.user_requests import (
 from workloads.journal.workload_names import WorkloadNames
 
 __all__ = [
+    "DISRUPTION_REASONS",
     "MAX_EVENTS",
+    "DisruptionRecord",
     "EventAllowances",
     "Kind",
     "KnownObject",
@@ -51,12 +61,13 @@ __all__ = [
     "abandon_workloads",
     "cancel_scaling",
     "create_workload",
+    "dismiss_notices",
     "find_subjects",
     "list_known_objects",
     "plan_scaling",
     "reconcile_workload",
     "record_delay",
-    "record_foreign_scaling",
+    "record_disruptions",
     "record_launch",
     "record_left_out_events",
     "record_listing",

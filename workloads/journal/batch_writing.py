@@ -109,6 +109,9 @@ def _collect_events(
         row = known.get((update.workload.pk, event.uid))
         if row is None:
             events.append(_build_event_row(event, update, attempt, now))
+            if event.cause is not None and attempt == update.workload.attempt:
+                # What it tells may be old, where nobody followed the cluster meanwhile.
+                update.mark_disrupted(min(event.at, now))
         elif supersedes(event, row.count, row.at):
             changes.append(
                 bulk_sql.RowChange(
@@ -178,6 +181,7 @@ def _build_event_row(
         count=event.count,
         first_at=event.first_at,
         uid=event.uid,
+        cause=None if event.cause is None else msgspec.to_builtins(event.cause),
     )
 
 

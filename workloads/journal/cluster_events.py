@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from clusters.job_kinds import JOBS
+from workloads import disruptions
 from workloads.journal.observed_objects import Observation, parse_pod_group_name, uid_of
 from workloads.kube_objects import Object, clean_text, int_or_zero, nested_dict
 
@@ -57,6 +58,8 @@ class ClusterEvent:
     reason: str
     text: str
     source: str
+    cause: disruptions.Cause | None = None
+    """Why a pod was taken; None for any other event."""
 
 
 def parse_events(
@@ -164,8 +167,11 @@ def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
         ),
         is_warning=event.get("type") == "Warning",
         reason=clean_text(event.get("reason"), 128),
-        text=clean_text(event.get("message") or event.get("note")),
+        text=disruptions.strip_names(
+            clean_text(event.get("message") or event.get("note")), namespace
+        ),
         source=clean_text(source, 128),
+        cause=disruptions.parse_event(event),
     )
 
 

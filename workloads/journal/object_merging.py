@@ -94,6 +94,8 @@ def _merge_pod(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
             return
     before = _without_version(row.data)
     if obj.data and is_news:
+        if is_current and build_pod_view(obj.data).disrupted and not _was_disrupted(row):
+            update.mark_disrupted(now)
         fill_pod_row(row, obj.data, update.clock_lead)
         # Jobs are merged before pods: this is the job that the counts are of.
         if is_current and obj.owner != uid_of(update.job) and not _is_own_pod(update, obj):
@@ -111,6 +113,10 @@ def _merge_pod(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
     update.affects_status = (
         update.affects_status or is_current or update.workload.status == Status.DELETING
     )
+
+
+def _was_disrupted(row: Pod) -> bool:
+    return bool(row.data) and build_pod_view(row.data).disrupted
 
 
 def _build_pod_row(workload_id: uuid.UUID, attempt: int, uid: str) -> Pod:

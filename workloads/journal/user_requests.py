@@ -231,6 +231,7 @@ def request_run(workload_id: uuid.UUID, user: User | None) -> bool:
             "pod_group": None,
             "idle_since": None,
             "is_use_known": False,
+            "disrupted_at": None,
             **workload_writing.build_due_step_fields(),
         }
         workload_writing.update_workload(journal_tx, workload, values, update_attempt=False)

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q
@@ -32,6 +32,8 @@ _DEFERRED_FIELDS = (
     "command",
     "node_pools",
     "labels",
+    "min_pods",
+    "max_pods",
 )
 """Fields of a workload's row that no update depends on."""
 _POD_NAMES = [field.name for field in Pod._meta.concrete_fields]
@@ -84,6 +86,11 @@ class WorkloadUpdate:
         for name, value in values.items():
             if self[name] != value:
                 self.new_values[name] = value
+
+    def mark_disrupted(self, now: datetime) -> None:
+        """Note that pods are taken from it, unless that is noted."""
+        if self["disrupted_at"] is None:
+            self.set_values(disrupted_at=now)
 
     def find_job_uid(self, attempt: int) -> str:
         """Return the uid of the job of an earlier attempt, "" if it never had one."""

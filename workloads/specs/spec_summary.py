@@ -8,6 +8,7 @@ from workloads.specs.spec import Spec
 
 MAX_CORES = Decimal(10**8)
 MAX_BYTES = Decimal(1 << 62)
+MAX_PODS = (1 << 31) - 1
 MAX_LINE_CHARS = 500
 """Characters that are kept of a command line, and of the names of node pools."""
 MAX_LABEL_CHARS = 1000
@@ -29,6 +30,8 @@ def summarize_spec(spec: Spec) -> dict[str, Any]:
         "labels": _cut_text(labels, MAX_LABEL_CHARS),
         "cpu_requested": min(totals.cpu, MAX_CORES).quantize(Decimal("0.001")),
         "memory_requested": int(min(totals.memory, MAX_BYTES)),
+        "min_pods": min(spec.elastic.min_pods, MAX_PODS) if spec.elastic else None,
+        "max_pods": min(spec.elastic.max_pods, MAX_PODS) if spec.elastic else None,
     }
 
 

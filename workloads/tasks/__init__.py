@@ -10,6 +10,7 @@ from django.conf import settings
 from clusters.tasks import heartbeat, heartbeats, provision
 from console.celery import app
 from projects.tasks import forget
+from workloads.tasks.disruptions import tell_disruptions
 from workloads.tasks.launching import launch
 from workloads.tasks.limiting import limit
 from workloads.tasks.polling import poll, poll_all
@@ -37,6 +38,7 @@ __all__ = [
     "scale_all",
     "stop",
     "sweep",
+    "tell_disruptions",
     "thin",
     "tidy",
 ]
@@ -44,7 +46,7 @@ __all__ = [
 _EVERY = {
     "workloads.tasks.sweeping.sweep": settings.OPTIONS.sweep_seconds,
     "workloads.tasks.limiting.limit": 15,
-    "workloads.tasks.scaling.scale_all": 10,
+    "workloads.tasks.disruptions.tell_disruptions": 5,
     "workloads.tasks.polling.poll_all": settings.OPTIONS.poll_seconds,
     "clusters.tasks.heartbeats": 30,
     "workloads.tasks.retaining.retain": 3600,

@@ -1,0 +1,95 @@
+"""A disruption in one sentence: what was taken, for whom, and how the workload went on. Pure."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from workloads.disruptions.causes import Action
+from workloads.disruptions.records import Disruption
+
+
+def describe_disruption(
+    disruption: Disruption, at: datetime, taker: str = "another project", subject: str = ""
+) -> str:
+    """Describe a disruption, as "Gave 2 GPUs to project-b at 14:02 UTC, went on with 2 of 4 pods".
+
+    `taker` is who got the room as the reader may know them. `subject` names the workload and
+    begins the sentence.
+    """
+    sentence = f"{_describe_loss(disruption, at, taker)}{_describe_going_on(disruption)}."
+    return f"{subject} {sentence[0].lower()}{sentence[1:]}" if subject else sentence
+
+
+def _describe_loss(disruption: Disruption, at: datetime, taker: str) -> str:
+    when, pods = f"at {at:%H:%M} UTC", count_words(disruption.pods, "pod")
+    amount = _describe_amount(disruption)
+    match disruption.action:
+        case Action.RECLAIM:
+            return f"Gave {amount} to {taker} {when}"
+        case Action.PREEMPT:
+            return f"Gave {amount} to {taker}, which has a higher priority, {when}"
+        case Action.CONSOLIDATE:
+            return f"Moved {pods} {when} to make room for another workload"
+        case Action.STALE_GANG:
+            return f"Lost its last {pods} {when}, for fewer than its minimum were left"
+        case Action.NODE_LOST:
+            return f"Lost {pods}{_describe_gpus(disruption)} {when}: {_name_nodes(disruption)} lost"
+        case Action.DRAIN:
+            nodes = f" from {', '.join(disruption.nodes)}" if disruption.nodes else ""
+            return f"Lost {pods}{_describe_gpus(disruption)} {when}, evicted{nodes} on request"
+    return f"Lost {pods}{_describe_gpus(disruption)} {when} to the scheduler"
+
+
+def _describe_going_on(disruption: Disruption) -> str:
+    if disruption.is_waiting:
+        return ", and waits for its turn again"
+    if disruption.is_open:
+        return ""
+    if not disruption.pods_after:
+        return ", and did not go on"
+    before = max(disruption.pods_before, disruption.pods_after)
+    parts = f", went on with {disruption.pods_after:,} of {count_words(before, 'pod')}"
+    if disruption.began_anew:
+        parts += " from step 0 anew, for it found no checkpoint"
+    elif disruption.resumed_step is not None:
+        parts += f" from step {disruption.resumed_step:,}"
+    return f"{parts}{_describe_lost_work(disruption)}"
+
+
+def _describe_lost_work(disruption: Disruption) -> str:
+    seconds = disruption.lost_seconds
+    spent = None if seconds is None else _describe_seconds(seconds)
+    if disruption.lost_steps is None:
+        return f", lost {spent}" if spent else ""
+    steps = count_words(disruption.lost_steps, "step") if disruption.lost_steps else "no step"
+    return f", lost {steps} ({spent})" if spent else f", lost {steps}"
+
+
+def _describe_seconds(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    if whole < 120:
+        return f"{whole} s"
+    return f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h"
+
+
+def _describe_amount(disruption: Disruption) -> str:
+    if not disruption.gpus:
+        return count_words(disruption.pods, "pod")
+    return f"{disruption.gpus.normalize():f} {'GPU' if disruption.gpus == 1 else 'GPUs'}"
+
+
+def _describe_gpus(disruption: Disruption) -> str:
+    return f" with {_describe_amount(disruption)}" if disruption.gpus else ""
+
+
+def _name_nodes(disruption: Disruption) -> str:
+    match disruption.nodes:
+        case ():
+            return "its node was"
+        case (node,):
+            return f"node {node} was"
+    return f"nodes {', '.join(disruption.nodes)} were"
+
+
+def count_words(count: int | Decimal, noun: str) -> str:
+    """Return a number with its noun: 1 pod, 2 pods."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,313 @@
+"""The step that tells in the history what took pods from workloads, and how they went on."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import chain, islice
+from typing import Any
+
+import msgspec
+from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
+
+from clusters import connections
+from console.celery import step
+from workloads import journal, logbook
+from workloads.disruptions import (
+    Cause,
+    Disruption,
+    Progress,
+    find_pod_cause,
+    parse_progress,
+)
+from workloads.disruptions.causes import EVICT
+from workloads.disruptions.sentences import count_words
+from workloads.journal import DisruptionRecord
+from workloads.journal.cluster_events import MAX_CLOCK_LAG, parse_moment
+from workloads.logbook import stamps
+from workloads.models import Event, Log, Pod, Workload
+from workloads.pod_counts import Standing
+from workloads.specs import UnreadableSpec, decode_spec
+from workloads.states import RESTING, Status
+
+MOST_WORKLOADS = 200
+"""Workloads of one run; the newest disruptions come first, for of older ones the most is told."""
+MOST_PODS = 500
+"""Taken pods of a workload that are read; beyond, they are counted."""
+MOST_NODES = 3
+MOST_LOGS = 4
+MOST_LINES = 20_000
+"""Lines that are read of the logs of one workload in one run."""
+LOG_SPAN = timedelta(minutes=2)
+"""How long before a disruption the last step is looked for."""
+LOG_PATIENCE = timedelta(seconds=60)
+"""How long the log has to tell where training went on; then only the time is told."""
+LONGEST = timedelta(minutes=15)
+"""How long a workload that runs is looked at for one disruption."""
+_ENDED = frozenset({"Succeeded", "Failed"})
+_UP = frozenset({Status.RUNNING, Status.DEGRADED})
+
+
+@dataclass(frozen=True, slots=True)
+class TakenPod:
+    """A pod that was taken; `ended_at` is None while it still ends."""
+
+    name: str
+    cause: Cause
+    at: datetime
+    gpus: Decimal
+    node: str
+    ended_at: datetime | None
+
+
+@step
+def tell_disruptions() -> None:
+    """Write or complete the disruptions of workloads that pods are taken from.
+
+    May run twice or late.
+    """
+    now = timezone.now()
+    rows = Workload.objects.filter(disrupted_at__isnull=False).select_related("project")
+    rows = rows.defer("job", "pod_group").order_by("-disrupted_at")
+    workloads = list(rows[:MOST_WORKLOADS])
+    told = set(
+        Event.objects.filter(
+            workload__in=[each.pk for each in workloads], kind=Event.Kind.SCALE, uid__gt=""
+        ).values_list("uid", flat=True)
+    )
+    for workload in workloads:
+        # What waits for its turn may do so for days: nothing is asked until it goes on.
+        is_idle = workload.status not in _UP | RESTING and workload.running_pods == 0
+        if not (is_idle and any(each.startswith(_build_prefix(workload)) for each in told)):
+            _tell_workload(workload, now)
+
+
+def _tell_workload(workload: Workload, now: datetime) -> None:
+    assert workload.disrupted_at is not None
+    taken = _load_taken_pods(workload, workload.disrupted_at - MAX_CLOCK_LAG)
+    status = Status(workload.status)
+    is_late = now - workload.disrupted_at > LONGEST
+    if not taken:
+        # Its event may come after its pod, or belongs to an earlier attempt.
+        is_over = is_late or now - workload.disrupted_at > LOG_PATIENCE
+        journal.record_disruptions(workload.pk, workload.disrupted_at, [], is_over=is_over)
+        return
+    going_on, is_over = _find_going_on(workload, status, taken, now, is_late)
+    records = [_build_record(workload, group, going_on) for group in _group_taken_pods(taken)]
+    used_up = _describe_used_up_restarts(workload, records) if status is Status.FAILED else ""
+    journal.record_disruptions(
+        workload.pk, workload.disrupted_at, records, is_over=is_over, used_up=used_up
+    )
+
+
+def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
+    """Load the pods of the attempt that were taken since then. Three queries."""
+    clock_lead = connections.clock_offset(workload.cluster_id)
+    rows = Pod.objects.filter(workload=workload, attempt=workload.attempt).order_by("-pk")
+    gone = Q(vanished_at__gte=since) | Q(ended_at__gte=since)
+    fields = ("name", "gpus", "node", "phase", "ended_at", "vanished_at", "data")
+    still_there = Q(vanished_at=None, standing__in=[Standing.ENDING, Standing.FAILED])
+    preempted = Q(vanished_at=None, is_preempted=True)
+    found: dict[str, TakenPod] = {}
+    for pod in rows.filter(gone | still_there | preempted).only(*fields)[:MOST_PODS]:
+        caused = find_pod_cause(pod.data)
+        if caused is None:
+            continue
+        at = parse_moment(caused[1], clock_lead) or pod.vanished_at or pod.ended_at
+        if at is not None and at >= since:
+            found[pod.name] = _build_taken_pod(pod, caused[0], at)
+    events = Event.objects.filter(
+        workload=workload, attempt=workload.attempt, at__gte=since, reason=EVICT
+    )
+    causes = {
+        cause.pod: (cause, at)
+        for at, kept in events.order_by("at").values_list("at", "cause")[:MOST_PODS]
+        if (cause := _decode_cause(kept)) is not None and cause.pod
+    }
+    missing = causes.keys() - found.keys()
+    if missing:
+        # The scheduler may be set to write no condition, and pods may go unseen.
+        by_name = {pod.name: pod for pod in rows.filter(name__in=missing).only(*fields)[:MOST_PODS]}
+        for name in missing & by_name.keys():
+            found[name] = _build_taken_pod(by_name[name], *causes[name])
+    # The event's annotations name who gets the room; the condition has but a sentence.
+    return [
+        replace(pod, cause=causes[name][0]) if name in causes else pod
+        for name, pod in found.items()
+    ]
+
+
+def _build_taken_pod(pod: Pod, cause: Cause, at: datetime) -> TakenPod:
+    has_ended = pod.vanished_at is not None or pod.phase in _ENDED
+    ends = [each for each in (pod.ended_at, pod.vanished_at) if each is not None]
+    ended_at = max(at, min(ends, default=at)) if has_ended else None
+    return TakenPod(pod.name, cause, at, pod.gpus or Decimal(0), pod.node, ended_at)
+
+
+def _decode_cause(kept: object) -> Cause | None:
+    try:
+        return msgspec.convert(kept, Cause)
+    except msgspec.ValidationError:
+        return None
+
+
+def _group_taken_pods(taken: Iterable[TakenPod]) -> Iterator[Sequence[TakenPod]]:
+    """Yield the pods that were taken for one cause together."""
+    groups: dict[tuple[str, str, str], list[TakenPod]] = defaultdict(list)
+    for pod in taken:
+        groups[pod.cause.action, pod.cause.namespace, pod.cause.workload].append(pod)
+    yield from groups.values()
+
+
+def _build_prefix(workload: Workload) -> str:
+    assert workload.disrupted_at is not None
+    return f"lost-{workload.attempt}-{workload.disrupted_at.timestamp():.3f}-"
+
+
+def _build_record(
+    workload: Workload, group: Sequence[TakenPod], going_on: Mapping[str, Any]
+) -> DisruptionRecord:
+    cause, at = group[0].cause, min(pod.at for pod in group)
+    text = f"{cause.action} {cause.namespace} {cause.workload}"
+    key = f"{_build_prefix(workload)}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    pods, gpus = len(group), sum((pod.gpus for pod in group), Decimal(0))
+    if pods == MOST_PODS:
+        # So many are alike: what one holds, all hold.
+        pods = max(pods, _filter_pods(workload).filter(is_preempted=True).count())
+        gpus = gpus / MOST_PODS * pods
+    disruption = Disruption(
+        cause.action,
+        pods,
+        gpus.normalize(),
+        cause.namespace,
+        cause.workload,
+        nodes=tuple(sorted({pod.node for pod in group if pod.node})[:MOST_NODES]),
+        pods_before=_count_pods_at(workload, at),
+        **going_on,
+    )
+    is_own = cause.namespace == workload.project.namespace
+    taker = "another project" if cause.namespace and not is_own else "another workload"
+    return DisruptionRecord(key[:64], at, disruption, (is_own and cause.workload) or taker)
+
+
+def _filter_pods(workload: Workload) -> "QuerySet[Pod]":
+    rows = Pod.objects.filter(workload=workload, attempt=workload.attempt)
+    return rows.exclude(standing=Standing.FOREIGN).order_by()
+
+
+def _count_pods_at(workload: Workload, at: datetime) -> int:
+    """Count the pods that had started and not ended at a moment."""
+    return (
+        _filter_pods(workload)
+        .filter(
+            Q(ended_at=None) | Q(ended_at__gte=at),
+            Q(vanished_at=None) | Q(vanished_at__gte=at),
+            started_at__lte=at,
+        )
+        .aggregate(count=Count("pk"))["count"]
+    )
+
+
+def _find_going_on(
+    workload: Workload, status: Status, taken: Sequence[TakenPod], now: datetime, is_late: bool
+) -> tuple[dict[str, Any], bool]:
+    """Return how the workload goes on, as fields of Disruption, and whether that is all."""
+    if status in RESTING and status is not Status.COMPLETED:
+        return {"is_open": False}, True
+    ends = [pod.ended_at for pod in taken]
+    if status not in _UP | RESTING:
+        return {"is_waiting": True}, status in (Status.STOPPING, Status.DELETING)
+    if any(each is None for each in ends) and not is_late:
+        return {}, False
+    began, ended = min(pod.at for pod in taken), max((each for each in ends if each), default=now)
+    progress = parse_progress(_read_lines(workload, began), stamps.to_nanoseconds(began))
+    is_known = progress is not None and progress.seconds is not None
+    is_over = is_known or is_late or status in RESTING or now - ended > LOG_PATIENCE
+    if not is_over:
+        return {}, False
+    up_since = max(ended, workload.status_at if workload.status_at > began else ended)
+    pods = workload.running_pods or _count_pods_at(workload, ended)
+    return _describe_progress(progress, (up_since - began).total_seconds()) | {
+        "is_open": False,
+        "pods_after": pods,
+    }, True
+
+
+def _describe_progress(progress: Progress | None, seconds: float) -> dict[str, Any]:
+    lost = round(max(0.0, seconds), 1)
+    if progress is None:
+        return {"lost_seconds": lost}
+    return {
+        "resumed_step": progress.resumed_step,
+        "began_anew": progress.began_anew,
+        "lost_steps": progress.lost_steps,
+        "lost_seconds": lost if progress.seconds is None else round(progress.seconds, 1),
+    }
+
+
+def _read_lines(workload: Workload, began: datetime) -> Iterator[tuple[int | None, str]]:
+    """Yield the lines of rank 0 around a disruption: those of its old pod, then of its new one."""
+    since = began - LOG_SPAN
+    first = (
+        _filter_pods(workload)
+        .filter(rank__isnull=False)
+        .filter(Q(vanished_at=None) | Q(vanished_at__gte=since))
+        .order_by("rank", "-created_at")
+        .values_list("pk", flat=True)
+    )
+    logs = Log.objects.filter(
+        Q(last_at=None) | Q(last_at__gte=since),
+        pod__in=list(first[:MOST_LOGS]),
+        is_init=False,
+        size__gt=0,
+    )
+    logs = logs.exclude(state=Log.State.REMOVED).order_by("pod__rank", "pod__created_at", "run")
+    begin = stamps.to_nanoseconds(since)
+    lines = chain.from_iterable(
+        logbook.read_lines(log, since=begin, timestamps=True)
+        for log in logs.select_related("pod")[:MOST_LOGS]
+    )
+    for line in islice(lines, MOST_LINES):
+        at, offset = stamps.parse_stamp(line[:64])
+        yield at, line[offset:].decode(errors="replace")
+
+
+def _describe_used_up_restarts(workload: Workload, records: Sequence[DisruptionRecord]) -> str:
+    """Say that a failed workload has no restart left, with what took them; "" where it has."""
+    try:
+        elastic = decode_spec(workload.spec).elastic
+    except (UnreadableSpec, AttributeError):
+        return ""
+    if elastic is None or elastic.max_restarts is None:
+        return ""
+    rows = Event.objects.filter(
+        workload=workload, attempt=workload.attempt, kind=Event.Kind.SCALE
+    ).exclude(uid__in=[each.key for each in records])
+    counts: dict[str, int] = defaultdict(int)
+    for reason in rows.values_list("reason", flat=True)[:MOST_PODS]:
+        counts[reason] += 1
+    for record in records:
+        counts[journal.DISRUPTION_REASONS[record.disruption.action]] += 1
+    causes = {
+        words: count for reason, words in _CAUSE_WORDS.items() if (count := counts.get(reason, 0))
+    }
+    if sum(causes.values()) <= elastic.max_restarts:
+        return ""
+    listed = ", ".join(count_words(count, words) for words, count in causes.items())
+    return f"Its {count_words(elastic.max_restarts, 'restart')} are used up, by {listed}."
+
+
+_CAUSE_WORDS = {
+    "Reclaimed": "reclaim",
+    "Preempted": "preemption",
+    "Consolidated": "consolidation",
+    "GangEvicted": "eviction of its gang",
+    "NodeLost": "loss of a node",
+    "Drained": "eviction on request",
+    "PodsLost": "other eviction",
+    "ScaledUp": "growth",
+}
+"""What costs a restart, in words."""
