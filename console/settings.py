@@ -86,6 +86,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "console.context.frame",
                 "clusters.context.banners",
+                "workloads.context.notices",
             ],
             "builtins": [
                 "django_htmx.templatetags.django_htmx",

@@ -186,6 +186,14 @@ CATALOGUE: Mapping[str, ColumnFilters] = {
             "runningPods": whole_number_field("running_pods"),
         },
     ),
+    "min_pods": ColumnFilters(
+        filters.build_number_filters("min_pods", "Minimum of pods", "min_pods"),
+        {"minPods": whole_number_field("min_pods")},
+    ),
+    "max_pods": ColumnFilters(
+        filters.build_number_filters("max_pods", "Maximum of pods", "max_pods"),
+        {"maxPods": whole_number_field("max_pods")},
+    ),
     "request": ColumnFilters(
         filters.build_number_filters("gpus", "GPU request", "gpus_requested"),
         {

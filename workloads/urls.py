@@ -4,7 +4,15 @@ from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
 from workloads.api import reference_pages
-from workloads.views import actions, details, live, overview, saved_views, wizard_assets
+from workloads.views import (
+    actions,
+    details,
+    live,
+    overview,
+    pod_changes,
+    saved_views,
+    wizard_assets,
+)
 from workloads.views import logs as log_views
 from workloads.views import policies as policy_views
 from workloads.views import table as table_views
@@ -34,6 +42,7 @@ table: list[URLPattern] = [
     path("workloads/<uuid:pk>/head", details.head, name="workload-head"),
     path("workloads/<uuid:pk>/events", details.events, name="workload-events"),
     path("workloads/<uuid:pk>/pods", details.pods, name="workload-pods"),
+    path("workloads/<uuid:pk>/pod-changes", pod_changes.pod_changes, name="workload-pod-changes"),
     path("workloads/<uuid:pk>/live", live.stream_workload, name="workload-live"),
     path("workloads/<uuid:pk>/stop", actions.stop, name="workload-stop"),
     path("workloads/<uuid:pk>/run", actions.run, name="workload-run"),

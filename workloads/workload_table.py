@@ -181,6 +181,22 @@ TABLE = Table(
             fields=("running_pods", "requested_pods", "ended"),
         ),
         Column(
+            "min_pods",
+            "Minimum of pods",
+            lambda row: "" if row.min_pods is None else row.min_pods,
+            is_number=True,
+            is_extra=True,
+            fields=("min_pods",),
+        ),
+        Column(
+            "max_pods",
+            "Maximum of pods",
+            lambda row: "" if row.max_pods is None else row.max_pods,
+            is_number=True,
+            is_extra=True,
+            fields=("max_pods",),
+        ),
+        Column(
             "request",
             "GPU request",
             _format_gpu_request,

@@ -55,7 +55,7 @@ window.muster = (() => {
 
   // Errors stay until they are dismissed; the rest goes by itself, but not while somebody is on it.
   const age = (toast) => {
-    if (toast.dataset.toast === "error") return;
+    if (["error", "notice"].includes(toast.dataset.toast)) return;
     const leave = () => (toast.matches(":hover, :focus-within") ? window.setTimeout(leave, STAY / 2) : toast.remove());
     window.setTimeout(leave, STAY);
   };

@@ -1,6 +1,7 @@
 """REST views of one workload: itself, its events and its history."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -18,11 +19,18 @@ from workloads.actions import NOT_FOUND_TEXT
 from workloads.api import workload_serializers
 from workloads.api.workload_schemas import EVENT, RECORD, WORKLOAD_DETAILS
 from workloads.models import Event, Workload
-from workloads.queries import Explanation, explain_workload
+from workloads.queries import (
+    Explanation,
+    explain_workload,
+    load_disruptions,
+    load_event_words,
+)
 from workloads.states import Status
 
 MOST_ATTEMPTS = 200
 """Attempts of one workload that its answer has, the newest first."""
+MOST_POD_CHANGES = 5
+"""Changes of how many pods a workload has that its answer has, the newest first."""
 UNUSED_CLUSTER_FIELDS = tuple(
     f"cluster__{name}" for name in ("kubeconfig", "capabilities", "findings", "permissions")
 )
@@ -94,6 +102,9 @@ class WorkloadView(ApiView):
                         runtime_limits.load_limit_uses(workload),
                     )
                 ),
+                "podChanges": _serialize_events(
+                    load_disruptions(workload, MOST_POD_CHANGES), workload, self.user
+                ),
             }
         )
 
@@ -116,8 +127,8 @@ class EventsView(ApiView):
     @extend_schema(
         operation_id="get_workload_events",
         description=(
-            "The cluster's events about a workload, and what people did to it; they are kept when "
-            "the cluster has forgotten them."
+            "The cluster's events about a workload, what people did to it, and what took pods from "
+            "it; they are kept when the cluster has forgotten them."
         ),
         parameters=[
             *schemas.paging_parameters(),
@@ -140,7 +151,7 @@ class EventsView(ApiView):
         return Response(
             build_list_body(
                 "events",
-                [workload_serializers.serialize_event(row, workload) for row in events],
+                _serialize_events(events, workload, self.user),
                 next_offset,
             )
         )
@@ -150,7 +161,8 @@ class HistoryView(ApiView):
     @extend_schema(
         operation_id="get_workload_history",
         description=(
-            "Changes of status and events of a workload in one order of time, the newest first."
+            "Changes of status and events of a workload in one order of time, the newest first. "
+            "Where pods were taken, the event has the cause, what was lost, and how it went on."
         ),
         parameters=[*schemas.paging_parameters(), *schemas.filter_parameters(EVENT_FIELDS)],
         responses={200: schemas.json_response(schemas.list_schema("records", RECORD))}
@@ -160,13 +172,22 @@ class HistoryView(ApiView):
     def get(self, request: Request, workload_id: uuid.UUID) -> Response:
         query, workload = ListQuery(request), get_workload(self.user, workload_id)
         events, next_offset = query.page(order_by_time(_filter_events(workload, query), True))
+        words = load_event_words(events, workload, self.user)
         return Response(
             build_list_body(
                 "records",
-                [workload_serializers.serialize_history_record(row, workload) for row in events],
+                [
+                    workload_serializers.serialize_history_record(row, workload, words[row.pk])
+                    for row in events
+                ],
                 next_offset,
             )
         )
+
+
+def _serialize_events(events: Sequence[Event], workload: Workload, user: User) -> list[Any]:
+    words = load_event_words(events, workload, user)
+    return [workload_serializers.serialize_event(row, workload, words[row.pk]) for row in events]
 
 
 def _filter_events(workload: Workload, query: ListQuery) -> QuerySet[Event]:

@@ -14,6 +14,7 @@ from projects.api.schemas import (
     enum_schema,
     object_schema,
 )
+from workloads.disruptions import Action
 from workloads.rest.structs import DistributedBody, SpecBody
 from workloads.specs import Framework
 from workloads.states import Status
@@ -213,17 +214,6 @@ _LIMIT = object_schema(
     usedSeconds={"type": ["integer", "null"]},
     message=describe_schema(TEXT, "Why nothing is counted now."),
 )
-WORKLOAD_DETAILS: Schema = {
-    **WORKLOAD,
-    "properties": {
-        **WORKLOAD["properties"],
-        "pendingSchedulingMessages": array_schema(
-            object_schema(["userMessage"], nodePool=TEXT, reason=TEXT, userMessage=TEXT)
-        ),
-        "attempts": describe_schema(array_schema(_ATTEMPT), "The newest first."),
-        "limits": array_schema(_LIMIT),
-    },
-}
 POD = object_schema(
     ["id", "name", "workloadId", "clusterId", "k8sPhase", "createdAt", "deletedAt", "containers"],
     tenantId=INTEGER,
@@ -259,6 +249,25 @@ POD = object_schema(
     startedAt=MAYBE_MOMENT,
     containers=array_schema(object_schema(name=TEXT, image=TEXT, startedAt=MAYBE_MOMENT)),
 )
+_CAUSE = object_schema(
+    ["action", "pods", "gpus", "takenBy", "isOver"],
+    action=enum_schema(*Action),
+    pods=describe_schema(INTEGER, "Pods that were taken."),
+    gpus=NUMBER,
+    takenBy=describe_schema(
+        TEXT,
+        "The project or workload that got their room; another project where you may not see it, "
+        "empty where nobody got it.",
+    ),
+    nodes=array_schema(TEXT),
+    podsBefore=INTEGER,
+    podsAfter=describe_schema(INTEGER, "Pods that it went on with; 0 where it did not yet."),
+    isOver=describe_schema(BOOLEAN, "Whether it is known how the workload went on."),
+    resumedStep={"type": ["integer", "null"]},
+    beganAnew=describe_schema(BOOLEAN, "Whether it found no checkpoint."),
+    lostSteps={"type": ["integer", "null"]},
+    lostSeconds={"type": ["number", "null"]},
+)
 EVENT = object_schema(
     ["createdAt", "type", "clusterId", "message"],
     id=TEXT,
@@ -269,7 +278,24 @@ EVENT = object_schema(
     reason=TEXT,
     source=TEXT,
     involvedObject=object_schema(uid=TEXT, kind=TEXT, name=TEXT, namespace=TEXT),
+    cause=describe_schema(_CAUSE, "What took pods from the workload; only events of that have it."),
 )
+WORKLOAD_DETAILS: Schema = {
+    **WORKLOAD,
+    "properties": {
+        **WORKLOAD["properties"],
+        "pendingSchedulingMessages": array_schema(
+            object_schema(["userMessage"], nodePool=TEXT, reason=TEXT, userMessage=TEXT)
+        ),
+        "attempts": describe_schema(array_schema(_ATTEMPT), "The newest first."),
+        "limits": array_schema(_LIMIT),
+        "podChanges": describe_schema(
+            array_schema(EVENT),
+            "The last changes of how many pods it has, the newest first: what was taken, lost or "
+            "scaled.",
+        ),
+    },
+}
 RECORD = object_schema(
     ["meta", "spec"],
     meta=object_schema(creationTimestamp=MOMENT, type=enum_schema("Event", "PhaseUpdate")),

@@ -6,9 +6,10 @@ from typing import Any
 
 from workloads import quantities
 from workloads.diagnosis import Diagnosis
+from workloads.disruptions import Disruption, decode_disruption
 from workloads.kube_objects import clean_text, nested_dict, nested_list
 from workloads.models import Attempt, Event, Pod, Workload
-from workloads.queries import Explanation
+from workloads.queries import EventWords, Explanation
 from workloads.rest.writing import build_rest_body
 from workloads.runtime_limits import LimitUse
 from workloads.specs import (
@@ -195,14 +196,19 @@ def serialize_pod(row: Pod, workload: Workload, *, full: bool = False) -> Body:
     )
 
 
-def serialize_event(row: Event, workload: Workload) -> Body:
-    """Return an event of the cluster, or an action of a user."""
+def serialize_event(row: Event, workload: Workload, words: EventWords) -> Body:
+    """Return an event of the cluster, or an action of a user, with its words for this reader.
+
+    What took pods has its cause in numbers, too.
+    """
+    disruption = decode_disruption(row.cause) if row.kind == Event.Kind.SCALE else None
+    cause = {} if disruption is None else {"cause": _serialize_disruption(disruption, words.taker)}
     return {
         "id": row.uid or str(row.pk),
         "createdAt": format_moment(row.at),
         "type": "Warning" if row.is_warning else "Normal",
         "clusterId": str(workload.cluster_id),
-        "message": str(row),
+        "message": words.text or str(row),
         "reason": row.reason,
         "source": row.source or ("" if row.kind == Event.Kind.CLUSTER else "muster"),
         "involvedObject": {
@@ -211,19 +217,33 @@ def serialize_event(row: Event, workload: Workload) -> Body:
             "name": row.subject or workload.name,
             "namespace": workload.project.namespace,
         },
+    } | cause
+
+
+def _serialize_disruption(disruption: Disruption, taker: str) -> Body:
+    return {
+        "action": disruption.action.value,
+        "pods": disruption.pods,
+        "gpus": _serialize_number(disruption.gpus),
+        "takenBy": taker,
+        "nodes": list(disruption.nodes),
+        "podsBefore": disruption.pods_before,
+        "podsAfter": disruption.pods_after,
+        "isOver": not disruption.is_open,
+        "resumedStep": disruption.resumed_step,
+        "beganAnew": disruption.began_anew,
+        "lostSteps": disruption.lost_steps,
+        "lostSeconds": disruption.lost_seconds,
     }
 
 
-def serialize_history_record(row: Event, workload: Workload) -> Body:
-    """Return an entry of the history: a change of status, or an event.
-
-    The event of a change of the number of pods also has `scale`.
-    """
+def serialize_history_record(row: Event, workload: Workload, words: EventWords) -> Body:
+    """Return an entry of the history: a change of status, or an event."""
     is_status = row.new in PHASES
     content: Body = (
         {"phaseUpdate": {"phase": row.new, "phaseMessage": row.text}}
         if is_status
-        else {"event": serialize_event(row, workload)}
+        else {"event": serialize_event(row, workload, words)}
     )
     if row.pods_after is not None:
         content["scale"] = {"podsBefore": row.pods_before, "podsAfter": row.pods_after}

@@ -28,6 +28,10 @@ class Bar:
     quota_at: int | None
     limit_at: int | None
     words: str
+    fixed_over: int = 0
+    """How much of `over` nobody may take, for it is not preemptible."""
+    over_words: str = ""
+    """What is over the quota, and what of it others may take; "" where nothing is."""
 
     @property
     def is_over(self) -> bool:
@@ -40,11 +44,17 @@ class Bar:
 
 
 def build_bar(
-    allocated: Decimal, quota: Decimal | None, limit: Decimal | None, *, unit: str = "GPUs"
+    allocated: Decimal,
+    quota: Decimal | None,
+    limit: Decimal | None,
+    *,
+    unit: str = "GPUs",
+    fixed: Decimal | None = None,
 ) -> Bar:
     """Build a bar that is as wide as its limit.
 
-    Without a limit it is a little wider than its last mark.
+    Without a limit it is a little wider than its last mark. `fixed` is allocated to what is not
+    preemptible; None where that is not known.
     """
     bounds = [each for each in (quota, limit) if each is not None]
     widest = max([allocated, *bounds, _ZERO])
@@ -53,6 +63,8 @@ def build_bar(
     scale = BAR_WIDTH / widest if widest else _ZERO
     within_quota = allocated if quota is None else min(allocated, quota)
     within = _scale_position(within_quota, scale)
+    over_amount = allocated - within_quota
+    takeable = over_amount if fixed is None else min(over_amount, allocated - fixed)
     return Bar(
         allocated=allocated,
         quota=quota,
@@ -62,6 +74,23 @@ def build_bar(
         quota_at=None if quota is None else _scale_position(quota, scale),
         limit_at=None if limit is None else _scale_position(limit, scale),
         words=_describe_bar(allocated, quota, limit, unit),
+        fixed_over=_scale_position(over_amount - takeable, scale),
+        over_words="" if fixed is None else _describe_over(over_amount, takeable, unit),
+    )
+
+
+def _describe_over(over: Decimal, takeable: Decimal, unit: str) -> str:
+    if over <= 0:
+        return ""
+    amount = f"{_format_amount(over)} {unit.removesuffix('s') if over == 1 else unit}"
+    if takeable <= 0:
+        return f"{amount} over the quota, and not preemptible: nobody can take it back."
+    which = "it" if over == 1 else "them"
+    if takeable == over:
+        return f"{amount} over the quota: projects that are below theirs may take {which} back."
+    return (
+        f"{amount} over the quota, {_format_amount(takeable)} of {which} preemptible: projects "
+        "that are below theirs may take that back."
     )
 
 

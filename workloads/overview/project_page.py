@@ -76,8 +76,8 @@ def _load_holders(project: Project, user: User) -> Holders:
 
 
 def _build_gpu_bar(project: Project) -> Bar:
-    allocated = quotas.sum_project_gpus(project)
-    return build_bar(allocated, project.gpu_quota, project.gpu_limit)
+    allocated, fixed = quotas.sum_project_gpus(project)
+    return build_bar(allocated, project.gpu_quota, project.gpu_limit, fixed=fixed)
 
 
 def _build_other_bars(project: Project) -> Sequence[tuple[str, str, Bar]]:

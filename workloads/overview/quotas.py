@@ -60,15 +60,15 @@ class QuotaRanking:
         return compared[MOST_SHOWN:][-MOST_SHOWN:] if len(self.rows) > 2 * MOST_SHOWN else ()
 
 
-def sum_project_gpus(project: Project) -> Decimal:
-    """Return the GPUs that a project's workloads hold now.
+def sum_project_gpus(project: Project) -> tuple[Decimal, Decimal]:
+    """Return the GPUs that a project's workloads hold now, and those of them that nobody may take.
 
     One query.
     """
-    return (
-        _filter_active().filter(project=project).aggregate(gpus=Sum("gpus_allocated"))["gpus"]
-        or _ZERO
-    )
+    fixed = Sum("gpus_allocated", filter=Q(preemptible=False))
+    sums = _filter_active().filter(project=project)
+    found = sums.aggregate(gpus=Sum("gpus_allocated"), fixed=fixed)
+    return found["gpus"] or _ZERO, found["fixed"] or _ZERO
 
 
 def _filter_active() -> "QuerySet[Workload]":

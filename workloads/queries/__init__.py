@@ -4,6 +4,12 @@ Every function takes rows or a user, reads a bounded number of rows, and changes
 """
 
 from workloads.queries.changes import Changes, load_changes, load_position
+from workloads.queries.disruptions import (
+    EventWords,
+    load_disruptions,
+    load_event_words,
+    load_notices,
+)
 from workloads.queries.explanations import Explanation, explain_workload, explain_workloads
 from workloads.queries.history import HistoryFilter, load_history
 from workloads.queries.node_capacity import load_node_capacities
@@ -23,6 +29,7 @@ from workloads.queries.workload_diagnosis import WorkloadDiagnosis, diagnose_wor
 __all__ = [
     "MOST_PODS",
     "Changes",
+    "EventWords",
     "Explanation",
     "HistoryFilter",
     "PodFilter",
@@ -33,8 +40,11 @@ __all__ = [
     "list_in_projects",
     "list_pod_names",
     "load_changes",
+    "load_disruptions",
+    "load_event_words",
     "load_history",
     "load_node_capacities",
+    "load_notices",
     "load_pod_page",
     "load_pods",
     "load_position",

@@ -33,6 +33,8 @@ from workloads.pod_counts import Standing
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import RESTING, Status
 
+KEY = "lost-"
+"""What the keys of disruptions begin with; no event of a cluster has such a uid."""
 MOST_WORKLOADS = 200
 """Workloads of one run; the newest disruptions come first, for of older ones the most is told."""
 MOST_PODS = 500
@@ -73,15 +75,18 @@ def tell_disruptions() -> None:
     rows = Workload.objects.filter(disrupted_at__isnull=False).select_related("project")
     rows = rows.defer("job", "pod_group").order_by("-disrupted_at")
     workloads = list(rows[:MOST_WORKLOADS])
-    told = set(
+    rows_told = set(
         Event.objects.filter(
-            workload__in=[each.pk for each in workloads], kind=Event.Kind.SCALE, uid__gt=""
-        ).values_list("uid", flat=True)
+            workload__in=[each.pk for each in workloads],
+            kind=Event.Kind.SCALE,
+            uid__startswith=KEY,
+        ).values_list("workload_id", "uid")
     )
+    told = {(key, uid.rpartition("-")[0]) for key, uid in rows_told}
     for workload in workloads:
         # What waits for its turn may do so for days: nothing is asked until it goes on.
         is_idle = workload.status not in _UP | RESTING and workload.running_pods == 0
-        if not (is_idle and any(each.startswith(_build_prefix(workload)) for each in told)):
+        if not (is_idle and (workload.pk, _build_prefix(workload)) in told):
             _tell_workload(workload, now)
 
 
@@ -164,7 +169,7 @@ def _group_taken_pods(taken: Iterable[TakenPod]) -> Iterator[Sequence[TakenPod]]
 
 def _build_prefix(workload: Workload) -> str:
     assert workload.disrupted_at is not None
-    return f"lost-{workload.attempt}-{workload.disrupted_at.timestamp():.3f}-"
+    return f"{KEY}{workload.attempt}-{workload.disrupted_at.timestamp():.3f}"
 
 
 def _build_record(
@@ -172,7 +177,7 @@ def _build_record(
 ) -> DisruptionRecord:
     cause, at = group[0].cause, min(pod.at for pod in group)
     text = f"{cause.action} {cause.namespace} {cause.workload}"
-    key = f"{_build_prefix(workload)}{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    key = f"{_build_prefix(workload)}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     pods, gpus = len(group), sum((pod.gpus for pod in group), Decimal(0))
     if pods == MOST_PODS:
         # So many are alike: what one holds, all hold.
@@ -296,18 +301,19 @@ def _describe_used_up_restarts(workload: Workload, records: Sequence[DisruptionR
     }
     if sum(causes.values()) <= elastic.max_restarts:
         return ""
-    listed = ", ".join(count_words(count, words) for words, count in causes.items())
-    return f"Its {count_words(elastic.max_restarts, 'restart')} are used up, by {listed}."
+    listed = ", ".join(f"{count} {words[count > 1]}" for words, count in causes.items())
+    are = "is" if elastic.max_restarts == 1 else "are"
+    return f"Its {count_words(elastic.max_restarts, 'restart')} {are} used up, by {listed}."
 
 
 _CAUSE_WORDS = {
-    "Reclaimed": "reclaim",
-    "Preempted": "preemption",
-    "Consolidated": "consolidation",
-    "GangEvicted": "eviction of its gang",
-    "NodeLost": "loss of a node",
-    "Drained": "eviction on request",
-    "PodsLost": "other eviction",
-    "ScaledUp": "growth",
+    "Reclaimed": ("reclaim", "reclaims"),
+    "Preempted": ("preemption", "preemptions"),
+    "Consolidated": ("move", "moves"),
+    "GangEvicted": ("eviction of its gang", "evictions of its gang"),
+    "NodeLost": ("lost node", "lost nodes"),
+    "Drained": ("eviction on request", "evictions on request"),
+    "PodsLost": ("other eviction", "other evictions"),
+    "ScaledUp": ("growth", "times of growth"),
 }
 """What costs a restart, in words."""

@@ -21,7 +21,7 @@ from workloads.rest.submit_command import build_submit_command
 from workloads.rest.writing import build_rest_body, get_rest_path
 from workloads.specs import UnreadableSpec, decode_spec
 from workloads.states import ACTIVE, ENDING
-from workloads.views import describing, logs, rendering
+from workloads.views import describing, logs, pod_changes, rendering
 from workloads.views.abilities import list_abilities
 
 TABS = {"history": "Event history", "logs": "Logs", "details": "Details"}
@@ -48,6 +48,7 @@ def details(request: Request, pk: uuid.UUID, tab: str = "history") -> HttpRespon
     }
     if tab == "history":
         context |= _build_history_context(request, workload)
+        context |= pod_changes.build_pod_changes_context(request, workload)
     elif tab == "logs":
         context |= logs.build_panel_context(request, workload)
     else:
@@ -175,6 +176,7 @@ def _build_log_link(workload: Workload, diagnosis: queries.WorkloadDiagnosis) ->
 def _build_history_context(request: Request, workload: Workload) -> dict[str, Any]:
     wanted = queries.HistoryFilter.from_query(request.GET)
     page = queries.load_history(workload, wanted, request.GET.get("page", ""))
+    words = queries.load_event_words(page.rows, workload, request.user)
     pane = [("pane", "1")] if _is_pane(request) else []
     here = request.GET.get("page", "")
 
@@ -188,7 +190,7 @@ def _build_history_context(request: Request, workload: Workload) -> dict[str, An
         }
 
     return {
-        "events": page.rows,
+        "events": [(each, words[each.pk].text) for each in page.rows],
         "wanted": wanted,
         "kinds": [(kind.value, kind.label, kind.value in wanted.kinds) for kind in Event.Kind],
         "pod_names": queries.list_pod_names(workload, MOST_POD_NAMES + 1),

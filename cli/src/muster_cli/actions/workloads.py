@@ -281,6 +281,7 @@ def explain(workload: Workload) -> dict[str, Any]:
         "logLine": diagnosis.get("logLine") or "",
         "clusterMessage": workload.get("clusterMessage") or "",
         "limits": [each["message"] for each in workload.get("limits", []) if each.get("message")],
+        "podChanges": [each["message"] for each in workload.get("podChanges", [])],
     }
 
 

@@ -25,6 +25,8 @@ _FACTS = (
     ("Completed", "completedAt"),
     ("Attempt", "additionalFields.attempt"),
     ("Pods", "requestedPods.number"),
+    ("Fewest pods", "requestedPods.min"),
+    ("Most pods", "requestedPods.max"),
     ("Running pods", "runningPods"),
     ("Priority", "priorityClassName"),
     ("Preemptible", "preemptible"),
@@ -105,7 +107,7 @@ def describe_explanation(explanation: Item, terminal: Terminal) -> Iterator[str]
     if explanation["logLine"]:
         yield f"{clean_text(str(explanation['pod']))} wrote:"
         yield f"  {clean_log_line(str(explanation['logLine']))}"
-    for text in explanation["limits"]:
+    for text in (*explanation["limits"], *explanation["podChanges"]):
         yield clean_text(str(text))
-    if not any(explanation[name] for name in ("message", "clusterMessage", "limits")):
+    if not any(explanation[name] for name in ("message", "clusterMessage", "limits", "podChanges")):
         yield "Nothing stands in its way."

@@ -1,0 +1,45 @@
+"""The context processor of what users are told on their next page of their workloads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from projects.models import User
+from workloads import journal
+from workloads.models import Workload
+from workloads.queries import load_notices
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """Sentences about workloads, and how many more there are in their histories."""
+
+    shown: Sequence[tuple[Workload, str]] = ()
+    more: int = 0
+
+    @property
+    def more_words(self) -> str:
+        """How many more there are, for who was not here for long."""
+        return f"Pods were taken {self.more:,} times more: the histories of your workloads tell."
+
+
+def notices(request: HttpRequest) -> dict[str, Any]:
+    """Return `notices`: what happened to the user's workloads, told once.
+
+    It costs one small query, on whole pages; what was shown is noted by another.
+    """
+    return {"notices": SimpleLazyObject(lambda: _take_notices(request))}
+
+
+def _take_notices(request: HttpRequest) -> Notices:
+    user = getattr(request, "user", None)
+    # Who looks at Muster as another reads nothing in their place.
+    if not isinstance(user, User) or getattr(request, "looker", None) is not None:
+        return Notices()
+    shown, more = load_notices(user)
+    if shown:
+        journal.dismiss_notices(user.pk)
+    return Notices(shown, more)

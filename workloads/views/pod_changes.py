@@ -1,0 +1,89 @@
+"""How many pods a workload had over time, with what took or gave them: a picture and a list."""
+
+import uuid
+from decimal import ROUND_FLOOR
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from projects.http import Request
+from workloads import queries
+from workloads.models import Event, Workload
+from workloads.overview.pod_picture import Bounds, build_pod_picture
+from workloads.queries.pod_history import load_pod_history
+from workloads.specs import Spec, UnreadableSpec, decode_spec
+
+MOST_MARKS = 20
+"""Changes that the picture marks, the newest; the history below has all of them."""
+MOST_ROWS = 100
+"""Rows of the picture as a table, the newest."""
+
+
+@require_safe
+@never_cache
+def pod_changes(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Show the part with the picture; it asks for itself when the workload has changed."""
+    workload = get_object_or_404(
+        Workload.objects.visible_to(request.user).select_related("project"), pk=pk
+    )
+    context = build_pod_changes_context(request, workload)
+    return render(request, "workloads/_pod_changes.html", context | {"w": workload})
+
+
+def build_pod_changes_context(request: Request, workload: Workload) -> dict[str, Any]:
+    """Build what the part shows: nothing for a workload whose number of pods stays.
+
+    Six queries at most, whatever the number of pods and of changes.
+    """
+    events = queries.load_disruptions(workload, MOST_MARKS)[::-1]
+    if workload.max_pods is None and not events:
+        return {"picture": None}
+    now = timezone.now()
+    history = load_pod_history(workload, now)
+    if history is None:
+        return {"picture": None, "is_awaited": True}
+    words = queries.load_event_words(events, workload, request.user)
+    current = [each for each in events if each.attempt == workload.attempt]
+    spec = _decode_spec(workload)
+    bounds = Bounds(workload.min_pods, workload.max_pods, _count_quota_pods(workload, spec))
+    picture = build_pod_picture(
+        history.steps,
+        history.begin,
+        history.end,
+        bounds,
+        [(each.at, _is_loss(each)) for each in current],
+    )
+    return {
+        "picture": picture,
+        "history": history,
+        "is_running": history.end >= now,
+        "range_words": spec.elastic_range if spec else "",
+        "changes": [(number, each, words[each.pk].text) for number, each in enumerate(current, 1)],
+        "rows": history.steps[: -MOST_ROWS - 1 : -1],
+        "left_out": max(0, len(history.steps) - MOST_ROWS),
+        "quota_pods": bounds.quota,
+    }
+
+
+def _decode_spec(workload: Workload) -> Spec | None:
+    try:
+        return decode_spec(workload.spec)
+    except (UnreadableSpec, AttributeError):
+        return None
+
+
+def _count_quota_pods(workload: Workload, spec: Spec | None) -> int | None:
+    """Return how many of its pods the project's quota of GPUs holds; None without such a bound."""
+    quota = workload.project.gpu_quota
+    totals = spec.totals if spec else None
+    if quota is None or totals is None or not totals.gpus or not totals.pods:
+        return None
+    return int((quota * totals.pods / totals.gpus).to_integral_value(ROUND_FLOOR))
+
+
+def _is_loss(event: Event) -> bool:
+    return event.cause is not None or event.is_warning
