@@ -30,7 +30,8 @@ def _describe_loss(disruption: Disruption, at: datetime, taker: str) -> str:
         case Action.CONSOLIDATE:
             return f"Moved {pods} {when} to make room for another workload"
         case Action.STALE_GANG:
-            return f"Lost its last {pods} {when}, for fewer than its minimum were left"
+            rest = "pod" if disruption.pods == 1 else pods
+            return f"Lost its last {rest} {when}, for fewer than its minimum were left"
         case Action.NODE_LOST:
             return f"Lost {pods}{_describe_gpus(disruption)} {when}: {_name_nodes(disruption)} lost"
         case Action.DRAIN:

@@ -110,8 +110,7 @@ def _collect_events(
         if row is None:
             events.append(_build_event_row(event, update, attempt, now))
             if event.cause is not None and attempt == update.workload.attempt:
-                # What it tells may be old, where nobody followed the cluster meanwhile.
-                update.mark_disrupted(min(event.at, now))
+                update.mark_disrupted(event.at, now)
         elif supersedes(event, row.count, row.at):
             changes.append(
                 bulk_sql.RowChange(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from workloads.disruptions import find_pod_cause
 from workloads.journal import bulk_sql
 from workloads.journal.cluster_events import parse_moment
 from workloads.journal.observed_objects import Kind, ObservedObject, uid_of, version_of
@@ -95,7 +96,9 @@ def _merge_pod(update: WorkloadUpdate, obj: ObservedObject, now: datetime) -> No
     before = _without_version(row.data)
     if obj.data and is_news:
         if is_current and build_pod_view(obj.data).disrupted and not _was_disrupted(row):
-            update.mark_disrupted(now)
+            since = find_pod_cause(obj.data)
+            at = parse_moment(since[1], update.clock_lead) if since else None
+            update.mark_disrupted(at or now, now)
         fill_pod_row(row, obj.data, update.clock_lead)
         # Jobs are merged before pods: this is the job that the counts are of.
         if is_current and obj.owner != uid_of(update.job) and not _is_own_pod(update, obj):

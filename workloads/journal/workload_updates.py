@@ -87,10 +87,14 @@ class WorkloadUpdate:
             if self[name] != value:
                 self.new_values[name] = value
 
-    def mark_disrupted(self, now: datetime) -> None:
-        """Note that pods are taken from it, unless that is noted."""
-        if self["disrupted_at"] is None:
-            self.set_values(disrupted_at=now)
+    def mark_disrupted(self, at: datetime, now: datetime) -> None:
+        """Note since when pods are taken from it, unless that is noted.
+
+        What tells it may be old, where nobody followed the cluster meanwhile.
+        """
+        if self.workload.disrupted_at is None:
+            earliest = min(at, self["disrupted_at"] or now)
+            self.set_values(disrupted_at=max(earliest, self.workload.created_at))
 
     def find_job_uid(self, attempt: int) -> str:
         """Return the uid of the job of an earlier attempt, "" if it never had one."""

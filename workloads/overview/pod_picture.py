@@ -145,11 +145,11 @@ def _draw_steps(points: Sequence[tuple[float, int]], scale: _Scale) -> str:
 
 def _build_lines(bounds: Bounds, scale: _Scale) -> Iterable[Line]:
     if bounds.quota is not None and bounds.quota <= scale.highest:
-        yield Line("quota", scale.y(bounds.quota), f"quota: room for {_count(bounds.quota)}")
+        yield Line("quota", scale.y(bounds.quota), f"quota: room for {_count_words(bounds.quota)}")
     if bounds.least is not None:
-        yield Line("least", scale.y(bounds.least), f"minimum: {_count(bounds.least)}")
+        yield Line("least", scale.y(bounds.least), f"minimum: {_count_words(bounds.least)}")
     if bounds.most is not None:
-        yield Line("most", scale.y(bounds.most), f"maximum: {_count(bounds.most)}")
+        yield Line("most", scale.y(bounds.most), f"maximum: {_count_words(bounds.most)}")
 
 
 def _build_marks(marks: Iterable[tuple[datetime, bool]], scale: _Scale) -> Sequence[Mark]:
@@ -179,7 +179,7 @@ def _build_ticks(scale: _Scale) -> Sequence[Tick]:
 
 def _describe(steps: Sequence[tuple[datetime, int]], bounds: Bounds) -> str:
     counts = [count for _, count in steps]
-    text = f"Pods over time: {_count(counts[-1])} now" if counts else "No pod has run"
+    text = f"Pods over time: {_count_words(counts[-1])} now" if counts else "No pod has run"
     if len(counts) > 1:
         text += f", at most {max(counts):,}"
     parts = (
@@ -191,7 +191,7 @@ def _describe(steps: Sequence[tuple[datetime, int]], bounds: Bounds) -> str:
     return f"{text}; {', '.join(known)}" if known else text
 
 
-def _count(pods: int) -> str:
+def _count_words(pods: int) -> str:
     return f"{pods:,} pod{'' if pods == 1 else 's'}"
 
 

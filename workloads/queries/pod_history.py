@@ -59,6 +59,7 @@ def load_pod_history(workload: Workload, now: datetime) -> PodHistory | None:
         _add_rounded(changes, pods.filter(gone_at__isnull=False), "gone_at", unit, -1)
     else:
         for started_at, gone_at in moments:
+            assert started_at is not None
             changes[started_at] += 1
             if gone_at is not None:
                 # Clocks of nodes differ: nobody ends before the start.

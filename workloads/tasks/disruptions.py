@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 import msgspec
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters import connections
@@ -117,7 +117,8 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
     still_there = Q(vanished_at=None, standing__in=[Standing.ENDING, Standing.FAILED])
     preempted = Q(vanished_at=None, is_preempted=True)
     found: dict[str, TakenPod] = {}
-    for pod in rows.filter(gone | still_there | preempted).only(*fields)[:MOST_PODS]:
+    candidates = rows.filter(gone | still_there | preempted)
+    for pod in candidates.only(*fields)[:MOST_PODS]:
         caused = find_pod_cause(pod.data)
         if caused is None:
             continue
@@ -179,10 +180,12 @@ def _build_record(
     text = f"{cause.action} {cause.namespace} {cause.workload}"
     key = f"{_build_prefix(workload)}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     pods, gpus = len(group), sum((pod.gpus for pod in group), Decimal(0))
-    if pods == MOST_PODS:
-        # So many are alike: what one holds, all hold.
-        pods = max(pods, _filter_pods(workload).filter(is_preempted=True).count())
-        gpus = gpus / MOST_PODS * pods
+    if pods >= MOST_PODS // 2:
+        # More may have been taken than were read. So many are alike: what one holds, all hold.
+        since = at - MAX_CLOCK_LAG
+        still_there_or_new = Q(vanished_at=None) | Q(vanished_at__gte=since)
+        taken = _filter_pods(workload).filter(still_there_or_new, is_preempted=True).count()
+        pods, gpus = max(pods, taken), gpus / pods * max(pods, taken)
     disruption = Disruption(
         cause.action,
         pods,
@@ -212,7 +215,7 @@ def _count_pods_at(workload: Workload, at: datetime) -> int:
             Q(vanished_at=None) | Q(vanished_at__gte=at),
             started_at__lte=at,
         )
-        .aggregate(count=Count("pk"))["count"]
+        .count()
     )
 
 
