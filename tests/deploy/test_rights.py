@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -45,6 +46,7 @@ from workloads.models import Log, Workload
 from workloads.specs import (
     CleanPodPolicy,
     Configuration,
+    ElasticSettings,
     Environment,
     Framework,
     Lifecycle,
@@ -197,8 +199,9 @@ def acting(recorder: Recorder, requested_steps: list[tuple[str, str]]) -> Acting
 
 
 def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(
-    recorder: Recorder, acting: Acting
+    recorder: Recorder, acting: Acting, settings: Any
 ) -> None:
+    settings.OPTIONS = settings.OPTIONS.model_copy(update={"grow_after_seconds": 0})
     cast, cluster = acting.cast, str(acting.cast.cluster.pk)
     tasks.check(cluster)
     with Client(recorder.upstream) as somebody:
@@ -217,6 +220,7 @@ def test_everything_that_is_said_to_be_needed_is_used_and_nothing_else(
             a_workloads_life(acting, framework)
         a_workload_that_tidies_up(acting)
         a_workload_without_its_job(acting)
+        a_workload_that_grows(acting)
         followed = {right for right in SAID if right.verb == "watch"}
         eventually(lambda: not followed - recorder.used)
     finally:
@@ -342,6 +346,27 @@ def a_workload_without_its_job(acting: Acting) -> None:
         namespace=acting.project.namespace,
         propagation="Orphan",
     )
+    delete_workload(acting, workload)
+
+
+def a_workload_that_grows(acting: Acting) -> None:
+    workload = acting.submit_distributed(
+        "grows",
+        command=SLEEP,
+        configuration=Configuration.WORKERS_ONLY,
+        elastic=ElasticSettings(1, 2),
+    )
+    steps.launch(str(workload.pk))
+    acting.until(workload, Status.RUNNING)
+    cluster = str(acting.cast.cluster.pk)
+
+    def has_grown() -> bool:
+        tasks.heartbeat(cluster)
+        steps.scale(cluster)
+        workload.refresh_from_db()
+        return workload.requested_pods == 2
+
+    eventually(has_grown)
     delete_workload(acting, workload)
 
 

@@ -99,7 +99,7 @@ def serialize_workload(
         else None,
         "priorityClassName": workload.priority,
         "runningPods": workload.running_pods,
-        "requestedPods": _serialize_requested_pods(spec),
+        "requestedPods": _serialize_requested_pods(workload, spec),
         "requestedNodePools": list(spec.setup.node_pools) or [DEFAULT_NODE_POOL],
         "currentNodePools": []
         if spec.setup.node_pools or not workload.running_pods
@@ -265,10 +265,15 @@ def _get_submitter_name(workload: Workload) -> str:
     return workload.submitted_by.username if workload.submitted_by else ""
 
 
-def _serialize_requested_pods(spec: Spec) -> Body:
+def _serialize_requested_pods(workload: Workload, spec: Spec) -> Body:
     body: Body = {"number": spec.pod_count}
     if spec.elastic is not None:
-        body |= {"min": spec.elastic.min_pods, "max": spec.elastic.max_pods}
+        body |= {
+            # Grown or lowered since it was submitted.
+            "number": workload.requested_pods,
+            "min": spec.elastic.min_pods,
+            "max": spec.elastic.max_pods,
+        }
     if not spec.is_distributed:
         body |= {"parallelism": spec.parallelism, "completions": spec.runs}
     return body

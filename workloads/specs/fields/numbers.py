@@ -58,7 +58,10 @@ NUMBER_FIELDS = (
         "Maximum of pods",
         Number(1, MAX_PODS),
         "maxReplicas",
-        help="Elastic: as many may join when GPUs are free. A master is one of them.",
+        help=(
+            "Elastic: it grows up to as many while quota and nodes have room. A master is one of "
+            "them."
+        ),
         rest_help="Of elastic PyTorch: pods, the master among them.",
         lock="min_pods",
         fact_section=None,
