@@ -158,7 +158,7 @@ def _create_event(
     Event.objects.create(
         workload=workload,
         attempt=workload.attempt,
-        kind=Event.Kind.ACTION,
+        kind=Event.Kind.ACTION if pods == (None, None) else Event.Kind.SCALE,
         is_warning=is_warning,
         reason=reason,
         text=text,

@@ -6,7 +6,7 @@ read first, and changed only if it is still as it was then.
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from django.conf import settings
@@ -37,10 +37,19 @@ MOST_CHANGES = 20
 """Workloads of one cluster whose number of workers a turn changes, with three calls each."""
 MOST_SECONDS = 20.0
 """Seconds after which a turn begins no further change."""
+REST_FACTOR = 9
+"""For how many times as long as a turn computed its cluster rests then: deciding on a large one
+takes seconds, which others wait for.
+"""
 STALE_AFTER = timedelta(minutes=3)
 """For how long a cluster's last answer tells what it has."""
 REFUSAL_PAUSE = timedelta(minutes=10)
 """How long a workload whose change the cluster refused is left alone."""
+SHORT_SECONDS = 0.5
+"""Seconds of computing after which a cluster needs no rest."""
+
+_rests_until: dict[str, float] = {}
+"""Until when clusters rest, by the monotonic clock of this process."""
 
 
 @step
@@ -58,30 +67,41 @@ def scale(cluster_id: str) -> None:
     May run twice, late or beside another: each change is planned in a guarded row.
     """
     with claim_task("scale", cluster_id) as is_claimed:
-        rows = Cluster.objects.in_use().filter(
-            pk=cluster_id, unreachable_since=None, last_seen_at__gte=timezone.now() - STALE_AFTER
-        )
-        cluster = rows.first() if is_claimed else None
-        loaded = jobs.load_jobs(cluster) if cluster is not None else []
-        if cluster is None or not loaded:
+        if not is_claimed or time.monotonic() < _rests_until.get(cluster_id, 0.0):
             return
-        for each in loaded:
-            if each.is_changed_by_others:
-                workload = each.attempt.workload
-                journal.record_foreign_scaling(workload.pk, workload.attempt, workload.job or {})
-        try:
-            _run_turn(cluster, [each for each in loaded if not each.is_changed_by_others])
-        except KubeError as error:
-            log.warning(
-                "workloads of cluster %s could not be scaled: %s (%s)",
-                cluster_id,
-                error.message,
-                error.detail,
-            )
-            heartbeat.enqueue(cluster_id)
+        began_at = time.thread_time()
+        cluster = (
+            Cluster.objects.in_use()
+            .filter(pk=cluster_id, unreachable_since=None)
+            .filter(last_seen_at__gte=timezone.now() - STALE_AFTER)
+            .first()
+        )
+        if cluster is not None and (loaded := jobs.load_jobs(cluster)):
+            _scale_jobs(cluster, loaded)
+        took = time.thread_time() - began_at
+        _rests_until.pop(cluster_id, None)
+        if took > SHORT_SECONDS:
+            _rests_until[cluster_id] = time.monotonic() + took * REST_FACTOR
 
 
-def _run_turn(cluster: Cluster, loaded: list[LoadedJob]) -> None:
+def _scale_jobs(cluster: Cluster, loaded: Sequence[LoadedJob]) -> None:
+    for each in loaded:
+        if each.is_changed_by_others:
+            workload = each.attempt.workload
+            journal.record_foreign_scaling(workload.pk, workload.attempt, workload.job or {})
+    try:
+        _run_turn(cluster, [each for each in loaded if not each.is_changed_by_others])
+    except KubeError as error:
+        log.warning(
+            "workloads of cluster %s could not be scaled: %s (%s)",
+            cluster.pk,
+            error.message,
+            error.detail,
+        )
+        heartbeat.enqueue(str(cluster.pk))
+
+
+def _run_turn(cluster: Cluster, loaded: Sequence[LoadedJob]) -> None:
     """Finish the changes that are planned, then make those that the rules choose now."""
     deadline, client = time.monotonic() + MOST_SECONDS, connections.get_client(cluster)
     if client.pending.is_crowded(count_silent_threads()):
@@ -103,7 +123,7 @@ def _run_turn(cluster: Cluster, loaded: list[LoadedJob]) -> None:
             _set_workers(client, each, workers)
 
 
-def _choose_workers(cluster: Cluster, loaded: list[LoadedJob]) -> Mapping[str, int]:
+def _choose_workers(cluster: Cluster, loaded: Sequence[LoadedJob]) -> Mapping[str, int]:
     """Choose the new numbers of workers, by workload, and record which have room for more."""
     now = timezone.now()
 
@@ -135,25 +155,26 @@ def _set_workers(client: Client, loaded: LoadedJob, wanted: int) -> None:
     Done already it is recorded, and changed by somebody else left alone.
     """
     workload, attempt = loaded.attempt.workload, loaded.attempt.number
-    job = _fetch_job(client, loaded)
-    if job is None:
-        return
-    if replicas.count_workers(job, loaded.kind) == loaded.attempt.workers_set:
-        try:
-            _patch_scale(client, loaded, job, wanted)
-        except (Conflict, Gone):
-            # Somebody was first; the next turn sees with what.
-            return
-        except Rejected as error:
-            refusal = (
-                "Muster could not change its number of workers, and tries again in 10 minutes: "
-                f"{describe_refusal(error)}"
-            )
-            journal.cancel_scaling(workload.pk, attempt, refusal, REFUSAL_PAUSE)
-            return
+    try:
         job = _fetch_job(client, loaded)
         if job is None:
             return
+        if replicas.count_workers(job, loaded.kind) == loaded.attempt.workers_set:
+            _patch_scale(client, loaded, job, wanted)
+    except (Conflict, Gone):
+        # Somebody was first; the next turn sees with what.
+        return
+    except Rejected as error:
+        refusal = (
+            "Muster could not change its number of workers, and tries again in 10 minutes: "
+            f"{describe_refusal(error)}"
+        )
+        journal.cancel_scaling(workload.pk, attempt, refusal, REFUSAL_PAUSE)
+        return
+    # Read again: what is recorded is the job as the cluster has it now.
+    job = _fetch_job(client, loaded)
+    if job is None:
+        return
     if replicas.count_workers(job, loaded.kind) != wanted:
         journal.record_foreign_scaling(workload.pk, attempt, job)
         return

@@ -1,0 +1,243 @@
+"""The rows of a cluster as the state that decides who grows."""
+
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from clusters.capabilities import Capabilities
+from clusters.models import Node
+from projects.models import Project
+from scheduling import CPU, GPU, MEMORY, ClusterState, Preemptibility
+from tests.cast import Cast, a_spec
+from workloads import journal
+from workloads.elastic.cluster_state import load_cluster_state
+from workloads.elastic.jobs import load_jobs
+from workloads.models import Attempt, Pod, Workload
+from workloads.specs import Configuration, ElasticSettings
+from workloads.states import Status
+
+pytestmark = pytest.mark.django_db
+
+NO_KAI = Capabilities(known=True, served=frozenset({"kubeflow.org/v1/pytorchjobs"}))
+TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+
+
+def add_node(cast: Cast, name: str, **given: Any) -> None:
+    fields: dict[str, Any] = {"is_ready": True, "gpus": 4, "cpu": 8, "memory": 1 << 34, "pods": 110}
+    Node.objects.create(cluster=cast.cluster, name=name, **(fields | given))
+
+
+def add_workload(
+    project: Project, name: str, elastic: ElasticSettings | None = None, **fields: Any
+) -> Workload:
+    spec = a_spec(
+        project, name, workers=2, configuration=Configuration.WORKERS_ONLY, elastic=elastic
+    )
+    workload = journal.create_workload(spec, project=project, user=None)
+    given = {"status": Status.RUNNING, "started_at": timezone.now()} | fields
+    Workload.objects.filter(pk=workload.pk).update(**given)
+    workload.refresh_from_db()
+    return workload
+
+
+def add_pod(workload: Workload, index: int, node: str = "", **fields: Any) -> None:
+    given: dict[str, Any] = {
+        "attempt": 1,
+        "uid": f"{workload.name}-{index}",
+        "name": f"{workload.name}-worker-{index}",
+        "role": "worker",
+        "index": index,
+        "rank": index,
+        "phase": "Running" if node else "Pending",
+        "standing": "ready" if node else "unplaced",
+        "node": node,
+        "gpus": Decimal(1),
+        "cpu": Decimal("0.5"),
+        "memory": 1 << 20,
+        "created_at": timezone.now() - timedelta(seconds=90),
+        "data": {"spec": {}},
+    }
+    Pod.objects.create(workload=workload, **(given | fields))
+
+
+def set_job(workload: Workload, workers: int, least: int = 1, most: int = 4) -> None:
+    """Let the cluster have the job, with as many pods up as it wants."""
+    job = {
+        "kind": "PyTorchJob",
+        "spec": {
+            "elasticPolicy": {"minReplicas": least, "maxReplicas": most},
+            "pytorchReplicaSpecs": {"Worker": {"replicas": workers}},
+        },
+    }
+    counts = {"standings": {"ready": workers}, "existing": workers}
+    Workload.objects.filter(pk=workload.pk).update(job=job, pod_counts=counts)
+
+
+def load(cast: Cast) -> ClusterState:
+    return load_cluster_state(cast.cluster, timezone.now())
+
+
+def test_nodes_offer_what_others_leave_and_only_those_that_are_open(cast: Cast) -> None:
+    add_node(cast, "open", used_gpus=Decimal("1.5"), used_cpu=2, used_memory=1 << 33, used_pods=10)
+    add_node(cast, "lost", is_ready=False)
+    add_node(cast, "cordoned", is_schedulable=False)
+    [node] = load(cast).nodes
+    assert (node.name, node.max_pods) == ("open", 100)
+    assert node.allocatable == {GPU: 2, CPU: 6, MEMORY: 1 << 33}
+
+
+def test_queues_are_those_of_projects_below_their_departments(cast: Cast) -> None:
+    add_node(cast, "n1")
+    queues = {queue.name: queue for queue in load(cast).queues}
+    department = queues["department-research"]
+    assert department.bounds[GPU].quota == 4
+    assert queues[cast.team_a.queue].parent == department.name
+    assert queues[cast.team_a.queue].bounds[GPU].quota == 2
+    assert queues[cast.team_a.queue].bounds[CPU].quota is None
+
+
+def test_pods_are_gangs_with_devices_of_their_nodes(cast: Cast) -> None:
+    add_node(cast, "n1")
+    group = {"spec": {"minMember": 2}}
+    first = add_workload(cast.team_a, "first", pod_group=group)
+    half = {"gpus": Decimal("0.5")}
+    for index in (0, 1):
+        add_pod(first, index, "n1", **half)
+    add_pod(first, 2, "n1", standing="ending")
+    add_pod(first, 3)
+    add_pod(first, 4, "n1", phase="Succeeded")
+    add_pod(first, 5, "n1", vanished_at=timezone.now())
+    [gang] = load(cast).gangs
+    assert (gang.queue, gang.min_member, gang.preemptibility) == (
+        cast.team_a.queue,
+        2,
+        Preemptibility.PREEMPTIBLE,
+    )
+    halves, ending, waiting = gang.pods[:2], gang.pods[2], gang.pods[3]
+    assert len(gang.pods) == 4
+    assert [pod.devices for pod in halves] == [(0,), (0,)]
+    assert halves[0].shape.share is not None
+    assert halves[0].shape.share.fraction == Fraction(1, 2)
+    assert (ending.is_leaving, ending.devices) == (True, (1,))
+    assert (waiting.node, waiting.shape.amounts) == (
+        "",
+        {GPU: 1, CPU: Fraction(1, 2), MEMORY: 1 << 20},
+    )
+
+
+def test_without_kai_nobody_takes_anything_back(cast: Cast) -> None:
+    cast.cluster.capabilities = NO_KAI.to_json()
+    cast.cluster.save()
+    add_node(cast, "n1")
+    add_pod(add_workload(cast.team_a, "first", pod_group={"spec": {"minMember": 2}}), 0, "n1")
+    [gang] = load(cast).gangs
+    assert (gang.min_member, gang.preemptibility) == (1, Preemptibility.NON_PREEMPTIBLE)
+
+
+def test_waiting_pods_do_not_go_where_labels_or_taints_keep_them_away(cast: Cast) -> None:
+    add_node(cast, "tainted", taints=[TAINT])
+    add_node(cast, "labelled", labels={"disk": "ssd"})
+    add_pod(add_workload(cast.team_a, "plain"), 0)
+    choosy = {"spec": {"nodeSelector": {"disk": "ssd"}}}
+    tolerant = {"spec": {"tolerations": [{"operator": "Exists"}]}}
+    add_pod(add_workload(cast.team_a, "choosy"), 0, data=choosy)
+    add_pod(add_workload(cast.team_a, "tolerant"), 0, data=tolerant)
+    closed = {gang.pods[0].uid: set(gang.pods[0].shape.mismatches) for gang in load(cast).gangs}
+    assert closed == {"plain-0": {"tainted"}, "choosy-0": {"tainted"}, "tolerant-0": set()}
+
+
+def test_an_elastic_job_is_known_by_its_rows(cast: Cast) -> None:
+    add_node(cast, "n1")
+    workload = add_workload(cast.team_a, "grows", ElasticSettings(1, 4))
+    set_job(workload, 2)
+    add_pod(workload, 0, "n1")
+    add_pod(workload, 1, "n1")
+    [loaded] = load_jobs(cast.cluster)
+    assert loaded.job is not None
+    assert (loaded.job.workers, loaded.job.min_workers, loaded.job.max_workers) == (2, 1, 4)
+    assert (loaded.job.used, loaded.job.waiting, loaded.job.is_complete) == (2, {}, True)
+    assert not loaded.has_plan
+    assert not loaded.is_changed_by_others
+
+
+def test_the_master_counts_in_the_bounds(cast: Cast) -> None:
+    workload = add_workload(cast.team_a, "grows", ElasticSettings(1, 4))
+    set_job(workload, 2, least=2, most=4)
+    workload.refresh_from_db()
+    assert workload.job is not None
+    workload.job["spec"]["pytorchReplicaSpecs"]["Master"] = {"replicas": 1}
+    workload.save()
+    add_pod(workload, 0, "n1")
+    [loaded] = load_jobs(cast.cluster)
+    assert loaded.job is not None
+    assert (loaded.job.min_workers, loaded.job.max_workers) == (1, 3)
+    # Only two of the three pods that it wants are up.
+    assert not loaded.job.is_complete
+
+
+def test_what_waits_is_known_since_its_pod_was_made(cast: Cast) -> None:
+    workload = add_workload(cast.team_a, "grows", ElasticSettings(1, 4))
+    set_job(workload, 2)
+    add_pod(workload, 0, "n1")
+    made_at = timezone.now() - timedelta(seconds=400)
+    add_pod(workload, 1, created_at=made_at)
+    [loaded] = load_jobs(cast.cluster)
+    assert loaded.job is not None
+    assert (loaded.job.used, loaded.job.waiting) == (1, {1: made_at.timestamp()})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": Status.PENDING},
+        {"status": Status.COMPLETED},
+        {"desired": "Stopped"},
+        {"desired": "Deleted"},
+        {"attempt": 2},
+    ],
+)
+def test_only_what_runs_and_is_to_run_is_looked_at(cast: Cast, fields: dict[str, Any]) -> None:
+    workload = add_workload(cast.team_a, "grows", ElasticSettings(1, 4), **fields)
+    set_job(workload, 2)
+    assert load_jobs(cast.cluster) == []
+
+
+def test_a_plan_or_a_foreign_number_is_no_time_to_judge(cast: Cast) -> None:
+    workload = add_workload(cast.team_a, "grows", ElasticSettings(1, 4))
+    set_job(workload, 3)
+    add_pod(workload, 0, "n1")
+    [loaded] = load_jobs(cast.cluster)
+    assert (loaded.job, loaded.is_changed_by_others) == (None, True)
+    Attempt.objects.update(workers_wanted=3)
+    [loaded] = load_jobs(cast.cluster)
+    assert (loaded.job, loaded.has_plan, loaded.is_changed_by_others) == (None, True, False)
+
+
+def test_queries_do_not_grow_with_pods_or_workloads(cast: Cast) -> None:
+    def count() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            load(cast)
+            load_jobs(cast.cluster)
+        return len(queries)
+
+    add_node(cast, "n1")
+    for number in range(2):
+        workload = add_workload(cast.team_a, f"grows-{number}", ElasticSettings(1, 4))
+        set_job(workload, 2)
+        add_pod(workload, 0, "n1")
+        add_pod(workload, 1)
+    few = count()
+    for number in range(2, 12):
+        workload = add_workload(cast.team_a, f"grows-{number}", ElasticSettings(1, 4))
+        set_job(workload, 2)
+        for index in range(5):
+            add_pod(workload, index, "n1" if index else "")
+    assert count() == few
