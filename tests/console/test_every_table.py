@@ -13,25 +13,25 @@ from benchmarks.list_rows import create_rows
 
 QUERIES: dict[str, tuple[int | None, int | None]] = {
     **{
-        "workloads": (9, 11),
-        "environments": (7, 9),
-        "compute resources": (7, 9),
-        "data sources": (7, 9),
-        "credentials": (8, 12),
+        "workloads": (10, 12),
+        "environments": (8, 10),
+        "compute resources": (8, 10),
+        "data sources": (8, 10),
+        "credentials": (9, 13),
     },
     **{
-        "templates": (5, 7),
-        "policies": (5, 9),
-        "projects": (9, 11),
-        "departments": (5, 7),
-        "node pools": (8, 12),
+        "templates": (6, 8),
+        "policies": (6, 10),
+        "projects": (10, 12),
+        "departments": (6, 8),
+        "node pools": (9, 13),
     },
     **{
-        "users": (7, None),
-        "access rules": (6, None),
-        "roles": (6, 5),
-        "service accounts": (6, None),
-        "audit": (6, None),
+        "users": (8, None),
+        "access rules": (7, None),
+        "roles": (7, 6),
+        "service accounts": (7, None),
+        "audit": (7, None),
     },
 }
 """Of an administrator and of a member of some projects; None for who may not see the table."""

@@ -43,7 +43,8 @@ MOST_NODES = 3
 MOST_LOGS = 4
 MOST_LINES = 20_000
 """Lines that are read of the logs of one workload in one run."""
-LOG_SPAN = timedelta(minutes=2)
+MOST_BYTES = 8 << 20
+LOG_SPAN = timedelta(seconds=30)
 """How long before a disruption the last step is looked for."""
 LOG_PATIENCE = timedelta(seconds=60)
 """How long the log has to tell where training went on; then only the time is told."""
@@ -231,7 +232,9 @@ def _find_going_on(
     if any(each is None for each in ends) and not is_late:
         return {}, False
     began, ended = min(pod.at for pod in taken), max((each for each in ends if each), default=now)
-    progress = parse_progress(_read_lines(workload, began), stamps.to_nanoseconds(began))
+    # The lines have the time of the cluster's clock.
+    logged_at = began + connections.clock_offset(workload.cluster_id)
+    progress = parse_progress(_read_lines(workload, logged_at), stamps.to_nanoseconds(logged_at))
     is_known = progress is not None and progress.seconds is not None
     is_over = is_known or is_late or status in RESTING or now - ended > LOG_PATIENCE
     if not is_over:
@@ -278,7 +281,11 @@ def _read_lines(workload: Workload, began: datetime) -> Iterator[tuple[int | Non
         logbook.read_lines(log, since=begin, timestamps=True)
         for log in logs.select_related("pod")[:MOST_LOGS]
     )
+    size = 0
     for line in islice(lines, MOST_LINES):
+        size += len(line)
+        if size > MOST_BYTES:
+            return
         at, offset = stamps.parse_stamp(line[:64])
         yield at, line[offset:].decode(errors="replace")
 
