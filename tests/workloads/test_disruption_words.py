@@ -40,6 +40,9 @@ STALE = (
 )
 
 
+UNNAMED_POD = (Action.RECLAIM, "muster-b", "train2")
+
+
 def build_taken_pod(message: str = "", reason: str = "PreemptionByScheduler") -> Object:
     at = "2026-11-20T14:02:30Z"
     made = condition("DisruptionTarget", reason=reason, message=message, lastTransitionTime=at)
@@ -52,7 +55,9 @@ def build_taken_pod(message: str = "", reason: str = "PreemptionByScheduler") ->
         (RECLAIM, Action.RECLAIM, "muster-b", "train2"),
         (PREEMPT, Action.PREEMPT, "muster-a", "train2"),
         (CONSOLIDATE, Action.CONSOLIDATE, "", ""),
+        (f"{CONSOLIDATE} for workload muster-b/{GROUP}", Action.CONSOLIDATE, "muster-b", "train2"),
         (STALE, Action.STALE_GANG, "", ""),
+        (f"A pod of muster-a/train1 was preempted by workload muster-b/{GROUP}.", *UNNAMED_POD),
         ("something new", Action.OTHER, "", ""),
     ],
 )
@@ -63,7 +68,7 @@ def test_a_pod_says_what_takes_it(
     assert found is not None
     cause, since = found
     assert (cause.action, cause.namespace, cause.workload) == (action, namespace, workload)
-    assert cause.pod == ("" if action is Action.OTHER else "train1-worker-2")
+    assert cause.pod == ("train1-worker-2" if "train1-worker-2" in message else "")
     assert since == "2026-11-20T14:02:30Z"
 
 
@@ -116,6 +121,10 @@ def test_no_sentence_of_the_cluster_names_a_workload_of_another_namespace() -> N
         "Pod muster-a/train1-worker-2 was preempted by another workload."
     )
     assert strip_names(PREEMPT, "muster-a") == PREEMPT
+    assert strip_names("It was preempted by workload train2.", "muster-a") == (
+        "It was preempted by another workload."
+    )
+    assert "train2" not in strip_names(f"{CONSOLIDATE} for workload muster-b/{GROUP}", "muster-a")
     assert strip_names("0/4 nodes are available", "muster-a") == "0/4 nodes are available"
 
 

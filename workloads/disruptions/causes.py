@@ -54,8 +54,8 @@ EVICT = "Evict"
 
 _NAME = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _TAKER = re.compile(
-    rf"\b(?P<before>by (?:(?P<higher>higher priority) )?)workload "
-    rf"(?P<namespace>{_NAME})/(?P<group>[-a-z0-9.]{{1,253}}[a-z0-9])"
+    rf"\b(?P<before>(?:by|for) (?:(?P<higher>higher priority) )?)workload "
+    rf"(?:(?P<namespace>{_NAME})/)?(?P<group>[-a-z0-9.]{{0,252}}[a-z0-9])"
 )
 _EVICTED_POD = re.compile(rf"\b[Pp]od:? {_NAME}/(?P<pod>[-a-z0-9.]{{1,253}})")
 _GROUP_NAME = re.compile(r"pg-(?P<name>.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -112,7 +112,8 @@ def find_pod_cause(pod: Object) -> tuple[Cause, str] | None:
 def strip_names(text: str, namespace: str) -> str:
     """Return a cluster's sentence without the name of a workload in another namespace.
 
-    The lines below it, which have the amounts of queues, go as well.
+    One without a namespace may be anybody's. The lines below it, which have the amounts of queues,
+    go as well.
     """
     found = _TAKER.search(text)
     if found is None or found["namespace"] == namespace:
@@ -123,14 +124,17 @@ def strip_names(text: str, namespace: str) -> str:
 def _parse_text(text: str) -> Cause:
     pod, taker = _EVICTED_POD.search(text), _TAKER.search(text)
     name = pod["pod"].rstrip(".") if pod else ""
-    if taker is not None:
-        action = Action.PREEMPT if taker["higher"] else Action.RECLAIM
-        return Cause(action, taker["namespace"], _parse_group_name(taker["group"]), name, text)
+    namespace = (taker["namespace"] or "") if taker else ""
+    workload = _parse_group_name(taker["group"]) if taker else ""
     if "resource consolidation" in text:
-        return Cause(Action.CONSOLIDATE, pod=name, text=text)
-    if "minimum required number of pods" in text:
-        return Cause(Action.STALE_GANG, pod=name, text=text)
-    return Cause(Action.OTHER, pod=name, text=text)
+        action = Action.CONSOLIDATE
+    elif "minimum required number of pods" in text:
+        action = Action.STALE_GANG
+    elif taker is None:
+        action = Action.OTHER
+    else:
+        action = Action.PREEMPT if taker["higher"] else Action.RECLAIM
+    return Cause(action, namespace, workload, name, text)
 
 
 def _parse_group_name(name: str) -> str:

@@ -129,11 +129,13 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
     events = Event.objects.filter(
         workload=workload, attempt=workload.attempt, at__gte=since, reason=EVICT
     )
-    causes = {
-        cause.pod: (cause, at)
+    told = [
+        (cause, at)
         for at, kept in events.order_by("at").values_list("at", "cause")[:MOST_PODS]
-        if (cause := _decode_cause(kept)) is not None and cause.pod
-    }
+        if (cause := _decode_cause(kept)) is not None
+    ]
+    causes = {cause.pod: (cause, at) for cause, at in told if cause.pod}
+    unnamed = {cause.action: cause for cause, _ in told if not cause.pod}
     missing = causes.keys() - found.keys()
     if missing:
         # The scheduler may be set to write no condition, and pods may go unseen.
@@ -142,7 +144,10 @@ def _load_taken_pods(workload: Workload, since: datetime) -> list[TakenPod]:
             found[name] = _build_taken_pod(by_name[name], *causes[name])
     # The event's annotations name who gets the room; the condition has but a sentence.
     return [
-        replace(pod, cause=causes[name][0]) if name in causes else pod
+        replace(
+            pod,
+            cause=causes[name][0] if name in causes else unnamed.get(pod.cause.action, pod.cause),
+        )
         for name, pod in found.items()
     ]
 
