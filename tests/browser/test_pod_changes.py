@@ -127,6 +127,25 @@ def test_the_picture_reads_well_everywhere(bob: Page, rows: dict[str, str]) -> N
     shoot(bob, "picture")
 
 
+NEWS = """
+from django.utils import timezone
+from tests.workloads.table_rows import touch_workload
+from workloads.models import Event, Workload
+train = Workload.objects.get(name="llama")
+Event.objects.create(workload=train, attempt=1, kind="scale", at=timezone.now(), reason="Drained",
+    uid="lost-now", is_warning=True, cause={"action": "drain", "pods": 1, "nodes": ["gpu-node-1"]})
+touch_workload(train)
+"""
+
+
+def test_the_picture_keeps_itself_fresh(bob: Page, site: Site, rows: dict[str, str]) -> None:
+    bob.goto(f"/workloads/{rows['train']}")
+    part = bob.get_by_role("region", name="Pods over time")
+    expect(part.get_by_text("gpu-node-3")).to_be_visible()
+    site.server.python(NEWS)
+    expect(part.get_by_text("evicted from gpu-node-1 on request")).to_be_visible(timeout=90_000)
+
+
 def test_the_project_says_what_may_be_taken(bob: Page, rows: dict[str, str]) -> None:
     bob.goto(f"/projects/{rows['project']}")
     expect(

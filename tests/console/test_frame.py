@@ -129,7 +129,7 @@ def test_the_static_files_refer_to_nothing_that_is_not_there(
     assert list(tmp_path.glob("vendor/patternfly-*/patternfly.min.*.css"))
 
 
-@pytest.mark.parametrize(("at", "queries"), [("/projects", 9), ("/clusters", 4), ("/users", 7)])
+@pytest.mark.parametrize(("at", "queries"), [("/projects", 10), ("/clusters", 5), ("/users", 8)])
 def test_a_page_asks_the_database_so_often_however_much_there_is(
     client: Client, cast: Cast, django_assert_num_queries: object, at: str, queries: int
 ) -> None:

@@ -19,6 +19,11 @@ def _read_pods(item: Item) -> str:
     return f"{item.get('runningPods', 0)}/{format_value(requested)}"
 
 
+def _read_bounds(item: Item) -> str:
+    least, most = (get_value(item, f"requestedPods.{name}") for name in ("min", "max"))
+    return "" if least is None else f"{format_value(least)}-{format_value(most)}"
+
+
 def _read_gpus(item: Item) -> str:
     allocated = format_value(get_value(item, "allocatedResources.gpu") or 0)
     requested = format_value(get_value(item, "workloadRequestedResources.gpu.request") or 0)
@@ -43,6 +48,7 @@ WORKLOAD_COLUMNS = [
     TableColumn("PROJECT", lambda item: item.get("projectName")),
     TableColumn("BY", lambda item: item.get("submittedBy")),
     TableColumn("RAN", _read_running, is_wide=True),
+    TableColumn("ELASTIC", _read_bounds, is_wide=True),
     TableColumn("PRIORITY", lambda item: item.get("priorityClassName"), is_wide=True),
     TableColumn("ID", lambda item: item["id"], is_wide=True),
     TableColumn("MESSAGE", lambda item: item.get("phaseMessage")),
