@@ -2,12 +2,14 @@
 went on; who may not see the other project reads of another one.
 """
 
+import importlib
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -369,3 +371,16 @@ def test_pods_that_stay_have_no_picture(cast: Cast) -> None:
     a_pod(workload, gpus=Decimal(1), started_at=timezone.now())
     html = as_(cast.vera).get(f"/workloads/{workload.pk}").content.decode()
     assert "Pods over time" not in html
+
+
+def test_the_bounds_of_earlier_workloads_are_filled_in(cast: Cast) -> None:
+    a_workload(cast.team_a, "elastic", spec=encode_spec(elastic_spec(cast.team_a)))
+    a_workload(cast.team_a, "fixed")
+    a_workload(cast.team_a, "odd", spec={"elastic": {"min_pods": "many"}})
+    migration = importlib.import_module("workloads.migrations.0010_disruptions")
+    migration.fill_bounds(apps, connection.schema_editor())
+    assert list(Workload.objects.order_by("name").values_list("name", "min_pods", "max_pods")) == [
+        ("elastic", 2, 4),
+        ("fixed", None, None),
+        ("odd", None, None),
+    ]
