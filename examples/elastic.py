@@ -144,13 +144,15 @@ class Hub:
     gradients: dict[Connection, tuple[float, ...]] = field(default_factory=dict)
     done: set[Connection] = field(default_factory=set)
     last_join: float = 0.0
-    restarts: int = 0
+    lost: int = 0
+    joined: int = 0
+    """How often the group was given up because a rank was lost, and because one came."""
 
     def run(self) -> None:
         """Serve until all ranks are done, or the group cannot go on."""
         with selectors.DefaultSelector() as selector, self.server:
             selector.register(self.server, selectors.EVENT_READ)
-            while self.restarts <= self.max_restarts and not self._is_done:
+            while not self._is_used_up and not self._is_done:
                 for key, _ in selector.select(timeout=0.1):
                     if key.fileobj is self.server:
                         self._accept(selector)
@@ -159,10 +161,14 @@ class Hub:
                 if not self.is_formed:
                     self._form()
         # The hub's own process ends with its rank: that one is told last.
-        end = Message(END, int(self.restarts > self.max_restarts))
+        end = Message(END, self.lost, self.joined) if self._is_used_up else Message(END)
         for connection in reversed(self.ranks):
             with contextlib.suppress(OSError):
                 connection.send(end)
+
+    @property
+    def _is_used_up(self) -> bool:
+        return self.lost + self.joined > self.max_restarts
 
     @property
     def _is_done(self) -> bool:
@@ -186,6 +192,7 @@ class Hub:
             if connection.is_member:
                 self.ranks.remove(connection)
                 if connection not in self.done:
+                    self.lost += self.is_formed
                     self._begin_anew()
 
     def _take(self, connection: Connection, message: Message) -> None:
@@ -197,6 +204,7 @@ class Hub:
             # The rank beside the hub comes first: it writes the checkpoint that the hub reads.
             self.ranks.insert(0 if message.first else len(self.ranks), connection)
             self.last_join = time.monotonic()
+            self.joined += self.is_formed
             self._begin_anew()
         elif message.first != self.generation or not self.is_formed:
             return  # of a group that has been given up
@@ -208,7 +216,6 @@ class Hub:
     def _begin_anew(self) -> None:
         """Give the group up, and tell its ranks."""
         if self.is_formed:
-            self.restarts += 1
             self.is_formed = False
             self._send_all(lambda rank: Message(ANEW))
 
@@ -283,8 +290,8 @@ class HubGroup:
             message = receive_next(self.connection, self.waiting, SILENCE_SECONDS)
             if message.kind == ANEW:
                 raise GroupFormsAnew
-            if message.kind == END and message.first:
-                raise GroupError("the group was formed anew as often as PET_MAX_RESTARTS allows")
+            if message.kind == END and message.first + message.second:
+                raise build_used_up_error(message)
             if message.kind == kind:
                 return message
 
@@ -308,12 +315,22 @@ class TorchGroup:
 
     def average(self, step: int, sums: Vector) -> Vector:
         total = self._torch.tensor(sums, dtype=self._torch.float64)
-        self._distributed.all_reduce(total)
+        try:
+            self._distributed.all_reduce(total)
+        except RuntimeError as error:
+            raise GroupError(f"another rank was lost: {str(error).splitlines()[0]}") from error
         return [float(each) / SAMPLES for each in total]
 
     def finish(self) -> None:
         self._distributed.barrier()
         self._distributed.destroy_process_group()
+
+
+def build_used_up_error(end: Message) -> GroupError:
+    return GroupError(
+        f"the group had to form anew {end.first + end.second} times, more often than "
+        f"PET_MAX_RESTARTS allows (ranks lost: {end.first}, ranks that came: {end.second})"
+    )
 
 
 def receive_next(connection: Connection, waiting: list[Message], seconds: float) -> Message:
@@ -354,7 +371,7 @@ def wait_for_group(
     while True:
         message = receive_next(connection, waiting, max(deadline - time.monotonic(), 0.001))
         if message.kind == END:
-            raise GroupError("the group was formed anew as often as PET_MAX_RESTARTS allows")
+            raise build_used_up_error(message)
         if message.kind == WELCOME:
             generation, step, *weights = message.numbers
             return HubGroup(
@@ -518,12 +535,14 @@ def start_hub(
     threading.Thread(target=hub.run, name="hub", daemon=True).start()
 
 
-def report_start(group: Group, is_first: bool) -> None:
+def report_start(group: Group, *, has_trained: bool) -> None:
     print(f"elastic: rank {group.rank} of {group.world}")
     if group.step:
         print(f"resumed at step {group.step}")
-    elif not is_first:
+    elif has_trained:
         print("no checkpoint: began anew at step 0")
+    else:
+        print("no checkpoint: begins at step 0")
 
 
 def train_in_groups(options: argparse.Namespace, terms: tuple[float, ...]) -> None:
@@ -533,9 +552,12 @@ def train_in_groups(options: argparse.Namespace, terms: tuple[float, ...]) -> No
     if is_beside_hub:
         start_hub(endpoint, options, terms)
     group = join_group(endpoint, terms, is_beside_hub=is_beside_hub)
+    # A hub that came back counts its groups from 1: the ranks that outlived it know better.
+    has_trained = group.generation > 1
     while True:
         try:
-            report_start(group, group.generation == 1)
+            report_start(group, has_trained=has_trained)
+            has_trained = True
             weights = train(group, options, terms)
             print(f"digest {hash_weights(weights)} rank {group.rank}")
             group.finish()
@@ -550,6 +572,23 @@ def train_in_groups(options: argparse.Namespace, terms: tuple[float, ...]) -> No
             group = join_group(endpoint, terms, is_beside_hub=is_beside_hub)
 
 
+def train_under_torchrun(options: argparse.Namespace, terms: tuple[float, ...]) -> None:
+    """Train in the one group that torchrun starts this process for."""
+    group = TorchGroup(options.checkpoint, terms)
+    # Not counted there: a rank that came. The process cannot know of the group before it.
+    restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    report_start(group, has_trained=restarts != "0")
+    weights = train(group, options, terms)
+    print(f"digest {hash_weights(weights)} rank {group.rank}")
+    group.finish()
+
+
+def end_on_sigterm(*_: object) -> NoReturn:
+    # A second signal must not break off the checkpoint that the first one asks for.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
+
+
 def hash_weights(weights: Vector) -> str:
     """Return a digest of the weights to nine digits: sums differ in the last bits by the ranks."""
     return hashlib.sha256(",".join(f"{each:.9f}" for each in weights).encode()).hexdigest()[:16]
@@ -559,18 +598,14 @@ def main(arguments: Sequence[str]) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     # The kernel delivers only handled signals to process 1 of a container.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, end_on_sigterm)
     options = parse_options(arguments)
     terms = (float(options.steps), options.lr, float(options.seed))
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        group = TorchGroup(options.checkpoint, terms)
-        report_start(group, os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0")
-        weights = train(group, options, terms)
-        print(f"digest {hash_weights(weights)} rank {group.rank}")
-        group.finish()
-        return
     try:
-        train_in_groups(options, terms)
+        if "TORCHELASTIC_RUN_ID" in os.environ:
+            train_under_torchrun(options, terms)
+        else:
+            train_in_groups(options, terms)
     except GroupError as error:
         exit_with(1, f"this rank stops: {error}")
 

@@ -2,9 +2,11 @@
 groups.
 
 Runs as one process per pod from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, under torchrun, or
-alone. Data and batches follow from the seed and the step only, so a group that forms anew with
-another number of ranks goes on with the same training. Exit codes: 0 trained, 1 torch is missing or
-the group broke, 2 wrong arguments or variables, 3 failed as asked to.
+alone; where the operator's PET_RDZV_ENDPOINT says that torchrun is to form the group, it starts
+torchrun. Data and batches follow from the seed and the step only, so a group that forms anew with
+another number of ranks goes on with the same training: the loss of a step does not depend on their
+number. Exit codes: 0 trained, 1 torch is missing or the group broke, 2 wrong arguments or
+variables, 3 failed as asked to, 143 ended by SIGTERM.
 """
 
 import argparse
@@ -68,6 +70,21 @@ def detect_place(options: argparse.Namespace) -> ProcessPlace:
         device = torch.device("cuda", local_rank % torch.cuda.device_count())
         torch.cuda.set_device(device)
     return ProcessPlace(rank, world, local_rank, device)
+
+
+def is_under_torchrun() -> bool:
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def become_torchrun(arguments: list[str], options: argparse.Namespace) -> NoReturn:
+    """Go on as torchrun, which starts this program for each GPU, or once where there is none.
+
+    It reads the group from the PET_* variables.
+    """
+    gpus = 0 if options.no_cuda else torch.cuda.device_count()
+    launcher = [sys.executable, "-m", "torch.distributed.run"]
+    program = ["--nproc-per-node", str(max(gpus, 1)), __file__, *arguments]
+    os.execv(sys.executable, launcher + program)
 
 
 def join_group(place: ProcessPlace, options: argparse.Namespace) -> Any:
@@ -207,11 +224,14 @@ def train(place: ProcessPlace, group: Any, options: argparse.Namespace) -> None:
             model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
             done_steps = state["step"]
-            finished = (
-                ": it is the last, nothing is left to do" if done_steps >= options.steps else ""
-            )
-            print(f"resumed from step {done_steps} of {folder} rank {place.rank}{finished}")
-        if done_steps < options.steps:
+            print(f"resumed at step {done_steps}")
+        elif is_under_torchrun():
+            # Not counted there: a rank that came. A process cannot know of the group before it.
+            restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+            print(f"no checkpoint: {'begins' if restarts == '0' else 'began anew'} at step 0")
+        if done_steps >= options.steps:
+            print(f"step {done_steps} is the last: nothing is left to do")
+        else:
             run_steps(done_steps, model, optimizer, place, group, options)
         dist.barrier()
     except RuntimeError as error:
@@ -239,13 +259,16 @@ def run_steps(
         time.sleep(options.slow)
         batch = select_batch(step, place, options)
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(parallel(points[batch]), labels[batch])
-        loss.backward()
+        scores = parallel(points[batch])
+        total = torch.nn.functional.cross_entropy(scores, labels[batch], reduction="sum")
+        loss = total / options.batch_size
+        # DDP takes the mean over the ranks, whose parts of the batch may differ in size.
+        (loss * place.world).backward()
         optimizer.step()
         mean = loss.detach()
         dist.all_reduce(mean, group=group)
         if step % options.log_interval == 0 or step == options.steps:
-            print(f"step {step} loss {mean.item() / place.world:.4f} rank {place.rank}")
+            print(f"step {step} loss {mean.item():.8f} rank {place.rank} world {place.world}")
         if (
             folder
             and place.local_rank == 0
@@ -358,6 +381,8 @@ def main(arguments: list[str]) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     options = parse_options(arguments)
+    if os.environ.get("PET_RDZV_ENDPOINT") and not is_under_torchrun():
+        become_torchrun(arguments, options)
     end_on_sigterm()
     place = detect_place(options)
     if place.world > options.batch_size:
@@ -366,6 +391,8 @@ def main(arguments: list[str]) -> None:
         )
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
+    # The order of a sum differs with the number of ranks: in double precision nobody sees it.
+    torch.set_default_dtype(torch.float64)
     try:
         group = join_group(place, options)
         where = f"{dist.get_backend(group)} on {place.device}, torch {torch.__version__}"

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def elastic_agent(launcher: Launcher, port: int, *arguments: str, host: bool = False) -> Process:
-    """One torchrun, as a pod of an elastic PyTorchJob runs it, with the settings that
+    """One pod of an elastic PyTorchJob, which starts torchrun by itself, with the settings that
     examples/README.md asks for.
 
     The host keeps the group's store and must stay.
@@ -33,11 +33,10 @@ def elastic_agent(launcher: Launcher, port: int, *arguments: str, host: bool = F
         ),
         "PET_MAX_RESTARTS": "10",
         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": "1",
     }
-    return launcher.start(
-        [TORCH, "-m", "torch.distributed.run", str(EXAMPLES / PROGRAM), *arguments], settings
-    )
+    return launcher.start([TORCH, str(EXAMPLES / PROGRAM), *arguments], settings)
 
 
 def test_without_torch_one_line_says_how_to_install_it(launcher: Launcher) -> None:
@@ -55,6 +54,17 @@ def test_two_ranks_learn_and_end_with_the_same_weights(launcher: Launcher) -> No
     losses = ranks[0].losses()
     assert list(losses) == list(range(1, 41))
     assert sum(losses[step] for step in range(1, 6)) > sum(losses[step] for step in range(36, 41))
+
+
+@needs_torch
+def test_the_loss_of_a_step_does_not_depend_on_the_number_of_ranks(launcher: Launcher) -> None:
+    """Of 64 samples three ranks take 22, 21 and 21."""
+    alone = launcher.group(1, PROGRAM, "--steps", "40", python=TORCH)[0]
+    ranks = launcher.group(3, PROGRAM, "--steps", "40", python=TORCH)
+    assert [rank.wait(120) for rank in (alone, *ranks)] == [0, 0, 0, 0]
+    losses = alone.losses()
+    assert all(abs(loss - losses[step]) <= 1e-6 for step, loss in ranks[2].losses().items())
+    assert list(ranks[2].losses()) == list(losses) == list(range(1, 41))
 
 
 @needs_torch
@@ -113,13 +123,18 @@ def test_an_elastic_group_loses_a_member_gets_another_and_finishes(
         "--checkpoint-every",
         "5",
     ]
+    straight = launcher.group(1, PROGRAM, "--steps", "40", python=TORCH)[0]
     port = free_port()
     first = elastic_agent(launcher, port, *arguments, host=True)
     lost = elastic_agent(launcher, port, *arguments)
     first.awaited(r"^step 7 ", within=120)
     lost.end()
     newcomer = elastic_agent(launcher, port, *arguments)
-    assert int(newcomer.awaited(r"^resumed from step (\d+)", within=120)[1]) >= 5
+    assert int(newcomer.awaited(r"^resumed at step (\d+)$", within=120)[1]) >= 5
     assert (first.wait(180), newcomer.wait(60)) == (0, 0)
     assert first.digest() == newcomer.digest()
     assert 40 in newcomer.losses()
+    assert straight.wait(60) == 0
+    losses = straight.losses()
+    for rank in (first, lost, newcomer):
+        assert all(abs(loss - losses[step]) <= 1e-6 for step, loss in rank.losses().items())

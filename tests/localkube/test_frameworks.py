@@ -221,7 +221,7 @@ def test_elastic_pytorch_takes_in_a_worker_that_comes_later(api: Api) -> None:
     )
     print(f"\nelastic: from 2 to 3 workers in {time.monotonic() - asked:.1f} s", flush=True)
     every = run.succeeded()
-    assert any("resumed from step" in log for log in every.values()), every
+    assert any("resumed at step" in log for log in every.values()), every
     assert len(digests(dict(every))) == 1, every
 
 
