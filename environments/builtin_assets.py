@@ -29,6 +29,11 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
     | {"image": "muster/allreduce", "description": "Trains a small model over TCP, in seconds"},
     "pytorch-ddp": DISTRIBUTED
     | {"image": "muster/pytorch-ddp", "description": "A small classifier with PyTorch DDP"},
+    "elastic": DISTRIBUTED
+    | {
+        "image": "muster/elastic",
+        "description": "A small model whose pods may leave and come; needs no torch",
+    },
     "pytorch-mnist": DISTRIBUTED
     | {
         "image": "kubeflow/pytorch-dist-mnist:latest",

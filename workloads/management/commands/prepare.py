@@ -20,6 +20,7 @@ from clusters import actions, project_provisioning
 from clusters.models import Cluster
 from environments import builtin_assets
 from projects.models import Department, Project, User
+from workloads import builtin_templates
 
 ADMINISTRATOR = "admin"
 LOCALKUBE = "localkube"
@@ -47,6 +48,7 @@ class Command(BaseCommand):
         try:
             migrate_database()
             builtin_assets.ensure_builtin_assets()
+            builtin_templates.ensure_builtin_templates()
             if sign_in_text := create_first_administrator(settings.OPTIONS.admin_password):
                 self.stdout.write(sign_in_text)
             if options["localkube"]:
