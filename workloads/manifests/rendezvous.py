@@ -1,7 +1,7 @@
 """How the pods of torchrun find each other, and how many may leave or join."""
 
 from workloads.kube_objects import Object
-from workloads.specs import Spec
+from workloads.specs import RestartPolicy, Spec
 
 MAX_RESTARTS = 1000
 """How often an elastic group may form anew by default: each pod that leaves or joins costs one."""
@@ -13,6 +13,17 @@ attempt.
 
 ELASTIC_VARIABLES = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 """Without this torch 2.13 never admits a pod that joins later."""
+
+
+def choose_restart_policy(spec: Spec) -> RestartPolicy:
+    """Choose what becomes of an ended container by default.
+
+    torchrun exits with 1 when its restarts are used up. Restarted in place it would count from 0
+    again, and the limit would mean nothing.
+    """
+    if spec.elastic is not None and spec.elastic.max_restarts is not None:
+        return RestartPolicy.EXIT_CODE
+    return RestartPolicy.ON_FAILURE
 
 
 def build_elastic_policy(spec: Spec) -> Object | None:

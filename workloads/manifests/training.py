@@ -61,16 +61,30 @@ def build_replica(
 def _build_replicas(spec: Spec, framework: Framework, identity: Identity, kind: JobKind) -> Object:
     """Build the map of workers and, where the spec has them, a single first pod and servers."""
     variables = rendezvous.ELASTIC_VARIABLES if spec.elastic else None
+    default = rendezvous.choose_restart_policy(spec)
     setup, workers = spec.master_setup if spec.has_master else spec.setup, spec.workers
     replicas: Object = {}
     if spec.has_distinct_first_pod:
         replicas[framework.adapter.leader] = build_replica(
-            spec, setup, identity, 1, container=kind.container, rank_0=True, variables=variables
+            spec,
+            setup,
+            identity,
+            1,
+            container=kind.container,
+            default=default,
+            rank_0=True,
+            variables=variables,
         )
         workers -= int(not spec.has_master)
     if workers:
         replicas["Worker"] = build_replica(
-            spec, spec.setup, identity, workers, container=kind.container, variables=variables
+            spec,
+            spec.setup,
+            identity,
+            workers,
+            container=kind.container,
+            default=default,
+            variables=variables,
         )
     if spec.parameter_servers:
         replicas["PS"] = build_replica(
