@@ -32,9 +32,9 @@ class Refused(Exception):
         self.status = status
 
 
-class Program:
-    """Signed in, on the project team-a. A request whose answer was lost on the way is made again,
-    as every program has to.
+class Client:
+    """Signed in. A request whose answer was lost on the way is made again, as every program has
+    to.
     """
 
     def __init__(
@@ -47,6 +47,41 @@ class Program:
             "POST", "/token", {"grantType": "password", "username": username, "password": password}
         )["accessToken"]
         self._headers["Authorization"] = f"Bearer {token}"
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Body | None = None,
+        read: Callable[[bytes], Any] = _from_json,
+    ) -> Any:
+        """What `read` makes of the answer. Raises Refused, and the connection's error when it lasts
+        longer than the patience.
+        """
+        until = time.monotonic() + self.patience
+        data = None if body is None else json.dumps(body).encode()
+        while True:
+            request = urllib.request.Request(
+                f"{self.url}/api/v1{path}", data, self._headers, method=method
+            )
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return read(answer.read())
+            except urllib.error.HTTPError as error:
+                raise Refused(error.code, error.read().decode(errors="replace")) from None
+            except (OSError, http.client.HTTPException):
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.1)
+
+
+class Program(Client):
+    """A client on the project team-a."""
+
+    def __init__(
+        self, url: str, password: str, patience: float = 90.0, username: str = "admin"
+    ) -> None:
+        super().__init__(url, password, patience, username)
         project = next(
             each
             for each in self.ask("GET", "/org-unit/projects")["projects"]
@@ -99,32 +134,6 @@ class Program:
             each["name"]: each
             for each in self.ask("GET", f"/workloads?limit=500{asked}")["workloads"]
         }
-
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: Body | None = None,
-        read: Callable[[bytes], Any] = _from_json,
-    ) -> Any:
-        """What `read` makes of the answer. Raises Refused, and the connection's error when it lasts
-        longer than the patience.
-        """
-        until = time.monotonic() + self.patience
-        data = None if body is None else json.dumps(body).encode()
-        while True:
-            request = urllib.request.Request(
-                f"{self.url}/api/v1{path}", data, self._headers, method=method
-            )
-            try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
-                    return read(answer.read())
-            except urllib.error.HTTPError as error:
-                raise Refused(error.code, error.read().decode(errors="replace")) from None
-            except (OSError, http.client.HTTPException):
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.1)
 
 
 class Reader:
