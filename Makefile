@@ -62,6 +62,7 @@ bench: $(VENV)/.development
 	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/console.py --database-url "$$MUSTER_DATABASE_URL"'
 	$(BIN)/python benchmarks/lists.py
 	$(BIN)/python benchmarks/cli.py
+	$(BIN)/python benchmarks/elastic.py
 	$(BIN)/python benchmarks/scale.py
 	MUSTER_POSTGRES_DURABLE=on .ci/with-postgres sh -c '$(BIN)/python benchmarks/scale.py --database-url "$$MUSTER_DATABASE_URL"'
 
