@@ -64,9 +64,7 @@ class NodeRoom:
 
     def part_of(self, demand: Demand) -> Number | None:
         """Return how much of each of its devices a pod would take; None when that is not known."""
-        if demand.share is None:
-            return WHOLE_DEVICE
-        return demand.share.device_fraction(self.node.device_memory)
+        return demand.find_part(self.node.device_memory)
 
     def get_idle_count(self, *, at_once: bool) -> int:
         """Return how many devices are free whole, now and later or later alone."""

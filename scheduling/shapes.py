@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from scheduling.devices import WHOLE_DEVICE
 from scheduling.state import CPU, GPU, MEMORY, Amounts, Node, Number, Pod, PodShape
 
 ShapeCounts = Mapping[PodShape, int]
@@ -11,7 +12,7 @@ ShapeCounts = Mapping[PodShape, int]
 class Demand:
     """What pods of one shape take on a node and in a queue."""
 
-    __slots__ = ("charge", "mismatches", "plain", "shape", "share", "size", "whole")
+    __slots__ = ("_parts", "charge", "mismatches", "plain", "shape", "share", "size", "whole")
 
     def __init__(self, shape: PodShape, device_memory: int | None) -> None:
         self.shape = shape
@@ -26,6 +27,15 @@ class Demand:
         part = self.share.device_fraction(device_memory) if self.share else None
         self.size: tuple[int, Number] = (self.whole, part or 0)
         """Larger demands are placed first."""
+        self._parts: dict[int | None, Number | None] = {}
+
+    def find_part(self, device_memory: int | None) -> Number | None:
+        """Return how much of each of its devices a pod takes; None when that is not known."""
+        if self.share is None:
+            return WHOLE_DEVICE
+        if device_memory not in self._parts:
+            self._parts[device_memory] = self.share.device_fraction(device_memory)
+        return self._parts[device_memory]
 
 
 class ShapeTable:

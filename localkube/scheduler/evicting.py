@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Generator, Sequence
 
+from localkube.disruption import mark_disrupted
 from localkube.errors import ApiError
 from localkube.lifecycle import DeleteOptions
-from localkube.metadata import Object, is_terminating, set_condition, uid_of
+from localkube.metadata import is_terminating, uid_of
 from localkube.objects import Objects
 from localkube.resources import PODS
 from localkube.scheduler.cluster_index import ClusterIndex
@@ -48,13 +49,8 @@ class Evictor:
         if pod is None or uid_of(pod) != task.uid or is_terminating(pod):
             return
         message = describe_eviction(task, group, action, taker)
-
-        def change(pod: Object) -> None:
-            conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-            set_condition(conditions, build_disruption_condition(message))
-
         try:
-            self._objects.modify(PODS, task.namespace, task.name, change, subresource="status")
+            mark_disrupted(self._objects, pod, "PreemptionByScheduler", message)
             self._reports.report_eviction(group, action, taker, count, message)
             self._objects.delete(PODS, task.namespace, task.name, DeleteOptions(uid=task.uid))
         except ApiError as refusal:
@@ -82,14 +78,3 @@ def describe_eviction(task: Task, group: Group, action: Action, taker: Group | N
                 "Workload doesn't meet the minimum required number of pods "
                 f"({group.book.min_member}), evicting remaining pod: {pod}"
             )
-
-
-def build_disruption_condition(message: str) -> Object:
-    """Build the condition of a pod that the scheduler evicts."""
-    return {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "lastProbeTime": None,
-        "reason": "PreemptionByScheduler",
-        "message": message,
-    }
