@@ -126,9 +126,9 @@ class ClusterRoom:
             return True
         if self._idle[at_once] < self._shapes.count_devices(counts):
             return True
-        return not all(
-            self._list_places(self._shapes.get_demand(shape), at_once=at_once).ranks
-            for shape in counts
+        return any(
+            self._list_places(self._shapes.get_demand(shape), at_once=at_once).most < count
+            for shape, count in counts.items()
         )
 
     def is_enough_in_sum(self, counts: ShapeCounts) -> bool:
@@ -237,25 +237,40 @@ class ClusterRoom:
             if idle >= demand.whole and room.node.name not in demand.mismatches:
                 devices = room.find_devices(demand, at_once=at_once)
             if devices is None:
-                places.ranks.pop(index, None)
+                places.remove_node(index)
             else:
-                places.ranks[index] = _rank_room(room, demand, idle), index
-                places.devices[index] = devices
+                most = room.count_most(demand, at_once=at_once)
+                places.put_node(index, _rank_room(room, demand, idle), devices, most)
         return places
 
 
 class ShapePlaces:
     """The nodes that have room for one pod of a shape."""
 
-    __slots__ = ("devices", "position", "ranks")
+    __slots__ = ("_most", "devices", "most", "position", "ranks")
 
     def __init__(self) -> None:
+        self.most = 0
+        """No more such pods than this find room on all nodes together."""
+        self._most: dict[int, int] = {}
         self.position = 0
         """How many changes of nodes it knows."""
         self.ranks: dict[int, tuple[tuple[Number, ...], int]] = {}
         """How much each node is preferred, by its index: the smallest most."""
         self.devices: dict[int, tuple[int, ...]] = {}
         """The devices that such a pod gets there."""
+
+    def put_node(
+        self, index: int, rank: tuple[Number, ...], devices: tuple[int, ...], most: int
+    ) -> None:
+        self.ranks[index] = rank, index
+        self.devices[index] = devices
+        self.most += most - self._most.get(index, 0)
+        self._most[index] = most
+
+    def remove_node(self, index: int) -> None:
+        if self.ranks.pop(index, None) is not None:
+            self.most -= self._most.pop(index)
 
 
 def _rank_room(room: NodeRoom, demand: Demand, idle: int) -> tuple[Number, ...]:

@@ -6,6 +6,9 @@ from scheduling.devices import WHOLE_DEVICE, Devices
 from scheduling.shapes import Demand
 from scheduling.state import GPU, Node, Number
 
+MANY = 10**9
+"""More pods than any node takes."""
+
 
 class Space:
     """What is free on a node at one moment."""
@@ -87,6 +90,20 @@ class NodeRoom:
         if not count:
             return ()
         return space.devices.choose_devices(count, part, beside.devices if beside else None)
+
+    def count_most(self, demand: Demand, *, at_once: bool) -> int:
+        """Return a number of equal pods of which no more find room here together."""
+        space = self.now if at_once else self.later
+        most = MANY if space.pods is None else space.pods
+        for name, amount in demand.plain:
+            most = min(most, int(space.amounts.get(name, 0) // amount))
+        if demand.whole:
+            return min(most, space.devices.idle_count // demand.whole)
+        part = self.part_of(demand)
+        if demand.share is None or part is None:
+            return most
+        parts = sum(int(free // part) for free in space.devices.free if free >= part)
+        return min(most, parts // demand.share.devices)
 
     def occupy(self, demand: Demand, devices: Sequence[int], sign: int = 1) -> None:
         """Count a pod that runs here or starts now; with `sign` -1 take that back."""
