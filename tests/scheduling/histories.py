@@ -1,5 +1,6 @@
 """Random histories of a cluster: what happens is drawn, what follows is decided and judged."""
 
+import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -109,12 +110,6 @@ scenes = st.builds(
     gpus=st.lists(st.integers(0, 4), min_size=1, max_size=4),
     departments=st.lists(projects, min_size=1, max_size=3),
     depth=st.integers(1, 3),
-)
-flat_scenes = st.builds(
-    Setting,
-    gpus=st.lists(st.integers(0, 4), min_size=1, max_size=4),
-    departments=st.lists(projects, min_size=1, max_size=4),
-    depth=st.just(1),
 )
 
 
@@ -299,3 +294,23 @@ class History:
             debts = list(RestingWorld(self.world.observe()).find_debts())
             if debts:
                 raise BrokenRule("\n".join(debts) + f"\n{describe_state(self.world.observe())}")
+
+
+def draw_history(number: int, *, is_flat: bool) -> tuple[Setting, list[tuple[str, int, int, int]]]:
+    """Return the setting and the steps of a history out of its seed, evenly drawn.
+
+    What hypothesis draws itself is mostly small: good to shrink, and few clusters are ever full.
+    """
+    draw = random.Random(number)
+
+    def pick() -> int:
+        return draw.randrange(60)
+
+    departments = [
+        [(pick(), pick(), pick(), pick()) for _ in range(draw.randint(1, 3))]
+        for _ in range(draw.randint(1, 3))
+    ]
+    gpus = [draw.randrange(5) for _ in range(draw.randint(1, 5))]
+    setting = Setting(gpus, departments, 1 if is_flat else draw.randint(1, 3))
+    taken = [(draw.choice(STEPS), pick(), pick(), pick()) for _ in range(draw.randint(10, 40))]
+    return setting, taken

@@ -10,21 +10,22 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 
 from scheduling import decide
 from tests.scheduling.descriptions import describe_state
-from tests.scheduling.histories import History, Setting, flat_scenes, scenes, steps
+from tests.scheduling.histories import History, draw_history
 from tests.scheduling.judge_rest import RestingWorld
 from tests.scheduling.world import count_evictions
 
 HOW: Any = {
     "deadline": None,
     "suppress_health_check": list(HealthCheck),
-    "phases": [Phase.explicit, Phase.generate, Phase.shrink],
+    # A seed does not shrink.
+    "phases": [Phase.explicit, Phase.generate],
     "database": None,
     "print_blob": True,
 }
-Steps = list[tuple[str, int, int, int]]
 
 
 def run_histories(
@@ -35,8 +36,9 @@ def run_histories(
 
     @seed(number)
     @settings(max_examples=examples, **HOW)
-    @given(setting=flat_scenes if is_flat else scenes, drawn=steps)
-    def live(setting: Setting, drawn: Steps) -> None:
+    @given(history_seed=st.integers(0, 2**32 - 1))
+    def live(history_seed: int) -> None:
+        setting, drawn = draw_history(history_seed, is_flat=is_flat)
         history = History(setting, decide, is_plain)
         history.live(drawn)
         if is_flat:
