@@ -53,7 +53,8 @@ Answers go to standard output; progress, warnings and errors to standard error.
 `muster logs` merges all ranks by time. `--follow` goes on over restarts of containers and of the
 server, and loses and doubles no line: it asks again from the second of the newest line on, and
 drops what it had. It writes lines as they come: those of one rank are in their order, those of
-several are not sorted by time. Sixteen pods are streamed at once; of more, each is asked every few seconds.
+several are not sorted by time. Sixteen pods are streamed at once; of more, each is asked every few
+seconds.
 
 ## Language models
 
