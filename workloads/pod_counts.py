@@ -17,7 +17,7 @@ class Standing(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     ENDING = "ending"
-    """It is being deleted and has not ended yet."""
+    """It is being deleted and has not ended yet, or ended because it was taken away."""
     READY = "ready"
     STARTING = "starting"
     """It has a node and is not ready."""
@@ -37,7 +37,9 @@ WITHOUT_NODE = (Standing.UNSCHEDULABLE, Standing.UNPLACED)
 
 def find_standing(view: PodView) -> Standing:
     """Return the standing of a pod that is the job's own."""
-    if view.finished:
+    # A program that ends by the SIGTERM of an eviction has not failed: its pod is about to go.
+    was_taken = view.terminating and view.disrupted and view.phase == "Failed"
+    if view.finished and not was_taken:
         return Standing(view.phase.lower())
     if view.terminating:
         return Standing.ENDING

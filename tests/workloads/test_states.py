@@ -55,6 +55,21 @@ def test_a_pod_group_alone_means_pending() -> None:
     assert told == DerivedStatus(Status.PENDING, "not enough GPUs", 0, 3)
 
 
+def test_a_pod_that_was_taken_has_not_failed() -> None:
+    taken = pod(
+        index=1,
+        phase="Failed",
+        ready=False,
+        state={"terminated": {"exitCode": 143}},
+        terminating=True,
+        conditions=[condition("DisruptionTarget", reason="PreemptionByScheduler")],
+    )
+    told = derive_status(
+        pytorch_job(CREATED, RUNNING), [pod("master"), pod(), taken], before=Status.RUNNING
+    )
+    assert told.reason == "2 of 3 pods are up."
+
+
 def test_a_preempted_attempt_is_pending_again_and_says_so() -> None:
     leaving = pod(
         "master",
