@@ -105,6 +105,8 @@ class ClusterRoom:
         for demand, pod in demands:
             room = last[1] if last is not None and last[0] is demand else None
             if only:
+                # Its own place first: equals that change places at each decision never rest.
+                kept.sort(key=lambda place: place[1] != pod.nominated_node)
                 found = self._find_kept_place(demand, kept, at_once=at_once)
             else:
                 found = self._find_place(demand, room, at_once=at_once)

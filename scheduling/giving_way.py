@@ -265,7 +265,8 @@ class GivingWay:
         fit: Fit,
     ) -> Generator[None, None, None]:
         """Let off who is not needed, then evict the others and keep their places."""
-        tried: set[int] = set()
+        # Without the last one it did not fit.
+        tried = {id(plan.units[-1])}
         while True:
             unit = next((each for each in plan.list_removable() if id(each) not in tried), None)
             if unit is None:

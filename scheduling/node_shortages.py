@@ -1,6 +1,6 @@
 """Why pods found no room in a cluster of one node, with that node's numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from scheduling.amounts import format_amount
 from scheduling.decision import Refusal
@@ -12,11 +12,14 @@ from scheduling.state import GPU, GpuShare, Node, Number
 
 PODS = "pods"
 
+CountPlaced = Callable[[], int]
+"""Returns how many of some pods find room."""
+
 
 def build_node_refusal(
-    room: NodeRoom, shapes: ShapeTable, counts: ShapeCounts, placed: int
+    room: NodeRoom, shapes: ShapeTable, counts: ShapeCounts, placed: CountPlaced
 ) -> Refusal:
-    """Build the refusal of pods that must start together, `placed` of which found room."""
+    """Build the refusal of pods that start together; `placed` tells how many find room."""
     shortages = _NodeShortages(
         room, [(shapes.get_demand(shape), count) for shape, count in counts.items()], placed
     )
@@ -28,7 +31,9 @@ def build_node_refusal(
 class _NodeShortages:
     """The parts of the message: for each short resource, what is needed and what there is."""
 
-    def __init__(self, room: NodeRoom, demands: Sequence[tuple[Demand, int]], placed: int) -> None:
+    def __init__(
+        self, room: NodeRoom, demands: Sequence[tuple[Demand, int]], placed: CountPlaced
+    ) -> None:
         self.room = room
         self.demands = demands
         self.size = sum(count for _, count in demands)
@@ -124,7 +129,7 @@ class _NodeShortages:
         never = "" if self._fits_when_empty() else ": this can never fit"
         return (
             f"1 Insufficient {GPU} (needs {format_amount(GPU, wanted)}{self.gang_suffix}, room "
-            f"for {self.placed} of them{never})"
+            f"for {self.placed()} of them{never})"
         )
 
     def _fits_when_empty(self) -> bool:

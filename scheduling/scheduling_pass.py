@@ -9,6 +9,7 @@ a queue whose limit keeps the others small.
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from scheduling.cluster_room import ClusterRoom, Fit, KeptPlace, Place
 from scheduling.decision import Eviction, Nomination, Refusal
@@ -337,8 +338,9 @@ class SchedulingPass:
                 fit = None if is_nominated else self._fit_at_once(pods)
                 if fit is not None and fit.is_complete:
                     return self._bind(candidate, fit, is_core)
-                placed = 0 if fit is None else len(fit.places)
-                refusal = self.shortages.build_refusal(pods.counts, placed)
+                refusal = self.shortages.build_refusal(
+                    pods.counts, partial(self._count_placed, pods, fit)
+                )
         if state.room.has_leaving and refusal.reason in (NO_ROOM, OVER_LIMIT):
             later = self.fit_later(candidate, pods)
             if later is not None:
@@ -346,6 +348,14 @@ class SchedulingPass:
                 return None
         self._known_refusals[_build_key(candidate, pods)] = refusal
         return refusal
+
+    def _count_placed(self, pods: PodSet, fit: Fit | None) -> int:
+        """Return how many of the pods find room; `fit` is the try, if there was one."""
+        if fit is None:
+            fit = self.state.room.fit_pods(pods.list_pods(), at_once=True)
+            if fit.is_complete:
+                self.state.room.undo_fit(fit, at_once=True)
+        return len(fit.places)
 
     def _fit_at_once(self, pods: PodSet) -> Fit | None:
         room = self.state.room

@@ -8,7 +8,7 @@ from scheduling.cluster_room import ClusterRoom
 from scheduling.decision import Refusal
 from scheduling.devices import WHOLE_DEVICE
 from scheduling.node_room import NodeRoom
-from scheduling.node_shortages import build_node_refusal
+from scheduling.node_shortages import CountPlaced, build_node_refusal
 from scheduling.refusals import NO_ROOM
 from scheduling.shapes import Demand, ShapeCounts, ShapeTable
 from scheduling.state import GPU, Number, PodShape
@@ -61,8 +61,8 @@ class ShortageReports:
                 return self._build_refusal(" ".join(sorted(counted)), parts)
         return None
 
-    def build_refusal(self, counts: ShapeCounts, placed: int) -> Refusal:
-        """Build the refusal of pods that must start together, `placed` of which found room."""
+    def build_refusal(self, counts: ShapeCounts, placed: CountPlaced) -> Refusal:
+        """Build the refusal of pods that start together; `placed` tells how many find room."""
         if len(self._room.rooms) == 1:
             return build_node_refusal(self._room.rooms[0], self._shapes, counts, placed)
         size = sum(counts.values())
@@ -81,7 +81,7 @@ class ShortageReports:
             names.add(name)
             parts.append(
                 f"{survey.accepting} Insufficient {name} (needs "
-                f"{format_amount(name, wanted.get(name, 0))}{gang_suffix}, room for {placed} of "
+                f"{format_amount(name, wanted.get(name, 0))}{gang_suffix}, room for {placed()} of "
                 "them)"
             )
         parts += [f"{count} {reason}" for reason, count in survey.mismatches.items()]
