@@ -5,6 +5,7 @@ This is the work of KAI's pod-grouper.
 
 import heapq
 import itertools
+from collections import OrderedDict
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +38,9 @@ from scheduling.state import Preemptibility
 T = TypeVar("T")
 
 Rank = tuple[int, str]
+
+MAX_SPARE_GANGS = 1000
+"""Of how many gangs the places of moved pods are remembered."""
 
 MAX_OWNER_DEPTH = 8
 """How many owners above each other are followed."""
@@ -144,6 +148,8 @@ class Groups:
         """The gangs with pods on a node."""
         self._keys_by_pod: dict[str, Key] = {}
         self._keys_by_name: dict[Key, Key] = {}
+        self._spare_nodes: OrderedDict[Key, list[str]] = OrderedDict()
+        """Where places are kept for the pods that will be made in place of moved ones, by gang."""
         self._created: list[Key] = []
         self._arrivals = itertools.count()
 
@@ -238,17 +244,36 @@ class Groups:
         """Move a changed pod from its old gang into its new one; yield both."""
         task, before = self._index.tasks.get(uid), self._keys_by_pod.pop(uid, None)
         if before is not None:
+            if task is None:
+                self._note_spare_node(before, self._groups[before].members.get(uid))
             yield before
         key = None
         if task is not None and task.scheduler in SCHEDULER_NAMES:
             group = self._find_or_create_group(task)
             key = self._keys_by_pod[uid] = group.key
-            group.add_member(task)
+            group.add_member(self._hand_on_place(key, task))
             if task.owner is not None:
                 group.owners.add(str(task.owner["uid"]))
             yield key
         if before is not None and before != key:
             self._groups[before].remove_member(uid)
+
+    def _note_spare_node(self, key: Key, task: Task | None) -> None:
+        """Note the place of a pod that was moved and has gone: the next one of its gang gets it."""
+        if task is not None and task.node and task.pod.nominated_node:
+            self._spare_nodes.setdefault(key, []).append(task.pod.nominated_node)
+            while len(self._spare_nodes) > MAX_SPARE_GANGS:
+                self._spare_nodes.popitem(last=False)
+
+    def _hand_on_place(self, key: Key, task: Task) -> Task:
+        """Return a new pod with the place of one that it replaces, if there is one."""
+        nodes = self._spare_nodes.get(key)
+        if not nodes or not task.is_waiting or task.pod.nominated_node:
+            return task
+        pod = replace(task.pod, nominated_node=nodes.pop())
+        if not nodes:
+            del self._spare_nodes[key]
+        return replace(task, pod=pod)
 
     def _find_or_create_group(self, task: Task) -> Group:
         own_name = pod_grouping.build_pod_group_name(task.name, task.uid)

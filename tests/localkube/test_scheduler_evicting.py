@@ -257,3 +257,28 @@ def test_a_gang_that_stays_below_its_minimum_is_evicted_after_a_minute(
     bench.scheduler.reconcile(("", ""))
     bench.settle()
     assert list_leaving(bench) == set(names[:2])
+
+
+def test_a_moved_pod_is_made_again_where_its_place_is_kept(bench: Bench) -> None:
+    for name in ("localkube", "node-1", "node-2", "node-3"):
+        bench.objects.delete(NODES, "", name)
+    for name in ("left", "right"):
+        bench.make(NODES, {"metadata": {"name": name}}, "")
+        offer_devices(bench, name, 2)
+    labels = {QUEUE: "project-a"}
+    jobs = {name: bench.batch(name, labels=labels) for name in ("a", "b", "c")}
+    for name, job in jobs.items():
+        bench.pod(name, {GPU: 1}, owner=job, schedulerName=KAI)
+        bench.settle()
+    bench.end("a")
+    bench.settle()
+    bench.pod("wide", {GPU: 2}, labels=labels, schedulerName=KAI)
+    bench.settle()
+    (moved,) = list_leaving(bench)
+    kept = bench.read(moved)["status"]["nominatedNodeName"]
+
+    let_leave(bench)
+    assert "wide" in bench.placed()
+    bench.pod(moved, {GPU: 1}, owner=jobs[moved], schedulerName=KAI)
+    bench.settle()
+    assert bench.read(moved)["spec"]["nodeName"] == kept
