@@ -133,12 +133,14 @@ class GroupReports:
             )
 
 
-def build_resources_status(placed: Amounts, requested: Amounts, *, non_preemptible: bool) -> Object:
-    """Build a PodGroup's `resourcesStatus`, in cores, bytes and devices."""
-    allocated = build_resource_list(placed)
+def build_resources_status(placed: Amounts, guaranteed: Amounts, requested: Amounts) -> Object:
+    """Build a PodGroup's `resourcesStatus`, in cores, bytes and devices.
+
+    `guaranteed` is what of the placed pods is not preemptible.
+    """
     status = {
-        "allocated": allocated,
-        "allocatedNonPreemptible": allocated if non_preemptible else {},
+        "allocated": build_resource_list(placed),
+        "allocatedNonPreemptible": build_resource_list(guaranteed),
         "requested": build_resource_list(requested),
     }
     return {key: value for key, value in status.items() if value}

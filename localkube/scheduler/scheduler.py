@@ -486,10 +486,12 @@ class Scheduler:
     def _report_group(self, group: Group) -> None:
         members = self._groups.list_tasks(group)
         placed = [task for task in members if task.node]
+        core_uids = group.book.list_core_uids()
+        guaranteed = [task for task in placed if group.non_preemptible or task.uid in core_uids]
         status = build_resources_status(
             sum_charges(placed, self._device_memory),
+            sum_charges(guaranteed, self._device_memory),
             sum_charges(members, self._device_memory),
-            non_preemptible=group.non_preemptible,
         )
         self._group_reports.report_group(
             group,
