@@ -27,7 +27,13 @@ MAX_MOVED = 64
 """How many pods are moved to let one gang in."""
 
 MAX_VAIN_STEPS = 2000
-"""How many victims a decision tries in vain, all gangs together."""
+"""How many victims a decision tries in vain, all gangs together, before searches become short."""
+
+MAX_LATE_VICTIMS = 16
+"""How many pods are tried for each gang after that.
+
+Whoever needs few is served all the same, however many wait before it whom nobody can help.
+"""
 
 ACTIONS = (Action.CONSOLIDATE, Action.RECLAIM, Action.PREEMPT)
 
@@ -123,15 +129,15 @@ class GivingWay:
         """Find victims for pods and evict them; return whether there were enough."""
         wanted = self._state.shapes.sum_charges(pods.counts)
         key = self._build_key(action, candidate, pods)
-        if (
-            self._vain_steps >= MAX_VAIN_STEPS
-            or self._vain_sizes.get(key, pods.size + 1) <= pods.size
-            or not self._is_promising(action, candidate, pods, wanted)
+        if self._vain_sizes.get(key, pods.size + 1) <= pods.size or not self._is_promising(
+            action, candidate, pods, wanted
         ):
             return False
         plan = EvictionPlan(self._state)
         version = self._state.room.version
         most = MAX_MOVED if action is Action.CONSOLIDATE else MAX_VICTIMS
+        if self._vain_steps >= MAX_VAIN_STEPS:
+            most = MAX_LATE_VICTIMS
         for unit in self._choose_units(action, candidate.gang, wanted):
             yield
             plan.add_unit(unit)
