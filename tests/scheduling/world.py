@@ -89,8 +89,8 @@ class World:
     leaves_at: dict[str, float] = field(default_factory=dict)
     made: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    takings: set[tuple[str, str]] = field(default_factory=set)
-    """Who took from whom since something changed from outside."""
+    takers: dict[frozenset[str], list[str]] = field(default_factory=dict)
+    """Of two gangs who took from the other, in turn, since something changed from outside."""
     moved: dict[str, int] = field(default_factory=dict)
     """How many pods ran of the gangs that consolidation has moved since then."""
     promised: set[str] = field(default_factory=set)
@@ -137,7 +137,7 @@ class World:
 
     def change(self) -> None:
         """Note that something changed from outside: whoever took may take again."""
-        self.takings.clear()
+        self.takers.clear()
         self.promised.clear()
         self.moved.clear()
 
@@ -194,11 +194,18 @@ class World:
             self.mark_start(job)
 
     def watch_for_livelock(self, decision: Decision) -> None:
-        """Refuse that two gangs take from each other, or one twice, with no change in between."""
-        self.takings |= list_takings(decision.evictions)
-        for taker, victim in self.takings:
-            if (victim, taker) in self.takings:
-                raise BrokenRule(f"{taker} and {victim} take from each other")
+        """Refuse that a gang takes again from one that took from it, or more than it was promised.
+
+        That it takes back once is counted: a gang that goes whole may leave its queue below its
+        quota, which it then claims.
+        """
+        for taker, victim in list_takings(decision.evictions):
+            turns = self.takers.setdefault(frozenset((taker, victim)), [])
+            if turns[-1:] != [taker]:
+                turns.append(taker)
+                self.counts["taken back"] += len(turns) == 2
+            if len(turns) > 2:
+                raise BrokenRule(f"{taker} takes from {victim}, which took back what it had taken")
         for key in {taker for taker, _ in list_takings(decision.evictions)}:
             waiting = {pod.uid for pod in self.jobs[key].pods.values() if not pod.node}
             if waiting <= self.promised:
