@@ -59,7 +59,7 @@ heartbeat(str(Cluster.objects.get().pk))
 """
 PODS = "/api/v1/namespaces/{namespace}/pods"
 STEP = re.compile(r"^step (\d+) loss (\S+) rank (\d+) world (\d+)$", re.MULTILINE)
-RESUMED = re.compile(r"^resumed at step (\d+)$", re.MULTILINE)
+RESUMED = re.compile(r"^(?:resumed|no checkpoint: began anew) at step (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
