@@ -48,6 +48,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, ElasticStage(Path(folder), **options) as stage:
         training = stage.submit_elastic("train")
         stage.wait(lambda: training.world() == 4, PATIENCE, training)
+        # Before its first checkpoint it would begin anew.
+        stage.wait(lambda: max(training.losses(), default=0) > EVERY, PATIENCE, training)
         for number in range(1, given.rounds + 1):
             print(f" round {number} · load: {load_average()}")
             measure_round(figures, stage, training, number)
