@@ -2,53 +2,42 @@
 
 import operator
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TypeVar
 
-from localkube import clock, options
-from localkube.errors import ApiError
+from localkube import clock
 from localkube.event_recorder import EventRecorder
-from localkube.metadata import Object, set_condition
-from localkube.objects import Objects, WriteRequest
-from localkube.resources import PODS
+from localkube.metadata import Object
+from localkube.objects import Objects
 from localkube.resources.resource import Resource
+from localkube.scheduler.binding import Binder
 from localkube.scheduler.cluster_index import ClusterIndex, Key, Trigger
 from localkube.scheduler.evicting import Evictor
 from localkube.scheduler.group_reports import GroupReports, build_resources_status
 from localkube.scheduler.groups import Group, Groups
 from localkube.scheduler.pending_writes import PendingWrites
-from localkube.scheduler.pod_reports import LARGE_GANG, PodReports, build_scheduled_condition
+from localkube.scheduler.pod_reports import LARGE_GANG, PodReports
 from localkube.scheduler.queues import build_queue_status, build_quota_details, parse_queue
 from localkube.scheduler.task import (
     DEFAULT_SCHEDULER,
     KAI_SCHEDULER,
-    POD_GROUP_ANNOTATION,
     SCHEDULER_NAMES,
     Task,
     sum_charges,
 )
 from scheduling.cluster_room import ClusterRoom, Place
 from scheduling.deciding import run_pass, sum_capacity
-from scheduling.decision import Nomination, Refusal
+from scheduling.decision import Refusal
 from scheduling.gangs import GangBook
 from scheduling.queues import Booking, Queues
-from scheduling.refusals import NO_ROOM
 from scheduling.scheduling_pass import PassState, SchedulingPass
 from scheduling.shapes import ShapeTable, find_device_memory
 from scheduling.state import Preemptibility
 
-SERVER_ERROR = 500
-"""From this code on a refusal is not the object's fault: the whole pass is tried again later."""
-
-
 SLICE_SECONDS = 0.010
 """Seconds after which a pass lets others go on."""
-
-BOUND_AT_ONCE = 4
-"""How many pods of a gang are bound in one step of a pass."""
 
 UIDS_PER_STEP = 200
 """How many pods of a gang one report looks at until it finds one to write to."""
@@ -60,19 +49,8 @@ ROUND_SECONDS = 1.0
 LONGEST_PAUSE = 3600.0
 """Seconds after which the clock is looked at again, whatever a decision waits for."""
 
-T = TypeVar("T")
-
-
 PODS_PER_STEP = 100
 """Pods that one step of a pass counts on their nodes."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedBinding:
-    """The pods of a gang that found a place, and their places."""
-
-    group: Group
-    tasks: Sequence[tuple[Task, Place]]
 
 
 @dataclass(slots=True)
@@ -116,11 +94,6 @@ class Scheduler:
         """The numbers of the queue that refused a gang, as they were then."""
         self._gang_reports: dict[Key, GangReport] = {}
         self._current_pass: Iterator[None] | None = None
-        self._planned_bindings: list[PlannedBinding] = []
-        self._placed_uids: set[str] = set()
-        """Uids of the pods that the current pass has placed."""
-        self._bound_uids: list[str] = []
-        """Uids of the pods that the last reconciliation put on a node."""
         self._device_memory: int | None = None
         """The memory of a device by which shares in MiB are charged."""
         self._decide_again_at: float | None = None
@@ -128,6 +101,7 @@ class Scheduler:
         self._last_pass_version = 0
         self._pod_reports = PodReports(objects, recorder_for)
         self._group_reports = GroupReports(objects, recorder_for(KAI_SCHEDULER))
+        self._binder = Binder(objects, self._index, self._pod_reports)
         self._evictor = Evictor(objects, self._index, self._groups, self._group_reports)
 
     def triggers(self) -> Mapping[Resource, Trigger]:
@@ -141,7 +115,7 @@ class Scheduler:
         """
         if not self._is_last_pass_stored():
             self._mark_all_changed()
-        self._bound_uids.clear()
+        self._binder.begin_reconciliation()
         self._note_passed_time()
         try:
             pauses: list[float | None] = [self._run_slice()]
@@ -189,15 +163,14 @@ class Scheduler:
 
         It is one transaction of the loop, which may fail after the pass is over (a full disk).
         """
-        tasks = self._index.tasks
-        return self._objects.store.rv >= self._last_pass_version and all(
-            tasks[uid].node for uid in self._bound_uids if uid in tasks
+        return (
+            self._objects.store.rv >= self._last_pass_version and self._binder.are_bindings_stored()
         )
 
     def _mark_all_changed(self) -> None:
         """Treat everything as changed: changes were noted that no pass has acted on."""
         self._current_pass = None
-        self._planned_bindings.clear()
+        self._binder.discard_plans()
         self._index.changed_pods |= dict.fromkeys([*self._index.tasks, *self._groups.pod_uids()])
         self._index.rules_changed = self._index.room_grew = True
         self._verdicts.clear()
@@ -205,7 +178,7 @@ class Scheduler:
     def _run_pass(self) -> Generator[None, None, None]:
         """Run a pass, in steps of some milliseconds at most."""
         index = self._index
-        self._placed_uids.clear()
+        self._binder.begin_pass()
         changed = list(index.changed_pods)
         rules_changed, room_grew = index.rules_changed, index.room_grew
         index.rules_changed = index.room_grew = False
@@ -236,30 +209,12 @@ class Scheduler:
         self._decide_again_at = outcome.decide_again_at
         verdicts = {by_key[key].key: refusal for key, refusal in outcome.refusals.items()}
         yield from self._bind_planned(verdicts)
-        yield from self._write_nominations(by_key.values(), outcome.nominations)
+        yield from self._binder.write_nominations(by_key.values(), outcome.nominations)
         yield from self._evictor.evict_pods(outcome.evictions)
         self._queue_reports(concerned, verdicts)
         if concerned or rules_changed:
             for name in index.queues:
                 self._pending_writes.add_write(("queue", name), partial(self._report_queue, name))
-
-    def _write_nominations(
-        self, groups: Iterable[Group], nominations: Sequence[Nomination]
-    ) -> Generator[None, None, None]:
-        """Write on pods where their places are kept, and where no longer."""
-        tasks = self._index.tasks
-        wanted = {nomination.pod: nomination.node for nomination in nominations}
-        given_up = [
-            uid
-            for group in groups
-            for uid in group.book.promised_nodes
-            if uid not in wanted and uid not in self._placed_uids
-        ]
-        for uid, node in [*wanted.items(), *((uid, "") for uid in given_up)]:
-            task = tasks.get(uid)
-            if task is not None and task.pod.nominated_node != node:
-                self._pod_reports.report_nomination(task, node)
-            yield
 
     def _count_placed(self, room: ClusterRoom) -> Generator[None, None, None]:
         """Count the pods that have a node, in steps."""
@@ -320,85 +275,25 @@ class Scheduler:
                 self._queues.book_pod(task.uid, Booking(group.book.queue, amounts, True, is_core))
 
     def _bind_pods(self, gang: GangBook, places: Sequence[Place], is_core: bool) -> Refusal | None:
-        """Put pods on their nodes, all or none, and book them.
-
-        Returns a refusal when the API does not accept one of them. Many pods are only booked here:
-        they are bound in steps, at the end of the pass.
-        """
-        tasks = self._index.tasks
+        """Bind pods, all or none, and book them; return a refusal when they are not accepted."""
         group = self._groups.find_by_pod(places[0].pod.uid)
         if group is None:
             return None
-        binding = PlannedBinding(
-            group, [(tasks[place.pod.uid], place) for place in places if place.pod.uid in tasks]
-        )
-        if len(places) > BOUND_AT_ONCE:
-            self._planned_bindings.append(binding)
-        else:
-            refusal = exhaust(self._bind_in_steps(binding))
-            if refusal is not None:
-                return refusal
-        self._book_places(group, places, is_core=is_core)
-        self._placed_uids.update(place.pod.uid for place in places)
-        return None
+        refusal = self._binder.bind_pods(group, places)
+        if refusal is None:
+            self._book_places(group, places, is_core=is_core)
+        return refusal
 
     def _bind_planned(self, verdicts: dict[Key, Refusal | None]) -> Generator[None, None, None]:
         """Bind the large gangs that found a place; their room was kept during the pass."""
-        while self._planned_bindings:
-            binding = self._planned_bindings[0]
-            refusal = yield from self._bind_in_steps(binding)
-            self._planned_bindings.pop(0)
-            if refusal is not None:
-                # The place is free again, and others were refused for it.
-                verdicts[binding.group.key] = binding.group.binding_refusal = refusal
-                binding.group.note_fixed_refusal()
-                self._placed_uids.difference_update(task.uid for task, _ in binding.tasks)
-                self._index.room_grew = True
-                binding.group.book.sorted_waiting = None
-                yield from self._book_group(binding.group)
-
-    def _bind_in_steps(self, binding: PlannedBinding) -> Generator[None, None, Refusal | None]:
-        # Dry-run all of them first: a refusal of the last pod must not leave the others bound.
-        group = binding.group
-        for task, place in binding.tasks:
-            try:
-                self._assign_node(group, task, place, WriteRequest(dry_run=True))
-            except ApiError as refusal:
-                if refusal.code >= SERVER_ERROR:
-                    raise
-                text = f"the pod cannot be bound: {refusal.message}"
-                return Refusal(NO_ROOM, refusal.message, text)
-            yield
-        for task, place in binding.tasks:
-            # It may have been deleted since: that is as if it were deleted right after.
-            if self._is_there(task):
-                self._bind_task(group, task, place)
-            yield
-        return None
-
-    def _is_there(self, task: Task) -> bool:
-        record = self._objects.store.find(PODS.key, task.namespace, task.name)
-        return record is not None and record.uid == task.uid
-
-    def _bind_task(self, group: Group, task: Task, place: Place) -> None:
-        self._assign_node(group, task, place, WriteRequest())
-        pod = self._objects.modify(
-            PODS, task.namespace, task.name, _set_scheduled_condition, subresource="status"
-        )
-        self._pod_reports.report_scheduled(pod)
-        self._bound_uids.append(task.uid)
-
-    def _assign_node(self, group: Group, task: Task, place: Place, request: WriteRequest) -> Object:
-        def assign(pod: Object) -> None:
-            pod["spec"]["nodeName"] = place.node
-            annotations = pod["metadata"].setdefault("annotations", {})
-            annotations[POD_GROUP_ANNOTATION] = group.name
-            if place.devices:
-                annotations[options.GPU_DEVICES_ANNOTATION] = ",".join(map(str, place.devices))
-            else:
-                annotations.pop(options.GPU_DEVICES_ANNOTATION, None)
-
-        return self._objects.modify(PODS, task.namespace, task.name, assign, request=request)
+        for refused in (yield from self._binder.bind_planned()):
+            # The place is free again, and others were refused for it.
+            group = refused.group
+            verdicts[group.key] = group.binding_refusal = refused.refusal
+            group.note_fixed_refusal()
+            self._index.room_grew = True
+            group.book.sorted_waiting = None
+            yield from self._book_group(group)
 
     def _queue_reports(
         self, concerned: Mapping[Key, Group], verdicts: Mapping[Key, Refusal | None]
@@ -414,7 +309,7 @@ class Scheduler:
                 self._queue_gang_report(group)
         for key, refusal in verdicts.items():
             waiting = self._groups.find(key)
-            if waiting is None or not waiting.members.keys().isdisjoint(self._placed_uids):
+            if waiting is None or not waiting.members.keys().isdisjoint(self._binder.placed_uids):
                 continue
             if key in concerned or self._verdicts.get(key) != refusal:
                 if self._verdicts.get(key) != refusal:
@@ -500,19 +395,3 @@ class Scheduler:
             self._quota_details.get(group.key),
             has_placed_pods=bool(placed),
         )
-
-
-def exhaust(steps: Generator[None, None, T]) -> T:
-    """Take all steps at once; return the result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-
-def _set_scheduled_condition(pod: Object) -> None:
-    status = pod.setdefault("status", {})
-    status.pop("nominatedNodeName", None)
-    set_condition(status.setdefault("conditions", []), build_scheduled_condition())
