@@ -60,6 +60,8 @@ class Refusal:
     message: str
     queue: str = ""
     wanted: Amounts | None = None
+    ends_at: float | None = None
+    """When time alone ends it, if it does; `message` does not name the time."""
 
 
 @dataclass(frozen=True, slots=True)

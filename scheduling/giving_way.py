@@ -8,13 +8,13 @@ for a whole decision.
 from collections.abc import Generator, Iterable, Iterator
 
 from scheduling.cluster_room import Fit
-from scheduling.decision import Action, Eviction, Nomination
+from scheduling.decision import Action, Eviction, Nomination, Refusal
 from scheduling.evictions import EvictionPlan
 from scheduling.gangs import SURPLUS_PODS, Candidate, GangBook, PodSet
 from scheduling.minimum_runtimes import find_protection_end
 from scheduling.queues import Booking
 from scheduling.reclaim_rules import ReclaimRules
-from scheduling.refusals import OVER_LIMIT
+from scheduling.refusals import OVER_LIMIT, PIPELINED, WITHIN_DELAY, describe_delay
 from scheduling.scheduling_pass import SchedulingPass
 from scheduling.shapes import count_shapes
 from scheduling.state import Amounts, Preemptibility
@@ -35,6 +35,9 @@ MAX_LATE_VICTIMS = 16
 Whoever needs few is served all the same, however many wait before it whom nobody can help.
 """
 
+LONGEST_DELAY = 2**63 / 10**9
+"""Seconds from which on a delay is more than KAI can read: nobody waits for its end."""
+
 ACTIONS = (Action.CONSOLIDATE, Action.RECLAIM, Action.PREEMPT)
 
 SearchKey = tuple[Action, str, bool, int, frozenset[object]]
@@ -53,9 +56,13 @@ class GivingWay:
         """Keys of the gangs that give way in this decision."""
         self._moved: set[str] = set()
         """Keys of those whose pods have places again."""
+        self._delayed: list[Candidate] = []
+        """Candidates that may not take from others yet."""
         self._vain_steps = 0
         self._vain_sizes: dict[SearchKey, int] = {}
         """For searches of one kind: from how many pods on they were in vain."""
+        self._served_sizes: dict[SearchKey, int] = {}
+        """For searches of one kind: up to how many pods others would give way."""
 
     def make_room(self) -> Generator[None, None, None]:
         """Let others give way to the gangs that were refused, in steps."""
@@ -68,6 +75,7 @@ class GivingWay:
                     # What is left of it in the next decision says what it wants then.
                     continue
                 yield from self._serve_gang(action, candidate)
+        yield from self._explain_delays()
 
     def evict_stale_gangs(self) -> Generator[None, None, None]:
         """Evict what is left of gangs that have been below their minimum for too long."""
@@ -100,8 +108,50 @@ class GivingWay:
         end = gang.created_at + gang.preemption_delay
         if gang.preemption_delay > 0 and end > self._state.now:
             self._pass.decide_again(end)
+            if gang.preemption_delay < LONGEST_DELAY:
+                self._delayed.append(candidate)
             return False
         return True
+
+    def _explain_delays(self) -> Generator[None, None, None]:
+        """Say of gangs that would take from others that they wait for the end of their delay."""
+        refusals = self._pass.outcome.refusals
+        for candidate in self._delayed:
+            yield
+            gang = candidate.gang
+            before = refusals[gang.key]
+            if gang.key in self._givers or (before is not None and before.reason == PIPELINED):
+                continue
+            if (yield from self._can_take(candidate)):
+                refusals[gang.key] = Refusal(
+                    WITHIN_DELAY,
+                    WITHIN_DELAY,
+                    describe_delay(gang.preemption_delay),
+                    ends_at=gang.created_at + gang.preemption_delay,
+                )
+
+    def _can_take(self, candidate: Candidate) -> Generator[None, None, bool]:
+        """Return whether others would have to give way to a gang, and leave all as it is."""
+        for pods in candidate.pod_sets:
+            fit = self._pass.fit_later(candidate, pods)
+            if fit is not None:
+                # Others made more room than they needed: the next decision gives it away.
+                self._state.room.undo_fit(fit, at_once=False)
+                return False
+        for action in ACTIONS:
+            for pods in candidate.pod_sets:
+                key = self._build_key(action, candidate, pods)
+                if pods.size <= self._served_sizes.get(key, 0):
+                    return True
+                version = self._state.room.version
+                found = yield from self._find_victims(action, candidate, pods)
+                if found is not None:
+                    plan, fit = found
+                    self._state.room.undo_fit(fit, at_once=False)
+                    self._discard_plan(plan, version)
+                    self._served_sizes[key] = pods.size
+                    return True
+        return False
 
     def _serve_gang(self, action: Action, candidate: Candidate) -> Generator[None, None, None]:
         """Make room for the next pods of a gang, and for those after them."""
@@ -127,12 +177,22 @@ class GivingWay:
         self, action: Action, candidate: Candidate, pods: PodSet
     ) -> Generator[None, None, bool]:
         """Find victims for pods and evict them; return whether there were enough."""
+        found = yield from self._find_victims(action, candidate, pods)
+        if found is None:
+            return False
+        yield from self._let_off(action, candidate, pods, *found)
+        return True
+
+    def _find_victims(
+        self, action: Action, candidate: Candidate, pods: PodSet
+    ) -> Generator[None, None, tuple[EvictionPlan, Fit] | None]:
+        """Take victims until pods fit; return them with the places, None when it is in vain."""
         wanted = self._state.shapes.sum_charges(pods.counts)
         key = self._build_key(action, candidate, pods)
         if self._vain_sizes.get(key, pods.size + 1) <= pods.size or not self._is_promising(
             action, candidate, pods, wanted
         ):
-            return False
+            return None
         plan = EvictionPlan(self._state)
         version = self._state.room.version
         most = MAX_MOVED if action is Action.CONSOLIDATE else MAX_VICTIMS
@@ -145,13 +205,16 @@ class GivingWay:
                 break
             fit = self._fit_all(action, candidate, pods, plan)
             if fit is not None:
-                yield from self._let_off(action, candidate, pods, plan, fit)
-                return True
+                return plan, fit
+        self._discard_plan(plan, version)
+        self._vain_sizes[key] = pods.size
+        return None
+
+    def _discard_plan(self, plan: EvictionPlan, version: int) -> None:
+        """Let all victims off; the room is what it was at that version."""
         self._vain_steps += len(plan.units)
         plan.discard()
         self._state.room.version = version
-        self._vain_sizes[key] = pods.size
-        return False
 
     def _build_key(self, action: Action, candidate: Candidate, pods: PodSet) -> SearchKey:
         gang = candidate.gang

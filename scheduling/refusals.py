@@ -6,6 +6,7 @@ from scheduling.state import CPU, MEMORY, Number
 OVER_LIMIT = "OverLimit"
 OVER_QUOTA = "NonPreemptibleOverQuota"
 NO_QUEUE = "QueueDoesNotExist"
+WITHIN_DELAY = "PreemptionDelayNotElapsed"
 NO_ROOM = "Not enough resources for the workload"
 """The last of the reasons of a PodGroup's scheduling condition."""
 
@@ -49,6 +50,24 @@ def describe_not_ready(min_member: int, existing: int, gated: int) -> str:
         f"Job is not ready for scheduling. Waiting for {min_member} pods, currently {existing} "
         f"exist, {gated} are gated"
     )
+
+
+def describe_delay(delay: float) -> str:
+    """Return KAI's message for a gang that may not take from others yet (`input_jobs.go`)."""
+    return (
+        f"Workload is within its preemption delay window ({_format_duration(delay)}) and may not "
+        "trigger evictions"
+    )
+
+
+def _format_duration(seconds: float) -> str:
+    """Format a duration as Go does: 5m0s."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    parts = [f"{hours}h"] if hours else []
+    if hours or minutes:
+        parts.append(f"{minutes}m")
+    return "".join([*parts, f"{rest:.10g}s"])
 
 
 def _format_units(value: Number, divisor: int) -> str:

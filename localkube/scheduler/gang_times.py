@@ -4,9 +4,11 @@ The annotations are KAI's, so both survive a restart of the server.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from localkube import clock
+from scheduling.decision import Refusal
 from scheduling.gangs import GangBook
 from scheduling.giving_way import is_stale
 
@@ -37,6 +39,16 @@ def build_annotations(book: GangBook) -> Mapping[str, str | None]:
         LAST_START_ANNOTATION: _format_seconds(book.started_at),
         STALE_ANNOTATION: _format_seconds(book.stale_since),
     }
+
+
+def add_end_time(refusal: Refusal | None) -> Refusal | None:
+    """Return a refusal that says until when it lasts, if time alone ends it.
+
+    It names the time and not the seconds that are left, which would be wrong a second later.
+    """
+    if refusal is None or refusal.ends_at is None:
+        return refusal
+    return replace(refusal, message=f"{refusal.message} before {_format_seconds(refusal.ends_at)}")
 
 
 def parse_seconds(text: object) -> float:

@@ -15,6 +15,7 @@ from localkube.resources.resource import Resource
 from localkube.scheduler.binding import Binder
 from localkube.scheduler.cluster_index import ClusterIndex, Key, Trigger
 from localkube.scheduler.evicting import Evictor
+from localkube.scheduler.gang_times import add_end_time
 from localkube.scheduler.group_reports import GroupReports, build_resources_status
 from localkube.scheduler.groups import Group, Groups
 from localkube.scheduler.pending_writes import PendingWrites
@@ -207,7 +208,9 @@ class Scheduler:
         yield from run_pass(scheduling, [group.book for group in by_key.values()], running)
         outcome = scheduling.finish()
         self._decide_again_at = outcome.decide_again_at
-        verdicts = {by_key[key].key: refusal for key, refusal in outcome.refusals.items()}
+        verdicts = {
+            by_key[key].key: add_end_time(refusal) for key, refusal in outcome.refusals.items()
+        }
         yield from self._bind_planned(verdicts)
         yield from self._binder.write_nominations(by_key.values(), outcome.nominations)
         yield from self._evictor.evict_pods(outcome.evictions)

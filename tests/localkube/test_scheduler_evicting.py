@@ -201,14 +201,27 @@ def test_a_delay_lets_a_workload_wait_before_it_takes_anything(
 ) -> None:
     names = start_elastic(bench)
     start_rival(bench, annotations={"kai.scheduler/preemption-delay": "2m"})
-    assert bench.group("rival")["spec"]["preemptionDelay"] == "2m"
+    group = bench.group("rival")
+    assert group["spec"]["preemptionDelay"] == "2m"
     assert list_leaving(bench) == set()
+    (condition,) = group["status"]["schedulingConditions"]
+    (reason,) = condition["reasons"]
+    made = clock.parse_time(group["metadata"]["creationTimestamp"])
+    assert reason == {
+        "reason": "PreemptionDelayNotElapsed",
+        "message": (
+            "Workload is within its preemption delay window (2m0s) and may not trigger evictions "
+            f"before {clock.format_time(made + timedelta(minutes=2))}"
+        ),
+    }
+    assert bench.condition("rival-0")["message"] == reason["message"]
 
     later = clock.current_time() + timedelta(minutes=3)
     monkeypatch.setattr(clock, "current_time", lambda: later)
     bench.scheduler.reconcile(("", ""))
     bench.settle()
     assert list_leaving(bench) == set(names[2:])
+    assert not bench.group("rival")["status"]["schedulingConditions"]
 
 
 def test_a_higher_priority_preempts_in_its_queue(bench: Bench) -> None:
