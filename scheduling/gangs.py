@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from scheduling.decision import Refusal
 from scheduling.shapes import ShapeCounts
-from scheduling.state import Gang, Pod, PodShape, Preemptibility
+from scheduling.state import DEFAULT_STALENESS_GRACE, Gang, Pod, PodShape, Preemptibility
 from scheduling.waiting_pods import WaitingPods, rank_pod
 
 BEGUN_GANG, WHOLE_GANG, SURPLUS_PODS = range(3)
@@ -53,7 +53,7 @@ class GangBook:
     preemption_delay: float = 0.0
     is_exempt: bool = False
     stale_since: float | None = None
-    staleness_grace: float = 60.0
+    staleness_grace: float = DEFAULT_STALENESS_GRACE
 
     @property
     def active_count(self) -> int:

@@ -16,6 +16,9 @@ Number = int | Fraction
 Amounts = Mapping[str, Number]
 """How much of each resource, in its own unit: cores, bytes, devices. Holds no zeros."""
 
+DEFAULT_STALENESS_GRACE = 60.0
+"""Seconds, KAI's own default (`docs/staleness-grace-period`)."""
+
 
 class Preemptibility(Enum):
     """Whether work may be taken back, and so whether it may go over its queue's quota."""
@@ -139,7 +142,7 @@ class Gang:
     """Whether it neither takes from others nor gives way: work of Kubernetes' own scheduler."""
     stale_since: float | None = None
     """Since when it has run with fewer pods than its minimum; None when that is not known."""
-    staleness_grace: float = 60.0
+    staleness_grace: float = DEFAULT_STALENESS_GRACE
     """Seconds for which it may run so before it is evicted whole; below 0 it never is."""
 
 

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from localkube import resources
-from localkube.metadata import FINISHED_PHASES, Object, name_of, uid_of
+from localkube.metadata import FINISHED_PHASES, Object, annotations_of, name_of, uid_of
 from localkube.resources import JOBS, NODES, PODGROUPS, PODS, PRIORITYCLASSES, QUEUES
 from localkube.resources.resource import Resource
 from localkube.scheduler import node, task
@@ -171,6 +171,7 @@ class ClusterIndex:
                 before is not None
                 and uid_of(before) == uid_of(obj)
                 and before.get("spec") == obj.get("spec")
+                and _get_grace(before) == _get_grace(obj)
             ):
                 return NO_KEYS
         self.changed_groups[key] = None
@@ -188,3 +189,8 @@ class ClusterIndex:
 
     def list_queues(self) -> Iterable[Object]:
         return sorted(self.queues.values(), key=name_of)
+
+
+def _get_grace(pod_group: Object) -> str:
+    """Return the one annotation of a PodGroup that decides something; "" without it."""
+    return annotations_of(pod_group).get(task.STALENESS_GRACE_ANNOTATION, "")

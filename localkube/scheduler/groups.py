@@ -27,7 +27,7 @@ from localkube.resources import PODGROUPS, PODS
 from localkube.scheduler import defaults, gang_times, pod_grouping
 from localkube.scheduler.cluster_index import ClusterIndex, Key
 from localkube.scheduler.gang_times import parse_seconds
-from localkube.scheduler.go_durations import parse_go_duration
+from localkube.scheduler.go_durations import parse_waiting_time
 from localkube.scheduler.pod_grouping import GroupingError, OwnerLost
 from localkube.scheduler.task import DEFAULT_SCHEDULER, SCHEDULER_NAMES, Task
 from scheduling.decision import Refusal
@@ -347,7 +347,10 @@ class Groups:
         )
         book.created_at = parse_seconds(pod_group["metadata"].get("creationTimestamp"))
         book.is_exempt = sample.scheduler == DEFAULT_SCHEDULER
-        book.preemption_delay = parse_go_duration(spec.get("preemptionDelay"))
+        book.preemption_delay = parse_waiting_time(spec.get("preemptionDelay"))
+        book.staleness_grace = pod_grouping.resolve_staleness_grace(
+            spec.get("stalenessGracePeriod"), annotations_of(pod_group)
+        )
         gang_times.note_times(book, annotations_of(pod_group))
 
     def _ensure_pod_group(self, group: Group, sample: Task) -> Object:

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 from localkube.metadata import Object, annotations_of, labels_of, name_of
 from localkube.scheduler import defaults
-from localkube.scheduler.go_durations import parse_go_duration
-from localkube.scheduler.task import JOB_ROLE, KAI_SCHEDULER, PREEMPTION_DELAY_ANNOTATION, Task
-from scheduling.state import Preemptibility
+from localkube.scheduler.go_durations import parse_go_duration, parse_waiting_time
+from localkube.scheduler.task import (
+    JOB_ROLE,
+    KAI_SCHEDULER,
+    PREEMPTION_DELAY_ANNOTATION,
+    STALENESS_GRACE_ANNOTATION,
+    Task,
+)
+from scheduling.state import DEFAULT_STALENESS_GRACE, Preemptibility
 
 QUEUE_LABEL = "kai.scheduler/queue"
 PROJECT_LABEL = "project"
@@ -74,6 +80,7 @@ class PodGroupSpec:
     priority_class: str
     preemptibility: str
     preemption_delay: str = ""
+    staleness_grace: str = ""
 
     def build_spec(self) -> Object:
         spec: Object = {
@@ -86,6 +93,8 @@ class PodGroupSpec:
             spec["preemptibility"] = self.preemptibility
         if self.preemption_delay:
             spec["preemptionDelay"] = self.preemption_delay
+        if self.staleness_grace:
+            spec["stalenessGracePeriod"] = self.staleness_grace
         return spec
 
 
@@ -102,6 +111,7 @@ def derive_pod_group_spec(
     Raises GroupingError.
     """
     owner_labels = labels_of(owner) if owner else {}
+    owner_annotations = annotations_of(owner) if owner else {}
     return PodGroupSpec(
         queue=_find_label(QUEUE_LABEL, owner_labels, pod.labels)
         or _find_label(PROJECT_LABEL, owner_labels, pod.labels)
@@ -109,7 +119,8 @@ def derive_pod_group_spec(
         min_member=compute_min_member(owner, pod) if owner else 1,
         priority_class=_choose_priority_class(owner_labels, pod, classes),
         preemptibility=_choose_preemptibility(owner_labels, pod),
-        preemption_delay=_choose_preemption_delay(annotations_of(owner) if owner else {}, pod),
+        preemption_delay=_choose_preemption_delay(owner_annotations, pod),
+        staleness_grace=_choose_staleness_grace(owner_annotations, pod),
     )
 
 
@@ -156,6 +167,18 @@ def resolve_preemptibility(
     if priority >= defaults.PREEMPTIBLE_BELOW:
         return Preemptibility.NON_PREEMPTIBLE
     return Preemptibility.PREEMPTIBLE
+
+
+def resolve_staleness_grace(grace: object, annotations: Mapping[str, str]) -> float:
+    """Return the seconds for which a gang may be stale; below 0 there is no end.
+
+    The PodGroup's field goes before its annotation (KAI `docs/staleness-grace-period`, API).
+    """
+    for text in (grace, annotations.get(STALENESS_GRACE_ANNOTATION)):
+        seconds = parse_go_duration(text)
+        if seconds is not None:
+            return seconds
+    return DEFAULT_STALENESS_GRACE
 
 
 def build_pod_group(name: str, namespace: str, owner: Object, spec: Object) -> Object:
@@ -239,7 +262,13 @@ def _choose_preemptibility(owner_labels: Mapping[str, str], pod: Task) -> str:
 def _choose_preemption_delay(owner_annotations: Mapping[str, str], pod: Task) -> str:
     """Return the first delay that can be read, the workload's before the pod's; "" without one."""
     texts = (owner_annotations.get(PREEMPTION_DELAY_ANNOTATION, ""), pod.preemption_delay)
-    return next((text for text in texts if parse_go_duration(text)), "")
+    return next((text for text in texts if parse_waiting_time(text)), "")
+
+
+def _choose_staleness_grace(owner_annotations: Mapping[str, str], pod: Task) -> str:
+    """Return the first grace that can be read, the workload's before the pod's; "" without one."""
+    texts = (owner_annotations.get(STALENESS_GRACE_ANNOTATION, ""), pod.staleness_grace)
+    return next((text for text in texts if parse_go_duration(text) is not None), "")
 
 
 def _find_label(key: str, owner_labels: Mapping[str, str], pod_labels: Mapping[str, str]) -> str:

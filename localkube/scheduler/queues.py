@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from localkube.metadata import Object, name_of
 from localkube.scheduler.demand import BadDemand, parse_amount
-from localkube.scheduler.go_durations import parse_go_duration
+from localkube.scheduler.go_durations import parse_waiting_time
 from localkube.scheduler.resource_lists import build_resource_list
 from scheduling.amounts import add_amounts, simplify_number
 from scheduling.decision import Refusal
@@ -38,8 +38,8 @@ def parse_queue(obj: Object) -> Queue:
             name: _parse_bound(resources.get(word) or {}, unit)
             for word, (name, unit) in UNITS.items()
         },
-        preempt_min_runtime=parse_go_duration(spec.get("preemptMinRuntime")),
-        reclaim_min_runtime=parse_go_duration(spec.get("reclaimMinRuntime")),
+        preempt_min_runtime=parse_waiting_time(spec.get("preemptMinRuntime")),
+        reclaim_min_runtime=parse_waiting_time(spec.get("reclaimMinRuntime")),
     )
 
 

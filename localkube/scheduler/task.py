@@ -39,6 +39,9 @@ POD_GROUP_ANNOTATION = "pod-group-name"
 PREEMPTION_DELAY_ANNOTATION = "kai.scheduler/preemption-delay"
 """How long a workload waits before it takes anything from others, as "5m"."""
 
+STALENESS_GRACE_ANNOTATION = "kai.scheduler/staleness-grace-period"
+"""How long a gang may run with fewer pods than its minimum, as "5m"; for ever when negative."""
+
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 JOB_ROLE = "training.kubeflow.org/job-role"
@@ -83,6 +86,7 @@ class Task:
     owner: Object | None
     group_name: str
     preemption_delay: str
+    staleness_grace: str
     fault: str
     pod: Pod
     gated: bool
@@ -132,6 +136,7 @@ def parse_task(pod: Object, find_shape: FindShape) -> Task:
         owner=find_controller_reference(pod),
         group_name=annotations_of(pod).get(POD_GROUP_ANNOTATION, ""),
         preemption_delay=annotations_of(pod).get(PREEMPTION_DELAY_ANNOTATION, ""),
+        staleness_grace=annotations_of(pod).get(STALENESS_GRACE_ANNOTATION, ""),
         fault=fault,
         pod=Pod(
             uid_of(pod),

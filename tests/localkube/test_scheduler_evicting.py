@@ -8,11 +8,12 @@ import pytest
 
 from localkube import clock
 from localkube.metadata import Object, annotations_of, find_condition, is_terminating
-from localkube.resources import NODES, PODS, PYTORCHJOBS, QUEUES
+from localkube.resources import NODES, PODGROUPS, PODS, PYTORCHJOBS, QUEUES
 from tests.localkube.scheduling import GPU, Bench
 
 QUEUE = "kai.scheduler/queue"
 KAI = "kai-scheduler"
+GRACE = "kai.scheduler/staleness-grace-period"
 
 
 @pytest.fixture
@@ -68,6 +69,15 @@ def let_leave(bench: Bench) -> None:
     """Let the pods end that were evicted, as the kubelet would."""
     for name in list_leaving(bench):
         bench.remove(name)
+    bench.settle()
+
+
+def pass_time(bench: Bench, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    later = clock.current_time() + timedelta(seconds=seconds)
+    monkeypatch.setattr(clock, "current_time", lambda: later)
+    # The loop would call again until the pass is over; on a busy machine it takes several slices.
+    while bench.scheduler.reconcile(("", "")) == 0:
+        pass
     bench.settle()
 
 
@@ -189,10 +199,7 @@ def test_a_minimum_run_time_protects_across_a_restart_until_it_is_over(
     assert annotations_of(bench.group("rigid"))["kai.scheduler/last-start-timestamp"] == started
     assert list_leaving(bench) == set()
 
-    later = clock.current_time() + timedelta(minutes=11)
-    monkeypatch.setattr(clock, "current_time", lambda: later)
-    bench.scheduler.reconcile(("", ""))
-    bench.settle()
+    pass_time(bench, monkeypatch, 660)
     assert list_leaving(bench) == set(names)
 
 
@@ -216,10 +223,7 @@ def test_a_delay_lets_a_workload_wait_before_it_takes_anything(
     }
     assert bench.condition("rival-0")["message"] == reason["message"]
 
-    later = clock.current_time() + timedelta(minutes=3)
-    monkeypatch.setattr(clock, "current_time", lambda: later)
-    bench.scheduler.reconcile(("", ""))
-    bench.settle()
+    pass_time(bench, monkeypatch, 180)
     assert list_leaving(bench) == set(names[2:])
     assert not bench.group("rival")["status"]["schedulingConditions"]
 
@@ -265,11 +269,87 @@ def test_a_gang_that_stays_below_its_minimum_is_evicted_after_a_minute(
     assert list_leaving(bench) == set()
     assert "kai.scheduler/stale-podgroup-timestamp" in annotations_of(bench.group("rigid"))
 
-    later = clock.current_time() + timedelta(seconds=70)
-    monkeypatch.setattr(clock, "current_time", lambda: later)
-    bench.scheduler.reconcile(("", ""))
-    bench.settle()
+    pass_time(bench, monkeypatch, 70)
     assert list_leaving(bench) == set(names[:2])
+
+
+def lose_a_pod(bench: Bench, workload: dict[str, str], pod: dict[str, str]) -> list[str]:
+    """Start a gang of three with these annotations, remove a pod; return those that are left."""
+    job = bench.batch(
+        "rigid",
+        annotations={"kai.scheduler/batch-min-member": "3", **workload},
+        labels={QUEUE: "project-a"},
+    )
+    names = [f"rigid-{index}" for index in range(3)]
+    for name in names:
+        bench.pod(name, {GPU: 1}, owner=job, annotations=pod, schedulerName=KAI)
+    bench.settle()
+    assert bench.placed() == set(names)
+    bench.remove(names[2])
+    bench.settle()
+    return names[:2]
+
+
+@pytest.mark.parametrize(
+    ("workload", "pod", "grace"),
+    [
+        ({GRACE: "5m"}, {}, "5m"),
+        ({}, {GRACE: "5m"}, "5m"),
+        ({GRACE: "5m"}, {GRACE: "1h"}, "5m"),
+        ({GRACE: "300"}, {GRACE: "5m"}, "5m"),
+    ],
+    ids=["of the workload", "of the pod", "the workload's first", "the first that can be read"],
+)
+def test_a_grace_of_its_own_lets_a_gang_stay_below_its_minimum(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    workload: dict[str, str],
+    pod: dict[str, str],
+    grace: str,
+) -> None:
+    left = lose_a_pod(bench, workload, pod)
+    assert bench.group("rigid")["spec"]["stalenessGracePeriod"] == grace
+    pass_time(bench, monkeypatch, 290)
+    assert list_leaving(bench) == set()
+
+    pass_time(bench, monkeypatch, 20)
+    assert list_leaving(bench) == set(left)
+
+
+def test_a_negative_grace_never_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose_a_pod(bench, {GRACE: "-1s"}, {})
+    pass_time(bench, monkeypatch, 3600)
+    assert list_leaving(bench) == set()
+
+
+def test_a_grace_that_cannot_be_read_is_a_minute(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = lose_a_pod(bench, {GRACE: "soon"}, {})
+    assert "stalenessGracePeriod" not in bench.group("rigid")["spec"]
+    pass_time(bench, monkeypatch, 50)
+    assert list_leaving(bench) == set()
+
+    pass_time(bench, monkeypatch, 20)
+    assert list_leaving(bench) == set(left)
+
+
+def test_a_grace_may_be_written_on_the_pod_group(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = lose_a_pod(bench, {}, {})
+
+    def write_grace(group: Object) -> None:
+        group["metadata"]["annotations"][GRACE] = "2m"
+
+    name = bench.group("rigid")["metadata"]["name"]
+    bench.objects.modify(PODGROUPS, "default", name, write_grace)
+    bench.settle()
+    pass_time(bench, monkeypatch, 70)
+    assert list_leaving(bench) == set()
+
+    pass_time(bench, monkeypatch, 60)
+    assert list_leaving(bench) == set(left)
 
 
 def test_a_moved_pod_is_made_again_where_its_place_is_kept(bench: Bench) -> None:

@@ -10,6 +10,7 @@ import pytest
 from localkube.metadata import Object
 from localkube.scheduler import demand
 from localkube.scheduler.demand import BadDemand
+from localkube.scheduler.go_durations import parse_go_duration, parse_waiting_time
 from localkube.scheduler.node import Node, describe_mismatch, parse_placement_rules
 from localkube.scheduler.resource_lists import format_quantity
 from scheduling.amounts import format_amount
@@ -166,3 +167,35 @@ def test_amounts_are_written_for_people_and_for_programs(
     name: str, amount: Fraction, text: str, stored: str
 ) -> None:
     assert (format_amount(name, amount), format_quantity(name, amount)) == (text, stored)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0),
+        ("90s", 90),
+        ("1h30m", 5400),
+        ("1.5h", 5400),
+        (".5s", 0.5),
+        ("1.s", 1),
+        ("250ms", 0.25),
+        ("5us", 5e-6),
+        ("5µs", 5e-6),
+        ("5μs", 5e-6),
+        ("7200000000000ns", 7200),
+        ("+1m", 60),
+        ("-1m30s", -90),
+        ("2562047h", 2562047 * 3600),
+    ],
+)
+def test_a_duration_is_read_as_go_reads_it(text: str, seconds: float) -> None:
+    assert parse_go_duration(text) == seconds
+    assert parse_waiting_time(text) == max(seconds, 0)
+
+
+@pytest.mark.parametrize(
+    "text", ["", None, "5", "m", "1 m", "1d", "--1s", "1h-1m", "٣s", ".s", "2562048h", "1s" * 21]
+)
+def test_what_go_cannot_read_is_no_duration(text: object) -> None:
+    assert parse_go_duration(text) is None
+    assert parse_waiting_time(text) == 0

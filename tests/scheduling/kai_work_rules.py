@@ -418,6 +418,12 @@ STALE_GANGS = [
         1,
     ),
     make_stale_rule(
+        "without any grace a gang with too few pods is evicted at once",
+        "tests/stalegangeviction/stalegangeviction_test.go",
+        make_stale_gang(stale_since=NOW, staleness_grace=0.0),
+        0,
+    ),
+    make_stale_rule(
         "a negative grace keeps a gang for ever",
         "docs/staleness-grace-period/README.md, API",
         make_stale_gang(staleness_grace=-1.0),
