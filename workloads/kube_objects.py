@@ -17,6 +17,7 @@ from clusters.job_kinds import (
     is_made_with_batch_jobs,
 )
 from workloads import quantities
+from workloads.cluster_texts import strip_names
 
 Object = dict[str, Any]
 
@@ -353,7 +354,14 @@ def _parse_pod(pod: Object) -> PodView:
     waits = tuple(_list_waits(statuses, [*containers, *inits]))
     gpus, memory = parse_gpu_request(pod)
     word, reason = _describe_status(
-        phase, terminating, str(spec.get("nodeName") or ""), status, scheduled, ends, waits
+        phase,
+        str(metadata.get("namespace") or ""),
+        terminating,
+        str(spec.get("nodeName") or ""),
+        status,
+        scheduled,
+        ends,
+        waits,
     )
     return PodView(
         name=str(metadata.get("name") or ""),
@@ -481,6 +489,7 @@ def _list_waits(
 
 def _describe_status(
     phase: str,
+    namespace: str,
     terminating: bool,
     node: str,
     status: Object,
@@ -500,7 +509,7 @@ def _describe_status(
     if terminating:
         return "Terminating", ""
     if not node:
-        return "Pending", str(scheduled.get("message") or "")
+        return "Pending", strip_names(str(scheduled.get("message") or ""), namespace)
     bad = next((wait for wait in waits if wait.reason not in _USUAL_WAITS), None)
     if bad is not None:
         return bad.reason, bad.message

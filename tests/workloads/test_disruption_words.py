@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.workloads.objects import Object, condition, pod
+from workloads.cluster_texts import strip_names
 from workloads.disruptions import (
     Action,
     Cause,
@@ -20,8 +21,8 @@ from workloads.disruptions import (
     find_pod_cause,
     parse_event,
     parse_progress,
-    strip_names,
 )
+from workloads.kube_objects import build_pod_view
 
 AT = datetime(2026, 11, 20, 14, 2, 30, tzinfo=UTC)
 GROUP = "pg-train2-0b0e6d0c-1111-4222-8333-444455556666"
@@ -126,6 +127,17 @@ def test_no_sentence_of_the_cluster_names_a_workload_of_another_namespace() -> N
     )
     assert "train2" not in strip_names(f"{CONSOLIDATE} for workload muster-b/{GROUP}", "muster-a")
     assert strip_names("0/4 nodes are available", "muster-a") == "0/4 nodes are available"
+
+
+def test_a_pod_waits_for_others_without_their_names() -> None:
+    text = f"Waiting for 2 pods of muster-b/{GROUP} and 1 pod of muster-a/{GROUP} to leave n1"
+    scheduled = {"type": "PodScheduled", "status": "False", "message": text}
+    waiting = pod(node="", phase="Pending")
+    waiting["metadata"]["namespace"] = "muster-a"
+    waiting["status"]["conditions"] = [scheduled]
+    assert build_pod_view(waiting).reason == (
+        f"Waiting for 2 pods of another workload and 1 pod of muster-a/{GROUP} to leave n1"
+    )
 
 
 SECOND = 1_000_000_000

@@ -1,6 +1,6 @@
 """What takes pods from a workload: why, for whom, and how it went on. Pure."""
 
-from workloads.disruptions.causes import Action, Cause, find_pod_cause, parse_event, strip_names
+from workloads.disruptions.causes import Action, Cause, find_pod_cause, parse_event
 from workloads.disruptions.progress import Progress, parse_progress
 from workloads.disruptions.records import Disruption, decode_disruption
 from workloads.disruptions.sentences import describe_disruption
@@ -15,5 +15,4 @@ __all__ = [
     "find_pod_cause",
     "parse_event",
     "parse_progress",
-    "strip_names",
 ]

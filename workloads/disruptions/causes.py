@@ -12,6 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
+from workloads.cluster_texts import NAME, TAKER
 from workloads.kube_objects import (
     BY_SCHEDULER,
     DISRUPTIONS,
@@ -52,12 +53,7 @@ assert {BY_SCHEDULER, *_CONDITION_ACTIONS} == DISRUPTIONS
 EVICT = "Evict"
 """The reason of the scheduler's event about a PodGroup that loses a pod."""
 
-_NAME = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_TAKER = re.compile(
-    rf"\b(?P<before>(?:by|for) (?:(?P<higher>higher priority) )?)workload "
-    rf"(?:(?P<namespace>{_NAME})/)?(?P<group>[-a-z0-9.]{{0,252}}[a-z0-9])"
-)
-_EVICTED_POD = re.compile(rf"\b[Pp]od:? {_NAME}/(?P<pod>[-a-z0-9.]{{1,253}})")
+_EVICTED_POD = re.compile(rf"\b[Pp]od:? {NAME}/(?P<pod>[-a-z0-9.]{{1,253}})")
 _GROUP_NAME = re.compile(r"pg-(?P<name>.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -109,20 +105,8 @@ def find_pod_cause(pod: Object) -> tuple[Cause, str] | None:
     return None
 
 
-def strip_names(text: str, namespace: str) -> str:
-    """Return a cluster's sentence without the name of a workload in another namespace.
-
-    One without a namespace may be anybody's. The lines below it, which have the amounts of queues,
-    go as well.
-    """
-    found = _TAKER.search(text)
-    if found is None or found["namespace"] == namespace:
-        return text
-    return _TAKER.sub(r"\g<before>another workload", text.partition("\n")[0])
-
-
 def _parse_text(text: str) -> Cause:
-    pod, taker = _EVICTED_POD.search(text), _TAKER.search(text)
+    pod, taker = _EVICTED_POD.search(text), TAKER.search(text)
     name = pod["pod"].rstrip(".") if pod else ""
     namespace = (taker["namespace"] or "") if taker else ""
     workload = _parse_group_name(taker["group"]) if taker else ""

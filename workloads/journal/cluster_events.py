@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from clusters.job_kinds import JOBS
 from workloads import disruptions
+from workloads.cluster_texts import strip_names
 from workloads.journal.observed_objects import Observation, parse_pod_group_name, uid_of
 from workloads.kube_objects import Object, clean_text, int_or_zero, nested_dict
 
@@ -167,9 +168,7 @@ def _parse_event(event: Object, clock_lead: timedelta) -> ClusterEvent | None:
         ),
         is_warning=event.get("type") == "Warning",
         reason=clean_text(event.get("reason"), 128),
-        text=disruptions.strip_names(
-            clean_text(event.get("message") or event.get("note")), namespace
-        ),
+        text=strip_names(clean_text(event.get("message") or event.get("note")), namespace),
         source=clean_text(source, 128),
         cause=disruptions.parse_event(event),
     )
