@@ -241,3 +241,14 @@ def test_queries_do_not_grow_with_pods_or_workloads(cast: Cast) -> None:
         for index in range(5):
             add_pod(workload, index, "n1" if index else "")
     assert count() == few
+
+
+@pytest.mark.parametrize(("workers", "pods"), [(1 << 40, (1 << 31) - 1), (-5, 0)])
+def test_an_absurd_number_of_workers_is_recorded_within_bounds(
+    cast: Cast, workers: int, pods: int
+) -> None:
+    workload = add_workload(cast.team_a, "absurd", ElasticSettings(1, 4))
+    set_job(workload, workers)
+    workload.refresh_from_db()
+    assert journal.record_foreign_scaling(workload.pk, 1, workload.job or {})
+    assert workload.events.get(reason="ScaledByOthers").pods_after == pods

@@ -20,6 +20,7 @@ from workloads.journal.transactions import JournalTransaction, journal_transacti
 from workloads.kube_objects import Object
 from workloads.models import Attempt, Desired, Event, Workload
 from workloads.specs import Spec
+from workloads.specs.spec_summary import MAX_PODS
 from workloads.states import count_requested_pods
 
 SCALED_UP, SCALED_DOWN, SCALED_BY_OTHERS = "ScaledUp", "ScaledDown", "ScaledByOthers"
@@ -143,7 +144,9 @@ def _record_number(
     """Write the job as it is in the cluster now, and the event of its new number of pods."""
     write_batch(journal_tx, workload.cluster_id, list(parse_objects([Observation("job", job)])))
     others = count_requested_pods(job) - replicas.count_workers(job, JOB_KINDS[workload.job_kind])
-    _create_event(journal_tx, workload, reason, text, pods=(others + before, others + after))
+    # Somebody may have written any number into the cluster.
+    pods_before, pods_after = (max(0, min(others + count, MAX_PODS)) for count in (before, after))
+    _create_event(journal_tx, workload, reason, text, pods=(pods_before, pods_after))
 
 
 def _create_event(
