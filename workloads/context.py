@@ -1,9 +1,11 @@
 """The context processor of what users are told on their next page of their workloads."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import DatabaseError, transaction
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
@@ -11,6 +13,8 @@ from projects.models import User
 from workloads import journal
 from workloads.models import Workload
 from workloads.queries import load_notices
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,5 +45,10 @@ def _take_notices(request: HttpRequest) -> Notices:
         return Notices()
     shown, more = load_notices(user)
     if shown:
-        journal.dismiss_notices(user.pk)
+        try:
+            with transaction.atomic():
+                journal.dismiss_notices(user.pk)
+        except DatabaseError as error:
+            # A full disk must not take their pages from whoever has a notice: it is shown again.
+            log.warning("notices could not be dismissed: %s", error)
     return Notices(shown, more)

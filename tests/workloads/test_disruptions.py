@@ -316,6 +316,33 @@ def test_the_submitter_is_told_once_on_the_next_page(kube: ClusterObjects, cast:
     assert "mu-toast--notice" not in client.get("/workloads").content.decode()
 
 
+def test_a_database_that_takes_nothing_new_still_serves_pages(cast: Cast) -> None:
+    refused = {
+        "sqlite": (
+            "CREATE TRIGGER refused BEFORE UPDATE ON workloads_event BEGIN "
+            "SELECT RAISE(ABORT, 'refused'); END"
+        ),
+        "postgresql": (
+            "ALTER TABLE workloads_event ADD CONSTRAINT refused "
+            "CHECK (uid <> 'lost-1' OR notice_to_id IS NOT NULL)"
+        ),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(refused[connection.vendor])
+    Event.objects.create(
+        workload=a_workload(cast.team_a, by=cast.bob),
+        attempt=1,
+        kind="scale",
+        text="x",
+        uid="lost-1",
+        notice_to=cast.bob,
+        cause={"action": "drain", "pods": 1},
+    )
+    client = as_(cast.bob)
+    for _ in range(2):
+        assert "mu-toast--notice" in client.get("/workloads").content.decode()
+
+
 def test_of_many_notices_a_few_are_shown(cast: Cast) -> None:
     workload = a_workload(cast.team_a, by=cast.bob)
     for number in range(10):
