@@ -15,6 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from clusters.tasks import claim_task
 from projects.models import AccessRule, Project, User
 from projects.permissions import VIEWER
 from tests.api.calling import Caller
@@ -166,6 +167,15 @@ def test_it_is_told_at_once_and_completed_later(kube: ClusterObjects) -> None:
     )
     tell_disruptions()
     assert "went on with 2 of 4 pods, lost " in find_disruption().text
+
+
+def test_one_thread_of_a_process_tells_them(kube: ClusterObjects) -> None:
+    reclaim(kube, 1, 2)
+    with claim_task("disruptions", "all"):
+        tell_disruptions()
+    assert not Event.objects.filter(kind="scale").exists()
+    tell_disruptions()
+    assert Event.objects.filter(kind="scale").exists()
 
 
 def test_pods_alone_tell_it_where_the_event_is_lost(kube: ClusterObjects) -> None:

@@ -14,6 +14,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters import connections
+from clusters.tasks import claim_task
 from console.celery import step
 from workloads import journal, logbook
 from workloads.disruptions import (
@@ -70,9 +71,15 @@ class TakenPod:
 def tell_disruptions() -> None:
     """Write or complete the disruptions of workloads that pods are taken from.
 
-    May run twice or late.
+    May run twice or late. Where a run lasts longer than its period, the next ones are left out:
+    else all threads would read the same logs.
     """
-    now = timezone.now()
+    with claim_task("disruptions", "all") as is_claimed:
+        if is_claimed:
+            _tell_workloads(timezone.now())
+
+
+def _tell_workloads(now: datetime) -> None:
     rows = Workload.objects.filter(disrupted_at__isnull=False).select_related("project")
     rows = rows.defer("job", "pod_group").order_by("-disrupted_at")
     workloads = list(rows[:MOST_WORKLOADS])
