@@ -270,6 +270,23 @@ def test_who_sees_the_other_project_reads_its_name(kube: ClusterObjects, cast: C
             assert "to team-b at" in told[road], road
 
 
+def test_a_namespace_that_has_another_project_by_now_is_not_named_after_the_former(
+    kube: ClusterObjects, cast: Cast
+) -> None:
+    reclaim(kube, 1, 2)
+    tell_disruptions()
+    AccessRule.objects.create(user=cast.vera, project=cast.team_b, role=VIEWER)
+    Project.objects.filter(pk=cast.team_b.pk).update(
+        deleted_at=timezone.now(), removed_at=timezone.now()
+    )
+    newer = Project.objects.get(pk=cast.team_b.pk)
+    newer.pk, newer.name, newer.queue = None, "team-c", "team-c"
+    newer.deleted_at = newer.removed_at = None
+    newer.save()
+    for road, text in readings(cast.vera, kube.workload).items():
+        assert not [name for name in (*NAMES, "team-c") if name in text], road
+
+
 def test_a_workload_of_the_same_project_is_named(kube: ClusterObjects, cast: Cast) -> None:
     message = (
         f"Pod {kube.namespace}/train1-worker-2 was preempted by higher priority workload "

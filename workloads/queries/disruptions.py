@@ -91,14 +91,16 @@ def _load_project_names(causes: Iterable[tuple[Cause | Disruption, Workload]], u
         cluster__in={cluster for cluster, _ in places},
         namespace__in={namespace for _, namespace in places},
     )
-    visible = list_visible_project_ids(user)
-    rows = rows if visible is None else rows.filter(pk__in=visible)
-    # The namespace of a removed project may be another's by now.
-    return {
-        (cluster, namespace): name
-        for cluster, namespace, name in rows.order_by("pk").values_list(
-            "cluster_id", "namespace", "name"
+    # The namespace of a removed project may be another's by now: the newest has it.
+    owners = {
+        (cluster, namespace): (key, name)
+        for key, cluster, namespace, name in rows.order_by("pk").values_list(
+            "pk", "cluster_id", "namespace", "name"
         )
+    }
+    visible = list_visible_project_ids(user)
+    return {
+        place: name for place, (key, name) in owners.items() if visible is None or key in visible
     }
 
 
