@@ -42,6 +42,13 @@ def test_pods_that_are_refused_beside_others_are_told_too() -> None:
     )
 
 
+def test_a_place_that_is_kept_is_told_before_the_nodes_that_are_full() -> None:
+    text = "Waiting for 2 pods of muster-b/train2 to leave n1"
+    told = diagnose([queued_pod(message=text)], node_capacity(1, 1))
+    assert told.sentence == "It has its place: waiting for 2 pods of another workload to leave n1."
+    assert told.help == "Nothing needs to be done: others are given time to end."
+
+
 @pytest.mark.parametrize(
     ("kind", "subject", "reason"),
     [

@@ -1,5 +1,6 @@
 """Why a workload waits: for pods, for a place in its queue or on a node, or for containers."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
@@ -22,6 +23,7 @@ from workloads.kube_objects import (
 )
 from workloads.states import count_requested_pods
 
+_KEPT_PLACE = re.compile(r"Waiting for .+ to leave ")
 SCHEDULER_ADVICE = (
     "If this lasts for more than a minute, the cluster's scheduler may be missing or down: ask its "
     "administrator."
@@ -147,7 +149,7 @@ def _diagnose_unplaced(
                 f"{clean_text(grouping.get('message'))}"
             )
         )
-    if diagnosis := _diagnose_missing_claim(pods, refusals):
+    if diagnosis := _diagnose_missing_claim(pods, refusals) or _diagnose_kept_place(first):
         return diagnosis
     # With requests for GPU memory the amounts do not show whether a pod fits; the scheduler's own
     # message does.
@@ -171,6 +173,17 @@ def _diagnose_missing_claim(
             )
             return Diagnosis(build_sentence(f"It waits for a volume: {message}"), advice, pod=name)
     return None
+
+
+def _diagnose_kept_place(pod: PodView) -> Diagnosis | None:
+    """Return for whom a pod waits that has a place already, as the embedded scheduler says it."""
+    if not _KEPT_PLACE.match(pod.reason):
+        return None
+    return Diagnosis(
+        build_sentence(f"It has its place: w{pod.reason[1:]}"),
+        "Nothing needs to be done: others are given time to end.",
+        pod=pod.name,
+    )
 
 
 def _diagnose_by_scheduler(refusals: Sequence[SchedulingRefusal], pod: PodView) -> Diagnosis:
