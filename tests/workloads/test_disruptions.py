@@ -47,7 +47,7 @@ def elastic_spec(project: Project, **changes: Any) -> Any:
         environment=Environment(image="muster/elastic"),
         compute=Compute(gpus=Gpus(devices=1), cpu_request="0.1", memory_request="100M"),
     )
-    fields = {"setup": setup, "workers": 3, "elastic": ElasticSettings(2, 4)}
+    fields: dict[str, Any] = {"setup": setup, "workers": 3, "elastic": ElasticSettings(2, 4)}
     return a_spec(project, **(fields | changes))
 
 
