@@ -169,6 +169,20 @@ def test_it_is_told_at_once_and_completed_later(kube: ClusterObjects) -> None:
     assert "went on with 2 of 4 pods, lost " in find_disruption().text
 
 
+def test_a_repeated_event_tells_its_last_cause(kube: ClusterObjects, cast: Cast) -> None:
+    for count, name in enumerate(("team-b", "team-c"), 1):
+        Workload.objects.update(disrupted_at=None)
+        message = f"Pod {kube.namespace}/train1-worker-1 was preempted by workload muster-{name}/x."
+        event = kube.event(kube.group(), "Evict", message, kind="PodGroup", uid="evict")
+        event |= {"lastTimestamp": format_moment(count - 20), "count": count}
+        journal.record_observations(kube.workload.cluster_id, [Observation("event", event)])
+        assert Workload.objects.get().disrupted_at is not None
+    told = Caller(cast.alice)("GET", f"/workloads/{kube.workload.pk}/events?search=preempted")
+    assert [each["message"] for each in told["events"]] == [
+        f"Pod {kube.namespace}/train1-worker-1 was preempted by another workload."
+    ]
+
+
 def test_one_thread_of_a_process_tells_them(kube: ClusterObjects) -> None:
     reclaim(kube, 1, 2)
     with claim_task("disruptions", "all"):

@@ -109,8 +109,6 @@ def _collect_events(
         row = known.get((update.workload.pk, event.uid))
         if row is None:
             events.append(_build_event_row(event, update, attempt, now))
-            if event.cause is not None and attempt == update.workload.attempt:
-                update.mark_disrupted(event.at, now)
         elif supersedes(event, row.count, row.at):
             changes.append(
                 bulk_sql.RowChange(
@@ -119,11 +117,14 @@ def _collect_events(
                         "count": max(event.count, row.count),
                         "at": max(event.at, row.at),
                         "text": event.text,
+                        "cause": _encode_cause(event),
                     },
                 )
             )
         else:
             continue
+        if event.cause is not None and attempt == update.workload.attempt:
+            update.mark_disrupted(event.at, now)
         update.affects_pages = True
     return changes
 
@@ -180,8 +181,12 @@ def _build_event_row(
         count=event.count,
         first_at=event.first_at,
         uid=event.uid,
-        cause=None if event.cause is None else msgspec.to_builtins(event.cause),
+        cause=_encode_cause(event),
     )
+
+
+def _encode_cause(event: ClusterEvent) -> object:
+    return None if event.cause is None else msgspec.to_builtins(event.cause)
 
 
 def _write_pods(
