@@ -11,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from clusters.capabilities import Capabilities
 from clusters.models import Node
 from projects.models import AccessRule, CustomRole, Project, User
 from tests.cast import Cast
@@ -58,6 +59,15 @@ def test_the_quota_is_a_picture_with_words(cast: Cast) -> None:
     shown = page(cast, cast.vera)
     assert 'aria-label="GPUs: 3 GPUs allocated, 1 more than the quota of 2"' in shown
     assert "over its quota" in tile(shown, "Allocated GPUs")
+
+
+def test_nothing_is_taken_back_where_no_scheduler_does_it(cast: Cast) -> None:
+    a_workload(cast.team_a, "over", gpus_allocated=3)
+    text = "1 GPU over the quota: projects that are below theirs may take it back."
+    assert text in page(cast, cast.alice)
+    cast.cluster.capabilities = Capabilities(served=frozenset()).to_json()
+    cast.cluster.save()
+    assert text not in page(cast, cast.alice)
 
 
 def test_cpu_and_memory_are_as_the_queue_told_and_hostile_numbers_are_left_out(cast: Cast) -> None:
