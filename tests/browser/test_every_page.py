@@ -42,7 +42,14 @@ UNSEEN: dict[str, str] = {
     **dict.fromkeys((name for name in EVERY if name.startswith("api-")), ANSWERS),
     **dict.fromkeys(("overview-allocation", "overview-csv", "project-allocation"), ANSWERS),
     **dict.fromkeys(
-        ("workload-head", "workload-events", "cluster-checks", "project-now", "wizard-templates"),
+        (
+            "workload-head",
+            "workload-events",
+            "workload-pod-changes",
+            "cluster-checks",
+            "project-now",
+            "wizard-templates",
+        ),
         PARTS,
     ),
     **dict.fromkeys(

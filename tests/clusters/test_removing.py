@@ -209,7 +209,7 @@ def test_disabled_clusters_without_a_project_are_not_told_of_and_cost_one_query(
         for number in range(many)
     )
     alice.get("/clusters")
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         text = text_of(alice.get("/clusters"))
     assert text.count("was disabled by an administrator") == 1
 

@@ -385,6 +385,7 @@ WORKLOADS: dict[str, dict[str, Rule]] = {
                 "workload-head",
                 "workload-events",
                 "workload-pods",
+                "workload-pod-changes",
                 "workload-live",
                 "workload-tab",
             ),
